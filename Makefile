@@ -1,0 +1,99 @@
+# Every verb that a contributor or CI uses. Nothing runs only in CI: `.ci/run` calls `make test`.
+#
+#   make demo    build it, train a small network, draw its graph (demo-output/)
+#   make test    everything that must hold
+#   make help    the other verbs
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
+# Where there is no GPU, Mesa's software Vulkan stands in for one, in tests only.
+export GRADIRON_SOFTWARE_GPU ?= 1
+
+SOURCES := $(shell find src python -name '*.rs' -o -name '*.wgsl' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+HOST = $(shell rustc -vV | sed -n 's/^host: //p')
+READY := $(VENV)/.ready
+WHEEL := $(VENV)/.wheel
+
+.PHONY: help demo test setup build lint fix bench stubs docs rust loom asan pytest vulkan clean
+
+help:
+	@sed -n 's/^## //p' Makefile
+
+## make setup    the virtual environment with all tools
+setup: $(READY)
+
+$(READY): pyproject.toml scripts/setup.sh
+	sh scripts/setup.sh $(PYTHON) $(VENV)
+	@touch $@
+
+## make build    the wheel as it ships, in dist/, installed into the virtual environment
+build: $(WHEEL)
+
+$(WHEEL): $(SOURCES) Cargo.toml Cargo.lock pyproject.toml $(READY)
+	rm -rf dist
+	$(BIN)/maturin build --release --locked --out dist
+	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
+	@touch $@
+
+## make demo     trains a small network and draws its graph
+demo: build
+	$(BIN)/python examples/demo.py
+
+## make test     format, lints, Rust tests, loom, AddressSanitizer, wheel, Python tests, stubs, examples of the docs
+test: lint rust loom asan pytest stubs docs
+	@echo "make test: all of it passed"
+
+## make lint     rustfmt, clippy, ruff, mypy: complains
+lint: $(READY)
+	cargo fmt --check
+	cargo clippy --locked --profile quick --all-targets --features python -- -D warnings
+	cargo clippy --locked --profile quick --no-default-features -- -D warnings
+	$(BIN)/ruff format --check python tests benches examples scripts
+	$(BIN)/ruff check python tests benches examples scripts
+	$(BIN)/mypy
+
+## make fix      the same, but mends what it can
+fix: $(READY)
+	cargo fmt
+	$(BIN)/ruff check --fix python tests benches examples scripts
+	$(BIN)/ruff format python tests benches examples scripts
+
+## make rust     the Rust tests, the rooms' order (tests/layers.rs) included
+rust: vulkan
+	cargo test --locked --profile quick
+
+## make loom     every interleaving of the arena's threads
+loom:
+	RUSTFLAGS="--cfg loom" cargo test --locked --manifest-path tests/loom/Cargo.toml --target-dir target/loom
+
+## make asan     the Rust tests under AddressSanitizer
+asan:
+	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --locked --profile quick --no-default-features \
+		--target $(HOST) --target-dir target/asan --lib
+
+## make pytest   the Python tests, on the wheel
+pytest: build vulkan
+	$(BIN)/python -m pytest -q -n auto tests
+
+## make stubs    whether the type stubs are those of the built module (`make stubs WRITE=1` writes them)
+stubs: build
+	$(BIN)/python scripts/stubs.py $(if $(WRITE),--write,--check)
+	cd $(VENV) && bin/python -m mypy.stubtest gradiron._core
+
+## make docs     runs the Python examples of the documentation
+docs: build
+	$(BIN)/python scripts/examples.py README.md CONTRIBUTING.md $(wildcard docs/*.md)
+
+## make bench    criterion, then gradiron beside PyTorch (TORCH_PYTHON: a Python that has torch)
+bench: build
+	cargo bench --locked
+	$(BIN)/python benches/compare.py
+
+vulkan:
+	sh scripts/vulkan.sh
+
+## make clean    removes everything that was built
+clean:
+	rm -rf target dist demo-output $(VENV)

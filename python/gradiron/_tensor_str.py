@@ -1,0 +1,221 @@
+"""How a tensor prints: PyTorch's text to the letter, because tutorials, doctests and eyes depend on it.
+
+All values are brought over in one read, formatted once, and then laid out; a summarised tensor gives only its edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from math import ceil, inf, isfinite
+from typing import TYPE_CHECKING, Any
+
+import gradiron
+
+if TYPE_CHECKING:
+    from gradiron import Tensor
+
+__all__ = ["get_printoptions", "printoptions", "set_printoptions", "tensor_str"]
+
+
+class PrintOptions:
+    """What `set_printoptions` sets."""
+
+    def __init__(self) -> None:
+        self.precision = 4
+        self.threshold: float = 1000
+        self.edgeitems = 3
+        self.linewidth = 80
+        self.sci_mode: bool | None = None
+
+
+OPTIONS = PrintOptions()
+
+PROFILES: dict[str, dict[str, float]] = {
+    "default": {"precision": 4, "threshold": 1000, "edgeitems": 3, "linewidth": 80},
+    "short": {"precision": 2, "threshold": 1000, "edgeitems": 2, "linewidth": 80},
+    "full": {"precision": 4, "threshold": inf, "edgeitems": 3, "linewidth": 80},
+}
+
+
+def set_printoptions(
+    precision: int | None = None,
+    threshold: float | None = None,
+    edgeitems: int | None = None,
+    linewidth: int | None = None,
+    profile: str | None = None,
+    sci_mode: bool | None = None,
+) -> None:
+    """Set how tensors print.
+
+    `precision` is the number of digits after the point, `threshold` the number of elements above which only `edgeitems`
+    at each end of a dimension are shown, `linewidth` the column at which rows wrap. `profile` is one of "default", "short"
+    and "full". `sci_mode` forces scientific notation on or off; None, also when left out, lets the values decide.
+    """
+    given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
+    chosen = PROFILES.get(profile, {}) if profile is not None else {}
+    for name, value in {**chosen, **{k: v for k, v in given.items() if v is not None}}.items():
+        setattr(OPTIONS, name, value)
+    OPTIONS.sci_mode = sci_mode
+
+
+def get_printoptions() -> dict[str, Any]:
+    """The options in force, as keyword arguments for `set_printoptions`."""
+    return dict(vars(OPTIONS))
+
+
+@contextmanager
+def printoptions(**options: Any) -> Iterator[None]:
+    """Set print options for the length of a `with` block."""
+    before = get_printoptions()
+    set_printoptions(**options)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
+
+
+def tensor_str(t: Tensor) -> str:
+    """The text of `repr(t)`."""
+    opening = "tensor(" if _is_plain(t) else f"{type(t).__name__}("
+    return _with_notes(opening + _body(t.detach(), len(opening)), _notes(t), len(opening))
+
+
+def tensor_format(t: Tensor, spec: str) -> str:
+    """The text of `format(t, spec)`: a 0-d tensor formats as its number, so that `f"{loss:.3f}"` works."""
+    if t.dim() == 0 and type(t) is gradiron.Tensor:
+        return format(t.detach().item(), spec)
+    return object.__format__(t, spec)
+
+
+def _is_plain(t: Tensor) -> bool:
+    """Whether `t` prints as `tensor(...)`, as a parameter does too, and not under the name of its class."""
+    return type(t) is gradiron.Tensor or type(t).__name__ == "Parameter"
+
+
+# --- what follows the values ---
+
+
+def _notes(t: Tensor) -> list[str]:
+    """The remarks after the values: only what the values do not tell."""
+    notes: list[str] = []
+    default = gradiron.get_default_dtype()
+    empty = t.numel() == 0
+    if t.device.type != "cpu":
+        notes.append(f"device='{t.device}'")
+    if t.dim() != 1 if empty else not OPTIONS.edgeitems:
+        notes.append(f"size={tuple(t.shape)}")
+    if t.dtype not in ((default,) if empty else (default, gradiron.int64, gradiron.bool)):
+        notes.append(f"dtype={t.dtype}")
+    origin = _origin(t)
+    if origin is not None:
+        notes.append(f"grad_fn=<{origin}>")
+    elif t.requires_grad:
+        notes.append("requires_grad=True")
+    return notes
+
+
+def _origin(t: Tensor) -> str | None:
+    try:
+        node = t.grad_fn
+    except RuntimeError:
+        return "Invalid"  # a view that was rewritten in place outside of recording has no history to tell
+    return None if node is None else node.name().rsplit("::", 1)[-1]
+
+
+def _with_notes(text: str, notes: list[str], indent: int) -> str:
+    column = len(text) - text.rfind("\n") + 1
+    for note in notes:
+        if column + len(note) + 2 > OPTIONS.linewidth:
+            text += ",\n" + " " * indent + note
+            column = indent + len(note)
+        else:
+            text += ", " + note
+            column += len(note) + 2
+    return text + ")"
+
+
+# --- the values ---
+
+
+def _body(t: Tensor, indent: int) -> str:
+    if t.numel() == 0:
+        return "[]"
+    edge = OPTIONS.edgeitems
+    summarised = t.numel() > OPTIONS.threshold
+    if summarised and edge <= 0 and t.dim() > 0:
+        return "[...]"
+    gaps = [summarised and size > 2 * edge for size in t.shape]
+    shown = _edges(t, gaps, edge)
+    values = shown.reshape(-1).tolist()
+    cells, width = _float_cells(values) if t.dtype.is_floating_point else _plain_cells(values)
+    if t.dim() == 0:
+        return cells[0]
+    return _Page(cells, list(shown.shape), gaps, width).block(0, indent)
+
+
+def _edges(t: Tensor, gaps: list[bool], edge: int) -> Tensor:
+    """The part of `t` that is shown, the two ends of each long dimension joined."""
+    for dim, gap in enumerate(gaps):
+        if gap:
+            size = t.shape[dim]
+            t = gradiron.cat([t.narrow(dim, 0, edge), t.narrow(dim, size - edge, edge)], dim)
+    return t
+
+
+def _plain_cells(values: list[Any]) -> tuple[list[str], int]:
+    cells = [str(value) for value in values]
+    width = max(map(len, cells))
+    return [cell.rjust(width) for cell in cells], width
+
+
+def _float_cells(values: list[float]) -> tuple[list[str], int]:
+    """Numbers as equally wide texts. Zeros, infinities and NaN have no say in the notation and the width."""
+    telling = [value for value in values if value and isfinite(value)]
+    whole = all(value == ceil(value) for value in telling)
+    scientific = bool(telling) and _is_scientific(telling)
+    style = f".{OPTIONS.precision}e" if scientific else ".0f" if whole else f".{OPTIONS.precision}f"
+    point = whole and not scientific
+    # Zeros and non-finite values may be wider than the rest: they then stick out, as they do in PyTorch.
+    width = max((len(format(value, style)) for value in telling), default=0) + point
+    cells = [format(value, style) for value in values]
+    if point:
+        cells = [cell + "." if isfinite(value) else cell for cell, value in zip(cells, values, strict=True)]
+    return [cell.rjust(width) for cell in cells], max(width, 1)
+
+
+def _is_scientific(values: list[float]) -> bool:
+    if OPTIONS.sci_mode is not None:
+        return OPTIONS.sci_mode
+    sizes = [abs(value) for value in values]
+    least, greatest = min(sizes), max(sizes)
+    return greatest / least > 1000.0 or greatest > 1.0e8 or least < 1.0e-4
+
+
+class _Page:
+    """Lays finished cells out in nested brackets, in the order of the elements."""
+
+    def __init__(self, cells: list[str], shape: list[int], gaps: list[bool], width: int) -> None:
+        self.cells = cells
+        self.shape = shape
+        self.gaps = gaps
+        self.width = width
+        self.next = 0
+
+    def block(self, dim: int, indent: int) -> str:
+        depth = len(self.shape) - dim
+        if depth == 1:
+            return self.row(indent)
+        parts = [self.block(dim + 1, indent + 1) for _ in range(self.shape[dim])]
+        if self.gaps[dim]:
+            parts.insert(OPTIONS.edgeitems, "...")
+        return "[" + ("," + "\n" * (depth - 1) + " " * (indent + 1)).join(parts) + "]"
+
+    def row(self, indent: int) -> str:
+        start, self.next = self.next, self.next + self.shape[-1]
+        cells = self.cells[start : self.next]
+        if self.gaps[-1]:
+            cells.insert(OPTIONS.edgeitems, " ...")
+        a_line = max(1, (OPTIONS.linewidth - indent) // (self.width + 2))
+        lines = [", ".join(cells[i : i + a_line]) for i in range(0, len(cells), a_line)]
+        return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"

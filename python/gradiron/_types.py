@@ -1,0 +1,59 @@
+"""Plain Python types that the core hands out: sizes, named results, exceptions."""
+
+from __future__ import annotations
+
+from typing import Any, SupportsIndex
+
+
+class OutOfMemoryError(RuntimeError):
+    """Memory of the host or of the GPU ran out."""
+
+
+class Size(tuple):  # type: ignore[type-arg]
+    """The shape of a tensor: a tuple that prints as PyTorch's does."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"torch.Size({list(self)})"
+
+    __str__ = __repr__
+
+    def numel(self) -> int:
+        count = 1
+        for n in self:
+            count *= n
+        return count
+
+    def __getitem__(self, index: SupportsIndex | slice) -> Any:
+        item = tuple.__getitem__(self, index)
+        return Size(item) if isinstance(index, slice) else item
+
+    def __add__(self, other: Any) -> Any:
+        return Size(tuple.__add__(self, tuple(other)))
+
+    def __mul__(self, count: SupportsIndex) -> Any:
+        return Size(tuple.__mul__(self, count))
+
+    __rmul__ = __mul__
+
+
+_named: dict[tuple[str, tuple[str, ...]], type] = {}
+
+
+def named_result(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
+    """A named tuple such as `torch.return_types.max`."""
+    kind = _named.get((name, fields))
+    if kind is None:
+        from collections import namedtuple
+
+        kind = namedtuple(name, fields)  # type: ignore[misc]
+        kind.__module__ = "torch.return_types"
+
+        def show(self: Any) -> str:
+            lines = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
+            return f"torch.return_types.{name}(\n{lines})"
+
+        kind.__repr__ = show  # type: ignore[method-assign,assignment]
+        _named[name, fields] = kind
+    return kind(*values)

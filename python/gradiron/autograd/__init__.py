@@ -1,0 +1,101 @@
+"""Automatic differentiation: calls, custom Functions, grad modes and checks."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from .function import Function
+from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+__all__ = ["Function", "Variable", "backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+
+
+def _tuple(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, Tensor) else tuple(values)
+
+
+def _gradients(given: Any, count: int) -> tuple[Any, ...]:
+    if given is None:
+        return (None,) * count
+    return (given,) if isinstance(given, Tensor) else tuple(given)
+
+
+def backward(
+    tensors: Tensor | Sequence[Tensor],
+    grad_tensors: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    grad_variables: Any = None,
+    inputs: Any = None,
+) -> None:
+    """Adds the gradients of `tensors` to the `.grad` of the leaves they were made from."""
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`.")
+        grad_tensors = grad_variables
+    roots = _tuple(tensors)
+    keep = create_graph if retain_graph is None else retain_graph
+    _core.run_backward(roots, _gradients(grad_tensors, len(roots)), keep, create_graph, inputs)
+
+
+def grad(
+    outputs: Tensor | Sequence[Tensor],
+    inputs: Tensor | Sequence[Tensor],
+    grad_outputs: Any = None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    only_inputs: bool = True,
+    allow_unused: bool | None = None,
+    is_grads_batched: bool = False,
+    materialize_grads: bool = False,
+) -> tuple[Tensor, ...]:
+    """The gradients of `outputs` with respect to `inputs`; `.grad` is left alone."""
+    if materialize_grads and allow_unused is False:
+        raise ValueError(
+            "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
+        )
+    if is_grads_batched:
+        raise NotImplementedError("gradiron does not have is_grads_batched=True yet")
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
+    roots, wanted = _tuple(outputs), _tuple(inputs)
+    keep = create_graph if retain_graph is None else retain_graph
+    found = _core.run_grad(roots, wanted, _gradients(grad_outputs, len(roots)), keep, create_graph)
+    if materialize_grads:
+        return tuple(g if g is not None else x.new_zeros(x.shape) for g, x in zip(found, wanted, strict=True))
+    if not allow_unused and any(g is None for g in found):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
+            "is the desired behavior."
+        )
+    return found
+
+
+class _VariableMeta(type):
+    def __instancecheck__(cls, other: Any) -> bool:
+        return isinstance(other, Tensor)
+
+
+class Variable(metaclass=_VariableMeta):
+    """PyTorch's old wrapper: today a tensor is its own variable."""
+
+    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
+        out = data.detach()
+        return out.requires_grad_() if requires_grad else out
+
+
+def __getattr__(name: str) -> object:
+    if name in ("gradcheck", "gradgradcheck"):
+        from . import gradcheck as module
+
+        return getattr(module, name)
+    if name in ("functional", "graph", "forward_ad", "profiler", "anomaly_mode"):
+        import importlib
+
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")

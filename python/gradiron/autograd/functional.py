@@ -1,0 +1,350 @@
+"""Derivatives of functions as wholes: Jacobians, Hessians, and their products with vectors.
+
+Products with a Jacobian from the right (`jvp`, `hvp`) are had from reverse mode alone: the gradient is linear in the gradient
+that it starts from, so differentiating it by that one transposes it. The values of that start do not matter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import gradiron
+
+from ._jacobian import forward_mode, units
+
+if TYPE_CHECKING:
+    from gradiron import Tensor
+
+Function = Callable[..., Any]
+Tensors = tuple[Any, ...]
+
+__all__ = ["hessian", "hvp", "jacobian", "jvp", "vhp", "vjp"]
+
+STRICT = "This is not allowed in strict mode"
+
+
+def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The value of `func` at `inputs`, and `v` times its Jacobian.
+
+    `v` has the structure of the outputs; it may be left out if there is one output of one element. With `create_graph` the
+    results can be differentiated again; with `strict` an output that does not depend on an input is an error, not zeros.
+    """
+    call = _Call(inputs, "vjp", create_graph, strict).evaluate(func)
+    start = call.vector(v, call.outputs, not call.one_output)
+    if start is None and not _is_scalar(call.outputs):
+        raise RuntimeError(
+            "The vector v can only be None if the user-provided function returns a single Tensor with a single element."
+        )
+    found = _gradients(call.outputs, call.inputs, start, create_graph)
+    product = call.filled(found, call.inputs, "output", "jacobian", "input {}")
+    return call.value(), call.like_inputs(product)
+
+
+def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The value of `func` at `inputs`, and its Jacobian times `v`, which has the structure of the inputs."""
+    call = _Call(inputs, "jvp", create_graph, strict)
+    direction = call.vector_like_inputs(v)
+    call.evaluate(func)
+    start = tuple(gradiron.zeros_like(out, requires_grad=True) for out in call.outputs)
+    gradient = _gradients(call.outputs, call.inputs, start, True)
+    call.require_dependence(gradient)
+    found = _gradients(gradient, start, direction, create_graph)
+    product = call.filled(found, call.outputs, "gradient", "jacobian", "entry {} in the grad_outputs")
+    return call.value(), call.like_outputs(product)
+
+
+def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The value of the scalar function `func` at `inputs`, and `v` times its Hessian."""
+    call = _Call(inputs, "vhp", create_graph, strict)
+    direction = call.vector_like_inputs(v)
+    call.evaluate(func)
+    gradient = call.gradient_of_scalar()
+    call.require_curvature(gradient)
+    found = _gradients(gradient, call.inputs, direction, create_graph)
+    product = call.filled(found, call.inputs, "jacobian", "hessian", "input {}")
+    return call.value(), call.like_inputs(product)
+
+
+def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> tuple[Any, Any]:
+    """The value of the scalar function `func` at `inputs`, and its Hessian times `v`.
+
+    The Hessian of a smooth function is symmetric: then `vhp` gives the same for less.
+    """
+    call = _Call(inputs, "hvp", create_graph, strict)
+    direction = call.vector_like_inputs(v)
+    call.evaluate(func)
+    gradient = call.gradient_of_scalar()
+    call.require_curvature(gradient)
+    start = tuple(gradiron.zeros_like(x, requires_grad=True) for x in call.inputs)
+    back = _gradients(gradient, call.inputs, start, True)
+    found = _gradients(back, start, direction, create_graph)
+    product = call.filled(found, call.inputs, "hessian", "hessian", "entry {} in the grad_jacobian")
+    return call.value(), call.like_inputs(product)
+
+
+def jacobian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian of `func` at `inputs`: for each output and input a tensor of the shape of the output and the input.
+
+    `vectorize` takes all rows in one pass, which needs `vmap`; `strategy="forward-mode"` goes by columns.
+    """
+    if strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+    for option, asked, kind in (("create_graph", create_graph, NotImplementedError), ("strict", strict, RuntimeError)):
+        if asked and strategy == "forward-mode":
+            raise kind(
+                f'torch.autograd.functional.jacobian: `{option}=True` and `strategy="forward-mode"` '
+                f'are not supported together (yet). Please either set `{option}=False` or `strategy="reverse-mode"`.'
+            )
+    if strategy == "forward-mode":
+        return _jacobian_by_columns(func, inputs)
+    call = _Call(inputs, "jacobian", create_graph, strict).evaluate(func)
+    if vectorize and strict:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+            "Please either set `strict=False` or `vectorize=False`."
+        )
+    rows_of = _rows_at_once if vectorize else _rows
+    blocks = []
+    for number, out in enumerate(call.outputs):
+        rows = rows_of(call, number, out)
+        pairs = zip(rows, call.inputs, strict=True)
+        blocks.append(tuple(row.reshape(tuple(out.shape) + tuple(x.shape)) for row, x in pairs))
+    return call.like_outputs(tuple(call.like_inputs(block) for block in blocks))
+
+
+def hessian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The Hessian of the scalar function `func` at `inputs`, the Jacobian of its gradient."""
+    if outer_jacobian_strategy not in ("forward-mode", "reverse-mode"):
+        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
+    single = not isinstance(inputs, tuple)
+    _tensors(inputs, "inputs", "hessian")
+
+    def gradient(*xs: Tensor) -> Tensors:
+        if outer_jacobian_strategy == "forward-mode":
+            xs = tuple(x.requires_grad_() for x in xs)
+        call = _Call(xs, "hessian", True, strict).evaluate(func)
+        found = zip(call.gradient_of_scalar(), call.inputs, strict=True)
+        filled = tuple(gradiron.zeros_like(x) if g is None else g for g, x in found)
+        call.require_curvature(filled)
+        return filled
+
+    found = jacobian(gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return found[0] if single else found
+
+
+# --- the common part ---
+
+
+class _Call:
+    """A function called on fresh copies of its inputs, so that only what goes through the arguments counts."""
+
+    def __init__(self, inputs: Any, name: str, create_graph: bool, strict: bool) -> None:
+        self.name, self.create_graph, self.strict = name, create_graph, strict
+        self.one_input = not isinstance(inputs, tuple)
+        given = _tensors(inputs, "inputs", name)
+        with gradiron.enable_grad():
+            self.inputs = tuple(
+                x.view(x.shape) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given
+            )
+        self.one_output = True
+        self.outputs: Tensors = ()
+
+    def evaluate(self, func: Function) -> _Call:
+        with gradiron.enable_grad():
+            outputs = func(*self.inputs)
+        self.one_output = not isinstance(outputs, tuple)
+        self.outputs = _tensors(outputs, "outputs of the user-provided function", self.name)
+        for number, out in enumerate(self.outputs):
+            if self.strict and not out.requires_grad:
+                raise RuntimeError(
+                    f"Output {number} of the user-provided function does not require gradients. The outputs must "
+                    "be computed in a differentiable manner from the input when running in strict mode."
+                )
+        return self
+
+    def vector(self, v: Any, like: Tensors, many: bool) -> Tensors | None:
+        """The user's `v`, whose parts have to have the shapes of `like`."""
+        if v is None:
+            return None
+        parts = _tensors(v, "v", self.name)
+        if len(parts) != len(like):
+            raise RuntimeError(
+                f"v is a tuple of invalid length: should be {len(like)} but got {len(parts)}."
+                if many
+                else "The given v should contain a single Tensor."
+            )
+        for number, (part, other) in enumerate(zip(parts, like, strict=True)):
+            if part.shape != other.shape:
+                where = f"Entry {number} in " if many else ""
+                raise RuntimeError(f"{where}v has invalid size: should be {other.shape} but got {part.shape}.")
+        return parts if self.create_graph else tuple(part.detach() for part in parts)
+
+    def vector_like_inputs(self, v: Any) -> Tensors | None:
+        if v is None and not _is_scalar(self.inputs):
+            raise RuntimeError(
+                "The vector v can only be None if the input to the user-provided function is a single Tensor "
+                "with a single element."
+            )
+        return self.vector(v, self.inputs, not self.one_input)
+
+    def gradient_of_scalar(self) -> Tensors:
+        """The gradient of a function with one output of one element, None where it does not depend on an input."""
+        if not self.one_output:
+            raise RuntimeError(f"The function given to {self.name} should return a single Tensor")
+        if self.outputs[0].numel() != 1:
+            raise RuntimeError(f"The Tensor returned by the function given to {self.name} should contain a single element")
+        return _gradients(self.outputs, self.inputs, None, True)
+
+    def require_curvature(self, gradient: Tensors) -> None:
+        for number, g in enumerate(gradient):
+            if self.strict and g is None:
+                text = f"The output of the user-provided function is independent of input {number}."
+                raise RuntimeError(f"{text} {STRICT}.")
+            if self.strict and not g.requires_grad:
+                raise RuntimeError(
+                    "While computing the hessian, found that the jacobian of the user-provided function with respect "
+                    f"to input {number} is independent of the input. {STRICT}. You should ensure that your function "
+                    "is twice differentiable and that the jacobian depends on the inputs (this would be violated by "
+                    "a linear function for example)."
+                )
+
+    def require_dependence(self, gradient: Tensors) -> None:
+        for number, g in enumerate(gradient):
+            if self.strict and g is None:
+                raise RuntimeError(f"The output of the user-provided function is independent of input {number}. {STRICT}.")
+            if self.strict and not g.requires_grad:
+                raise RuntimeError(
+                    f"The gradient with respect to input {number} is independent of the inputs of the "
+                    f"user-provided function. {STRICT}."
+                )
+
+    def filled(self, found: Tensors, like: Tensors, what: str, derived: str, of: str) -> Tensors:
+        """Zeros for what is missing; in strict mode an error that names it."""
+        for number, g in enumerate(found):
+            if self.strict and g is None:
+                subject = "gradient with respect to the" if what == "gradient" else f"{what} of the user-provided"
+                noun = "input" if what == "gradient" else "function"
+                raise RuntimeError(f"The {subject} {noun} is independent of {of.format(number)}. {STRICT}.")
+            if self.strict and self.create_graph and not g.requires_grad:
+                raise RuntimeError(
+                    f"The {derived} of the user-provided function is independent of input {number}. "
+                    f"{STRICT} when create_graph=True."
+                )
+        return tuple(gradiron.zeros_like(x) if g is None else g for g, x in zip(found, like, strict=True))
+
+    # what the user gets: with a history only if asked for, and a tuple only where there was one
+
+    def value(self) -> Any:
+        return self.like_outputs(self.outputs)
+
+    def like_inputs(self, parts: Tensors) -> Any:
+        return self._given(parts, self.one_input)
+
+    def like_outputs(self, parts: Tensors) -> Any:
+        return self._given(parts, self.one_output)
+
+    def _given(self, parts: Tensors, one: bool) -> Any:
+        if not self.create_graph:
+            parts = tuple(part if isinstance(part, tuple) else part.detach() for part in parts)
+        return parts[0] if one else parts
+
+
+def _tensors(value: Any, what: str, name: str) -> Tensors:
+    parts = value if isinstance(value, tuple) else (value,)
+    for number, part in enumerate(parts):
+        if not isinstance(part, gradiron.Tensor):
+            which = f"value at index {number}" if isinstance(value, tuple) else f"given {what}"
+            raise TypeError(
+                f"The {what} given to {name} must be either a Tensor or a tuple of Tensors but the"
+                f" {which} has type {type(part)}."
+            )
+    return parts
+
+
+def _is_scalar(tensors: Tensors) -> bool:
+    return len(tensors) == 1 and tensors[0].numel() == 1
+
+
+def _gradients(outputs: Tensors, inputs: Sequence[Tensor], start: Tensors | None, create_graph: bool) -> Tensors:
+    """The gradients for `inputs`, None where nothing depends on one. Outputs without a history give nothing."""
+    starts = start or (None,) * len(outputs)
+    pairs = [(out, g) for out, g in zip(outputs, starts, strict=True) if out is not None and out.requires_grad]
+    if not pairs:
+        return (None,) * len(inputs)
+    found = gradiron.autograd.grad(
+        [out for out, _ in pairs], list(inputs), [g for _, g in pairs], create_graph=create_graph, allow_unused=True
+    )
+    return tuple(found)
+
+
+# --- the rows and columns of a Jacobian ---
+
+
+def _rows(call: _Call, number: int, out: Tensor) -> list[Tensor]:
+    """For each input, the gradients of the elements of an output, one backward pass for each."""
+    rows: list[list[Tensor]] = [[] for _ in call.inputs]
+    with gradiron.enable_grad():
+        elements = out.reshape(-1)
+        for i in range(out.numel()):
+            found: Tensors = (None,) * len(call.inputs)
+            if elements.requires_grad:
+                found = gradiron.autograd.grad(
+                    elements[i], call.inputs, retain_graph=True, create_graph=call.create_graph, allow_unused=True
+                )
+            for position, (g, x) in enumerate(zip(found, call.inputs, strict=True)):
+                if call.strict and g is None:
+                    text = f"Output {number} of the user-provided function is independent of input {position}."
+                    raise RuntimeError(f"{text} {STRICT}.")
+                if call.strict and call.create_graph and not g.requires_grad:
+                    text = f"The jacobian of the user-provided function is independent of input {position}."
+                    raise RuntimeError(f"{text} {STRICT} when create_graph=True.")
+                rows[position].append(gradiron.zeros_like(x) if g is None else g)
+        return [gradiron.stack(row) if row else x.new_zeros((0, *x.shape)) for row, x in zip(rows, call.inputs, strict=True)]
+
+
+def _rows_at_once(call: _Call, number: int, out: Tensor) -> list[Tensor]:
+    if not hasattr(gradiron, "vmap"):
+        raise NotImplementedError("vectorize=True needs vmap, which is missing here: use vectorize=False")
+    count = out.numel()
+    found: Tensors = (None,) * len(call.inputs)
+    if out.requires_grad and count:
+        start = gradiron.eye(count, dtype=out.dtype, device=out.device).reshape((count, *out.shape))
+        found = gradiron.autograd.grad(
+            out,
+            call.inputs,
+            start,
+            retain_graph=True,
+            create_graph=call.create_graph,
+            allow_unused=True,
+            is_grads_batched=True,
+        )
+    pairs = zip(found, call.inputs, strict=True)
+    return [x.new_zeros((count, *x.shape)) if g is None else g for g, x in pairs]
+
+
+def _jacobian_by_columns(func: Function, inputs: Any) -> Any:
+    """By forward mode: one pass for each element of the inputs."""
+    call = _Call(inputs, "jacobian", False, False).evaluate(func)
+    columns: list[list[Any]] = [[] for _ in call.outputs]
+    for position, x in enumerate(call.inputs):
+        tangents = [forward_mode(func, call.inputs, position, direction) for direction in units(x)]
+        for number, out in enumerate(call.outputs):
+            shape = tuple(out.shape) + tuple(x.shape)
+            stacked = gradiron.stack([t[number] for t in tangents], 1) if tangents else out.new_zeros(shape)
+            columns[number].append(stacked.reshape(shape))
+    return call.like_outputs(tuple(call.like_inputs(tuple(block)) for block in columns))

@@ -1,0 +1,159 @@
+"""Switching recording on and off: as context managers and as decorators of functions, generators and classes."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+
+
+class _Mode:
+    """A context manager that can be used again, nested, and as a decorator."""
+
+    __slots__ = ("_before",)
+
+    def __init__(self) -> None:
+        self._before: list[bool] = []
+
+    def __call__(self, target: Callable[..., Any]) -> Any:
+        if inspect.isclass(target):
+            import warnings
+
+            warnings.warn(
+                "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
+                "functions or methods. To preserve the current behavior of class decoration, you can directly decorate the "
+                "`__init__` method and nothing else.",
+                FutureWarning,
+                stacklevel=2,
+            )
+            target.__init__ = self(target.__init__)  # type: ignore[misc]
+            return target
+        if inspect.isgeneratorfunction(target):
+            return self._generator(target)
+
+        @functools.wraps(target)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self.clone():
+                return target(*args, **kwargs)
+
+        return inside
+
+    def _generator(self, target: Callable[..., Any]) -> Any:
+        """The mode holds while the generator runs, not while it waits."""
+
+        @functools.wraps(target)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            running = target(*args, **kwargs)
+            try:
+                with self.clone():
+                    out = running.send(None)
+                while True:
+                    try:
+                        given = yield out
+                    except GeneratorExit:
+                        with self.clone():
+                            running.close()
+                        raise
+                    except BaseException as error:
+                        with self.clone():
+                            out = running.throw(error)
+                    else:
+                        with self.clone():
+                            out = running.send(given)
+            except StopIteration as end:
+                return end.value
+
+        return inside
+
+    def clone(self) -> Any:
+        return type(self)()
+
+    def __exit__(self, *exception: object) -> None:
+        _core.swap_grad_enabled(self._before.pop())
+
+
+class no_grad(_Mode):
+    """Nothing is recorded inside."""
+
+    __slots__ = ()
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made.__init__()  # type: ignore[misc]
+        return made(function)
+
+    def __init__(self, function: object = None) -> None:
+        self._before = []
+
+    def __enter__(self) -> None:
+        self._before.append(_core.swap_grad_enabled(False))
+
+
+class enable_grad(_Mode):
+    """Recording goes on inside, within `no_grad` too."""
+
+    __slots__ = ()
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        made = super().__new__(cls)
+        if function is None:
+            return made
+        made.__init__()  # type: ignore[misc]
+        return made(function)
+
+    def __init__(self, function: object = None) -> None:
+        self._before = []
+
+    def __enter__(self) -> None:
+        self._before.append(_core.swap_grad_enabled(True))
+
+
+class set_grad_enabled(_Mode):
+    """Switches recording at once; as a context manager, back at its end."""
+
+    __slots__ = ("_mode",)
+
+    def __init__(self, mode: bool) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+        self._mode = mode
+        self._before = [_core.swap_grad_enabled(mode)]
+
+    def __call__(self, target: Callable[..., Any]) -> Any:
+        # As a decorator it switches only inside.
+        _core.swap_grad_enabled(self._before[-1])
+        return super().__call__(target)
+
+    def __enter__(self) -> None:
+        _core.swap_grad_enabled(self._mode)
+
+    def clone(self) -> Any:
+        return set_grad_enabled(self._mode)
+
+
+class inference_mode(_Mode):
+    """Here the same as `no_grad`: tensors made inside keep all their uses."""
+
+    __slots__ = ("_mode",)
+
+    def __init__(self, mode: bool = True) -> None:
+        self._before = []
+        self._mode = mode
+
+    def __new__(cls, mode: Any = True) -> Any:
+        made = super().__new__(cls)
+        if isinstance(mode, bool):
+            return made
+        made.__init__()  # type: ignore[misc]
+        return made(mode)
+
+    def __enter__(self) -> None:
+        self._before.append(_core.swap_grad_enabled(not self._mode and _core.is_grad_enabled()))
+
+    def clone(self) -> Any:
+        return inference_mode(self._mode)

@@ -1,0 +1,6 @@
+"""What tests of numerical programs need: comparing within a tolerance, and tensors to try things on."""
+
+from .compare import assert_close
+from .create import make_tensor
+
+__all__ = ["assert_close", "make_tensor"]

@@ -1,0 +1,121 @@
+//! The nodes that have a gradient and wait for their turn, latest first. A chain never touches the heap: the newest
+//! arrival is kept aside.
+
+use crate::base::Result;
+use crate::ops::arithmetic;
+use crate::tensor::{Edge, Node, NodeRef, Tensor};
+use smallvec::SmallVec;
+use std::collections::{BinaryHeap, HashMap};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A node whose turn it is, with the gradients of its outputs.
+pub struct Turn {
+    pub node: NodeRef,
+    pub grads: SmallVec<[Option<Tensor>; 1]>,
+}
+
+pub struct Frontier {
+    create_graph: bool,
+    /// The latest arrival, when it comes before everything in the heap.
+    aside: Option<Turn>,
+    order: BinaryHeap<(u64, usize)>,
+    waiting: HashMap<usize, Turn, BuildHasherDefault<Address>>,
+}
+
+/// Hashes addresses: they are spread well enough by one multiplication.
+#[derive(Default)]
+pub struct Address(u64);
+
+impl Hasher for Address {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_usize(usize::from(b)));
+    }
+    fn write_usize(&mut self, n: usize) {
+        self.0 = (self.0 ^ n as u64).wrapping_mul(0x9E37_79B9_7F4A_7C15).rotate_left(26);
+    }
+}
+
+fn key(node: &NodeRef) -> usize {
+    std::ptr::from_ref::<Node>(node) as usize
+}
+
+impl Turn {
+    fn new(edge: &Edge, grad: Tensor) -> Turn {
+        let mut turn = Turn { node: edge.node.clone(), grads: smallvec::smallvec![None; edge.node.outputs.len()] };
+        if let Some(slot) = turn.grads.get_mut(edge.output as usize) {
+            *slot = Some(grad);
+        }
+        turn
+    }
+
+    fn add(&mut self, output: u32, grad: Tensor, create_graph: bool) -> Result<()> {
+        let Some(slot) = self.grads.get_mut(output as usize) else { return Ok(()) };
+        *slot = Some(match slot.take() {
+            None => grad,
+            Some(sum) => accumulate(sum, grad, create_graph)?,
+        });
+        Ok(())
+    }
+}
+
+/// The sum of two gradients; in place where nobody else can see it.
+fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
+    let reusable = |t: &Tensor| {
+        let body = t.body();
+        t.is_unique() && !t.requires_grad() && body.storage.is_unique() && body.layout.is_contiguous()
+    };
+    if !create_graph && sum.dtype() == grad.dtype() && sum.shape() == grad.shape() && reusable(&sum) {
+        let operands = [(&sum).into(), (&grad).into()];
+        crate::ops::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
+        return Ok(sum);
+    }
+    arithmetic::add(&sum, &grad)
+}
+
+impl Frontier {
+    pub fn new(create_graph: bool) -> Frontier {
+        Frontier { create_graph, aside: None, order: BinaryHeap::new(), waiting: HashMap::default() }
+    }
+
+    /// Delivers a gradient along an edge.
+    pub fn add(&mut self, edge: &Edge, grad: Tensor) -> Result<()> {
+        let create_graph = self.create_graph;
+        if let Some(aside) = &mut self.aside
+            && key(&aside.node) == key(&edge.node)
+        {
+            return aside.add(edge.output, grad, create_graph);
+        }
+        if let Some(turn) = self.waiting.get_mut(&key(&edge.node)) {
+            return turn.add(edge.output, grad, create_graph);
+        }
+        let turn = Turn::new(edge, grad);
+        let place = (turn.node.sequence, key(&turn.node));
+        let ahead = match (&self.aside, self.order.peek()) {
+            (Some(aside), _) => place > (aside.node.sequence, key(&aside.node)),
+            (None, Some(top)) => place > *top,
+            (None, None) => true,
+        };
+        if !ahead {
+            self.wait(turn);
+        } else if let Some(old) = self.aside.replace(turn) {
+            self.wait(old);
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, turn: Turn) {
+        self.order.push((turn.node.sequence, key(&turn.node)));
+        self.waiting.insert(key(&turn.node), turn);
+    }
+
+    pub fn next(&mut self) -> Option<Turn> {
+        if let Some(turn) = self.aside.take() {
+            return Some(turn);
+        }
+        let (_, key) = self.order.pop()?;
+        self.waiting.remove(&key)
+    }
+}

@@ -1,0 +1,265 @@
+//! The scheduler: takes nodes latest first, calls their derivatives, sums what meets, gives leaves their `.grad`.
+//! A node's number is above its inputs', so the highest number among those with a gradient is always ready; nothing is
+//! counted beforehand. The order of every sum is fixed: the same program gives the same bits.
+
+mod frontier;
+mod leaf;
+
+use crate::base::{Dims, Error, Result};
+use crate::ops::{create, reduce};
+use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, mode};
+use frontier::{Frontier, Turn};
+use smallvec::SmallVec;
+use std::collections::{HashMap, HashSet};
+
+/// What a backward is asked for.
+pub struct Request<'a> {
+    pub roots: &'a [(Edge, Tensor)],
+    pub retain_graph: bool,
+    pub create_graph: bool,
+    /// `inputs=` or `autograd.grad`: only these are wanted.
+    pub inputs: Option<&'a [Edge]>,
+    /// Whether wanted leaves get `.grad` (backward) or the gradients are returned (grad).
+    pub accumulate: bool,
+    /// Called now and then; an error stops the run (Ctrl-C).
+    pub poll: &'a mut dyn FnMut() -> Result<()>,
+}
+
+/// Runs a backward; with `inputs`, returns their gradients.
+pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
+    let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
+    let plan = inputs.map(|inputs| Plan::find(roots, inputs));
+    let mut captured: Vec<Option<Tensor>> = vec![None; inputs.map_or(0, <[Edge]>::len)];
+    let mut frontier = Frontier::new(create_graph);
+    let _recording = Recording::start(create_graph);
+    for (edge, grad) in roots {
+        if plan.as_ref().is_none_or(|p| p.leads(&edge.node)) {
+            frontier.add(edge, grad.clone())?;
+        }
+    }
+    let mut turns = 0u32;
+    while let Some(mut turn) = frontier.next() {
+        turns = turns.wrapping_add(1);
+        if turns & 1023 == 0 {
+            poll()?;
+        }
+        if turn.node.has_hooks() {
+            output_hooks(&mut turn, accumulate || plan.is_none())?;
+        }
+        if let Some(plan) = &plan {
+            for (slot, output) in plan.captures(&turn.node) {
+                captured[slot] = turn.grads.get(output).cloned().flatten();
+            }
+        }
+        if let Kind::Leaf(target) = &turn.node.kind {
+            if accumulate && plan.as_ref().is_none_or(|p| p.wants(&turn.node)) {
+                leaf::accumulate(&turn, target, create_graph)?;
+            }
+            continue;
+        }
+        if plan.as_ref().is_some_and(|p| !p.passes(&turn.node)) {
+            continue;
+        }
+        turn_node(turn, &mut frontier, plan.as_ref(), retain_graph, create_graph)?;
+    }
+    Ok(captured)
+}
+
+/// One node's turn: its hooks, its derivative, and its gradients on their way.
+fn turn_node(
+    mut turn: Turn,
+    frontier: &mut Frontier,
+    plan: Option<&Plan>,
+    retain_graph: bool,
+    create_graph: bool,
+) -> Result<()> {
+    let hooked = turn.node.has_hooks();
+    if hooked {
+        for (_, hook) in turn.node.hooks_at(|w| w == When::Before) {
+            if let Some(changed) = hook.call(&[], &turn.grads)? {
+                turn.grads = changed.into_iter().collect();
+            }
+        }
+    }
+    let node = turn.node;
+    let wanted = node.edges.iter().enumerate().fold(0u64, |bits, (i, edge)| {
+        let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
+        bits | u64::from(wants) << i.min(63)
+    });
+    let mut results = match &node.kind {
+        Kind::Op(derivative) => {
+            let step = Step::new(&node, &turn.grads, create_graph, wanted, retain_graph)?;
+            (derivative.apply)(&step)?
+        }
+        Kind::Custom(custom) => {
+            let step = Step::new(&node, &turn.grads, create_graph, wanted, true)?;
+            let results = custom.apply(&step)?;
+            if !retain_graph {
+                node.release();
+            }
+            results
+        }
+        Kind::Leaf(_) => Grads::new(),
+    };
+    if hooked {
+        for (_, hook) in node.hooks_at(|w| w == When::After) {
+            if let Some(changed) = hook.call(&results, &turn.grads)? {
+                results = changed;
+            }
+        }
+    }
+    drop(turn.grads);
+    for (i, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
+        if let (Some(edge), Some(grad)) = (edge, grad)
+            && wanted >> i.min(63) & 1 == 1
+        {
+            let grad = fit(&node, i, edge, grad)?;
+            frontier.add(edge, grad)?;
+        }
+    }
+    Ok(())
+}
+
+/// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.
+fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
+    let meta = &edge.node.outputs[edge.output as usize];
+    let (same_shape, same_type) = {
+        let body = grad.body();
+        (body.layout.shape == meta.shape, body.dtype == meta.dtype && body.device().same_place(meta.device))
+    };
+    if same_shape && same_type {
+        return Ok(grad);
+    }
+    let mut grad = grad;
+    if !same_shape {
+        let have = grad.shape();
+        if !expandable(&meta.shape, &have) {
+            return Err(Error::runtime(format!(
+                "Function {} returned an invalid gradient at index {index} - got {:?} but expected shape compatible with \
+                 {:?}",
+                node.name(),
+                have.as_slice(),
+                meta.shape.as_slice()
+            )));
+        }
+        grad = reduce::sum_to(&grad, &meta.shape)?;
+    }
+    if !same_type {
+        grad = create::to_dtype(&grad, meta.dtype)?;
+        if !grad.device().same_place(meta.device) {
+            grad = create::to_device(&grad, meta.device)?;
+        }
+    }
+    Ok(grad)
+}
+
+/// Whether `small` broadcasts to `large`.
+fn expandable(small: &Dims, large: &Dims) -> bool {
+    small.len() <= large.len()
+        && small.iter().rev().zip(large.iter().rev()).all(|(&s, &l)| s == l || s == 1)
+}
+
+/// The hooks of a node's outputs, then the gradients that non-leaf tensors keep.
+fn output_hooks(turn: &mut Turn, retain: bool) -> Result<()> {
+    for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_))) {
+        let When::Output(output) = when else { continue };
+        let at = output as usize;
+        if turn.grads.get(at).is_some_and(Option::is_some) {
+            let changed = hook.call(&turn.grads[at..=at], &[])?;
+            if let Some(Some(new)) = changed.and_then(|g| g.into_iter().next()) {
+                turn.grads[at] = Some(new);
+            }
+        }
+    }
+    let retained = if retain { turn.node.hooks().retained() } else { Vec::new() };
+    for (output, tensor) in retained {
+        if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
+            let grad = grad.clone();
+            tensor.update_grad(|old| match old {
+                None => Ok(grad),
+                Some(old) => crate::ops::arithmetic::add(&old, &grad),
+            })?;
+        }
+    }
+    Ok(())
+}
+
+/// Switches recording to `create_graph` for a run.
+struct Recording(bool, bool);
+
+impl Recording {
+    fn start(create_graph: bool) -> Recording {
+        Recording(mode::set_grad_enabled(create_graph), mode::set_creating_graph(create_graph))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        mode::set_grad_enabled(self.0);
+        mode::set_creating_graph(self.1);
+    }
+}
+
+/// Which nodes lie on a way from the roots to the wanted inputs.
+struct Plan {
+    leads: HashSet<usize>,
+    targets: HashMap<usize, SmallVec<[(usize, usize); 1]>>,
+    passes: HashSet<usize>,
+}
+
+fn key(node: &NodeRef) -> usize {
+    std::ptr::from_ref::<Node>(node) as usize
+}
+
+impl Plan {
+    fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Plan {
+        let mut targets: HashMap<usize, SmallVec<[(usize, usize); 1]>> = HashMap::new();
+        for (slot, edge) in inputs.iter().enumerate() {
+            targets.entry(key(&edge.node)).or_default().push((slot, edge.output as usize));
+        }
+        // Depth first with an explicit stack: a node is decided when all that it points to are.
+        let (mut leads, mut passes, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
+        let mut stack: Vec<(&NodeRef, usize)> = Vec::new();
+        for (edge, _) in roots {
+            if seen.insert(key(&edge.node)) {
+                stack.push((&edge.node, 0));
+            }
+            while let Some((node, next)) = stack.pop() {
+                if let Some(edge) = node.edges.get(next) {
+                    stack.push((node, next + 1));
+                    if let Some(edge) = edge
+                        && seen.insert(key(&edge.node))
+                    {
+                        stack.push((&edge.node, 0));
+                    }
+                    continue;
+                }
+                let through = node.edges.iter().flatten().any(|e| leads.contains(&key(&e.node)));
+                if through {
+                    passes.insert(key(node));
+                }
+                if through || targets.contains_key(&key(node)) {
+                    leads.insert(key(node));
+                }
+            }
+        }
+        Plan { leads, targets, passes }
+    }
+
+    fn leads(&self, node: &NodeRef) -> bool {
+        self.leads.contains(&key(node))
+    }
+
+    /// Whether anything wanted lies beyond this node.
+    fn passes(&self, node: &NodeRef) -> bool {
+        self.passes.contains(&key(node))
+    }
+
+    fn wants(&self, node: &NodeRef) -> bool {
+        self.targets.contains_key(&key(node))
+    }
+
+    fn captures(&self, node: &NodeRef) -> SmallVec<[(usize, usize); 1]> {
+        self.targets.get(&key(node)).cloned().unwrap_or_default()
+    }
+}

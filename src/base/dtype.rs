@@ -1,0 +1,102 @@
+//! Element types, and which type a mixture of them becomes.
+
+/// The type of a tensor's elements.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum DType {
+    Bool,
+    U8,
+    I8,
+    I16,
+    I32,
+    I64,
+    F16,
+    BF16,
+    F32,
+    F64,
+}
+
+/// What promotion looks at first: a higher category always wins.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Category {
+    Bool,
+    Int,
+    Float,
+}
+
+use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8};
+
+impl DType {
+    pub const ALL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
+
+    /// Bytes per element.
+    pub const fn size(self) -> usize {
+        match self {
+            Bool | U8 | I8 => 1,
+            I16 | F16 | BF16 => 2,
+            I32 | F32 => 4,
+            I64 | F64 => 8,
+        }
+    }
+
+    pub const fn category(self) -> Category {
+        match self {
+            Bool => Category::Bool,
+            U8 | I8 | I16 | I32 | I64 => Category::Int,
+            F16 | BF16 | F32 | F64 => Category::Float,
+        }
+    }
+
+    pub const fn is_float(self) -> bool {
+        matches!(self, F16 | BF16 | F32 | F64)
+    }
+
+    pub const fn is_int(self) -> bool {
+        matches!(self, U8 | I8 | I16 | I32 | I64)
+    }
+
+    /// PyTorch's attribute name: `torch.float32` prints this after the dot.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Bool => "bool",
+            U8 => "uint8",
+            I8 => "int8",
+            I16 => "int16",
+            I32 => "int32",
+            I64 => "int64",
+            F16 => "float16",
+            BF16 => "bfloat16",
+            F32 => "float32",
+            F64 => "float64",
+        }
+    }
+
+    /// The C++-flavoured name that PyTorch's error messages use: `Float`, `Long`.
+    pub const fn scalar_name(self) -> &'static str {
+        match self {
+            Bool => "Bool",
+            U8 => "Byte",
+            I8 => "Char",
+            I16 => "Short",
+            I32 => "Int",
+            I64 => "Long",
+            F16 => "Half",
+            BF16 => "BFloat16",
+            F32 => "Float",
+            F64 => "Double",
+        }
+    }
+
+    /// The type both operands are converted to, when both have a say.
+    pub const fn promote(self, other: DType) -> DType {
+        if self as u8 == other as u8 {
+            return self;
+        }
+        let (low, high) = if (self as u8) < (other as u8) { (self, other) } else { (other, self) };
+        match (low, high) {
+            (U8, I8) => I16,
+            (F16, BF16) => F32,
+            _ => high,
+        }
+    }
+}

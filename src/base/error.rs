@@ -1,0 +1,79 @@
+//! Everything that can go wrong, as one enum. `python/errors.rs` turns it into Python exceptions.
+
+use super::{DType, Device};
+use std::any::Any;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// A boxed [`Fault`]: results stay two words wide on the fast path.
+#[derive(Debug)]
+pub struct Error(Box<Fault>);
+
+/// What went wrong, in PyTorch's words.
+#[derive(Debug, thiserror::Error)]
+pub enum Fault {
+    #[error("The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}")]
+    Broadcast { a: usize, b: usize, dim: usize },
+    #[error("Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")]
+    DimRange { dim: i64, low: i64, high: i64 },
+    #[error("shape '{shape}' is invalid for input of size {numel}")]
+    InvalidShape { shape: String, numel: usize },
+    #[error("\"{op}\" not implemented for '{}'", dtype.scalar_name())]
+    NoKernel { op: &'static str, dtype: DType },
+    /// The operator exists, but has no shader for this dtype; nothing moves to the CPU by itself.
+    #[error(
+        "\"{op}\" is not implemented on the GPU for '{}': move the operands with .cpu() to compute it there",
+        dtype.scalar_name()
+    )]
+    NoShader { op: &'static str, dtype: DType },
+    #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
+    Devices { a: Device, b: Device },
+    #[error("{message}")]
+    OutOfMemory { message: String },
+    #[error("{0}")]
+    Runtime(String),
+    #[error("{0}")]
+    Index(String),
+    #[error("{0}")]
+    Value(String),
+    #[error("{0}")]
+    Type(String),
+    #[error("{0}")]
+    NotImplemented(String),
+    /// An exception raised by the user's code (a hook, a Function): carried through unchanged.
+    #[error("an exception of the host language")]
+    Foreign(Box<dyn Any + Send + Sync>),
+}
+
+impl Error {
+    pub fn fault(&self) -> &Fault {
+        &self.0
+    }
+
+    pub fn into_fault(self) -> Fault {
+        *self.0
+    }
+}
+
+impl From<Fault> for Error {
+    #[cold]
+    fn from(fault: Fault) -> Error {
+        Error(Box::new(fault))
+    }
+}
+
+impl std::fmt::Display for Error {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+macro_rules! shorthand {
+    ($($name:ident => $variant:ident),*) => { impl Error { $(
+        #[cold]
+        pub fn $name(message: impl Into<String>) -> Error { Fault::$variant(message.into()).into() }
+    )* } };
+}
+shorthand!(runtime => Runtime, index => Index, value => Value, type_error => Type, not_implemented => NotImplemented);

@@ -1,0 +1,112 @@
+//! How a tensor lies in its storage. A view is a new layout over the same bytes.
+
+use super::{DType, Dims, contiguous_strides, numel};
+
+/// Shape, strides and offset, all in elements. Strides are never negative, as in PyTorch.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Layout {
+    pub shape: Dims,
+    pub strides: Dims,
+    pub offset: usize,
+}
+
+impl Layout {
+    pub fn contiguous(shape: &[usize]) -> Layout {
+        Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 }
+    }
+
+    pub fn numel(&self) -> usize {
+        numel(&self.shape)
+    }
+
+    pub fn ndim(&self) -> usize {
+        self.shape.len()
+    }
+
+    /// Row-major without gaps; the strides of dimensions of size 1 do not matter.
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1;
+        for (&n, &s) in self.shape.iter().zip(&self.strides).rev() {
+            if n == 0 {
+                return true;
+            }
+            if n != 1 && s != expected {
+                return self.numel() == 0;
+            }
+            expected *= n;
+        }
+        true
+    }
+
+    /// One past the last element that this layout reaches, counted from the storage's start.
+    pub fn end(&self) -> usize {
+        if self.numel() == 0 {
+            return self.offset;
+        }
+        self.offset + self.shape.iter().zip(&self.strides).map(|(n, s)| (n - 1) * s).sum::<usize>() + 1
+    }
+
+    /// The layout of this tensor read with the (broadcast) shape `to`: stretched dimensions get stride 0.
+    /// `to` must be a shape that this one broadcasts to.
+    pub fn broadcast_to(&self, to: &[usize]) -> Layout {
+        let lead = to.len() - self.shape.len();
+        let mut strides: Dims = smallvec::smallvec![0; to.len()];
+        for (i, (&n, &s)) in self.shape.iter().zip(&self.strides).enumerate() {
+            strides[lead + i] = if n == 1 && to[lead + i] != 1 { 0 } else { s };
+        }
+        Layout { shape: Dims::from_slice(to), strides, offset: self.offset }
+    }
+}
+
+/// Host memory seen through a layout: what a CPU kernel gets. `ptr` is at the first element (the layout's
+/// offset is already added); strides count elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Strided<'a> {
+    pub ptr: *mut u8,
+    pub dtype: DType,
+    pub shape: &'a [usize],
+    pub strides: &'a [usize],
+}
+
+impl Strided<'_> {
+    pub fn numel(&self) -> usize {
+        numel(self.shape)
+    }
+
+    pub fn is_contiguous(&self) -> bool {
+        let mut expected = 1;
+        for (&n, &s) in self.shape.iter().zip(self.strides).rev() {
+            if n != 1 && s != expected {
+                return self.numel() == 0;
+            }
+            expected *= n;
+        }
+        true
+    }
+}
+
+// SAFETY: a Strided is a plain description; whoever made it keeps the bytes alive and unaliased while kernels run.
+unsafe impl Send for Strided<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Strided<'_> {}
+
+/// An index operand of a gather or a scatter. `index` (int64 or int32) is already broadcast to the shape of the elements
+/// that move; each of its values, counted from either end of a dimension of `size`, adds `stride` times itself to the
+/// offset of the indexed operand. `dim` is for messages.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexBy<'a> {
+    pub index: Strided<'a>,
+    pub size: usize,
+    pub stride: usize,
+    pub dim: usize,
+}
+
+/// What a scatter does with the element that is there already.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Put {
+    Assign,
+    Add,
+    Mul,
+    Max,
+    Min,
+}

@@ -1,0 +1,24 @@
+//! Plain values that every room speaks of: dtypes, scalars, devices, shapes, layouts, errors.
+//! Nothing here allocates tensors, runs kernels or knows of graphs.
+
+mod device;
+mod dtype;
+mod error;
+mod fold;
+mod layout;
+mod scalar;
+mod shape;
+pub mod views;
+
+pub use device::{Device, GpuName};
+pub use dtype::{Category, DType};
+pub use error::{Error, Fault, Result};
+pub use fold::Fold;
+pub use layout::{IndexBy, Layout, Put, Strided};
+pub use scalar::Scalar;
+pub use shape::{Dims, broadcast, contiguous_strides, numel, wrap_dim};
+
+/// Formats a shape as PyTorch's messages do: `[2, 3]`.
+pub fn show(dims: &[usize]) -> String {
+    format!("{dims:?}")
+}

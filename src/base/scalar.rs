@@ -1,0 +1,91 @@
+//! A number outside any tensor, as Python hands it over.
+
+use super::{Category, DType};
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Scalar {
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+}
+
+impl Scalar {
+    pub const fn category(self) -> Category {
+        match self {
+            Scalar::Bool(_) => Category::Bool,
+            Scalar::Int(_) => Category::Int,
+            Scalar::Float(_) => Category::Float,
+        }
+    }
+
+    pub fn as_f64(self) -> f64 {
+        match self {
+            Scalar::Bool(b) => f64::from(u8::from(b)),
+            Scalar::Int(i) => i as f64,
+            Scalar::Float(f) => f,
+        }
+    }
+
+    /// Truncates a float, as a conversion to an integer dtype does.
+    pub fn as_i64(self) -> i64 {
+        match self {
+            Scalar::Bool(b) => i64::from(b),
+            Scalar::Int(i) => i,
+            Scalar::Float(f) => f as i64,
+        }
+    }
+
+    pub fn as_bool(self) -> bool {
+        match self {
+            Scalar::Bool(b) => b,
+            Scalar::Int(i) => i != 0,
+            Scalar::Float(f) => f != 0.0,
+        }
+    }
+
+    /// Reads one element of `dtype`.
+    ///
+    /// # Safety
+    /// `at` points to an initialised element of `dtype`; no alignment is needed.
+    pub unsafe fn read(dtype: DType, at: *const u8) -> Scalar {
+        use half::{bf16, f16};
+        // SAFETY: the caller vouches for the element.
+        unsafe {
+            match dtype {
+                DType::Bool => Scalar::Bool(*at != 0),
+                DType::U8 => Scalar::Int(i64::from(*at)),
+                DType::I8 => Scalar::Int(i64::from(*at.cast::<i8>())),
+                DType::I16 => Scalar::Int(i64::from(at.cast::<i16>().read_unaligned())),
+                DType::I32 => Scalar::Int(i64::from(at.cast::<i32>().read_unaligned())),
+                DType::I64 => Scalar::Int(at.cast::<i64>().read_unaligned()),
+                DType::F16 => Scalar::Float(at.cast::<f16>().read_unaligned().to_f64()),
+                DType::BF16 => Scalar::Float(at.cast::<bf16>().read_unaligned().to_f64()),
+                DType::F32 => Scalar::Float(f64::from(at.cast::<f32>().read_unaligned())),
+                DType::F64 => Scalar::Float(at.cast::<f64>().read_unaligned()),
+            }
+        }
+    }
+
+    /// Writes this number as one element of `dtype`, converted as PyTorch converts.
+    ///
+    /// # Safety
+    /// `at` points to room for one element of `dtype`; no alignment is needed.
+    pub unsafe fn write(self, dtype: DType, at: *mut u8) {
+        use half::{bf16, f16};
+        // SAFETY: the caller vouches for the room.
+        unsafe {
+            match dtype {
+                DType::Bool => *at = u8::from(self.as_bool()),
+                DType::U8 => *at = self.as_i64() as u8,
+                DType::I8 => *at.cast::<i8>() = self.as_i64() as i8,
+                DType::I16 => at.cast::<i16>().write_unaligned(self.as_i64() as i16),
+                DType::I32 => at.cast::<i32>().write_unaligned(self.as_i64() as i32),
+                DType::I64 => at.cast::<i64>().write_unaligned(self.as_i64()),
+                DType::F16 => at.cast::<f16>().write_unaligned(f16::from_f64(self.as_f64())),
+                DType::BF16 => at.cast::<bf16>().write_unaligned(bf16::from_f64(self.as_f64())),
+                DType::F32 => at.cast::<f32>().write_unaligned(self.as_f64() as f32),
+                DType::F64 => at.cast::<f64>().write_unaligned(self.as_f64()),
+            }
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Shapes as inline lists, and the arithmetic on them that must not overflow.
+
+use super::{Error, Fault, Result};
+use smallvec::SmallVec;
+
+/// Sizes, strides or indices, one per dimension; no heap up to six.
+pub type Dims = SmallVec<[usize; 6]>;
+
+/// How many elements a shape holds. Shapes are checked when they are made, so this cannot overflow.
+pub fn numel(shape: &[usize]) -> usize {
+    shape.iter().product()
+}
+
+/// Row-major strides. A dimension of size 0 or 1 gets the stride that PyTorch gives it.
+pub fn contiguous_strides(shape: &[usize]) -> Dims {
+    let mut strides: Dims = SmallVec::from_elem(1, shape.len());
+    for i in (0..shape.len().saturating_sub(1)).rev() {
+        strides[i] = strides[i + 1] * shape[i + 1].max(1);
+    }
+    strides
+}
+
+/// The shape that both broadcast to.
+pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
+    if a == b {
+        return Ok(Dims::from_slice(a));
+    }
+    let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
+    let mut out = Dims::from_slice(long);
+    let lead = long.len() - short.len();
+    for (i, &s) in short.iter().enumerate() {
+        let l = long[lead + i];
+        if s == l || s == 1 {
+            continue;
+        }
+        if l == 1 {
+            out[lead + i] = s;
+            continue;
+        }
+        let dim = lead + i;
+        let (sa, sb) = if a.len() >= b.len() { (l, s) } else { (s, l) };
+        return Err(Error::from(Fault::Broadcast { a: sa, b: sb, dim }));
+    }
+    Ok(out)
+}
+
+/// A dimension counted from either end, as an index.
+pub fn wrap_dim(dim: i64, ndim: usize) -> Result<usize> {
+    let range = ndim.max(1) as i64;
+    if dim < -range || dim >= range {
+        return Err(Error::from(Fault::DimRange { dim, low: -range, high: range - 1 }));
+    }
+    Ok(if dim < 0 { (dim + range) as usize } else { dim as usize })
+}

@@ -1,0 +1,226 @@
+//! In which order several strided operands of one shape are walked: as few dimensions as their layouts allow, in the
+//! order of the first operand's memory, in blocks of rows × columns that stay in the first cache.
+
+use crate::cpu::par::GRAIN;
+use smallvec::SmallVec;
+use std::array::from_fn;
+use std::ops::Range;
+
+/// An output and up to six inputs.
+pub const MAX_OPERANDS: usize = 7;
+
+/// One number of bytes per operand.
+pub type Bytes = [usize; MAX_OPERANDS];
+
+/// Edge of the square blocks in which operands are walked that lie across each other (one is transposed).
+const SQUARE: usize = 32;
+
+/// A dimension of the walk: how many steps, and how far each operand moves in one.
+#[derive(Clone, Copy)]
+pub struct Dim {
+    pub size: usize,
+    pub step: Bytes,
+}
+
+/// How one operand lies: strides in elements (none for a scalar), and the bytes of an element.
+#[derive(Clone, Copy)]
+pub struct Operand<'a> {
+    pub strides: &'a [usize],
+    pub size: usize,
+}
+
+pub struct Walk {
+    /// Dimensions around the blocks, outermost first.
+    outer: SmallVec<[Dim; 6]>,
+    pub rows: Dim,
+    pub cols: Dim,
+    /// The largest block: rows, columns.
+    pub block: (usize, usize),
+}
+
+impl Walk {
+    /// `tile` is the largest number of elements in a block.
+    pub fn new(shape: &[usize], operands: &[Operand], tile: usize) -> Walk {
+        let mut outer = coalesced(shape, operands);
+        let unit = Dim { size: 1, step: [0; MAX_OPERANDS] };
+        let cols = outer.pop().unwrap_or(unit);
+        let across = (0..operands.len())
+            .filter(|&k| cols.step[k] > 0)
+            .find_map(|k| (0..outer.len()).rev().find(|&d| (1..cols.step[k]).contains(&outer[d].step[k])));
+        let (rows, block) = match across {
+            Some(d) => {
+                let rows = outer.remove(d);
+                let width = cols.size.min(SQUARE.max(tile / rows.size));
+                (rows, (rows.size.min(tile / width), width))
+            }
+            None if 2 * cols.size <= tile => {
+                let rows = outer.pop().unwrap_or(unit);
+                (rows, (rows.size.min(tile / cols.size), cols.size))
+            }
+            None => (unit, (1, tile)),
+        };
+        Walk { outer, rows, cols, block }
+    }
+
+    /// Whether every block of operand `k` is one run of elements of `size` bytes without gaps.
+    pub fn is_dense(&self, k: usize, size: usize) -> bool {
+        let (rows, cols) = self.block;
+        (self.cols.step[k] == size || self.cols.size == 1)
+            && (rows == 1 || (cols == self.cols.size && self.rows.step[k] == cols * size))
+    }
+
+    /// How many blocks there are.
+    pub fn len(&self) -> usize {
+        let around: usize = self.outer.iter().map(|d| d.size).product();
+        around * self.rows.size.div_ceil(self.block.0) * self.cols.size.div_ceil(self.block.1)
+    }
+
+    /// How many blocks are worth a thread's while.
+    pub fn grain(&self) -> usize {
+        (GRAIN / (self.block.0 * self.block.1)).max(1)
+    }
+
+    /// A block of operand `k` that starts at `at`.
+    pub fn place(&self, k: usize, at: *mut u8) -> Place {
+        Place { at, row: self.rows.step[k], col: self.cols.step[k] }
+    }
+
+    /// Calls `body` with each operand's offset in bytes, the rows and the columns of the blocks in `range`.
+    pub fn visit(&self, range: Range<usize>, mut body: impl FnMut(&Bytes, usize, usize)) {
+        let mut levels: SmallVec<[Dim; 8]> = SmallVec::from_slice(&self.outer);
+        levels.push(self.rows.in_blocks(self.block.0));
+        levels.push(self.cols.in_blocks(self.block.1));
+        let mut index: SmallVec<[usize; 8]> = SmallVec::from_elem(0, levels.len());
+        let mut offset = [0; MAX_OPERANDS];
+        let mut rest = range.start;
+        for (level, i) in levels.iter().zip(&mut index).rev() {
+            *i = rest % level.size;
+            rest /= level.size;
+            offset = from_fn(|k| offset[k] + *i * level.step[k]);
+        }
+        let last = levels.len() - 1;
+        for _ in range {
+            let rows = (self.rows.size - index[last - 1] * self.block.0).min(self.block.0);
+            let cols = (self.cols.size - index[last] * self.block.1).min(self.block.1);
+            body(&offset, rows, cols);
+            for (level, i) in levels.iter().zip(&mut index).rev() {
+                *i += 1;
+                if *i < level.size {
+                    offset = from_fn(|k| offset[k] + level.step[k]);
+                    break;
+                }
+                *i = 0;
+                offset = from_fn(|k| offset[k] - (level.size - 1) * level.step[k]);
+            }
+        }
+    }
+}
+
+impl Dim {
+    /// The same dimension, walked `n` steps at a time.
+    fn in_blocks(self, n: usize) -> Dim {
+        Dim { size: self.size.div_ceil(n), step: self.step.map(|s| s * n) }
+    }
+}
+
+/// The dimensions that are left when those of size 1 are dropped, the others sorted by the first operand's
+/// stride, and neighbours joined wherever every operand steps through both as through one.
+fn coalesced(shape: &[usize], operands: &[Operand]) -> SmallVec<[Dim; 6]> {
+    let mut sorted: SmallVec<[Dim; 6]> = SmallVec::new();
+    for (d, &size) in shape.iter().enumerate().filter(|&(_, &size)| size != 1) {
+        let step = from_fn(|k| operands.get(k).map_or(0, |o| o.strides.get(d).map_or(0, |s| s * o.size)));
+        sorted.push(Dim { size, step });
+    }
+    sorted.sort_by(|a, b| b.step[0].cmp(&a.step[0]));
+    let mut joined: SmallVec<[Dim; 6]> = SmallVec::new();
+    for dim in sorted {
+        match joined.last_mut() {
+            Some(last) if (0..MAX_OPERANDS).all(|k| last.step[k] == dim.size * dim.step[k]) => {
+                *last = Dim { size: last.size * dim.size, step: dim.step };
+            }
+            _ => joined.push(dim),
+        }
+    }
+    joined
+}
+
+/// Where an operand's block lies: its first byte, and the bytes from row to row and from column to column.
+#[derive(Clone, Copy)]
+pub struct Place {
+    pub at: *mut u8,
+    pub row: usize,
+    pub col: usize,
+}
+
+impl Place {
+    /// A block of `cols` columns of `size` bytes without gaps.
+    pub fn dense(at: *mut u8, cols: usize, size: usize) -> Place {
+        Place { at, row: cols * size, col: size }
+    }
+}
+
+/// Moves a block of elements of `size` bytes (1, 2, 4 or 8).
+///
+/// # Safety
+/// Both blocks are valid for `rows` × `cols` elements and do not overlap.
+pub unsafe fn copy_block(size: usize, rows: usize, cols: usize, from: Place, to: Place) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match size {
+            1 => copy_elements::<u8>(rows, cols, from, to),
+            2 => copy_elements::<u16>(rows, cols, from, to),
+            4 => copy_elements::<u32>(rows, cols, from, to),
+            _ => copy_elements::<u64>(rows, cols, from, to),
+        }
+    }
+}
+
+unsafe fn copy_elements<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
+    let size = size_of::<E>();
+    // SAFETY: the caller's contract: every element addressed below belongs to its block.
+    unsafe {
+        if from.col == size && to.col == size {
+            for r in 0..rows {
+                from.at.add(r * from.row).copy_to_nonoverlapping(to.at.add(r * to.row), cols * size);
+            }
+        } else if from.row == size && to.col == size && from.col > size {
+            transpose::<E>(rows, cols, from, to);
+        } else {
+            copy_corner::<E>(0..rows, 0..cols, from, to);
+        }
+    }
+}
+
+/// Squares of 4 × 4 go through registers, the edges one by one.
+unsafe fn transpose<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
+    let (whole_rows, whole_cols) = (rows & !3, cols & !3);
+    // SAFETY: the caller's contract: the squares and the edges are parts of the blocks.
+    unsafe {
+        for r in (0..whole_rows).step_by(4) {
+            for c in (0..whole_cols).step_by(4) {
+                let square: [[E; 4]; 4] = from_fn(|j| {
+                    from.at.add(r * from.row + (c + j) * from.col).cast::<[E; 4]>().read_unaligned()
+                });
+                for i in 0..4 {
+                    let row: [E; 4] = from_fn(|j| square[j][i]);
+                    to.at.add((r + i) * to.row + c * to.col).cast::<[E; 4]>().write_unaligned(row);
+                }
+            }
+        }
+        copy_corner::<E>(0..whole_rows, whole_cols..cols, from, to);
+        copy_corner::<E>(whole_rows..rows, 0..cols, from, to);
+    }
+}
+
+/// Any strides: one element at a time.
+unsafe fn copy_corner<E: Copy>(rows: Range<usize>, cols: Range<usize>, from: Place, to: Place) {
+    for r in rows {
+        for c in cols.clone() {
+            // SAFETY: the caller's contract.
+            unsafe {
+                let element = from.at.add(r * from.row + c * from.col).cast::<E>().read_unaligned();
+                to.at.add(r * to.row + c * to.col).cast::<E>().write_unaligned(element);
+            }
+        }
+    }
+}

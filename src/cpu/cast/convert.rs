@@ -1,0 +1,293 @@
+//! Dense runs of elements converted from one dtype to another. There are no loops for all hundred pairs: every dtype
+//! converts to and from the three types that kernels compute in, and other pairs go through one of these.
+
+use super::tile::Tile;
+use crate::base::DType;
+use crate::cpu::simd::simd_fn;
+use half::{bf16, f16};
+use std::mem::MaybeUninit;
+
+/// Converts `n` elements without gaps; the two runs do not overlap.
+pub type Convert = unsafe fn(n: usize, from: *const u8, to: *mut u8);
+
+/// A stored bool: one byte, 0 or 1.
+#[derive(Clone, Copy)]
+#[repr(transparent)]
+struct Bit(u8);
+
+/// An element type's conversions. Floats too large for an integer give what x86 gives, as in PyTorch.
+trait Element: Copy {
+    fn to_f32(self) -> f32;
+    fn to_f64(self) -> f64;
+    fn to_i64(self) -> i64;
+    fn from_f32(x: f32) -> Self;
+    fn from_f64(x: f64) -> Self;
+    fn from_i64(x: i64) -> Self;
+}
+
+macro_rules! integer_element {
+    ($($ty:ty, $via:ident);*) => { $(impl Element for $ty {
+        #[inline(always)]
+        fn to_f32(self) -> f32 { self as f32 }
+        #[inline(always)]
+        fn to_f64(self) -> f64 { self as f64 }
+        #[inline(always)]
+        fn to_i64(self) -> i64 { self as i64 }
+        #[inline(always)]
+        fn from_f32(x: f32) -> Self { truncate::$via(x as f64) as Self }
+        #[inline(always)]
+        fn from_f64(x: f64) -> Self { truncate::$via(x) as Self }
+        #[inline(always)]
+        fn from_i64(x: i64) -> Self { x as Self }
+    })* };
+}
+integer_element!(u8, i32; i8, i32; i16, i32; i32, i32; i64, i64);
+
+/// Truncation of a float; what does not fit becomes the smallest integer.
+mod truncate {
+    #[inline(always)]
+    pub fn i32(x: f64) -> i32 {
+        let fits = x > -2147483649.0 && x < 2147483648.0;
+        // SAFETY: the operand is in range: it is replaced when it does not fit.
+        unsafe { (if fits { x } else { -2147483648.0 }).to_int_unchecked::<i32>() }
+    }
+
+    #[inline(always)]
+    pub fn i64(x: f64) -> i64 {
+        let fits = x >= -9223372036854775808.0 && x < 9223372036854775808.0;
+        // SAFETY: as above.
+        unsafe { (if fits { x } else { -9223372036854775808.0 }).to_int_unchecked::<i64>() }
+    }
+}
+
+macro_rules! float_element {
+    ($($ty:ty: |$x:ident| $to_f32:expr, $to_f64:expr; |$y:ident| $from_f32:expr, $from_f64:expr, $from_i64:expr);* $(;)?) => {
+        $(impl Element for $ty {
+            #[inline(always)]
+            fn to_f32(self) -> f32 { let $x = self; $to_f32 }
+            #[inline(always)]
+            fn to_f64(self) -> f64 { let $x = self; $to_f64 }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { truncate::i64(self.to_f64()) }
+            #[inline(always)]
+            fn from_f32($y: f32) -> Self { $from_f32 }
+            #[inline(always)]
+            fn from_f64($y: f64) -> Self { $from_f64 }
+            #[inline(always)]
+            fn from_i64($y: i64) -> Self { $from_i64 }
+        })*
+    };
+}
+float_element! {
+    f32: |x| x, x as f64; |y| y, y as f32, y as f32;
+    f64: |x| x as f32, x; |y| y as f64, y, y as f64;
+    f16: |x| f16_to_f32(x), f16_to_f32(x) as f64;
+         |y| f32_to_f16(y), f32_to_f16(round_to_odd(y)), f32_to_f16(y as f32);
+    bf16: |x| bf16_to_f32(x), bf16_to_f32(x) as f64;
+          |y| f32_to_bf16(y), f32_to_bf16(round_to_odd(y)), f32_to_bf16(y as f32);
+}
+
+impl Element for Bit {
+    #[inline(always)]
+    fn to_f32(self) -> f32 {
+        self.0 as f32
+    }
+    #[inline(always)]
+    fn to_f64(self) -> f64 {
+        self.0 as f64
+    }
+    #[inline(always)]
+    fn to_i64(self) -> i64 {
+        self.0 as i64
+    }
+    #[inline(always)]
+    fn from_f32(x: f32) -> Self {
+        Bit((x != 0.0) as u8)
+    }
+    #[inline(always)]
+    fn from_f64(x: f64) -> Self {
+        Bit((x != 0.0) as u8)
+    }
+    #[inline(always)]
+    fn from_i64(x: i64) -> Self {
+        Bit((x != 0) as u8)
+    }
+}
+
+/// Rounds so that a second rounding, to a type with fewer bits, gives what one rounding would have given.
+#[inline(always)]
+fn round_to_odd(x: f64) -> f32 {
+    let near = x as f32;
+    let inexact = near as f64 != x && near.is_finite();
+    let beyond = (near as f64).abs() > x.abs();
+    let toward_zero = near.to_bits().wrapping_sub((inexact && beyond) as u32);
+    f32::from_bits(toward_zero | (inexact as u32))
+}
+
+#[inline(always)]
+fn f16_to_f32(h: f16) -> f32 {
+    let bits = h.to_bits() as u32;
+    let magnitude = (bits & 0x7fff) << 13;
+    // The exponent's bias changes by a product, which makes subnormal numbers right as well.
+    let finite = f32::from_bits(magnitude) * f32::from_bits((254 - 15) << 23);
+    let special = magnitude | 0x7f80_0000;
+    let value = if magnitude >= 0x0f80_0000 { special } else { finite.to_bits() };
+    f32::from_bits(value | (bits & 0x8000) << 16)
+}
+
+#[inline(always)]
+fn f32_to_f16(x: f32) -> f16 {
+    let bits = x.to_bits();
+    let sign = (bits >> 16) & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    // Normal results: the exponent's bias changes, and half an ulp (less a bit when even) is added before the cut.
+    let odd = (magnitude >> 13) & 1;
+    let normal = magnitude.wrapping_sub(112 << 23).wrapping_add(0xfff + odd) >> 13;
+    // Subnormal results: adding 0.5 makes the hardware round at the right bit.
+    let subnormal = (f32::from_bits(magnitude) + 0.5).to_bits().wrapping_sub(0x3f00_0000);
+    let finite = if magnitude < 113 << 23 { subnormal } else { normal };
+    let special = if magnitude > 0x7f80_0000 { 0x7e00 } else { 0x7c00 };
+    let value = if magnitude >= 143 << 23 { special } else { finite };
+    f16::from_bits((sign | value) as u16)
+}
+
+#[inline(always)]
+fn bf16_to_f32(h: bf16) -> f32 {
+    f32::from_bits((h.to_bits() as u32) << 16)
+}
+
+#[inline(always)]
+fn f32_to_bf16(x: f32) -> bf16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + ((bits >> 16) & 1)) >> 16;
+    let quiet = (bits >> 16) | 0x40;
+    bf16::from_bits((if bits & 0x7fff_ffff > 0x7f80_0000 { quiet } else { rounded }) as u16)
+}
+
+/// One loop, as a [`Convert`].
+macro_rules! convert {
+    ($from:ty => $to:ty, |$x:ident| $value:expr) => {{
+        simd_fn! {
+            unsafe fn each(from: *const $from, to: &mut [MaybeUninit<$to>]) {
+                for i in 0..to.len() {
+                    let $x = from.add(i).read();
+                    to[i].write($value);
+                }
+            }
+        }
+        unsafe fn run(n: usize, from: *const u8, to: *mut u8) {
+            // SAFETY: the contract of `Convert`.
+            unsafe { each(from.cast(), std::slice::from_raw_parts_mut(to.cast(), n)) }
+        }
+        run as Convert
+    }};
+}
+
+/// The element type of a dtype, as a type.
+macro_rules! for_dtype {
+    ($dtype:expr, $E:ident => $value:expr) => {
+        match $dtype {
+            DType::Bool => {
+                type $E = Bit;
+                $value
+            }
+            DType::U8 => {
+                type $E = u8;
+                $value
+            }
+            DType::I8 => {
+                type $E = i8;
+                $value
+            }
+            DType::I16 => {
+                type $E = i16;
+                $value
+            }
+            DType::I32 => {
+                type $E = i32;
+                $value
+            }
+            DType::I64 => {
+                type $E = i64;
+                $value
+            }
+            DType::F16 => {
+                type $E = f16;
+                $value
+            }
+            DType::BF16 => {
+                type $E = bf16;
+                $value
+            }
+            DType::F32 => {
+                type $E = f32;
+                $value
+            }
+            DType::F64 => {
+                type $E = f64;
+                $value
+            }
+        }
+    };
+}
+
+/// From any dtype to one that kernels compute in (F32, F64, I64).
+pub fn widen(from: DType, compute: DType) -> Convert {
+    match compute {
+        DType::F32 => for_dtype!(from, E => convert!(E => f32, |x| <E as Element>::to_f32(x))),
+        DType::F64 => for_dtype!(from, E => convert!(E => f64, |x| <E as Element>::to_f64(x))),
+        _ => for_dtype!(from, E => convert!(E => i64, |x| <E as Element>::to_i64(x))),
+    }
+}
+
+/// From a dtype that kernels compute in to any.
+pub fn narrow(compute: DType, to: DType) -> Convert {
+    match compute {
+        DType::F32 => for_dtype!(to, E => convert!(f32 => E, |x| <E as Element>::from_f32(x))),
+        DType::F64 => for_dtype!(to, E => convert!(f64 => E, |x| <E as Element>::from_f64(x))),
+        _ => for_dtype!(to, E => convert!(i64 => E, |x| <E as Element>::from_i64(x))),
+    }
+}
+
+/// Any dtype to any other: one conversion or two.
+pub struct Conversion {
+    first: Convert,
+    second: Option<Convert>,
+}
+
+impl Conversion {
+    pub fn new(from: DType, to: DType) -> Conversion {
+        let middle = through(from, to);
+        if middle == from {
+            return Conversion { first: narrow(from, to), second: None };
+        }
+        let second = (middle != to).then(|| narrow(middle, to));
+        Conversion { first: widen(from, middle), second }
+    }
+
+    /// # Safety
+    /// `from` and `to` are valid for `n` elements, at most a tile, and do not overlap.
+    pub unsafe fn run(&self, n: usize, from: *const u8, to: *mut u8, middle: &mut Tile) {
+        // SAFETY: the caller's contract.
+        unsafe {
+            match self.second {
+                None => (self.first)(n, from, to),
+                Some(second) => {
+                    (self.first)(n, from, middle.at());
+                    second(n, middle.at(), to);
+                }
+            }
+        }
+    }
+}
+
+/// The type that a conversion goes through; equal to `to` when one step is enough.
+fn through(from: DType, to: DType) -> DType {
+    match (from.is_float(), to.is_float()) {
+        (_, true) if from == DType::F64 || to == DType::F64 => DType::F64,
+        (_, true) => DType::F32,
+        (true, false) if from == DType::F64 => DType::F64,
+        (true, false) => DType::F32,
+        (false, false) => DType::I64,
+    }
+}

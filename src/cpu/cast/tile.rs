@@ -1,0 +1,35 @@
+//! The small stack buffers that blocks pass through when they are gathered, stretched or converted.
+
+use std::mem::MaybeUninit;
+
+/// Elements in a tile: a few of them fit the first cache, and the calls between them cost nothing.
+pub const TILE: usize = 512;
+
+/// Room for a tile of any dtype, on the stack.
+#[repr(align(64))]
+pub struct Tile(MaybeUninit<[u64; TILE]>);
+
+impl Tile {
+    #[inline(always)]
+    pub fn new() -> Tile {
+        Tile(MaybeUninit::uninit())
+    }
+
+    #[inline(always)]
+    pub fn at(&mut self) -> *mut u8 {
+        self.0.as_mut_ptr().cast()
+    }
+}
+
+/// Writes `n` copies of `value`.
+///
+/// # Safety
+/// `to` is aligned and has room for them.
+#[inline(always)]
+pub unsafe fn splat<E: Copy>(value: E, n: usize, to: *mut u8) {
+    let to = to.cast::<E>();
+    for i in 0..n {
+        // SAFETY: the caller's contract.
+        unsafe { to.add(i).write(value) };
+    }
+}

@@ -1,0 +1,283 @@
+//! Gather and scatter: one general pair behind `gather`, `index_select`, `embedding`, advanced indexing and their
+//! in-place and accumulating forms. Every index is checked before anything is written.
+
+use super::element::{Element, by_dtype};
+use super::par;
+use super::simd::simd_fn;
+use super::walk::Walk;
+use crate::base::{DType, Dims, Error, IndexBy, Put, Result, Strided};
+use smallvec::SmallVec;
+use std::ops::Range;
+
+/// Positions whose offsets are worked out at once.
+const CHUNK: usize = 256;
+
+/// `out[i] = src[base(i) + indexed(i)]`: `src` has `out`'s shape, with stride 0 in the dimensions that `by` indexes.
+/// `negative` allows indices that count from the end.
+///
+/// # Safety
+/// The views describe live memory, `out` overlaps nothing else, and `by` tells the truth about `src`'s dimensions.
+pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) -> Result<()> {
+    let dims: Dims = (0..out.shape.len()).collect();
+    // SAFETY: handed on.
+    unsafe { run(src, out, by, negative, &dims, mover::<Get>(out.dtype.size())) }
+}
+
+/// `dst[base(i) + indexed(i)] = src[i]`, or combined with what is there. Elements of `src` are taken in order, so
+/// repeated indices give the same result on any number of threads: the last one wins, sums have one order.
+///
+/// # Safety
+/// As [`get`], with `dst` in the place of `src` and `src` in the place of `out`.
+pub unsafe fn put(dst: Strided, src: Strided, by: &[IndexBy], mode: Put, negative: bool) -> Result<()> {
+    // Threads may share only dimensions in which no index can bring them together.
+    let dims: Dims = (0..dst.shape.len()).filter(|&d| dst.strides[d] != 0).collect();
+    let mover: Move = match mode {
+        Put::Assign => mover::<Assign>(dst.dtype.size()),
+        Put::Add if dst.dtype == DType::F32 => add_f32,
+        Put::Add => by_dtype!(dst.dtype, T => apply::<T, Add>),
+        Put::Mul => by_dtype!(dst.dtype, T => apply::<T, Mul>),
+        Put::Max => by_dtype!(dst.dtype, T => apply::<T, Max>),
+        Put::Min => by_dtype!(dst.dtype, T => apply::<T, Min>),
+    };
+    // SAFETY: handed on.
+    unsafe { run(dst, src, by, negative, &dims, mover) }
+}
+
+/// Moves a run of elements for each pair of offsets, between the indexed operand and the plain one.
+type Move = unsafe fn(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]);
+
+/// What happens to one element.
+trait Op<T> {
+    unsafe fn one(indexed: *mut T, plain: *mut T);
+    /// To `n` elements in a row.
+    #[inline(always)]
+    unsafe fn line(indexed: *mut T, plain: *mut T, n: usize) {
+        // SAFETY: the caller's n elements.
+        (0..n).for_each(|i| unsafe { Self::one(indexed.add(i), plain.add(i)) });
+    }
+}
+
+macro_rules! ops {
+    ($($name:ident: $bound:path, |$indexed:ident, $plain:ident| $body:expr $(, $n:ident, $line:expr)?;)*) => { $(
+        struct $name;
+        impl<T: $bound> Op<T> for $name {
+            #[inline(always)]
+            unsafe fn one($indexed: *mut T, $plain: *mut T) {
+                // SAFETY: the caller's two elements.
+                unsafe { $body }
+            }
+            $(#[inline(always)]
+            unsafe fn line($indexed: *mut T, $plain: *mut T, $n: usize) {
+                // SAFETY: the caller's n elements; the operands do not overlap.
+                unsafe { $line }
+            })?
+        }
+    )* };
+}
+ops! {
+    Get: Copy, |indexed, plain| *plain = *indexed, n, plain.copy_from_nonoverlapping(indexed, n);
+    Assign: Copy, |indexed, plain| *indexed = *plain, n, indexed.copy_from_nonoverlapping(plain, n);
+    Add: Element, |indexed, plain| *indexed = (*indexed).plus(*plain);
+    Mul: Element, |indexed, plain| *indexed = (*indexed).times(*plain);
+    Max: Element, |indexed, plain| *indexed = (*indexed).larger(*plain);
+    Min: Element, |indexed, plain| *indexed = (*indexed).smaller(*plain);
+}
+
+fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64>>(size: usize) -> Move {
+    match size {
+        1 => apply::<u8, O>,
+        2 => apply::<u16, O>,
+        4 => apply::<u32, O>,
+        _ => apply::<u64, O>,
+    }
+}
+
+#[inline(always)]
+unsafe fn apply<T, O: Op<T>>(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]) {
+    let (indexed, plain) = (indexed.cast::<T>(), plain.cast::<T>());
+    for &[i, p] in offsets {
+        // SAFETY: the caller's offsets, and the runs that start there, are inside the two operands.
+        unsafe {
+            let (i, p) = (indexed.add(i), plain.add(p));
+            if run == 1 {
+                O::one(i, p);
+            } else if steps == [1, 1] {
+                O::line(i, p, run);
+            } else {
+                (0..run).for_each(|j| O::one(i.add(j * steps[0]), p.add(j * steps[1])));
+            }
+        }
+    }
+}
+
+simd_fn! {
+    /// The accumulation of an embedding's gradient.
+    unsafe fn add_f32(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]) {
+        apply::<f32, Add>(indexed, plain, offsets, run, steps)
+    }
+}
+
+/// Checks the indices, and shares the largest of the dimensions `dims` among threads.
+unsafe fn run(
+    indexed: Strided,
+    plain: Strided,
+    by: &[IndexBy],
+    negative: bool,
+    dims: &[usize],
+    mover: Move,
+) -> Result<()> {
+    let total = plain.numel();
+    if total == 0 {
+        return Ok(());
+    }
+    // SAFETY: handed on.
+    by.iter().try_for_each(|by| unsafe { check(by, negative) })?;
+    let shared = dims.iter().copied().max_by_key(|&d| plain.shape[d]).filter(|_| total >= 2 * par::GRAIN);
+    let Some(dim) = shared else {
+        // SAFETY: handed on.
+        unsafe { serial(indexed, plain, by, mover) };
+        return Ok(());
+    };
+    let size = plain.shape[dim];
+    par::ranges(size, (par::GRAIN * size / total).max(1), |range| {
+        let mut shape = Dims::from_slice(plain.shape);
+        shape[dim] = range.len();
+        let narrow = |x: &Strided| {
+            // SAFETY: the range lies within the dimension.
+            (unsafe { x.ptr.add(range.start * x.strides[dim] * x.dtype.size()) }, x.dtype)
+        };
+        let part = |(ptr, dtype), strides| Strided { ptr, dtype, shape: &shape, strides };
+        let by: SmallVec<[IndexBy; 4]> =
+            by.iter().map(|by| IndexBy { index: part(narrow(&by.index), by.index.strides), ..*by }).collect();
+        let (indexed, plain) = (part(narrow(&indexed), indexed.strides), part(narrow(&plain), plain.strides));
+        // SAFETY: these are parts of the caller's views, and no two ranges write to the same element.
+        unsafe { serial(indexed, plain, &by, mover) };
+    });
+    Ok(())
+}
+
+/// Walks the dimensions in which an index varies; the others form slices that move as a whole.
+unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Move) {
+    let (varying, fixed): (Dims, Dims) =
+        (0..plain.shape.len()).partition(|&d| by.iter().any(|by| by.index.strides[d] != 0));
+    let strides = [indexed.strides, plain.strides];
+    let walk = Walk::over(&varying, plain.shape, strides);
+    let indices: SmallVec<[_; 4]> =
+        by.iter().map(|by| (by, Walk::over(&varying, plain.shape, [by.index.strides]))).collect();
+    let mut slice = Walk::over(&fixed, plain.shape, strides);
+    let (run, steps) = slice.pop();
+    let slices = slice.numel();
+    let size = plain.dtype.size();
+    let total = walk.numel();
+    let mut chunk = [[0usize; 2]; CHUNK];
+    for first in (0..total).step_by(CHUNK) {
+        let range = first..total.min(first + CHUNK);
+        let offsets = &mut chunk[..range.len()];
+        let mut rest = &mut *offsets;
+        walk.runs(range.clone(), |start, steps, n| {
+            let (now, later) = std::mem::take(&mut rest).split_at_mut(n);
+            now.iter_mut().enumerate().for_each(|(i, to)| *to = [start[0] + i * steps[0], start[1] + i * steps[1]]);
+            rest = later;
+        });
+        for (by, walk) in &indices {
+            // SAFETY: the walk stays inside the index tensor.
+            unsafe {
+                match by.index.dtype {
+                    DType::I32 => add_indices::<i32>(by, walk, range.clone(), offsets),
+                    _ => add_indices::<i64>(by, walk, range.clone(), offsets),
+                }
+            }
+        }
+        slice.each(0..slices, |[i, p]| {
+            // SAFETY: the indices were checked, so all these offsets are inside their views.
+            unsafe { mover(indexed.ptr.add(i * size), plain.ptr.add(p * size), offsets, run, steps) }
+        });
+    }
+}
+
+unsafe fn add_indices<T: Element>(by: &IndexBy, walk: &Walk<1>, range: Range<usize>, mut offsets: &mut [[usize; 2]]) {
+    walk.runs(range, |[start], [step], n| {
+        let (now, later) = std::mem::take(&mut offsets).split_at_mut(n);
+        for (i, to) in now.iter_mut().enumerate() {
+            // SAFETY: the caller's walk stays inside the index tensor.
+            let value = unsafe { *by.index.ptr.cast::<T>().add(start + i * step) }.to_i64();
+            to[0] += (value + if value < 0 { by.size as i64 } else { 0 }) as usize * by.stride;
+        }
+        offsets = later;
+    });
+}
+
+/// Complains about the first index that lies outside its dimension. Stretched dimensions are looked at once.
+unsafe fn check(by: &IndexBy, negative: bool) -> Result<()> {
+    let index = &by.index;
+    let dims: Dims = (0..index.shape.len()).filter(|&d| index.strides[d] != 0).collect();
+    let walk = Walk::over(&dims, index.shape, [index.strides]);
+    par::try_ranges(walk.numel(), par::GRAIN, |range| {
+        // SAFETY: the walk stays inside the index tensor.
+        let outside = unsafe {
+            match by.index.dtype {
+                DType::I32 => outside::<i32>(by, &walk, range, negative),
+                _ => outside::<i64>(by, &walk, range, negative),
+            }
+        };
+        match outside {
+            None => Ok(()),
+            Some(value) => Err(Error::index(format!(
+                "index {value} is out of bounds for dimension {} with size {}",
+                by.dim, by.size
+            ))),
+        }
+    })
+}
+
+unsafe fn outside<T: Element>(by: &IndexBy, walk: &Walk<1>, range: Range<usize>, negative: bool) -> Option<i64> {
+    let low = if negative { -(by.size as i64) } else { 0 };
+    let mut found = None;
+    walk.runs(range, |[start], [step], n| {
+        // SAFETY: the caller's walk stays inside the index tensor.
+        let value = |i: usize| unsafe { *by.index.ptr.cast::<T>().add(start + i * step) }.to_i64();
+        let bad = |v: i64| (v < low) | (v >= by.size as i64);
+        // Counting has no early way out, so it vectorises; the culprit is looked for only when there is one.
+        if found.is_none() && (0..n).fold(false, |any, i| any | bad(value(i))) {
+            found = (0..n).map(value).find(|&v| bad(v));
+        }
+    });
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn view<'a, T>(data: &'a [T], dtype: DType, shape: &'a [usize], strides: &'a [usize]) -> Strided<'a> {
+        Strided { ptr: data.as_ptr().cast_mut().cast(), dtype, shape, strides }
+    }
+
+    #[test]
+    fn rows_are_gathered_and_added_back() {
+        let (src, index) = ([1f32, 2.0, 3.0, 4.0], [1i64, -2, 1]);
+        let (mut out, mut sums) = ([0f32; 6], [0f32; 4]);
+        let by = [IndexBy { index: view(&index, DType::I64, &[3, 2], &[1, 0]), size: 2, stride: 2, dim: 0 }];
+        let rows = Strided { ptr: out.as_mut_ptr().cast(), dtype: DType::F32, shape: &[3, 2], strides: &[2, 1] };
+        let to = Strided { ptr: sums.as_mut_ptr().cast(), dtype: DType::F32, shape: &[3, 2], strides: &[0, 1] };
+        // SAFETY: the views cover the arrays above.
+        unsafe {
+            get(rows, view(&src, DType::F32, &[3, 2], &[0, 1]), &by, true).unwrap();
+            put(to, rows, &by, Put::Add, true).unwrap();
+        }
+        assert_eq!(out, [3.0, 4.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(sums, [1.0, 2.0, 6.0, 8.0]);
+    }
+
+    #[test]
+    fn an_index_out_of_bounds_writes_nothing() {
+        let index = [0i64, 5];
+        let mut out = [7f32; 2];
+        let by = [IndexBy { index: view(&index, DType::I64, &[2], &[1]), size: 3, stride: 1, dim: 0 }];
+        let to = Strided { ptr: out.as_mut_ptr().cast(), dtype: DType::F32, shape: &[2], strides: &[1] };
+        // SAFETY: the views cover the arrays above.
+        let error = unsafe { get(to, view(&[0f32; 3], DType::F32, &[2], &[0]), &by, true) }.unwrap_err();
+        assert_eq!(error.to_string(), "index 5 is out of bounds for dimension 0 with size 3");
+        assert_eq!(out, [7.0, 7.0]);
+    }
+}

@@ -1,0 +1,119 @@
+//! Runs of elements of any dtype and stride, read and written as one of the types that kernels compute in.
+
+use super::cast::blocks::{Place, copy_block};
+use super::cast::convert::{Convert, narrow, widen};
+use super::cast::tile::Tile;
+use crate::base::{DType, Strided};
+
+pub use super::cast::tile::TILE;
+
+/// The type that values of a dtype are computed in.
+pub fn compute_type(dtype: DType) -> DType {
+    match dtype {
+        DType::F16 | DType::BF16 | DType::F32 => DType::F32,
+        DType::F64 => DType::F64,
+        _ => DType::I64,
+    }
+}
+
+/// Two tiles: one for gathered elements, one for converted ones.
+pub struct Room {
+    gathered: Tile,
+    converted: Tile,
+}
+
+impl Room {
+    pub fn new() -> Room {
+        Room { gathered: Tile::new(), converted: Tile::new() }
+    }
+}
+
+/// Elements of one operand, `step` elements apart.
+#[derive(Clone, Copy)]
+pub struct Line {
+    convert: Option<Convert>,
+    ptr: *mut u8,
+    size: usize,
+    pub step: usize,
+}
+
+// SAFETY: a Line is a description, as the Strided that it comes from is.
+unsafe impl Send for Line {}
+// SAFETY: as above.
+unsafe impl Sync for Line {}
+
+impl Line {
+    /// For reading lines of `x` as `compute`.
+    pub fn reader(x: &Strided, step: usize, compute: DType) -> Line {
+        let convert = (x.dtype != compute).then(|| widen(x.dtype, compute));
+        Line { convert, ptr: x.ptr, size: x.dtype.size(), step }
+    }
+
+    /// For writing lines of `out` from `compute`.
+    pub fn writer(out: &Strided, step: usize, compute: DType) -> Line {
+        let convert = (out.dtype != compute).then(|| narrow(compute, out.dtype));
+        Line { convert, ptr: out.ptr, size: out.dtype.size(), step }
+    }
+
+    /// Whether lines are used where they lie, whatever their length.
+    pub fn is_direct(&self) -> bool {
+        self.convert.is_none() && self.step == 1
+    }
+
+    pub fn at(&self, offset: usize) -> *mut u8 {
+        self.ptr.wrapping_add(offset * self.size)
+    }
+
+    /// `n` elements from `offset` on, in a row: where they lie, or in `room` (then a tile at most).
+    ///
+    /// # Safety
+    /// They are inside the operand.
+    #[inline]
+    pub unsafe fn read(&self, offset: usize, n: usize, room: &mut Room) -> *const u8 {
+        let mut from: *const u8 = self.at(offset);
+        // SAFETY: the tiles have room for n elements of any dtype.
+        unsafe {
+            if self.step != 1 && n > 1 {
+                let source = Place { at: from.cast_mut(), row: 0, col: self.step * self.size };
+                copy_block(self.size, 1, n, source, Place::dense(room.gathered.at(), n, self.size));
+                from = room.gathered.at();
+            }
+            if let Some(convert) = self.convert {
+                convert(n, from, room.converted.at());
+                from = room.converted.at();
+            }
+        }
+        from
+    }
+
+    /// Where to put `n` values that [`Line::write`] will then store: their final place, or `room`.
+    pub fn target(&self, offset: usize, room: &mut Room) -> *mut u8 {
+        if self.is_direct() { self.at(offset) } else { room.converted.at() }
+    }
+
+    /// Stores `n` values of the compute type, at most a tile unless they already lie in their place.
+    ///
+    /// # Safety
+    /// The elements from `offset` on are inside the operand.
+    #[inline]
+    pub unsafe fn write(&self, values: *const u8, offset: usize, n: usize, room: &mut Room) {
+        let to = self.at(offset);
+        if to.cast_const() == values {
+            return;
+        }
+        let dense = self.step == 1 || n == 1;
+        // SAFETY: the tiles have room for n elements; `values` is not the tile that is written.
+        unsafe {
+            let mut from = values;
+            if let Some(convert) = self.convert {
+                let landing = if dense { to } else { room.gathered.at() };
+                convert(n, from, landing);
+                from = landing;
+            }
+            if from != to.cast_const() {
+                let target = Place { at: to, row: 0, col: self.step * self.size };
+                copy_block(self.size, 1, n, Place::dense(from.cast_mut(), n, self.size), target);
+            }
+        }
+    }
+}

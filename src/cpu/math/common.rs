@@ -1,0 +1,205 @@
+//! What reads the same in every compute type: comparisons, logic, choices, and the exact float functions.
+
+/// Comparisons and choices, and the logic that joins them.
+macro_rules! comparisons {
+    ($($name:ident $op:tt),*) => {
+        $(#[inline(always)]
+        pub fn $name(a: T, b: T) -> bool {
+            a $op b
+        })*
+
+        /// `if_true` where the condition holds; both sides are computed.
+        #[inline(always)]
+        pub fn select(if_false: T, if_true: T, condition: bool) -> T {
+            if condition { if_true } else { if_false }
+        }
+
+        #[inline(always)]
+        pub fn both(a: bool, b: bool) -> bool {
+            a & b
+        }
+
+        #[inline(always)]
+        pub fn either(a: bool, b: bool) -> bool {
+            a | b
+        }
+
+        #[inline(always)]
+        pub fn differ(a: bool, b: bool) -> bool {
+            a ^ b
+        }
+
+        #[inline(always)]
+        pub fn not(a: bool) -> bool {
+            !a
+        }
+
+        #[inline(always)]
+        pub fn truth(x: T) -> bool {
+            x != 0 as T
+        }
+
+        #[inline(always)]
+        pub fn num(b: bool) -> T {
+            b as u8 as T
+        }
+
+        #[inline(always)]
+        pub fn square(x: T) -> T {
+            product(x, x)
+        }
+    };
+}
+pub(super) use comparisons;
+
+/// Float functions that are exact, or rounded once, or need only such.
+macro_rules! exact_float {
+    () => {
+        comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
+
+        #[inline(always)]
+        fn product(a: T, b: T) -> T {
+            a * b
+        }
+
+        #[inline(always)]
+        pub fn abs(x: T) -> T {
+            x.abs()
+        }
+
+        #[inline(always)]
+        pub fn neg(x: T) -> T {
+            -x
+        }
+
+        /// -1, 0 or 1; NaN gives 0, as in PyTorch.
+        #[inline(always)]
+        pub fn sign(x: T) -> T {
+            num(x > 0.0) - num(x < 0.0)
+        }
+
+        #[inline(always)]
+        pub fn sqrt(x: T) -> T {
+            x.sqrt()
+        }
+
+        #[inline(always)]
+        pub fn rsqrt(x: T) -> T {
+            1.0 / x.sqrt()
+        }
+
+        #[inline(always)]
+        pub fn recip(x: T) -> T {
+            1.0 / x
+        }
+
+        #[inline(always)]
+        pub fn floor(x: T) -> T {
+            x.floor()
+        }
+
+        #[inline(always)]
+        pub fn ceil(x: T) -> T {
+            x.ceil()
+        }
+
+        /// To the nearest integer, halves to the even one.
+        #[inline(always)]
+        pub fn round(x: T) -> T {
+            x.round_ties_even()
+        }
+
+        #[inline(always)]
+        pub fn trunc(x: T) -> T {
+            x.trunc()
+        }
+
+        #[inline(always)]
+        pub fn frac(x: T) -> T {
+            x - x.trunc()
+        }
+
+        #[inline(always)]
+        pub fn copysign(a: T, b: T) -> T {
+            a.copysign(b)
+        }
+
+        /// The remainder with the dividend's sign.
+        #[inline(always)]
+        pub fn fmod(a: T, b: T) -> T {
+            a % b
+        }
+
+        /// The remainder with the divisor's sign, as Python's.
+        #[inline(always)]
+        pub fn remainder(a: T, b: T) -> T {
+            let r = a % b;
+            if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
+        }
+
+        /// The quotient rounded down, from the exact remainder, so that it agrees with `remainder`.
+        #[inline(always)]
+        pub fn floor_div(a: T, b: T) -> T {
+            if b == 0.0 {
+                return a / b;
+            }
+            let r = a % b;
+            let q = (a - r) / b - num(r != 0.0 && (r < 0.0) != (b < 0.0));
+            let whole = q.floor() + num(q - q.floor() > 0.5);
+            if q == 0.0 { (0.0 as T).copysign(a / b) } else { whole }
+        }
+
+        /// The larger; NaN if either is.
+        #[inline(always)]
+        pub fn maximum(a: T, b: T) -> T {
+            let larger = if a >= b { a } else { b };
+            if a.is_nan() { a } else { larger }
+        }
+
+        #[inline(always)]
+        pub fn minimum(a: T, b: T) -> T {
+            let smaller = if a <= b { a } else { b };
+            if a.is_nan() { a } else { smaller }
+        }
+
+        /// The larger; a NaN loses.
+        #[inline(always)]
+        pub fn fmax(a: T, b: T) -> T {
+            if (a >= b) | b.is_nan() { a } else { b }
+        }
+
+        #[inline(always)]
+        pub fn fmin(a: T, b: T) -> T {
+            if (a <= b) | b.is_nan() { a } else { b }
+        }
+
+        /// The step function with the value `at_zero` at 0; NaN gives 0, as in PyTorch.
+        #[inline(always)]
+        pub fn heaviside(x: T, at_zero: T) -> T {
+            if x == 0.0 { at_zero } else { num(x > 0.0) }
+        }
+
+        #[inline(always)]
+        pub fn is_nan(x: T) -> bool {
+            x.is_nan()
+        }
+
+        #[inline(always)]
+        pub fn is_inf(x: T) -> bool {
+            x.abs() == T::INFINITY
+        }
+
+        #[inline(always)]
+        pub fn is_finite(x: T) -> bool {
+            x.abs() < T::INFINITY
+        }
+    };
+}
+pub(super) use exact_float;
+
+/// A polynomial, lowest coefficient first, by Horner's rule.
+macro_rules! poly {
+    ($x:expr; $c:expr) => { $c };
+    ($x:expr; $c:expr, $($rest:expr),+) => { $c + $x * poly!($x; $($rest),+) };
+}
+pub(super) use poly;

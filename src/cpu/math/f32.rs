@@ -1,0 +1,246 @@
+//! Functions of f32: the common ones in f32 itself, within about 2 ulp; the others through f64, as good as exact.
+//! Free of branches unless noted. The coefficients are minimax fits.
+
+use super::common::{comparisons, exact_float, poly};
+use super::f64 as wide;
+use std::f32::consts::LOG2_E;
+use std::f64::consts::FRAC_PI_2;
+
+pub type T = f32;
+
+exact_float!();
+
+/// Functions that are computed in f64.
+macro_rules! through_f64 {
+    ($($(#[$meta:meta])* $name:ident($($x:ident),*);)*) => { $(
+        $(#[$meta])*
+        #[inline(always)]
+        pub fn $name($($x: f32),*) -> f32 {
+            wide::$name($($x as f64),*) as f32
+        }
+    )* };
+}
+through_f64! {
+    expm1(x);
+    exp2(x);
+    log1p(x);
+    log2(x);
+    log10(x);
+    sinh(x);
+    cosh(x);
+    asinh(x);
+    acosh(x);
+    atanh(x);
+    asin(x);
+    acos(x);
+    atan(x);
+    atan2(y, x);
+    erfc(x);
+    /// The inverse of `erf`. With branches.
+    erfinv(x);
+    /// ln |Γ(x)|. With branches.
+    lgamma(x);
+    /// The derivative of ln Γ. With branches.
+    digamma(x);
+    trigamma(x);
+}
+
+/// Adding and subtracting it rounds to an integer, which then stands in the low bits.
+const MAGIC: f32 = 12582912.0;
+
+/// ln 2 in two parts; multiples of the first by exponents are exact.
+const LN2_HIGH: f32 = 0.693145751953125;
+const LN2_LOW: f32 = 1.4286068e-6;
+
+/// 2ⁿ for an integer -127 < n ≤ 128 (where it is infinite).
+#[inline(always)]
+fn power_of_two(n: f32) -> f32 {
+    f32::from_bits((n + (MAGIC + 127.0)).to_bits() << 23)
+}
+
+#[inline(always)]
+pub fn exp(x: f32) -> f32 {
+    let x = if x < -110.0 { -110.0 } else { x };
+    let x = if x > 100.0 { 100.0 } else { x };
+    let n = (x * LOG2_E + MAGIC) - MAGIC;
+    let r = (x - n * LN2_HIGH) - n * LN2_LOW;
+    let p = 1.0 + (r + r * r * poly!(r; 0.49999994, 0.16666515, 0.041668456, 0.008369419, 0.001381316));
+    // In two steps, so that subnormal results are rounded once and large ones do not overflow too early.
+    let half = (n * 0.5 + MAGIC) - MAGIC;
+    p * power_of_two(half) * power_of_two(n - half)
+}
+
+#[inline(always)]
+pub fn log(x: f32) -> f32 {
+    const SQRT_HALF: u32 = 0x3f35_04f3;
+    const BIAS: u32 = 127 << 23;
+    let tiny = x < f32::MIN_POSITIVE;
+    let bits = (if tiny { x * 33554432.0 } else { x }).to_bits();
+    let biased = bits.wrapping_sub(SQRT_HALF).wrapping_add(BIAS) >> 23;
+    let f = f32::from_bits(bits.wrapping_sub(biased << 23).wrapping_add(BIAS)) - 1.0;
+    let k = biased as i32 as f32 - if tiny { 127.0 + 25.0 } else { 127.0 };
+    let z = f * f;
+    let p = poly!(f; 0.3333331, -0.24999987, 0.20002241, -0.16669272, 0.14218336, -0.12383771, 0.11874984,
+        -0.11794229, 0.06915951);
+    let y = k * LN2_HIGH + (f + (f * z * p - 0.5 * z + k * LN2_LOW));
+    let y = if x < f32::INFINITY { y } else { x };
+    let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
+    if x < 0.0 { f32::NAN } else { y }
+}
+
+#[inline(always)]
+pub fn sigmoid(x: f32) -> f32 {
+    let e = exp(-x.abs());
+    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+}
+
+#[inline(always)]
+pub fn tanh(x: f32) -> f32 {
+    let a = x.abs();
+    let z = a * a;
+    let small = a + a * z * poly!(z; -0.33333278, 0.13331255, -0.05372063, 0.020568904, -0.0056199217);
+    let large = 1.0 - 2.0 / (exp(2.0 * a) + 1.0);
+    (if a > 0.625 { large } else { small }).copysign(x)
+}
+
+#[inline(always)]
+pub fn erf(x: f32) -> f32 {
+    let a = x.abs();
+    let z = a * a;
+    let small =
+        a + a * poly!(z; 0.12837915, -0.3761248, 0.11281641, -0.026759591, 0.0049821553, -0.000593188);
+    let b = if a > 4.0 { 4.0 } else { a };
+    let large = 1.0
+        - exp(-poly!(b; 0.0005989181, 1.1259245, 0.6402786, 0.10108293, -0.020790959, 0.0026677868,
+            -0.0001562272));
+    let y = if a > 0.93 { large } else { small };
+    if x.is_nan() { x } else { y.copysign(x) }
+}
+
+/// x = (4m + q) π/2 + r with |r| ≤ π/4, as (r, q), for every finite x. In f64, which has the room.
+#[inline(always)]
+fn reduce_angle(x: f32) -> (f64, u64) {
+    const MAGIC: f64 = 6755399441055744.0;
+    // A large x is an integer y < 2⁵⁰ times a power of two, whose quotient by π/2 is known modulo 4: scale, and that
+    // quotient in three parts. The first two have 29 bits, so their products with the 24 bits of y are exact.
+    let a = x.abs();
+    let parts = (1.0, 0.6366197727620602, -3.9447882200366324e-10, -3.260751408868143e-19);
+    let far = (7.450580596923828e-9, -0.552946051582694, 3.054809009916948e-10, -7.799845648143895e-20);
+    let parts = if a >= 1.1258999e15 { far } else { parts };
+    let far = (1.1102230246251565e-16, -1.3544995225965977, -1.16938760758023e-9, 1.5026591323163072e-18);
+    let parts = if a >= 7.5557864e22 { far } else { parts };
+    let far = (1.6543612251060553e-24, -0.32847627345472574, -3.6481954002881567e-10, 7.004947394536058e-20);
+    let (scale, high, middle, low) = if a >= 5.070602e30 { far } else { parts };
+    let y = x as f64 * scale;
+    let (high, middle) = (y * high, y * middle);
+    let (first, second) = (high + MAGIC, middle + MAGIC);
+    let turn = (high - (first - MAGIC)) + (middle - (second - MAGIC));
+    let third = turn + MAGIC;
+    let r = ((turn - (third - MAGIC)) + y * low) * FRAC_PI_2;
+    (r, first.to_bits().wrapping_add(second.to_bits()).wrapping_add(third.to_bits()))
+}
+
+/// sin r and cos r for |r| ≤ π/4, exact enough for f32.
+#[inline(always)]
+fn sin_cos_core(r: f64) -> (f64, f64) {
+    let z = r * r;
+    let sin = r + r
+        * z
+        * poly!(z; -0.1666666663955744, 0.008333329143845136, -0.0001983925660998414, 2.7175642326730302e-06);
+    let cos =
+        1.0 - 0.5 * z + z * z * poly!(z; 0.04166665155741033, -0.0013887542902646169, 2.4454226140732754e-05);
+    (sin, cos)
+}
+
+#[inline(always)]
+pub fn sin(x: f32) -> f32 {
+    let (r, q) = reduce_angle(x);
+    let (sin, cos) = sin_cos_core(r);
+    let y = if q & 1 == 0 { sin } else { cos } as f32;
+    let y = if q & 2 == 0 { y } else { -y };
+    if x == 0.0 { x } else { y }
+}
+
+#[inline(always)]
+pub fn cos(x: f32) -> f32 {
+    let (r, q) = reduce_angle(x);
+    let (sin, cos) = sin_cos_core(r);
+    let y = if q & 1 == 0 { cos } else { sin } as f32;
+    if (q + 1) & 2 == 0 { y } else { -y }
+}
+
+#[inline(always)]
+pub fn tan(x: f32) -> f32 {
+    let (r, q) = reduce_angle(x);
+    let (sin, cos) = sin_cos_core(r);
+    let y = if q & 1 == 0 { sin / cos } else { -cos / sin } as f32;
+    if x == 0.0 { x } else { y }
+}
+
+/// Through f64, as 2 to the b log₂ a.
+#[inline(always)]
+pub fn pow(a: f32, b: f32) -> f32 {
+    let (base, power) = (a.abs() as f64, b as f64);
+    let y = wide::exp2(power * wide::log2(base)) as f32;
+    let whole = b == b.trunc();
+    let odd = whole & (b.abs() < 16777216.0) & ((b * 0.5) != (b * 0.5).trunc());
+    let y = if odd { y.copysign(a) } else { y };
+    let y = if (a < 0.0) & !whole & (a > f32::NEG_INFINITY) { f32::NAN } else { y };
+    let y = if (a == -1.0) & b.is_infinite() { 1.0 } else { y };
+    if (b == 0.0) | (a == 1.0) { 1.0 } else { y }
+}
+
+#[inline(always)]
+pub fn hypot(a: f32, b: f32) -> f32 {
+    let (u, v) = (a as f64, b as f64);
+    let y = (u * u + v * v).sqrt() as f32;
+    if is_inf(a) | is_inf(b) { f32::INFINITY } else { y }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every so-manieth f32, against f64.
+    fn worst(f: fn(f32) -> f32, exact: fn(f64) -> f64) -> f64 {
+        let errors = (0..u32::MAX).step_by(39_119).map(f32::from_bits).map(|x| {
+            let (got, want) = (f(x), exact(x as f64));
+            let near = want as f32;
+            if got == near || (got.is_nan() && near.is_nan()) {
+                return 0.0;
+            }
+            (got as f64 - want).abs() / (near.abs().next_up() as f64 - near.abs() as f64)
+        });
+        errors.fold(0.0, f64::max)
+    }
+
+    #[test]
+    fn within_two_ulp() {
+        assert!(worst(exp, f64::exp) < 2.0);
+        assert!(worst(log, f64::ln) < 2.0);
+        assert!(worst(tanh, f64::tanh) < 2.0);
+        assert!(worst(sigmoid, wide::sigmoid) < 2.0);
+        assert!(worst(erf, wide::erf) < 2.0);
+    }
+
+    #[test]
+    fn angles_of_any_size() {
+        assert!(worst(sin, f64::sin) < 1.0);
+        assert!(worst(cos, f64::cos) < 1.0);
+        assert!(worst(tan, f64::tan) < 1.0);
+    }
+
+    #[test]
+    fn powers_as_in_c() {
+        let (inf, nan) = (f32::INFINITY, f32::NAN);
+        let numbers =
+            [0.0, -0.0, 1.0, -1.0, 2.5, -2.5, 3.0, -3.0, -2.0, 0.5, 1e-20, -1e30, 16777217.0, inf, -inf, nan];
+        for a in numbers {
+            for b in numbers {
+                let (got, want) = (pow(a, b), (a as f64).powf(b as f64) as f32);
+                let same = got.to_bits() == want.to_bits() || (got.is_nan() && want.is_nan());
+                assert!(same || (got / want - 1.0).abs() < 2e-7, "pow({a}, {b}) = {got}, not {want}");
+            }
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Integer functions, in which all integer dtypes compute. Arithmetic wraps; nothing panics.
+
+use super::common::comparisons;
+
+pub type T = i64;
+
+comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
+
+#[inline(always)]
+fn product(a: T, b: T) -> T {
+    a.wrapping_mul(b)
+}
+
+#[inline(always)]
+pub fn abs(x: T) -> T {
+    x.wrapping_abs()
+}
+
+#[inline(always)]
+pub fn neg(x: T) -> T {
+    x.wrapping_neg()
+}
+
+#[inline(always)]
+pub fn sign(x: T) -> T {
+    x.signum()
+}
+
+#[inline(always)]
+pub fn maximum(a: T, b: T) -> T {
+    a.max(b)
+}
+
+#[inline(always)]
+pub fn minimum(a: T, b: T) -> T {
+    a.min(b)
+}
+
+#[inline(always)]
+pub fn fmax(a: T, b: T) -> T {
+    a.max(b)
+}
+
+#[inline(always)]
+pub fn fmin(a: T, b: T) -> T {
+    a.min(b)
+}
+
+/// `a` to the `b`th; a negative exponent gives what the truncated reciprocal would.
+#[inline(always)]
+pub fn pow(a: T, b: T) -> T {
+    let (mut base, mut rest, mut result) = (a, b, 1i64);
+    if b < 0 {
+        let odd = if b & 1 == 0 { 1 } else { -1 };
+        return if a == 1 {
+            1
+        } else if a == -1 {
+            odd
+        } else {
+            0
+        };
+    }
+    while rest > 0 {
+        result = if rest & 1 == 1 { result.wrapping_mul(base) } else { result };
+        base = base.wrapping_mul(base);
+        rest >>= 1;
+    }
+    result
+}
+
+/// The quotient rounded towards zero; 0 for a divisor of 0, which operators refuse beforehand.
+#[inline(always)]
+pub fn trunc_div(a: T, b: T) -> T {
+    if b == 0 { 0 } else { a.wrapping_div(b) }
+}
+
+/// The quotient rounded down.
+#[inline(always)]
+pub fn floor_div(a: T, b: T) -> T {
+    let q = trunc_div(a, b);
+    let r = a.wrapping_sub(q.wrapping_mul(b));
+    q - num(b != 0 && r != 0 && (r < 0) != (b < 0))
+}
+
+/// The remainder with the dividend's sign.
+#[inline(always)]
+pub fn fmod(a: T, b: T) -> T {
+    if b == 0 { 0 } else { a.wrapping_rem(b) }
+}
+
+/// The remainder with the divisor's sign.
+#[inline(always)]
+pub fn remainder(a: T, b: T) -> T {
+    let r = fmod(a, b);
+    if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
+}
+
+#[inline(always)]
+pub fn heaviside(x: T, at_zero: T) -> T {
+    if x == 0 { at_zero } else { num(x > 0) }
+}
+
+#[inline(always)]
+pub fn bit_and(a: T, b: T) -> T {
+    a & b
+}
+
+#[inline(always)]
+pub fn bit_or(a: T, b: T) -> T {
+    a | b
+}
+
+#[inline(always)]
+pub fn bit_xor(a: T, b: T) -> T {
+    a ^ b
+}
+
+#[inline(always)]
+pub fn bit_not(a: T) -> T {
+    !a
+}
+
+/// Bits shifted out are lost; a shift by 64 or more, or a negative one, gives 0.
+#[inline(always)]
+pub fn shl(a: T, b: T) -> T {
+    if (0..64).contains(&b) { a << b } else { 0 }
+}
+
+/// With the sign; a shift by 64 or more, or a negative one, leaves only the sign.
+#[inline(always)]
+pub fn shr(a: T, b: T) -> T {
+    a >> (if (0..64).contains(&b) { b } else { 63 })
+}
+
+#[inline(always)]
+pub fn floor(x: T) -> T {
+    x
+}
+
+#[inline(always)]
+pub fn ceil(x: T) -> T {
+    x
+}
+
+#[inline(always)]
+pub fn round(x: T) -> T {
+    x
+}
+
+#[inline(always)]
+pub fn trunc(x: T) -> T {
+    x
+}
+
+#[inline(always)]
+pub fn is_nan(_: T) -> bool {
+    false
+}
+
+#[inline(always)]
+pub fn is_inf(_: T) -> bool {
+    false
+}
+
+#[inline(always)]
+pub fn is_finite(_: T) -> bool {
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn division_as_in_python() {
+        for (a, b) in [(7, 2), (-7, 2), (7, -2), (-7, -2), (6, -3), (i64::MIN, -1), (i64::MIN, 3)] {
+            let q = (a as i128).div_euclid(b as i128);
+            let floor = if b < 0 && q * b as i128 != a as i128 { q - 1 } else { q };
+            assert_eq!(floor_div(a, b), floor as i64, "{a} // {b}");
+            assert_eq!(remainder(a, b), (a as i128 - floor * b as i128) as i64, "{a} % {b}");
+        }
+        assert_eq!([trunc_div(1, 0), floor_div(1, 0), remainder(1, 0), fmod(1, 0)], [0; 4]);
+    }
+
+    #[test]
+    fn powers_and_shifts() {
+        assert_eq!([pow(3, 4), pow(-2, 63), pow(2, 64), pow(5, 0), pow(0, 0)], [81, i64::MIN, 0, 1, 1]);
+        assert_eq!([pow(2, -1), pow(1, -5), pow(-1, -3), pow(-1, -2), pow(0, -1)], [0, 1, -1, 1, 0]);
+        assert_eq!([shl(1, 63), shl(1, 64), shl(1, -1), shr(-1, 70), shr(5, -1)], [i64::MIN, 0, 0, -1, 0]);
+    }
+}

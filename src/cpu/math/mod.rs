@@ -1,0 +1,9 @@
+//! The vocabulary of the operators' formulas, once per compute type: `f32`, `f64` and `i64` hold functions of the same
+//! names, and so does the GPU's prelude. Everything is inlined into loops that the compiler vectorises, so nearly all
+//! of it is free of branches; there are no fused multiply-adds, so every machine gives the same bits.
+
+mod common;
+pub mod f32;
+pub mod f64;
+pub mod i64;
+mod special;

@@ -1,0 +1,123 @@
+//! The rarely used functions that need branches: the gamma family and the inverse error function, in f64.
+
+use super::common::poly;
+use super::f64::{erf, erfc};
+use std::f64::consts::{LN_2, PI};
+
+/// ln Γ by Stirling's series, for x ≥ 8.
+fn stirling(x: f64) -> f64 {
+    const HALF_LN_2PI: f64 = 0.9189385332046728;
+    let z = 1.0 / (x * x);
+    let series = poly!(z; 1.0 / 12.0, -1.0 / 360.0, 1.0 / 1260.0, -1.0 / 1680.0, 1.0 / 1188.0, -691.0 / 360360.0,
+        1.0 / 156.0, -3617.0 / 122400.0)
+        / x;
+    (x - 0.5) * (x.ln() - 1.0) + (HALF_LN_2PI - 0.5 + series)
+}
+
+/// ln |Γ(x)|; infinite at the poles.
+pub fn lgamma(x: f64) -> f64 {
+    if !x.is_finite() {
+        return x.abs();
+    }
+    if x <= 0.0 {
+        if x == x.floor() {
+            return f64::INFINITY;
+        }
+        // The reflection; the sine of a reduced argument stays exact near the poles.
+        let sine = (PI * (x - x.round())).sin().abs();
+        return if x > -1e-20 { -(-x).ln() } else { (PI / sine).ln() - lgamma(1.0 - x) };
+    }
+    if x >= 8.0 {
+        return stirling(x);
+    }
+    let (mut y, mut product) = (x, 1.0);
+    while y > 2.5 {
+        y -= 1.0;
+        product *= y;
+    }
+    match y {
+        _ if y <= 0.5 => lgamma_from_two(y) - y.ln_1p() - y.ln(),
+        _ if y < 1.5 => lgamma_from_two(y - 1.0) - (y - 1.0).ln_1p(),
+        _ if product == 1.0 => lgamma_from_two(y - 2.0),
+        _ => product.ln() + lgamma_from_two(y - 2.0),
+    }
+}
+
+/// ln Γ(2 + z) for |z| ≤ ½.
+fn lgamma_from_two(z: f64) -> f64 {
+    z * poly!(z; 0.42278433509846713, 0.32246703342411326, -0.0673523010531956, 0.020580808427777205,
+        -0.0073855510289379716, 0.002890510331212008, -0.0011927539009206499, 0.0005096695109438671,
+        -0.00022315497868452666, 9.945773312175258e-05, -4.492371712602682e-05, 2.050514024157414e-05,
+        -9.4563379276148e-06, 4.386645152495017e-06, -1.974188896090214e-06, 9.15616535278139e-07,
+        -5.812497213319138e-07, 2.82916391188987e-07)
+}
+
+/// The derivative of ln Γ; at the negative integers it has no limit (NaN), at 0 it goes to the infinity on its side.
+pub fn digamma(x: f64) -> f64 {
+    if x == 0.0 {
+        return f64::INFINITY.copysign(-x);
+    }
+    if x < 0.0 {
+        if x == x.trunc() {
+            return f64::NAN;
+        }
+        return digamma(1.0 - x) - PI / (PI * (x - x.round())).tan();
+    }
+    let (mut y, mut sum) = (x, 0.0);
+    while y < 10.0 {
+        sum -= 1.0 / y;
+        y += 1.0;
+    }
+    let z = 1.0 / (y * y);
+    let series = z
+        * poly!(z; 1.0 / 12.0, -1.0 / 120.0, 1.0 / 252.0, -1.0 / 240.0, 1.0 / 132.0, -691.0 / 32760.0,
+        1.0 / 12.0, -3617.0 / 8160.0);
+    sum + (y.ln() - 0.5 / y - series)
+}
+
+/// The derivative of digamma.
+pub fn trigamma(x: f64) -> f64 {
+    if x <= 0.0 {
+        if x == x.floor() {
+            return f64::INFINITY;
+        }
+        let s = PI / (PI * (x - x.round())).sin();
+        return s * s - trigamma(1.0 - x);
+    }
+    let (mut y, mut sum) = (x, 0.0);
+    while y < 10.0 {
+        sum += 1.0 / (y * y);
+        y += 1.0;
+    }
+    let z = 1.0 / (y * y);
+    let series =
+        poly!(z; 1.0 / 6.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 5.0 / 66.0, -691.0 / 2730.0, 7.0 / 6.0);
+    sum + 1.0 / y + 0.5 * z + z / y * series
+}
+
+/// The inverse of erf: an approximation for single precision (M. Giles, 2010), then three of Halley's steps.
+pub fn erfinv(x: f64) -> f64 {
+    let a = x.abs();
+    if a >= 1.0 || x.is_nan() {
+        return if a == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
+    }
+    let w = -((1.0 - a) * (1.0 + a)).ln();
+    let mut y = a * if w < 5.0 {
+        let t = w - 2.5;
+        poly!(t; 1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06,
+            -3.5233877e-06, 3.43273939e-07, 2.81022636e-08)
+    } else if w > 16.0 {
+        // Beyond single precision: from the asymptotic form of erfc.
+        (w + LN_2 - 0.5 * (PI * w).ln()).sqrt()
+    } else {
+        let t = w.sqrt() - 3.0;
+        poly!(t; 2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844,
+            0.00134934322, 0.000100950558, -0.000200214257)
+    };
+    for _ in 0..3 {
+        let miss = if a > 0.5 { (1.0 - a) - erfc(y) } else { erf(y) - a };
+        let u = miss / (2.0 / PI.sqrt() * (-y * y).exp());
+        y -= u / (1.0 + y * u);
+    }
+    y.copysign(x)
+}

@@ -1,0 +1,262 @@
+//! Products of f32 and f64 matrices: tiny ones and vectors by hand, the rest through `gemm`.
+
+use super::Sizes;
+use crate::base::Result;
+use crate::cpu::element::scratch;
+use crate::cpu::par::{self, Shared};
+use crate::cpu::simd::simd_fn;
+use gemm::Parallelism;
+
+/// Multiplications above which `gemm` shares a product among threads.
+pub const PARALLEL: usize = 1_500_000;
+/// Up to this size in every direction, packing costs more than the product.
+const TINY: usize = 8;
+/// Elements of a dot product that are summed in the element type before they are added in f64.
+const DOT_BLOCK: usize = 16_384;
+const LANES: usize = 64;
+/// Rows that a matrix-vector product accumulates at once.
+const ROWS: usize = 512;
+
+macro_rules! kernels {
+    ($name:ident, $T:ident) => {
+        pub mod $name {
+            use super::*;
+
+            /// One product. `threads` allows this product to be shared among threads.
+            ///
+            /// # Safety
+            /// The sizes and strides describe live matrices of this type, and `out` overlaps neither operand.
+            pub unsafe fn product(
+                s: &Sizes,
+                out: *mut $T,
+                a: *const $T,
+                b: *const $T,
+                alpha: $T,
+                beta: $T,
+                threads: bool,
+            ) -> Result<()> {
+                let [or, oc] = s.out;
+                // SAFETY: the caller's promise, handed on.
+                unsafe {
+                    if s.m <= TINY && s.n <= TINY && s.k <= TINY {
+                        tiny(s, out, a, b, alpha, beta);
+                    } else if s.n == 1 && (s.a[0] == 1 || s.a[1] == 1 || s.m == 1) {
+                        return vector(s.m, s.k, out, or, a, s.a, b, s.b[0], alpha, beta, threads);
+                    } else if s.m == 1 && (s.b[0] == 1 || s.b[1] == 1) {
+                        return vector(s.n, s.k, out, oc, b, [s.b[1], s.b[0]], a, s.a[1], alpha, beta, threads);
+                    } else if threads && s.work() > PARALLEL {
+                        let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
+                        par::inside(|| {
+                            let how = if par::threads() > 1 { Parallelism::Rayon(0) } else { Parallelism::None };
+                            general(s, out.get(), a.get(), b.get(), alpha, beta, how);
+                        });
+                    } else {
+                        general(s, out, a, b, alpha, beta, Parallelism::None);
+                    }
+                }
+                Ok(())
+            }
+
+            unsafe fn general(
+                s: &Sizes,
+                out: *mut $T,
+                a: *const $T,
+                b: *const $T,
+                alpha: $T,
+                beta: $T,
+                how: Parallelism,
+            ) {
+                let ([or, oc], [ar, ac], [br, bc]) =
+                    (s.out.map(usize::cast_signed), s.a.map(usize::cast_signed), s.b.map(usize::cast_signed));
+                let read = beta != 0.0;
+                // SAFETY: as `product`; gemm calls our beta alpha and our alpha beta.
+                unsafe {
+                    gemm::gemm(
+                        s.m, s.n, s.k, out, oc, or, read, a, ac, ar, b, bc, br, beta, alpha, false, false, false, how,
+                    );
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn store(out: *mut $T, value: $T, alpha: $T, beta: $T) {
+                // SAFETY: the caller's element; it is read only when it counts, for it may be uninitialised.
+                unsafe { *out = if beta == 0.0 { alpha * value } else { alpha * value + beta * *out } }
+            }
+
+            simd_fn! {
+                /// Over a zero-padded copy of the right matrix, so that every row is one short vector.
+                unsafe fn tiny(s: &Sizes, out: *mut $T, a: *const $T, b: *const $T, alpha: $T, beta: $T) {
+                    let mut right = [[0.0 as $T; TINY]; TINY];
+                    for p in 0..s.k {
+                        for j in 0..s.n {
+                            right[p % TINY][j % TINY] = *b.add(p * s.b[0] + j * s.b[1]);
+                        }
+                    }
+                    for i in 0..s.m {
+                        let row = a.add(i * s.a[0]);
+                        let mut sums = [0.0 as $T; TINY];
+                        for p in 0..s.k {
+                            let x = *row.add(p * s.a[1]);
+                            for j in 0..TINY {
+                                sums[j] += x * right[p % TINY][j];
+                            }
+                        }
+                        let to = out.add(i * s.out[0]);
+                        for j in 0..s.n {
+                            store(to.add(j * s.out[1]), sums[j % TINY], alpha, beta);
+                        }
+                    }
+                }
+            }
+
+            /// `out = alpha * matrix @ x + beta * out`, when a row or a column of `matrix` is contiguous.
+            #[allow(clippy::too_many_arguments, reason = "three operands with their strides")]
+            unsafe fn vector(
+                m: usize,
+                k: usize,
+                out: *mut $T,
+                step: usize,
+                matrix: *const $T,
+                strides: [usize; 2],
+                x: *const $T,
+                x_step: usize,
+                alpha: $T,
+                beta: $T,
+                threads: bool,
+            ) -> Result<()> {
+                // SAFETY: `gather` reads the k elements that the strides name.
+                let x_packed = unsafe { gather(k, x, x_step)? };
+                let row_packed = match m == 1 && strides[1] != 1 {
+                    // SAFETY: as above.
+                    true => unsafe { gather(k, matrix, strides[1])? },
+                    false => vec![],
+                };
+                let by_rows = strides[1] == 1 || m == 1;
+                let x = Shared::new(if x_packed.is_empty() { x } else { x_packed.as_ptr() });
+                let matrix = Shared::new(if row_packed.is_empty() { matrix } else { row_packed.as_ptr() });
+                let out = Shared::new(out);
+                let body = |range: std::ops::Range<usize>| {
+                    let (matrix, x, out) = (matrix.get(), x.get(), out.get());
+                    // SAFETY: the rows of this range are inside the matrix, and its outputs are this call's alone.
+                    unsafe {
+                        for first in range.clone().step_by(ROWS) {
+                            let mut sums = [0.0; ROWS];
+                            let rows = ROWS.min(range.end - first);
+                            let from = matrix.add(first * strides[0]);
+                            if !by_rows {
+                                columns(rows, k, from, strides[1], x, &mut sums);
+                            } else if k <= DOT_BLOCK {
+                                dots(rows, k, from, strides[0], x, &mut sums);
+                            } else {
+                                for (i, sum) in sums.iter_mut().enumerate().take(rows) {
+                                    *sum = dot(k, from.add(i * strides[0]), x, threads && m == 1) as $T;
+                                }
+                            }
+                            for (i, &sum) in sums.iter().enumerate().take(rows) {
+                                store(out.add((first + i) * step), sum, alpha, beta);
+                            }
+                        }
+                    }
+                };
+                let grain = (par::GRAIN / k.max(1)).max(1);
+                let grain = if by_rows { grain } else { grain.next_multiple_of(64) };
+                if threads && m > 1 { par::ranges(m, grain, body) } else { body(0..m) }
+                Ok(())
+            }
+
+            /// A contiguous copy, or nothing when the vector is contiguous already.
+            unsafe fn gather(k: usize, x: *const $T, step: usize) -> Result<Vec<$T>> {
+                if step == 1 || k < 2 {
+                    return Ok(vec![]);
+                }
+                let mut packed = scratch(k, 0.0 as $T)?;
+                // SAFETY: the caller names k elements with this step.
+                packed.iter_mut().enumerate().for_each(|(i, to)| unsafe { *to = *x.add(i * step) });
+                Ok(packed)
+            }
+
+            /// Blocks are summed in the element type, and their sums in f64.
+            unsafe fn dot(k: usize, x: *const $T, y: *const $T, threads: bool) -> f64 {
+                let (x, y) = (Shared::new(x), Shared::new(y));
+                // SAFETY: blocks are inside the two vectors of length k.
+                let block = |i: usize| unsafe {
+                    let first = i * DOT_BLOCK;
+                    f64::from(dot_block(DOT_BLOCK.min(k - first), x.get().add(first), y.get().add(first)))
+                };
+                let blocks = k.div_ceil(DOT_BLOCK);
+                if threads && blocks > 1 { par::map(blocks, 2, block).iter().sum() } else { (0..blocks).map(block).sum() }
+            }
+
+            simd_fn! {
+                unsafe fn dot_block(k: usize, x: *const $T, y: *const $T) -> $T {
+                    let mut lanes = [0.0 as $T; LANES];
+                    let whole = k - k % LANES;
+                    for i in (0..whole).step_by(LANES) {
+                        (0..LANES).for_each(|j| lanes[j] += *x.add(i + j) * *y.add(i + j));
+                    }
+                    let mut width = LANES / 2;
+                    while width > 0 {
+                        (0..width).for_each(|j| lanes[j] += lanes[j + width]);
+                        width /= 2;
+                    }
+                    lanes[0] + short_dot(k - whole, x.add(whole), y.add(whole))
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn short_dot(k: usize, x: *const $T, y: *const $T) -> $T {
+                let mut lanes = [0.0 as $T; 8];
+                let whole = k - k % 8;
+                // SAFETY: both vectors have k elements.
+                unsafe {
+                    for i in (0..whole).step_by(8) {
+                        (0..8).for_each(|j| lanes[j] += *x.add(i + j) * *y.add(i + j));
+                    }
+                    let rest: $T = (whole..k).map(|i| *x.add(i) * *y.add(i)).sum();
+                    let [a, b, c, d, e, f, g, h] = lanes;
+                    ((a + e) + (b + f)) + ((c + g) + (d + h)) + rest
+                }
+            }
+
+            simd_fn! {
+                /// The dot products of `rows` contiguous rows with `x`, when they are too short to be shared.
+                unsafe fn dots(rows: usize, k: usize, matrix: *const $T, step: usize, x: *const $T, sums: &mut [$T; ROWS]) {
+                    for (i, sum) in sums.iter_mut().enumerate().take(rows) {
+                        let row = matrix.add(i * step);
+                        *sum = if k < LANES { short_dot(k, row, x) } else { dot_block(k, row, x) };
+                    }
+                }
+            }
+
+            simd_fn! {
+                /// `sums += matrix @ x` for `rows` rows that are contiguous within each column, four columns at a time.
+                unsafe fn columns(
+                    rows: usize,
+                    k: usize,
+                    matrix: *const $T,
+                    step: usize,
+                    x: *const $T,
+                    sums: &mut [$T; ROWS],
+                ) {
+                    let whole = k - k % 4;
+                    for p in (0..whole).step_by(4) {
+                        let c = matrix.add(p * step);
+                        let (x0, x1, x2, x3) = (*x.add(p), *x.add(p + 1), *x.add(p + 2), *x.add(p + 3));
+                        for (i, sum) in sums.iter_mut().enumerate().take(rows) {
+                            *sum += (*c.add(i) * x0 + *c.add(step + i) * x1)
+                                + (*c.add(2 * step + i) * x2 + *c.add(3 * step + i) * x3);
+                        }
+                    }
+                    for p in whole..k {
+                        let (c, x) = (matrix.add(p * step), *x.add(p));
+                        for (i, sum) in sums.iter_mut().enumerate().take(rows) {
+                            *sum += *c.add(i) * x;
+                        }
+                    }
+                }
+            }
+        }
+    };
+}
+kernels!(single, f32);
+kernels!(double, f64);

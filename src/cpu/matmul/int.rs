@@ -1,0 +1,66 @@
+//! Products of integer matrices; everything wraps, as PyTorch's do.
+
+use super::Sizes;
+use crate::base::Result;
+use crate::cpu::element::Element;
+use crate::cpu::par::{self, Shared};
+use std::ops::Range;
+
+/// Columns of one row of the output that are summed at once.
+const TILE: usize = 256;
+/// Multiplications worth a thread of their own.
+const GRAIN: usize = 65_536;
+
+/// # Safety
+/// As the f32 product, with `T` the element type.
+pub unsafe fn product<T: Element>(
+    s: &Sizes,
+    out: *mut T,
+    a: *const T,
+    b: *const T,
+    alpha: i64,
+    beta: i64,
+    threads: bool,
+) -> Result<()> {
+    let (alpha, scale) = (T::from_i64(alpha), T::from_i64(beta));
+    let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
+    let rows = |range: Range<usize>| {
+        for i in range {
+            for first in (0..s.n).step_by(TILE) {
+                let (out, a, b) = (out.get(), a.get(), b.get());
+                let width = TILE.min(s.n - first);
+                let mut sums = [T::from_i64(0); TILE];
+                // SAFETY: row i and columns first..first + width are inside the matrices, and this row of `out`
+                // belongs to this call alone.
+                unsafe {
+                    tile(s, width, a.add(i * s.a[0]), b.add(first * s.b[1]), &mut sums);
+                    let row = out.add(i * s.out[0] + first * s.out[1]);
+                    for (j, sum) in sums.iter().enumerate().take(width) {
+                        let to = row.add(j * s.out[1]);
+                        let product = alpha.times(*sum);
+                        *to = if beta == 0 { product } else { product.plus(scale.times(*to)) };
+                    }
+                }
+            }
+        }
+    };
+    let grain = (GRAIN / (s.n * s.k).max(1)).max(1);
+    if threads { par::ranges(s.m, grain, rows) } else { rows(0..s.m) }
+    Ok(())
+}
+
+#[inline(always)]
+unsafe fn tile<T: Element>(s: &Sizes, width: usize, a: *const T, b: *const T, sums: &mut [T; TILE]) {
+    for p in 0..s.k {
+        // SAFETY: as the caller's, for all p below k.
+        unsafe {
+            let (x, row) = (*a.add(p * s.a[1]), b.add(p * s.b[0]));
+            if s.b[1] == 1 {
+                sums.iter_mut().enumerate().take(width).for_each(|(j, sum)| *sum = sum.plus(x.times(*row.add(j))));
+            } else {
+                let step = s.b[1];
+                sums.iter_mut().enumerate().take(width).for_each(|(j, sum)| *sum = sum.plus(x.times(*row.add(j * step))));
+            }
+        }
+    }
+}

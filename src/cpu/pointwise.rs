@@ -1,0 +1,470 @@
+//! Element by element: one dense loop per expression and type, and one driver that brings operands of any layout and
+//! dtype to it. The driver does the converting, broadcasting and sharing among threads, so a loop stays a few
+//! instructions, and an operator costs nothing but its loops.
+
+use crate::base::{DType, Scalar, Strided};
+use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
+use crate::cpu::cast::convert::{Conversion, Convert, widen};
+use crate::cpu::cast::tile::{TILE, Tile, splat};
+use crate::cpu::par::{self, GRAIN};
+use smallvec::SmallVec;
+use std::array::from_fn;
+use std::mem::MaybeUninit;
+use std::ops::Range;
+use std::ptr::{null, null_mut};
+
+/// The most operands that an expression can have.
+pub const MAX_IN: usize = MAX_OPERANDS - 1;
+
+/// A dense inner loop over `n` elements: inputs packed in the compute type, output packed in the compute type, or as
+/// bytes 0 and 1 for a predicate. The output overlaps no input: [`run`] sees to it.
+pub type Loop = unsafe fn(n: usize, out: *mut u8, ins: &[*const u8; MAX_IN]);
+
+/// The loops of one expression, per compute type (`None`: not defined for it).
+#[derive(Clone, Copy)]
+pub struct Loops {
+    pub arity: usize,
+    pub f32: Option<Loop>,
+    pub f64: Option<Loop>,
+    pub i64: Option<Loop>,
+    /// Whether the result is a truth value.
+    pub predicate: bool,
+}
+
+impl Loops {
+    /// The loop over elements of `compute` (F32, F64 or I64).
+    pub fn of(&self, compute: DType) -> Option<Loop> {
+        match compute {
+            DType::F32 => self.f32,
+            DType::F64 => self.f64,
+            DType::I64 => self.i64,
+            _ => None,
+        }
+    }
+}
+
+/// An operand: memory that is already broadcast to the output's shape (stride 0 where stretched), or a number.
+#[derive(Clone, Copy)]
+pub enum Source<'a> {
+    Strided(Strided<'a>),
+    Scalar(Scalar),
+}
+
+/// Compiles an expression into a [`Loop`]: `pointwise_loop!(f32; (a, b) a * b)`, and for a predicate
+/// `pointwise_loop!(f64 => bool; (a, b) lt(a, b))`. The functions of `cpu::math` for that type are in scope, and `T`.
+macro_rules! pointwise_loop {
+    (@ $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
+        #[allow(unused_imports)]
+        use $crate::cpu::math::$t::*;
+        $crate::cpu::simd::simd_fn! {
+            unsafe fn each(
+                out: &mut [std::mem::MaybeUninit<$out>],
+                ins: &[*const u8; $crate::cpu::pointwise::MAX_IN],
+            ) {
+                let [$($x,)* ..] = *ins;
+                $(let $x = $x.cast::<T>();)*
+                for i in 0..out.len() {
+                    $(let $x = *$x.add(i);)*
+                    out[i].write($value);
+                }
+            }
+        }
+        unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
+            // SAFETY: the contract of `Loop`.
+            unsafe { each(std::slice::from_raw_parts_mut(out.cast(), n), ins) }
+        }
+        run as $crate::cpu::pointwise::Loop
+    }};
+    ($t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ $t, u8, ($($x)*), u8::from($value))
+    };
+    ($t:ident; ($($x:ident),* $(,)?) $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ $t, T, ($($x)*), $value)
+    };
+}
+pub(crate) use pointwise_loop;
+
+/// Up to so many elements the call itself is what costs: no tiles, no threads.
+const SMALL: usize = 16;
+
+/// Runs `looop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64 or I64), and the
+/// result, of that type or a truth value for a `predicate`, to the output's dtype.
+///
+/// # Safety
+/// Everything is valid and of the output's shape; there are at most [`MAX_IN`] sources; the output does not overlap
+/// itself; an input may be the output itself (same layout), or else does not overlap it.
+pub unsafe fn run(looop: Loop, predicate: bool, compute: DType, out: Strided, ins: &[Source]) {
+    let n = out.numel();
+    let result = if predicate { DType::Bool } else { compute };
+    let direct = out.dtype == result && dense_layout(&out);
+    // SAFETY: the caller's contract is that of all three.
+    unsafe {
+        let done = match n {
+            0 => true,
+            1..=SMALL => direct && dense::<SMALL>(looop, compute, n, out, ins),
+            _ if n < 2 * GRAIN => direct && dense_tiles(looop, compute, n, out, ins),
+            _ => false,
+        };
+        if !done {
+            blocks(looop, result, compute, out, ins);
+        }
+    }
+}
+
+/// Apart, so that its tiles do not make the frame of [`run`] large.
+#[inline(never)]
+unsafe fn dense_tiles(looop: Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
+    // SAFETY: the caller's contract.
+    unsafe { dense::<{ TILE / 2 }>(looop, compute, n, out, ins) }
+}
+
+/// The quick way for operands without gaps; false if some operand has to be converted or gathered.
+/// Numbers, and inputs that are the output as well, pass through slots of `N` words.
+#[inline(always)]
+unsafe fn dense<const N: usize>(looop: Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
+    let mut slots: [MaybeUninit<[u64; N]>; MAX_IN] = [const { MaybeUninit::uninit() }; MAX_IN];
+    let mut pointers = [null(); MAX_IN];
+    let mut advance = [0; MAX_IN];
+    let mut in_place = [null::<u8>(); MAX_IN];
+    let (size, mut step) = (compute.size(), n);
+    let room = size_of::<[u64; N]>() / size;
+    // SAFETY: the caller's contract; a slot has room for `room` elements.
+    unsafe {
+        for (k, source) in ins.iter().enumerate() {
+            let slot = slots[k].as_mut_ptr().cast::<u8>();
+            match source {
+                Source::Strided(s) if s.dtype == compute && dense_layout(s) => {
+                    if s.ptr.add(n * size) <= out.ptr || out.ptr.add(n * out.dtype.size()) <= s.ptr {
+                        (pointers[k], advance[k]) = (s.ptr, size);
+                        continue;
+                    }
+                    in_place[k] = s.ptr;
+                }
+                source => match constant(source) {
+                    Some(value) => splat_scalar(value, compute, n.min(room), slot),
+                    None => return false,
+                },
+            }
+            (pointers[k], step) = (slot, room);
+        }
+        let mut start = 0;
+        while start < n {
+            let len = step.min(n - start);
+            for k in 0..ins.len() {
+                if !in_place[k].is_null() {
+                    in_place[k]
+                        .add(start * size)
+                        .copy_to_nonoverlapping(slots[k].as_mut_ptr().cast(), len * size);
+                }
+            }
+            looop(len, out.ptr.add(start * out.dtype.size()), &pointers);
+            start += len;
+            for k in 0..ins.len() {
+                pointers[k] = pointers[k].wrapping_add(len * advance[k]);
+            }
+        }
+    }
+    true
+}
+
+/// `Strided::is_contiguous`, for the path on which every nanosecond counts.
+#[inline(always)]
+fn dense_layout(s: &Strided) -> bool {
+    let mut expected = 1;
+    let mut d = s.shape.len().min(s.strides.len());
+    while d > 0 {
+        d -= 1;
+        if s.shape[d] != 1 && s.strides[d] != expected {
+            return false;
+        }
+        expected *= s.shape[d];
+    }
+    true
+}
+
+/// The operand's value, if it is the same for all elements.
+#[inline(always)]
+unsafe fn constant(source: &Source) -> Option<Scalar> {
+    match source {
+        Source::Scalar(value) => Some(*value),
+        // SAFETY: a source is valid, and there is at least one element.
+        Source::Strided(s) if (0..s.shape.len()).all(|d| s.strides[d] == 0 || s.shape[d] == 1) => {
+            Some(unsafe { Scalar::read(s.dtype, s.ptr) })
+        }
+        Source::Strided(_) => None,
+    }
+}
+
+/// Whether two operands share memory.
+#[inline]
+fn overlap(a: &Strided, b: &Strided) -> bool {
+    let end = |s: &Strided| {
+        let last: usize = s.shape.iter().zip(s.strides).map(|(n, stride)| (n - 1) * stride).sum();
+        s.ptr as usize + (last + 1) * s.dtype.size()
+    };
+    (a.ptr as usize) < end(b) && (b.ptr as usize) < end(a)
+}
+
+/// Writes `n` copies of `value`, which is converted to `compute` first.
+#[inline(always)]
+unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
+    // SAFETY: the caller's contract: there is room, aligned.
+    unsafe {
+        match compute {
+            DType::F32 => splat(value.as_f64() as f32, n, to),
+            DType::F64 => splat(value.as_f64(), n, to),
+            _ => splat(value.as_i64(), n, to),
+        }
+    }
+}
+
+/// How an input's block gets to the loop.
+#[derive(Clone, Copy)]
+enum Feed {
+    /// It lies in memory as the loop wants it.
+    Direct,
+    /// One value for all elements: its tile is filled once.
+    Constant(Scalar),
+    /// Its block is gathered if it has gaps, and converted if it has another dtype.
+    Packed { gather: bool, convert: Option<Convert> },
+}
+
+/// An input as the driver sees it.
+#[derive(Clone, Copy)]
+struct Input {
+    at: *mut u8,
+    /// Bytes of an element in memory.
+    size: usize,
+    feed: Feed,
+}
+
+struct Job<'a> {
+    looop: Loop,
+    compute: DType,
+    walk: Walk,
+    ins: SmallVec<[Input; MAX_IN]>,
+    out: Strided<'a>,
+    /// Whether the output's blocks have gaps.
+    scatter: bool,
+    convert: Option<Conversion>,
+}
+// SAFETY: a job's pointers are the operands', whose blocks the threads share out among themselves.
+unsafe impl Sync for Job<'_> {}
+
+/// The general way: operands are walked in blocks, and those that do not lie as the loop wants them go through tiles.
+#[inline(never)]
+unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
+    let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];
+    operands[0] = Operand { strides: out.strides, size: out.dtype.size() };
+    let mut inputs: SmallVec<[Input; MAX_IN]> = SmallVec::new();
+    for (source, operand) in ins.iter().zip(&mut operands[1..]) {
+        // SAFETY: sources are valid, and there are elements.
+        let value = unsafe { constant(source) };
+        let unused = Input { at: null_mut(), size: 0, feed: Feed::Direct };
+        inputs.push(match (source, value) {
+            (_, Some(value)) => Input { feed: Feed::Constant(value), ..unused },
+            (Source::Strided(s), None) => {
+                *operand = Operand { strides: s.strides, size: s.dtype.size() };
+                Input { at: s.ptr, size: s.dtype.size(), ..unused }
+            }
+            (Source::Scalar(_), None) => unused,
+        });
+    }
+    let mut walk = Walk::new(out.shape, &operands[..=ins.len()], TILE);
+    for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
+        if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
+            let gather = !walk.is_dense(k + 1, input.size);
+            let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
+            if gather || convert.is_some() || overlap(&s, &out) {
+                input.feed = Feed::Packed { gather, convert };
+            }
+        }
+    }
+    let scatter = !walk.is_dense(0, out.dtype.size());
+    let convert = (out.dtype != result).then(|| Conversion::new(result, out.dtype));
+    let direct = !scatter && convert.is_none() && inputs.iter().all(|i| matches!(i.feed, Feed::Direct));
+    if direct && walk.block.0 == 1 {
+        walk.block.1 = GRAIN;
+    }
+    let job = Job { looop, compute, walk, ins: inputs, out, scatter, convert };
+    par::ranges(job.walk.len(), job.walk.grain(), |range| {
+        // SAFETY: the caller's contract; ranges do not overlap.
+        unsafe { job.run(range) }
+    });
+}
+
+impl Job<'_> {
+    /// # Safety
+    /// The operands are valid, and nobody else works on the blocks of `range`.
+    unsafe fn run(&self, range: Range<usize>) {
+        let mut tiles: [Tile; MAX_IN] = from_fn(|_| Tile::new());
+        let (mut computed, mut converted, mut spare) = (Tile::new(), Tile::new(), Tile::new());
+        let mut pointers = [null(); MAX_IN];
+        let (rows, cols) = self.walk.block;
+        for (input, tile) in self.ins.iter().zip(&mut tiles) {
+            if let Feed::Constant(value) = input.feed {
+                // SAFETY: a tile has room for a block: blocks are larger only where no tile is used.
+                unsafe { splat_scalar(value, self.compute, rows * cols, tile.at()) };
+            }
+        }
+        self.walk.visit(range, |offset, rows, cols| {
+            let n = rows * cols;
+            // SAFETY: the walk stays within the operands, and a block fits a tile wherever one is used.
+            unsafe {
+                for (k, input) in self.ins.iter().enumerate() {
+                    pointers[k] = match input.feed {
+                        Feed::Direct => input.at.add(offset[k + 1]),
+                        Feed::Constant(_) => tiles[k].at(),
+                        Feed::Packed { gather, convert } => {
+                            let place = self.walk.place(k + 1, input.at.add(offset[k + 1]));
+                            pack(input.size, rows, cols, place, gather, convert, &mut tiles[k], &mut spare)
+                        }
+                    };
+                }
+                let place = self.walk.place(0, self.out.ptr.add(offset[0]));
+                let dense = if self.scatter { converted.at() } else { place.at };
+                match &self.convert {
+                    None => (self.looop)(n, dense, &pointers),
+                    Some(convert) => {
+                        (self.looop)(n, computed.at(), &pointers);
+                        convert.run(n, computed.at(), dense, &mut spare);
+                    }
+                }
+                if self.scatter {
+                    let size = self.out.dtype.size();
+                    copy_block(size, rows, cols, Place::dense(dense, cols, size), place);
+                }
+            }
+        });
+    }
+}
+
+/// Brings a block into `tile`, by way of `spare` when it is both gathered and converted.
+#[allow(clippy::too_many_arguments)]
+unsafe fn pack(
+    size: usize,
+    rows: usize,
+    cols: usize,
+    from: Place,
+    gather: bool,
+    convert: Option<Convert>,
+    tile: &mut Tile,
+    spare: &mut Tile,
+) -> *const u8 {
+    // SAFETY: the caller's contract: the block is valid and fits a tile.
+    unsafe {
+        match convert {
+            Some(convert) if gather => {
+                copy_block(size, rows, cols, from, Place::dense(spare.at(), cols, size));
+                convert(rows * cols, spare.at(), tile.at());
+            }
+            Some(convert) => convert(rows * cols, from.at, tile.at()),
+            None if gather => copy_block(size, rows, cols, from, Place::dense(tile.at(), cols, size)),
+            None => from.at.copy_to_nonoverlapping(tile.at(), rows * cols * size),
+        }
+    }
+    tile.at()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Layout;
+
+    const ADD: Loop = pointwise_loop!(f32; (a, b) a + b);
+    const LESS: Loop = pointwise_loop!(f64 => bool; (a, b) lt(a, b));
+    const MULTIPLY: Loop = pointwise_loop!(i64; (a, b) a * b);
+
+    fn strided<'a, E>(data: &[E], dtype: DType, layout: &'a Layout) -> Strided<'a> {
+        let ptr = data.as_ptr().wrapping_add(layout.offset).cast_mut().cast();
+        Strided { ptr, dtype, shape: &layout.shape, strides: &layout.strides }
+    }
+
+    /// The element at the `i`th place of the shape.
+    fn at(data: &[f32], layout: &Layout, mut i: usize) -> f32 {
+        let mut offset = layout.offset;
+        for (n, stride) in layout.shape.iter().zip(&layout.strides).rev() {
+            offset += i % n * stride;
+            i /= n;
+        }
+        data[offset]
+    }
+
+    #[test]
+    fn any_layout_any_size() {
+        for shape in [
+            vec![],
+            vec![3],
+            vec![17],
+            vec![700],
+            vec![5, 3],
+            vec![90, 700],
+            vec![4, 33, 50],
+            vec![300, 3, 90],
+        ] {
+            let plain = Layout::contiguous(&shape);
+            let data: Vec<f32> = (0..plain.numel() * 2).map(|i| i as f32).collect();
+            let reversed: Vec<usize> = shape.iter().rev().copied().collect();
+            let turned = Layout::contiguous(&reversed);
+            let turned = Layout {
+                shape: plain.shape.clone(),
+                strides: turned.strides.iter().rev().copied().collect(),
+                offset: 0,
+            };
+            let spread =
+                Layout { strides: plain.strides.iter().map(|s| s * 2).collect(), offset: 1, ..plain.clone() };
+            let last = Layout::contiguous(&shape[shape.len().saturating_sub(1)..]).broadcast_to(&shape);
+            let layouts = [&plain, &turned, &spread, &last];
+            for out in [&plain, &turned] {
+                for a in layouts {
+                    for b in layouts {
+                        let sums = vec![0f32; plain.numel()];
+                        let ins = [a, b].map(|l| Source::Strided(strided(&data, DType::F32, l)));
+                        // SAFETY: all are of this shape, and within their vectors.
+                        unsafe { run(ADD, false, DType::F32, strided(&sums, DType::F32, out), &ins) };
+                        for i in 0..plain.numel() {
+                            assert_eq!(
+                                at(&sums, out, i),
+                                at(&data, a, i) + at(&data, b, i),
+                                "{shape:?} {a:?} {b:?}"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_dtypes_are_converted() {
+        for n in [3, 40, 5000] {
+            let layout = Layout::contiguous(&[n]);
+            let bytes: Vec<u8> = (0..n).map(|i| i as u8).collect();
+            let less = vec![2u8; n];
+            let products = vec![0i16; n];
+            let number = Source::Scalar(Scalar::Float(2.5));
+            // SAFETY: all are of this shape.
+            unsafe {
+                let source = Source::Strided(strided(&bytes, DType::U8, &layout));
+                run(LESS, true, DType::F64, strided(&less, DType::Bool, &layout), &[source, number]);
+                run(MULTIPLY, false, DType::I64, strided(&products, DType::I16, &layout), &[source, source]);
+            }
+            for i in 0..n {
+                assert_eq!(less[i], u8::from(bytes[i] < 3));
+                assert_eq!(products[i], i16::from(bytes[i]).wrapping_mul(i16::from(bytes[i])));
+            }
+        }
+    }
+
+    #[test]
+    fn in_place() {
+        for n in [5, 3000, 200_000] {
+            let layout = Layout::contiguous(&[n]);
+            let data: Vec<f32> = (0..n).map(|i| i as f32).collect();
+            let own = strided(&data, DType::F32, &layout);
+            // SAFETY: the only operand is the output itself.
+            unsafe { run(ADD, false, DType::F32, own, &[Source::Strided(own), Source::Strided(own)]) };
+            assert!((0..n).all(|i| data[i] == 2.0 * i as f32));
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Reductions over any dimensions of any layout. How the work is cut into blocks depends on sizes and strides only,
+//! never on threads, so a reduction has the same bits on any number of them.
+
+mod fold;
+mod plan;
+
+use super::element::scratch;
+use super::line::{Line, Room, TILE, compute_type};
+use super::par::Shared;
+use crate::base::{DType, Dims, Fold, Result, Strided};
+use fold::{Source, Wide};
+use plan::Plan;
+
+/// Folds `x` over `dims` into `out`, which has `x`'s shape with `dims` of size 1. `ArgMax` and `ArgMin` give the
+/// linear index within `dims`, the first where several are largest.
+///
+/// # Safety
+/// The views describe live memory, and `out` overlaps nothing.
+pub unsafe fn reduce(fold: Fold, out: Strided, x: Strided, dims: &[usize]) {
+    // SAFETY: handed on.
+    unsafe {
+        if fold.is_arg() {
+            dispatch(Job { fold, values: None, indices: Some(out), finish: Finish::AsIs }, x, dims);
+        } else {
+            dispatch(Job { fold, values: Some(out), indices: None, finish: Finish::AsIs }, x, dims);
+        }
+    }
+}
+
+/// The arithmetic mean over `dims`, rounded once; for float dtypes.
+///
+/// # Safety
+/// As [`reduce`].
+pub unsafe fn mean(out: Strided, x: Strided, dims: &[usize]) {
+    let count = dims.iter().map(|&d| x.shape[d]).product::<usize>() as f64;
+    let job = Job { fold: Fold::Sum, values: Some(out), indices: None, finish: Finish::Over(count, false) };
+    // SAFETY: handed on.
+    unsafe { dispatch(job, x, dims) };
+}
+
+/// The variance over `dims` (or its square root), divided by the number of elements less `correction`; for float
+/// dtypes. Two passes in f64: as exact for data far from zero as near it.
+///
+/// # Safety
+/// As [`reduce`].
+pub unsafe fn var(out: Strided, x: Strided, dims: &[usize], correction: f64, sqrt: bool) -> Result<()> {
+    let count = dims.iter().map(|&d| x.shape[d]).product::<usize>() as f64;
+    let mut means = scratch(out.numel(), 0.0f64)?;
+    let finish = Finish::Over((count - correction).max(0.0), sqrt);
+    let job = Job { fold: Fold::SumSq, values: Some(out), indices: None, finish };
+    // SAFETY: handed on.
+    unsafe {
+        match x.dtype {
+            DType::F64 => spread::<f64>(&job, x, dims, count, &mut means),
+            _ => spread::<f32>(&job, x, dims, count, &mut means),
+        }
+    }
+    Ok(())
+}
+
+/// The largest (or smallest) element along `dim`, and the index of the first such; NaN wins.
+///
+/// # Safety
+/// As [`reduce`], for both outputs.
+pub unsafe fn max_with_index(values: Strided, indices: Strided, x: Strided, dim: usize, largest: bool) {
+    let fold = if largest { Fold::ArgMax } else { Fold::ArgMin };
+    let job = Job { fold, values: Some(values), indices: Some(indices), finish: Finish::AsIs };
+    // SAFETY: handed on.
+    unsafe { dispatch(job, x, &[dim]) };
+}
+
+/// What happens to a fold's value before it is stored.
+#[derive(Clone, Copy)]
+enum Finish {
+    AsIs,
+    /// Division, and perhaps the square root.
+    Over(f64, bool),
+}
+
+struct Job<'a> {
+    fold: Fold,
+    values: Option<Strided<'a>>,
+    indices: Option<Strided<'a>>,
+    finish: Finish,
+}
+
+unsafe fn dispatch(job: Job, x: Strided, dims: &[usize]) {
+    // SAFETY: handed on.
+    unsafe {
+        match compute_type(x.dtype) {
+            DType::F32 => job.store(&job.plan::<f32>(&x, dims), None),
+            DType::F64 => job.store(&job.plan::<f64>(&x, dims), None),
+            _ => job.store(&job.plan::<i64>(&x, dims), None),
+        }
+    }
+}
+
+/// Both passes of a variance: the means, then the squares around them.
+unsafe fn spread<S: Source<Wide = f64>>(job: &Job, x: Strided, dims: &[usize], count: f64, means: &mut [f64]) {
+    let to = Shared::new(means.as_ptr());
+    let plan = job.plan::<S>(&x, dims);
+    // SAFETY: there is a mean for each output, and groups of outputs are disjoint.
+    plan.run(Fold::Sum, None, &|found| unsafe {
+        found.values.iter().enumerate().for_each(|(i, sum)| *to.get().add(found.first + i) = sum / count);
+    });
+    // SAFETY: handed on.
+    unsafe { job.store(&plan, Some(means)) };
+}
+
+impl Job<'_> {
+    fn plan<S: Source>(&self, x: &Strided, dims: &[usize]) -> Plan<S> {
+        let nowhere: Dims = x.shape.iter().map(|_| 0).collect();
+        let outs = [self.values, self.indices].map(|out| out.map_or(&nowhere[..], |out| out.strides));
+        Plan::new(self.fold, x, outs, dims)
+    }
+
+    /// Runs the plan, and stores what it finds.
+    unsafe fn store<S: Source>(&self, plan: &Plan<S>, shift: Option<&[S::Wide]>) {
+        let [_, value_step, index_step] = plan.steps;
+        let values = self.values.map(|out| Line::writer(&out, value_step, S::Wide::DTYPE));
+        let indices = self.indices.map(|out| Line::writer(&out, index_step, DType::I64));
+        plan.run(self.fold, shift, &|found| {
+            let mut room = Room::new();
+            let n = found.values.len();
+            // SAFETY: the group's outputs are inside `out`, and no other group's.
+            unsafe {
+                if let (Some(line), Finish::AsIs) = (&values, self.finish) {
+                    line.write(found.values.as_ptr().cast(), found.at[0], n, &mut room);
+                } else if let (Some(line), Finish::Over(divisor, sqrt)) = (&values, self.finish) {
+                    let mut finished = [S::Wide::ZERO; TILE];
+                    finished.iter_mut().zip(found.values).for_each(|(to, value)| *to = value.over(divisor, sqrt));
+                    line.write(finished.as_ptr().cast(), found.at[0], n, &mut room);
+                }
+                if let Some(line) = &indices {
+                    line.write(found.indices.as_ptr().cast(), found.at[1], n, &mut room);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::contiguous_strides;
+
+    fn run(fold: Fold, x: &[f32], shape: &[usize], dims: &[usize]) -> Vec<f32> {
+        let kept: Dims = (0..shape.len()).map(|d| if dims.contains(&d) { 1 } else { shape[d] }).collect();
+        let mut out = vec![0f32; kept.iter().product()];
+        let (strides, out_strides) = (contiguous_strides(shape), contiguous_strides(&kept));
+        let x = Strided { ptr: x.as_ptr().cast_mut().cast(), dtype: DType::F32, shape, strides: &strides };
+        let ptr = out.as_mut_ptr().cast();
+        // SAFETY: the views cover the vectors above.
+        unsafe { reduce(fold, Strided { ptr, dtype: DType::F32, shape: &kept, strides: &out_strides }, x, dims) };
+        out
+    }
+
+    #[test]
+    fn rows_columns_and_everything() {
+        let x: Vec<f32> = (0..12).map(|i| i as f32).collect();
+        assert_eq!(run(Fold::Sum, &x, &[3, 4], &[1]), [6.0, 22.0, 38.0]);
+        assert_eq!(run(Fold::Sum, &x, &[3, 4], &[0]), [12.0, 15.0, 18.0, 21.0]);
+        assert_eq!(run(Fold::Max, &x, &[2, 3, 2], &[0, 2]), [7.0, 9.0, 11.0]);
+        assert_eq!(run(Fold::Sum, &x, &[3, 4], &[0, 1]), [66.0]);
+        assert_eq!(run(Fold::Sum, &[], &[0, 2], &[0]), [0.0, 0.0]);
+        assert_eq!(run(Fold::Prod, &[], &[0], &[0]), [1.0]);
+    }
+
+    #[test]
+    fn the_first_of_several_largest_and_nan_above_all() {
+        assert_eq!(run(Fold::ArgMax, &[1.0, 3.0, 3.0], &[3], &[0]), [1.0]);
+        assert_eq!(run(Fold::ArgMax, &[f32::NEG_INFINITY; 5], &[5], &[0]), [0.0]);
+        let mut x = vec![1.0f32; 100];
+        (x[40], x[77]) = (f32::NAN, f32::NAN);
+        assert_eq!(run(Fold::ArgMin, &x, &[100], &[0]), [40.0]);
+        assert!(run(Fold::Max, &x, &[100], &[0])[0].is_nan());
+    }
+
+    #[test]
+    fn a_million_tenths_are_a_hundred_thousand() {
+        assert_eq!(run(Fold::Sum, &vec![0.1f32; 1_000_000], &[1_000_000], &[0]), [100_000.0]);
+    }
+}

@@ -1,0 +1,238 @@
+//! How a reduction is cut up: into groups of outputs, and the elements behind each group into blocks.
+
+use super::fold::{Columns, Partial, Source, Wide};
+use crate::base::{Dims, Fold, Strided};
+use crate::cpu::line::{Line, Room, TILE};
+use crate::cpu::par;
+use crate::cpu::walk::Walk;
+use smallvec::SmallVec;
+use std::marker::PhantomData;
+use std::ops::Range;
+
+/// Elements that are folded before the result joins those of other blocks.
+const BLOCK: usize = 32_768;
+/// Shorter runs than this are not worth a call of their own.
+const SHORT: usize = 32;
+
+/// A group of outputs and what was found for them.
+pub struct Found<'a, A> {
+    /// The linear index of the first output, in the plan's order.
+    pub first: usize,
+    /// Its offsets in the two outputs.
+    pub at: [usize; 2],
+    pub values: &'a [A],
+    pub indices: &'a [i64],
+}
+
+/// A reduction of elements read as `S`. Neighbouring outputs form tiles, which are folded output by output (rows), or
+/// side by side (columns) where neighbouring outputs lie denser in memory than the elements behind each.
+pub struct Plan<S> {
+    /// The dimensions that stay, over `x` and both outputs, without the last one: that is the one cut into tiles.
+    kept: Walk<3>,
+    outputs: usize,
+    pub steps: [usize; 3],
+    tile: usize,
+    by_columns: bool,
+    folded: Walk<1>,
+    /// How many rows of few columns are folded as one long row.
+    joined_rows: usize,
+    block: usize,
+    line: Line,
+    source: PhantomData<S>,
+}
+
+impl<S: Source> Plan<S> {
+    /// `outs` are the strides of the two outputs, over `x`'s dimensions.
+    pub fn new(fold: Fold, x: &Strided, outs: [&[usize]; 2], dims: &[usize]) -> Plan<S> {
+        let (mut folded, mut kept): (Dims, Dims) = (0..x.shape.len()).partition(|d| dims.contains(d));
+        let densest_last = |dims: &mut Dims| dims.sort_by_key(|&d| std::cmp::Reverse(x.strides[d]));
+        densest_last(&mut kept);
+        if !fold.is_arg() {
+            densest_last(&mut folded);
+        }
+        let mut kept = Walk::over(&kept, x.shape, [x.strides, outs[0], outs[1]]);
+        let folded = Walk::over(&folded, x.shape, [x.strides]);
+        let (outputs, steps) = kept.pop();
+        let (rows, row) = (folded.shape.last().map_or(1, |&n| n), folded.strides[0].last().map_or(0, |&s| s));
+        let column = steps[0];
+        let joins = !fold.is_arg() && column == 1 && row == outputs && x.dtype == S::DTYPE;
+        let joined_rows = if joins { (TILE / outputs.max(1)).max(1) } else { 1 };
+        let dense_columns = outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8);
+        let by_columns = dense_columns || (joined_rows > 1 && outputs > 1);
+        let line = Line::reader(x, if by_columns { column } else { row }, S::DTYPE);
+        let block = if by_columns { (BLOCK / outputs.clamp(1, TILE)).max(1024) } else { BLOCK };
+        let tile = if by_columns { TILE } else { (BLOCK / folded.numel().max(1)).clamp(1, TILE) };
+        Plan { kept, outputs, steps, tile, by_columns, folded, joined_rows, block, line, source: PhantomData }
+    }
+
+    /// Folds every group, and hands what it finds to `sink`, which may be called on several threads. `shift`, one for
+    /// each output in the plan's order, is subtracted in sums of squares.
+    pub fn run(&self, fold: Fold, shift: Option<&[S::Wide]>, sink: &(dyn Fn(Found<S::Wide>) + Sync)) {
+        let size = self.folded.numel();
+        let tiles = self.outputs.div_ceil(self.tile);
+        let groups = self.kept.numel() * tiles;
+        let blocks = size.div_ceil(self.block).max(1);
+        let room = if self.by_columns { TILE } else { self.tile.min(self.outputs) };
+        let block = |i: usize| i * self.block..size.min((i + 1) * self.block);
+        let group = |g: usize| {
+            let column = g % tiles * self.tile;
+            let at = self.kept.at(g / tiles);
+            let at = [0, 1, 2].map(|i| at[i] + column * self.steps[i]);
+            Group { first: g / tiles * self.outputs + column, at, width: self.tile.min(self.outputs - column) }
+        };
+        if groups >= 4 || blocks == 1 {
+            let work = size.saturating_mul(self.outputs.min(self.tile)).max(1);
+            par::ranges(groups, (par::GRAIN / work).max(1), |range| {
+                let mut state = State::new(room);
+                let mut next = State::new(if blocks > 1 { room } else { 1 });
+                for g in range {
+                    let group = group(g);
+                    self.fold(fold, &group, shift, block(0), &mut state);
+                    for i in 1..blocks {
+                        self.fold(fold, &group, shift, block(i), &mut next);
+                        state.join(fold, &next, group.width);
+                    }
+                    sink(state.found(&group));
+                }
+            });
+        } else {
+            for group in (0..groups).map(group) {
+                let mut parts = par::map(blocks, 1, |i| {
+                    let mut state = State::new(room);
+                    self.fold(fold, &group, shift, block(i), &mut state);
+                    state
+                })
+                .into_iter();
+                let Some(mut state) = parts.next() else { return };
+                parts.for_each(|next| state.join(fold, &next, group.width));
+                sink(state.found(&group));
+            }
+        }
+    }
+
+    /// Folds a block of every output of a group.
+    fn fold(&self, fold: Fold, group: &Group, shift: Option<&[S::Wide]>, block: Range<usize>, state: &mut State<S::Wide>) {
+        if self.by_columns {
+            return self.fold_columns(fold, group, shift, block, state);
+        }
+        let State { values, indices, .. } = state;
+        let shift = shift.map_or(&[][..], |all| &all[group.first..group.first + group.width]);
+        let index = block.start as i64;
+        if self.line.is_direct() && self.folded.shape.len() == 1 {
+            let mut tile = Columns { values: &mut values[..group.width], indices, shift };
+            let x = self.line.at(group.at[0] + block.start).cast_const().cast();
+            // SAFETY: each row's block is inside `x`.
+            unsafe { S::rows(fold, &mut tile, x, block.len(), self.steps[0], index) };
+            return;
+        }
+        let mut room = Room::new();
+        for i in 0..group.width {
+            let mut tile = Columns {
+                values: &mut values[i..=i],
+                indices: &mut indices[i..=i],
+                shift: shift.get(i..=i).unwrap_or(&[]),
+            };
+            self.fold_row(fold, group.at[0] + i * self.steps[0], &mut tile, block.clone(), &mut room);
+        }
+    }
+
+    fn fold_row(&self, fold: Fold, from: usize, tile: &mut Columns<S::Wide>, block: Range<usize>, room: &mut Room) {
+        let longest = if self.line.is_direct() { usize::MAX } else { TILE };
+        let mut index = block.start as i64;
+        let mut state: Option<Partial<S::Wide>> = None;
+        self.folded.runs(block, |[start], [step], n| {
+            let mut done = 0;
+            while done < n {
+                let len = longest.min(n - done);
+                // SAFETY: the run is inside `x`.
+                unsafe {
+                    let x = self.line.read(from + start + done * step, len, room);
+                    S::rows(fold, tile, x.cast(), len, 0, index);
+                }
+                let part = Partial { value: tile.values[0], index: tile.indices[0] };
+                state = Some(state.map_or(part, |state| Partial::join(fold, state, part)));
+                done += len;
+                index += len as i64;
+            }
+        });
+        let found = state.unwrap_or(Partial { value: S::Wide::first(fold), index: 0 });
+        (tile.values[0], tile.indices[0]) = (found.value, found.index);
+    }
+
+    fn fold_columns(&self, fold: Fold, group: &Group, shift: Option<&[S::Wide]>, block: Range<usize>, state: &mut State<S::Wide>) {
+        let (width, joined) = (group.width, self.joined_rows);
+        let State { values, indices } = state;
+        let mut shifts: SmallVec<[S::Wide; TILE]> = SmallVec::new();
+        let mut room = Room::new();
+        let mut index = block.start as i64;
+        values[..width * joined].fill(S::Wide::first(fold));
+        indices[..width].fill(index);
+        if let Some(all) = shift {
+            (0..width * joined).for_each(|i| shifts.push(all[group.first + i % width]));
+        }
+        let mut columns = |x: *const S, columns: usize, rows: usize, stride: usize, index: i64| {
+            let shift = shifts.get(..columns).unwrap_or(&[]);
+            let mut tile = Columns { values: &mut values[..columns], indices: &mut indices[..], shift };
+            // SAFETY: the rows and columns are inside `x`, or in the room that they were read into.
+            unsafe { S::columns(fold, &mut tile, x, rows, stride, index) };
+        };
+        self.folded.runs(block, |[start], [step], n| {
+            let from = group.at[0] + start;
+            if self.line.is_direct() {
+                let x = self.line.at(from).cast_const().cast::<S>();
+                columns(x, width * joined, n / joined, step * joined, index);
+                if n % joined > 0 {
+                    columns(x.wrapping_add(n / joined * joined * step), n % joined * width, 1, 0, index);
+                }
+            } else {
+                for row in 0..n {
+                    // SAFETY: the row is inside `x`.
+                    let x = unsafe { self.line.read(from + row * step, width, &mut room) };
+                    columns(x.cast(), width, 1, 0, index + row as i64);
+                }
+            }
+            index += n as i64;
+        });
+        for i in width..width * joined {
+            values[i % width] = S::Wide::join(fold, values[i % width], values[i]);
+        }
+    }
+}
+
+/// Neighbouring outputs that are folded together.
+struct Group {
+    first: usize,
+    at: [usize; 3],
+    width: usize,
+}
+
+/// The fold of a group under way; one output needs no heap.
+struct State<A> {
+    values: SmallVec<[A; 1]>,
+    indices: SmallVec<[i64; 1]>,
+}
+
+impl<A: Wide> State<A> {
+    fn new(width: usize) -> State<A> {
+        State { values: SmallVec::from_elem(A::ZERO, width), indices: SmallVec::from_elem(0, width) }
+    }
+
+    fn join(&mut self, fold: Fold, later: &State<A>, width: usize) {
+        for i in 0..width {
+            let (a, b) = ((self.values[i], self.indices[i]), (later.values[i], later.indices[i]));
+            let joined =
+                Partial::join(fold, Partial { value: a.0, index: a.1 }, Partial { value: b.0, index: b.1 });
+            (self.values[i], self.indices[i]) = (joined.value, joined.index);
+        }
+    }
+
+    fn found(&self, group: &Group) -> Found<'_, A> {
+        let [_, values, indices] = group.at;
+        Found {
+            first: group.first,
+            at: [values, indices],
+            values: &self.values[..group.width],
+            indices: &self.indices[..group.width],
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Walking over several layouts at once: offsets in row-major order, and fewer, longer dimensions to walk.
+
+use crate::base::Dims;
+use std::array::from_fn;
+use std::ops::Range;
+
+/// A shape, and one list of strides per operand.
+#[derive(Clone, Debug)]
+pub struct Walk<const N: usize> {
+    pub shape: Dims,
+    pub strides: [Dims; N],
+}
+
+impl<const N: usize> Walk<N> {
+    /// The walk over `dims` (a subset, in this order); neighbours that every operand steps through evenly are joined.
+    pub fn over(dims: &[usize], shape: &[usize], strides: [&[usize]; N]) -> Walk<N> {
+        let mut walk = Walk { shape: Dims::new(), strides: from_fn(|_| Dims::new()) };
+        for &dim in dims.iter().filter(|&&d| shape[d] != 1) {
+            walk.push(shape[dim], from_fn(|i| strides[i][dim]));
+        }
+        walk
+    }
+
+    pub fn new(shape: &[usize], strides: [&[usize]; N]) -> Walk<N> {
+        let dims: Dims = (0..shape.len()).collect();
+        Walk::over(&dims, shape, strides)
+    }
+
+    fn push(&mut self, size: usize, steps: [usize; N]) {
+        let last = self.shape.len().wrapping_sub(1);
+        let joins = !self.shape.is_empty() && (0..N).all(|i| self.strides[i][last] == steps[i] * size);
+        if joins {
+            self.shape[last] *= size;
+            (0..N).for_each(|i| self.strides[i][last] = steps[i]);
+        } else {
+            self.shape.push(size);
+            (0..N).for_each(|i| self.strides[i].push(steps[i]));
+        }
+    }
+
+    pub fn numel(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Takes the last dimension off: its size and its strides; a walk over nothing has one of size 1.
+    pub fn pop(&mut self) -> (usize, [usize; N]) {
+        match self.shape.pop() {
+            None => (1, [0; N]),
+            Some(size) => (size, from_fn(|i| self.strides[i].pop().unwrap_or(0))),
+        }
+    }
+
+    /// Where the element of this linear index lies in each operand.
+    pub fn at(&self, mut linear: usize) -> [usize; N] {
+        let mut offsets = [0; N];
+        for (dim, &size) in self.shape.iter().enumerate().rev() {
+            let index = linear % size;
+            linear /= size;
+            (0..N).for_each(|i| offsets[i] += index * self.strides[i][dim]);
+        }
+        offsets
+    }
+
+    /// Calls `body` with the offsets of every linear index of `range`, in order.
+    #[inline]
+    pub fn each(&self, range: Range<usize>, mut body: impl FnMut([usize; N])) {
+        self.runs(range, |mut offsets, steps, n| {
+            for _ in 0..n {
+                body(offsets);
+                for i in 0..N {
+                    offsets[i] += steps[i];
+                }
+            }
+        });
+    }
+
+    /// As [`Walk::each`], a run along the last dimension at a time: first offsets, steps, length.
+    #[inline]
+    pub fn runs(&self, range: Range<usize>, mut body: impl FnMut([usize; N], [usize; N], usize)) {
+        if range.is_empty() {
+            return;
+        }
+        let Some(&inner) = self.shape.last() else { return body([0; N], [0; N], 1) };
+        let last = self.shape.len() - 1;
+        let steps: [usize; N] = from_fn(|i| self.strides[i][last]);
+        let mut linear = range.start;
+        while linear < range.end {
+            let n = (range.end - linear).min(inner - linear % inner);
+            body(self.at(linear), steps, n);
+            linear += n;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn joins_even_dimensions_and_skips_ones() {
+        let walk = Walk::new(&[2, 3, 1, 4], [&[12, 4, 9, 1], &[0, 4, 9, 1]]);
+        assert_eq!(walk.shape.as_slice(), [2, 12]);
+        assert_eq!(walk.strides[1].as_slice(), [0, 1]);
+    }
+
+    #[test]
+    fn visits_offsets_in_order() {
+        let walk = Walk::new(&[2, 3], [&[1, 2]]);
+        let mut seen = vec![];
+        walk.each(1..6, |[at]| seen.push(at));
+        assert_eq!(seen, [2, 4, 1, 3, 5]);
+        let mut scalar = 0;
+        Walk::new(&[], [&[]]).each(0..1, |[at]| scalar += at + 1);
+        assert_eq!(scalar, 1);
+    }
+}

@@ -1,0 +1,307 @@
+//! How elements lie in storage buffers, and how they become values of a shader and back. WGSL can store neither
+//! bytes nor (everywhere) 16-bit numbers: those share 32-bit words.
+
+use crate::base::DType;
+
+/// An element type as a shader sees it in memory. `Bits64` moves eight bytes that it does not look into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(super) enum Cell {
+    Bool,
+    U8,
+    I8,
+    I16,
+    F16,
+    BF16,
+    I32,
+    F32,
+    I64,
+    F64,
+    Bits64,
+}
+
+/// The type of a value in a shader.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Value {
+    Bool,
+    I32,
+    F32,
+    I64,
+    F64,
+    Bits64,
+}
+
+impl Cell {
+    pub const fn of(dtype: DType) -> Cell {
+        match dtype {
+            DType::Bool => Cell::Bool,
+            DType::U8 => Cell::U8,
+            DType::I8 => Cell::I8,
+            DType::I16 => Cell::I16,
+            DType::F16 => Cell::F16,
+            DType::BF16 => Cell::BF16,
+            DType::I32 => Cell::I32,
+            DType::F32 => Cell::F32,
+            DType::I64 => Cell::I64,
+            DType::F64 => Cell::F64,
+        }
+    }
+
+    /// The cell that moves a dtype's bytes without reading them as numbers: fewer kernels, and no feature is needed.
+    pub const fn bits(dtype: DType) -> Cell {
+        match dtype.size() {
+            1 => Cell::U8,
+            2 => Cell::I16,
+            4 => Cell::I32,
+            _ => Cell::Bits64,
+        }
+    }
+
+    pub const fn size(self) -> usize {
+        match self {
+            Cell::Bool | Cell::U8 | Cell::I8 => 1,
+            Cell::I16 | Cell::F16 | Cell::BF16 => 2,
+            Cell::I32 | Cell::F32 => 4,
+            Cell::I64 | Cell::F64 | Cell::Bits64 => 8,
+        }
+    }
+
+    /// Whether several elements share a word.
+    pub const fn packed(self) -> bool {
+        self.size() < 4
+    }
+
+    pub const fn value(self) -> Value {
+        match self {
+            Cell::Bool | Cell::U8 | Cell::I8 | Cell::I16 | Cell::I32 => Value::I32,
+            Cell::F16 | Cell::BF16 | Cell::F32 => Value::F32,
+            Cell::I64 => Value::I64,
+            Cell::F64 => Value::F64,
+            Cell::Bits64 => Value::Bits64,
+        }
+    }
+
+    /// The array element of a binding that is read and written one element at a time.
+    pub const fn single(self) -> &'static str {
+        match self {
+            Cell::I32 => "i32",
+            Cell::F32 => "f32",
+            Cell::I64 => "i64",
+            Cell::F64 => "f64",
+            Cell::Bits64 => "vec2<u32>",
+            _ => "u32",
+        }
+    }
+
+    /// The array element of a binding that is read and written four elements at a time (eight-byte ones stay single).
+    pub const fn quad(self) -> &'static str {
+        match self {
+            Cell::I32 => "vec4<i32>",
+            Cell::F32 => "vec4<f32>",
+            Cell::I16 | Cell::F16 | Cell::BF16 => "vec2<u32>",
+            _ => self.single(),
+        }
+    }
+
+    /// The value in bits `shift..` of a word.
+    fn unpack(self, word: &str, shift: &str) -> String {
+        match self {
+            Cell::I8 => format!("extractBits(bitcast<i32>({word}), {shift}, 8u)"),
+            Cell::I16 => format!("extractBits(bitcast<i32>({word}), {shift}, 16u)"),
+            Cell::F16 => format!("widen_f16(({word} >> {shift}) & 0xffffu)"),
+            Cell::BF16 => format!("bitcast<f32>((({word} >> {shift}) & 0xffffu) << 16u)"),
+            _ => format!("i32(({word} >> {shift}) & 0xffu)"),
+        }
+    }
+
+    /// The low bits of a word that hold `value` (of type `self.value()`).
+    fn pack(self, value: &str) -> String {
+        match self {
+            Cell::Bool => format!("select(0u, 1u, {value} != 0)"),
+            Cell::F16 => format!("narrow_f16({value})"),
+            Cell::BF16 => format!("narrow_bf16({value})"),
+            Cell::I16 => format!("(bitcast<u32>({value}) & 0xffffu)"),
+            _ => format!("(bitcast<u32>({value}) & 0xffu)"),
+        }
+    }
+
+    /// Elements per word, as a shift count, and the mask of a lane.
+    const fn lanes(self) -> (u32, u32) {
+        if self.size() == 1 { (2, 0xff) } else { (1, 0xffff) }
+    }
+
+    /// For a compare-and-exchange on the word of element `i`: statements that find `at` (and `shift`), the element's
+    /// value in `word`, and the word that holds `next` instead.
+    pub fn lane(self, i: &str, next: &str) -> (String, String, String) {
+        match self {
+            Cell::I32 => {
+                (format!("let at = {i};"), "bitcast<i32>(word)".into(), format!("bitcast<u32>({next})"))
+            }
+            Cell::F32 => {
+                (format!("let at = {i};"), "bitcast<f32>(word)".into(), format!("bitcast<u32>({next})"))
+            }
+            _ => {
+                let (log, mask) = self.lanes();
+                let (lane_mask, bits) = ((1 << log) - 1, 32 >> log);
+                let find = format!("let at = {i} >> {log}u; let shift = ({i} & {lane_mask}u) * {bits}u;");
+                let packed = self.pack(next);
+                (
+                    find,
+                    self.unpack("word", "shift"),
+                    format!("((word & ~({mask}u << shift)) | ({packed} << shift))"),
+                )
+            }
+        }
+    }
+
+    /// Functions `NAME_get(i)` and, for outputs, `NAME_set(i, value)` over the binding `name`, an element at a time.
+    /// A set into a shared word is atomic, since its other lanes belong to other invocations.
+    pub fn single_access(self, name: &str, write: bool) -> String {
+        let value = self.value().name();
+        if !self.packed() {
+            let mut text = format!("fn {name}_get(i: u32) -> {value} {{ return {name}[i]; }}\n");
+            if write {
+                text += &format!("fn {name}_set(i: u32, v: {value}) {{ {name}[i] = v; }}\n");
+            }
+            return text;
+        }
+        let (log, mask) = self.lanes();
+        let (lane_mask, bits) = ((1 << log) - 1, 32 >> log);
+        let shift = format!("((i & {lane_mask}u) * {bits}u)");
+        if !write {
+            let read = self.unpack("word", "shift");
+            return format!(
+                "fn {name}_get(i: u32) -> {value} {{ let word = {name}[i >> {log}u]; let shift = {shift}; \
+                 return {read}; }}\n"
+            );
+        }
+        let (read, packed) = (self.unpack("word", "shift"), self.pack("v"));
+        format!(
+            "fn {name}_get(i: u32) -> {value} {{ let word = atomicLoad(&{name}[i >> {log}u]); let shift = {shift}; \
+             return {read}; }}\n\
+             fn {name}_set(i: u32, v: {value}) {{ let shift = {shift}; let at = i >> {log}u; \
+             atomicAnd(&{name}[at], ~({mask}u << shift)); atomicOr(&{name}[at], {packed} << shift); }}\n"
+        )
+    }
+
+    /// The element type of a binding under [`Cell::single_access`].
+    pub const fn single_binding(self, write: bool) -> &'static str {
+        if self.packed() && write { "atomic<u32>" } else { self.single() }
+    }
+
+    /// Statements that read elements `4 * i ..` of `name` (whose first lies at `base`, a multiple of four) into
+    /// `NAME_0` to `NAME_3`. `last` is the last element that may be touched.
+    pub fn quad_load(self, name: &str, base: &str) -> String {
+        let mut text = String::new();
+        match self {
+            Cell::I32 | Cell::F32 => {
+                text += &format!("  let {name}_v = {name}[{base} / 4u + i];\n");
+                for (k, lane) in ["x", "y", "z", "w"].iter().enumerate() {
+                    text += &format!("  let {name}_{k} = {name}_v.{lane};\n");
+                }
+            }
+            Cell::I64 | Cell::F64 | Cell::Bits64 => {
+                for k in 0..4 {
+                    text += &format!("  let {name}_{k} = {name}[{base} + min(4u * i + {k}u, n - 1u)];\n");
+                }
+            }
+            _ => {
+                text += &format!("  let {name}_v = {name}[{base} / 4u + i];\n");
+                for k in 0..4 {
+                    let (word, shift) = if self.size() == 1 {
+                        (format!("{name}_v"), 8 * k)
+                    } else {
+                        (format!("{name}_v.{}", ["x", "y"][k / 2]), 16 * (k % 2))
+                    };
+                    text += &format!("  let {name}_{k} = {};\n", self.unpack(&word, &format!("{shift}u")));
+                }
+            }
+        }
+        text
+    }
+
+    /// Statements that write `r_0` to `r_3` (the first `left` of them) to elements `4 * i ..` of `name`.
+    pub fn quad_store(self, name: &str, base: &str) -> String {
+        let at = format!("{name}[{base} / 4u + i]");
+        match self {
+            Cell::I32 | Cell::F32 => {
+                let whole = format!("{at} = {}(r_0, r_1, r_2, r_3);", self.quad());
+                let parts: String =
+                    (0..3).map(|k| format!("if (left > {k}u) {{ {at}[{k}u] = r_{k}; }} ")).collect();
+                format!("  if (left >= 4u) {{ {whole} }} else {{ {parts}}}\n")
+            }
+            Cell::I64 | Cell::F64 | Cell::Bits64 => (0..4)
+                .map(|k| format!("  if (left > {k}u) {{ {name}[{base} + 4u * i + {k}u] = r_{k}; }}\n"))
+                .collect(),
+            _ if self.size() == 1 => {
+                let lanes: Vec<_> =
+                    (0..4).map(|k| format!("({} << {}u)", self.pack(&format!("r_{k}")), 8 * k)).collect();
+                let word = lanes.join(" | ");
+                format!(
+                    "  let word = {word};\n  if (left >= 4u) {{ {at} = word; }} else {{ \
+                     let keep = 0xffffffffu << (8u * left); {at} = ({at} & keep) | (word & ~keep); }}\n"
+                )
+            }
+            _ => {
+                let pair = |k| {
+                    let (low, high) = (self.pack(&format!("r_{k}")), self.pack(&format!("r_{}", k + 1)));
+                    format!("({low} | ({high} << 16u))")
+                };
+                let (x, y) = (pair(0), pair(2));
+                format!(
+                    "  if (left >= 2u) {{ {at}.x = {x}; }} else {{ {at}.x = ({at}.x & 0xffff0000u) | ({x} & 0xffffu); }}\n\
+                     \x20 if (left >= 4u) {{ {at}.y = {y}; }} else if (left == 3u) {{ \
+                     {at}.y = ({at}.y & 0xffff0000u) | ({y} & 0xffffu); }}\n"
+                )
+            }
+        }
+    }
+}
+
+impl Value {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Value::Bool => "bool",
+            Value::I32 => "i32",
+            Value::F32 => "f32",
+            Value::I64 => "i64",
+            Value::F64 => "f64",
+            Value::Bits64 => "vec2<u32>",
+        }
+    }
+
+    /// `text`, a value of this type, as one of type `to`.
+    pub fn convert(self, to: Value, text: &str) -> String {
+        if self == to {
+            return text.to_owned();
+        }
+        match (self, to) {
+            (_, Value::Bool) => format!("!({text} == {}(0))", self.name()),
+            (Value::Bool, _) => format!("select({0}(0), {0}(1), {text})", to.name()),
+            // Mesa's software driver loses the sign of a widened number when it is compared: this keeps it.
+            (Value::I32, Value::I64) => {
+                format!("((i64(u64(bitcast<u32>({text}))) ^ 0x80000000li) - 0x80000000li)")
+            }
+            _ => format!("{}({text})", to.name()),
+        }
+    }
+
+    /// Stores a value as `cell`: to bool by comparison, to integers by truncation.
+    pub fn convert_to_cell(self, cell: Cell, text: &str) -> String {
+        if cell == Cell::Bool {
+            let bit = self.convert(Value::Bool, text);
+            return Value::Bool.convert(Value::I32, &bit);
+        }
+        self.convert(cell.value(), text)
+    }
+}
+
+/// The value type that a compute dtype means.
+pub(super) const fn compute(dtype: DType) -> Value {
+    match dtype {
+        DType::I64 => Value::I64,
+        DType::F64 => Value::F64,
+        DType::F16 | DType::BF16 | DType::F32 => Value::F32,
+        _ => Value::I32,
+    }
+}

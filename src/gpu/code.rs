@@ -1,0 +1,145 @@
+//! Writing WGSL: bindings, parameters and the indices of a strided walk, the same way in every kernel.
+
+use super::cell::{Cell, Value};
+use super::device::INLINE_WORDS;
+use super::pipeline::Shader;
+use super::prelude;
+use std::fmt::Write as _;
+
+/// Invocations per workgroup, in every kernel that does not say otherwise.
+pub(super) const GROUP: usize = 256;
+
+/// A kernel being written.
+pub(super) struct Code {
+    text: String,
+    bindings: usize,
+    read_only: u32,
+    ringed: bool,
+    flags: bool,
+    words: usize,
+    used: usize,
+    language: Value,
+}
+
+impl Code {
+    /// A kernel with `words` words of parameters (beyond what immediates hold, they lie in a ring buffer), whose
+    /// scalar functions compute in `language`: there the name `T`.
+    pub fn new(words: usize, language: Value) -> Code {
+        Code {
+            text: String::new(),
+            bindings: 0,
+            read_only: 0,
+            ringed: words > INLINE_WORDS,
+            flags: false,
+            words,
+            used: 0,
+            language,
+        }
+    }
+
+    /// A binding of `array<element>`.
+    pub fn bind(&mut self, name: &str, element: &str, write: bool) {
+        let access = if write { "read_write" } else { "read" };
+        let at = self.bindings;
+        let _ =
+            writeln!(self.text, "@group(0) @binding({at}) var<storage, {access}> {name}: array<{element}>;");
+        self.read_only |= u32::from(!write) << at;
+        self.bindings += 1;
+    }
+
+    /// An operand, an element at a time: the binding and its `NAME_get`, `NAME_set`. `shared`: the operand's memory
+    /// is also written through another binding, which forbids declaring this one read-only.
+    pub fn operand(&mut self, name: &str, cell: Cell, write: bool, shared: bool) {
+        let element = cell.single_binding(write);
+        self.bind(name, element, write || shared);
+        self.text += &cell.single_access(name, write);
+    }
+
+    /// The record of the first bad index; see wgsl/index.wgsl.
+    pub fn flags(&mut self) {
+        self.flags = true;
+    }
+
+    pub fn push(&mut self, text: &str) {
+        self.text += text;
+    }
+
+    /// The text of the next parameter word. Parameters are named in the order in which a launch pushes them.
+    pub fn word(&mut self) -> String {
+        let k = self.used;
+        self.used += 1;
+        debug_assert!(k < self.words, "more parameters than declared");
+        if self.ringed {
+            return format!("ring[base + {k}u]");
+        }
+        format!("given[{}].{}", k / 4, ["x", "y", "z", "w"][k % 4])
+    }
+
+    pub fn words(&mut self, count: usize) -> Vec<String> {
+        (0..count).map(|_| self.word()).collect()
+    }
+
+    /// Statements that split the linear index `linear` over `dims` (all sizes but the first dimension's) into
+    /// `PREFIX0`, `PREFIX1`...
+    pub fn split(linear: &str, prefix: &str, dims: &[String]) -> String {
+        let rank = dims.len() + 1;
+        let mut text = String::new();
+        let mut rest = linear.to_owned();
+        for d in (1..rank).rev() {
+            let size = &dims[d - 1];
+            let _ = writeln!(text, "  let {prefix}q{d} = {rest} / {size};");
+            let _ = writeln!(text, "  let {prefix}{d} = {rest} - {prefix}q{d} * {size};");
+            rest = format!("{prefix}q{d}");
+        }
+        let _ = writeln!(text, "  let {prefix}0 = {rest};");
+        text
+    }
+
+    /// The offset that coordinates `PREFIX0..` mean under `strides`.
+    pub fn dot(prefix: &str, strides: &[String]) -> String {
+        let terms: Vec<_> = strides.iter().enumerate().map(|(d, s)| format!("{prefix}{d} * {s}")).collect();
+        terms.join(" + ")
+    }
+
+    /// The head of `main`: `i` is the invocation's number in a launch of [`super::space::groups`].
+    pub fn main_by_item(&mut self) {
+        let _ = write!(
+            self.text,
+            "@compute @workgroup_size({GROUP}) fn main(@builtin(global_invocation_id) id: vec3<u32>, \
+             @builtin(num_workgroups) groups: vec3<u32>) {{\n  let i = id.y * groups.x * {GROUP}u + id.x;\n"
+        );
+        self.base();
+    }
+
+    /// The head of `main` for kernels in which a workgroup shares a job: `row` is its number, `me` the invocation's.
+    pub fn main_by_group(&mut self) {
+        let _ = write!(
+            self.text,
+            "@compute @workgroup_size({GROUP}) fn main(@builtin(workgroup_id) id: vec3<u32>, \
+             @builtin(num_workgroups) groups: vec3<u32>, @builtin(local_invocation_index) me: u32) {{\n  \
+             let row = id.y * groups.x + id.x;\n"
+        );
+        self.base();
+    }
+
+    /// Defines `base` where the ring is used: for mains that are written by hand.
+    pub fn base(&mut self) {
+        if self.ringed {
+            self.text += "  let base = given[0].x;\n";
+        }
+    }
+
+    /// The finished kernel; the ring, then the flags are its last bindings, as a launch binds them.
+    pub fn finish(mut self) -> Shader {
+        debug_assert_eq!(self.used, self.words, "as many parameters as declared");
+        self.text += "var<immediate> given: array<vec4<u32>, 8>;\n";
+        if self.ringed {
+            self.bind("ring", "u32", false);
+        }
+        if self.flags {
+            self.bind("flags", "atomic<u32>", true);
+        }
+        self.text += &prelude::gather(self.language, &self.text);
+        Shader { text: self.text, bindings: self.bindings, read_only: self.read_only }
+    }
+}

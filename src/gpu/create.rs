@@ -1,0 +1,224 @@
+//! Tensors made from nothing: ranges, triangles of matrices and random numbers, each element from its number alone.
+
+use super::cell::{Cell, Value};
+use super::device::gpu;
+use super::map::{Map, run};
+use super::sort::sort;
+use super::{Source, View, alloc};
+use crate::base::{DType, Fault, Result, Scalar};
+
+/// The type that numbers of `dtype` are made in.
+fn compute(dtype: DType) -> Value {
+    match dtype {
+        DType::I64 => Value::I64,
+        DType::F64 => Value::F64,
+        dtype if dtype.is_float() => Value::F32,
+        _ => Value::I32,
+    }
+}
+
+fn from_number(
+    name: &'static str,
+    body: &'static str,
+    inputs: &[&str],
+    out: View<'_>,
+    ins: &[Source<'_>],
+) -> Result<()> {
+    let gpu = gpu()?;
+    gpu.supports(name, out.dtype)?;
+    let value = compute(out.dtype);
+    let text = || body.to_owned();
+    let map = Map {
+        family: "create",
+        name,
+        inputs,
+        body: &text,
+        compute: value,
+        result: value,
+        words: &[],
+        bits: false,
+    };
+    run(gpu, &map, out, Cell::of(out.dtype), ins)
+}
+
+/// `start + i * step`.
+pub fn arange(out: View<'_>, start: Scalar, step: Scalar) -> Result<()> {
+    let ins = [Source::Scalar(start), Source::Scalar(step)];
+    from_number("arange", "return start_ + T(at) * step_;", &["start", "step"], out, &ins)
+}
+
+/// As many numbers as `out` holds, evenly from `start` to `end`, and symmetric: exact at both ends.
+pub fn linspace(out: View<'_>, start: f64, end: f64) -> Result<()> {
+    let last = out.numel().saturating_sub(1);
+    let step = if last == 0 { 0.0 } else { (end - start) / last as f64 };
+    let ins = [start, end, step, last as f64].map(|x| Source::Scalar(Scalar::Float(x)));
+    let inputs = ["start", "end", "step", "last"];
+    if out.dtype.is_float() {
+        let body = "if (T(at) + T(at) < last_ || last_ == T(0)) { return start_ + T(at) * step_; } \
+                    return end_ - (last_ - T(at)) * step_;";
+        return from_number("linspace", body, &inputs, out, &ins);
+    }
+    // Whole numbers are rounded towards zero only after the float arithmetic.
+    let gpu = gpu()?;
+    gpu.supports("linspace", out.dtype)?;
+    let text = || {
+        "if (2.0 * f32(at) < last_ || last_ == 0.0) { return start_ + f32(at) * step_; } \
+         return end_ - (last_ - f32(at)) * step_;"
+            .to_owned()
+    };
+    let map = Map {
+        family: "create",
+        name: "linspace",
+        inputs: &inputs,
+        body: &text,
+        compute: Value::F32,
+        result: Value::F32,
+        words: &[],
+        bits: false,
+    };
+    run(gpu, &map, out, Cell::of(out.dtype), &ins)
+}
+
+/// The part of each matrix of `x` on and below (`lower`) or on and above its `diagonal`, zeros elsewhere.
+pub fn triangle(out: View<'_>, x: View<'_>, diagonal: i64, lower: bool) -> Result<()> {
+    let gpu = gpu()?;
+    let [.., rows, columns] = *out.shape else {
+        return Err(crate::base::Error::runtime("tril: input tensor must have at least 2 dimensions"));
+    };
+    let shift = diagonal.clamp(-(1 << 30), 1 << 30) as i32;
+    let cell = Cell::bits(out.dtype);
+    let text = || {
+        let keep =
+            if lower { "column - row <= bitcast<i32>(p2)" } else { "column - row >= bitcast<i32>(p2)" };
+        format!(
+            "let column = i32(at % p1); let row = i32((at / p1) % p0); if ({keep}) {{ return x_; }} return T();"
+        )
+    };
+    let map = Map {
+        family: "create",
+        name: if lower { "tril" } else { "triu" },
+        inputs: &["x"],
+        body: &text,
+        compute: cell.value(),
+        result: cell.value(),
+        words: &[rows as u32, columns as u32, shift as u32],
+        bits: true,
+    };
+    if x.dtype != out.dtype {
+        return Err(Fault::NoShader { op: map.name, dtype: x.dtype }.into());
+    }
+    run(gpu, &map, out, cell, &[Source::View(x)])
+}
+
+/// A place in the stream of random numbers: a seed, and how many blocks of four were drawn before.
+/// Drawing `n` elements uses [`Draw::blocks`] of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Draw {
+    pub seed: u64,
+    pub offset: u64,
+}
+
+impl Draw {
+    /// Blocks of the stream that `n` elements use up.
+    pub fn blocks(n: usize) -> u64 {
+        n.div_ceil(4) as u64
+    }
+
+    fn words(self) -> [u32; 4] {
+        [self.seed, self.seed >> 32, self.offset, self.offset >> 32].map(|x| x as u32)
+    }
+}
+
+/// A body begins with the element's four words, and `word`, its own.
+const DRAW: &str = "let words = draw(at, vec2<u32>(p0, p1), vec2<u32>(p2, p3)); let word = words[at & 3u];";
+
+fn random(
+    name: &'static str,
+    body: &'static str,
+    value: Value,
+    inputs: &[&str],
+    out: View<'_>,
+    (draw, ins): (Draw, &[Source<'_>]),
+) -> Result<()> {
+    let gpu = gpu()?;
+    gpu.supports(name, out.dtype)?;
+    let text = || format!("{DRAW} {body}");
+    let words = draw.words();
+    let map = Map {
+        family: "random",
+        name,
+        inputs,
+        body: &text,
+        compute: value,
+        result: value,
+        words: &words,
+        bits: false,
+    };
+    run(gpu, &map, out, Cell::of(out.dtype), ins)
+}
+
+fn numbers<const N: usize>(values: [f64; N]) -> [Source<'static>; N] {
+    values.map(|x| Source::Scalar(Scalar::Float(x)))
+}
+
+/// Evenly from `low` to just below `high`.
+pub fn uniform(out: View<'_>, draw: Draw, low: f64, high: f64) -> Result<()> {
+    let body = "let x = low_ + unit(word) * (high_ - low_); return select(x, low_, x >= high_);";
+    random("uniform_", body, Value::F32, &["low", "high"], out, (draw, &numbers([low, high])))
+}
+
+/// From a normal distribution: neighbours share a Box-Muller pair.
+pub fn normal(out: View<'_>, draw: Draw, mean: f64, std: f64) -> Result<()> {
+    let body = "let pair = select(words.zw, words.xy, (at & 2u) == 0u); let radius = sqrt(-2.0 * log(unit_above(pair.x))); \
+                let turn = 6.28318531 * unit(pair.y); \
+                return mean_ + spread_ * (radius * select(sin(turn), cos(turn), (at & 1u) == 0u));";
+    random("normal_", body, Value::F32, &["mean", "spread"], out, (draw, &numbers([mean, std])))
+}
+
+/// Exponentially distributed with rate `lambda`.
+pub fn exponential(out: View<'_>, draw: Draw, lambda: f64) -> Result<()> {
+    let body = "return -log(unit_above(word)) / lambda_;";
+    random("exponential_", body, Value::F32, &["lambda"], out, (draw, &numbers([lambda])))
+}
+
+/// One with probability `p`, else zero.
+pub fn bernoulli(out: View<'_>, draw: Draw, p: Source<'_>) -> Result<()> {
+    random("bernoulli_", "return select(0.0, 1.0, unit(word) < p_);", Value::F32, &["p"], out, (draw, &[p]))
+}
+
+/// Whole numbers from `low` to `high - 1`. Ranges beyond 32 bits need 64-bit integers in shaders.
+pub fn randint(out: View<'_>, draw: Draw, low: i64, high: i64) -> Result<()> {
+    let range = high.wrapping_sub(low) as u64;
+    let ins = [Source::Scalar(Scalar::Int(low)), Source::Scalar(Scalar::Int(range as i64))];
+    let narrow =
+        i32::try_from(low).is_ok() && i32::try_from(high.wrapping_sub(1)).is_ok() && range >> 32 == 0;
+    if narrow {
+        let body = "return low_ + bitcast<i32>(mul_high(word, bitcast<u32>(range_)));";
+        return random("random_", body, Value::I32, &["low", "range"], out, (draw, &ins));
+    }
+    gpu()?.supports("random_", DType::I64)?;
+    let body = "let other = words[(at + 1u) & 3u]; let wide = (u64(word) << 32u) | u64(other); \
+                return low_ + i64(wide % u64(range_));";
+    random("random_", body, Value::I64, &["low", "range"], out, (draw, &ins))
+}
+
+/// The numbers below `n` (the length of `out`, an int64 vector) in random order.
+pub fn randperm(out: View<'_>, draw: Draw) -> Result<()> {
+    let n = out.numel();
+    let aside = alloc(n * 8)?;
+    let part = |offset| View { buffer: &aside, dtype: DType::I32, shape: out.shape, strides: &[1], offset };
+    random("randperm", "return bitcast<i32>(word);", Value::I32, &[], part(0), (draw, &[]))?;
+    sort(part(n), out, part(0), 0, false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_is_four_words() {
+        let draw = Draw { seed: 0x1_0000_0002, offset: 0x3_0000_0004 };
+        assert_eq!(draw.words(), [2, 1, 4, 3]);
+        assert_eq!((Draw::blocks(0), Draw::blocks(4), Draw::blocks(5)), (0, 1, 2));
+    }
+}

@@ -1,0 +1,287 @@
+//! Indexing: gather, scatter, and all that is made of them. An element is found by its regular strides plus, for each
+//! index, a wrapped value times a stride. Indices are checked where they are used: a bad one touches nothing, leaves
+//! a record, and becomes an IndexError at the next read.
+
+use super::View;
+use super::cell::{Cell, Value};
+use super::code::{Code, GROUP};
+use super::device::{Gpu, gpu};
+use super::pipeline::{Key, Shader};
+use super::pool::Buffer;
+use super::space::{Space, Words, check, groups};
+use super::stream::Launch;
+use crate::base::{DType, Error, Fault, Result};
+use smallvec::SmallVec;
+
+/// An index operand: `index` has the shape of the elements; each value `v`, wrapped into `0..size`, moves the place
+/// by `v * stride` elements. `dim` is for the message.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexBy<'a> {
+    pub index: View<'a>,
+    pub size: usize,
+    pub stride: usize,
+    pub dim: usize,
+}
+
+/// What becomes of the element that is there.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Put {
+    Assign,
+    Add,
+    Mul,
+    Max,
+    Min,
+}
+
+const INDEX: &str = include_str!("wgsl/index.wgsl");
+
+/// `out[i] = src[regular place + sum of index(i) * stride]`. `src` has the shape of `out`, and stride 0 in indexed
+/// dimensions. `negative`: indices may count from the end.
+pub fn index_get(out: View<'_>, src: View<'_>, by: &[IndexBy<'_>], negative: bool) -> Result<()> {
+    if out.dtype != src.dtype {
+        return Err(Error::runtime("index: the result has the dtype of the source"));
+    }
+    let kind = Kind { put: None, cell: Cell::bits(out.dtype), native: false, ..Kind::of(by, negative) };
+    run(gpu()?, kind, out, src, by)
+}
+
+/// `dst[regular place + sum of index(i) * stride]` takes `src[i]` as `mode` says. `dst` has the shape of `src`, and
+/// stride 0 in indexed dimensions. Which of several assigned values stays is not defined.
+pub fn index_put(dst: View<'_>, src: View<'_>, by: &[IndexBy<'_>], mode: Put, negative: bool) -> Result<()> {
+    let gpu = gpu()?;
+    if dst.dtype != src.dtype {
+        return Err(Error::type_error("index_put: the source has the dtype of the destination"));
+    }
+    let wide = dst.dtype.size() == 8;
+    if mode != Put::Assign && wide && !(mode == Put::Add && dst.dtype == DType::I64) {
+        return Err(Fault::NoShader { op: "index_put_", dtype: dst.dtype }.into());
+    }
+    let cell = if mode == Put::Assign || wide { Cell::bits(dst.dtype) } else { Cell::of(dst.dtype) };
+    let native = mode == Put::Add && cell == Cell::F32 && gpu.info.has_f32_atomics;
+    run(gpu, Kind { put: Some(mode), cell, native, ..Kind::of(by, negative) }, dst, src, by)
+}
+
+/// `regular` is what is indexed; `other` is what goes with the indices, element by element.
+fn run(gpu: &Gpu, mut kind: Kind, out: View<'_>, src: View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
+    // What the indices reach is known to the caller only; the regular part is checked here.
+    check(&out)?;
+    check(&src)?;
+    let n = out.numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let indexed = if kind.put.is_some() { &out } else { &src };
+    let reach = by.iter().try_fold(indexed.offset, |end, by| {
+        by.size.saturating_sub(1).checked_mul(by.stride).and_then(|step| end.checked_add(step))
+    });
+    let regular: usize = indexed.shape.iter().zip(indexed.strides).map(|(n, s)| (n - 1) * s).sum();
+    let end = reach.and_then(|at| (at + regular + 1).checked_mul(indexed.dtype.size()));
+    if by.iter().all(|by| by.size > 0) && end.is_none_or(|end| end > indexed.buffer.len()) {
+        return Err(Error::runtime("CUDA error: an indexed view reaches outside its GPU memory"));
+    }
+    let mut operands: SmallVec<[&[usize]; 8]> = SmallVec::new();
+    operands.extend([out.strides, src.strides]);
+    for by in by {
+        check(&by.index)?;
+        operands.push(by.index.strides);
+    }
+    let space = Space::new(out.shape, &operands);
+    kind.rank = space.rank();
+    kind.shared = out.buffer.same(src.buffer);
+
+    let mut words = Words::new();
+    let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
+    words.push(n as u32);
+    space.push_dims(&mut words);
+    for (k, view) in [out, src].iter().enumerate() {
+        buffers.push(view.buffer);
+        words.push(view.offset as u32);
+        space.push_strides(k, &mut words);
+    }
+    for (k, by) in by.iter().enumerate() {
+        buffers.push(by.index.buffer);
+        words.push(by.index.offset as u32);
+        space.push_strides(2 + k, &mut words);
+        words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
+        kind.shared_index |= u32::from(by.index.buffer.same(out.buffer)) << k;
+    }
+    debug_assert_eq!(words.len(), kind.words());
+    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let launch =
+        Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
+    gpu.stream().launch(gpu, &launch)
+}
+
+/// What tells one indexing kernel from another.
+#[derive(Clone)]
+struct Kind {
+    put: Option<Put>,
+    cell: Cell,
+    /// Whether floats are added by the hardware.
+    native: bool,
+    negative: bool,
+    rank: usize,
+    shared: bool,
+    shared_index: u32,
+    indices: SmallVec<[Cell; 4]>,
+}
+
+impl Kind {
+    fn of(by: &[IndexBy<'_>], negative: bool) -> Kind {
+        // Eight-byte indices are read as two words: that needs no 64-bit integers.
+        let cell = |by: &IndexBy<'_>| match by.index.dtype {
+            DType::I64 => Cell::Bits64,
+            other => Cell::of(other),
+        };
+        Kind {
+            put: None,
+            cell: Cell::I32,
+            native: false,
+            negative,
+            rank: 1,
+            shared: false,
+            shared_index: 0,
+            indices: by.iter().map(cell).collect(),
+        }
+    }
+
+    fn words(&self) -> usize {
+        let per = 1 + self.rank;
+        self.rank + 2 * per + self.indices.len() * (per + 3)
+    }
+
+    fn key(&self) -> Key {
+        let flags = u8::from(self.native) | u8::from(self.negative) << 1 | u8::from(self.shared) << 2;
+        let mut key = Key::new("index", "index")
+            .with(self.put.map_or(255, |put| put as u8))
+            .with(self.cell as u8)
+            .with(flags)
+            .with(self.rank as u8)
+            .with(self.shared_index as u8);
+        for cell in &self.indices {
+            key = key.with(*cell as u8);
+        }
+        key
+    }
+
+    /// Whether the destination is changed by atomic operations on its words.
+    fn atomic(&self) -> bool {
+        self.put.is_some_and(|put| put != Put::Assign || self.cell.packed())
+    }
+
+    fn shader(&self) -> Shader {
+        let mut code =
+            Code::new(self.words(), if self.cell.value() == Value::F32 { Value::F32 } else { Value::I32 });
+        code.flags();
+        if self.atomic() {
+            code.bind("o", if self.native { "atomic<f32>" } else { "atomic<u32>" }, true);
+            code.push(&self.update());
+        } else {
+            code.operand("o", self.cell, true, false);
+        }
+        code.operand("x", self.cell, false, self.shared);
+        for (k, cell) in self.indices.iter().enumerate() {
+            code.operand(&format!("index{k}"), *cell, false, self.shared_index >> k & 1 == 1);
+        }
+        code.push(INDEX);
+        code.main_by_item();
+        let n = code.word();
+        code.push(&format!("  if (i >= {n}) {{ return; }}\n"));
+        let dims = code.words(self.rank - 1);
+        code.push(&Code::split("i", "c", &dims));
+        for name in ["o", "x"] {
+            let offset = code.word();
+            let strides = code.words(self.rank);
+            code.push(&format!("  var {name}_at = {offset} + {};\n", Code::dot("c", &strides)));
+        }
+        let indexed = if self.put.is_some() { "o_at" } else { "x_at" };
+        for (k, cell) in self.indices.iter().enumerate() {
+            let offset = code.word();
+            let strides = code.words(self.rank);
+            let [size, stride, dim] = [code.word(), code.word(), code.word()];
+            let value = format!("index{k}_get({offset} + {})", Code::dot("c", &strides));
+            let pair = if *cell == Cell::Bits64 { value } else { format!("widen({value})") };
+            code.push(&format!(
+                "  let v{k} = place({pair}, {size}, {dim}, {});\n  if (v{k} >= {size}) {{ return; }}\n  \
+                 {indexed} += v{k} * {stride};\n",
+                self.negative
+            ));
+        }
+        code.push(if self.atomic() {
+            "  o_update(o_at, x_get(x_at));\n}\n"
+        } else {
+            "  o_set(o_at, x_get(x_at));\n}\n"
+        });
+        code.finish()
+    }
+
+    /// `o_update(i, v)`: changes element `i` at once, whatever else is going on.
+    fn update(&self) -> String {
+        let put = self.put.unwrap_or(Put::Assign);
+        if self.native {
+            return "fn o_update(i: u32, v: f32) { atomicAdd(&o[i], v); }\n".to_owned();
+        }
+        if self.cell == Cell::Bits64 {
+            // The carry of each addition is added once, whatever the order.
+            return "fn o_update(i: u32, v: vec2<u32>) {\n  let old = atomicAdd(&o[2u * i], v.x);\n  \
+                    let carry = select(0u, 1u, old + v.x < old);\n  atomicAdd(&o[2u * i + 1u], v.y + carry);\n}\n"
+                .to_owned();
+        }
+        if self.cell == Cell::I32 && put == Put::Add {
+            return "fn o_update(i: u32, v: i32) { atomicAdd(&o[i], bitcast<u32>(v)); }\n".to_owned();
+        }
+        let value = self.cell.value();
+        let combined = match put {
+            Put::Assign => "v",
+            Put::Add => "old + v",
+            Put::Mul => "old * v",
+            Put::Max => "maximum(old, v)",
+            Put::Min => "minimum(old, v)",
+        };
+        let next = value.convert_to_cell(self.cell, &format!("({combined})"));
+        let (find, old, word) = self.cell.lane("i", "next");
+        format!(
+            "fn o_update(i: u32, v: {t}) {{\n  {find}\n  loop {{\n    let word = atomicLoad(&o[at]);\n    \
+             let old = {old};\n    let next = {next};\n    \
+             if (atomicCompareExchangeWeak(&o[at], word, {word}).exchanged) {{ break; }}\n  }}\n}}\n",
+            t = value.name()
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        let cells =
+            [Cell::Bool, Cell::U8, Cell::I16, Cell::F16, Cell::BF16, Cell::I32, Cell::F32, Cell::Bits64];
+        for cell in cells {
+            for put in
+                [None, Some(Put::Assign), Some(Put::Add), Some(Put::Mul), Some(Put::Max), Some(Put::Min)]
+            {
+                if cell == Cell::Bits64 && !matches!(put, None | Some(Put::Assign | Put::Add)) {
+                    continue;
+                }
+                for (rank, indices) in [(1, &[Cell::Bits64][..]), (3, &[Cell::I32, Cell::U8]), (6, &[])] {
+                    let kind = Kind {
+                        put,
+                        cell,
+                        native: false,
+                        negative: rank == 1,
+                        rank,
+                        shared: rank == 3,
+                        shared_index: 1,
+                        indices: indices.into(),
+                    };
+                    validate(&kind.shader());
+                    if cell == Cell::F32 && put == Some(Put::Add) {
+                        validate(&Kind { native: true, ..kind }.shader());
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,353 @@
+//! Matrix products. Large ones by tiles: a workgroup loads a strip of both operands into shared memory and every
+//! invocation keeps a block of results in registers. Small ones element by element; long dot products by workgroup.
+
+use super::View;
+use super::cell::{Cell, Value};
+use super::code::{Code, GROUP};
+use super::device::gpu;
+use super::map::{number, push_number};
+use super::pipeline::{Key, Shader};
+use super::space::{Space, Words, check, groups};
+use super::stream::Launch;
+use crate::base::{Error, Result, Scalar};
+use std::fmt::Write as _;
+
+/// How the work is shared out.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Shape {
+    /// An invocation per result.
+    Plain,
+    /// A workgroup per result.
+    Dot,
+    /// A workgroup per tile of 64 by 64, or 128 by 128.
+    Tile(usize),
+}
+
+/// Elements of the inner dimension that a tile loads at a time.
+const DEPTH: usize = 16;
+
+/// `out = alpha * a @ b + beta * out` over `[..., m, k]` and `[..., k, n]`, whose batch dimensions are broadcast to
+/// those of `out` already. Where `beta` is zero `out` is not read.
+pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) -> Result<()> {
+    let gpu = gpu()?;
+    for view in [&out, &a, &b] {
+        check(view)?;
+        gpu.supports("matmul", view.dtype)?;
+    }
+    let rank = out.shape.len();
+    let fits = rank >= 2
+        && a.shape.len() == rank
+        && b.shape.len() == rank
+        && a.shape[..rank - 1] == out.shape[..rank - 1]
+        && b.shape[..rank - 2] == out.shape[..rank - 2]
+        && b.shape[rank - 1] == out.shape[rank - 1]
+        && a.shape[rank - 1] == b.shape[rank - 2];
+    if !fits {
+        return Err(Error::runtime(format!(
+            "matmul: shapes {:?} and {:?} do not make {:?}",
+            a.shape, b.shape, out.shape
+        )));
+    }
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let lead = rank - 2;
+    let (m, n, k) = (out.shape[lead], out.shape[lead + 1], a.shape[lead + 1]);
+    let batches =
+        Space::new(&out.shape[..lead], &[&out.strides[..lead], &a.strides[..lead], &b.strides[..lead]]);
+    let batch: usize = out.shape[..lead].iter().product();
+    let shape = choose(m, n, k, batch, a.strides[lead + 1] == 1 && b.strides[lead] == 1);
+    let (tiles_n, tiles) = match shape {
+        Shape::Plain => (0, 0),
+        Shape::Dot => (n, m * n),
+        Shape::Tile(size) => (n.div_ceil(size), m.div_ceil(size) * n.div_ceil(size)),
+    };
+
+    let compute = Cell::of(out.dtype).value();
+    let mut words = Words::new();
+    words.extend([m, n, k, tiles_n, tiles, batch].map(|x| x as u32));
+    batches.push_dims(&mut words);
+    for (operand, view) in [out, a, b].iter().enumerate() {
+        words.push(view.offset as u32);
+        batches.push_strides(operand, &mut words);
+        words.extend([view.strides[lead] as u32, view.strides[lead + 1] as u32]);
+    }
+    let scaled = alpha != 1.0 || beta != 0.0;
+    if scaled {
+        for factor in [alpha, beta] {
+            push_number(compute, Scalar::Float(factor), &mut words);
+        }
+    }
+    let kind = Kind {
+        shape,
+        compute,
+        out: Cell::of(out.dtype),
+        a: Cell::of(a.dtype),
+        b: Cell::of(b.dtype),
+        rank: batches.rank(),
+        a_by_row: a.strides[lead + 1] <= a.strides[lead],
+        b_by_row: b.strides[lead + 1] <= b.strides[lead],
+        scaled,
+        shared: [out.buffer.same(a.buffer), out.buffer.same(b.buffer)],
+    };
+    debug_assert_eq!(words.len(), kind.words());
+    let groups = match shape {
+        Shape::Plain => groups(m * n * batch, GROUP),
+        _ => groups(tiles * batch, 1),
+    };
+    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let buffers = [out.buffer, a.buffer, b.buffer];
+    gpu.stream()
+        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+}
+
+fn choose(m: usize, n: usize, k: usize, batch: usize, side_by_side: bool) -> Shape {
+    let results = m * n * batch;
+    if k >= 256 && results <= 65_536 && (results <= 512 || (side_by_side && m.min(n) <= 8)) {
+        return Shape::Dot;
+    }
+    if m < 24 || n < 24 || m * n * k < 64 * 64 * 64 {
+        return Shape::Plain;
+    }
+    // The large tile pays off once there are enough of them to fill a large GPU.
+    if m.div_ceil(128) * n.div_ceil(128) * batch >= 128 { Shape::Tile(128) } else { Shape::Tile(64) }
+}
+
+/// What tells one kernel from another.
+#[derive(Clone, Copy, Debug)]
+struct Kind {
+    shape: Shape,
+    compute: Value,
+    out: Cell,
+    a: Cell,
+    b: Cell,
+    /// Dimensions of the batch.
+    rank: usize,
+    /// Whether neighbours within a row lie closer than those within a column.
+    a_by_row: bool,
+    b_by_row: bool,
+    scaled: bool,
+    shared: [bool; 2],
+}
+
+impl Kind {
+    fn words(&self) -> usize {
+        let wide = usize::from(matches!(self.compute, Value::I64 | Value::F64));
+        6 + (self.rank - 1) + 3 * (3 + self.rank) + if self.scaled { 2 * (1 + wide) } else { 0 }
+    }
+
+    fn key(&self) -> Key {
+        let shape = match self.shape {
+            Shape::Plain => 0,
+            Shape::Dot => 1,
+            Shape::Tile(size) => size as u8,
+        };
+        let flags = u8::from(self.a_by_row)
+            | u8::from(self.b_by_row) << 1
+            | u8::from(self.scaled) << 2
+            | u8::from(self.shared[0]) << 3
+            | u8::from(self.shared[1]) << 4;
+        Key::new("matmul", "matmul")
+            .with(shape)
+            .with(self.out as u8)
+            .with(self.a as u8)
+            .with(self.b as u8)
+            .with(self.rank as u8)
+            .with(flags)
+    }
+
+    fn shader(&self) -> Shader {
+        let mut code = Code::new(self.words(), self.compute);
+        code.operand("o", self.out, true, false);
+        code.operand("a", self.a, false, self.shared[0]);
+        code.operand("b", self.b, false, self.shared[1]);
+        match self.shape {
+            Shape::Plain => code.main_by_item(),
+            Shape::Dot => {
+                code.push(&format!("var<workgroup> sums: array<T, {GROUP}>;\n"));
+                code.main_by_group();
+            }
+            Shape::Tile(size) => {
+                let quads = DEPTH * size / 4;
+                code.push(&format!(
+                    "var<workgroup> strip_a: array<vec4<T>, {quads}>;\nvar<workgroup> strip_b: array<vec4<T>, {quads}>;\n"
+                ));
+                code.main_by_group();
+            }
+        }
+        let [m, n, k, tiles_n, tiles, batch] = [(); 6].map(|()| code.word());
+        code.push(&format!("  let m = {m};\n  let n = {n};\n  let depth = {k};\n"));
+        let (job, each) = if self.shape == Shape::Plain { ("i", "m * n") } else { ("row", tiles.as_str()) };
+        code.push(&format!(
+            "  if ({job} >= {each} * {batch}) {{ return; }}\n  let which = {job} / ({each});\n"
+        ));
+        code.push(&format!("  let part = {job} - which * ({each});\n"));
+        let dims = code.words(self.rank - 1);
+        code.push(&Code::split("which", "g", &dims));
+        for name in ["o", "a", "b"] {
+            let offset = code.word();
+            let strides = code.words(self.rank);
+            let [down, right] = [code.word(), code.word()];
+            code.push(&format!(
+                "  let {name}_at = {offset} + {};\n  let {name}_down = {down};\n  let {name}_right = {right};\n",
+                Code::dot("g", &strides)
+            ));
+        }
+        let store = self.store(&mut code);
+        match self.shape {
+            Shape::Plain => self.plain(&mut code, &store),
+            Shape::Dot => self.dot(&mut code, &store),
+            Shape::Tile(size) => self.tile(&mut code, &store, size, &tiles_n),
+        }
+        code.push("}\n");
+        code.finish()
+    }
+
+    fn get(&self, name: &str, at: &str) -> String {
+        let cell = if name == "a" { self.a } else { self.b };
+        cell.value().convert(self.compute, &format!("{name}_get({at})"))
+    }
+
+    /// Statements that write `acc` to row `r`, column `c`.
+    fn store(&self, code: &mut Code) -> String {
+        let mut text = "let at = o_at + r * o_down + c * o_right; var value = acc;".to_owned();
+        if self.scaled {
+            let (alpha, beta) = (number(self.compute, code), number(self.compute, code));
+            let old = self.out.value().convert(self.compute, "o_get(at)");
+            code.push(&format!("  let alpha = {alpha};\n  let beta = {beta};\n"));
+            text += &format!(" value *= alpha; if (!(beta == T(0))) {{ value += beta * {old}; }}");
+        }
+        text + &format!(" o_set(at, {});", self.compute.convert_to_cell(self.out, "value"))
+    }
+
+    fn plain(&self, code: &mut Code, store: &str) {
+        let (a, b) = (self.get("a", "from_a"), self.get("b", "from_b"));
+        code.push(&format!(
+            "  let r = part / n;\n  let c = part - r * n;\n  var acc = T(0);\n  var from_a = a_at + r * a_down;\n  \
+             var from_b = b_at + c * b_right;\n  for (var k = 0u; k < depth; k++) {{\n    acc += {a} * {b};\n    \
+             from_a += a_right;\n    from_b += b_down;\n  }}\n  {store}\n"
+        ));
+    }
+
+    fn dot(&self, code: &mut Code, store: &str) {
+        let a = self.get("a", "a_at + r * a_down + k * a_right");
+        let b = self.get("b", "b_at + k * b_down + c * b_right");
+        code.push(&format!(
+            "  let r = part / n;\n  let c = part - r * n;\n  var mine = T(0);\n  \
+             for (var k = me; k < depth; k += {GROUP}u) {{ mine += {a} * {b}; }}\n  sums[me] = mine;\n  \
+             workgroupBarrier();\n  for (var width = {}u; width > 0u; width /= 2u) {{\n    \
+             if (me < width) {{ sums[me] += sums[me + width]; }}\n    workgroupBarrier();\n  }}\n  \
+             if (me > 0u) {{ return; }}\n  let acc = sums[0];\n  {store}\n",
+            GROUP / 2
+        ));
+    }
+
+    /// 16 by 16 invocations, each with `size / 16` rows and as many columns of results, in quads of columns.
+    fn tile(&self, code: &mut Code, store: &str, size: usize, tiles_n: &str) {
+        let side = size / 16;
+        let quads = side / 4;
+        let mut text = format!(
+            "  let top = (part / {tiles_n}) * {size}u;\n  let left = (part % {tiles_n}) * {size}u;\n  \
+             let tx = me % 16u;\n  let ty = me / 16u;\n"
+        );
+        for r in 0..side {
+            for q in 0..quads {
+                let _ = writeln!(text, "  var sum{r}_{q} = vec4<T>();");
+            }
+        }
+        text += &format!("  for (var first = 0u; first < depth; first += {DEPTH}u) {{\n");
+        // Each invocation loads `side` elements of either strip, neighbours loading neighbouring memory.
+        for (name, by_row, across) in [("a", !self.a_by_row, true), ("b", self.b_by_row, false)] {
+            // `s`: place along the strip (a row of a, a column of b); `d`: depth.
+            let split = if by_row {
+                format!("let s = e % {size}u; let d = e / {size}u;")
+            } else {
+                format!("let s = e / {DEPTH}u; let d = e % {DEPTH}u;")
+            };
+            let (at, bound) = if across {
+                ("a_at + (top + s) * a_down + (first + d) * a_right", "top + s < m")
+            } else {
+                ("b_at + (first + d) * b_down + (left + s) * b_right", "left + s < n")
+            };
+            let value = self.get(name, at);
+            let _ = writeln!(
+                text,
+                "    for (var j = 0u; j < {side}u; j++) {{\n      let e = me + j * {GROUP}u;\n      {split}\n      \
+                 var v = T(0);\n      if ({bound} && first + d < depth) {{ v = {value}; }}\n      \
+                 strip_{name}[d * {0}u + s / 4u][s % 4u] = v;\n    }}",
+                size / 4
+            );
+        }
+        text += &format!("    workgroupBarrier();\n    for (var d = 0u; d < {DEPTH}u; d++) {{\n");
+        let row = size / 4;
+        for q in 0..quads {
+            let _ = writeln!(text, "      let a{q} = strip_a[d * {row}u + ty * {quads}u + {q}u];");
+            let _ = writeln!(text, "      let b{q} = strip_b[d * {row}u + tx + {}u];", 16 * q);
+        }
+        for r in 0..side {
+            for q in 0..quads {
+                let factor = format!("a{}.{}", r / 4, ["x", "y", "z", "w"][r % 4]);
+                let sum = format!("sum{r}_{q}");
+                let _ = if self.compute == Value::F32 {
+                    writeln!(text, "      {sum} = fma(vec4<T>({factor}), b{q}, {sum});")
+                } else {
+                    writeln!(text, "      {sum} += vec4<T>({factor}) * b{q};")
+                };
+            }
+        }
+        text += "    }\n    workgroupBarrier();\n  }\n";
+        for r in 0..side {
+            let _ = writeln!(
+                text,
+                "  if (top + ty * {side}u + {r}u < m) {{\n    let r = top + ty * {side}u + {r}u;"
+            );
+            for q in 0..quads {
+                let _ = writeln!(
+                    text,
+                    "    for (var lane = 0u; lane < 4u; lane++) {{\n      \
+                     let c = left + {}u + tx * 4u + lane;\n      if (c < n) {{ let acc = sum{r}_{q}[lane]; {store} }}\n    }}",
+                    64 * q
+                );
+            }
+            text += "  }\n";
+        }
+        code.push(&text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for cell in [Cell::F32, Cell::F16, Cell::I32, Cell::I64, Cell::F64, Cell::U8] {
+            for shape in [Shape::Plain, Shape::Dot, Shape::Tile(64), Shape::Tile(128)] {
+                for bits in 0..8 {
+                    let kind = Kind {
+                        shape,
+                        compute: cell.value(),
+                        out: cell,
+                        a: cell,
+                        b: cell,
+                        rank: 1 + 2 * (bits & 1),
+                        a_by_row: bits & 1 > 0,
+                        b_by_row: bits & 2 > 0,
+                        scaled: bits & 4 > 0,
+                        shared: [false; 2],
+                    };
+                    validate(&kind.shader());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn shapes_are_chosen_by_size() {
+        assert_eq!(choose(1, 1, 100_000, 1, true), Shape::Dot);
+        assert_eq!(choose(8, 8, 8, 1, true), Shape::Plain);
+        assert_eq!(choose(128, 128, 128, 1, false), Shape::Tile(64));
+        assert_eq!(choose(4096, 4096, 4096, 1, false), Shape::Tile(128));
+    }
+}

@@ -1,0 +1,70 @@
+//! The GPU, through wgpu: kernels over buffers and layouts. It knows no tensors, and nothing here happens
+//! before the first call. An operator that has no shader for a dtype refuses; nothing moves to the CPU by itself.
+//!
+//! A launch is recorded, not run: `stream` batches launches and only a read waits. `cell` knows how dtypes lie in
+//! storage buffers, `code` writes WGSL, `prelude` holds the scalar functions, `space` turns shapes into parameters.
+
+mod cell;
+mod code;
+mod create;
+mod device;
+mod index;
+mod map;
+mod matmul;
+mod pipeline;
+mod pool;
+mod prelude;
+mod reduce;
+mod rows;
+mod scan;
+mod select;
+mod softmax;
+mod sort;
+mod space;
+mod stream;
+
+pub use create::{
+    Draw, arange, bernoulli, exponential, linspace, normal, randint, randperm, triangle, uniform,
+};
+pub use device::{Info, available, count, info};
+pub use index::{IndexBy, Put, index_get, index_put};
+#[cfg(test)]
+#[allow(unused_imports, reason = "for the tests of whoever has expressions")]
+pub(crate) use map::validate_expression;
+pub use map::{Expr, copy, fill, pointwise};
+pub use matmul::matmul;
+pub use pool::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
+pub use reduce::{max_with_index, mean, reduce, var};
+pub use scan::{Scan, scan};
+pub use select::{masked_select, nonzero};
+pub use softmax::{softmax, softmax_backward};
+pub use sort::sort;
+pub use stream::{dispatches, download, submits, synchronize, upload};
+
+use crate::base::{DType, Scalar, numel};
+
+/// GPU memory seen through a layout. Strides and offset count elements.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    pub buffer: &'a Buffer,
+    pub dtype: DType,
+    pub shape: &'a [usize],
+    pub strides: &'a [usize],
+    pub offset: usize,
+}
+
+impl View<'_> {
+    pub fn numel(&self) -> usize {
+        numel(self.shape)
+    }
+}
+
+/// An operand: memory, or a number.
+#[derive(Clone, Copy, Debug)]
+pub enum Source<'a> {
+    View(View<'a>),
+    Scalar(Scalar),
+}
+
+#[cfg(test)]
+mod tests;

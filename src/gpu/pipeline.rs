@@ -1,0 +1,125 @@
+//! Compiled kernels, made once per kind. Shapes, strides and scalars are parameters of a launch, never part of a kernel.
+
+use super::device::{Gpu, IMMEDIATE_WORDS, lock};
+use crate::base::{Error, Result};
+use smallvec::SmallVec;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+/// What tells one kernel from another: its family, the expression inside, and the choices of its code.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub(super) struct Key {
+    pub family: &'static str,
+    pub name: &'static str,
+    pub code: SmallVec<[u8; 24]>,
+}
+
+impl Key {
+    pub fn new(family: &'static str, name: &'static str) -> Key {
+        Key { family, name, code: SmallVec::new() }
+    }
+
+    pub fn with(mut self, choice: u8) -> Key {
+        self.code.push(choice);
+        self
+    }
+}
+
+/// A kernel's WGSL. Bindings are storage buffers; the set bits of `read_only` name those that it only reads.
+pub(super) struct Shader {
+    pub text: String,
+    pub bindings: usize,
+    pub read_only: u32,
+}
+
+pub(super) struct Kernel {
+    pub pipeline: wgpu::ComputePipeline,
+    pub layout: wgpu::BindGroupLayout,
+}
+
+#[derive(Default)]
+pub(super) struct Kernels {
+    made: Mutex<HashMap<Key, Arc<Kernel>>>,
+}
+
+impl Gpu {
+    /// The kernel named `key`, compiled from `shader` when it is met for the first time.
+    pub fn kernel(&self, key: &Key, shader: impl FnOnce() -> Result<Shader>) -> Result<Arc<Kernel>> {
+        if let Some(kernel) = lock(&self.kernels.made).get(key) {
+            return Ok(Arc::clone(kernel));
+        }
+        let kernel = Arc::new(self.compile(key, &shader()?)?);
+        lock(&self.kernels.made).insert(key.clone(), Arc::clone(&kernel));
+        Ok(kernel)
+    }
+
+    fn compile(&self, key: &Key, shader: &Shader) -> Result<Kernel> {
+        let checks = if self.checked {
+            wgpu::ShaderRuntimeChecks::checked()
+        } else {
+            wgpu::ShaderRuntimeChecks::unchecked()
+        };
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
+        let source = wgpu::ShaderSource::Wgsl(shader.text.as_str().into());
+        // SAFETY: every kernel guards its own indices, so the bounds checks may be left out.
+        let module = unsafe {
+            self.device
+                .create_shader_module_trusted(wgpu::ShaderModuleDescriptor { label: None, source }, checks)
+        };
+        let entries: Vec<_> = (0..shader.bindings as u32)
+            .map(|binding| wgpu::BindGroupLayoutEntry {
+                binding,
+                visibility: wgpu::ShaderStages::COMPUTE,
+                ty: wgpu::BindingType::Buffer {
+                    ty: wgpu::BufferBindingType::Storage { read_only: shader.read_only >> binding & 1 == 1 },
+                    has_dynamic_offset: false,
+                    min_binding_size: None,
+                },
+                count: None,
+            })
+            .collect();
+        let layout = self
+            .device
+            .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: None, entries: &entries });
+        let whole = self.device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+            label: None,
+            bind_group_layouts: &[Some(&layout)],
+            immediate_size: 4 * IMMEDIATE_WORDS as u32,
+        });
+        let pipeline = self.device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(key.name),
+            layout: Some(&whole),
+            module: &module,
+            entry_point: None,
+            compilation_options: wgpu::PipelineCompilationOptions {
+                constants: &[],
+                zero_initialize_workgroup_memory: false,
+            },
+            cache: None,
+        });
+        match pollster::block_on(scope.pop()) {
+            None => Ok(Kernel { pipeline, layout }),
+            Some(error) => Err(Error::runtime(format!(
+                "CUDA error: the kernel {} {} does not compile on this GPU: {error}\n{}",
+                key.family, key.name, shader.text
+            ))),
+        }
+    }
+}
+
+/// Checks a kernel as wgpu will, without a GPU.
+#[cfg(test)]
+pub(super) fn validate(shader: &Shader) {
+    use wgpu::naga::{front::wgsl, valid};
+    let module = wgsl::parse_str(&shader.text)
+        .unwrap_or_else(|e| panic!("{}\n{}", e.emit_to_string(&shader.text), shader.text));
+    let mut validator = valid::Validator::new(valid::ValidationFlags::all(), valid::Capabilities::all());
+    if let Err(error) = validator.validate(&module) {
+        panic!("{}\n{}", error.emit_to_string(&shader.text), shader.text);
+    }
+    for (_, variable) in module.global_variables.iter() {
+        if let Some(binding) = &variable.binding {
+            assert!((binding.binding as usize) < shader.bindings, "{}", shader.text);
+        }
+    }
+}

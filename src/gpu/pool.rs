@@ -1,0 +1,259 @@
+//! GPU memory, used again and again: making a buffer is slow, and the driver clears each new one.
+//! One queue runs everything in order, so a buffer that was freed may be handed out at once.
+
+use super::device::{forked, gpu, opened};
+use crate::base::{Error, Fault, Result};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A piece of GPU memory. Clones share it; the last one gives it back to the pool.
+#[derive(Clone)]
+pub struct Buffer(Arc<Block>);
+
+struct Block {
+    raw: Option<wgpu::Buffer>,
+    bytes: usize,
+}
+
+/// What `torch.cuda.memory_stats` tells of.
+#[derive(Clone, Copy, Default, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes in use, now and at most.
+    pub allocated: u64,
+    pub max_allocated: u64,
+    /// Bytes held, in use or for use again.
+    pub reserved: u64,
+    pub max_reserved: u64,
+    /// How often memory was asked for, and how often the driver was.
+    pub requests: u64,
+    pub creations: u64,
+}
+
+#[derive(Default)]
+pub(super) struct Pool {
+    free: HashMap<u64, Vec<wgpu::Buffer>>,
+    memory: Memory,
+    cap: Option<u64>,
+    cap_known: bool,
+}
+
+const MIB: u64 = 1 << 20;
+
+/// The size that a request is rounded up to: eight steps an octave, and two-mebibyte steps for what is large.
+fn class(bytes: usize) -> u64 {
+    let bytes = (bytes as u64).max(16);
+    if bytes >= MIB {
+        return bytes.next_multiple_of(2 * MIB);
+    }
+    let step = (bytes.next_power_of_two() / 16).max(16);
+    bytes.next_multiple_of(step)
+}
+
+impl Buffer {
+    /// Bytes asked for; at least as many are there.
+    pub fn len(&self) -> usize {
+        self.0.bytes
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether both handles share the memory.
+    pub fn same(&self, other: &Buffer) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    pub(super) fn raw(&self) -> Result<&wgpu::Buffer> {
+        self.0.raw.as_ref().ok_or_else(|| Error::runtime("CUDA error: the memory was given back"))
+    }
+
+    /// Refuses a range of bytes that is not inside.
+    pub(super) fn check(&self, offset: usize, bytes: usize) -> Result<()> {
+        if offset.checked_add(bytes).is_none_or(|end| end > self.len()) {
+            return Err(Error::runtime(format!(
+                "CUDA error: {bytes} bytes at {offset} are out of bounds for GPU memory of {} bytes",
+                self.len()
+            )));
+        }
+        Ok(())
+    }
+}
+
+impl std::fmt::Debug for Buffer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Buffer({} bytes)", self.len())
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let Some(raw) = self.raw.take() else { return };
+        if forked() {
+            // The parent's driver is not ours to call.
+            std::mem::forget(raw);
+        } else if let Some(gpu) = opened() {
+            gpu.pool().put(raw);
+        }
+    }
+}
+
+impl Pool {
+    fn take(&mut self, class: u64) -> Option<wgpu::Buffer> {
+        let found = self.free.get_mut(&class)?.pop()?;
+        self.lend(class);
+        Some(found)
+    }
+
+    fn lend(&mut self, class: u64) {
+        let m = &mut self.memory;
+        m.allocated += class;
+        m.max_allocated = m.max_allocated.max(m.allocated);
+    }
+
+    fn put(&mut self, raw: wgpu::Buffer) {
+        self.memory.allocated -= raw.size();
+        self.free.entry(raw.size()).or_default().push(raw);
+    }
+
+    fn clear(&mut self) {
+        let idle: u64 = self.free.drain().map(|(size, list)| size * list.len() as u64).sum();
+        self.memory.reserved -= idle;
+    }
+
+    fn cap(&mut self) -> Option<u64> {
+        if !self.cap_known {
+            self.cap_known = true;
+            self.cap = std::env::var("GRADIRON_GPU_MEMORY_CAP").ok().and_then(|v| v.parse().ok());
+        }
+        self.cap
+    }
+
+    /// Makes a buffer, if the driver (and the cap) can bear it.
+    fn create(&mut self, device: &wgpu::Device, class: u64) -> Option<wgpu::Buffer> {
+        if self.cap().is_some_and(|cap| self.memory.reserved + class > cap) {
+            return None;
+        }
+        let scope = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let raw = device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: class,
+            usage: wgpu::BufferUsages::STORAGE | wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        });
+        if pollster::block_on(scope.pop()).is_some() {
+            return None;
+        }
+        self.memory.creations += 1;
+        self.memory.reserved += class;
+        self.memory.max_reserved = self.memory.max_reserved.max(self.memory.reserved);
+        self.lend(class);
+        Some(raw)
+    }
+}
+
+/// Memory for `bytes` bytes, uninitialised.
+pub fn alloc(bytes: usize) -> Result<Buffer> {
+    let gpu = gpu()?;
+    let most = gpu.info.max_buffer;
+    if bytes as u64 > most {
+        return Err(out_of_memory(
+            bytes,
+            &format!("One tensor may take at most {} on this GPU.", human(most)),
+        ));
+    }
+    let class = class(bytes).min(most & !15);
+    let wrap = |raw| Ok(Buffer(Arc::new(Block { raw: Some(raw), bytes })));
+    {
+        let mut pool = gpu.pool();
+        pool.memory.requests += 1;
+        if let Some(raw) = pool.take(class).or_else(|| pool.create(&gpu.device, class)) {
+            return wrap(raw);
+        }
+    }
+    // Short of memory: let the GPU finish what still holds buffers, drop the idle ones, and try once more.
+    gpu.stream().flush(gpu);
+    gpu.wait(None)?;
+    let mut pool = gpu.pool();
+    pool.clear();
+    if let Some(raw) = pool.create(&gpu.device, class) {
+        return wrap(raw);
+    }
+    let m = pool.memory;
+    Err(out_of_memory(
+        bytes,
+        &format!("GPU 0 holds {}, of which {} is in use.", human(m.reserved), human(m.allocated)),
+    ))
+}
+
+#[cold]
+fn out_of_memory(bytes: usize, why: &str) -> Error {
+    Fault::OutOfMemory {
+        message: format!("CUDA out of memory. Tried to allocate {}. {why}", human(bytes as u64)),
+    }
+    .into()
+}
+
+/// `2.00 MiB`, as PyTorch writes sizes.
+fn human(bytes: u64) -> String {
+    const GIB: f64 = (1u64 << 30) as f64;
+    match bytes {
+        0..=1024 => format!("{bytes} bytes"),
+        1025..=0xf_ffff => format!("{:.2} KiB", bytes as f64 / 1024.0),
+        0x10_0000..=0x3fff_ffff => format!("{:.2} MiB", bytes as f64 / MIB as f64),
+        _ => format!("{:.2} GiB", bytes as f64 / GIB),
+    }
+}
+
+/// Memory figures; all zero while no GPU has been used.
+pub fn memory() -> Memory {
+    opened().map_or_else(Memory::default, |gpu| gpu.pool().memory)
+}
+
+/// Gives memory that no tensor uses back to the driver.
+pub fn empty_cache() {
+    if let Some(gpu) = opened() {
+        gpu.pool().clear();
+    }
+}
+
+/// Starts the peak figures afresh.
+pub fn reset_peak() {
+    if let Some(gpu) = opened() {
+        let mut pool = gpu.pool();
+        pool.memory.max_allocated = pool.memory.allocated;
+        pool.memory.max_reserved = pool.memory.reserved;
+    }
+}
+
+/// Limits what may be reserved, for tests of running out; the environment's GRADIRON_GPU_MEMORY_CAP does the same.
+pub fn set_cap(bytes: Option<usize>) {
+    if let Ok(gpu) = gpu() {
+        let mut pool = gpu.pool();
+        pool.cap_known = true;
+        pool.cap = bytes.map(|b| b as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_waste_little_and_align() {
+        for bytes in (1..4096).chain((0..200).map(|i| i * 104_729)) {
+            let class = class(bytes);
+            assert!(class >= bytes as u64 && class % 16 == 0);
+            assert!(
+                class <= 16.max(bytes as u64 + bytes as u64 / 8 + 16) || class - (bytes as u64) < 2 * MIB
+            );
+        }
+    }
+
+    #[test]
+    fn sizes_read_as_pytorch_writes_them() {
+        assert_eq!(human(12), "12 bytes");
+        assert_eq!(human(20 << 30), "20.00 GiB");
+        assert_eq!(human(5 << 19), "2.50 MiB");
+    }
+}

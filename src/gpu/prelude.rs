@@ -1,0 +1,156 @@
+//! The scalar functions that expressions call, in WGSL: drivers are loose about the built-in ones. A kernel gets
+//! those that it names, and what these need.
+
+use super::cell::Value;
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+const COMMON: &str = include_str!("wgsl/common.wgsl");
+const CELL: &str = include_str!("wgsl/cell.wgsl");
+const RANDOM: &str = include_str!("wgsl/random.wgsl");
+const F32: &[&str] = &[
+    include_str!("wgsl/f32.wgsl"),
+    include_str!("wgsl/f32_trig.wgsl"),
+    include_str!("wgsl/f32_special.wgsl"),
+];
+const F64: &[&str] = &[include_str!("wgsl/f64.wgsl")];
+const INT: &[&str] = &[include_str!("wgsl/int.wgsl")];
+
+/// Built-in functions that are exact everywhere, and may be called as they are.
+const BUILT_IN_FLOAT: &[&str] = &["abs", "floor", "ceil", "trunc", "sqrt", "select", "round"];
+const BUILT_IN_INT: &[&str] = &["select"];
+
+type Items = HashMap<&'static str, &'static str>;
+
+/// The functions over `T = language`, by name.
+fn items(language: Value) -> &'static Items {
+    static ITEMS: [OnceLock<Items>; 3] = [const { OnceLock::new() }; 3];
+    let (slot, own) = match language {
+        Value::F32 => (0, F32),
+        Value::F64 => (1, F64),
+        _ => (2, INT),
+    };
+    ITEMS[slot].get_or_init(|| {
+        let mut items = Items::new();
+        [COMMON, CELL, RANDOM].iter().chain(own).for_each(|text| split(text, &mut items));
+        items
+    })
+}
+
+/// Cuts a file into its functions and constants: each begins at the left margin, and ends before the next.
+fn split(text: &'static str, items: &mut Items) {
+    let starts: Vec<usize> = text
+        .match_indices('\n')
+        .map(|(i, _)| i + 1)
+        .chain([0])
+        .filter(|&i| text[i..].starts_with("fn ") || text[i..].starts_with("const "))
+        .collect::<std::collections::BTreeSet<_>>()
+        .into_iter()
+        .collect();
+    for (k, &start) in starts.iter().enumerate() {
+        let end = starts.get(k + 1).copied().unwrap_or(text.len());
+        let item = &text[start..end];
+        if let Some(name) = identifiers(item).nth(1) {
+            items.insert(name, item);
+        }
+    }
+}
+
+/// The words of a text that could be names.
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    text.lines()
+        .map(|line| line.split("//").next().unwrap_or(line))
+        .flat_map(|line| line.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')))
+        .filter(|word| word.starts_with(|c: char| c.is_ascii_alphabetic()))
+}
+
+/// `alias T`, and every function that `text` names, with those that they name in turn.
+pub(super) fn gather(language: Value, text: &str) -> String {
+    let items = items(language);
+    let bits = if matches!(language, Value::I64 | Value::F64) { 64 } else { 32 };
+    let mut out = format!("alias T = {};\nconst BITS = {bits};\n", language.name());
+    let mut taken: Vec<&str> = Vec::new();
+    let mut queue: Vec<&str> = identifiers(text).collect();
+    while let Some(word) = queue.pop() {
+        if let Some((&name, &item)) = items.get_key_value(word)
+            && !taken.contains(&name)
+        {
+            taken.push(name);
+            out += item;
+            queue.extend(identifiers(item));
+        }
+    }
+    out
+}
+
+/// Whether every function that the expression calls exists over `language`.
+pub(super) fn knows(language: Value, expression: &str) -> bool {
+    let built_in = if matches!(language, Value::F32 | Value::F64) { BUILT_IN_FLOAT } else { BUILT_IN_INT };
+    let items = items(language);
+    calls(expression).all(|name| items.contains_key(name) || built_in.contains(&name) || name == "T")
+}
+
+/// The expression with its inputs renamed, `a` to `a_`: an input may be called what WGSL reserves or the prelude uses.
+pub(super) fn rename(expression: &str, inputs: &[&str]) -> String {
+    let mut out = String::with_capacity(expression.len() + 8);
+    let mut rest = expression;
+    while !rest.is_empty() {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let end = rest.find(|c| is_name(c) != rest.starts_with(is_name)).unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        out += word;
+        if inputs.contains(&word) && !after.trim_start().starts_with('(') {
+            out.push('_');
+        }
+        rest = after;
+    }
+    out
+}
+
+/// The names in front of an opening parenthesis.
+fn calls(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices('(').filter_map(|(at, _)| {
+        let before = text[..at].trim_end();
+        let start = before.rfind(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).map_or(0, |i| i + 1);
+        Some(&before[start..]).filter(|name| name.starts_with(|c: char| c.is_ascii_alphabetic()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_is_named_comes_along() {
+        let text = gather(Value::F32, "sigmoid(x)");
+        assert!(text.contains("fn sigmoid(") && text.contains("fn exp(") && !text.contains("fn lgamma("));
+    }
+
+    #[test]
+    fn inputs_are_renamed() {
+        assert_eq!(rename("a*exp(-std)+exp( a1 )", &["a", "std", "exp"]), "a_*exp(-std_)+exp( a1 )");
+    }
+
+    #[test]
+    fn unknown_functions_are_noticed() {
+        assert!(knows(Value::F32, "select(exp(x), (x + 1.0) * log1p(x), gt(x, y))"));
+        assert!(!knows(Value::F64, "lgamma(x)"));
+        assert!(!knows(Value::I64, "exp(x)"));
+    }
+
+    #[test]
+    fn every_function_is_valid() {
+        for language in [Value::F32, Value::F64, Value::I32, Value::I64] {
+            let names: Vec<_> = items(language).keys().copied().collect();
+            let text = format!(
+                "var<immediate> given: array<vec4<u32>, 8>;\n{}\n@compute @workgroup_size(1) fn main() {{}}",
+                gather(language, &names.join(" "))
+            );
+            super::super::pipeline::validate(&super::super::pipeline::Shader {
+                text,
+                bindings: 0,
+                read_only: 0,
+            });
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Softmax and its derivative, each in one kernel: a workgroup a row, or an invocation where rows are short or
+//! their elements far apart.
+
+use super::View;
+use super::cell::{Cell, Value};
+use super::code::{Code, GROUP};
+use super::device::gpu;
+use super::pipeline::{Key, Shader};
+use super::pool::Buffer;
+use super::rows::Rows;
+use super::space::{Words, groups};
+use super::stream::Launch;
+use crate::base::{Fault, Result};
+use smallvec::SmallVec;
+
+/// `exp(x) / sum(exp(x))` along `dim`, or its logarithm.
+pub fn softmax(out: View<'_>, x: View<'_>, dim: usize, log: bool) -> Result<()> {
+    run(&[out, x], dim, log)
+}
+
+/// The gradient with regard to the input, from that of the result and the result `y`.
+pub fn softmax_backward(out: View<'_>, grad: View<'_>, y: View<'_>, dim: usize, log: bool) -> Result<()> {
+    run(&[out, grad, y], dim, log)
+}
+
+fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
+    let gpu = gpu()?;
+    let op = if log { "log_softmax" } else { "softmax" };
+    for view in views {
+        if Cell::of(view.dtype).value() != Value::F32 {
+            return Err(Fault::NoShader { op, dtype: view.dtype }.into());
+        }
+    }
+    let rows = Rows::new(views, dim)?;
+    if rows.count == 0 || rows.length == 0 {
+        return Ok(());
+    }
+    let single = rows.length <= 32 || (rows.stride(1) > 1 && rows.count >= 32);
+    let kind = Kind {
+        cells: views.iter().map(|v| Cell::of(v.dtype)).collect(),
+        shared: views.iter().map(|v| v.buffer.same(views[0].buffer)).collect(),
+        rank: rows.rank(),
+        single,
+        log,
+    };
+    let mut words = Words::new();
+    rows.push(&mut words);
+    let buffers: SmallVec<[&Buffer; 3]> = views.iter().map(|v| v.buffer).collect();
+    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let groups = groups(rows.count, if single { GROUP } else { 1 });
+    gpu.stream()
+        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+}
+
+struct Kind {
+    /// The output's, then the input's or those of gradient and result.
+    cells: SmallVec<[Cell; 3]>,
+    shared: SmallVec<[bool; 3]>,
+    rank: usize,
+    single: bool,
+    log: bool,
+}
+
+impl Kind {
+    fn key(&self) -> Key {
+        let mut key = Key::new("softmax", if self.log { "log_softmax" } else { "softmax" })
+            .with(self.rank as u8)
+            .with(u8::from(self.single));
+        for (cell, shared) in self.cells.iter().zip(&self.shared) {
+            key = key.with(*cell as u8 | u8::from(*shared) << 7);
+        }
+        key
+    }
+
+    fn shader(&self) -> Shader {
+        let backward = self.cells.len() == 3;
+        let names: &[&str] = if backward { &["o", "g", "y"] } else { &["o", "x"] };
+        let mut code = Code::new(Rows::words(self.rank, names.len()), Value::F32);
+        for (k, (name, cell)) in names.iter().zip(&self.cells).enumerate() {
+            code.operand(name, *cell, k == 0, self.shared[k]);
+        }
+        let row = if self.single {
+            code.push("fn all_max(v: f32, me: u32) -> f32 { return v; }\nfn all_sum(v: f32, me: u32) -> f32 { return v; }\n");
+            code.main_by_item();
+            code.push("  let me = 0u;\n");
+            "i"
+        } else {
+            code.push(&format!("var<workgroup> seen: array<f32, {GROUP}>;\n"));
+            for (name, join) in [
+                ("all_max", "maximum(seen[me], seen[me + width])"),
+                ("all_sum", "seen[me] + seen[me + width]"),
+            ] {
+                code.push(&format!(
+                    "fn {name}(v: f32, me: u32) -> f32 {{\n  seen[me] = v;\n  workgroupBarrier();\n  \
+                     for (var width = {}u; width > 0u; width /= 2u) {{\n    \
+                     if (me < width) {{ seen[me] = {join}; }}\n    workgroupBarrier();\n  }}\n  \
+                     let result = seen[0];\n  workgroupBarrier();\n  return result;\n}}\n",
+                    GROUP / 2
+                ));
+            }
+            code.main_by_group();
+            "row"
+        };
+        Rows::code(&mut code, self.rank, names, row);
+        let step = if self.single { 1 } else { GROUP };
+        let each = |body: &str| format!("  for (var k = me; k < length; k += {step}u) {{ {body} }}\n");
+        let write = |value: &str| each(&format!("o_set(o_at + k * o_step, {value});"));
+        let x = "x_get(x_at + k * x_step)";
+        let (g, y) = ("g_get(g_at + k * g_step)", "y_get(y_at + k * y_step)");
+        let mut text = String::new();
+        if backward {
+            let (term, value) = if self.log {
+                (g.to_owned(), format!("{g} - exp({y}) * total"))
+            } else {
+                (format!("{g} * {y}"), format!("{y} * ({g} - total)"))
+            };
+            text += "  var total = 0.0;\n";
+            text += &each(&format!("total += {term};"));
+            text += "  total = all_sum(total, me);\n";
+            text += &write(&value);
+        } else {
+            text += "  var top = -inf();\n";
+            text += &each(&format!("top = maximum(top, {x});"));
+            text += "  top = all_max(top, me);\n  var total = 0.0;\n";
+            text += &each(&format!("total += exp({x} - top);"));
+            text += "  total = all_sum(total, me);\n";
+            if self.log {
+                text += "  let shift = log(total);\n";
+                text += &write(&format!("({x} - top) - shift"));
+            } else {
+                text += &write(&format!("exp({x} - top) / total"));
+            }
+        }
+        code.push(&text);
+        code.push("}\n");
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::*;
+    use smallvec::smallvec;
+
+    #[test]
+    fn kernels_are_valid() {
+        for cell in [Cell::F32, Cell::F16, Cell::BF16] {
+            for bits in 0..4 {
+                let (single, log) = (bits & 1 > 0, bits & 2 > 0);
+                let kind = |n: usize| Kind {
+                    cells: SmallVec::from_elem(cell, n),
+                    shared: smallvec![single; n],
+                    rank: 1 + bits,
+                    single,
+                    log,
+                };
+                validate(&kind(2).shader());
+                validate(&kind(3).shader());
+            }
+        }
+    }
+}

@@ -1,0 +1,326 @@
+//! The order of things: operators are recorded into one open pass and submitted many at a time,
+//! because a submission costs as much as twenty dispatches. Reading is the only wait.
+
+use super::device::{Gpu, IMMEDIATE_WORDS, INLINE_WORDS, gpu, opened};
+use super::pipeline::Kernel;
+use super::pool::Buffer;
+use crate::base::{Error, Result};
+use smallvec::SmallVec;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Dispatches that are recorded before they are submitted unasked.
+const BATCH: u32 = 64;
+/// Submissions that may wait in the queue before the host waits for the GPU.
+const AHEAD: usize = 8;
+/// Room for the parameters of launches that are too long for immediates, per submission.
+const RING_WORDS: usize = 16 * 1024;
+/// Larger transfers go in pieces of this size, so that staging memory stays small. A multiple of four.
+const PIECE: usize = 64 << 20;
+/// Staging buffers up to this size are kept for the next read.
+const STAGING_KEPT: u64 = 4 << 20;
+/// Bytes of the record that index kernels write about the first bad index.
+pub(super) const FLAG_BYTES: u64 = 32;
+
+static SUBMITS: AtomicU64 = AtomicU64::new(0);
+static DISPATCHES: AtomicU64 = AtomicU64::new(0);
+
+/// How many batches were submitted so far.
+pub fn submits() -> u64 {
+    SUBMITS.load(Ordering::Relaxed)
+}
+
+/// How many kernels were dispatched so far.
+pub fn dispatches() -> u64 {
+    DISPATCHES.load(Ordering::Relaxed)
+}
+
+pub(super) struct Stream {
+    pass: Option<wgpu::ComputePass<'static>>,
+    encoder: Option<wgpu::CommandEncoder>,
+    recorded: u32,
+    ring: wgpu::Buffer,
+    ring_words: Vec<u32>,
+    flags: wgpu::Buffer,
+    /// Whether an index kernel ran since the flags were last looked at.
+    flags_due: bool,
+    ahead: VecDeque<wgpu::SubmissionIndex>,
+    staging: Vec<wgpu::Buffer>,
+}
+
+/// One kernel over its operands.
+pub(super) struct Launch<'a> {
+    pub kernel: &'a Kernel,
+    pub buffers: &'a [&'a Buffer],
+    pub words: &'a [u32],
+    pub groups: [u32; 3],
+    /// Whether the kernel reports bad indices (its last binding then is the flags).
+    pub flags: bool,
+}
+
+/// Bytes on their way to the host.
+struct Fetch {
+    staging: wgpu::Buffer,
+    at: wgpu::SubmissionIndex,
+    flags: bool,
+}
+
+impl Stream {
+    pub fn new(device: &wgpu::Device) -> Stream {
+        let buffer = |size| {
+            device.create_buffer(&wgpu::BufferDescriptor {
+                label: None,
+                size,
+                usage: wgpu::BufferUsages::STORAGE
+                    | wgpu::BufferUsages::COPY_SRC
+                    | wgpu::BufferUsages::COPY_DST,
+                mapped_at_creation: false,
+            })
+        };
+        Stream {
+            pass: None,
+            encoder: None,
+            recorded: 0,
+            ring: buffer(4 * RING_WORDS as u64),
+            ring_words: Vec::new(),
+            flags: buffer(FLAG_BYTES),
+            flags_due: false,
+            ahead: VecDeque::new(),
+            staging: Vec::new(),
+        }
+    }
+
+    /// The open encoder, with no pass open on it.
+    fn encoder(&mut self, gpu: &Gpu) -> &mut wgpu::CommandEncoder {
+        self.pass = None;
+        self.encoder.get_or_insert_with(|| gpu.device.create_command_encoder(&Default::default()))
+    }
+
+    fn pass(&mut self, gpu: &Gpu) -> &mut wgpu::ComputePass<'static> {
+        if self.pass.is_none() {
+            let pass = self.encoder(gpu).begin_compute_pass(&Default::default()).forget_lifetime();
+            return self.pass.insert(pass);
+        }
+        self.pass.get_or_insert_with(|| unreachable!("the pass is open"))
+    }
+
+    /// Records one dispatch.
+    pub fn launch(&mut self, gpu: &Gpu, launch: &Launch<'_>) -> Result<()> {
+        if launch.groups.contains(&0) {
+            return Ok(());
+        }
+        let ringed = launch.words.len() > INLINE_WORDS;
+        if ringed && self.ring_words.len() + launch.words.len() > RING_WORDS {
+            self.flush(gpu);
+        }
+        let (ring, flags) = (self.ring.clone(), self.flags.clone());
+        let mut bound: SmallVec<[&wgpu::Buffer; 8]> = SmallVec::new();
+        for buffer in launch.buffers {
+            bound.push(buffer.raw()?);
+        }
+        if ringed {
+            bound.push(&ring);
+        }
+        if launch.flags {
+            bound.push(&flags);
+        }
+        let entries: SmallVec<[wgpu::BindGroupEntry<'_>; 8]> = bound
+            .iter()
+            .enumerate()
+            .map(|(i, buffer)| wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource: buffer.as_entire_binding(),
+            })
+            .collect();
+        let group = gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &launch.kernel.layout,
+            entries: &entries,
+        });
+        let mut immediates = [0u32; IMMEDIATE_WORDS];
+        if ringed {
+            immediates[0] = self.ring_words.len() as u32;
+            self.ring_words.extend_from_slice(launch.words);
+        } else {
+            immediates[..launch.words.len()].copy_from_slice(launch.words);
+        }
+        self.flags_due |= launch.flags;
+        let pass = self.pass(gpu);
+        pass.set_pipeline(&launch.kernel.pipeline);
+        pass.set_bind_group(0, &group, &[]);
+        pass.set_immediates(0, bytemuck::cast_slice(&immediates));
+        let [x, y, z] = launch.groups;
+        pass.dispatch_workgroups(x, y, z);
+        DISPATCHES.fetch_add(1, Ordering::Relaxed);
+        self.recorded += 1;
+        if self.recorded >= BATCH {
+            self.flush(gpu);
+        }
+        Ok(())
+    }
+
+    /// Records a copy of bytes from one buffer to another.
+    pub fn copy(&mut self, gpu: &Gpu, from: (&wgpu::Buffer, u64), to: (&wgpu::Buffer, u64), bytes: u64) {
+        self.encoder(gpu).copy_buffer_to_buffer(from.0, from.1, to.0, to.1, bytes);
+        self.recorded += 1;
+    }
+
+    /// Submits what was recorded.
+    pub fn flush(&mut self, gpu: &Gpu) -> Option<wgpu::SubmissionIndex> {
+        self.pass = None;
+        let encoder = self.encoder.take()?;
+        if !self.ring_words.is_empty() {
+            // Written before the commands of the coming submission, after those of the last.
+            gpu.queue.write_buffer(&self.ring, 0, bytemuck::cast_slice(&self.ring_words));
+            self.ring_words.clear();
+        }
+        let index = gpu.queue.submit([encoder.finish()]);
+        SUBMITS.fetch_add(1, Ordering::Relaxed);
+        self.recorded = 0;
+        self.ahead.push_back(index.clone());
+        if self.ahead.len() > AHEAD {
+            let oldest = self.ahead.pop_front();
+            // A failure shows in the device's state, which the next call looks at.
+            let _ = gpu.device.poll(wgpu::PollType::Wait { submission_index: oldest, timeout: None });
+        }
+        Some(index)
+    }
+
+    fn staging(&mut self, gpu: &Gpu, bytes: u64) -> wgpu::Buffer {
+        if let Some(i) = self.staging.iter().position(|s| s.size() >= bytes) {
+            return self.staging.swap_remove(i);
+        }
+        gpu.device.create_buffer(&wgpu::BufferDescriptor {
+            label: None,
+            size: bytes.next_multiple_of(256),
+            usage: wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
+            mapped_at_creation: false,
+        })
+    }
+
+    /// Submits all that was recorded, with a copy of `bytes` bytes (and of the flags, if due) to the host at its end.
+    fn fetch(&mut self, gpu: &Gpu, from: Option<(&wgpu::Buffer, u64)>, bytes: u64) -> Option<Fetch> {
+        let flags = std::mem::take(&mut self.flags_due);
+        let staging = self.staging(gpu, bytes + FLAG_BYTES);
+        if let Some(from) = from {
+            self.copy(gpu, from, (&staging, FLAG_BYTES), bytes);
+        }
+        if flags {
+            let record = self.flags.clone();
+            self.copy(gpu, (&record, 0), (&staging, 0), FLAG_BYTES);
+            self.encoder(gpu).clear_buffer(&record, 0, None);
+        }
+        let at = self.flush(gpu)?;
+        Some(Fetch { staging, at, flags })
+    }
+}
+
+/// Waits for the bytes, hands them to `read`, and raises what the flags tell.
+fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnOnce(&[u8])) -> Result<()> {
+    let Fetch { staging, at, flags } = fetch;
+    let end = FLAG_BYTES + bytes;
+    staging.slice(..end).map_async(wgpu::MapMode::Read, |_| ());
+    gpu.wait(Some(at))?;
+    let bad = {
+        let view = staging
+            .slice(..end)
+            .get_mapped_range()
+            .map_err(|error| Error::runtime(format!("CUDA error: GPU memory could not be read: {error}")))?;
+        let (head, body) = view.split_at(FLAG_BYTES as usize);
+        read(body);
+        if flags { bad_index(head) } else { None }
+    };
+    staging.unmap();
+    if staging.size() <= STAGING_KEPT {
+        gpu.stream().staging.push(staging);
+    }
+    bad.map_or(Ok(()), Err)
+}
+
+/// The record that `report` in wgsl/index.wgsl writes: set, value (low, high), dimension, size.
+fn bad_index(record: &[u8]) -> Option<Error> {
+    let words: [u32; 5] = bytemuck::pod_read_unaligned(record.get(..20)?);
+    let [set, low, high, dim, size] = words;
+    let value = (u64::from(high) << 32 | u64::from(low)) as i64;
+    (set != 0)
+        .then(|| Error::index(format!("index {value} is out of bounds for dimension {dim} with size {size}")))
+}
+
+/// Copies bytes from the host; `data` may be reused at once.
+pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
+    let gpu = gpu()?;
+    buffer.check(offset, data.len())?;
+    if data.is_empty() {
+        return Ok(());
+    }
+    let end = offset + data.len();
+    // wgpu writes whole words: the bytes past the end of a buffer are ours to overwrite, others are not.
+    if !offset.is_multiple_of(4) || !(end.is_multiple_of(4) || end == buffer.len()) {
+        return upload_between(buffer, offset, data);
+    }
+    let mut stream = gpu.stream();
+    stream.flush(gpu);
+    let whole = data.len() & !3;
+    let raw = buffer.raw()?;
+    for (i, piece) in data[..whole].chunks(PIECE).enumerate() {
+        if i > 0 {
+            // Only a submission lets go of the last piece's staging memory.
+            gpu.queue.submit([]);
+        }
+        gpu.queue.write_buffer(raw, (offset + i * PIECE) as u64, piece);
+    }
+    if whole < data.len() {
+        let mut last = [0; 4];
+        last[..data.len() - whole].copy_from_slice(&data[whole..]);
+        gpu.queue.write_buffer(raw, (offset + whole) as u64, &last);
+    }
+    drop(stream);
+    gpu.healthy()
+}
+
+/// Bytes that begin or end inside a word whose other bytes must stay: by way of a kernel.
+fn upload_between(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
+    use super::{View, alloc, copy};
+    let aside = alloc(data.len())?;
+    upload(&aside, 0, data)?;
+    let shape = [data.len()];
+    let view =
+        |buffer, offset| View { buffer, dtype: crate::base::DType::U8, shape: &shape, strides: &[1], offset };
+    copy(view(buffer, offset), view(&aside, 0))
+}
+
+/// Copies bytes to the host, waiting for the kernels that make them. Raises what earlier index kernels found wrong.
+pub fn download(buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
+    let gpu = gpu()?;
+    buffer.check(offset, out.len())?;
+    if out.is_empty() {
+        return synchronize();
+    }
+    for (i, piece) in out.chunks_mut(PIECE).enumerate() {
+        let offset = offset + i * PIECE;
+        let start = offset & !3;
+        let bytes = ((offset + piece.len()).next_multiple_of(4) - start) as u64;
+        let fetch = gpu.stream().fetch(gpu, Some((buffer.raw()?, start as u64)), bytes);
+        let Some(fetch) = fetch else { return Err(Error::runtime("CUDA error: nothing was submitted")) };
+        let skip = offset - start;
+        arrive(gpu, fetch, bytes, |body| piece.copy_from_slice(&body[skip..skip + piece.len()]))?;
+    }
+    Ok(())
+}
+
+/// Waits for all that was asked of the GPU; nothing to do while none was used.
+pub fn synchronize() -> Result<()> {
+    if opened().is_none() {
+        return Ok(());
+    }
+    let gpu = gpu()?;
+    let mut stream = gpu.stream();
+    if stream.flags_due {
+        let fetch = stream.fetch(gpu, None, 0);
+        drop(stream);
+        return fetch.map_or(Ok(()), |fetch| arrive(gpu, fetch, 0, |_| ()));
+    }
+    stream.flush(gpu);
+    drop(stream);
+    gpu.wait(None)
+}

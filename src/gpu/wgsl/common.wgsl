@@ -1,0 +1,15 @@
+// What every compute type has. `!(a == b)` stands for `a != b`, which drivers get wrong for NaN.
+fn eq(a: T, b: T) -> bool { return a == b; }
+fn ne(a: T, b: T) -> bool { return !(a == b); }
+fn lt(a: T, b: T) -> bool { return a < b; }
+fn le(a: T, b: T) -> bool { return a <= b; }
+fn gt(a: T, b: T) -> bool { return a > b; }
+fn ge(a: T, b: T) -> bool { return a >= b; }
+fn both(a: bool, b: bool) -> bool { return a && b; }
+fn either(a: bool, b: bool) -> bool { return a || b; }
+fn differ(a: bool, b: bool) -> bool { return a != b; }
+fn not(a: bool) -> bool { return !a; }
+fn truth(x: T) -> bool { return !(x == T(0)); }
+fn num(b: bool) -> T { return select(T(0), T(1), b); }
+fn neg(x: T) -> T { return -x; }
+fn square(x: T) -> T { return x * x; }

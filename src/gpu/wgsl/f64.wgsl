@@ -1,0 +1,59 @@
+// What f64 shaders can do: exact arithmetic. Drivers return garbage for f64 transcendental functions: none are here.
+// Infinity and NaN as the optimiser cannot know them: the last word of the immediates is always zero.
+fn inf() -> f64 { return bitcast<f64>(0x7ff0000000000000lu | u64(given[7].w)); }
+fn nan() -> f64 { return bitcast<f64>(0x7ff8000000000000lu | u64(given[7].w)); }
+fn is_nan(x: f64) -> bool { return (bitcast<u64>(x) & 0x7ffffffffffffffflu) > 0x7ff0000000000000lu; }
+fn is_inf(x: f64) -> bool { return (bitcast<u64>(x) & 0x7ffffffffffffffflu) == 0x7ff0000000000000lu; }
+fn is_finite(x: f64) -> bool { return (bitcast<u64>(x) & 0x7ffffffffffffffflu) < 0x7ff0000000000000lu; }
+fn copysign(x: f64, y: f64) -> f64 {
+  return bitcast<f64>((bitcast<u64>(x) & 0x7ffffffffffffffflu) | (bitcast<u64>(y) & 0x8000000000000000lu));
+}
+fn maximum(a: f64, b: f64) -> f64 { return select(select(select(b, a, a > b), b, is_nan(b)), a, is_nan(a)); }
+fn minimum(a: f64, b: f64) -> f64 { return select(select(select(b, a, a < b), b, is_nan(b)), a, is_nan(a)); }
+fn fmax(a: f64, b: f64) -> f64 { return select(select(select(b, a, a > b), a, is_nan(b)), b, is_nan(a)); }
+fn fmin(a: f64, b: f64) -> f64 { return select(select(select(b, a, a < b), a, is_nan(b)), b, is_nan(a)); }
+fn sign(x: f64) -> f64 { return select(T(0), T(1), x > T(0)) - select(T(0), T(1), x < T(0)); }
+fn recip(x: f64) -> f64 { return T(1) / x; }
+fn rsqrt(x: f64) -> f64 { return T(1) / sqrt(x); }
+fn frac(x: f64) -> f64 { return x - trunc(x); }
+fn heaviside(x: f64, at_zero: f64) -> f64 { return select(select(T(0), T(1), x > T(0)), at_zero, x == T(0)); }
+fn digits(bits: u64) -> u64 { return (bits & 0xffffffffffffflu) | select(0x10000000000000lu, 0lu, (bits >> 52u) == 0lu); }
+// Exact: long division of the digits, eight bits a step.
+fn fmod(x: f64, y: f64) -> f64 {
+  let sign = bitcast<u64>(x) & 0x8000000000000000lu;
+  let a = bitcast<u64>(x) & 0x7ffffffffffffffflu;
+  let b = bitcast<u64>(y) & 0x7ffffffffffffffflu;
+  if (a >= 0x7ff0000000000000lu || b > 0x7ff0000000000000lu || b == 0lu) { return nan(); }
+  if (a < b) { return x; }
+  let q = digits(b);
+  let low = max(u32(b >> 52u), 1u);
+  var left = max(u32(a >> 52u), 1u) - low;
+  var r = digits(a) % q;
+  while (left > 0u && r != 0lu) {
+    let step = min(left, 8u);
+    r = (r << step) % q;
+    left -= step;
+  }
+  if (r == 0lu) { return bitcast<f64>(sign); }
+  // Put the digits back as a float of exponent `low`, shifting by what leads.
+  var e = low;
+  while (r < 0x10000000000000lu && e > 1u) {
+    r = r << 1u;
+    e -= 1u;
+  }
+  let exponent = select(0lu, u64(e), r >= 0x10000000000000lu);
+  return bitcast<f64>(sign | (exponent << 52u) | (r & 0xffffffffffffflu));
+}
+fn remainder(a: f64, b: f64) -> f64 {
+  let r = fmod(a, b);
+  let flips = !(r == T(0)) && ((r < T(0)) != (b < T(0)));
+  return select(r, r + b, flips && is_finite(r));
+}
+fn floor_div(a: f64, b: f64) -> f64 {
+  if (b == T(0)) { return a / b; }
+  let r = fmod(a, b);
+  if (is_nan(r)) { return r; }
+  let q = (a - r) / b - select(T(0), T(1), !(r == T(0)) && ((b < T(0)) != (r < T(0))));
+  let down = floor(q);
+  return select(down + select(T(0), T(1), q - down > T(0.5)), copysign(T(0), a / b), q == T(0));
+}

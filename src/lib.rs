@@ -1,0 +1,17 @@
+//! gradiron: PyTorch's autograd as a small Rust extension.
+//!
+//! The rooms, from the ground up; each uses only those above it in this list:
+//! [`base`] plain values, [`arena`] a slot pool; [`cpu`] and [`gpu`] kernels over bytes; [`storage`] counted bytes;
+//! [`tensor`] tensors and the graph; [`ops`] the operators, one row each; [`backward`] the scheduler; `python` the face.
+
+pub mod arena;
+pub mod base;
+pub mod cpu;
+#[cfg(feature = "gpu")]
+pub mod gpu;
+pub mod storage;
+pub mod tensor;
+pub mod ops;
+pub mod backward;
+#[cfg(feature = "python")]
+mod python;

@@ -1,0 +1,98 @@
+//! Making tensors: from numbers, by filling, by converting.
+
+use super::kernel::{copy, duplicate, filled};
+use super::macros::ops;
+use crate::base::{DType, Device, Result, Scalar};
+use crate::tensor::{Body, Tensor};
+use std::sync::atomic::{AtomicU8, Ordering};
+
+static DEFAULT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
+
+/// The dtype of floats that come without one.
+pub fn default_dtype() -> DType {
+    let code = DEFAULT.load(Ordering::Relaxed);
+    DType::ALL[usize::from(code)]
+}
+
+pub fn set_default_dtype(dtype: DType) {
+    DEFAULT.store(dtype as u8, Ordering::Relaxed);
+}
+
+/// A 0-d tensor of one number.
+pub fn scalar_tensor(value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or_else(|| super::pointwise::scalar_dtype(value));
+    full(&[], value, dtype, Device::Cpu)
+}
+
+pub fn full(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
+    filled(shape, value, dtype, device).map(Tensor::new)
+}
+
+pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+    full(shape, Scalar::Int(0), dtype, device)
+}
+
+pub fn ones(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+    full(shape, Scalar::Int(1), dtype, device)
+}
+
+/// A dense copy of the values.
+pub fn copy_of(body: &Body) -> Result<Body> {
+    duplicate(body)
+}
+
+ops! { "create";
+    /// A copy with its own storage; the gradient flows through.
+    fn clone_dense(input) -> y { duplicate(&input.body()) }
+    input: |g| g;
+    /// What `copy_` leaves in its target.
+    [hidden] fn copied(input) -> y { Ok(input.body().clone()) }
+    input: |g| g;
+    /// The values in another dtype.
+    [hidden] fn convert(input; dtype: DType) -> y {
+        let body = input.body();
+        let out = Body::new(body.shape(), dtype, body.device())?;
+        copy(&out, &body)?;
+        Ok(out)
+    }
+    input: |g, at| g.cast(at.dtype);
+    /// The values on another device.
+    [hidden] fn transfer(input; device: Device) -> y {
+        let body = input.body();
+        let out = Body::new(body.shape(), body.dtype, device)?;
+        copy(&out, &body)?;
+        Ok(out)
+    }
+    input: |g, at| g.then(|t| to_device(&t, at.device));
+}
+
+/// The tensor itself when it has that dtype, else converted.
+pub fn to_dtype(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype() == dtype { Ok(t.clone()) } else { convert(t, dtype) }
+}
+
+pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
+    if t.device() == device { Ok(t.clone()) } else { transfer(t, device) }
+}
+
+static COPIED: crate::tensor::Derivative = crate::tensor::Derivative {
+    name: "CopyBackwards",
+    apply: |step| Ok(smallvec::smallvec![None; step.node.edges.len()]),
+};
+
+/// The history of values that nothing differentiable made: gradients end there.
+pub fn constant(body: &Body) -> Option<crate::tensor::Edge> {
+    let node = crate::tensor::Node::publish(crate::tensor::Parts {
+        kind: crate::tensor::Kind::Op(&COPIED),
+        edges: smallvec::smallvec![],
+        outputs: smallvec::smallvec![body.meta()],
+        saved: smallvec::smallvec![],
+        params: None,
+    });
+    Some(crate::tensor::Edge { node, output: 0 })
+}
+
+/// The same storage without history: `x.detach()`, `x.data`.
+pub fn shallow(t: &Tensor) -> Tensor {
+    Tensor::new(t.body().clone())
+}

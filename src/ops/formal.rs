@@ -1,0 +1,59 @@
+//! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors.
+
+use super::V;
+use super::{arithmetic as a, unary as u};
+
+macro_rules! formal {
+    ($($name:ident ( $($x:ident),+ ) = $row:path;)*) => { $(
+        pub fn $name($($x: impl Into<V>),+) -> V {
+            V::apply(&$row, &[$($x.into()),+])
+        }
+    )* };
+}
+
+formal! {
+    abs(x) = u::abs::ROW;
+    sign(x) = u::sign::ROW;
+    exp(x) = u::exp::ROW;
+    expm1(x) = u::expm1::ROW;
+    log(x) = u::log::ROW;
+    log1p(x) = u::log1p::ROW;
+    sqrt(x) = u::sqrt::ROW;
+    rsqrt(x) = u::rsqrt::ROW;
+    recip(x) = u::reciprocal::ROW;
+    square(x) = u::square::ROW;
+    sin(x) = u::sin::ROW;
+    cos(x) = u::cos::ROW;
+    tan(x) = u::tan::ROW;
+    sinh(x) = u::sinh::ROW;
+    cosh(x) = u::cosh::ROW;
+    tanh(x) = u::tanh::ROW;
+    sigmoid(x) = u::sigmoid::ROW;
+    erf(x) = u::erf::ROW;
+    digamma(x) = u::digamma::ROW;
+    trigamma(x) = u::trigamma::ROW;
+    floor(x) = u::floor::ROW;
+    trunc(x) = u::trunc::ROW;
+    pow(x, y) = a::pow::ROW;
+    atan2(x, y) = a::atan2::ROW;
+    floor_div(x, y) = a::floor_divide::ROW;
+    maximum(x, y) = a::maximum::ROW;
+    minimum(x, y) = a::minimum::ROW;
+    eq(x, y) = a::eq::ROW;
+    ne(x, y) = a::ne::ROW;
+    lt(x, y) = a::lt::ROW;
+    le(x, y) = a::le::ROW;
+    gt(x, y) = a::gt::ROW;
+    ge(x, y) = a::ge::ROW;
+    is_nan(x) = u::isnan::ROW;
+    both(x, y) = a::logical_and::ROW;
+    either(x, y) = a::logical_or::ROW;
+    not(x) = u::logical_not::ROW;
+    select(no, yes, condition) = a::choose::ROW;
+    copysign(x, y) = a::copysign::ROW;
+}
+
+/// A condition stays as it is: [`select`] takes any tensor.
+pub fn truth(x: impl Into<V>) -> V {
+    x.into()
+}

@@ -1,0 +1,438 @@
+//! Reading and writing by index tensors.
+
+use super::create;
+use super::kernel::{duplicate, filled, fork};
+use super::macros::ops;
+use super::view;
+use crate::base::{DType, Device, Dims, Error, IndexBy, Layout, Put, Result, Scalar, broadcast};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Saved, Tensor, any_requires_grad, check_inplace, finish_inplace};
+
+/// An index operand: which dimension of the source it addresses.
+pub struct By<'a> {
+    pub index: &'a Body,
+    pub size: usize,
+    pub stride: usize,
+    pub dim: usize,
+}
+
+/// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
+pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+    fork!([out, src],
+    cpu: {
+        let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
+            .collect::<Result<Vec<_>>>()?;
+        crate::cpu::index::get(out.host()?, src.host()?, &by, negative)
+    },
+    gpu: {
+        let by = by.iter()
+            .map(|b| Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim }))
+            .collect::<Result<Vec<_>>>()?;
+        crate::gpu::index_get(out.gpu()?, src.gpu()?, &by, negative)
+    })
+}
+
+/// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
+pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
+    fork!([dst, src],
+    cpu: {
+        let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
+            .collect::<Result<Vec<_>>>()?;
+        crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, negative)
+    },
+    gpu: {
+        let by = by.iter()
+            .map(|b| Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim }))
+            .collect::<Result<Vec<_>>>()?;
+        crate::gpu::index_put(dst.gpu()?, src.gpu()?, &by, mode, negative)
+    })
+}
+
+/// Adds `values` to `out` at the (coinciding) places of a layout over it.
+pub fn add_at(out: &Body, place: &Layout, values: &Body) -> Result<()> {
+    let size = out.layout.numel();
+    // Where each value goes: the numbers 0, 1, … of `out` read through the layout.
+    let numbers: Vec<i64> = (0..size as i64).collect();
+    let numbers = from_i64(&numbers, &[size], out.device())?;
+    let index = duplicate(&numbers.body().with_layout(place.clone()))?;
+    let everywhere = Layout {
+        shape: place.shape.clone(),
+        strides: smallvec::smallvec![0; place.ndim()],
+        offset: out.layout.offset,
+    };
+    put(&out.with_layout(everywhere), values, &[By { index: &index, size, stride: 1, dim: 0 }], Put::Add, false)
+}
+
+/// An int64 tensor of these numbers.
+pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
+    let host = Body::new(shape, DType::I64, Device::Cpu)?;
+    let start = host.host()?.ptr.cast::<i64>();
+    for (i, &v) in values.iter().enumerate().take(host.numel()) {
+        // SAFETY: the body has that many int64 elements.
+        unsafe { start.add(i).write(v) };
+    }
+    super::create::to_device(&Tensor::new(host), device)
+}
+
+/// Index tensors as int64 on the device of `t`; masks become the indices of what they hold.
+pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>> {
+    match index.dtype() {
+        DType::Bool | DType::U8 => {
+            let (have, want) = (t.shape(), index.shape());
+            for (i, &n) in want.iter().enumerate() {
+                if have[dim + i] != n {
+                    return Err(Error::index(format!(
+                        "The shape of the mask {:?} at index {i} does not match the shape of the indexed tensor {:?} at \
+                         index {}",
+                        want.as_slice(),
+                        have.as_slice(),
+                        dim + i
+                    )));
+                }
+            }
+            super::sort::nonzero_columns(&super::create::to_device(&index, t.device())?)
+        }
+        DType::I64 | DType::I32 | DType::I16 | DType::I8 => {
+            let index = super::create::to_dtype(&index, DType::I64)?;
+            Ok(vec![if index.device().is_cpu() || !t.device().is_cpu() {
+                super::create::to_device(&index, t.device())?
+            } else {
+                return Err(Error::runtime(
+                    "indices should be either on cpu or on the same device as the indexed tensor (cpu)",
+                ));
+            }])
+        }
+        _ => Err(Error::index("tensors used as indices must be long, int, byte or bool tensors")),
+    }
+}
+
+/// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
+struct Plan {
+    shape: Dims,
+    source: Layout,
+    indices: Vec<(usize, Body)>,
+}
+
+fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
+    let used: Vec<(usize, &Tensor)> =
+        indices.iter().enumerate().filter_map(|(d, i)| i.as_ref().map(|i| (d, i))).collect();
+    let mut block = Dims::new();
+    for (_, index) in &used {
+        block = broadcast(&block, &index.shape()).map_err(|_| {
+            let shapes: Vec<String> = used.iter().map(|(_, i)| format!("{:?}", i.shape().as_slice())).collect();
+            Error::index(format!(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
+                shapes.join(", ")
+            ))
+        })?;
+    }
+    // Side by side they stay in place; apart, they come first.
+    let first = used[0].0;
+    let adjacent = used.windows(2).all(|w| w[1].0 == w[0].0 + 1);
+    let at = if adjacent { first } else { 0 };
+    let regular: Vec<usize> = (0..layout.ndim()).filter(|d| !used.iter().any(|(u, _)| u == d)).collect();
+    let mut shape = Dims::new();
+    let mut strides = Dims::new();
+    let before = regular.iter().take_while(|&&d| adjacent && d < first).count();
+    for &d in &regular[..before] {
+        shape.push(layout.shape[d]);
+        strides.push(layout.strides[d]);
+    }
+    for &n in &block {
+        shape.push(n);
+        strides.push(0);
+    }
+    for &d in &regular[before..] {
+        shape.push(layout.shape[d]);
+        strides.push(layout.strides[d]);
+    }
+    debug_assert!(before <= at || at == 0);
+    let indices = used
+        .iter()
+        .map(|(d, index)| {
+            let body = index.body().clone();
+            // Right-aligned to the block, which may be followed by regular dimensions.
+            let wide = body.layout.broadcast_to(&block);
+            let mut full = Layout { shape: shape.clone(), strides: smallvec::smallvec![0; shape.len()], offset: wide.offset };
+            for (i, &s) in wide.strides.iter().enumerate() {
+                full.strides[before + i] = s;
+            }
+            (*d, body.with_layout(full))
+        })
+        .collect();
+    Ok(Plan { shape, source: Layout { shape: Dims::new(), strides, offset: layout.offset }, indices })
+}
+
+impl Plan {
+    fn by<'a>(&'a self, layout: &Layout) -> Vec<By<'a>> {
+        self.indices
+            .iter()
+            .map(|(dim, index)| By { index, size: layout.shape[*dim], stride: layout.strides[*dim], dim: *dim })
+            .collect()
+    }
+
+    fn source(&self, of: &Body) -> Body {
+        of.with_layout(Layout { shape: self.shape.clone(), ..self.source.clone() })
+    }
+}
+
+static INDEX: Derivative = Derivative {
+    name: "IndexBackward0",
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None];
+        if let (Some(g), true) = (step.grad(0), step.wants(0)) {
+            let (indices,) = step.params::<(Vec<Option<Tensor>>,)>()?;
+            let at = super::meta_of(step, 0)?;
+            let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
+            grads[0] = Some(index_put(&zeros, indices, g, true)?);
+        }
+        Ok(grads)
+    },
+};
+
+/// `x[i, :, j]`: a new tensor of what the index tensors point at.
+pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
+    let body = t.body();
+    let plan = plan(&body.layout, indices)?;
+    let out = Body::new(&plan.shape, body.dtype, body.device())?;
+    if out.numel() > 0 {
+        get(&out, &plan.source(&body), &plan.by(&body.layout), true)?;
+    }
+    let edge = any_requires_grad([t]).then(|| {
+        let mut recorder = Recorder::new(&INDEX);
+        recorder.input(Some(t)).params(Box::new((indices.to_vec(),)));
+        Edge { node: recorder.publish(&[&out]), output: 0 }
+    });
+    Ok(Tensor::made_by(out, edge))
+}
+
+static INDEX_PUT: Derivative = Derivative {
+    name: "IndexPutBackward0",
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None, None];
+        let Some(g) = step.grad(0) else { return Ok(grads) };
+        let (indices, accumulate) = step.params::<(Vec<Option<Tensor>>, bool)>()?;
+        if step.wants(0) {
+            grads[0] = Some(if *accumulate {
+                g.clone()
+            } else {
+                let zero = super::create::zeros(&[], g.dtype(), g.device())?;
+                index_put(g, indices, &zero, false)?
+            });
+        }
+        if step.wants(1) {
+            grads[1] = Some(index(g, indices)?);
+        }
+        Ok(grads)
+    },
+};
+
+/// A copy of `t` with `values` put (or added) where the index points.
+pub fn index_put(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+    let out = duplicate(&t.body())?;
+    write(&out, indices, values, accumulate)?;
+    let edge = any_requires_grad([t, values]).then(|| put_node(t, indices, values, accumulate, &out));
+    Ok(Tensor::made_by(out, edge))
+}
+
+fn put_node(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool, out: &Body) -> Edge {
+    let mut recorder = Recorder::new(&INDEX_PUT);
+    recorder.input(Some(t)).input(Some(values)).params(Box::new((indices.to_vec(), accumulate)));
+    Edge { node: recorder.publish(&[out]), output: 0 }
+}
+
+fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+    let plan = plan(&out.layout, indices)?;
+    let values = values.body();
+    let fits = broadcast(values.shape(), &plan.shape).is_ok_and(|s| s == plan.shape);
+    if !fits {
+        return Err(Error::runtime(format!(
+            "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
+            values.shape(),
+            plan.shape.as_slice()
+        )));
+    }
+    let values = values.with_layout(values.layout.broadcast_to(&plan.shape));
+    if values.numel() == 0 {
+        return Ok(());
+    }
+    let mode = if accumulate { Put::Add } else { Put::Assign };
+    put(&plan.source(out), &values, &plan.by(&out.layout), mode, true)
+}
+
+/// `x[i] = value` with index tensors; `part` is `whole` or a view of it.
+pub fn index_put_into(
+    whole: &Tensor,
+    part: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<()> {
+    let target = if part.same(whole) { whole } else { part };
+    let recording = any_requires_grad([target, values]);
+    check_inplace(target, recording)?;
+    super::pointwise::check_writable(&target.body())?;
+    let values = super::create::to_device(values, target.device())?;
+    let edge = recording.then(|| put_node(target, indices, &values, accumulate, &target.body()));
+    write(&target.body(), indices, &values, accumulate)?;
+    target.body().storage.bump();
+    finish_inplace(target, edge);
+    Ok(())
+}
+
+/// The source layout and index of an operator that addresses one dimension elementwise.
+fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
+    let mut layout = body.layout.clone();
+    layout.shape = Dims::from_slice(shape);
+    if dim < layout.strides.len() {
+        layout.strides[dim] = 0;
+    }
+    layout
+}
+
+fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
+    if body.layout.ndim() == 0 { (1, 1) } else { (body.shape()[dim], body.layout.strides[dim]) }
+}
+
+fn check_index(op: &str, index: &Tensor) -> Result<()> {
+    if matches!(index.dtype(), DType::I64 | DType::I32) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("{op}(): Expected dtype int64 for index")))
+}
+
+ops! { "index";
+    /// `out[i][j] = input[index[i][j]][j]` (for dim 0): values picked along a dimension.
+    [out] fn gather(input; dim: i64, index: Tensor) -> y {
+        check_index("gather", &index)?;
+        let (body, by) = (input.body(), index.body());
+        let dim = crate::base::wrap_dim(dim, body.layout.ndim())?;
+        if body.layout.ndim().max(1) != by.layout.ndim().max(1) {
+            return Err(Error::runtime("Index tensor must have the same number of dimensions as input tensor"));
+        }
+        for d in (0..by.layout.ndim()).filter(|&d| d != dim) {
+            if by.shape()[d] > body.shape().get(d).copied().unwrap_or(1) {
+                return Err(Error::runtime(format!(
+                    "Size does not match at dimension {d} expected index {:?} to be no larger than self {:?} apart from \
+                     dimension {dim}", by.shape(), body.shape()
+                )));
+            }
+        }
+        let out = Body::new(by.shape(), body.dtype, body.device())?;
+        if out.numel() > 0 {
+            let (size, stride) = size_and_stride(&body, dim);
+            let source = body.with_layout(along(&body, dim, by.shape()));
+            get(&out, &source, &[By { index: &by, size, stride, dim }], false)?;
+        }
+        Ok(out)
+    }
+    input: |g, at, dim, index| {
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        g.then(|t| scatter_into(&zeros, &t, dim, index, Put::Add))
+    };
+    /// `input` with `src` put (or added, …) along a dimension where `index` points.
+    [hidden] fn scatter_into(input, src; dim: i64, index: Tensor, how: Put) -> y {
+        check_index("scatter", &index)?;
+        let out = duplicate(&input.body())?;
+        let (from, by) = (src.body(), index.body());
+        let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
+        if by.numel() > 0 {
+            let ndim = out.layout.ndim().max(1);
+            if by.layout.ndim().max(1) != ndim || from.layout.ndim().max(1) != ndim {
+                return Err(Error::runtime("Index tensor must have the same number of dimensions as self tensor"));
+            }
+            for d in 0..by.layout.ndim() {
+                if (d != dim && by.shape()[d] > out.shape()[d]) || by.shape()[d] > from.shape()[d] {
+                    return Err(Error::runtime(format!(
+                        "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+                         than src {:?}", by.shape(), out.shape(), from.shape()
+                    )));
+                }
+            }
+            let (size, stride) = size_and_stride(&out, dim);
+            let target = out.with_layout(along(&out, dim, by.shape()));
+            let mut part = from.layout.clone();
+            part.shape = Dims::from_slice(by.shape());
+            put(&target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)?;
+        }
+        Ok(out)
+    }
+    input: |g, dim, index, how| match how {
+        Put::Add => Ok(g.tensor()?),
+        _ => {
+            let zeros = create::zeros(&index.shape(), g.clone().tensor()?.dtype(), index.device())?;
+            scatter_into(&g.tensor()?, &zeros, dim, index, Put::Assign)
+        }
+    };
+    src: |g, at, dim, index| g.then(|t| {
+        let picked = gather(&t, dim, index)?;
+        // Where src is larger than index, the rest got nothing.
+        if picked.shape() == at.shape { Ok(picked) } else {
+            let place = Layout { shape: picked.shape(), ..Layout::contiguous(&at.shape) };
+            view::embed(&picked, at.shape, place)
+        }
+    });
+    /// Slices of `input` along `dim`, picked by a vector of indices.
+    [out] fn index_select(input; dim: i64, index: Tensor) -> y {
+        if !matches!(index.dtype(), DType::I64 | DType::I32) {
+            return Err(Error::runtime("index_select(): Expected dtype int32 or int64 for index"));
+        }
+        if index.ndim() > 1 {
+            return Err(Error::index("index_select(): Index is supposed to be a vector"));
+        }
+        let (body, by) = (input.body(), index.body());
+        let dim = crate::base::wrap_dim(dim, body.layout.ndim())?;
+        let mut shape = Dims::from_slice(body.shape());
+        if let Some(n) = shape.get_mut(dim) {
+            *n = by.numel();
+        }
+        let out = Body::new(&shape, body.dtype, body.device())?;
+        if out.numel() > 0 {
+            let (size, stride) = size_and_stride(&body, dim);
+            let index = by.with_layout(down(&by, dim, &shape));
+            get(&out, &body.with_layout(along(&body, dim, &shape)), &[By { index: &index, size, stride, dim }], false)?;
+        }
+        Ok(out)
+    }
+    input: |g, at, dim, index| {
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        g.then(|t| index_add_scaled(&zeros, &t, dim, index))
+    };
+    /// `input` with the slices of `source` added where `index` points.
+    [hidden] fn index_add_scaled(input, source; dim: i64, index: Tensor) -> y {
+        let out = duplicate(&input.body())?;
+        let (from, by) = (source.body(), index.body());
+        let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
+        if from.numel() > 0 {
+            let (size, stride) = size_and_stride(&out, dim);
+            let index = by.with_layout(down(&by, dim, from.shape()));
+            put(&out.with_layout(along(&out, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)?;
+        }
+        Ok(out)
+    }
+    input: |g| g;
+    source: |g, dim, index| g.then(|t| index_select(&t, dim, index));
+}
+
+/// A vector of indices lying along `dim` of `shape`.
+fn down(by: &Body, dim: usize, shape: &[usize]) -> Layout {
+    let mut layout = Layout {
+        shape: Dims::from_slice(shape),
+        strides: smallvec::smallvec![0; shape.len()],
+        offset: by.layout.offset,
+    };
+    if let Some(s) = layout.strides.get_mut(dim) {
+        *s = by.layout.strides.first().copied().unwrap_or(0);
+    }
+    layout
+}
+
+/// A tensor filled with one number, like another.
+pub fn filled_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
+    filled(&t.shape(), value, t.dtype(), t.device()).map(Tensor::new)
+}
+
+/// The source tag of a saved input.
+pub const fn input(index: u16) -> u16 {
+    debug_assert!(index < Saved::DETACHED);
+    index
+}

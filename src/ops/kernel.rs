@@ -1,0 +1,134 @@
+//! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
+//! other by itself, but for `copy`, whose job that is.
+
+use crate::base::{DType, Dims, Error, Fault, Fold, Layout, Result, Scalar};
+use crate::cpu;
+use crate::tensor::Body;
+
+/// Whether all of these live in host memory; an error when they are scattered.
+pub fn on_host(bodies: &[&Body]) -> Result<bool> {
+    let first = bodies[0].device();
+    match bodies.iter().find(|b| !b.device().same_place(first)) {
+        Some(other) => Err(Fault::Devices { a: first, b: other.device() }.into()),
+        None => Ok(first.is_cpu()),
+    }
+}
+
+/// Calls the CPU kernel or the GPU kernel, by where the first body lives.
+macro_rules! fork {
+    ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
+        if $crate::ops::kernel::on_host(&[$($body),+])? {
+            // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and the output is
+            // not one that anybody else writes to now.
+            #[allow(unused_unsafe)]
+            unsafe { $cpu }
+        } else {
+            #[cfg(feature = "gpu")]
+            { $gpu }
+            #[cfg(not(feature = "gpu"))]
+            Err($crate::base::Error::runtime("this build of gradiron has no GPU support"))
+        }
+    };
+}
+pub(crate) use fork;
+
+/// Marks the result of a CPU kernel that cannot fail.
+pub(crate) fn done((): ()) -> Result<()> {
+    Ok(())
+}
+
+/// Copies values, converting dtype and crossing devices.
+pub fn copy(out: &Body, src: &Body) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if out.device().same_place(src.device()) {
+        return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
+    }
+    #[cfg(feature = "gpu")]
+    return across(out, src);
+    #[cfg(not(feature = "gpu"))]
+    Err(Error::runtime("this build of gradiron has no GPU support"))
+}
+
+/// Between devices: dense bytes of the narrower side's dtype travel.
+#[cfg(feature = "gpu")]
+fn across(out: &Body, src: &Body) -> Result<()> {
+    use crate::gpu;
+    let dense = |body: &Body| body.layout.is_contiguous();
+    let bytes = src.numel() * src.dtype.size();
+    if src.device().is_cpu() {
+        let host = if dense(src) { src.clone() } else { duplicate(src)? };
+        let landing =
+            if dense(out) && out.dtype == src.dtype { out.clone() } else { Body::new(src.shape(), src.dtype, out.device())? };
+        let view = host.host()?;
+        // SAFETY: the body is dense, so its elements fill `bytes` bytes from the first on.
+        let slice = unsafe { std::slice::from_raw_parts(view.ptr, bytes) };
+        gpu::upload(landing.gpu()?.buffer, landing.layout.offset * landing.dtype.size(), slice)?;
+        return if landing.storage.same(&out.storage) { Ok(()) } else { gpu::copy(out.gpu()?, landing.gpu()?) };
+    }
+    let device = if dense(src) { src.clone() } else { duplicate(src)? };
+    let landing =
+        if dense(out) && out.dtype == src.dtype { out.clone() } else { Body::new(src.shape(), src.dtype, out.device())? };
+    let view = landing.host()?;
+    // SAFETY: as above; nobody else writes to the landing now.
+    let slice = unsafe { std::slice::from_raw_parts_mut(view.ptr, bytes) };
+    gpu::download(device.gpu()?.buffer, device.layout.offset * device.dtype.size(), slice)?;
+    if landing.storage.same(&out.storage) { Ok(()) } else { copy(out, &landing) }
+}
+
+/// A dense copy on the same device.
+pub fn duplicate(src: &Body) -> Result<Body> {
+    let out = Body::new(src.shape(), src.dtype, src.device())?;
+    copy(&out, src)?;
+    Ok(out)
+}
+
+pub fn fill(out: &Body, value: Scalar) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    fork!([out], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
+}
+
+pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: crate::base::Device) -> Result<Body> {
+    let out = Body::new(shape, dtype, device)?;
+    fill(&out, value)?;
+    Ok(out)
+}
+
+/// The shape with the reduced dimensions kept as 1.
+pub fn kept_shape(shape: &[usize], dims: &[usize]) -> Dims {
+    let mut kept = Dims::from_slice(shape);
+    dims.iter().for_each(|&d| kept[d] = 1);
+    kept
+}
+
+/// Reduces over `dims`, keeping them as 1.
+pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
+    let out = Body::new(&kept_shape(x.shape(), dims), dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, x], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
+            gpu: crate::gpu::reduce(fold, out.gpu()?, x.gpu()?, dims))?;
+    }
+    Ok(out)
+}
+
+/// The same elements without the dimensions of size 1 that a reduction kept.
+pub fn drop_dims(body: Body, dims: &[usize]) -> Body {
+    let mut layout = Layout { shape: Dims::new(), strides: Dims::new(), offset: body.layout.offset };
+    for i in (0..body.layout.ndim()).filter(|i| !dims.contains(i)) {
+        layout.shape.push(body.layout.shape[i]);
+        layout.strides.push(body.layout.strides[i]);
+    }
+    body.with_layout(layout)
+}
+
+/// `out = alpha * a @ b + beta * out`, batched.
+pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    fork!([out, a, b], cpu: cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
+        gpu: crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta))
+}

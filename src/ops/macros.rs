@@ -1,0 +1,236 @@
+//! How operators are declared. `pointwise!` reads one expression three times: as Rust loops for the CPU, as WGSL text for
+//! the GPU and, in derivatives, over tensors. `ops!` takes a body per operator, `compose!` builds on other operators.
+//! A derivative's parameter list is the list of what is saved: inputs, the output, arguments, and `at`, the shape, dtype
+//! and device of the input it is for.
+
+/// `/// doc` `name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
+macro_rules! pointwise {
+    ($( $(#[doc = $doc:literal])* $([$($form:ident),*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
+        = $f:expr $(, $wrt:ident : |$($arg:ident),*| $d:expr)* ; )*) => {
+        $(
+            #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports)]
+            pub mod $name {
+                use super::*;
+                use $crate::ops::pointwise::{Expr, Gradient, Pointwise, backward, loops};
+                enum Place { $($in,)+ $($($p,)+)? }
+                /// Where each name of a formula comes from.
+                mod source {
+                    use super::Place;
+                    pub const g: u16 = $crate::ops::pointwise::GRAD;
+                    $(pub const $in: u16 = Place::$in as u16;)+
+                    $($(pub const $p: u16 = Place::$p as u16;)+)?
+                    $(pub const $y: u16 = $crate::tensor::Saved::OUTPUT;)?
+                }
+                fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {
+                    backward(&ROW, step)
+                }
+                pub static ROW: Pointwise = Pointwise {
+                    row: $crate::ops::Row {
+                        name: $crate::ops::plain_name(stringify!($name)),
+                        doc: concat!($($doc, "\n"),*),
+                        family: "pointwise",
+                        params: &[
+                            $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Operand, optional: false, default: None },)+
+                            $($($crate::ops::Param { name: stringify!($p), kind: $crate::ops::Kind::Scalar, optional: false, default: Some(stringify!($pd)) },)+)?
+                        ],
+                        forms: $crate::ops::macros::forms!(15 $(; $($form),*)?),
+                        differentiable: $crate::ops::macros::any!($($wrt)*),
+                        call: |args| $crate::ops::pointwise::call(&ROW, args),
+                        call_inplace: Some(|args| $crate::ops::pointwise::call_inplace(&ROW, args)),
+                    },
+                    class: $crate::ops::pointwise::Class::$class,
+                    inputs: [$(stringify!($in)),+].len(),
+                    defaults: &[$($($pd as f64),+)?],
+                    forward: Expr {
+                        key: concat!(stringify!($name), ""),
+                        inputs: &[$(stringify!($in),)+ $($(stringify!($p),)+)?],
+                        wgsl: stringify!($f),
+                        loops: loops!($class; ($($in,)+ $($($p,)+)?) $f),
+                    },
+                    derivative: $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply },
+                    gradients: &[$(Gradient {
+                        of: source::$wrt,
+                        sources: &[$(source::$arg),*],
+                        expr: Expr {
+                            key: concat!(stringify!($name), "_d_", stringify!($wrt)),
+                            inputs: &[$(stringify!($arg)),*],
+                            wgsl: stringify!($d),
+                            loops: loops!(Float; ($($arg,)*) $d),
+                        },
+                        formal: |values| {
+                            use $crate::ops::formal::*;
+                            let [$($arg),*] = values else { return $crate::ops::V::misuse() };
+                            $crate::ops::V::from($d)
+                        },
+                    }),*],
+                };
+            }
+            $(#[doc = $doc])*
+            pub fn $name<'a>($($in: impl Into<$crate::ops::Operand<'a>>),+) -> $crate::base::Result<$crate::tensor::Tensor> {
+                $crate::ops::pointwise::apply(&$name::ROW, &[$($in.into()),+])
+            }
+        )*
+        pub static ROWS: &[&$crate::ops::pointwise::Pointwise] = &[$(&$name::ROW),*];
+    };
+}
+
+/// `/// doc` `fn name(tensors; arguments) -> y { body giving a Body }  input: |g, …| derivative;`
+macro_rules! ops {
+    ($family:literal; $( $(#[doc = $doc:literal])* $([$($form:ident),*])? fn $name:ident ( $($in:ident),* $(; $($p:ident : $pt:ty $(= $pd:expr)?),*)? ) -> $y:ident $body:block
+        $($wrt:ident : |$($arg:ident),*| $d:expr ;)* )*) => {
+        $(
+            #[allow(non_camel_case_types, dead_code, unused_imports, unused_variables, non_upper_case_globals)]
+            pub mod $name {
+                use super::*;
+                type Params = ($($($pt,)*)?);
+                enum Place { $($in,)* }
+                mod bit {
+                    use super::Place;
+                    pub const g: u64 = 0;
+                    pub const at: u64 = 0;
+                    $(pub const $in: u64 = 1 << Place::$in as u8;)*
+                    $($(pub const $p: u64 = 0;)*)?
+                    pub const $y: u64 = 1 << 63;
+                }
+                mod fetch {
+                    use super::*;
+                    use $crate::ops::V;
+                    use $crate::tensor::{Meta, Step};
+                    pub fn g(step: &Step, _: usize) -> $crate::base::Result<V> { V::grad(step, 0) }
+                    pub fn at(step: &Step, input: usize) -> $crate::base::Result<Meta> { $crate::ops::meta_of(step, input) }
+                    $(pub fn $in(step: &Step, _: usize) -> $crate::base::Result<V> { step.tensor(Place::$in as u16).map(V::from) })*
+                    pub fn $y(step: &Step, _: usize) -> $crate::base::Result<V> { step.tensor($crate::tensor::Saved::OUTPUT).map(V::from) }
+                    $($crate::ops::macros::fetch_params!(Params; (); $($p: $pt,)*);)?
+                }
+                fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {
+                    let mut grads: $crate::tensor::Grads = smallvec::smallvec![None; step.node.edges.len()];
+                    if step.grad(0).is_none() {
+                        return Ok(grads);
+                    }
+                    $(if step.wants(Place::$wrt as usize) {
+                        $(let $arg = fetch::$arg(step, Place::$wrt as usize)?;)*
+                        grads[Place::$wrt as usize] = $crate::ops::IntoGrad::into_grad($d)?;
+                    })*
+                    Ok(grads)
+                }
+                pub static DERIVATIVE: $crate::tensor::Derivative =
+                    $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply };
+                /// What is saved when input `i` wants a gradient.
+                pub const SAVES: &[(usize, u64)] = &[$((Place::$wrt as usize, 0 $(| bit::$arg)*)),*];
+                static PARAMS: &[$crate::ops::Param] = &[
+                    $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Tensor, optional: false, default: None },)*
+                    $($($crate::ops::Param {
+                        name: stringify!($p),
+                        kind: <$pt as $crate::ops::FromArg>::KIND,
+                        optional: <$pt as $crate::ops::FromArg>::OPTIONAL,
+                        default: $crate::ops::macros::text!($($pd)?),
+                    },)*)?
+                ];
+                fn call(args: &[$crate::ops::Arg]) -> $crate::base::Result<$crate::ops::Out> {
+                    let mut next = 0..;
+                    $(let $in: $crate::tensor::Tensor = $crate::ops::take(stringify!($name), PARAMS, args, next.next().unwrap_or(0), None)?;)*
+                    $($(let $p: $pt = $crate::ops::take(stringify!($name), PARAMS, args, next.next().unwrap_or(0), $crate::ops::macros::default!($($pd)?))?;)*)?
+                    super::$name($(&$in,)* $($($p,)*)?).map($crate::ops::Out::from)
+                }
+                pub static ROW: $crate::ops::Row = $crate::ops::Row {
+                    name: $crate::ops::plain_name(stringify!($name)),
+                    doc: concat!($($doc, "\n"),*),
+                    family: $family,
+                    params: PARAMS,
+                    forms: $crate::ops::macros::forms!(3 $(; $($form),*)?),
+                    differentiable: $crate::ops::macros::any!($($wrt)*),
+                    call,
+                    call_inplace: None,
+                };
+            }
+            $(#[doc = $doc])*
+            #[allow(clippy::too_many_arguments)]
+            pub fn $name($($in: &$crate::tensor::Tensor,)* $($($p: $pt,)*)?) -> $crate::base::Result<$crate::tensor::Tensor> {
+                let params = || -> Box<dyn std::any::Any + Send + Sync> { Box::new(($($($p.clone(),)*)?)) };
+                let recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
+                let made: $crate::ops::record::Made = {
+                    $($(#[allow(unused_variables)] let $p = $p.clone();)*)?
+                    #[allow(clippy::redundant_closure_call)]
+                    (|| -> $crate::base::Result<_> { $body })()?.into()
+                };
+                $crate::ops::record::end(recorder, $name::SAVES, &[$($in),*], made)
+            }
+        )*
+        pub static ROWS: &[&$crate::ops::Row] = &[$(&$name::ROW),*];
+    };
+}
+
+/// `/// doc` `fn name(typed arguments) -> Result<…> { composition of other operators }`
+macro_rules! compose {
+    ($family:literal; $( $(#[doc = $doc:literal])* $([$($form:ident),*])? fn $name:ident ( $($p:ident : $pt:ty $(= $pd:expr)?),* $(,)? ) -> $ret:ty $body:block )*) => {
+        $(
+            #[allow(unused_imports, dead_code)]
+            pub mod $name {
+                use super::*;
+                static PARAMS: &[$crate::ops::Param] = &[
+                    $($crate::ops::Param {
+                        name: stringify!($p),
+                        kind: <$pt as $crate::ops::FromArg>::KIND,
+                        optional: <$pt as $crate::ops::FromArg>::OPTIONAL,
+                        default: $crate::ops::macros::text!($($pd)?),
+                    },)*
+                ];
+                fn call(args: &[$crate::ops::Arg]) -> $crate::base::Result<$crate::ops::Out> {
+                    let mut next = 0..;
+                    $(let $p: $pt = $crate::ops::take(stringify!($name), PARAMS, args, next.next().unwrap_or(0), $crate::ops::macros::default!($($pd)?))?;)*
+                    super::$name($($p),*).map($crate::ops::Out::from)
+                }
+                pub static ROW: $crate::ops::Row = $crate::ops::Row {
+                    name: $crate::ops::plain_name(stringify!($name)),
+                    doc: concat!($($doc, "\n"),*),
+                    family: $family,
+                    params: PARAMS,
+                    forms: $crate::ops::macros::forms!(3 $(; $($form),*)?),
+                    differentiable: false,
+                    call,
+                    call_inplace: None,
+                };
+            }
+            $(#[doc = $doc])*
+            #[allow(clippy::too_many_arguments)]
+            pub fn $name($($p: $pt),*) -> $crate::base::Result<$ret> $body
+        )*
+        pub static COMPOSED: &[&$crate::ops::Row] = &[$(&$name::ROW),*];
+    };
+}
+
+/// The fields of an operator's argument tuple, each as a function of its name.
+macro_rules! fetch_params {
+    ($tuple:ty; ($($before:ident)*); ) => {};
+    ($tuple:ty; ($($before:ident)*); $p:ident : $pt:ty, $($rest:tt)*) => {
+        pub fn $p(step: &Step, _: usize) -> $crate::base::Result<$pt> {
+            #[allow(non_snake_case)]
+            let ($($before,)* found, ..) = step.params::<$tuple>()?;
+            $(let _ = $before;)*
+            Ok(found.clone())
+        }
+        $crate::ops::macros::fetch_params!($tuple; ($($before)* $p); $($rest)*);
+    };
+}
+
+macro_rules! forms {
+    ($base:literal) => { $crate::ops::Forms($base) };
+    ($base:literal; $($form:ident),*) => { $crate::ops::Forms($crate::ops::forms($base, &[$(stringify!($form)),*])) };
+}
+
+macro_rules! any {
+    () => { false };
+    ($($some:ident)+) => { true };
+}
+
+macro_rules! text {
+    () => { None };
+    ($default:expr) => { Some(stringify!($default)) };
+}
+
+macro_rules! default {
+    () => { None };
+    ($default:expr) => { Some(|| $default) };
+}
+
+pub(crate) use {any, compose, default, fetch_params, forms, ops, pointwise, text};

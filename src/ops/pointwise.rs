@@ -1,0 +1,570 @@
+//! The pointwise family: shapes, promotion, in-place forms and recording for every row that maps elements to elements.
+//! A row states only its formula and its derivatives.
+
+use super::row::{Arg, Out, Row, Value, take};
+use super::value::V;
+use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
+use crate::cpu::pointwise::{Loops, Source, run};
+use crate::tensor::{
+    Body, BodyRef, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, check_inplace, finish_inplace, mode,
+};
+use smallvec::SmallVec;
+
+/// The source that is the incoming gradient.
+pub const GRAD: u16 = u16::MAX;
+
+/// How a row's dtypes follow from its operands'.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Class {
+    /// Floating point; integers become the default dtype.
+    Float,
+    /// The promoted type, whatever it is.
+    Arith,
+    /// As `Arith`, but bool is refused.
+    Number,
+    /// Compared in the promoted type; gives bool.
+    Compare,
+    /// Integers and bool.
+    Bits,
+    /// Rounding: integers stay as they are.
+    Round,
+    /// The last operand is a condition that has no say in the type.
+    Choose,
+    /// Floating point only, keeps the type, gives bool.
+    Test,
+}
+
+/// One expression in its readings for kernels.
+pub struct Expr {
+    pub key: &'static str,
+    pub inputs: &'static [&'static str],
+    pub wgsl: &'static str,
+    pub loops: Loops,
+}
+
+pub struct Gradient {
+    /// Which operand it is for.
+    pub of: u16,
+    /// Where the formula's names come from; the first is usually the gradient.
+    pub sources: &'static [u16],
+    pub expr: Expr,
+    /// The same formula over differentiable values.
+    pub formal: fn(&[V]) -> V,
+}
+
+pub struct Pointwise {
+    pub row: Row,
+    pub class: Class,
+    /// Operands; what follows them in `row.params` are scalar arguments.
+    pub inputs: usize,
+    pub defaults: &'static [f64],
+    pub forward: Expr,
+    pub derivative: Derivative,
+    pub gradients: &'static [Gradient],
+}
+
+/// A borrowed operand.
+#[derive(Clone, Copy)]
+pub enum Operand<'a> {
+    Tensor(&'a Tensor),
+    Scalar(Scalar),
+}
+
+impl<'a> From<&'a Tensor> for Operand<'a> {
+    fn from(t: &'a Tensor) -> Self {
+        Operand::Tensor(t)
+    }
+}
+impl From<f64> for Operand<'_> {
+    fn from(x: f64) -> Self {
+        Operand::Scalar(Scalar::Float(x))
+    }
+}
+impl From<i64> for Operand<'_> {
+    fn from(x: i64) -> Self {
+        Operand::Scalar(Scalar::Int(x))
+    }
+}
+impl From<Scalar> for Operand<'_> {
+    fn from(x: Scalar) -> Self {
+        Operand::Scalar(x)
+    }
+}
+impl<'a> From<&'a Value> for Operand<'a> {
+    fn from(v: &'a Value) -> Self {
+        match v {
+            Value::Tensor(t) => Operand::Tensor(t),
+            Value::Scalar(s) => Operand::Scalar(*s),
+        }
+    }
+}
+
+/// The loops of one expression, per class.
+macro_rules! loops {
+    (Float; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Arith; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Number; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Round; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Choose; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Compare; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64 i64; ($($x),*) $e) };
+    (Test; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64; ($($x),*) $e) };
+    (Bits; ($($x:ident,)*) $e:expr) => { loops!(@ false; i64; ($($x),*) $e) };
+    (@ $p:tt; $($t:ident)+; $names:tt $e:expr) => {
+        $crate::cpu::pointwise::Loops { predicate: $p, $($t: Some(loops!(@one $p; $t; $names $e)),)+ ..$crate::ops::pointwise::NO_LOOPS }
+    };
+    (@one true; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t => bool; $names $e) };
+    (@one false; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t; $names $e) };
+}
+pub(crate) use loops;
+
+pub const NO_LOOPS: Loops = Loops { arity: 0, f32: None, f64: None, i64: None, predicate: false };
+
+impl Expr {
+    pub fn loop_for(&self, compute: DType) -> Option<crate::cpu::pointwise::Loop> {
+        match compute {
+            DType::F32 => self.loops.f32,
+            DType::F64 => self.loops.f64,
+            _ => self.loops.i64,
+        }
+    }
+
+    /// Whether the formula is just one of its names.
+    fn is_identity(&self) -> bool {
+        self.inputs.len() == 1 && self.inputs[0] == self.wgsl
+    }
+}
+
+/// The type that a kernel computes in.
+fn compute_type(dtype: DType) -> DType {
+    match dtype {
+        DType::F64 => DType::F64,
+        DType::F32 | DType::F16 | DType::BF16 => DType::F32,
+        _ => DType::I64,
+    }
+}
+
+/// A number's type when it meets tensors.
+pub fn scalar_dtype(scalar: Scalar) -> DType {
+    match scalar.category() {
+        Category::Bool => DType::Bool,
+        Category::Int => DType::I64,
+        Category::Float => super::create::default_dtype(),
+    }
+}
+
+/// The type that operands promote to: dimensioned tensors first, then 0-d ones, then numbers; a lower rank counts only
+/// by a higher category.
+pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType {
+    let mut ranks: [Option<DType>; 3] = [None; 3];
+    let mut join = |rank: usize, dtype: DType| {
+        ranks[rank] = Some(ranks[rank].map_or(dtype, |d| d.promote(dtype)));
+    };
+    for operand in operands {
+        match operand {
+            Operand::Tensor(t) => {
+                let body = t.body();
+                join(usize::from(body.layout.ndim() == 0), body.dtype);
+            }
+            Operand::Scalar(s) => join(2, scalar_dtype(s)),
+        }
+    }
+    let combine = |high: Option<DType>, low: Option<DType>| match (high, low) {
+        (Some(h), Some(l)) => Some(if h.is_float() {
+            h
+        } else if h == DType::Bool || l.is_float() {
+            h.promote(l)
+        } else {
+            h
+        }),
+        (h, l) => h.or(l),
+    };
+    combine(combine(ranks[0], ranks[1]), ranks[2]).unwrap_or(DType::F32)
+}
+
+/// What a call computes: in which type, into which type and shape, where.
+struct Plan {
+    compute: DType,
+    result: DType,
+    shape: Dims,
+    device: Device,
+}
+
+impl Class {
+    /// The types computed in and returned, from the promoted type of the operands.
+    fn types(self, row: &Row, promoted: DType) -> Result<(DType, DType)> {
+        let no_kernel = |dtype| Error::from(Fault::NoKernel { op: row.name, dtype });
+        Ok(match self {
+            Class::Float if !promoted.is_float() => {
+                let default = super::create::default_dtype();
+                (compute_type(default), default)
+            }
+            Class::Compare => (compute_type(promoted), DType::Bool),
+            Class::Test if promoted.is_float() => (compute_type(promoted), DType::Bool),
+            Class::Test => (DType::F64, DType::Bool),
+            Class::Bits if promoted.is_float() => return Err(no_kernel(promoted)),
+            Class::Number if promoted == DType::Bool => return Err(super::arithmetic::refuse_bool(row.name)),
+            Class::Round if promoted == DType::Bool => return Err(no_kernel(promoted)),
+            _ => (compute_type(promoted), promoted),
+        })
+    }
+}
+
+fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
+    let typed = if op.class == Class::Choose { &operands[..2] } else { operands };
+    let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
+    let mut only_zero_dim = true;
+    for operand in operands {
+        let Operand::Tensor(t) = operand else { continue };
+        let body = t.body();
+        match device {
+            None => device = Some(body.device()),
+            Some(d) if d.same_place(body.device()) => {}
+            // A 0-d tensor on the CPU goes along with the GPU's tensors.
+            Some(d) if d.is_cpu() && only_zero_dim => device = Some(body.device()),
+            Some(_) if body.device().is_cpu() && body.layout.ndim() == 0 => {}
+            Some(d) => return Err(Fault::Devices { a: d, b: body.device() }.into()),
+        }
+        only_zero_dim &= body.layout.ndim() == 0;
+        shape = Some(match shape {
+            None => body.layout.shape.clone(),
+            Some(s) if s == body.layout.shape => s,
+            Some(s) => broadcast(&s, &body.layout.shape)?,
+        });
+    }
+    let promoted = match typed {
+        [Operand::Tensor(a), Operand::Tensor(b)] if a.dtype() == b.dtype() => a.dtype(),
+        [Operand::Tensor(a)] => a.dtype(),
+        _ => result_type(typed.iter().copied()),
+    };
+    let (compute, result) = op.class.types(&op.row, promoted)?;
+    Ok(Plan { compute, result, shape: shape.unwrap_or_default(), device: device.unwrap_or(Device::Cpu) })
+}
+
+/// A kernel's operand: bytes or a number.
+pub enum Input<'a> {
+    Body(&'a Body),
+    Scalar(Scalar),
+}
+
+/// Runs an expression's kernel on the device of `out`.
+pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    #[cfg(feature = "gpu")]
+    if out.storage.gpu().is_some() {
+        return execute_gpu(expr, compute, out, inputs);
+    }
+    let Some(kernel) = expr.loop_for(compute) else {
+        return Err(Fault::NoKernel { op: name, dtype: compute }.into());
+    };
+    let stretched = stretch(out, inputs);
+    let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
+    for (i, input) in inputs.iter().enumerate() {
+        sources.push(match input {
+            Input::Scalar(s) => Source::Scalar(*s),
+            Input::Body(body) => {
+                let mut view = body.host()?;
+                if let Some(layout) = stretched.get(i).and_then(Option::as_ref) {
+                    (view.shape, view.strides) = (&layout.shape, &layout.strides);
+                }
+                Source::Strided(view)
+            }
+        });
+    }
+    // SAFETY: all views lie inside live storages and have out's shape; the loop is the one for `compute`.
+    unsafe { run(kernel, expr.loops.predicate, compute, out.host()?, &sources) };
+    Ok(())
+}
+
+/// The layouts of the inputs that must be stretched to the output's shape.
+fn stretch(out: &Body, inputs: &[Input]) -> SmallVec<[Option<Layout>; 4]> {
+    let needed = |input: &Input| matches!(input, Input::Body(b) if b.layout.shape != out.layout.shape);
+    if !inputs.iter().any(needed) {
+        return SmallVec::new();
+    }
+    let layout = |input: &Input| match input {
+        Input::Body(b) if needed(input) => Some(b.layout.broadcast_to(&out.layout.shape)),
+        _ => None,
+    };
+    inputs.iter().map(layout).collect()
+}
+
+#[cfg(feature = "gpu")]
+fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+    use crate::gpu;
+    let stretched = stretch(out, inputs);
+    let mut sources: SmallVec<[gpu::Source; 4]> = SmallVec::new();
+    for (i, input) in inputs.iter().enumerate() {
+        sources.push(match input {
+            Input::Scalar(s) => gpu::Source::Scalar(*s),
+            Input::Body(body) if body.device().is_cpu() => gpu::Source::Scalar(Tensor::new((*body).clone()).item()?),
+            Input::Body(body) => {
+                let mut view = body.gpu()?;
+                if let Some(layout) = stretched.get(i).and_then(Option::as_ref) {
+                    (view.shape, view.strides) = (&layout.shape, &layout.strides);
+                }
+                gpu::Source::View(view)
+            }
+        });
+    }
+    // int32 is native on every adapter, int64 is not.
+    let compute = if compute == DType::I64 && out.dtype == DType::I32 { DType::I32 } else { compute };
+    let expr = gpu::Expr { key: expr.key, inputs: expr.inputs, wgsl: expr.wgsl, predicate: expr.loops.predicate };
+    gpu::pointwise(&expr, compute, out.gpu()?, &sources)
+}
+
+/// Computes a row, recorded where gradients are wanted.
+pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
+    let plan = plan(op, operands)?;
+    let out = Body::new(&plan.shape, plan.result, plan.device)?;
+    let bodies = bodies(operands);
+    execute(op.row.name, &op.forward, plan.compute, &out, &inputs(operands, &bodies))?;
+    let edge = record(op, operands, &bodies, &out);
+    Ok(Tensor::made_by(out, edge))
+}
+
+fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {
+    let body = |o: &Operand<'a>| if let Operand::Tensor(t) = o { Some(t.body()) } else { None };
+    operands.iter().map(body).collect()
+}
+
+fn inputs<'b>(operands: &[Operand], bodies: &'b [Option<BodyRef>]) -> SmallVec<[Input<'b>; 4]> {
+    let input = |(o, b): (&Operand, &'b Option<BodyRef>)| match (o, b) {
+        (_, Some(body)) => Input::Body(body),
+        (Operand::Scalar(s), None) => Input::Scalar(*s),
+        (Operand::Tensor(_), None) => Input::Scalar(Scalar::Float(f64::NAN)),
+    };
+    operands.iter().zip(bodies).map(input).collect()
+}
+
+/// The node of a call, when gradients are wanted. `out` holds the result already.
+fn record(op: &'static Pointwise, operands: &[Operand], bodies: &[Option<BodyRef>], out: &Body) -> Option<Edge> {
+    if op.gradients.is_empty() || !mode::grad_enabled() || !out.dtype.is_float() {
+        return None;
+    }
+    let wants = |o: &Operand| matches!(o, Operand::Tensor(t) if t.requires_grad());
+    if !operands.iter().any(wants) {
+        return None;
+    }
+    let mut recorder = Recorder::new(&op.derivative);
+    for operand in operands {
+        recorder.input(if let Operand::Tensor(t) = operand { Some(t) } else { None });
+    }
+    let wanted = recorder.wanted();
+    // Saved once each, in order; numbers go into the node's params.
+    let (mut need, mut need_out, mut scalars) = (0u64, false, false);
+    for gradient in op.gradients.iter().filter(|g| wanted >> g.of & 1 == 1) {
+        for &source in gradient.sources {
+            match source {
+                GRAD => {}
+                Saved::OUTPUT => need_out = true,
+                input => need |= 1 << input,
+            }
+        }
+    }
+    for (i, body) in bodies.iter().enumerate().filter(|(i, _)| need >> i & 1 == 1) {
+        match body {
+            Some(body) => drop(recorder.save_input(body, i)),
+            None => scalars = true,
+        }
+    }
+    if need_out {
+        recorder.save_output(out, 0);
+    }
+    if scalars {
+        let numbers: SmallVec<[Scalar; 4]> = operands
+            .iter()
+            .map(|o| if let Operand::Scalar(s) = o { *s } else { Scalar::Int(0) })
+            .collect();
+        recorder.params(Box::new(numbers));
+    }
+    Some(Edge { node: recorder.publish(&[out]), output: 0 })
+}
+
+/// A node's turn: its gradients by fused kernels, or, when the backward is recorded itself, over tensors.
+pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
+    let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+    let Some(g) = step.grad(0) else { return Ok(grads) };
+    for gradient in op.gradients {
+        let at = usize::from(gradient.of);
+        let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };
+        if gradient.expr.is_identity() && gradient.sources[0] == GRAD {
+            grads[at] = Some(g.clone());
+            continue;
+        }
+        if step.create_graph {
+            let value = |&source: &u16| -> Result<V> {
+                Ok(match source {
+                    GRAD => V::from(g),
+                    _ if is_number(op, step, source) => V::Scalar(number(step, source)?),
+                    _ => V::from(step.tensor(source)?),
+                })
+            };
+            let values = gradient.sources.iter().map(value).collect::<Result<SmallVec<[V; 4]>>>()?;
+            grads[at] = Some((gradient.formal)(&values).tensor()?);
+            continue;
+        }
+        grads[at] = Some(fused(op, gradient, step, g, edge)?);
+    }
+    Ok(grads)
+}
+
+/// Whether a source was a number in this call rather than a tensor.
+fn is_number(op: &Pointwise, step: &Step, source: u16) -> bool {
+    usize::from(source) < op.forward.inputs.len() && step.node.params.is_some() && !step.has(source)
+}
+
+fn number(step: &Step, source: u16) -> Result<Scalar> {
+    let numbers = step.params::<SmallVec<[Scalar; 4]>>()?;
+    numbers.get(usize::from(source)).copied().ok_or_else(|| Error::runtime("a saved number is missing"))
+}
+
+/// `g * f'(x)` in one pass.
+fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Edge) -> Result<Tensor> {
+    let target = &edge.node.outputs[edge.output as usize];
+    let g_body = g.body();
+    let mut dtype = g_body.dtype;
+    let mut shape = g_body.layout.shape.clone();
+    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+    for &source in gradient.sources {
+        inputs.push(match source {
+            GRAD => Input::Body(&g_body),
+            _ if is_number(op, step, source) => Input::Scalar(number(step, source)?),
+            _ => {
+                let body = step.body(source)?;
+                if body.dtype.is_float() {
+                    dtype = dtype.promote(body.dtype);
+                }
+                if body.layout.shape != shape {
+                    shape = broadcast(&shape, &body.layout.shape)?;
+                }
+                Input::Body(body)
+            }
+        });
+    }
+    let compute = compute_type(dtype.promote(target.dtype));
+    let out = Body::new(&shape, target.dtype, g_body.device())?;
+    execute(op.row.name, &gradient.expr, compute, &out, &inputs)?;
+    Ok(Tensor::new(out))
+}
+
+/// `x.mul_(y)`: the result over the first operand.
+pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    let plan = plan(op, operands)?;
+    let recording = mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
+    check_inplace(target, recording)?;
+    let body = target.body();
+    check_writable(&body)?;
+    if plan.shape != body.layout.shape {
+        return Err(Error::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            body.layout.shape.as_slice(),
+            plan.shape.as_slice()
+        )));
+    }
+    if !plan.device.same_place(body.device()) {
+        return Err(Fault::Devices { a: body.device(), b: plan.device }.into());
+    }
+    check_cast(plan.result, body.dtype)?;
+    // An operand that overlaps the target with another layout would be read after it was written.
+    let copies = operands
+        .iter()
+        .map(|o| match o {
+            Operand::Tensor(t) if overlaps(&t.body(), &body) => Ok(Some(super::create::copy_of(&t.body())?)),
+            _ => Ok(None),
+        })
+        .collect::<Result<SmallVec<[Option<Body>; 4]>>>()?;
+    let bodies = bodies(operands);
+    let mut inputs = inputs(operands, &bodies);
+    for (input, copy) in inputs.iter_mut().zip(&copies) {
+        if let Some(copy) = copy {
+            *input = Input::Body(copy);
+        }
+    }
+    // What the derivative reads of the target is its old value: recorded before, at the old version.
+    let early = if recording { record(op, operands, &bodies, &body) } else { None };
+    execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
+    body.storage.bump();
+    if let Some(edge) = &early {
+        edge.node.saves().values.iter_mut().filter(|s| s.source >= Saved::OUTPUT).for_each(|s| s.version += 1);
+    }
+    finish_inplace(target, early);
+    Ok(())
+}
+
+/// Refuses to write where one element stands for several.
+pub fn check_writable(body: &Body) -> Result<()> {
+    let overlapping = body.layout.shape.iter().zip(&body.layout.strides).any(|(&n, &s)| n > 1 && s == 0);
+    if overlapping {
+        return Err(Error::runtime(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+             Please clone() the tensor before performing the operation.",
+        ));
+    }
+    Ok(())
+}
+
+pub fn check_cast(from: DType, to: DType) -> Result<()> {
+    if from.category() > to.category() {
+        return Err(Error::runtime(format!(
+            "result type {} can't be cast to the desired output type {}",
+            from.scalar_name(),
+            to.scalar_name()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether two bodies share bytes but not their layout.
+pub fn overlaps(a: &Body, b: &Body) -> bool {
+    a.storage.same(&b.storage)
+        && (a.layout != b.layout || a.dtype != b.dtype)
+        && a.layout.offset < b.layout.end()
+        && b.layout.offset < a.layout.end()
+}
+
+/// The call from parsed arguments.
+pub fn call(op: &'static Pointwise, args: &[Arg]) -> Result<Out> {
+    let values = values(op, args)?;
+    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+    if !operands[..op.inputs].iter().any(|o| matches!(o, Operand::Tensor(_))) {
+        return Err(Error::type_error(format!(
+            "{}(): argument '{}' (position 1) must be Tensor, not {}",
+            op.row.name,
+            op.row.params[0].name,
+            match args.first() {
+                Some(Arg::Int(_)) => "int",
+                Some(Arg::Bool(_)) => "bool",
+                _ => "float",
+            }
+        )));
+    }
+    apply(op, &operands).map(Out::Tensor)
+}
+
+pub fn call_inplace(op: &'static Pointwise, args: &[Arg]) -> Result<Tensor> {
+    let values = values(op, args)?;
+    let Some(Value::Tensor(target)) = values.first() else {
+        return Err(Error::type_error("an in-place operator needs a tensor to write to"));
+    };
+    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+    apply_inplace(op, target, &operands)?;
+    Ok(target.clone())
+}
+
+fn values(op: &'static Pointwise, args: &[Arg]) -> Result<SmallVec<[Value; 4]>> {
+    let (name, params) = (op.row.name, op.row.params);
+    let mut values: SmallVec<[Value; 4]> = SmallVec::new();
+    for i in 0..params.len() {
+        values.push(if i < op.inputs {
+            take(name, params, args, i, None)?
+        } else {
+            match args.get(i) {
+                None | Some(Arg::Missing) => Value::Scalar(Scalar::Float(op.defaults[i - op.inputs])),
+                _ => Value::Scalar(take(name, params, args, i, None)?),
+            }
+        });
+    }
+    Ok(values)
+}

@@ -1,0 +1,195 @@
+//! The row: everything that is known of an operator, in one static. Python's methods, signatures, stubs and tests are
+//! all read from it.
+
+use crate::base::{DType, Device, Error, Result, Scalar};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// What a parameter takes; the Python room parses by it and names it in errors.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    Tensor,
+    /// A tensor or a number.
+    Operand,
+    Tensors,
+    Int,
+    Ints,
+    Float,
+    Bool,
+    Scalar,
+    DType,
+    Device,
+    Str,
+    /// Whatever fits; the operator looks itself (overloads).
+    Any,
+}
+
+pub struct Param {
+    pub name: &'static str,
+    pub kind: Kind,
+    pub optional: bool,
+    /// The default as it is written; nothing for a required parameter.
+    pub default: Option<&'static str>,
+}
+
+/// A parsed argument.
+#[derive(Clone)]
+pub enum Arg {
+    Missing,
+    None,
+    Tensor(Tensor),
+    Tensors(Vec<Tensor>),
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Ints(Ints),
+    Str(String),
+    DType(DType),
+    Device(Device),
+}
+
+pub type Ints = SmallVec<[i64; 6]>;
+
+/// What an operator returns.
+pub enum Out {
+    Tensor(Tensor),
+    /// A tuple; the names make it a named one (`values`, `indices`).
+    Tuple(&'static str, &'static [&'static str], Vec<Tensor>),
+    List(Vec<Tensor>),
+    Bool(bool),
+    Int(i64),
+    None,
+}
+
+/// In which forms an operator is offered.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Forms(pub u8);
+
+impl Forms {
+    pub const FUNCTION: u8 = 1;
+    pub const METHOD: u8 = 2;
+    pub const INPLACE: u8 = 4;
+    pub const OUT: u8 = 8;
+    /// In `nn.functional` instead of at the top.
+    pub const NN: u8 = 16;
+    /// Takes `alpha`, a factor of the second operand.
+    pub const ALPHA: u8 = 32;
+
+    pub const fn has(self, form: u8) -> bool {
+        self.0 & form != 0
+    }
+}
+
+pub struct Row {
+    pub name: &'static str,
+    pub doc: &'static str,
+    pub family: &'static str,
+    pub params: &'static [Param],
+    pub forms: Forms,
+    pub differentiable: bool,
+    pub call: fn(&[Arg]) -> Result<Out>,
+    /// Writes the result over the first argument.
+    pub call_inplace: Option<fn(&[Arg]) -> Result<Tensor>>,
+}
+
+/// How a Rust type is read from an argument.
+pub trait FromArg: Sized {
+    const KIND: Kind;
+    const OPTIONAL: bool = false;
+    fn from_arg(arg: &Arg) -> Option<Self>;
+}
+
+macro_rules! from_arg {
+    ($($ty:ty, $kind:ident, |$arg:ident| $get:expr;)*) => { $(
+        impl FromArg for $ty {
+            const KIND: Kind = Kind::$kind;
+            fn from_arg($arg: &Arg) -> Option<$ty> { $get }
+        }
+    )* };
+}
+from_arg! {
+    Tensor, Tensor, |arg| if let Arg::Tensor(t) = arg { Some(t.clone()) } else { None };
+    Vec<Tensor>, Tensors, |arg| if let Arg::Tensors(t) = arg { Some(t.clone()) } else { None };
+    bool, Bool, |arg| match arg { Arg::Bool(b) => Some(*b), Arg::Int(i) => Some(*i != 0), _ => None };
+    i64, Int, |arg| match arg { Arg::Int(i) => Some(*i), Arg::Bool(b) => Some(i64::from(*b)), _ => None };
+    Ints, Ints, |arg| match arg { Arg::Ints(i) => Some(i.clone()), Arg::Int(i) => Some(smallvec::smallvec![*i]), _ => None };
+    f64, Float, |arg| arg.number().map(Scalar::as_f64);
+    Scalar, Scalar, |arg| arg.number();
+    DType, DType, |arg| if let Arg::DType(d) = arg { Some(*d) } else { None };
+    Device, Device, |arg| if let Arg::Device(d) = arg { Some(*d) } else { None };
+    String, Str, |arg| if let Arg::Str(s) = arg { Some(s.clone()) } else { None };
+    Arg, Any, |arg| Some(arg.clone());
+    Value, Operand, |arg| match arg {
+        Arg::Tensor(t) => Some(Value::Tensor(t.clone())),
+        other => other.number().map(Value::Scalar),
+    };
+}
+
+/// Arguments that only other operators pass.
+macro_rules! internal {
+    ($($ty:ty),*) => { $(impl FromArg for $ty {
+        const KIND: Kind = Kind::Any;
+        fn from_arg(_: &Arg) -> Option<$ty> { None }
+    })* };
+}
+internal!(crate::base::Dims, crate::base::Layout, crate::base::Put);
+
+impl<T: FromArg> FromArg for Option<T> {
+    const KIND: Kind = T::KIND;
+    const OPTIONAL: bool = true;
+    fn from_arg(arg: &Arg) -> Option<Option<T>> {
+        match arg {
+            Arg::None | Arg::Missing => Some(None),
+            other => T::from_arg(other).map(Some),
+        }
+    }
+}
+
+impl Arg {
+    pub fn number(&self) -> Option<Scalar> {
+        match self {
+            Arg::Bool(b) => Some(Scalar::Bool(*b)),
+            Arg::Int(i) => Some(Scalar::Int(*i)),
+            Arg::Float(f) => Some(Scalar::Float(*f)),
+            _ => None,
+        }
+    }
+}
+
+/// An owned operand: a tensor or a number.
+#[derive(Clone)]
+pub enum Value {
+    Tensor(Tensor),
+    Scalar(Scalar),
+}
+
+/// Reads argument `at` of an operator; the default stands in for a missing one.
+pub fn take<T: FromArg>(row: &str, params: &[Param], args: &[Arg], at: usize, default: Option<fn() -> T>) -> Result<T> {
+    let arg = args.get(at).unwrap_or(&Arg::Missing);
+    if let (Arg::Missing, Some(default)) = (arg, default) {
+        return Ok(default());
+    }
+    T::from_arg(arg).ok_or_else(|| {
+        let name = params.get(at).map_or("?", |p| p.name);
+        Error::type_error(match arg {
+            Arg::Missing => format!("{row}() missing 1 required positional arguments: \"{name}\""),
+            _ => format!("{row}(): argument '{name}' (position {}) has the wrong type", at + 1),
+        })
+    })
+}
+
+impl From<Tensor> for Out {
+    fn from(t: Tensor) -> Out {
+        Out::Tensor(t)
+    }
+}
+impl From<Vec<Tensor>> for Out {
+    fn from(t: Vec<Tensor>) -> Out {
+        Out::Tuple("", &[], t)
+    }
+}
+impl From<bool> for Out {
+    fn from(b: bool) -> Out {
+        Out::Bool(b)
+    }
+}

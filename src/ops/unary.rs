@@ -1,0 +1,118 @@
+//! Pointwise operators on one operand: exponential, trigonometric, hyperbolic, rounding, activations.
+
+use super::macros::pointwise;
+
+pointwise! {
+    /// Magnitude of each element.
+    abs(input): Arith = abs(input), input: |g, input| g * sign(input);
+    /// -1, 0 or 1 by the sign of each element.
+    sign(input): Arith = sign(input), input: |g| g * 0.0;
+    /// e to the power of each element.
+    exp(input) -> y: Float = exp(input), input: |g, y| g * y;
+    /// 2 to the power of each element.
+    exp2(input) -> y: Float = exp2(input), input: |g, y| g * (y * 0.6931471805599453);
+    /// `exp(input) - 1`, exact near 0.
+    expm1(input) -> y: Float = expm1(input), input: |g, y| g * (y + 1.0);
+    /// Natural logarithm.
+    log(input): Float = log(input), input: |g, input| g / input;
+    /// Logarithm to the base 2.
+    log2(input): Float = log2(input), input: |g, input| g / (input * 0.6931471805599453);
+    /// Logarithm to the base 10.
+    log10(input): Float = log10(input), input: |g, input| g / (input * 2.302585092994046);
+    /// `log(1 + input)`, exact near 0.
+    log1p(input): Float = log1p(input), input: |g, input| g / (input + 1.0);
+    /// Square root.
+    sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / (y * 2.0);
+    /// `1 / sqrt(input)`.
+    rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * (y * y * y * -0.5);
+    /// `input * input`.
+    square(input): Arith = input * input, input: |g, input| g * (input * 2.0);
+    /// `1 / input`.
+    reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * (y * y);
+    /// Sine.
+    sin(input): Float = sin(input), input: |g, input| g * cos(input);
+    /// Cosine.
+    cos(input): Float = cos(input), input: |g, input| g * -sin(input);
+    /// Tangent.
+    tan(input) -> y: Float = tan(input), input: |g, y| g * (y * y + 1.0);
+    /// Arcsine.
+    asin(input): Float = asin(input), input: |g, input| g * rsqrt(1.0 - input * input);
+    /// Arccosine.
+    acos(input): Float = acos(input), input: |g, input| g * -rsqrt(1.0 - input * input);
+    /// Arctangent.
+    atan(input): Float = atan(input), input: |g, input| g / (input * input + 1.0);
+    /// Hyperbolic sine.
+    sinh(input): Float = sinh(input), input: |g, input| g * cosh(input);
+    /// Hyperbolic cosine.
+    cosh(input): Float = cosh(input), input: |g, input| g * sinh(input);
+    /// Hyperbolic tangent.
+    tanh(input) -> y: Float = tanh(input), input: |g, y| g * (1.0 - y * y);
+    /// Inverse hyperbolic sine.
+    asinh(input): Float = asinh(input), input: |g, input| g * rsqrt(input * input + 1.0);
+    /// Inverse hyperbolic cosine.
+    acosh(input): Float = acosh(input), input: |g, input| g * rsqrt(input * input - 1.0);
+    /// Inverse hyperbolic tangent.
+    atanh(input): Float = atanh(input), input: |g, input| g / (1.0 - input * input);
+    /// Error function.
+    erf(input): Float = erf(input), input: |g, input| g * (exp(-(input * input)) * 1.1283791670955126);
+    /// `1 - erf(input)`.
+    erfc(input): Float = erfc(input), input: |g, input| g * (exp(-(input * input)) * -1.1283791670955126);
+    /// Inverse of the error function.
+    erfinv(input) -> y: Float = erfinv(input), input: |g, y| g * (exp(y * y) * 0.8862269254527580);
+    /// Logarithm of the gamma function's magnitude.
+    lgamma(input): Float = lgamma(input), input: |g, input| g * digamma(input);
+    /// Derivative of `lgamma`.
+    digamma(input): Float = digamma(input), input: |g, input| g * trigamma(input);
+    /// Derivative of `digamma`.
+    [hidden] trigamma(input): Float = trigamma(input);
+    /// `1 / (1 + exp(-input))`.
+    sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * (y * (1.0 - y));
+    /// `log(sigmoid(input))`, without overflow.
+    [nn] logsigmoid(input) -> y: Float = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, y| g * (1.0 - exp(y));
+    /// `input` where positive, else 0.
+    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(0.0, g, gt(y, 0.0));
+    /// `input` where positive, else `negative_slope * input`.
+    [nn] leaky_relu(input; negative_slope = 0.01): Float = select(input * negative_slope, input, gt(input, 0.0)),
+        input: |g, input, negative_slope| select(g * negative_slope, g, gt(input, 0.0));
+    /// `input` where positive, else `alpha * (exp(input) - 1)`.
+    [nn] elu(input; alpha = 1.0): Float = select(alpha * expm1(input), input, gt(input, 0.0)),
+        input: |g, input, alpha| select(g * (alpha * exp(input)), g, gt(input, 0.0));
+    /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
+    [nn] softplus(input; beta = 1.0, threshold = 20.0): Float = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
+        input: |g, input, beta, threshold| select(g * sigmoid(input * beta), g, gt(input * beta, threshold));
+    /// `input * sigmoid(input)`.
+    [nn] silu(input): Float = input * sigmoid(input),
+        input: |g, input| g * (sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
+    /// `input` times the normal distribution up to it.
+    [hidden] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
+        input: |g, input| g * ((erf(input * 0.7071067811865476) + 1.0) * 0.5 + input * exp(input * input * -0.5) * 0.3989422804014327);
+    /// The same with tanh for the distribution.
+    [hidden] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
+        input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
+            + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
+                * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
+    /// Largest integer not above.
+    floor(input): Round = floor(input), input: |g| g * 0.0;
+    /// Smallest integer not below.
+    ceil(input): Round = ceil(input), input: |g| g * 0.0;
+    /// Nearest integer, halves to even.
+    [hidden] round(input): Round = round(input), input: |g| g * 0.0;
+    /// Integer part.
+    trunc(input): Round = trunc(input), input: |g| g * 0.0;
+    /// Fractional part, with the sign of `input`.
+    frac(input): Float = frac(input), input: |g| g;
+    /// Degrees to radians.
+    deg2rad(input): Float = input * 0.017453292519943295, input: |g| g * 0.017453292519943295;
+    /// Radians to degrees.
+    rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
+    /// Whether each element is zero.
+    logical_not(input): Compare = not(truth(input));
+    /// Bits inverted; for bool the opposite.
+    [hidden] bit_invert(input): Bits = bit_not(input);
+    /// Whether each element is NaN.
+    isnan(input): Test = is_nan(input);
+    /// Whether each element is infinite.
+    isinf(input): Test = is_inf(input);
+    /// Whether each element is neither infinite nor NaN.
+    isfinite(input): Test = is_finite(input);
+}

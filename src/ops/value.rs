@@ -1,0 +1,192 @@
+//! `V`: what derivatives are written in. A tensor or a number, or the error that some step met; operators on it read
+//! like formulas, are differentiable themselves, and carry the first error to the end.
+
+use super::pointwise::Operand;
+use super::row::Ints;
+use crate::base::{DType, Error, Result, Scalar};
+use crate::tensor::{Meta, Step, Tensor};
+use std::sync::Arc;
+
+#[derive(Clone)]
+pub enum V {
+    Tensor(Tensor),
+    Scalar(Scalar),
+    Failed(Arc<Error>),
+}
+
+/// What a derivative may end in.
+pub trait IntoGrad {
+    fn into_grad(self) -> Result<Option<Tensor>>;
+}
+
+impl IntoGrad for V {
+    fn into_grad(self) -> Result<Option<Tensor>> {
+        self.tensor().map(Some)
+    }
+}
+impl IntoGrad for Result<Tensor> {
+    fn into_grad(self) -> Result<Option<Tensor>> {
+        self.map(Some)
+    }
+}
+impl IntoGrad for Result<Option<Tensor>> {
+    fn into_grad(self) -> Result<Option<Tensor>> {
+        self
+    }
+}
+
+impl From<Tensor> for V {
+    fn from(t: Tensor) -> V {
+        V::Tensor(t)
+    }
+}
+impl From<&Tensor> for V {
+    fn from(t: &Tensor) -> V {
+        V::Tensor(t.clone())
+    }
+}
+impl From<f64> for V {
+    fn from(x: f64) -> V {
+        V::Scalar(Scalar::Float(x))
+    }
+}
+impl From<Scalar> for V {
+    fn from(x: Scalar) -> V {
+        V::Scalar(x)
+    }
+}
+impl From<&V> for V {
+    fn from(v: &V) -> V {
+        v.clone()
+    }
+}
+impl From<Result<Tensor>> for V {
+    fn from(r: Result<Tensor>) -> V {
+        match r {
+            Ok(t) => V::Tensor(t),
+            Err(e) => V::Failed(Arc::new(e)),
+        }
+    }
+}
+
+impl V {
+    #[cold]
+    pub fn misuse() -> V {
+        V::Failed(Arc::new(Error::runtime("a derivative was called with the wrong number of values")))
+    }
+
+    /// The gradient of output `i`.
+    pub fn grad(step: &Step, i: usize) -> Result<V> {
+        step.grad(i).map(V::from).ok_or_else(|| Error::runtime(format!("{} got no gradient", step.node.name())))
+    }
+
+    pub fn tensor(self) -> Result<Tensor> {
+        match self {
+            V::Tensor(t) => Ok(t),
+            V::Scalar(s) => super::create::scalar_tensor(s, None),
+            V::Failed(e) => Err(Arc::try_unwrap(e).unwrap_or_else(|shared| Error::runtime(shared.to_string()))),
+        }
+    }
+
+    /// Applies an operator on tensors, unless something failed before.
+    pub fn then(self, f: impl FnOnce(Tensor) -> Result<Tensor>) -> V {
+        match self {
+            failed @ V::Failed(_) => failed,
+            other => other.tensor().and_then(f).into(),
+        }
+    }
+
+    pub fn with(&self, other: impl Into<V>, f: impl FnOnce(&Tensor, &Tensor) -> Result<Tensor>) -> V {
+        let other = other.into();
+        match (self, &other) {
+            (V::Failed(e), _) | (_, V::Failed(e)) => V::Failed(e.clone()),
+            _ => self.clone().tensor().and_then(|a| f(&a, &other.tensor()?)).into(),
+        }
+    }
+
+    /// Applies a pointwise operator to values.
+    pub fn apply(row: &'static super::pointwise::Pointwise, values: &[V]) -> V {
+        let mut operands: smallvec::SmallVec<[Operand; 4]> = smallvec::SmallVec::new();
+        for value in values {
+            match value {
+                V::Tensor(t) => operands.push(Operand::Tensor(t)),
+                V::Scalar(s) => operands.push(Operand::Scalar(*s)),
+                V::Failed(e) => return V::Failed(e.clone()),
+            }
+        }
+        super::pointwise::apply(row, &operands).into()
+    }
+
+    pub fn shape(&self) -> crate::base::Dims {
+        if let V::Tensor(t) = self { t.shape() } else { crate::base::Dims::new() }
+    }
+
+    pub fn sum(self, dims: &[i64], keepdim: bool) -> V {
+        self.then(|t| super::reduce::sum(&t, Some(Ints::from_slice(dims)), keepdim, None))
+    }
+
+    pub fn reshape(self, shape: &[usize]) -> V {
+        self.then(|t| super::view::reshape(&t, shape))
+    }
+
+    pub fn expand(self, shape: &[usize]) -> V {
+        self.then(|t| super::view::expand(&t, super::view::ints(shape)))
+    }
+
+    pub fn sum_to(self, shape: &[usize]) -> V {
+        self.then(|t| super::reduce::sum_to(&t, shape))
+    }
+
+    /// The gradient of a reduction, stretched back over what was reduced.
+    pub fn unreduce(self, at: &Meta, dims: &Option<Ints>, keepdim: bool) -> V {
+        self.then(|t| super::reduce::unreduce(&t, &at.shape, dims.as_deref(), keepdim)).cast(at.dtype)
+    }
+
+    pub fn cast(self, dtype: DType) -> V {
+        self.then(|t| super::create::to_dtype(&t, dtype))
+    }
+
+    pub fn transpose(self, a: i64, b: i64) -> V {
+        self.then(|t| super::view::transpose(&t, a, b))
+    }
+
+    pub fn matmul(&self, other: impl Into<V>) -> V {
+        self.with(other, |a, b| super::linalg::product(a, b))
+    }
+
+    /// Matrix transpose of the last two dimensions.
+    pub fn mt(&self) -> V {
+        self.clone().transpose(-2, -1)
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, $row:path) => {
+        operator!(@impl $trait, $method, $row; (V, V) (&V, V) (V, &V) (&V, &V) (V, f64) (&V, f64) (f64, V) (f64, &V));
+    };
+    (@impl $trait:ident, $method:ident, $row:path; $(($a:ty, $b:ty))*) => { $(
+        impl std::ops::$trait<$b> for $a {
+            type Output = V;
+            fn $method(self, other: $b) -> V {
+                V::apply(&$row, &[self.into(), other.into()])
+            }
+        }
+    )* };
+}
+operator!(Add, add, super::arithmetic::add::ROW);
+operator!(Sub, sub, super::arithmetic::sub::ROW);
+operator!(Mul, mul, super::arithmetic::mul::ROW);
+operator!(Div, div, super::arithmetic::div::ROW);
+
+impl std::ops::Neg for V {
+    type Output = V;
+    fn neg(self) -> V {
+        V::apply(&super::arithmetic::neg::ROW, &[self])
+    }
+}
+impl std::ops::Neg for &V {
+    type Output = V;
+    fn neg(self) -> V {
+        -self.clone()
+    }
+}

@@ -1,0 +1,296 @@
+//! Views: new layouts over the same bytes. Their derivatives put a gradient back where it came from.
+
+use super::kernel::{copy, filled};
+use super::macros::{compose, ops};
+use super::row::Ints;
+use crate::base::views::{checked_numel, infer_shape, may_overlap};
+use crate::base::{Dims, Error, Layout, Result, Scalar, wrap_dim};
+use crate::tensor::{Edge, Kind, Meta, Parts, Tensor, ViewRules, mode};
+
+/// How histories of views are rewritten after an in-place write.
+pub static RULES: ViewRules = ViewRules { regenerate, scatter };
+
+/// The history of a view, anew: its layout read from its base.
+fn regenerate(base: &Tensor, layout: &Layout) -> Option<Edge> {
+    let read = mode::with_grad(true, || as_strided(base, sizes(layout), strides(layout), Some(layout.offset as i64)));
+    read.ok()?.history()
+}
+
+/// The base's history after a write: the old one outside the view, the written value inside.
+fn scatter(base: &Tensor, layout: &Layout, value: Edge) -> Edge {
+    let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
+    let node = crate::tensor::Node::publish(Parts {
+        kind: Kind::Op(&COPY_SLICES),
+        edges: smallvec::smallvec![base.edge(), Some(value)],
+        outputs: smallvec::smallvec![meta],
+        saved: smallvec::smallvec![],
+        params: Some(Box::new((relative(base, layout),))),
+    });
+    Edge { node, output: 0 }
+}
+
+static COPY_SLICES: crate::tensor::Derivative = crate::tensor::Derivative {
+    name: "CopySlices",
+    apply: |step| {
+        let mut grads: crate::tensor::Grads = smallvec::smallvec![None, None];
+        let (Some(g), (layout,)) = (step.grad(0), step.params::<(Layout,)>()?) else { return Ok(grads) };
+        if step.wants(0) {
+            grads[0] = Some(erase(g, layout.clone())?);
+        }
+        if step.wants(1) {
+            grads[1] = Some(read_part(g, layout.clone())?);
+        }
+        Ok(grads)
+    },
+};
+
+/// A view's layout as it would lie over a dense copy of its base.
+fn relative(base: &Tensor, layout: &Layout) -> Layout {
+    let body = base.body();
+    let dense = Layout::contiguous(body.shape());
+    if body.layout == dense {
+        return layout.clone();
+    }
+    // The base is not dense itself: find each stride and the offset among the base's own.
+    let mut out = Layout { shape: layout.shape.clone(), strides: Dims::new(), offset: 0 };
+    let locate = |mut distance: usize| {
+        let mut order: Vec<usize> = (0..body.layout.ndim()).filter(|&d| body.layout.strides[d] > 0).collect();
+        order.sort_unstable_by_key(|&d| std::cmp::Reverse(body.layout.strides[d]));
+        let mut place = 0;
+        for d in order {
+            place += distance / body.layout.strides[d] * dense.strides[d];
+            distance %= body.layout.strides[d];
+        }
+        place
+    };
+    out.offset = locate(layout.offset.saturating_sub(body.layout.offset));
+    out.strides = layout.strides.iter().map(|&s| locate(s)).collect();
+    out
+}
+
+pub fn ints(dims: &[usize]) -> Ints {
+    dims.iter().map(|&d| d as i64).collect()
+}
+
+fn sizes(layout: &Layout) -> Ints {
+    ints(&layout.shape)
+}
+
+fn strides(layout: &Layout) -> Ints {
+    ints(&layout.strides)
+}
+
+/// The user's sizes as dimensions.
+pub fn dims_of(sizes: &[i64]) -> Result<Dims> {
+    let dims = sizes
+        .iter()
+        .map(|&n| {
+            usize::try_from(n).map_err(|_| {
+                Error::runtime(format!("Trying to create tensor with negative dimension {n}: {sizes:?}"))
+            })
+        })
+        .collect::<Result<Dims>>()?;
+    checked_numel(&dims)?;
+    Ok(dims)
+}
+
+/// Where a view operator's result lies in a dense tensor of its input's shape: for its derivative.
+fn in_dense(at: &Meta, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Layout> {
+    view(&Layout::contiguous(&at.shape))
+}
+
+ops! { "view";
+    /// The same elements under another shape.
+    [hidden] fn view_as_shape(input; shape: Dims) -> y {
+        let body = input.body();
+        body.layout.view(&shape).ok_or_else(|| Error::runtime(
+            "view size is not compatible with input tensor's size and stride (at least one dimension spans across two \
+             contiguous subspaces). Use .reshape(...) instead."
+        ))
+    }
+    input: |g, at| g.reshape(&at.shape);
+    /// The same tensor, as a view.
+    [hidden] fn alias(input) -> y { Ok(input.body().layout.clone()) }
+    input: |g| g;
+    /// Swap two dimensions (a view).
+    fn transpose(input; dim0: i64, dim1: i64) -> y { input.body().layout.transpose(dim0, dim1) }
+    input: |g, dim0, dim1| g.transpose(dim0, dim1);
+    /// Swap the dimensions of a matrix (a view).
+    fn t(input) -> y {
+        let body = input.body();
+        match body.layout.ndim() {
+            0 | 1 => Ok(body.layout.clone()),
+            2 => body.layout.transpose(0, 1),
+            n => Err(Error::runtime(format!("t() expects a tensor with <= 2 dimensions, but self is {n}D"))),
+        }
+    }
+    input: |g, at| if at.shape.len() == 2 { g.transpose(0, 1) } else { g };
+    /// Dimensions in another order (a view).
+    fn permute(input; dims: Ints) -> y { input.body().layout.permute(&dims) }
+    input: |g, dims, at| {
+        let mut back: Ints = smallvec::smallvec![0; dims.len()];
+        for (i, &d) in dims.iter().enumerate() {
+            back[wrap_dim(d, at.shape.len())?] = i as i64;
+        }
+        g.then(|t| permute(&t, back))
+    };
+    /// Dimensions of size 1 stretched without a copy (a view).
+    [no_function] fn expand(input; size: Ints) -> y { input.body().layout.expand(&size) }
+    input: |g, at| g.sum_to(&at.shape);
+    /// A dimension of size 1 put in (a view).
+    fn unsqueeze(input; dim: i64) -> y { input.body().layout.unsqueeze(dim) }
+    input: |g, at| g.reshape(&at.shape);
+    /// Dimensions of size 1 taken out (a view).
+    fn squeeze(input; dim: Option<Ints> = None) -> y {
+        let layout = &input.body().layout;
+        let dims = match &dim {
+            None => (0..layout.ndim()).collect::<Dims>(),
+            Some(dims) => dims.iter().map(|&d| wrap_dim(d, layout.ndim())).collect::<Result<Dims>>()?,
+        };
+        Ok(layout.squeeze(&dims))
+    }
+    input: |g, at| g.reshape(&at.shape);
+    /// One slice across a dimension (a view).
+    fn select(input; dim: i64, index: i64) -> y { input.body().layout.select(dim, index) }
+    input: |g, at, dim, index| {
+        let place = in_dense(&at, |l| l.select(dim, index))?;
+        g.then(|t| embed(&t, at.shape, place))
+    };
+    /// Every `step`-th slice from `start` to `end` (a view).
+    [hidden] fn slice(input; dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> y {
+        input.body().layout.slice(dim, start, end, step)
+    }
+    input: |g, at, dim, start, end, step| {
+        let place = in_dense(&at, |l| l.slice(dim, start, end, step))?;
+        g.then(|t| embed(&t, at.shape, place))
+    };
+    /// `length` slices from `start` on (a view).
+    fn narrow(input; dim: i64, start: i64, length: i64) -> y { input.body().layout.narrow(dim, start, length) }
+    input: |g, at, dim, start, length| {
+        let place = in_dense(&at, |l| l.narrow(dim, start, length))?;
+        g.then(|t| embed(&t, at.shape, place))
+    };
+    /// The diagonal of two dimensions, as the last one (a view).
+    fn diagonal(input; offset: i64 = 0, dim1: i64 = 0, dim2: i64 = 1) -> y { input.body().layout.diagonal(offset, dim1, dim2) }
+    input: |g, at, offset, dim1, dim2| {
+        let place = in_dense(&at, |l| l.diagonal(offset, dim1, dim2))?;
+        g.then(|t| embed(&t, at.shape, place))
+    };
+    /// Sliding windows along a dimension (a view).
+    [no_function] fn unfold(input; dimension: i64, size: i64, step: i64) -> y { input.body().layout.unfold(dimension, size, step) }
+    input: |g, at, dimension, size, step| {
+        let place = in_dense(&at, |l| l.unfold(dimension, size, step))?;
+        g.then(|t| embed(&t, at.shape, place))
+    };
+    /// The storage read with any sizes and strides (a view).
+    fn as_strided(input; size: Ints, stride: Ints, storage_offset: Option<i64> = None) -> y {
+        let body = input.body();
+        if size.len() != stride.len() {
+            return Err(Error::runtime("mismatch in length of strides and shape"));
+        }
+        if stride.iter().any(|&s| s < 0) {
+            return Err(Error::runtime(format!(
+                "as_strided: Negative strides are not supported at the moment, got strides: {:?}", stride.as_slice()
+            )));
+        }
+        let layout = Layout {
+            shape: dims_of(&size)?,
+            strides: stride.iter().map(|&s| s as usize).collect(),
+            offset: storage_offset.map_or(body.layout.offset, |o| o.max(0) as usize),
+        };
+        let room = body.storage.len() / body.dtype.size();
+        let reach = layout.shape.iter().zip(&layout.strides).try_fold(layout.offset, |end, (&n, &s)| {
+            n.checked_sub(1).map_or(Some(end), |steps| end.checked_add(steps.checked_mul(s)?))
+        });
+        if layout.numel() > 0 && reach.is_none_or(|end| end >= room) {
+            return Err(Error::runtime(format!(
+                "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {} requiring a storage size of {} \
+                 are out of bounds for storage of size {}",
+                size.as_slice(), stride.as_slice(), layout.offset, body.dtype.size(),
+                reach.map_or(0, |end| (end + 1) * body.dtype.size()), body.storage.len()
+            )));
+        }
+        Ok(layout)
+    }
+    input: |g, at, size, stride, storage_offset| {
+        let place = Layout {
+            shape: dims_of(&size)?,
+            strides: stride.iter().map(|&s| s as usize).collect(),
+            offset: storage_offset.unwrap_or(0) as usize,
+        };
+        g.then(|t| embed(&t, at.shape, place))
+    };
+    /// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
+    [hidden] fn embed(input; shape: Dims, place: Layout) -> y {
+        let body = input.body();
+        let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;
+        let part = out.with_layout(place.clone());
+        if may_overlap(&place) {
+            super::index::add_at(&out, &place, &body)?;
+        } else {
+            copy(&part, &body)?;
+        }
+        Ok(out)
+    }
+    input: |g, place| g.then(|t| read_part(&t, place));
+    /// What lies at `place` in a dense copy of `input`.
+    [hidden] fn read_part(input; place: Layout) -> y {
+        let dense = super::kernel::duplicate(&input.body())?;
+        super::kernel::duplicate(&dense.with_layout(place.clone()))
+    }
+    input: |g, at, place| g.then(|t| embed(&t, at.shape, place));
+    /// A dense copy of `input` with zeros at `place`.
+    [hidden] fn erase(input; place: Layout) -> y {
+        let out = super::kernel::duplicate(&input.body())?;
+        super::kernel::fill(&out.with_layout(place.clone()), Scalar::Int(0))?;
+        Ok(out)
+    }
+    input: |g, place| g.then(|t| erase(&t, place));
+}
+
+/// The same elements under another shape: a view where strides allow, else a copy.
+pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    if input.body().shape() == shape {
+        return Ok(input.clone());
+    }
+    match input.body().layout.view(shape) {
+        Some(_) => view_as_shape(input, Dims::from_slice(shape)),
+        None => view_as_shape(&super::create::clone_dense(input)?, Dims::from_slice(shape)),
+    }
+}
+
+mod more {
+    use super::*;
+    compose! { "view";
+        /// The same elements under another shape (a view, or an error).
+        [no_function] fn view(input: Tensor, size: Ints) -> Tensor {
+            let shape = infer_shape(&size, input.numel())?;
+            view_as_shape(&input, shape)
+        }
+        /// The same elements under another shape; a copy only where it must be.
+        fn reshape_(input: Tensor, shape: Ints) -> Tensor {
+            let dims = infer_shape(&shape, input.numel())?;
+            match input.body().layout.view(&dims) {
+                Some(_) => view_as_shape(&input, dims),
+                None => view_as_shape(&crate::ops::create::clone_dense(&input)?, dims),
+            }
+        }
+        /// Dimensions `start_dim` to `end_dim` made one.
+        fn flatten(input: Tensor, start_dim: i64 = 0, end_dim: i64 = -1) -> Tensor {
+            let shape = input.shape();
+            let (a, b) = (wrap_dim(start_dim, shape.len())?, wrap_dim(end_dim, shape.len())?);
+            if a > b {
+                return Err(Error::runtime("flatten() has invalid args: start_dim cannot come after end_dim"));
+            }
+            if shape.is_empty() {
+                return super::reshape(&input, &[1]);
+            }
+            let mut flat = Dims::from_slice(&shape[..a]);
+            flat.push(shape[a..=b].iter().product());
+            flat.extend_from_slice(&shape[b + 1..]);
+            super::reshape(&input, &flat)
+        }
+    }
+}
+
+pub use more::{COMPOSED, flatten};

@@ -1,0 +1,273 @@
+//! Backward, grad, grad mode and hooks as Python calls them.
+
+use super::node::{hang, node_object};
+use super::tensor::{PyTensor, wrap};
+use crate::backward::{self, Request};
+use crate::base::Error;
+use crate::ops;
+use crate::tensor::{Edge, NodeRef, Tensor, When, mode};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// Gives the interpreter a chance to notice Ctrl-C.
+fn poll() -> crate::base::Result<()> {
+    Python::attach(|py| py.check_signals()).map_err(super::errors::carry)
+}
+
+fn execute(
+    py: Python<'_>,
+    roots: Vec<(Edge, Tensor)>,
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Option<Vec<Edge>>,
+    accumulate: bool,
+) -> PyResult<Vec<Option<Tensor>>> {
+    let mut poll = poll;
+    let work = move || {
+        backward::run(Request {
+            roots: &roots,
+            retain_graph,
+            create_graph,
+            inputs: inputs.as_deref(),
+            accumulate,
+            poll: &mut poll,
+        })
+    };
+    Ok(py.detach(work)?)
+}
+
+/// The gradient that a root starts with: the user's, checked, or 1 for a scalar.
+fn root_gradient(root: &Tensor, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+    let Some(object) = gradient.filter(|g| !g.is_none()) else {
+        if root.numel() != 1 {
+            return Err(PyRuntimeError::new_err("grad can be implicitly created only for scalar outputs"));
+        }
+        if !root.dtype().is_float() {
+            return Err(PyRuntimeError::new_err(format!(
+                "grad can be implicitly created only for real scalar outputs but got {}",
+                root.dtype().name()
+            )));
+        }
+        return Ok(ops::create::ones(&root.shape(), root.dtype(), root.device())?);
+    };
+    let Ok(gradient) = object.cast::<PyTensor>() else {
+        return Err(PyTypeError::new_err(format!(
+            "gradients can be either Tensors or None, but got {}",
+            object.get_type().name()?
+        )));
+    };
+    let gradient = gradient.get().tensor.clone();
+    if gradient.shape() != root.shape() {
+        return Err(PyRuntimeError::new_err(format!(
+            "Mismatch in shape: grad_output[0] has a shape of torch.Size({:?}) and output[0] has a shape of torch.Size({:?}).",
+            gradient.shape().as_slice(),
+            root.shape().as_slice()
+        )));
+    }
+    Ok(ops::create::to_dtype(&gradient, root.dtype())?)
+}
+
+fn root_edge(root: &Tensor, index: usize) -> PyResult<Edge> {
+    root.edge().ok_or_else(|| {
+        PyRuntimeError::new_err(format!("element {index} of tensors does not require grad and does not have a grad_fn"))
+    })
+}
+
+/// `x.backward(...)`.
+pub fn backward_one(
+    slf: &Bound<'_, PyTensor>,
+    gradient: Option<&Bound<'_, PyAny>>,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+    inputs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let root = &slf.get().tensor;
+    let roots = vec![(root_edge(root, 0)?, root_gradient(root, gradient)?)];
+    let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
+    execute(slf.py(), roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
+    Ok(())
+}
+
+fn tensors(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        return Ok(vec![t.get().tensor.clone()]);
+    }
+    let mut out = Vec::new();
+    for item in object.try_iter()? {
+        let item = item?;
+        match item.cast::<PyTensor>() {
+            Ok(t) => out.push(t.get().tensor.clone()),
+            Err(_) => {
+                return Err(PyTypeError::new_err(format!("{what} must be Tensors, but got {}", item.get_type().name()?)));
+            }
+        }
+    }
+    Ok(out)
+}
+
+fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
+    let inputs = tensors(object, "inputs")?;
+    if inputs.is_empty() && keep {
+        return Err(PyRuntimeError::new_err("`inputs` argument to `backward()` cannot be empty."));
+    }
+    let mut edges = Vec::new();
+    for input in inputs {
+        match input.edge() {
+            Some(edge) => {
+                if keep && !input.is_leaf() {
+                    input.retain_grad()?;
+                }
+                edges.push(edge);
+            }
+            None => return Err(PyRuntimeError::new_err("One of the differentiated Tensors does not require grad")),
+        }
+    }
+    Ok(edges)
+}
+
+/// `autograd.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)`.
+#[pyfunction]
+pub fn run_backward(
+    py: Python<'_>,
+    roots: &Bound<'_, PyAny>,
+    gradients: &Bound<'_, PyAny>,
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let starts = starts(roots, gradients)?;
+    let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
+    execute(py, starts, retain_graph, create_graph, inputs, true)?;
+    Ok(())
+}
+
+fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Tensor)>> {
+    let roots = tensors(roots, "tensors")?;
+    let gradients: Vec<Bound<'_, PyAny>> = gradients.try_iter()?.collect::<PyResult<_>>()?;
+    if gradients.len() != roots.len() {
+        return Err(PyRuntimeError::new_err(format!(
+            "got {} tensors and {} gradients",
+            roots.len(),
+            gradients.len()
+        )));
+    }
+    let start = |(i, (root, gradient)): (usize, (&Tensor, &Bound<'_, PyAny>))| {
+        Ok((root_edge(root, i)?, root_gradient(root, Some(gradient))?))
+    };
+    roots.iter().zip(&gradients).enumerate().map(start).collect()
+}
+
+/// `autograd.grad`: the gradients of `inputs`, None where there is none.
+#[pyfunction]
+pub fn run_grad<'py>(
+    py: Python<'py>,
+    roots: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyAny>,
+    gradients: &Bound<'py, PyAny>,
+    retain_graph: bool,
+    create_graph: bool,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let edges = input_edges(inputs, false)?;
+    let found = execute(py, starts(roots, gradients)?, retain_graph, create_graph, Some(edges), false)?;
+    let objects = found
+        .into_iter()
+        .map(|g| g.map_or_else(|| Ok(py.None().into_bound(py)), |g| wrap(py, g)))
+        .collect::<PyResult<Vec<_>>>()?;
+    PyTuple::new(py, objects)
+}
+
+#[pyfunction]
+pub fn is_grad_enabled() -> bool {
+    mode::grad_enabled()
+}
+
+/// Switches recording; returns what it was.
+#[pyfunction]
+pub fn swap_grad_enabled(on: bool) -> bool {
+    mode::set_grad_enabled(on)
+}
+
+/// Takes a hook off again: `remove()`, or the end of a `with` block.
+#[pyclass(frozen, name = "RemovableHandle", module = "gradiron.utils.hooks")]
+pub struct Handle {
+    node: NodeRef,
+    pub id: u64,
+}
+
+#[pymethods]
+impl Handle {
+    #[getter]
+    fn id(&self) -> u64 {
+        self.id
+    }
+    fn remove(&self) {
+        self.node.remove_hook(self.id);
+    }
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
+        self.remove();
+    }
+}
+
+pub fn node_hook<'py>(py: Python<'py>, node: &NodeRef, when: When, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let id = hang(node, when, hook);
+    Ok(Bound::new(py, Handle { node: node.clone(), id })?.into_any())
+}
+
+pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let t = &slf.get().tensor;
+    let Some(edge) = t.edge() else {
+        return Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient"));
+    };
+    node_hook(slf.py(), &edge.node, When::Output(edge.output), hook)
+}
+
+pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let t = &slf.get().tensor;
+    match t.edge() {
+        None => Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient")),
+        Some(_) if !t.is_leaf() => {
+            Err(PyRuntimeError::new_err("post accumulate grad hooks cannot be registered on non-leaf tensors"))
+        }
+        Some(edge) => node_hook(slf.py(), &edge.node, When::Accumulated, hook),
+    }
+}
+
+/// (node, output) that a tensor's gradient flows to.
+#[pyfunction]
+pub fn gradient_edge<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<(Bound<'py, PyAny>, u32)> {
+    match tensor.get().tensor.edge() {
+        Some(edge) => Ok((node_object(tensor.py(), edge.node)?, edge.output)),
+        None => Err(PyRuntimeError::new_err(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients",
+        )),
+    }
+}
+
+/// How many nodes live in the arena.
+#[pyfunction]
+pub fn live_nodes() -> usize {
+    crate::arena::stats::<crate::tensor::Node>().live
+}
+
+#[pyfunction]
+pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    for t in tensors(object, "increment_version's arguments")? {
+        t.body().storage.bump();
+    }
+    Ok(())
+}
+
+/// An error of the core that says what the user did.
+pub fn misuse(text: &str) -> PyErr {
+    Error::runtime(text).into()
+}
+
+/// An empty list, for callers without inputs.
+pub fn none_list(py: Python<'_>) -> Bound<'_, PyList> {
+    PyList::empty(py)
+}

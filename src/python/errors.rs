@@ -1,0 +1,41 @@
+//! Faults become PyTorch's exceptions here, and nowhere else.
+
+use crate::base::{Error, Fault};
+use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// `gradiron.OutOfMemoryError`, a RuntimeError; made on the Python side.
+pub static OUT_OF_MEMORY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+impl From<Error> for PyErr {
+    #[cold]
+    fn from(error: Error) -> PyErr {
+        let text = error.to_string();
+        match error.into_fault() {
+            Fault::Foreign(inner) => match inner.downcast::<PyErr>() {
+                Ok(original) => *original,
+                Err(_) => PyRuntimeError::new_err(text),
+            },
+            Fault::DimRange { .. } | Fault::Index(_) => PyIndexError::new_err(text),
+            Fault::Value(_) => PyValueError::new_err(text),
+            Fault::Type(_) => PyTypeError::new_err(text),
+            Fault::NotImplemented(_) | Fault::NoShader { .. } => PyNotImplementedError::new_err(text),
+            Fault::NoKernel { .. } => PyNotImplementedError::new_err(text),
+            Fault::OutOfMemory { .. } => out_of_memory(text),
+            _ => PyRuntimeError::new_err(text),
+        }
+    }
+}
+
+fn out_of_memory(text: String) -> PyErr {
+    Python::attach(|py| match OUT_OF_MEMORY.get(py).and_then(|class| class.bind(py).call1((&text,)).ok()) {
+        Some(instance) => PyErr::from_value(instance),
+        None => PyRuntimeError::new_err(text),
+    })
+}
+
+/// An exception on its way through the core.
+pub fn carry(error: PyErr) -> Error {
+    Fault::Foreign(Box::new(error)).into()
+}

@@ -1,0 +1,230 @@
+//! `x[...]`: basic indices become views, tensors and lists become an advanced index.
+
+use super::parse::scalar_from;
+use super::tensor::{PyTensor, wrap};
+use crate::base::{DType, Error, Scalar};
+use crate::ops::{self, view};
+use crate::tensor::Tensor;
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+
+/// One item of an index.
+enum Item {
+    At(i64),
+    Slice(Option<i64>, Option<i64>, i64),
+    New,
+    Rest,
+    Tensor(Tensor),
+    Flag(bool),
+}
+
+fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<i64>> {
+    let value = object.getattr(name)?;
+    if value.is_none() {
+        return Ok(None);
+    }
+    match value.extract::<i64>() {
+        Ok(i) => Ok(Some(i)),
+        Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(object.py()) => {
+            Ok(Some(if value.lt(0)? { i64::MIN / 2 } else { i64::MAX / 2 }))
+        }
+        Err(_) => Err(PyTypeError::new_err("slice indices must be integers or None or have an __index__ method")),
+    }
+}
+
+fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
+    if object.is_exact_instance_of::<PyInt>() {
+        return Ok(Item::At(object.extract()?));
+    }
+    if object.is_none() {
+        return Ok(Item::New);
+    }
+    if object.is_instance_of::<PyEllipsis>() {
+        return Ok(Item::Rest);
+    }
+    if object.is_instance_of::<PyBool>() {
+        return Ok(Item::Flag(object.extract()?));
+    }
+    if object.cast::<PySlice>().is_ok() {
+        let step = bound(object, "step")?.unwrap_or(1);
+        if step == 0 {
+            return Err(PyValueError::new_err("slice step cannot be zero"));
+        }
+        if step < 0 {
+            return Err(PyValueError::new_err("step must be greater than zero"));
+        }
+        return Ok(Item::Slice(bound(object, "start")?, bound(object, "stop")?, step));
+    }
+    if let Ok(t) = object.cast::<PyTensor>() {
+        let t = t.get().tensor.clone();
+        if t.ndim() == 0 && t.dtype().is_int() {
+            return Ok(Item::At(t.item()?.as_i64()));
+        }
+        return Ok(Item::Tensor(t));
+    }
+    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() || object.hasattr("__array_interface__")? {
+        let t = super::interop::from_nested(object, None)?;
+        let t = if t.numel() == 0 { ops::create::to_dtype(&t, DType::I64)? } else { t };
+        return Ok(Item::Tensor(t));
+    }
+    if let Ok(i) = object.extract::<i64>() {
+        return Ok(Item::At(i));
+    }
+    Err(PyTypeError::new_err(format!(
+        "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
+        object.get_type().name()?
+    )))
+}
+
+fn items(index: &Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
+    match index.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().map(|o| item(&o)).collect(),
+        // A list of slices or lists is read as a tuple; a list of numbers is an index tensor.
+        Err(_) => Ok(vec![item(index)?]),
+    }
+}
+
+/// Applies the views of an index; what needs an advanced index comes back with its dimensions.
+fn basic(t: &Tensor, items: Vec<Item>) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
+    let consumes = |i: &Item| match i {
+        Item::At(_) | Item::Slice(..) => 1,
+        Item::Tensor(t) if matches!(t.dtype(), DType::Bool | DType::U8) => t.ndim(),
+        Item::Tensor(_) => 1,
+        _ => 0,
+    };
+    let used: usize = items.iter().map(consumes).sum();
+    let ndim = t.ndim();
+    if used > ndim {
+        return Err(PyIndexError::new_err(if ndim == 0 {
+            "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a \
+             0-dim tensor to a number"
+                .to_string()
+        } else {
+            format!("too many indices for tensor of dimension {ndim}")
+        }));
+    }
+    if items.iter().filter(|i| matches!(i, Item::Rest)).count() > 1 {
+        return Err(PyIndexError::new_err("an index can only have a single ellipsis ('...')"));
+    }
+    let (mut out, mut dim, mut real) = (t.clone(), 0usize, 0usize);
+    let mut advanced: Vec<Option<Tensor>> = Vec::new();
+    for item in items {
+        match item {
+            Item::At(i) => {
+                let size = out.body().shape()[dim] as i64;
+                if i < -size || i >= size {
+                    return Err(PyIndexError::new_err(format!(
+                        "index {i} is out of bounds for dimension {real} with size {size}"
+                    )));
+                }
+                out = view::select(&out, dim as i64, i)?;
+                real += 1;
+            }
+            Item::Slice(start, end, step) => {
+                if !(start.is_none() && end.is_none() && step == 1) {
+                    out = view::slice(&out, dim as i64, start, end, step)?;
+                }
+                dim += 1;
+                real += 1;
+            }
+            Item::New => {
+                out = view::unsqueeze(&out, dim as i64)?;
+                dim += 1;
+            }
+            Item::Rest => {
+                dim += ndim - used;
+                real += ndim - used;
+            }
+            Item::Flag(flag) => {
+                out = view::unsqueeze(&out, dim as i64)?;
+                let index = if flag { vec![0i64] } else { vec![] };
+                advanced.resize(dim, None);
+                advanced.push(Some(ops::index::from_i64(&index, &[index.len()], out.device())?));
+                dim += 1;
+            }
+            Item::Tensor(index) => {
+                let n = if matches!(index.dtype(), DType::Bool | DType::U8) { index.ndim() } else { 1 };
+                advanced.resize(dim, None);
+                advanced.extend(ops::index::expand_masks(&out, dim, index)?.into_iter().map(Some));
+                dim += n;
+                real += n;
+            }
+        }
+    }
+    if out.same(t) && advanced.is_empty() {
+        out = view::alias(&out)?;
+    }
+    Ok((out, advanced))
+}
+
+pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let t = &slf.get().tensor;
+    // The common case first: one integer.
+    if index.is_exact_instance_of::<PyInt>() && t.ndim() > 0 {
+        let i: i64 = index.extract()?;
+        let size = t.body().shape()[0] as i64;
+        if i < -size || i >= size {
+            return Err(PyIndexError::new_err(format!("index {i} is out of bounds for dimension 0 with size {size}")));
+        }
+        return wrap(slf.py(), view::select(t, 0, i)?);
+    }
+    let (part, advanced) = basic(t, items(index)?)?;
+    if advanced.is_empty() {
+        return wrap(slf.py(), part);
+    }
+    wrap(slf.py(), ops::index::index(&part, &advanced)?)
+}
+
+pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let t = &slf.get().tensor;
+    let number = scalar_from(value);
+    let value = match (value.cast::<PyTensor>(), number) {
+        (Ok(v), _) => v.get().tensor.clone(),
+        (_, Some(n)) => {
+            let dtype = t.dtype();
+            if dtype.is_int() && matches!(n, Scalar::Float(f) if !f.is_finite()) {
+                return Err(Error::runtime("value cannot be converted to type int64_t without overflow").into());
+            }
+            ops::create::full(&[], n, dtype, t.device())?
+        }
+        _ => super::interop::from_nested(value, None).map_err(|_| {
+            let name = value.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
+            PyTypeError::new_err(format!("can't assign a {name} to a {}", crate::tensor::type_string(t.dtype(), t.device())))
+        })?,
+    };
+    let (part, advanced) = basic(t, items(index)?)?;
+    if !advanced.is_empty() {
+        let value = ops::create::to_dtype(&value, part.dtype())?;
+        return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
+    }
+    // Leading dimensions of size 1 in the value are dropped, as PyTorch does.
+    let mut value = value;
+    while value.ndim() > part.ndim() && value.body().shape()[0] == 1 {
+        value = view::select(&value, 0, 0)?;
+    }
+    let fits = crate::base::broadcast(&value.shape(), &part.shape()).is_ok_and(|s| s == part.shape());
+    if !fits {
+        let (a, b) = (value.shape(), part.shape());
+        return Err(match crate::base::broadcast(&b, &a) {
+            Err(_) => mismatch(&b, &a).into(),
+            Ok(_) => mismatch(&b, &a).into(),
+        });
+    }
+    Ok(ops::inplace::copy_into(&part, &value)?)
+}
+
+fn mismatch(part: &[usize], value: &[usize]) -> Error {
+    let lead = part.len().max(value.len());
+    let at = |s: &[usize], i: usize| if i + s.len() >= lead { s[i + s.len() - lead] } else { 1 };
+    for dim in (0..lead).rev() {
+        let (p, v) = (at(part, dim), at(value, dim));
+        if v != p && v != 1 {
+            return Error::runtime(format!(
+                "The expanded size of the tensor ({p}) must match the existing size ({v}) at non-singleton dimension {dim}.  \
+                 Target sizes: {part:?}.  Tensor sizes: {value:?}"
+            ));
+        }
+    }
+    Error::runtime(format!("shape mismatch: value tensor of shape {value:?} cannot be broadcast to shape {part:?}"))
+}

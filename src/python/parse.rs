@@ -1,0 +1,293 @@
+//! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
+
+use super::tensor::{PyTensor, wrap};
+use super::types::{NAMED, PyDType, PyDevice, device_from};
+use crate::base::{Result as CoreResult, Scalar};
+use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+
+pub type Args = SmallVec<[Arg; 8]>;
+
+/// A Python number as a scalar; NumPy's numbers too.
+pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    if object.is_exact_instance_of::<PyFloat>() {
+        return object.extract().ok().map(Scalar::Float);
+    }
+    if object.is_exact_instance_of::<PyInt>() {
+        return object.extract().ok().map(Scalar::Int);
+    }
+    if object.is_instance_of::<PyBool>() {
+        return object.extract().ok().map(Scalar::Bool);
+    }
+    if object.is_instance_of::<PyTensor>() || object.is_instance_of::<PyString>() {
+        return None;
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return object.extract().ok().map(Scalar::Float);
+    }
+    if object.hasattr("__index__").unwrap_or(false) {
+        return object.extract::<i64>().ok().map(Scalar::Int);
+    }
+    if object.hasattr("__float__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
+        return object.extract::<f64>().ok().map(Scalar::Float);
+    }
+    None
+}
+
+fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
+    if object.is_instance_of::<PyBool>() {
+        return None;
+    }
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        let t = &tensor.get().tensor;
+        return (t.numel() == 1 && t.dtype().is_int()).then(|| t.item().ok().map(Scalar::as_i64)).flatten();
+    }
+    object.extract().ok()
+}
+
+fn ints_from(object: &Bound<'_, PyAny>) -> Option<Ints> {
+    if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
+        let mut out = Ints::new();
+        for item in object.try_iter().ok()? {
+            out.push(int_from(&item.ok()?)?);
+        }
+        return Some(out);
+    }
+    None
+}
+
+/// Reads one argument as its parameter wants it.
+fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
+    if object.is_none() {
+        return Ok(Some(Arg::None));
+    }
+    let tensor = || object.cast::<PyTensor>().ok().map(|t| Arg::Tensor(t.get().tensor.clone()));
+    let scalar = || scalar_from(object).map(Arg::from);
+    Ok(match kind {
+        Kind::Tensor => tensor(),
+        Kind::Operand => tensor().or_else(scalar),
+        Kind::Scalar | Kind::Float => match object.cast::<PyTensor>() {
+            Ok(t) if t.get().tensor.numel() == 1 => Some(Arg::from(t.get().tensor.item()?)),
+            Ok(_) => None,
+            Err(_) => scalar(),
+        },
+        Kind::Int => int_from(object).map(Arg::Int),
+        Kind::Ints => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
+        Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
+        Kind::DType => object.cast::<PyDType>().ok().map(|d| Arg::DType(d.get().0)),
+        Kind::Device => match object.cast::<PyDevice>() {
+            Ok(d) => Some(Arg::Device(d.get().device)),
+            Err(_) => Some(Arg::Device(device_from(object)?)),
+        },
+        Kind::Str => object.extract::<String>().ok().map(Arg::Str),
+        Kind::Tensors => tensors_from(object).map(Arg::Tensors),
+        Kind::Any => any_from(object),
+    })
+}
+
+fn tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<crate::tensor::Tensor>> {
+    if object.is_instance_of::<PyTensor>() {
+        return None;
+    }
+    let mut out = Vec::new();
+    for item in object.try_iter().ok()? {
+        out.push(item.ok()?.cast::<PyTensor>().ok()?.get().tensor.clone());
+    }
+    Some(out)
+}
+
+fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        return Some(Arg::Tensor(t.get().tensor.clone()));
+    }
+    if let Some(s) = scalar_from(object) {
+        return Some(Arg::from(s));
+    }
+    if let Ok(d) = object.cast::<PyDType>() {
+        return Some(Arg::DType(d.get().0));
+    }
+    if let Ok(s) = object.extract::<String>() {
+        return Some(Arg::Str(s));
+    }
+    ints_from(object).map(Arg::Ints).or_else(|| tensors_from(object).map(Arg::Tensors))
+}
+
+impl From<Scalar> for Arg {
+    fn from(s: Scalar) -> Arg {
+        match s {
+            Scalar::Bool(b) => Arg::Bool(b),
+            Scalar::Int(i) => Arg::Int(i),
+            Scalar::Float(f) => Arg::Float(f),
+        }
+    }
+}
+
+/// What Python calls a parameter's type, for messages.
+fn type_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tensor => "Tensor",
+        Kind::Operand => "Tensor",
+        Kind::Tensors => "tuple of Tensors",
+        Kind::Int => "int",
+        Kind::Ints => "tuple of ints",
+        Kind::Float => "float",
+        Kind::Bool => "bool",
+        Kind::Scalar => "Number",
+        Kind::DType => "torch.dtype",
+        Kind::Device => "torch.device",
+        Kind::Str => "str",
+        Kind::Any => "a valid argument",
+    }
+}
+
+#[cold]
+fn mismatch(name: &str, param: &Param, position: usize, object: &Bound<'_, PyAny>) -> PyErr {
+    let got = object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
+    PyTypeError::new_err(format!(
+        "{name}(): argument '{}' (position {position}) must be {}, not {got}",
+        param.name,
+        type_name(param.kind)
+    ))
+}
+
+/// A call as Python made it.
+pub struct Call<'a, 'py> {
+    pub name: &'a str,
+    /// The receiver of a method; it fills the first parameter.
+    pub receiver: Option<&'a Bound<'py, PyAny>>,
+    pub positional: &'a [Bound<'py, PyAny>],
+    pub keywords: &'a [(String, Bound<'py, PyAny>)],
+}
+
+/// Arguments that every function takes beside its row's own.
+#[derive(Default)]
+pub struct Extra<'py> {
+    pub out: Option<Bound<'py, PyAny>>,
+    pub alpha: Option<Scalar>,
+}
+
+pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Extra<'py>)> {
+    let params = row.params;
+    let mut args: Args = smallvec::smallvec![Arg::Missing; params.len()];
+    let mut extra = Extra::default();
+    let first = usize::from(call.receiver.is_some());
+    if let Some(receiver) = call.receiver {
+        args[0] = read(params[0].kind, receiver)?.ok_or_else(|| mismatch(call.name, &params[0], 0, receiver))?;
+    }
+    let rest = &params[first.min(params.len())..];
+    // `x.view(2, 3)`: one list parameter takes all the numbers.
+    let spread = rest.len() == 1
+        && rest[0].kind == Kind::Ints
+        && call.positional.len() > 1
+        && call.positional.iter().all(|a| int_from(a).is_some());
+    if spread {
+        args[first] = Arg::Ints(call.positional.iter().filter_map(int_from).collect());
+    } else {
+        if call.positional.len() > rest.len() {
+            return Err(PyTypeError::new_err(format!(
+                "{}() takes {} positional argument{} but {} were given",
+                call.name,
+                rest.len(),
+                if rest.len() == 1 { "" } else { "s" },
+                call.positional.len()
+            )));
+        }
+        for (i, (param, object)) in rest.iter().zip(call.positional).enumerate() {
+            args[first + i] = accept(call.name, param, i + 1, object)?;
+        }
+    }
+    for (name, object) in call.keywords {
+        match params.iter().position(|p| known_as(p.name, name)) {
+            Some(at) => {
+                if !matches!(args[at], Arg::Missing) {
+                    return Err(PyTypeError::new_err(format!("{}() got multiple values for argument '{name}'", call.name)));
+                }
+                args[at] = accept(call.name, &params[at], at + 1, object)?;
+            }
+            None if name == "out" && row.forms.has(Forms::OUT) => extra.out = (!object.is_none()).then(|| object.clone()),
+            None if name == "alpha" && row.forms.has(Forms::ALPHA) => {
+                extra.alpha = scalar_from(object);
+                if extra.alpha.is_none() {
+                    return Err(PyTypeError::new_err(format!("{}(): argument 'alpha' must be Number", call.name)));
+                }
+            }
+            None => {
+                return Err(PyTypeError::new_err(format!("{}() got an unexpected keyword argument '{name}'", call.name)));
+            }
+        }
+    }
+    for (at, param) in params.iter().enumerate() {
+        if matches!(args[at], Arg::Missing) && param.default.is_none() {
+            let missing: Vec<String> = params
+                .iter()
+                .zip(&args)
+                .filter(|(p, a)| p.default.is_none() && matches!(a, Arg::Missing))
+                .map(|(p, _)| format!("\"{}\"", p.name))
+                .collect();
+            return Err(PyTypeError::new_err(format!(
+                "{}() missing {} required positional arguments: {}",
+                call.name,
+                missing.len(),
+                missing.join(", ")
+            )));
+        }
+    }
+    Ok((args, extra))
+}
+
+/// NumPy's names for common parameters work as well, as in PyTorch.
+fn known_as(param: &str, given: &str) -> bool {
+    param == given
+        || matches!(
+            (param, given),
+            ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2")
+        )
+}
+
+fn accept(name: &str, param: &Param, position: usize, object: &Bound<'_, PyAny>) -> PyResult<Arg> {
+    match read(param.kind, object)? {
+        Some(Arg::None) if !param.optional && param.default != Some("None") && param.kind != Kind::Any => {
+            Err(mismatch(name, param, position, object))
+        }
+        Some(arg) => Ok(arg),
+        None => Err(mismatch(name, param, position, object)),
+    }
+}
+
+/// A result as Python sees it.
+pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = |tensors: Vec<crate::tensor::Tensor>| -> PyResult<Vec<Bound<'py, PyAny>>> {
+        tensors.into_iter().map(|t| wrap(py, t)).collect()
+    };
+    Ok(match out {
+        Out::Tensor(t) => wrap(py, t)?,
+        Out::Tuple(name, fields, tensors) => {
+            let items = PyTuple::new(py, tuple(tensors)?)?;
+            match NAMED.get(py) {
+                Some(make) if !fields.is_empty() => make.bind(py).call1((name, PyTuple::new(py, fields)?, items))?,
+                _ => items.into_any(),
+            }
+        }
+        Out::List(tensors) => PyList::new(py, tuple(tensors)?)?.into_any(),
+        Out::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
+        Out::Int(i) => i.into_pyobject(py)?.into_any(),
+        Out::None => py.None().into_bound(py),
+    })
+}
+
+/// Whether a call is long enough to let other threads run meanwhile.
+pub fn is_long(args: &[Arg]) -> bool {
+    args.iter().any(|a| match a {
+        Arg::Tensor(t) => t.numel() >= 16_384,
+        Arg::Tensors(ts) => ts.iter().any(|t| t.numel() >= 4_096),
+        _ => false,
+    })
+}
+
+/// Runs a row, releasing the interpreter around long ones.
+pub fn run<T: Send>(py: Python<'_>, args: &[Arg], body: impl FnOnce(&[Arg]) -> CoreResult<T> + Send) -> PyResult<T> {
+    if is_long(args) { Ok(py.detach(|| body(args))?) } else { Ok(body(args)?) }
+}

@@ -1,0 +1,343 @@
+//! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
+//! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
+
+use super::parse::{Call, Extra, parse, result, run, scalar_from};
+use super::tensor::{PyTensor, wrap};
+use crate::ops::{self, Arg, Forms, Operand, Out, Row, pointwise::Pointwise};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use pyo3::{PyTypeInfo, ffi};
+use std::ffi::CString;
+use std::sync::OnceLock;
+
+/// How a callable writes its result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Function,
+    Method,
+    Inplace,
+}
+
+struct Entry {
+    row: &'static Row,
+    pointwise: Option<&'static Pointwise>,
+    style: Style,
+    name: String,
+    c_name: CString,
+    doc: CString,
+}
+
+type Stub = unsafe extern "C" fn(
+    *mut ffi::PyObject,
+    *const *mut ffi::PyObject,
+    ffi::Py_ssize_t,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+
+const STUBS: usize = 1024;
+
+seq_macro::seq!(N in 0..1024 {
+    static TABLE: [Stub; STUBS] = [#(stub::<N>,)*];
+});
+
+unsafe extern "C" fn stub<const N: usize>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls with its own arguments, attached.
+    unsafe { enter(N, slf, args, nargs, names) }
+}
+
+/// # Safety
+/// Called by Python with the vectorcall arguments of a callable of this table.
+unsafe fn enter(
+    number: usize,
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python holds the interpreter while it calls us.
+    let py = unsafe { Python::assume_attached() };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let entries = ENTRIES.get().ok_or_else(|| PyRuntimeError::new_err("the operator table is not ready"))?;
+        let entry = &entries[number];
+        // SAFETY: as many pointers as Python says, all alive during the call.
+        unsafe {
+            let given = std::slice::from_raw_parts(args.cast::<Bound<'_, PyAny>>(), nargs as usize);
+            let receiver = (entry.style != Style::Function).then(|| &*std::ptr::from_ref(&slf).cast::<Bound<'_, PyAny>>());
+            let keywords = keywords(py, args.add(nargs as usize), names)?;
+            call(py, entry, receiver, given, &keywords)
+        }
+    }));
+    match outcome {
+        Ok(Ok(object)) => object.into_ptr(),
+        Ok(Err(error)) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+        Err(_) => {
+            PyRuntimeError::new_err("an internal check of gradiron failed; please report it").restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// The keyword arguments that follow the positional ones.
+///
+/// # Safety
+/// `values` and `names` are as in Python's vectorcall.
+unsafe fn keywords<'py>(
+    py: Python<'py>,
+    values: *const *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    if names.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: Python passes a tuple of strings, and one value for each.
+    unsafe {
+        let names = Bound::from_borrowed_ptr(py, names).cast_into_unchecked::<PyTuple>();
+        let pair = |(i, name): (usize, Bound<'py, PyAny>)| -> PyResult<_> {
+            Ok((name.extract::<String>()?, Bound::from_borrowed_ptr(py, *values.add(i))))
+        };
+        names.iter().enumerate().map(pair).collect()
+    }
+}
+
+fn call<'py>(
+    py: Python<'py>,
+    entry: &'static Entry,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+    keywords: &[(String, Bound<'py, PyAny>)],
+) -> PyResult<Bound<'py, PyAny>> {
+    if let (Some(op), true) = (entry.pointwise, keywords.is_empty())
+        && let Some(done) = quick(py, entry, op, receiver, given)
+    {
+        return done;
+    }
+    let (mut args, extra) = parse(entry.row, &Call { name: &entry.name, receiver, positional: given, keywords })?;
+    if let Some(alpha) = extra.alpha {
+        scale(&mut args, alpha)?;
+    }
+    match entry.style {
+        Style::Inplace => {
+            inplace(py, entry, &args)?;
+            receiver.cloned().ok_or_else(|| PyRuntimeError::new_err("an in-place method without a tensor"))
+        }
+        _ => {
+            let out = run(py, &args, entry.row.call)?;
+            into_out(py, entry, &args, out, extra)
+        }
+    }
+}
+
+/// `alpha * other`, for the rows that take it.
+fn scale(args: &mut [Arg], alpha: crate::base::Scalar) -> PyResult<()> {
+    if alpha.as_f64() == 1.0 {
+        return Ok(());
+    }
+    args[1] = match &args[1] {
+        Arg::Tensor(t) => Arg::Tensor(ops::arithmetic::mul(t, alpha)?),
+        other => match other.number() {
+            Some(crate::base::Scalar::Int(i)) if !matches!(alpha, crate::base::Scalar::Float(_)) => {
+                Arg::Int(i.wrapping_mul(alpha.as_i64()))
+            }
+            Some(n) => Arg::Float(n.as_f64() * alpha.as_f64()),
+            None => return Ok(()),
+        },
+    };
+    Ok(())
+}
+
+fn inplace(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
+    if let Some(own) = entry.row.call_inplace {
+        return run(py, args, own).map(drop);
+    }
+    let Some(Arg::Tensor(target)) = args.first() else {
+        return Err(PyRuntimeError::new_err("an in-place method without a tensor"));
+    };
+    match run(py, args, entry.row.call)? {
+        Out::Tensor(result) => Ok(ops::inplace::overwrite(target, &result)?),
+        _ => Err(PyRuntimeError::new_err(format!("{} has no in-place form", entry.row.name))),
+    }
+}
+
+/// Hands the result out, or writes it into `out=`.
+fn into_out<'py>(py: Python<'py>, entry: &Entry, args: &[Arg], out: Out, extra: Extra<'py>) -> PyResult<Bound<'py, PyAny>> {
+    let Some(target) = extra.out else { return result(py, out) };
+    let wants = |t: &crate::tensor::Tensor| crate::tensor::mode::grad_enabled() && t.requires_grad();
+    let targets: Vec<Bound<'py, PyAny>> = match target.cast::<PyTuple>() {
+        Ok(tuple) => tuple.iter().collect(),
+        Err(_) => vec![target.clone()],
+    };
+    let results = match out {
+        Out::Tensor(t) => vec![t],
+        Out::Tuple(_, _, ts) | Out::List(ts) => ts,
+        _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", entry.row.name))),
+    };
+    if args.iter().any(|a| matches!(a, Arg::Tensor(t) if wants(t))) {
+        return Err(PyRuntimeError::new_err(format!(
+            "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments \
+             requires grad.",
+            entry.row.name
+        )));
+    }
+    for (object, value) in targets.iter().zip(&results) {
+        let place = &object.cast::<PyTensor>()?.get().tensor;
+        if wants(place) {
+            return Err(PyRuntimeError::new_err(format!(
+                "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments \
+                 requires grad.",
+                entry.row.name
+            )));
+        }
+        ops::inplace::write_out(place, value)?;
+    }
+    Ok(target)
+}
+
+/// Pointwise calls with plain positional operands: no parsing, no copies.
+fn quick<'py>(
+    py: Python<'py>,
+    entry: &Entry,
+    op: &'static Pointwise,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let mut operands: smallvec::SmallVec<[Operand; 4]> = smallvec::SmallVec::new();
+    let mut any_tensor = false;
+    for object in receiver.into_iter().chain(given) {
+        operands.push(match object.cast::<PyTensor>() {
+            Ok(t) => {
+                any_tensor = true;
+                Operand::Tensor(&t.get().tensor)
+            }
+            Err(_) => Operand::Scalar(scalar_from(object)?),
+        });
+    }
+    if operands.len() != op.inputs || op.row.params.len() != op.inputs || !any_tensor {
+        return None;
+    }
+    let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= 16_384));
+    if entry.style == Style::Inplace {
+        let Operand::Tensor(target) = operands[0] else { return None };
+        let write = || ops::pointwise::apply_inplace(op, target, &operands);
+        let done = if long { py.detach(write) } else { write() };
+        return Some(done.map_err(PyErr::from).map(|()| receiver.cloned()).transpose()?);
+    }
+    let compute = || ops::pointwise::apply(op, &operands);
+    let made = if long { py.detach(compute) } else { compute() };
+    Some(made.map_err(PyErr::from).and_then(|t| wrap(py, t)))
+}
+
+/// Hangs the rows' methods on the tensor class and their functions on the module.
+pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let entries = ENTRIES.get_or_init(collect);
+    if entries.len() > STUBS {
+        return Err(PyRuntimeError::new_err("more operators than stubs"));
+    }
+    let class = PyTensor::type_object(py);
+    let nn = PyModule::new(py, "_nn")?;
+    for (number, entry) in entries.iter().enumerate() {
+        let def = Box::leak(Box::new(ffi::PyMethodDef {
+            ml_name: entry.c_name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: TABLE[number] },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: entry.doc.as_ptr(),
+        }));
+        // SAFETY: the definition lives for ever; the type and the module are alive.
+        let made = unsafe {
+            match entry.style {
+                Style::Function => Bound::from_owned_ptr_or_err(
+                    py,
+                    ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), std::ptr::null_mut()),
+                )?,
+                _ => Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_ptr().cast(), def))?,
+            }
+        };
+        match entry.style {
+            Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
+            Style::Function => module.setattr(&*entry.name, made)?,
+            _ => class.setattr(&*entry.name, made)?,
+        }
+    }
+    module.setattr("_nn", nn)
+}
+
+fn collect() -> Vec<Entry> {
+    let pointwise: std::collections::HashMap<*const Row, &'static Pointwise> =
+        ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
+    let c = |s: &str| CString::new(s).unwrap_or_default();
+    let mut entries = Vec::new();
+    for row in ops::rows() {
+        let mut add = |style: Style, name: String| {
+            let doc = format!("{name}{}\n--\n\n{}", signature(row, style == Style::Function), row.doc.trim());
+            entries.push(Entry {
+                row,
+                pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
+                style,
+                c_name: c(&name),
+                doc: c(&doc),
+                name,
+            });
+        };
+        if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
+            add(Style::Function, row.name.into());
+        }
+        if row.forms.has(Forms::METHOD) {
+            add(Style::Method, row.name.into());
+        }
+        if row.forms.has(Forms::INPLACE) {
+            add(Style::Inplace, format!("{}_", row.name));
+        }
+    }
+    entries
+}
+
+/// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
+pub fn signature(row: &Row, function: bool) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    for (i, param) in row.params.iter().enumerate() {
+        let name = if i == 0 && !function { "$self" } else { param.name };
+        parts.push(match param.default {
+            Some(default) if i > 0 || function => format!("{name}={}", python_default(default)),
+            _ => name.into(),
+        });
+    }
+    if !function && row.params.is_empty() {
+        parts.push("$self".into());
+    }
+    if row.forms.has(Forms::ALPHA) || (function && row.forms.has(Forms::OUT)) {
+        parts.push("*".into());
+    }
+    if row.forms.has(Forms::ALPHA) {
+        parts.push("alpha=1".into());
+    }
+    if function && row.forms.has(Forms::OUT) {
+        parts.push("out=None".into());
+    }
+    format!("({})", parts.join(", "))
+}
+
+/// A Rust default as Python writes it.
+pub fn python_default(default: &str) -> String {
+    match default {
+        "true" => "True".into(),
+        "false" => "False".into(),
+        other => other
+            .trim_start_matches("Some(")
+            .trim_end_matches(')')
+            .trim_end_matches(".into(")
+            .trim_end_matches(".to_string(")
+            .replace("Scalar::Int(", "")
+            .replace("Scalar::Float(", "")
+            .replace("Ints::new(", "()"),
+    }
+}

@@ -1,0 +1,164 @@
+//! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
+
+use crate::base::{DType, Device, GpuName};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyTuple;
+use std::hash::{Hash, Hasher};
+
+#[pyclass(frozen, name = "dtype", module = "gradiron", eq, hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct PyDType(pub DType);
+
+#[pymethods]
+impl PyDType {
+    fn __repr__(&self) -> String {
+        format!("torch.{}", self.0.name())
+    }
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.0.is_float()
+    }
+    #[getter]
+    fn is_complex(&self) -> bool {
+        false
+    }
+    #[getter]
+    fn is_signed(&self) -> bool {
+        !matches!(self.0, DType::U8 | DType::Bool)
+    }
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.size()
+    }
+    fn __reduce__(&self) -> String {
+        self.0.name().into()
+    }
+}
+
+#[pyclass(frozen, name = "device", module = "gradiron")]
+#[derive(Clone, Copy)]
+pub struct PyDevice {
+    pub device: Device,
+    /// Whether the user named an index: `cuda` and `cuda:0` print differently.
+    pub indexed: bool,
+}
+
+#[pymethods]
+impl PyDevice {
+    #[new]
+    #[pyo3(signature = (device, index = None))]
+    fn new(device: &Bound<'_, PyAny>, index: Option<u8>) -> PyResult<PyDevice> {
+        if let Ok(other) = device.cast::<PyDevice>() {
+            return Ok(*other.get());
+        }
+        if let Ok(index) = device.extract::<u8>() {
+            return Ok(PyDevice { device: Device::Gpu(GpuName::Cuda, index), indexed: true });
+        }
+        let text: String = device.extract()?;
+        match index {
+            Some(index) => parse_device(&format!("{text}:{index}")),
+            None => parse_device(&text),
+        }
+    }
+    #[getter(r#type)]
+    fn kind(&self) -> &'static str {
+        self.device.kind()
+    }
+    #[getter]
+    fn index(&self) -> Option<u8> {
+        match self.device {
+            Device::Gpu(_, index) if self.indexed => Some(index),
+            _ => None,
+        }
+    }
+    fn __repr__(&self) -> String {
+        match self.index() {
+            Some(index) => format!("device(type='{}', index={index})", self.device.kind()),
+            None => format!("device(type='{}')", self.device.kind()),
+        }
+    }
+    fn __str__(&self) -> String {
+        match self.index() {
+            Some(index) => format!("{}:{index}", self.device.kind()),
+            None => self.device.kind().into(),
+        }
+    }
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<PyDevice>().is_ok_and(|o| o.get().device == self.device && o.get().indexed == self.indexed)
+    }
+    fn __hash__(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        (self.device, self.indexed).hash(&mut hasher);
+        hasher.finish()
+    }
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
+        Ok((py.get_type::<PyDevice>().into_any(), (self.__str__(),)))
+    }
+}
+
+/// `cpu`, `cuda`, `cuda:0`, `mps`, `gpu`, `wgpu`.
+pub fn parse_device(text: &str) -> PyResult<PyDevice> {
+    let (kind, index) = match text.split_once(':') {
+        Some((kind, index)) => (kind, Some(index)),
+        None => (text, None),
+    };
+    let invalid = || PyRuntimeError::new_err(format!("Invalid device string: '{text}'"));
+    let number = match index {
+        None => 0,
+        Some(i) if !i.is_empty() && (i == "0" || !i.starts_with('0')) => i.parse::<u8>().map_err(|_| invalid())?,
+        Some(_) => return Err(invalid()),
+    };
+    let name = match kind {
+        "cpu" => return Ok(PyDevice { device: Device::Cpu, indexed: false }),
+        "cuda" => GpuName::Cuda,
+        "mps" => GpuName::Mps,
+        "gpu" => GpuName::Gpu,
+        "wgpu" => GpuName::Wgpu,
+        _ => {
+            return Err(PyRuntimeError::new_err(format!(
+                "Expected one of cpu, cuda, mps, gpu, wgpu device type at start of device string: {kind}"
+            )));
+        }
+    };
+    Ok(PyDevice { device: Device::Gpu(name, number), indexed: index.is_some() })
+}
+
+pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
+    if let Ok(device) = object.cast::<PyDevice>() {
+        return Ok(device.get().device);
+    }
+    if let Ok(text) = object.extract::<String>() {
+        return Ok(parse_device(&text)?.device);
+    }
+    match object.extract::<u8>() {
+        Ok(index) => Ok(Device::Gpu(GpuName::Cuda, index)),
+        Err(_) => Err(PyTypeError::new_err("device must be a torch.device, a string or an index")),
+    }
+}
+
+/// What the Python side gives the core when it is imported.
+pub static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+pub static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
+
+pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
+    let all = DTYPES.get_or_try_init(py, || {
+        DType::ALL.iter().map(|&d| Py::new(py, PyDType(d))).collect::<PyResult<Vec<_>>>()
+    })?;
+    Ok(all[dtype as usize].clone_ref(py))
+}
+
+pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
+    Py::new(py, PyDevice { device, indexed: !device.is_cpu() })
+}
+
+/// A `torch.Size`.
+pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = PyTuple::new(py, dims)?;
+    match SIZE.get(py) {
+        Some(class) => class.bind(py).call1((tuple,)),
+        None => Ok(tuple.into_any()),
+    }
+}

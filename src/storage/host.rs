@@ -1,0 +1,213 @@
+//! Host memory: 64-byte aligned blocks, cached by size class, because fresh pages cost more than the arithmetic on them.
+//! Small blocks are kept per thread without a lock, large ones in one list up to a cap.
+
+use crate::base::{Error, Fault, Result};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::ptr::NonNull;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+const ALIGN: usize = 64;
+/// Classes of 64, 128, ... 64 KiB bytes are kept per thread.
+const SMALL_CLASSES: usize = 11;
+const SMALL_MAX: usize = ALIGN << (SMALL_CLASSES - 1);
+/// What one thread keeps of each small class, in bytes.
+const SMALL_KEEP: usize = 256 << 10;
+/// What the process keeps of large blocks, in bytes.
+const LARGE_KEEP: usize = 384 << 20;
+
+/// A block of host memory; gives itself back to the cache when dropped.
+pub struct Block {
+    ptr: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: a block is owned memory; whoever shares it (Storage) answers for races, as slices of bytes would.
+unsafe impl Send for Block {}
+// SAFETY: as above.
+unsafe impl Sync for Block {}
+
+/// Bytes handed out and not yet given back, and the most that ever were. Large blocks only: the small ones would cost
+/// an atomic operation each.
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+static LARGE: Mutex<Large> = Mutex::new(Large { kept: 0, free: BTreeMap::new() });
+
+thread_local! {
+    static SMALL: RefCell<Small> = const { RefCell::new(Small([const { Vec::new() }; SMALL_CLASSES])) };
+}
+
+struct Small([Vec<NonNull<u8>>; SMALL_CLASSES]);
+
+struct Large {
+    kept: usize,
+    free: BTreeMap<usize, Vec<Block>>,
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        for (class, list) in self.0.iter_mut().enumerate() {
+            list.drain(..).for_each(|ptr| give_back(ptr, ALIGN << class));
+        }
+    }
+}
+
+fn give_back(ptr: NonNull<u8>, size: usize) {
+    // SAFETY: the pointer came from `fresh` with this size.
+    unsafe { dealloc(ptr.as_ptr(), Layout::from_size_align_unchecked(size, ALIGN)) }
+}
+
+fn fresh(size: usize, zeroed: bool, asked: usize) -> Result<NonNull<u8>> {
+    let refuse = || -> Error {
+        Fault::OutOfMemory {
+            message: format!(
+                "DefaultCPUAllocator: can't allocate memory: you tried to allocate {asked} bytes. \
+                 Error code 12 (Cannot allocate memory)"
+            ),
+        }
+        .into()
+    };
+    let layout = Layout::from_size_align(size, ALIGN).map_err(|_| refuse())?;
+    // SAFETY: the layout's size is not zero.
+    let get = |layout| unsafe { if zeroed { alloc_zeroed(layout) } else { alloc(layout) } };
+    NonNull::new(get(layout))
+        .or_else(|| {
+            trim();
+            NonNull::new(get(layout))
+        })
+        .ok_or_else(refuse)
+}
+
+/// Rounds up so that blocks are found again: eighths of an octave.
+fn large_size(bytes: usize) -> Option<usize> {
+    let step = (bytes.checked_next_power_of_two()? >> 4).max(4096);
+    bytes.checked_next_multiple_of(step)
+}
+
+impl Block {
+    /// At least `bytes` bytes, not initialised unless `zeroed`.
+    pub fn new(bytes: usize, zeroed: bool) -> Result<Block> {
+        if bytes <= SMALL_MAX {
+            let class = bytes.max(1).div_ceil(ALIGN).next_power_of_two().trailing_zeros() as usize;
+            let size = ALIGN << class;
+            let kept = SMALL.try_with(|small| small.borrow_mut().0[class].pop()).ok().flatten();
+            let ptr = match kept {
+                Some(ptr) => ptr,
+                None => fresh(size, false, bytes)?,
+            };
+            if zeroed {
+                // SAFETY: the block is `size` bytes long.
+                unsafe { ptr.write_bytes(0, size) };
+            }
+            return Ok(Block { ptr, size });
+        }
+        let size = large_size(bytes).unwrap_or(usize::MAX);
+        let found = LARGE.lock().ok().and_then(|mut large| {
+            let block = large.free.get_mut(&size)?.pop()?;
+            large.kept -= size;
+            Some(block)
+        });
+        let block = match found {
+            Some(block) => {
+                if zeroed {
+                    // SAFETY: the block is `size` bytes long.
+                    unsafe { block.ptr.write_bytes(0, size) };
+                }
+                block
+            }
+            None => Block { ptr: fresh(size, zeroed, bytes)?, size },
+        };
+        let live = LIVE.fetch_add(size, Ordering::Relaxed) + size;
+        PEAK.fetch_max(live, Ordering::Relaxed);
+        Ok(block)
+    }
+
+    pub fn ptr(&self) -> *mut u8 {
+        self.ptr.as_ptr()
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        let (ptr, size) = (self.ptr, self.size);
+        if size <= SMALL_MAX {
+            let class = (size / ALIGN).trailing_zeros() as usize;
+            let kept = SMALL.try_with(|small| {
+                let list = &mut small.borrow_mut().0[class];
+                let room = list.len() < SMALL_KEEP / size;
+                if room {
+                    list.push(ptr);
+                }
+                room
+            });
+            if kept != Ok(true) {
+                give_back(ptr, size);
+            }
+            return;
+        }
+        LIVE.fetch_sub(size, Ordering::Relaxed);
+        if let Ok(mut large) = LARGE.lock()
+            && large.kept + size <= LARGE_KEEP
+        {
+            large.kept += size;
+            // The list takes the block over: this one must not be freed again.
+            large.free.entry(size).or_default().push(Block { ptr, size });
+            return;
+        }
+        give_back(ptr, size);
+    }
+}
+
+/// Gives the kept large blocks back to the system.
+pub fn trim() {
+    let taken = LARGE.lock().map(|mut large| {
+        large.kept = 0;
+        std::mem::take(&mut large.free)
+    });
+    for block in taken.into_iter().flatten().flat_map(|(_, blocks)| blocks) {
+        give_back(block.ptr, block.size);
+        std::mem::forget(block);
+    }
+}
+
+/// Bytes in large blocks: live now, the peak, and kept for reuse.
+pub fn statistics() -> (usize, usize, usize) {
+    let kept = LARGE.lock().map_or(0, |large| large.kept);
+    (LIVE.load(Ordering::Relaxed), PEAK.load(Ordering::Relaxed), kept)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_blocks_come_back() {
+        let first = Block::new(100, false).map(|b| b.ptr()).ok();
+        let second = Block::new(120, false).map(|b| b.ptr()).ok();
+        assert_eq!(first, second);
+        assert!(first.is_some_and(|p| p as usize % ALIGN == 0));
+    }
+
+    #[test]
+    fn absurd_sizes_are_refused() {
+        assert!(Block::new(usize::MAX / 2, false).is_err());
+        assert!(Block::new(usize::MAX, true).is_err());
+    }
+
+    #[test]
+    fn zeroed_means_zero_after_reuse() {
+        for bytes in [1000, 1 << 20] {
+            let block = Block::new(bytes, false).ok();
+            if let Some(b) = &block {
+                // SAFETY: the block has that many bytes.
+                unsafe { b.ptr().write_bytes(7, bytes) };
+            }
+            drop(block);
+            let again = Block::new(bytes, true).ok();
+            // SAFETY: the block has that many bytes, all initialised.
+            assert!(again.is_some_and(|b| unsafe { std::slice::from_raw_parts(b.ptr(), bytes) }.iter().all(|&x| x == 0)));
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Reference-counted bytes on the host or on the GPU, with the version that in-place writes count up.
+//! All views of a tensor share one storage; a saved value compares versions to see that nobody wrote over it.
+
+pub mod host;
+
+use crate::base::{Device, Error, Result};
+#[cfg(feature = "gpu")]
+use crate::gpu;
+use host::Block;
+use std::any::Any;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+#[derive(Clone)]
+pub struct Storage(Arc<Inner>);
+
+struct Inner {
+    bytes: Bytes,
+    len: usize,
+    device: Device,
+    version: AtomicU32,
+}
+
+enum Bytes {
+    Host(Block),
+    /// Memory that somebody else owns (a NumPy array, a DLPack capsule); the owner is dropped with the storage.
+    Borrowed { ptr: *mut u8, _owner: Box<dyn Any + Send + Sync> },
+    #[cfg(feature = "gpu")]
+    Gpu(gpu::Buffer),
+}
+
+// SAFETY: the borrowed pointer is kept alive by its owner, which is Send and Sync itself; the rest already is.
+unsafe impl Send for Inner {}
+// SAFETY: as above; concurrent writes through tensors are the user's race, as in PyTorch, and never on our own metadata.
+unsafe impl Sync for Inner {}
+
+impl Storage {
+    /// `len` bytes on `device`, not initialised.
+    pub fn new(len: usize, device: Device) -> Result<Storage> {
+        let bytes = match device {
+            Device::Cpu => Bytes::Host(Block::new(len, false)?),
+            #[cfg(feature = "gpu")]
+            Device::Gpu(..) => Bytes::Gpu(gpu::alloc(len)?),
+            #[cfg(not(feature = "gpu"))]
+            Device::Gpu(..) => return Err(Error::runtime("this build of gradiron has no GPU support")),
+        };
+        Ok(Storage::from_bytes(bytes, len, device))
+    }
+
+    /// `len` zero bytes on the host.
+    pub fn zeroed(len: usize) -> Result<Storage> {
+        Ok(Storage::from_bytes(Bytes::Host(Block::new(len, true)?), len, Device::Cpu))
+    }
+
+    /// Host memory that `owner` keeps alive.
+    ///
+    /// # Safety
+    /// `ptr` is valid for reads and writes of `len` bytes for as long as `owner` lives.
+    pub unsafe fn borrowed(ptr: *mut u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Storage {
+        Storage::from_bytes(Bytes::Borrowed { ptr, _owner: owner }, len, Device::Cpu)
+    }
+
+    #[cfg(feature = "gpu")]
+    pub fn from_gpu(buffer: gpu::Buffer, len: usize, device: Device) -> Storage {
+        Storage::from_bytes(Bytes::Gpu(buffer), len, device)
+    }
+
+    fn from_bytes(bytes: Bytes, len: usize, device: Device) -> Storage {
+        Storage(Arc::new(Inner { bytes, len, device, version: AtomicU32::new(0) }))
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.len == 0
+    }
+
+    pub fn device(&self) -> Device {
+        self.0.device
+    }
+
+    /// The start of the host bytes, or nothing for GPU storage.
+    pub fn host(&self) -> Option<*mut u8> {
+        match &self.0.bytes {
+            Bytes::Host(block) => Some(block.ptr()),
+            Bytes::Borrowed { ptr, .. } => Some(*ptr),
+            #[cfg(feature = "gpu")]
+            Bytes::Gpu(_) => None,
+        }
+    }
+
+    #[cfg(feature = "gpu")]
+    pub fn gpu(&self) -> Option<&gpu::Buffer> {
+        match &self.0.bytes {
+            Bytes::Gpu(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+
+    pub fn version(&self) -> u32 {
+        self.0.version.load(Ordering::Relaxed)
+    }
+
+    /// Counts one in-place write.
+    pub fn bump(&self) {
+        self.0.version.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub fn set_version(&self, version: u32) {
+        self.0.version.store(version, Ordering::Relaxed);
+    }
+
+    pub fn same(&self, other: &Storage) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether this handle is the only one.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1
+    }
+
+    /// A number that names this storage while it lives.
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0) as usize
+    }
+}

@@ -1,0 +1,457 @@
+//! Tensors and the graph that they record. A tensor is a body (storage, layout, dtype) and the edge that it was born
+//! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
+
+mod inplace;
+pub mod mode;
+mod node;
+mod record;
+mod view;
+
+pub use inplace::{check_inplace, finish_inplace};
+pub use node::{
+    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Meta, Node, NodeRef, Parts, Saved, SavedScalar, Saves,
+    Step, When, any_hosted, freed_error, type_string,
+};
+pub use record::{Recorder, any_requires_grad};
+pub use view::{View, ViewRules, Viewing};
+
+use crate::base::{DType, Device, Dims, Error, Layout, Result, Scalar, Strided};
+use crate::storage::Storage;
+use std::ffi::c_void;
+use std::ops::Deref;
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+
+/// A tensor's values: bytes, how they lie, what they are.
+#[derive(Clone)]
+pub struct Body {
+    pub storage: Storage,
+    pub layout: Layout,
+    pub dtype: DType,
+}
+
+/// A handle; cloning shares the tensor.
+#[derive(Clone)]
+pub struct Tensor(Arc<Inner>);
+
+#[derive(Clone)]
+pub struct WeakTensor(Weak<Inner>);
+
+struct Inner {
+    body: Body,
+    /// The node that made this tensor, when one did and nothing was written over it since (see `LATE`).
+    edge: Option<Edge>,
+    flags: AtomicU8,
+    view: Option<Box<View>>,
+    extra: OnceLock<Box<Extra>>,
+    /// The Python object that shows this tensor, while there is one.
+    host: AtomicPtr<c_void>,
+}
+
+/// A leaf that wants a gradient.
+const REQUIRES: u8 = 1;
+/// Body or edge were replaced: look in `Extra`.
+const LATE: u8 = 2;
+const RETAINS: u8 = 4;
+
+/// What few tensors have.
+#[derive(Default)]
+struct Extra {
+    late: Mutex<Late>,
+    grad: Mutex<Option<Tensor>>,
+    /// The leaf's end of the graph, once something was computed from it.
+    leaf: Mutex<Option<NodeRef>>,
+    /// Counts rewrites of this tensor's history, so that its views notice.
+    rewrites: AtomicU32,
+}
+
+#[derive(Default)]
+struct Late {
+    body: Option<Arc<Body>>,
+    /// `Some(None)`: the history was cut off.
+    edge: Option<Option<Edge>>,
+}
+
+/// A tensor's body, borrowed where it is the one it was born with.
+pub enum BodyRef<'a> {
+    Birth(&'a Body),
+    Late(Arc<Body>),
+}
+
+impl Deref for BodyRef<'_> {
+    type Target = Body;
+    fn deref(&self) -> &Body {
+        match self {
+            BodyRef::Birth(body) => body,
+            BodyRef::Late(body) => body,
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Body {
+    /// A new, uninitialised, contiguous body.
+    pub fn new(shape: &[usize], dtype: DType, device: Device) -> Result<Body> {
+        let mut bytes = dtype.size();
+        for &n in shape {
+            bytes = match bytes.checked_mul(n) {
+                Some(b) if b <= isize::MAX as usize => b,
+                _ if shape.contains(&0) => 0,
+                _ => return Err(Error::runtime(format!("Storage size calculation overflowed with sizes={shape:?}"))),
+            };
+        }
+        Ok(Body { storage: Storage::new(bytes, device)?, layout: Layout::contiguous(shape), dtype })
+    }
+
+    pub fn device(&self) -> Device {
+        self.storage.device()
+    }
+
+    pub fn numel(&self) -> usize {
+        self.layout.numel()
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    /// The host memory, for a CPU kernel; an error for a tensor elsewhere.
+    pub fn host(&self) -> Result<Strided<'_>> {
+        let base = self.storage.host().ok_or_else(|| Error::runtime("the tensor is not in host memory"))?;
+        Ok(Strided {
+            ptr: base.wrapping_add(self.layout.offset * self.dtype.size()),
+            dtype: self.dtype,
+            shape: &self.layout.shape,
+            strides: &self.layout.strides,
+        })
+    }
+
+    /// The GPU memory, for a shader.
+    #[cfg(feature = "gpu")]
+    pub fn gpu(&self) -> Result<crate::gpu::View<'_>> {
+        let buffer = self.storage.gpu().ok_or_else(|| Error::runtime("the tensor is not in GPU memory"))?;
+        Ok(crate::gpu::View {
+            buffer,
+            dtype: self.dtype,
+            shape: &self.layout.shape,
+            strides: &self.layout.strides,
+            offset: self.layout.offset,
+        })
+    }
+
+    /// The same bytes seen otherwise.
+    pub fn with_layout(&self, layout: Layout) -> Body {
+        Body { storage: self.storage.clone(), layout, dtype: self.dtype }
+    }
+
+    pub fn meta(&self) -> Meta {
+        Meta { shape: self.layout.shape.clone(), dtype: self.dtype, device: self.storage.device() }
+    }
+}
+
+impl Tensor {
+    fn make(body: Body, edge: Option<Edge>, flags: u8, view: Option<Box<View>>) -> Tensor {
+        Tensor(Arc::new(Inner {
+            body,
+            edge,
+            flags: AtomicU8::new(flags),
+            view,
+            extra: OnceLock::new(),
+            host: AtomicPtr::new(std::ptr::null_mut()),
+        }))
+    }
+
+    /// A tensor without history.
+    pub fn new(body: Body) -> Tensor {
+        Tensor::make(body, None, 0, None)
+    }
+
+    /// A tensor that `edge` made.
+    pub fn made_by(body: Body, edge: Option<Edge>) -> Tensor {
+        Tensor::make(body, edge, 0, None)
+    }
+
+    /// A saved value come back: a leaf edge gives the leaf's gradient, not a new leaf.
+    pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
+        if let Some(edge) = &edge
+            && let Kind::Leaf(leaf) = &edge.node.kind
+            && let Some(tensor) = leaf.tensor.upgrade()
+            && tensor.body().storage.same(&body.storage)
+            && tensor.body().layout == body.layout
+        {
+            return tensor;
+        }
+        Tensor::make(body, edge, 0, None)
+    }
+
+    pub fn body(&self) -> BodyRef<'_> {
+        if self.flags() & LATE != 0
+            && let Some(extra) = self.0.extra.get()
+            && let Some(body) = &lock(&extra.late).body
+        {
+            return BodyRef::Late(body.clone());
+        }
+        BodyRef::Birth(&self.0.body)
+    }
+
+    #[inline]
+    fn flags(&self) -> u8 {
+        self.0.flags.load(Ordering::Acquire)
+    }
+
+    fn extra(&self) -> &Extra {
+        self.0.extra.get_or_init(Box::default)
+    }
+
+    pub fn shape(&self) -> Dims {
+        self.body().layout.shape.clone()
+    }
+
+    pub fn ndim(&self) -> usize {
+        self.body().layout.ndim()
+    }
+
+    pub fn numel(&self) -> usize {
+        self.body().numel()
+    }
+
+    pub fn dtype(&self) -> DType {
+        self.body().dtype
+    }
+
+    pub fn device(&self) -> Device {
+        self.body().device()
+    }
+
+    pub fn version(&self) -> u32 {
+        self.body().storage.version()
+    }
+
+    pub fn same(&self, other: &Tensor) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether this handle is the only one.
+    pub fn is_unique(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && Arc::weak_count(&self.0) == 0
+    }
+
+    /// How many handles share this tensor.
+    pub fn handles(&self) -> usize {
+        Arc::strong_count(&self.0)
+    }
+
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.0).cast::<()>() as usize
+    }
+
+    pub fn downgrade(&self) -> WeakTensor {
+        WeakTensor(Arc::downgrade(&self.0))
+    }
+
+    pub fn host_object(&self) -> &AtomicPtr<c_void> {
+        &self.0.host
+    }
+
+    /// The node that made this tensor; nothing for leaves.
+    pub fn history(&self) -> Option<Edge> {
+        if let Some(view) = &self.0.view {
+            self.refresh_view(view);
+        }
+        if self.flags() & LATE != 0
+            && let Some(extra) = self.0.extra.get()
+            && let Some(edge) = &lock(&extra.late).edge
+        {
+            return edge.clone();
+        }
+        self.0.edge.clone()
+    }
+
+    /// Whether a history exists, without counting a handle.
+    fn has_history(&self) -> bool {
+        if self.0.view.is_none() && self.flags() & LATE == 0 {
+            return self.0.edge.is_some();
+        }
+        self.history().is_some()
+    }
+
+    pub fn requires_grad(&self) -> bool {
+        self.flags() & REQUIRES != 0 || self.has_history()
+    }
+
+    pub fn is_leaf(&self) -> bool {
+        !self.has_history()
+    }
+
+    /// Where the gradient of this tensor flows: its node, or the leaf's end of the graph.
+    pub fn edge(&self) -> Option<Edge> {
+        if let Some(edge) = self.history() {
+            return Some(edge);
+        }
+        if self.flags() & REQUIRES == 0 {
+            return None;
+        }
+        let mut leaf = lock(&self.extra().leaf);
+        let node = leaf.get_or_insert_with(|| {
+            let body = self.body().clone();
+            let meta = body.meta();
+            Node::publish(Parts {
+                kind: Kind::Leaf(Leaf { tensor: self.downgrade(), body }),
+                edges: smallvec::smallvec![],
+                outputs: smallvec::smallvec![meta],
+                saved: smallvec::smallvec![],
+                params: None,
+            })
+        });
+        Some(Edge { node: node.clone(), output: 0 })
+    }
+
+    pub fn set_requires_grad(&self, on: bool) -> Result<()> {
+        if !on && !self.is_leaf() {
+            return Err(Error::runtime(
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
+                 subgraph that doesn't require differentiation use var_no_grad = var.detach().",
+            ));
+        }
+        if on && !self.dtype().is_float() {
+            return Err(Error::runtime("only Tensors of floating point and complex dtype can require gradients"));
+        }
+        if on && self.is_leaf() {
+            self.0.flags.fetch_or(REQUIRES, Ordering::AcqRel);
+        } else if !on {
+            self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
+        }
+        Ok(())
+    }
+
+    pub fn grad(&self) -> Option<Tensor> {
+        self.0.extra.get().and_then(|extra| lock(&extra.grad).clone())
+    }
+
+    pub fn set_grad(&self, grad: Option<Tensor>) {
+        if grad.is_none() && self.0.extra.get().is_none() {
+            return;
+        }
+        let old = std::mem::replace(&mut *lock(&self.extra().grad), grad);
+        drop(old);
+    }
+
+    /// Changes `.grad` under its lock: several backwards may add to one leaf.
+    pub fn update_grad(&self, change: impl FnOnce(Option<Tensor>) -> Result<Tensor>) -> Result<()> {
+        let mut slot = lock(&self.extra().grad);
+        let old = slot.clone();
+        *slot = Some(change(old)?);
+        Ok(())
+    }
+
+    pub fn retains_grad(&self) -> bool {
+        self.flags() & RETAINS != 0 && !self.is_leaf()
+    }
+
+    pub fn retain_grad(&self) -> Result<()> {
+        if !self.requires_grad() {
+            return Err(Error::runtime("can't retain_grad on Tensor that has requires_grad=False"));
+        }
+        if let Some(edge) = self.history()
+            && self.0.flags.fetch_or(RETAINS, Ordering::AcqRel) & RETAINS == 0
+        {
+            edge.node.hooks().retain.push((edge.output, self.downgrade()));
+        }
+        Ok(())
+    }
+
+    /// Replaces what this tensor shows (`x.data = y`, `resize_`, `squeeze_`).
+    pub fn set_body(&self, body: Body) {
+        lock(&self.extra().late).body = Some(Arc::new(body));
+        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        if let Some(extra) = self.0.extra.get() {
+            // A leaf's end of the graph remembers the old body: the next use makes a new one.
+            let mut leaf = lock(&extra.leaf);
+            if leaf.as_ref().is_some_and(|node| !node.has_hooks()) {
+                *leaf = None;
+            }
+        }
+    }
+
+    /// Replaces this tensor's history (in-place writes, `detach_`).
+    pub fn set_history(&self, edge: Option<Edge>) {
+        let retains = self.flags() & RETAINS != 0;
+        let extra = self.extra();
+        let old = std::mem::replace(&mut lock(&extra.late).edge, Some(edge.clone()));
+        extra.rewrites.fetch_add(1, Ordering::AcqRel);
+        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        if edge.is_some() {
+            self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
+        }
+        if retains {
+            let before = old.flatten().or_else(|| self.0.edge.clone());
+            if let Some(before) = before {
+                before.node.hooks().retain.retain(|(_, t)| !t.is(self));
+            }
+            if let Some(now) = edge {
+                now.node.hooks().retain.push((now.output, self.downgrade()));
+            }
+        }
+    }
+
+    /// One element as a number; for the tensor's device this waits.
+    pub fn item(&self) -> Result<Scalar> {
+        let body = self.body();
+        if body.numel() != 1 {
+            return Err(Error::runtime(format!(
+                "a Tensor with {} elements cannot be converted to Scalar",
+                body.numel()
+            )));
+        }
+        let size = body.dtype.size();
+        match body.storage.host() {
+            // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
+            Some(base) => Ok(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }),
+            None => {
+                let mut bytes = [0u8; 8];
+                #[cfg(feature = "gpu")]
+                if let Some(buffer) = body.storage.gpu() {
+                    crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
+                }
+                // SAFETY: eight bytes hold any element.
+                Ok(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) })
+            }
+        }
+    }
+}
+
+impl WeakTensor {
+    pub fn upgrade(&self) -> Option<Tensor> {
+        self.0.upgrade().map(Tensor)
+    }
+
+    pub fn is(&self, tensor: &Tensor) -> bool {
+        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&tensor.0))
+    }
+}
+
+/// What the collector may walk into from a tensor.
+pub struct Held {
+    pub edge: Option<NodeRef>,
+    pub grad: Option<Tensor>,
+}
+
+impl Tensor {
+    /// The graph behind this tensor, without renewing anything and without waiting for a lock.
+    pub fn for_collector(&self) -> Held {
+        let extra = self.0.extra.get();
+        let late = extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.edge.clone());
+        let leaf = || extra.and_then(|e| e.leaf.try_lock().ok()).and_then(|leaf| leaf.clone());
+        let edge = match late {
+            Some(edge) => edge,
+            None => self.0.edge.clone(),
+        };
+        Held {
+            edge: edge.map(|e| e.node).or_else(leaf),
+            grad: extra.and_then(|e| e.grad.try_lock().ok()).and_then(|g| g.clone()),
+        }
+    }
+}

@@ -1,0 +1,20 @@
+"""Writes dtypes.json: PyTorch's result dtypes for every pair of operands, and its casts at the edges."""
+
+import json
+import pathlib
+import warnings
+
+import promotion
+import torch
+
+warnings.simplefilter("ignore")
+table = {
+    "binary": {op: [promotion.result(op, a, b, torch) for a, b in promotion.pairs()] for op in promotion.OPS},
+    "unary": {op: [promotion.unary(op, kind, torch) for kind in promotion.KINDS] for op in promotion.UNARY},
+    "promote_types": [
+        str(torch.promote_types(getattr(torch, a), getattr(torch, b)))[6:] for a in promotion.DTYPES for b in promotion.DTYPES
+    ],
+    "can_cast": [torch.can_cast(getattr(torch, a), getattr(torch, b)) for a in promotion.DTYPES for b in promotion.DTYPES],
+    "casts": {f"{a} {b}": repr(promotion.cast(a, b, torch)) for a in promotion.DTYPES for b in promotion.DTYPES},
+}
+pathlib.Path(__file__).with_name("dtypes.json").write_text(json.dumps(table, separators=(",", ":")) + "\n")

@@ -1,0 +1,190 @@
+//! The rooms of `src/` know one another in one direction only; this test reads the paths and says who broke in.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each room, and what it may know. `lib.rs` knows them all.
+const ROOMS: &[(&str, &[&str])] = &[
+    ("base", &[]),
+    ("arena", &[]),
+    ("cpu", &["base"]),
+    ("gpu", &["base"]),
+    ("storage", &["base", "cpu", "gpu"]),
+    ("tensor", &["base", "arena", "cpu", "gpu", "storage"]),
+    ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor"]),
+    ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "ops"]),
+    ("python", &["base", "arena", "cpu", "gpu", "storage", "tensor", "ops", "backward"]),
+];
+
+/// Words that only some files may say.
+const WORDS: &[(&str, &str)] = &[
+    ("rayon", "src/cpu/par.rs"),
+    ("target_feature", "src/cpu/simd.rs"),
+    ("loom", "src/arena/"),
+    ("wgpu", "src/gpu/"),
+    ("pyo3", "src/python/"),
+];
+
+/// A file longer than this wants to be two.
+const LINES: usize = 500;
+
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut folders = vec![root.join("src")];
+    let mut files: Vec<PathBuf> = Vec::new();
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|end| end == "rs") {
+                files.push(path);
+            }
+        }
+    }
+    files.sort();
+    assert!(!files.is_empty(), "no sources in {}", root.display());
+    let name = |file: &PathBuf| file.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+    files.iter().map(|file| (name(file), fs::read_to_string(file).unwrap())).collect()
+}
+
+/// The text without comments, whose words bind nobody, and without what stands in quotation marks.
+fn code(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(['"', '/', '\'']) {
+        code.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let end = if rest.starts_with("//") {
+            rest.find('\n').unwrap_or(rest.len())
+        } else if rest.starts_with("/*") {
+            rest.find("*/").map_or(rest.len(), |end| end + 2)
+        } else if code.ends_with("r#") || code.ends_with('r') && rest.starts_with('"') {
+            let close = if code.ends_with('#') { "\"#" } else { "\"" };
+            rest[1..].find(close).map_or(rest.len(), |end| 1 + end + close.len())
+        } else if rest.starts_with('"') {
+            string_end(rest)
+        } else if rest.starts_with("'\\") {
+            rest[2..].find('\'').map_or(rest.len(), |end| end + 3)
+        } else if rest.starts_with("'\"'") || rest.starts_with("'/'") {
+            3
+        } else {
+            code.push_str(&rest[..1]);
+            1
+        };
+        rest = &rest[end..];
+    }
+    code + rest
+}
+
+fn string_end(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in text.char_indices().skip(1) {
+        match c {
+            '"' if !escaped => return at + 1,
+            _ => escaped = c == '\\' && !escaped,
+        }
+    }
+    text.len()
+}
+
+fn word(text: &str) -> &str {
+    &text[..text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())]
+}
+
+/// The names that follow a path's `::`: one, or the first of each path of a group.
+fn heads(path: &str) -> Vec<&str> {
+    let path = path.trim_start();
+    let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
+    let (mut depth, mut start, mut heads) = (0, true, Vec::new());
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => start = true,
+            c if start && !c.is_whitespace() => {
+                heads.push(word(&group[at..]));
+                start = false;
+            }
+            _ => {}
+        }
+    }
+    heads
+}
+
+/// Everything that the code names from the crate's root, by `crate::` or by climbing there.
+fn named(code: &str) -> BTreeSet<&str> {
+    let mut names = BTreeSet::new();
+    for (at, key) in code.match_indices("crate::") {
+        names.extend(heads(&code[at + key.len()..]));
+    }
+    for (at, key) in code.match_indices("super::super::") {
+        let climbed = code[at + key.len()..].trim_start_matches("super::");
+        names.extend(heads(climbed).into_iter().filter(|head| ROOMS.iter().any(|(room, _)| room == head)));
+    }
+    names
+}
+
+fn room_of(file: &str) -> &str {
+    word(&file["src/".len()..])
+}
+
+#[test]
+fn arrows_point_down() {
+    let mut complaints = Vec::new();
+    for (file, text) in sources().iter().filter(|(file, _)| file != "src/lib.rs") {
+        let room = room_of(file);
+        let Some((_, known)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+            complaints.push(format!("{file}: `{room}` is no room; add it to the table in tests/layers.rs"));
+            continue;
+        };
+        for name in named(&code(text)) {
+            if name != room && !known.contains(&name) {
+                complaints
+                    .push(format!("{file} names `crate::{name}`, but `{room}` may know only {known:?}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn some_words_stay_in_their_files() {
+    let mut complaints = Vec::new();
+    for (file, text) in sources() {
+        let code = code(&text);
+        for (word, place) in WORDS {
+            let said = code.split(|c: char| !c.is_alphanumeric() && c != '_').any(|said| said == *word);
+            if said && !file.starts_with(place) {
+                complaints.push(format!("{file} says `{word}`, which belongs into {place}"));
+            }
+        }
+    }
+    assert!(complaints.is_empty(), "\n{}", complaints.join("\n"));
+}
+
+#[test]
+fn files_stay_small() {
+    let long: Vec<_> = sources()
+        .into_iter()
+        .map(|(file, text)| (file, text.lines().count()))
+        .filter(|(_, lines)| *lines > LINES)
+        .collect();
+    assert!(long.is_empty(), "longer than {LINES} lines: {long:?}");
+}
+
+#[test]
+fn the_reader_reads() {
+    let text = r#"
+        //! Mentions [`crate::python`] and "rayon".
+        use crate::{base::{DType, Dims}, cpu, self};
+        let s = "crate::ops // no comment"; let c = '"'; let l: &'static str = "\" crate::gpu";
+        use super::super::storage::Bytes; use super::super::Id;
+        $crate::tensor::make!();
+    "#;
+    let names: Vec<_> = named(&code(text)).into_iter().map(str::to_owned).collect();
+    assert_eq!(names, ["base", "cpu", "self", "storage", "tensor"]);
+}

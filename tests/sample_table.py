@@ -1,0 +1,178 @@
+"""The samplers of the operators that are not pointwise; see samples.py."""
+
+import samples as s
+from hypothesis import strategies as st
+from library import T
+
+F = T.nn.functional
+UNARY = """
+abs neg positive sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan asin acos atan sinh
+cosh tanh asinh acosh
+atanh erf erfc erfinv lgamma digamma sigmoid relu floor ceil round trunc frac deg2rad rad2deg nan_to_num clone
+""".split()
+BINARY = "add sub mul div true_divide remainder fmod pow atan2 hypot copysign maximum minimum fmax fmin logaddexp xlogy".split()
+TERNARY = "lerp addcmul addcdiv".split()
+ACTIVATIONS = "softplus leaky_relu elu gelu silu logsigmoid".split()
+
+SAMPLES = {
+    **{n: s.pointwise(getattr(T, n), 1, s.DOMAINS.get(n, s.WIDE)) for n in UNARY if hasattr(T, n)},
+    **{n: s.pointwise(getattr(T, n), 2, s.DOMAINS.get(n, s.WIDE)) for n in BINARY if hasattr(T, n)},
+    **{n: s.pointwise(getattr(T, n), 3, s.DOMAINS.get(n, s.WIDE)) for n in TERNARY if hasattr(T, n)},
+    **{n: s.pointwise(getattr(F, n), 1, s.WIDE) for n in ACTIVATIONS if hasattr(F, n)},
+    "gelu": lambda draw: (
+        [s.values(draw(s.SHAPES), draw(s.SEEDS))],
+        draw(st.sampled_from([F.gelu, lambda x: F.gelu(x, approximate="tanh")])),
+    ),
+    "clamp": lambda draw: (
+        [s.values(draw(s.SHAPES), draw(s.SEEDS))],
+        draw(st.sampled_from([lambda x: x.clamp(-0.5, 0.7), lambda x: x.clamp(min=0.1), lambda x: x.clamp(max=0.1)])),
+    ),
+    "clamp_min": s.pointwise(lambda x: T.clamp_min(x, 0.3), 1, s.WIDE),
+    "clamp_max": s.pointwise(lambda x: T.clamp_max(x, 0.3), 1, s.WIDE),
+    "where": lambda draw: (
+        lambda shape: (
+            [
+                s.coins(s.narrower(draw, shape), draw(s.SEEDS)),
+                s.values(shape, draw(s.SEEDS)),
+                s.values(s.narrower(draw, shape), draw(s.SEEDS)),
+            ],
+            T.where,
+        )
+    )(draw(s.SHAPES)),
+    # reductions
+    "sum": s.reduction("sum"),
+    "nansum": s.reduction("nansum"),
+    "mean": s.reduction("mean", shapes=s.FULL),
+    "prod": s.reduction("prod", several=False),
+    "amax": s.reduction("amax", shapes=s.FULL),
+    "amin": s.reduction("amin", shapes=s.FULL),
+    "max": s.reduction("max", shapes=s.FULL, several=False, result=lambda y: y if T.is_tensor(y) else y[0]),
+    "min": s.reduction("min", shapes=s.FULL, several=False, result=lambda y: y if T.is_tensor(y) else y[0]),
+    "aminmax": s.shaped(lambda draw, shape: lambda x: tuple(T.aminmax(x))),
+    "norm": lambda draw: (lambda p: s.reduction("norm", shapes=s.FULL, args=(p,))(draw))(
+        draw(st.sampled_from([2, 1, 3, float("inf")]))
+    ),
+    "var": lambda draw: s.reduction("var", shapes=st.just((3, 2, 4)), correction=draw(st.integers(0, 1)))(draw),
+    "std": lambda draw: s.reduction("std", shapes=st.just((3, 2, 4)), correction=draw(st.integers(0, 1)))(draw),
+    "var_mean": s.shaped(lambda draw, shape: lambda x: T.var_mean(x, 0), st.just((3, 2))),
+    "std_mean": s.shaped(lambda draw, shape: lambda x: T.std_mean(x, 0), st.just((3, 2))),
+    "logsumexp": s.over_dim("logsumexp"),
+    "cumsum": s.over_dim("cumsum"),
+    "cumprod": s.over_dim("cumprod"),
+    "logcumsumexp": s.over_dim("logcumsumexp"),
+    "cummax": s.over_dim("cummax", result=lambda y: y[0]),
+    "cummin": s.over_dim("cummin", result=lambda y: y[0]),
+    "softmax": s.over_dim("softmax"),
+    "log_softmax": s.over_dim("log_softmax"),
+    "sort": s.over_dim("sort", result=lambda y: y[0]),
+    "median": s.over_dim("median", result=lambda y: y[0]),
+    "topk": s.shaped(lambda draw, shape: lambda x: x.topk(2, -1)[0], st.sampled_from([(4,), (2, 3)])),
+    "kthvalue": s.shaped(lambda draw, shape: lambda x: x.kthvalue(2, -1)[0], st.sampled_from([(4,), (2, 3)])),
+    # products
+    "mm": s.product("mm", lambda i, j, k, b: [(i, j), (j, k)]),
+    "bmm": s.product("bmm", lambda i, j, k, b: [(b, i, j), (b, j, k)]),
+    "mv": s.product("mv", lambda i, j, k, b: [(i, j), (j,)]),
+    "dot": s.product("dot", lambda i, j, k, b: [(i,), (i,)]),
+    "outer": s.product("outer", lambda i, j, k, b: [(i,), (j,)]),
+    "inner": s.product("inner", lambda i, j, k, b: [(i, j), (k, j)]),
+    "addmm": s.product("addmm", lambda i, j, k, b: [(i, k), (i, j), (j, k)]),
+    "addmv": s.product("addmv", lambda i, j, k, b: [(i,), (i, j), (j,)]),
+    "baddbmm": s.product("baddbmm", lambda i, j, k, b: [(b, i, k), (b, i, j), (b, j, k)]),
+    "matmul": lambda draw: s.product(
+        "matmul",
+        draw(
+            st.sampled_from(
+                [
+                    lambda i, j, k, b: [(i, j), (j, k)],
+                    lambda i, j, k, b: [(j,), (j, k)],
+                    lambda i, j, k, b: [(i, j), (j,)],
+                    lambda i, j, k, b: [(j,), (j,)],
+                    lambda i, j, k, b: [(b, i, j), (j, k)],
+                    lambda i, j, k, b: [(i, j), (b, j, k)],
+                    lambda i, j, k, b: [(b, 1, i, j), (2, j, k)],
+                    lambda i, j, k, b: [(j,), (b, j, k)],
+                    lambda i, j, k, b: [(b, i, j), (j,)],
+                ]
+            )
+        ),
+    )(draw),
+    "einsum": s.fixed([(2, 3), (3, 2)], lambda a, b: T.einsum("ij,jk->ki", a, b)),
+    "linear": s.fixed([(2, 3), (4, 3), (4,)], F.linear),
+    # joining and choosing
+    "cat": s.joined("cat", True),
+    "stack": s.joined("stack", True),
+    "hstack": s.joined("hstack", False),
+    "vstack": s.joined("vstack", False),
+    "gather": s.indexed(T.gather),
+    "scatter": lambda draw: (
+        lambda n: (
+            [s.values((2, n), draw(s.SEEDS)), T.tensor([draw(st.permutations(range(n)))]), s.values((1, n), draw(s.SEEDS))],
+            lambda x, i, y: T.scatter(x, 1, i, y),
+        )
+    )(draw(st.integers(1, 3))),
+    "scatter_add": s.indexed(T.scatter_add, lambda draw, where: [s.values(where, draw(s.SEEDS))]),
+    "index_select": s.listed(T.index_select),
+    "index_add": s.listed(T.index_add, lambda draw, shape, dim, n: [s.values(s.replaced(shape, dim, n), draw(s.SEEDS))]),
+    "index_fill": s.listed(lambda x, dim, i: T.index_fill(x, dim, i, 2.0)),
+    "index_put": s.fixed([(3, 2), (2,)], lambda x, v: x.index_put((T.tensor([2, 0], device=x.device),), v)),
+    "index": s.fixed([(3, 2)], lambda x: x[T.tensor([0, 2, 0], device=x.device)]),
+    "masked_fill": s.masked(lambda x, m: x.masked_fill(m, 1.5)),
+    "masked_select": s.masked(T.masked_select),
+    "take": s.fixed([(2, 3)], lambda x: x.take(T.tensor([5, 0, 0], device=x.device))),
+    "take_along_dim": s.indexed(lambda x, dim, i: x.gather(dim, i)),
+    # shapes
+    "tril": s.view(lambda draw, shape: (lambda k: lambda x: x.tril(k))(draw(st.integers(-2, 2))), 2),
+    "triu": s.view(lambda draw, shape: (lambda k: lambda x: x.triu(k))(draw(st.integers(-2, 2))), 2),
+    "flip": s.view(lambda draw, shape: (lambda d: lambda x: x.flip(d))(s.dim_of(draw, shape)), 1),
+    "roll": s.view(
+        lambda draw, shape: (lambda n, d: lambda x: x.roll(n, d))(draw(st.integers(-3, 3)), s.dim_of(draw, shape)), 1
+    ),
+    "repeat": s.view(lambda draw, shape: lambda x: x.repeat(2, *[1 + d % 2 for d in range(x.dim())])),
+    "repeat_interleave": s.view(lambda draw, shape: (lambda d: lambda x: x.repeat_interleave(2, d))(s.dim_of(draw, shape)), 1),
+    "tile": s.view(lambda draw, shape: lambda x: x.tile((2, 1))),
+    "view": s.view(lambda draw, shape: lambda x: x.contiguous().view(-1)),
+    "reshape": s.view(s.reshaped),
+    "transpose": s.two_dims("transpose"),
+    "swapaxes": s.two_dims("swapaxes"),
+    "movedim": s.two_dims("movedim"),
+    "t": s.view(lambda draw, shape: lambda x: x.t(), shapes=st.sampled_from([(2, 3), (4,), (), (0, 2)])),
+    "permute": s.view(s.permutation),
+    "expand": s.view(lambda draw, shape: lambda x: x.expand(2, *x.shape)),
+    "expand_as": s.view(lambda draw, shape: lambda x: x.expand_as(T.zeros(2, *x.shape, device=x.device))),
+    "broadcast_to": s.view(lambda draw, shape: lambda x: x.broadcast_to((2, *x.shape))),
+    "view_as": s.view(lambda draw, shape: lambda x: x.contiguous().view_as(x)),
+    "squeeze": s.view(lambda draw, shape: draw(st.sampled_from([lambda x: x.squeeze(), lambda x: x.squeeze(0)])), 1),
+    "unsqueeze": s.view(
+        lambda draw, shape: (lambda d: lambda x: x.unsqueeze(d))(draw(st.integers(-len(shape) - 1, len(shape))))
+    ),
+    "select": s.view(lambda draw, shape: (lambda d: lambda x: x.select(d, shape[d] - 1))(s.dim_of(draw, shape)), 1),
+    "narrow": s.view(
+        lambda draw, shape: (lambda d: lambda x: x.narrow(d, shape[d] // 2, shape[d] - shape[d] // 2))(s.dim_of(draw, shape)), 1
+    ),
+    "slice": s.view(lambda draw, shape: lambda x: x[1:], 1),
+    "chunk": s.view(lambda draw, shape: (lambda d: lambda x: x.chunk(2, d))(s.dim_of(draw, shape)), 1),
+    "split": s.view(lambda draw, shape: (lambda d: lambda x: x.split(1, d))(s.dim_of(draw, shape)), 1),
+    "unbind": s.view(lambda draw, shape: (lambda d: lambda x: x.unbind(d))(s.dim_of(draw, shape)), 1),
+    "tensor_split": s.view(lambda draw, shape: lambda x: x.tensor_split(2), 1),
+    "diagonal": s.view(s.diagonal, 2),
+    "diag": s.view(
+        lambda draw, shape: (lambda k: lambda x: x.diag(k))(draw(st.integers(-1, 1))),
+        shapes=st.sampled_from([(3,), (2, 3), (3, 3)]),
+    ),
+    "as_strided": s.fixed(
+        [(3, 4)],
+        lambda x: x.as_strided((2, 3), (1, 2), 1) if x.is_contiguous() else x.contiguous().as_strided((2, 3), (1, 2), 1),
+    ),
+    "unfold": s.view(s.window, 1),
+    "flatten": s.view(lambda draw, shape: lambda x: x.flatten()),
+    "ravel": s.view(lambda draw, shape: lambda x: x.ravel()),
+    "unflatten": s.fixed([(2, 4)], lambda x: x.unflatten(1, (2, -1))),
+    "broadcast_tensors": s.fixed([(3,), (2, 1)], lambda a, b: T.broadcast_tensors(a, b)),
+    "contiguous": s.view(lambda draw, shape: lambda x: x.contiguous()),
+    "to": s.view(lambda draw, shape: lambda x: x.to(x.dtype, copy=True)),
+    "convert": s.view(lambda draw, shape: lambda x: x.to(x.dtype, copy=True)),
+    # losses
+    "mse_loss": s.loss("mse_loss", lambda draw, n, c: s.values((n, c), draw(s.SEEDS))),
+    "cross_entropy": s.loss("cross_entropy", lambda draw, n, c: s.integers((n,), draw(s.SEEDS), 0, c)),
+    "nll_loss": s.loss("nll_loss", lambda draw, n, c: s.integers((n,), draw(s.SEEDS), 0, c)),
+}

@@ -1,0 +1,212 @@
+"""What each differentiable operator is tried on: shapes, strides, broadcasts, empties and 0-d tensors, drawn by hypothesis.
+
+`SAMPLES[name](draw)` gives the operands (float64 values; integers and bools where an operator wants them) and a function of
+them. A pointwise operator needs no entry: its row says how many operands it has.
+"""
+
+import math
+import random
+
+from hypothesis import strategies as st
+from library import T
+
+SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)
+FULL = st.lists(st.integers(1, 3), max_size=3).map(tuple)
+SEEDS = st.integers(0, 2**16)
+
+WIDE = (-2.0, 2.0)
+DOMAINS = {
+    **dict.fromkeys("log log2 log10 sqrt rsqrt lgamma digamma reciprocal xlogy pow polygamma".split(), (0.3, 2.5)),
+    **dict.fromkeys("asin acos atanh erfinv".split(), (-0.8, 0.8)),
+    **dict.fromkeys("acosh".split(), (1.2, 3.0)),
+    **dict.fromkeys("log1p".split(), (-0.5, 2.0)),
+    **dict.fromkeys("div true_divide remainder fmod floor_divide addcdiv atan2 hypot".split(), (0.4, 2.0)),
+    **dict.fromkeys("tan".split(), (-1.2, 1.2)),
+    **dict.fromkeys("logit".split(), (0.1, 0.9)),
+}
+
+
+def values(shape, seed, domain=WIDE):
+    r = random.Random(seed)
+    n = math.prod(shape)
+    return T.tensor([r.uniform(*domain) for _ in range(n)], dtype=T.float64).reshape(tuple(shape))
+
+
+def integers(shape, seed, low, high):
+    r = random.Random(seed)
+    return T.tensor([r.randrange(low, high) for _ in range(math.prod(shape))], dtype=T.int64).reshape(tuple(shape))
+
+
+def coins(shape, seed):
+    r = random.Random(seed)
+    return T.tensor([r.random() < 0.5 for _ in range(math.prod(shape))], dtype=T.bool).reshape(tuple(shape))
+
+
+def narrower(draw, shape):
+    """A shape that broadcasts to `shape`."""
+    start = draw(st.integers(0, len(shape)))
+    return tuple(1 if draw(st.booleans()) and draw(st.booleans()) else n for n in shape[start:])
+
+
+def dim_of(draw, shape):
+    return draw(st.integers(-len(shape), len(shape) - 1))
+
+
+def pointwise(call, operands, domain):
+    def sample(draw):
+        shape = draw(SHAPES)
+        shapes = [shape] + [narrower(draw, shape) for _ in range(operands - 1)]
+        if operands > 1 and draw(st.booleans()):
+            shapes.reverse()
+        # Operands of one seed would be equal: a tie for maximum, a jump for remainder.
+        return [values(s, draw(SEEDS) * operands + k, domain) for k, s in enumerate(shapes)], call
+
+    return sample
+
+
+def shaped(call, shapes=FULL, domain=WIDE, least=0):
+    """One operand; `call(draw, shape)` gives the function."""
+
+    def sample(draw):
+        shape = draw(shapes.filter(lambda s: len(s) >= least))
+        return [values(shape, draw(SEEDS), domain)], call(draw, shape)
+
+    return sample
+
+
+def over_dim(name, domain=WIDE, shapes=FULL, result=lambda y: y, **fixed):
+    """Operators with one `dim`, on tensors that have one."""
+
+    def call(draw, shape):
+        dim = dim_of(draw, shape)
+        return lambda x: result(getattr(T, name)(x, dim, **fixed))
+
+    return shaped(call, shapes, domain, least=1)
+
+
+def reduction(name, domain=WIDE, shapes=SHAPES, several=True, result=lambda y: y, args=(), **fixed):
+    """Operators that reduce everything, one dimension or several, keeping them or not."""
+
+    def call(draw, shape):
+        if not shape or draw(st.booleans()):
+            return lambda x: result(getattr(T, name)(x, *args, **fixed))
+        keep = draw(st.booleans())
+        dim = dim_of(draw, shape)
+        if several and draw(st.booleans()):
+            dim = tuple(draw(st.lists(st.integers(0, len(shape) - 1), min_size=1, unique=True)))
+        return lambda x: result(getattr(T, name)(x, *args, dim, keepdim=keep, **fixed))
+
+    return shaped(call, shapes, domain)
+
+
+def view(call, least=0, shapes=FULL):
+    return shaped(lambda draw, shape: call(draw, shape), shapes, least=least)
+
+
+def product(name, make):
+    """Matrix products: `make(i, j, k, b)` gives the shapes of the operands for four drawn sizes."""
+
+    def sample(draw):
+        i, j, k, b = (draw(st.integers(0, 3)) for _ in range(4))
+        return [values(s, draw(SEEDS)) for s in make(i, j, k, b)], getattr(T, name)
+
+    return sample
+
+
+def indexed(call, extra=lambda draw, index_shape: []):
+    """Operators along a dimension with an index tensor of the operand's own rank: gather and its kin."""
+
+    def sample(draw):
+        shape = draw(FULL.filter(len))
+        dim = draw(st.integers(0, len(shape) - 1))
+        where = tuple(draw(st.integers(0, n)) for n in shape)
+        index = integers(where, draw(SEEDS), 0, shape[dim])
+        return [values(shape, draw(SEEDS)), index, *extra(draw, where)], lambda x, i, *rest: call(x, dim, i, *rest)
+
+    return sample
+
+
+def listed(call, extra=lambda draw, shape, dim, n: []):
+    """The same with a list of positions along one dimension: index_select and its kin."""
+
+    def sample(draw):
+        shape = draw(FULL.filter(len))
+        dim = draw(st.integers(0, len(shape) - 1))
+        n = draw(st.integers(0, 4))
+        index = integers((n,), draw(SEEDS), 0, shape[dim])
+        return [values(shape, draw(SEEDS)), index, *extra(draw, shape, dim, n)], lambda x, i, *rest: call(x, dim, i, *rest)
+
+    return sample
+
+
+def replaced(shape, dim, n):
+    return (*shape[:dim], n, *shape[dim + 1 :])
+
+
+def joined(name, dims):
+    def sample(draw):
+        shape = draw(FULL.filter(len))
+        dim = draw(st.integers(0, len(shape) - 1))
+        sizes = [draw(st.integers(0, 3)) if name == "cat" else shape[dim] for _ in range(draw(st.integers(1, 3)))]
+        parts = [values(replaced(shape, dim, n), draw(SEEDS)) for n in sizes]
+        return parts, (lambda *xs: getattr(T, name)(xs, dim)) if dims else (lambda *xs: getattr(T, name)(xs))
+
+    return sample
+
+
+def permutation(draw, shape):
+    order = draw(st.permutations(range(len(shape))))
+    return lambda x: x.permute(order)
+
+
+def reshaped(draw, shape):
+    n = math.prod(shape)
+    first = draw(st.sampled_from([d for d in range(1, n + 1) if n % d == 0]))
+    return lambda x: x.reshape(first, -1)
+
+
+def masked(call, extra=()):
+    def sample(draw):
+        shape = draw(SHAPES)
+        return [
+            values(shape, draw(SEEDS)),
+            coins(narrower(draw, shape), draw(SEEDS)),
+            *(values(s, draw(SEEDS)) for s in extra),
+        ], call
+
+    return sample
+
+
+def loss(name, target, reduction=True):
+    def sample(draw):
+        n, classes = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+        how = draw(st.sampled_from(["mean", "sum", "none"]))
+        return [values((n, classes), draw(SEEDS)), target(draw, n, classes)], lambda x, y: getattr(T.nn.functional, name)(
+            x, y, reduction=how
+        )
+
+    return sample
+
+
+def fixed(shapes, call, domain=WIDE):
+    return lambda draw: ([values(s, draw(SEEDS), domain) for s in shapes], call)
+
+
+def window(draw, shape):
+    dim = draw(st.integers(0, len(shape) - 1))
+    size, step = draw(st.integers(1, shape[dim])), draw(st.integers(1, 2))
+    return lambda x: x.unfold(dim, size, step)
+
+
+def two_dims(name):
+    def call(draw, shape):
+        a, b = dim_of(draw, shape), dim_of(draw, shape)
+        return lambda x: getattr(T, name)(x, a, b)
+
+    return view(call, least=1)
+
+
+def diagonal(draw, shape):
+    a, b = draw(st.permutations(range(len(shape))))[:2]
+    offset = draw(st.integers(-2, 2))
+    return lambda x: x.diagonal(offset, a, b)

@@ -1,0 +1,233 @@
+"""dtypes: names, promotion (every pair of operands), casts, the default dtype, and what carries which."""
+
+import json
+import pathlib
+import sys
+import warnings
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from library import DTYPES, INTS, T, assert_values, dtype
+
+GOLDEN = pathlib.Path(__file__).parent / "golden"
+sys.path.insert(0, str(GOLDEN))
+import promotion  # noqa: E402
+
+TABLE = json.loads((GOLDEN / "dtypes.json").read_text())
+
+
+@pytest.mark.parametrize("op", TABLE["binary"])
+def test_promotion_of_pairs(op):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = [promotion.result(op, a, b, T) for a, b in promotion.pairs()]
+    wrong = [
+        f"{op}({a}, {b}): {g}, expected {e}"
+        for (a, b), g, e in zip(promotion.pairs(), got, TABLE["binary"][op])
+        if not agrees(g, e)
+    ]
+    assert not wrong, f"{len(wrong)} of {len(got)}\n" + "\n".join(wrong[:40])
+
+
+def agrees(got, expected):
+    return got == expected or ("Error" in got and "Error" in expected)
+
+
+@pytest.mark.parametrize("op", TABLE["unary"])
+def test_result_dtypes_of_one_operand(op):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        got = [promotion.unary(op, kind, T) for kind in promotion.KINDS]
+    wrong = [f"{op}({k}): {g}, expected {e}" for k, g, e in zip(promotion.KINDS, got, TABLE["unary"][op]) if not agrees(g, e)]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_promote_types_and_can_cast():
+    pairs = [(dtype(a), dtype(b)) for a in promotion.DTYPES for b in promotion.DTYPES]
+    assert [str(T.promote_types(a, b)).split(".")[1] for a, b in pairs] == TABLE["promote_types"]
+    assert [T.can_cast(a, b) for a, b in pairs] == TABLE["can_cast"]
+
+
+@pytest.mark.parametrize("pair", TABLE["casts"])
+def test_casts(pair):
+    source, target = pair.split()
+    assert repr(promotion.cast(source, target, T)) == TABLE["casts"][pair]
+
+
+@given(st.lists(st.floats(-(2.0**53), 2.0**53), max_size=20), st.sampled_from(INTS[:2] + ("float32", "float64")))
+def test_casts_from_python_and_back(values, kind):
+    if kind.startswith("int"):
+        values = [int(v) % 2**31 for v in values]
+        assert T.tensor(values, dtype=dtype(kind)).tolist() == values
+    else:
+        wide = T.tensor(values, dtype=T.float64)
+        assert wide.tolist() == values
+        assert wide.to(dtype(kind)).double().to(dtype(kind)).tolist() == wide.to(dtype(kind)).tolist()
+
+
+NAMES = {
+    "float32": "float",
+    "float64": "double",
+    "float16": "half",
+    "int64": "long",
+    "int32": "int",
+    "int16": "short",
+}
+
+
+def test_names_and_aliases():
+    for name in DTYPES:
+        assert str(dtype(name)) == repr(dtype(name)) == f"torch.{name}"
+        assert isinstance(dtype(name), T.dtype)
+    for name, alias in NAMES.items():
+        assert dtype(name) is getattr(T, alias)
+    assert len({dtype(name) for name in DTYPES}) == len(DTYPES)
+    with pytest.raises((TypeError, RuntimeError)):
+        T.dtype()
+
+
+def test_properties():
+    sizes = dict(float32=4, float64=8, float16=2, bfloat16=2, int64=8, int32=4, int16=2, int8=1, uint8=1, bool=1)
+    for name, size in sizes.items():
+        kind = dtype(name)
+        assert kind.itemsize == size == T.ones(1, dtype=kind).element_size() == T.ones(1, dtype=kind).itemsize
+        assert kind.is_floating_point == ("float" in name) == T.ones(1, dtype=kind).is_floating_point()
+        assert kind.is_signed == (name not in ("uint8", "bool"))
+        assert not kind.is_complex
+        assert T.is_floating_point(T.ones(1, dtype=kind)) == ("float" in name)
+        assert T.ones(3, dtype=kind).nbytes == 3 * size
+
+
+def test_finfo_and_iinfo():
+    f = T.finfo(T.float32)
+    assert (f.bits, f.eps, f.max, f.min) == (32, 2.0**-23, 3.4028234663852886e38, -3.4028234663852886e38)
+    assert f.tiny == f.smallest_normal == 2.0**-126 and f.resolution == 1e-6 and f.dtype == "float32"
+    assert T.finfo(T.float64).eps == 2.0**-52 and T.finfo(T.float16).max == 65504 and T.finfo(T.bfloat16).eps == 2.0**-7
+    assert T.finfo().dtype == "float32"
+    i = T.iinfo(T.int8)
+    assert (i.bits, i.min, i.max, i.dtype) == (8, -128, 127, "int8")
+    assert T.iinfo(T.int64).max == 2**63 - 1 and T.iinfo(T.uint8).min == 0
+
+
+def test_the_default_dtype():
+    assert T.get_default_dtype() is T.float32
+    T.set_default_dtype(T.float64)
+    for x in (
+        T.zeros(1),
+        T.rand(1),
+        T.tensor(1.5),
+        T.tensor([1.0]),
+        T.arange(3.0),
+        T.linspace(0, 1, 2),
+        T.eye(2),
+        T.ones(1) * 2,
+        T.tensor([1, 2]) / 2,
+        T.tensor([1, 2]).exp(),
+        T.tensor([1]) * 1.5,
+        T.full((2,), 1.0),
+        T.Tensor([1]),
+    ):
+        assert x.dtype is T.float64
+    for x in (T.tensor(1), T.arange(3), T.full((2,), 1), T.randint(3, (2,)), T.zeros(1, dtype=T.int32)):
+        assert not x.is_floating_point()
+    T.set_default_dtype(T.float16)
+    assert T.tensor(1.0).dtype is T.float16
+
+
+def test_inference_from_python():
+    for data, kind in [
+        (1, T.int64),
+        (1.0, T.float32),
+        (True, T.bool),
+        ([1, 2.0], T.float32),
+        ([True, 2], T.int64),
+        ([], T.float32),
+        ([[]], T.float32),
+        ([[True], [2.5]], T.float32),
+        ((1, 2), T.int64),
+        (range(3), T.int64),
+        ([T.tensor(1), T.tensor(2)], T.int64),
+        ([T.tensor(1.0), 2], T.float32),
+    ]:
+        assert T.tensor(data).dtype is kind, data
+
+
+@pytest.mark.parametrize("name", DTYPES)
+def test_every_dtype_stores_and_gives_back(name):
+    x = T.tensor([[0, 1], [1, 0]], dtype=dtype(name))
+    assert x.dtype is dtype(name)
+    kind = bool if name == "bool" else float if "float" in name else int
+    assert x.tolist() == [[kind(0), kind(1)], [kind(1), kind(0)]]
+    assert all(type(v) is kind for row in x.tolist() for v in row)
+    assert type(x[0, 1].item()) is kind
+
+
+@pytest.mark.parametrize(
+    "method, name",
+    [
+        ("float", "float32"),
+        ("double", "float64"),
+        ("half", "float16"),
+        ("bfloat16", "bfloat16"),
+        ("int", "int32"),
+        ("long", "int64"),
+        ("short", "int16"),
+        ("char", "int8"),
+        ("byte", "uint8"),
+        ("bool", "bool"),
+    ],
+)
+def test_conversion_methods(method, name):
+    x = T.tensor([0.0, 1.0, 3.7])
+    y = getattr(x, method)()
+    assert y.dtype is dtype(name) and y is getattr(y, method)()
+    assert y.tolist() == x.to(dtype(name)).tolist()
+
+
+def test_to():
+    x = T.ones(2)
+    assert x.to(T.float32) is x and x.to("cpu") is x and x.to(x) is x
+    assert x.to(T.float32, copy=True) is not x
+    assert x.to(T.int32).dtype is T.int32 and x.to(T.zeros(1, dtype=T.int8)).dtype is T.int8
+    assert x.to(device="cpu", dtype=T.float64).dtype is T.float64
+    assert x.to("cpu", T.float64, True).dtype is T.float64
+
+
+def test_type():
+    x = T.ones(2)
+    assert x.type() == "torch.FloatTensor" and T.ones(1, dtype=T.int64).type() == "torch.LongTensor"
+    assert x.type(T.float64).dtype is T.float64 and x.type("torch.LongTensor").dtype is T.int64
+    assert T.tensor(True).type() == "torch.BoolTensor"
+
+
+def test_integers_wrap():
+    x = T.tensor([127, -128], dtype=T.int8)
+    assert (x + 1).tolist() == [-128, -127] and (-x).tolist() == [-127, -128] and (x * 2).tolist() == [-2, 0]
+    assert (T.tensor([2**63 - 1]) + 1).tolist() == [-(2**63)]
+    assert T.tensor([-(2**63)]).abs().tolist() == [-(2**63)]
+    assert (T.tensor([-(2**63)]) // -1).tolist() == [-(2**63)]
+    assert T.tensor([200], dtype=T.uint8).add(100).tolist() == [44]
+
+
+def test_large_integers_are_exact():
+    big = 2**62 + 1
+    x = T.tensor([big, -big])
+    assert (x + 1).tolist() == [big + 1, 1 - big]
+    assert (x * 1).tolist() == [big, -big] and x.sum().item() == 0 and x.max().item() == big
+    assert (x == big).tolist() == [True, False] and (x // 2).tolist() == [big // 2, -big // 2]
+
+
+def test_half_rounds_to_even():
+    assert T.tensor([2049.0, 2051.0]).half().tolist() == [2048.0, 2052.0]
+    assert T.tensor([1 + 2.0**-8, 1 + 3 * 2.0**-8]).bfloat16().tolist() == [1.0, 1.015625]
+    assert T.tensor([65520.0]).half().tolist() == [float("inf")]
+    assert_values(T.tensor([6e-8]).half(), [5.9604644775390625e-08], rtol=0)
+
+
+def test_bools():
+    x = T.tensor([True, False])
+    assert (x + x).tolist() == [True, False] and (x * x).dtype is T.bool
+    assert x.sum().item() == 1 and x.sum().dtype is T.int64
+    assert (~x).tolist() == [False, True] and (x & True).tolist() == [True, False] and (x ^ x).tolist() == [False, False]
+    assert T.tensor([0.5, 0.0, float("nan")]).bool().tolist() == [True, False, True]

@@ -1,0 +1,191 @@
+"""`gradcheck` and `gradgradcheck` find what is wrong with a derivative, and say where."""
+
+import pytest
+
+from library import T
+
+gradcheck, gradgradcheck = T.autograd.gradcheck, T.autograd.gradgradcheck
+GradcheckError = T.autograd.gradcheck.__globals__["GradcheckError"]
+modes = pytest.mark.parametrize("fast_mode", [False, True])
+
+
+def double(*shape):
+    return T.randn(shape, dtype=T.float64, requires_grad=True)
+
+
+class Square(T.autograd.Function):
+    """With a derivative that is wrong by half."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x * 3
+
+
+class Careless(T.autograd.Function):
+    """Its derivative ignores the gradient that comes in."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        return T.ones_like(g)
+
+
+class Moody(T.autograd.Function):
+    """Its derivative is never the same."""
+
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 1
+
+    @staticmethod
+    def backward(ctx, g):
+        Moody.calls += 1
+        return g * (1 + Moody.calls * 1e-9)
+
+
+class Needy(T.autograd.Function):
+    """Does not expect that a gradient may be missing."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.set_materialize_grads(False)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        if g is None:
+            raise RuntimeError("where is my gradient?")
+        return g * 2
+
+
+class FlatCurvature(T.autograd.Function):
+    """The first derivative is right, but takes no part in the second."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x.detach() ** 2
+
+
+@modes
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (lambda a, b: a * b, [(2, 3), (3,)]),
+        (lambda a, b: a @ b, [(2, 3), (3, 2)]),
+        (lambda a: (a.exp(), a.sum()), [(2, 2)]),
+        (lambda a: a.sin(), [()]),
+        (lambda a: a * 2, [(0,)]),
+        (lambda a: a[[0, 0, 1]], [(3,)]),
+        (lambda a: a.clone().mul_(3).tanh(), [(3,)]),
+        (lambda a, b: a * 2, [(2,), (3,)]),
+        (lambda a: a, [(2,)]),
+        (lambda a: [a * 2, a.argmax()], [(4,)]),
+    ],
+)
+def test_right_derivatives_pass(function, shapes, fast_mode):
+    inputs = [double(*shape) for shape in shapes]
+    assert gradcheck(function, inputs, fast_mode=fast_mode) is True
+    assert gradgradcheck(function, inputs, fast_mode=fast_mode) is True
+
+
+@modes
+def test_a_wrong_derivative_is_shown(fast_mode):
+    x, y = double(2), double(2)
+    with pytest.raises(
+        GradcheckError, match=r"(?s)^Jacobian mismatch for output 1 with respect to input 1,\nnumerical:.*analytical:"
+    ) as info:
+        gradcheck(lambda a, b: (a * b, Square.apply(b)), (x, y), fast_mode=fast_mode)
+    assert ("in slow mode" in str(info.value)) is fast_mode
+    assert gradcheck(Square.apply, x, raise_exception=False, fast_mode=fast_mode) is False
+
+
+def test_the_matrices_are_in_the_message():
+    x = T.tensor([1.0, 2.0], dtype=T.float64, requires_grad=True)
+    with pytest.raises(GradcheckError) as info:
+        gradcheck(Square.apply, x)
+    assert str(info.value) == (
+        "Jacobian mismatch for output 0 with respect to input 0,\n"
+        "numerical:tensor([[2.0000, 0.0000],\n        [0.0000, 4.0000]], dtype=torch.float64)\n"
+        "analytical:tensor([[3., 0.],\n        [0., 6.]], dtype=torch.float64)\n"
+    )
+
+
+@modes
+def test_second_derivatives_are_checked(fast_mode):
+    x = double(3)
+    assert gradcheck(FlatCurvature.apply, x, fast_mode=fast_mode)
+    assert not gradgradcheck(FlatCurvature.apply, x, fast_mode=fast_mode, raise_exception=False)
+    with pytest.raises(GradcheckError, match="Jacobian mismatch for output 0 with respect to input 0"):
+        gradgradcheck(FlatCurvature.apply, x, fast_mode=fast_mode)
+
+
+def test_given_gradients_and_gradients_with_gaps():
+    x = double(2, 3)
+    assert gradgradcheck(T.sin, x, double(2, 3))
+    assert gradgradcheck(T.sin, x, gen_non_contig_grad_outputs=True)
+
+
+def test_a_derivative_has_to_use_the_gradient_that_comes_in():
+    x = T.ones(1, dtype=T.float64, requires_grad=True)
+    with pytest.raises(GradcheckError, match="backward not multiplied by grad_output"):
+        gradcheck(Careless.apply, x)
+
+
+def test_a_derivative_has_to_be_repeatable():
+    with pytest.raises(GradcheckError, match="Backward is not reentrant"):
+        gradcheck(Moody.apply, double(2))
+    assert gradcheck(Moody.apply, double(2), nondet_tol=1e-6)
+
+
+@pytest.mark.filterwarnings("ignore:Backwards compatibility")
+def test_missing_gradients_count_as_zeros():
+    with pytest.raises(GradcheckError, match="Expected backward function to handle undefined output grads"):
+        gradcheck(Needy.apply, double(2))
+
+
+def test_a_hidden_dependence_is_found():
+    with pytest.raises(GradcheckError, match="Numerical gradient for function expected to be zero"):
+        gradcheck(lambda a: a.detach() * 2, double(2))
+    assert gradcheck(lambda a: T.ones(2, dtype=T.float64), double(2))
+
+
+def test_what_cannot_be_checked_is_said():
+    with pytest.raises(ValueError, match="gradcheck expects at least one input tensor to require gradient"):
+        gradcheck(T.sin, T.ones(2, dtype=T.float64))
+    with pytest.raises(RuntimeError, match="The 0th input has a dimension with stride 0"):
+        gradcheck(T.sin, T.ones(1, dtype=T.float64).expand(3).requires_grad_())
+    with pytest.raises(AssertionError, match="Expected at least one of check_forward_ad or check_backward_ad to be True"):
+        gradcheck(T.sin, double(2), check_backward_ad=False)
+    with pytest.raises(AssertionError, match="same shape when inputs are perturbed"):
+        gradcheck(lambda a: a[a > 1.0], T.tensor([1.0, 2.0], dtype=T.float64, requires_grad=True))
+
+
+def test_single_precision_is_warned_of():
+    with pytest.warns(UserWarning, match="Input #0 requires gradient and is not a double precision floating point"):
+        gradcheck(T.sin, T.ones(2, requires_grad=True), eps=1e-2, atol=1e-2)
+
+
+def test_inputs_are_left_as_they_were():
+    x = double(2, 3).detach().t().requires_grad_()
+    before = x.tolist()
+    for fast_mode in (False, True):
+        gradcheck(T.sin, x, fast_mode=fast_mode)
+        gradcheck(Square.apply, x, fast_mode=fast_mode, raise_exception=False)
+    assert x.tolist() == before and x.grad is None

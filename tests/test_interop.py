@@ -1,0 +1,199 @@
+"""To and from NumPy, DLPack, Python lists, copies and pickles."""
+
+import copy
+import io
+import pickle
+
+import pytest
+from library import T, assert_values, dtype, leaf, python_ok, tensor
+
+np = pytest.importorskip("numpy")
+SHARED = "float32 float64 float16 int64 int32 int16 int8 uint8 bool".split()
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_numpy_both_ways_without_a_copy(name):
+    a = np.array([[1, 0], [1, 1]], dtype=name)
+    x = T.from_numpy(a)
+    assert x.dtype is dtype(name) and x.tolist() == a.tolist() and x.data_ptr() == a.ctypes.data
+    a[0, 0] = 0
+    assert x[0, 0].item() == 0
+    x[1] = 0
+    assert a.tolist() == [[0, 0], [0, 0]]
+    b = x.numpy()
+    assert b.dtype == a.dtype and b.ctypes.data == x.data_ptr() and b.shape == (2, 2)
+
+
+def test_strides_go_along():
+    a = np.arange(24.0, dtype="float32").reshape(2, 3, 4)
+    x = T.from_numpy(a.transpose(2, 0, 1)[1:, :, ::2])
+    assert x.shape == (3, 2, 2) and x.stride() == (1, 12, 8) and x.tolist() == a.transpose(2, 0, 1)[1:, :, ::2].tolist()
+    y = T.arange(6.0).reshape(2, 3).t().numpy()
+    assert y.strides == (4, 12) and y.tolist() == [[0.0, 3.0], [1.0, 4.0], [2.0, 5.0]]
+    assert T.arange(6.0)[2:].numpy().tolist() == [2.0, 3.0, 4.0, 5.0]
+
+
+def test_zero_dimensions_and_empties():
+    assert T.tensor(2.5).numpy().shape == () and T.from_numpy(np.array(2.5)).shape == ()
+    assert T.zeros(0, 3).numpy().shape == (0, 3) and T.from_numpy(np.zeros((2, 0))).shape == (2, 0)
+
+
+def test_memory_outlives_its_maker():
+    x = T.from_numpy(np.arange(1000.0))
+    a = T.arange(1000.0).numpy()
+    junk = [np.ones(1000) for _ in range(50)]
+    assert x.sum().item() == a.sum() == 499500 and len(junk) == 50
+
+
+def test_what_numpy_cannot_share():
+    with pytest.raises(ValueError, match="strides? .* negative"):
+        T.from_numpy(np.arange(3)[::-1])
+    with pytest.raises(TypeError, match="can't convert np.ndarray of type numpy.object_"):
+        T.from_numpy(np.array([None, 1], dtype=object))
+    with pytest.raises(TypeError, match="expected np.ndarray"):
+        T.from_numpy([1])
+    with pytest.raises(TypeError, match="ScalarType BFloat16"):
+        T.ones(1, dtype=T.bfloat16).numpy()
+    with pytest.raises(RuntimeError, match="Can't call numpy.. on Tensor that requires grad"):
+        leaf([1.0]).numpy()
+    assert leaf([1.0]).numpy(force=True).tolist() == leaf([1.0]).detach().numpy().tolist() == [1.0]
+
+
+def test_read_only_arrays_are_copied_or_warned_about():
+    a = np.arange(3.0)
+    a.flags.writeable = False
+    with pytest.warns(UserWarning, match="not writable"):
+        assert T.from_numpy(a).tolist() == [0.0, 1.0, 2.0]
+
+
+def test_numpy_functions_accept_tensors():
+    x = T.tensor([1.0, 2.0, 3.0])
+    assert np.asarray(x).tolist() == [1.0, 2.0, 3.0] and np.asarray(x).dtype == np.float32
+    assert np.asarray(x, dtype="float64").dtype == np.float64
+    assert float(np.sum(x.numpy())) == 6.0 and np.allclose(x, [1, 2, 3])
+
+
+@pytest.mark.gradiron
+def test_array_copies_on_request():
+    x = T.ones(2)
+    a = np.array(x)
+    a[0] = 5
+    assert x.tolist() == [1.0, 1.0] and np.array(x, copy=False).ctypes.data == x.data_ptr()
+
+
+def test_tensors_accept_arrays_and_numpy_numbers():
+    a = np.array([1.0, 2.0], dtype=np.float32)
+    assert_values(T.tensor(a), [1.0, 2.0])
+    assert T.tensor(a).data_ptr() != a.ctypes.data and T.as_tensor(a).data_ptr() == a.ctypes.data
+    assert T.tensor(np.float64(2.5)).dtype is T.float64 and T.tensor(np.int32(3)).dtype is T.int32
+    assert T.tensor([np.float32(1.5), 2]).tolist() == [1.5, 2.0] and T.tensor(np.bool_(True)).dtype is T.bool
+    x = T.ones(2)
+    assert_values(x * np.float32(2.0), [2.0, 2.0])
+    assert x[np.int64(1)].item() == 1 and x[np.array([0, 1])].tolist() == [1.0, 1.0]
+    assert T.zeros(np.int64(2)).shape == (2,)
+    assert T.zeros(2, 2)[np.array([[True, False], [False, True]])].shape == (2,)
+
+
+def test_dlpack_to_numpy():
+    x = T.arange(6.0).reshape(2, 3)
+    a = np.from_dlpack(x)
+    assert a.tolist() == x.tolist() and a.ctypes.data == x.data_ptr()
+    x[0, 0] = 9
+    assert a[0, 0] == 9
+
+
+@pytest.mark.parametrize("name", ["float32", "float64", "int64", "int32", "uint8", "bool", "float16"])
+def test_dlpack_from_numpy(name):
+    a = np.array([[1, 0, 1], [0, 1, 1]], dtype=name)
+    x = T.from_dlpack(a.T)
+    assert x.dtype is dtype(name) and x.tolist() == a.T.tolist() and x.data_ptr() == a.ctypes.data and x.stride() == (1, 3)
+
+
+def test_dlpack_between_tensors():
+    x = T.arange(4.0)
+    y = T.from_dlpack(x)
+    z = T.utils.dlpack.from_dlpack(T.utils.dlpack.to_dlpack(x))
+    assert x.data_ptr() == y.data_ptr() == z.data_ptr()
+    assert x.__dlpack_device__()[1] in (0, None) and int(x.__dlpack_device__()[0]) == 1
+    with pytest.raises((RuntimeError, BufferError), match="require.? grad"):
+        leaf([1.0]).__dlpack__()
+
+
+def test_a_capsule_is_consumed_once():
+    capsule = T.utils.dlpack.to_dlpack(T.ones(2))
+    T.from_dlpack(capsule)
+    with pytest.raises((RuntimeError, ValueError), match="capsule|consumed"):
+        T.from_dlpack(capsule)
+
+
+def test_a_capsule_that_nobody_takes_is_freed():
+    python_ok("for _ in range(2000):\n    c = T.utils.dlpack.to_dlpack(T.ones(1000))\n    del c")
+
+
+def test_tolist(device):
+    assert tensor([[1, 2], [3, 4]], "int64", device).t().tolist() == [[1, 3], [2, 4]]
+    assert T.tensor(3.5, device=device).tolist() == 3.5 and T.zeros(2, 0, device=device).tolist() == [[], []]
+    assert leaf([1.0, 2.0], device).tolist() == [1.0, 2.0]
+
+
+def test_the_gpu_gives_its_numbers_only_when_asked(device):
+    x = T.ones(2, device=device)
+    if device == "cuda":
+        with pytest.raises(TypeError, match="can't convert cuda:0 device type tensor to numpy. Use Tensor.cpu"):
+            x.numpy()
+    assert x.cpu().numpy().tolist() == [1.0, 1.0]
+
+
+def test_deepcopy_and_copy():
+    x = leaf([1.0, 2.0])
+    x.grad = T.ones(2)
+    y = copy.deepcopy(x)
+    assert y is not x and y.requires_grad and y.is_leaf and y.tolist() == x.tolist() and y.data_ptr() != x.data_ptr()
+    assert y.grad.tolist() == [1.0, 1.0]
+    z = copy.copy(x)
+    assert z.data_ptr() == x.data_ptr()
+    both = copy.deepcopy({"a": x, "b": x})
+    assert both["a"] is both["b"]
+
+
+def test_deepcopy_keeps_shared_memory_shared():
+    x = T.arange(6.0).reshape(2, 3)
+    a, b = copy.deepcopy([x, x[1]])
+    b[0] = 99.0
+    assert a[1, 0].item() == 99.0 and x[1, 0].item() == 3.0
+
+
+@pytest.mark.parametrize("name", SHARED + ["bfloat16"])
+def test_pickle(name):
+    x = tensor([[1, 0], [0, 1]], name).t()
+    y = pickle.loads(pickle.dumps(x))
+    assert y.dtype is x.dtype and y.tolist() == x.tolist() and y.stride() == x.stride()
+    w = pickle.loads(pickle.dumps(leaf([1.0])))
+    assert w.requires_grad and w.is_leaf
+
+
+def test_pickle_of_small_objects():
+    for thing in (T.float32, T.Size([2, 3]), T.device("cpu"), T.device("cuda", 0)):
+        assert pickle.loads(pickle.dumps(thing)) == thing
+    assert pickle.loads(pickle.dumps(T.int8)) is T.int8
+
+
+def test_save_and_load():
+    file = io.BytesIO()
+    T.save({"w": T.arange(4.0), "step": 3, "names": ["a", "b"]}, file)
+    file.seek(0)
+    back = T.load(file)
+    assert back["step"] == 3 and back["names"] == ["a", "b"] and back["w"].tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_the_buffer_protocol_of_storage():
+    x = T.tensor([1.0, 2.0])
+    assert x.untyped_storage().nbytes() == 8 and x[1:].untyped_storage().data_ptr() == x.data_ptr()
+    y = T.frombuffer(bytearray(b"\x00\x00\x80\x3f\x00\x00\x00\x40"), dtype=T.float32)
+    assert y.tolist() == [1.0, 2.0]
+
+
+def test_operators_with_numpy_on_the_left():
+    a, x = np.array([1.0, 2.0], dtype=np.float32), T.tensor([3.0, 4.0])
+    assert_values(np.float32(2) * x, [6.0, 8.0])
+    assert (a + x.numpy()).tolist() == [4.0, 6.0]
