@@ -36,7 +36,7 @@ SAMPLES = {
                 s.values(shape, draw(s.SEEDS)),
                 s.values(s.narrower(draw, shape), draw(s.SEEDS)),
             ],
-            T.where,
+            s.named("where"),
         )
     )(draw(s.SHAPES)),
     # reductions
@@ -97,27 +97,29 @@ SAMPLES = {
         ),
     )(draw),
     "einsum": s.fixed([(2, 3), (3, 2)], lambda a, b: T.einsum("ij,jk->ki", a, b)),
-    "linear": s.fixed([(2, 3), (4, 3), (4,)], F.linear),
+    "linear": s.fixed([(2, 3), (4, 3), (4,)], lambda x, w, b: F.linear(x, w, b)),
     # joining and choosing
     "cat": s.joined("cat", True),
     "stack": s.joined("stack", True),
     "hstack": s.joined("hstack", False),
     "vstack": s.joined("vstack", False),
-    "gather": s.indexed(T.gather),
+    "gather": s.indexed(s.named("gather")),
     "scatter": lambda draw: (
         lambda n: (
             [s.values((2, n), draw(s.SEEDS)), T.tensor([draw(st.permutations(range(n)))]), s.values((1, n), draw(s.SEEDS))],
             lambda x, i, y: T.scatter(x, 1, i, y),
         )
     )(draw(st.integers(1, 3))),
-    "scatter_add": s.indexed(T.scatter_add, lambda draw, where: [s.values(where, draw(s.SEEDS))]),
-    "index_select": s.listed(T.index_select),
-    "index_add": s.listed(T.index_add, lambda draw, shape, dim, n: [s.values(s.replaced(shape, dim, n), draw(s.SEEDS))]),
+    "scatter_add": s.indexed(s.named("scatter_add"), lambda draw, where: [s.values(where, draw(s.SEEDS))]),
+    "index_select": s.listed(s.named("index_select")),
+    "index_add": s.listed(
+        s.named("index_add"), lambda draw, shape, dim, n: [s.values(s.replaced(shape, dim, n), draw(s.SEEDS))]
+    ),
     "index_fill": s.listed(lambda x, dim, i: T.index_fill(x, dim, i, 2.0)),
     "index_put": s.fixed([(3, 2), (2,)], lambda x, v: x.index_put((T.tensor([2, 0], device=x.device),), v)),
     "index": s.fixed([(3, 2)], lambda x: x[T.tensor([0, 2, 0], device=x.device)]),
     "masked_fill": s.masked(lambda x, m: x.masked_fill(m, 1.5)),
-    "masked_select": s.masked(T.masked_select),
+    "masked_select": s.masked(s.named("masked_select")),
     "take": s.fixed([(2, 3)], lambda x: x.take(T.tensor([5, 0, 0], device=x.device))),
     "take_along_dim": s.indexed(lambda x, dim, i: x.gather(dim, i)),
     # shapes

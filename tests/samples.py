@@ -42,6 +42,10 @@ def coins(shape, seed):
     return T.tensor([r.random() < 0.5 for _ in range(math.prod(shape))], dtype=T.bool).reshape(tuple(shape))
 
 
+def named(name):
+    return lambda *args, **kwargs: getattr(T, name)(*args, **kwargs)
+
+
 def narrower(draw, shape):
     """A shape that broadcasts to `shape`."""
     start = draw(st.integers(0, len(shape)))
@@ -108,7 +112,7 @@ def product(name, make):
 
     def sample(draw):
         i, j, k, b = (draw(st.integers(0, 3)) for _ in range(4))
-        return [values(s, draw(SEEDS)) for s in make(i, j, k, b)], getattr(T, name)
+        return [values(s, draw(SEEDS)) for s in make(i, j, k, b)], named(name)
 
     return sample
 

@@ -90,26 +90,12 @@ def test_gradients_of_in_place_writes(write, slope):
     assert_values(x.grad, [slope, slope])
 
 
-@pytest.mark.parametrize(
-    "name, function",
-    [
-        ("exp_", T.exp),
-        ("tanh_", T.tanh),
-        ("sigmoid_", T.sigmoid),
-        ("sqrt_", T.sqrt),
-        ("reciprocal_", T.reciprocal),
-        ("sin_", T.sin),
-        ("log_", T.log),
-        ("square_", T.square),
-        ("rsqrt_", T.rsqrt),
-        ("abs_", T.abs),
-    ],
-)
-def test_in_place_equals_out_of_place(name, function):
+@pytest.mark.parametrize("name", ["exp", "tanh", "sigmoid", "sqrt", "reciprocal", "sin", "log", "square", "rsqrt", "abs"])
+def test_in_place_equals_out_of_place(name):
     a, b = leaf([0.5, 1.5]), leaf([0.5, 1.5])
     y = a * 1
-    getattr(y, name)()
-    z = function(b * 1)
+    getattr(y, name + "_")()
+    z = getattr(T, name)(b * 1)
     assert_values(y, z)
     y.sum().backward()
     z.sum().backward()

@@ -32,6 +32,7 @@ _core.register(Size, named_result, OutOfMemoryError)
 from . import _tensor  # noqa: E402  (hangs the Python-side methods on Tensor)
 from . import autograd  # noqa: E402
 from ._creation import *  # noqa: E402, F403
+from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
 from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noqa: E402
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
 
@@ -41,6 +42,8 @@ half = float16
 short = int16
 int = int32
 long = int64
+
+from math import e, inf, nan, pi  # noqa: E402
 
 __version__ = "0.1.0"
 

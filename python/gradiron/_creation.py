@@ -1,4 +1,4 @@
-"""Functions that make tensors from data, sizes and numbers."""
+"""Functions that make tensors from data, and rules of dtypes. (`zeros`, `arange`, `rand` and the like are rows of the core.)"""
 
 from __future__ import annotations
 
@@ -6,8 +6,50 @@ from typing import Any
 
 from . import _core
 from ._core import Tensor, device, dtype
+from ._types import Size
 
-__all__ = ["as_tensor", "from_numpy", "full", "ones", "tensor", "zeros"]
+__all__ = [
+    "as_tensor",
+    "asarray",
+    "broadcast_shapes",
+    "can_cast",
+    "contiguous_format",
+    "channels_last",
+    "cartesian_prod",
+    "from_dlpack",
+    "from_numpy",
+    "frombuffer",
+    "is_complex",
+    "is_floating_point",
+    "is_tensor",
+    "layout",
+    "memory_format",
+    "preserve_format",
+    "result_type",
+    "strided",
+    "tensor",
+    "tensordot",
+]
+
+
+class layout(str):
+    """How a tensor's elements are stored; there is only one way here."""
+
+    def __repr__(self) -> str:
+        return f"torch.{self}"
+
+
+class memory_format(str):
+    """The order of dimensions in memory that a copy should have."""
+
+    def __repr__(self) -> str:
+        return f"torch.{self}"
+
+
+strided = layout("strided")
+contiguous_format = memory_format("contiguous_format")
+preserve_format = memory_format("preserve_format")
+channels_last = memory_format("channels_last")
 
 
 def tensor(
@@ -19,12 +61,27 @@ def tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of `data`: nested sequences, numbers, arrays or a tensor."""
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
     return _core.make_tensor(data, dtype, device, requires_grad)
 
 
 def from_numpy(array: Any) -> Tensor:
     """A tensor over the memory of a NumPy array."""
     return _core.from_numpy(array)
+
+
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of another library's, by DLPack."""
+    shared = _core.from_dlpack(ext_tensor)
+    return _core.convert(shared, None, device, bool(copy)) if device is not None or copy else shared
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
@@ -37,26 +94,178 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
     return _core.make_tensor(data, dtype, device, False)
 
 
-def _size(size: tuple[Any, ...]) -> list[int]:
-    if len(size) == 1 and not isinstance(size[0], int):
-        size = tuple(size[0]) if not isinstance(size[0], Tensor) else size
-    return [int(n) for n in size]
+def asarray(
+    obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+) -> Tensor:
+    """`obj` as a tensor: tensors, arrays, DLPack objects, buffers, nested sequences; copied when `copy` says so."""
+    if isinstance(obj, (bytes, bytearray, memoryview)):
+        result = frombuffer(obj, dtype=dtype or _core.get_default_dtype())
+        result = _core.convert(result, None, device, bool(copy))
+    elif not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__") and hasattr(obj, "__dlpack__"):
+        result = _core.convert(_core.from_dlpack(obj), dtype, device, bool(copy))
+    else:
+        result = as_tensor(obj, dtype, device)
+        if copy and (isinstance(obj, Tensor) or hasattr(obj, "__array_interface__")):
+            result = result.clone()
+    if requires_grad and not result.requires_grad:
+        result = result.detach().requires_grad_()
+    return result
 
 
-def _finish(t: Tensor, requires_grad: bool) -> Tensor:
-    return t.requires_grad_() if requires_grad else t
+class _Buffer:
+    """Shows the core a buffer's memory, and keeps it."""
+
+    __slots__ = ("__array_interface__", "owner")
+
+    def __init__(self, owner: memoryview, code: str, count: int, address: int) -> None:
+        self.owner = owner
+        self.__array_interface__ = {"version": 3, "typestr": code, "shape": (count,), "data": (address, owner.readonly)}
 
 
-def full(size: Any, fill_value: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of `size` filled with one number."""
-    return _finish(_core.full(_size((size,)), fill_value, dtype, device), requires_grad)
+_CODES = {
+    "float32": "<f4",
+    "float64": "<f8",
+    "float16": "<f2",
+    "int64": "<i8",
+    "int32": "<i4",
+    "int16": "<i2",
+    "int8": "|i1",
+    "uint8": "|u1",
+    "bool": "|b1",
+}
 
 
-def zeros(*size: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of zeros."""
-    return _finish(_core.full(_size(size), 0, dtype, device), requires_grad)
+def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, requires_grad: bool = False) -> Tensor:
+    """A vector over the memory of an object with the buffer protocol."""
+    import ctypes
+
+    view = memoryview(buffer).cast("B")
+    name = str(dtype).removeprefix("torch.")
+    if name not in _CODES:
+        raise ValueError(f"frombuffer() does not share memory as {dtype}")
+    size = dtype.itemsize
+    if not 0 <= offset < view.nbytes:
+        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({view.nbytes} bytes) minus 1")
+    left = view.nbytes - offset
+    if count < 0:
+        if left % size:
+            raise ValueError(f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})")
+        count = left // size
+    if count == 0 or count * size > left:
+        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than {left}")
+    if view.readonly:
+        import warnings
+
+        warnings.warn("The given buffer is not writable, and gradiron does not support non-writable tensors.", stacklevel=2)
+        view = memoryview(bytearray(view))
+    address = ctypes.addressof(ctypes.c_char.from_buffer(view))
+    result = _core.from_numpy(_Buffer(view, _CODES[name], count, address + offset))
+    return result.requires_grad_() if requires_grad else result
 
 
-def ones(*size: Any, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
-    """A tensor of ones."""
-    return _finish(_core.full(_size(size), 1, dtype, device), requires_grad)
+def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A tensor of `data` with this tensor's dtype and device."""
+    place = self.device if device is None else device
+    return _core.make_tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
+
+
+Tensor.new_tensor = new_tensor
+
+
+def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
+    """Sums of products over `dims` dimensions: so many, or a pair of lists."""
+    if isinstance(dims, Tensor):
+        dims = dims.tolist()
+    if isinstance(dims, int):
+        if dims < 0:
+            raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
+        if dims > min(a.dim(), b.dim()):
+            raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
+        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+    else:
+        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+    result = _core.tensordot(a, b, left, right)
+    return result if out is None else out.copy_(result)
+
+
+def cartesian_prod(*tensors: Tensor) -> Tensor:
+    """Every combination of an element of each vector, as rows."""
+    if len(tensors) == 1:
+        return tensors[0]
+    grids = _core.meshgrid(*tensors, indexing="ij")
+    return _core.stack([g.reshape(-1) for g in grids], dim=1)
+
+
+def broadcast_shapes(*shapes: Any) -> Size:
+    """The shape that all of these broadcast to."""
+    result: list[int] = []
+    for shape in shapes:
+        shape = [shape] if isinstance(shape, int) else list(shape)
+        result = [1] * (len(shape) - len(result)) + result
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] < 0:
+                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
+            if shape[i] == 1 or shape[i] == result[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            result[i] = shape[i]
+    return Size(result)
+
+
+def is_tensor(obj: Any) -> bool:
+    """Whether an object is a tensor."""
+    return isinstance(obj, Tensor)
+
+
+def is_floating_point(input: Tensor) -> bool:
+    """Whether a tensor's dtype is a floating point one."""
+    return input.dtype.is_floating_point
+
+
+def is_complex(input: Tensor) -> bool:
+    """Whether a tensor's dtype is a complex one."""
+    return input.dtype.is_complex
+
+
+def result_type(tensor1: Any, tensor2: Any) -> dtype:
+    """The dtype that arithmetic on two tensors or numbers gives."""
+    return _core.result_type(tensor1, tensor2)
+
+
+def can_cast(from_: dtype, to: dtype) -> bool:
+    """Whether the promotion rules allow a result of one dtype to be written into another."""
+    return _core.can_cast(from_, to)
+
+
+class _LegacyType(type):
+    """The class of `FloatTensor` and its sisters: makers of tensors that `isinstance` understands."""
+
+    kind: dtype
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, Tensor) and instance.dtype == cls.kind
+
+    def __call__(cls, *args: Any, device: Any = "cpu") -> Tensor:
+        return _core.legacy_tensor(args, cls.kind, device)
+
+
+def _legacy(name: str, kind: dtype) -> Any:
+    doc = f"Makes CPU tensors of {kind}, and stands for their type."
+    return _LegacyType(name, (), {"kind": kind, "dtype": kind, "__doc__": doc, "__module__": "torch"})
+
+
+for _name, _kind in {
+    "FloatTensor": "float32",
+    "DoubleTensor": "float64",
+    "HalfTensor": "float16",
+    "BFloat16Tensor": "bfloat16",
+    "LongTensor": "int64",
+    "IntTensor": "int32",
+    "ShortTensor": "int16",
+    "CharTensor": "int8",
+    "ByteTensor": "uint8",
+    "BoolTensor": "bool",
+}.items():
+    globals()[_name] = _legacy(_name, getattr(_core, _kind))
+    __all__.append(_name)

@@ -127,7 +127,9 @@ impl<T: Pooled> Local<T> {
         }
         self.draining.set(true);
         let _draining = Draining(&self.draining);
+        let mut count = 0;
         while let Some(slot) = NonNull::new(self.work.get()) {
+            count += 1;
             // SAFETY: the worklist holds slots that nobody else knows, with their values alive.
             unsafe {
                 self.work.set(slot.as_ref().next.get());
@@ -135,6 +137,7 @@ impl<T: Pooled> Local<T> {
                 self.free(slot);
             }
         }
+        T::reaped(count);
     }
 
     #[inline]

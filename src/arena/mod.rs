@@ -34,13 +34,20 @@ use sync::{AtomicUsize, Mutex, Ordering, fence, lock};
 pub unsafe trait Pooled: Send + Sync + Sized + 'static {
     fn arena() -> &'static Arena<Self>;
     fn local() -> &'static LocalKey<Local<Self>>;
+    /// Called when this thread has dropped `count` values in one go.
+    fn reaped(_count: usize) {}
 }
 
 /// `pool!(Node);` gives the type its arena.
+/// With a function, `pool!(Node, reaped);` tells it how many values each reaping dropped.
 macro_rules! pool {
-    ($type:ty) => {
+    ($type:ty $(, $reaped:path)?) => {
         // SAFETY: each function names one static.
         unsafe impl $crate::arena::Pooled for $type {
+            $(fn reaped(count: usize) {
+                $reaped(count);
+            })?
+
             #[cfg(not(loom))]
             fn arena() -> &'static $crate::arena::Arena<Self> {
                 static ARENA: $crate::arena::Arena<$type> = $crate::arena::Arena::new();

@@ -7,7 +7,7 @@ mod leaf;
 
 use crate::base::{Dims, Error, Result};
 use crate::ops::{create, reduce};
-use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, mode};
+use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, mode};
 use frontier::{Frontier, Turn};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -86,20 +86,14 @@ fn turn_node(
         let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
         bits | u64::from(wants) << i.min(63)
     });
-    let mut results = match &node.kind {
-        Kind::Op(derivative) => {
-            let step = Step::new(&node, &turn.grads, create_graph, wanted, retain_graph)?;
-            (derivative.apply)(&step)?
-        }
-        Kind::Custom(custom) => {
-            let step = Step::new(&node, &turn.grads, create_graph, wanted, true)?;
-            let results = custom.apply(&step)?;
-            if !retain_graph {
-                node.release();
+    let mut results = match derive(&node, &turn.grads, wanted, retain_graph, create_graph) {
+        Ok(results) => results,
+        Err(error) => {
+            if anomaly::enabled() {
+                anomaly::report(&node.name(), node.trace.as_deref());
             }
-            results
+            return Err(error);
         }
-        Kind::Leaf(_) => Grads::new(),
     };
     if hooked {
         for (_, hook) in node.hooks_at(|w| w == When::After) {
@@ -118,6 +112,35 @@ fn turn_node(
         }
     }
     Ok(())
+}
+
+/// Calls a node's derivative.
+fn derive(node: &NodeRef, grads: &[Option<Tensor>], wanted: u64, retain_graph: bool, create_graph: bool) -> Result<Grads> {
+    let results = match &node.kind {
+        Kind::Op(derivative) => {
+            let step = Step::new(node, grads, create_graph, wanted, retain_graph)?;
+            (derivative.apply)(&step)?
+        }
+        Kind::Custom(custom) => {
+            let step = Step::new(node, grads, create_graph, wanted, true)?;
+            let results = custom.apply(&step)?;
+            if !retain_graph {
+                node.release();
+            }
+            results
+        }
+        Kind::Leaf(_) => Grads::new(),
+    };
+    if anomaly::checks_nan() {
+        for (i, grad) in results.iter().enumerate() {
+            let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_float() && g.numel() > 0) else { continue };
+            let sum = mode::with_grad(false, || reduce::sum_all(&crate::ops::unary::isnan(grad)?))?;
+            if sum.item()?.as_bool() {
+                return Err(Error::runtime(format!("Function '{}' returned nan values in its {i}th output.", node.name())));
+            }
+        }
+    }
+    Ok(results)
 }
 
 /// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.

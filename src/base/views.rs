@@ -300,6 +300,42 @@ pub fn dense(shape: &[usize]) -> Layout {
     Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 }
 }
 
+/// A dense layout of the same shape whose dimensions lie in the same order; layouts without gaps stay as they are.
+pub fn dense_like(layout: &Layout) -> Layout {
+    let (shape, strides) = (&layout.shape, &layout.strides);
+    // A negative answer keeps the order, a positive one swaps; stretched dimensions have no say.
+    let compare = |a: usize, b: usize| match (strides[a], strides[b]) {
+        (0, _) | (_, 0) => 0,
+        (x, y) if x != y => if x < y { -1 } else { 1 },
+        _ => i32::from(shape[a] > shape[b]),
+    };
+    let mut order: Dims = (0..shape.len()).rev().collect();
+    for i in 1..order.len() {
+        let mut at = i;
+        for before in (0..i).rev() {
+            match compare(order[before], order[at]) {
+                0 => {}
+                1.. => {
+                    order.swap(before, at);
+                    at = before;
+                }
+                _ => break,
+            }
+        }
+    }
+    let mut out = Layout { shape: shape.clone(), strides: smallvec::smallvec![1; shape.len()], offset: 0 };
+    let mut step = 1;
+    for &d in &order {
+        out.strides[d] = step;
+        step *= shape[d].max(1);
+    }
+    let same = (0..shape.len()).all(|d| shape[d] == 1 || out.strides[d] == strides[d]);
+    if same && layout.numel() > 0 {
+        out.strides.clone_from(strides);
+    }
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -8,7 +8,8 @@ use half::{bf16, f16};
 #[repr(transparent)]
 pub struct Bit(pub u8);
 
-/// One element type: how it widens to the types that kernels compute in, and how results go back.
+/// One element type: how it widens to the types that kernels compute in, and how results go back (halves by
+/// way of f32, as in PyTorch).
 pub trait Element: Copy + Send + Sync + 'static {
     const DTYPE: DType;
     fn to_f64(self) -> f64;
@@ -79,9 +80,9 @@ macro_rules! half_element {
             #[inline(always)]
             fn to_i64(self) -> i64 { $widen(self) as i64 }
             #[inline(always)]
-            fn from_f64(value: f64) -> $ty { $ty::from_f64(value) }
+            fn from_f64(value: f64) -> $ty { $ty::from_f32(value as f32) }
             #[inline(always)]
-            fn from_i64(value: i64) -> $ty { $ty::from_f64(value as f64) }
+            fn from_i64(value: i64) -> $ty { $ty::from_f32(value as f32) }
             #[inline(always)]
             fn to_f32(self) -> f32 { $widen(self) }
             #[inline(always)]
@@ -179,7 +180,9 @@ pub fn scratch<T: Copy>(n: usize, zero: T) -> Result<Vec<T>> {
     let mut memory = Vec::new();
     memory.try_reserve_exact(n).map_err(|_| {
         let bytes = n.saturating_mul(size_of::<T>());
-        Error::from(Fault::OutOfMemory { message: format!("can't allocate memory: you tried to allocate {bytes} bytes.") })
+        Error::from(Fault::OutOfMemory {
+            message: format!("can't allocate memory: you tried to allocate {bytes} bytes."),
+        })
     })?;
     memory.resize(n, zero);
     Ok(memory)

@@ -1,5 +1,5 @@
-//! Gather and scatter: one general pair behind `gather`, `index_select`, `embedding`, advanced indexing and their
-//! in-place and accumulating forms. Every index is checked before anything is written.
+//! Gather and scatter: one general pair behind `gather`, `index_select`, `embedding`, advanced indexing and
+//! their in-place and accumulating forms. Every index is checked before anything is written.
 
 use super::element::{Element, by_dtype};
 use super::par;
@@ -12,19 +12,21 @@ use std::ops::Range;
 /// Positions whose offsets are worked out at once.
 const CHUNK: usize = 256;
 
-/// `out[i] = src[base(i) + indexed(i)]`: `src` has `out`'s shape, with stride 0 in the dimensions that `by` indexes.
-/// `negative` allows indices that count from the end.
+/// `out[i] = src[base(i) + indexed(i)]`: `src` has `out`'s shape, with stride 0 in the dimensions that `by`
+/// indexes. `negative` allows indices that count from the end.
 ///
 /// # Safety
-/// The views describe live memory, `out` overlaps nothing else, and `by` tells the truth about `src`'s dimensions.
+/// The views describe live memory, `out` overlaps nothing else, and `by` tells the truth about `src`'s
+/// dimensions.
 pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) -> Result<()> {
     let dims: Dims = (0..out.shape.len()).collect();
     // SAFETY: handed on.
     unsafe { run(src, out, by, negative, &dims, mover::<Get>(out.dtype.size())) }
 }
 
-/// `dst[base(i) + indexed(i)] = src[i]`, or combined with what is there. Elements of `src` are taken in order, so
-/// repeated indices give the same result on any number of threads: the last one wins, sums have one order.
+/// `dst[base(i) + indexed(i)] = src[i]`, or combined with what is there. Elements of `src` are taken in
+/// order, so repeated indices give the same result on any number of threads: the last one wins, sums have one
+/// order.
 ///
 /// # Safety
 /// As [`get`], with `dst` in the place of `src` and `src` in the place of `out`.
@@ -44,7 +46,8 @@ pub unsafe fn put(dst: Strided, src: Strided, by: &[IndexBy], mode: Put, negativ
 }
 
 /// Moves a run of elements for each pair of offsets, between the indexed operand and the plain one.
-type Move = unsafe fn(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]);
+type Move =
+    unsafe fn(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]);
 
 /// What happens to one element.
 trait Op<T> {
@@ -58,7 +61,9 @@ trait Op<T> {
 }
 
 macro_rules! ops {
-    ($($name:ident: $bound:path, |$indexed:ident, $plain:ident| $body:expr $(, $n:ident, $line:expr)?;)*) => { $(
+    ($(
+        $name:ident: $bound:path, |$indexed:ident, $plain:ident| $body:expr $(, $n:ident, $line:expr)?;
+    )*) => { $(
         struct $name;
         impl<T: $bound> Op<T> for $name {
             #[inline(always)]
@@ -93,7 +98,13 @@ fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64>>(size: usize) -> Move {
 }
 
 #[inline(always)]
-unsafe fn apply<T, O: Op<T>>(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]) {
+unsafe fn apply<T, O: Op<T>>(
+    indexed: *mut u8,
+    plain: *mut u8,
+    offsets: &[[usize; 2]],
+    run: usize,
+    steps: [usize; 2],
+) {
     let (indexed, plain) = (indexed.cast::<T>(), plain.cast::<T>());
     for &[i, p] in offsets {
         // SAFETY: the caller's offsets, and the runs that start there, are inside the two operands.
@@ -112,7 +123,13 @@ unsafe fn apply<T, O: Op<T>>(indexed: *mut u8, plain: *mut u8, offsets: &[[usize
 
 simd_fn! {
     /// The accumulation of an embedding's gradient.
-    unsafe fn add_f32(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]) {
+    unsafe fn add_f32(
+        indexed: *mut u8,
+        plain: *mut u8,
+        offsets: &[[usize; 2]],
+        run: usize,
+        steps: [usize; 2],
+    ) {
         apply::<f32, Add>(indexed, plain, offsets, run, steps)
     }
 }
@@ -176,7 +193,9 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Move) 
         let mut rest = &mut *offsets;
         walk.runs(range.clone(), |start, steps, n| {
             let (now, later) = std::mem::take(&mut rest).split_at_mut(n);
-            now.iter_mut().enumerate().for_each(|(i, to)| *to = [start[0] + i * steps[0], start[1] + i * steps[1]]);
+            now.iter_mut()
+                .enumerate()
+                .for_each(|(i, to)| *to = [start[0] + i * steps[0], start[1] + i * steps[1]]);
             rest = later;
         });
         for (by, walk) in &indices {
@@ -195,7 +214,12 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Move) 
     }
 }
 
-unsafe fn add_indices<T: Element>(by: &IndexBy, walk: &Walk<1>, range: Range<usize>, mut offsets: &mut [[usize; 2]]) {
+unsafe fn add_indices<T: Element>(
+    by: &IndexBy,
+    walk: &Walk<1>,
+    range: Range<usize>,
+    mut offsets: &mut [[usize; 2]],
+) {
     walk.runs(range, |[start], [step], n| {
         let (now, later) = std::mem::take(&mut offsets).split_at_mut(n);
         for (i, to) in now.iter_mut().enumerate() {
@@ -230,7 +254,12 @@ unsafe fn check(by: &IndexBy, negative: bool) -> Result<()> {
     })
 }
 
-unsafe fn outside<T: Element>(by: &IndexBy, walk: &Walk<1>, range: Range<usize>, negative: bool) -> Option<i64> {
+unsafe fn outside<T: Element>(
+    by: &IndexBy,
+    walk: &Walk<1>,
+    range: Range<usize>,
+    negative: bool,
+) -> Option<i64> {
     let low = if negative { -(by.size as i64) } else { 0 };
     let mut found = None;
     walk.runs(range, |[start], [step], n| {
@@ -258,8 +287,10 @@ mod tests {
         let (src, index) = ([1f32, 2.0, 3.0, 4.0], [1i64, -2, 1]);
         let (mut out, mut sums) = ([0f32; 6], [0f32; 4]);
         let by = [IndexBy { index: view(&index, DType::I64, &[3, 2], &[1, 0]), size: 2, stride: 2, dim: 0 }];
-        let rows = Strided { ptr: out.as_mut_ptr().cast(), dtype: DType::F32, shape: &[3, 2], strides: &[2, 1] };
-        let to = Strided { ptr: sums.as_mut_ptr().cast(), dtype: DType::F32, shape: &[3, 2], strides: &[0, 1] };
+        let rows =
+            Strided { ptr: out.as_mut_ptr().cast(), dtype: DType::F32, shape: &[3, 2], strides: &[2, 1] };
+        let to =
+            Strided { ptr: sums.as_mut_ptr().cast(), dtype: DType::F32, shape: &[3, 2], strides: &[0, 1] };
         // SAFETY: the views cover the arrays above.
         unsafe {
             get(rows, view(&src, DType::F32, &[3, 2], &[0, 1]), &by, true).unwrap();

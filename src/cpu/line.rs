@@ -23,8 +23,8 @@ pub struct Room {
 }
 
 impl Room {
-    pub fn new() -> Room {
-        Room { gathered: Tile::new(), converted: Tile::new() }
+    pub fn empty() -> Room {
+        Room { gathered: Tile::empty(), converted: Tile::empty() }
     }
 }
 

@@ -2,7 +2,9 @@
 
 use rayon::prelude::*;
 use std::ops::Range;
-use std::sync::OnceLock;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Below this many elements (of average work) one thread is faster. Measured in `benches/kernels.rs`.
 pub const GRAIN: usize = 32_768;
@@ -39,11 +41,71 @@ pub fn ranges(n: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     match (n >= 2 * grain).then(pool).flatten() {
         None => body(0..n),
         Some(pool) => {
-            let blocks = n.div_ceil(grain);
-            let step = blocks.div_ceil(4 * pool.current_num_threads()).max(1) * grain;
-            pool.install(|| {
-                (0..n.div_ceil(step)).into_par_iter().for_each(|i| body(i * step..((i + 1) * step).min(n)));
+            let step = n.div_ceil(grain).div_ceil(4 * pool.current_num_threads()).max(1) * grain;
+            let shares = n.div_ceil(step);
+            let next = AtomicUsize::new(0);
+            together(pool, shares, &|| {
+                loop {
+                    let i = next.fetch_add(1, Ordering::Relaxed);
+                    if i >= shares {
+                        break;
+                    }
+                    body(i * step..((i + 1) * step).min(n));
+                }
             });
+        }
+    }
+}
+
+/// Work that the pool's threads may join until its owner closes it.
+struct Crew {
+    work: *const (dyn Fn() + Sync),
+    /// How many threads are at it, and whether it is closed.
+    present: AtomicUsize,
+    panicked: AtomicBool,
+}
+// SAFETY: `work` is Sync, and is only called by threads that are present.
+unsafe impl Send for Crew {}
+// SAFETY: as above.
+unsafe impl Sync for Crew {}
+
+const CLOSED: usize = 1 << (usize::BITS - 1);
+
+/// Runs `work` here, and on those of the pool's threads that wake up in time. A sleeping thread takes tens of
+/// microseconds to wake, which is longer than most kernels: so nobody waits for one that comes late, it finds the
+/// work closed.
+fn together(pool: &rayon::ThreadPool, most: usize, work: &(dyn Fn() + Sync)) {
+    // SAFETY: only the lifetime changes: `Closing` keeps this frame until nobody is present.
+    let work: *const (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
+    let crew = Arc::new(Crew { work, present: AtomicUsize::new(0), panicked: AtomicBool::new(false) });
+    for _ in 1..pool.current_num_threads().min(most) {
+        let crew = Arc::clone(&crew);
+        pool.spawn(move || {
+            if crew.present.fetch_add(1, Ordering::Acquire) & CLOSED == 0 {
+                // SAFETY: it was open, so the owner waits until this thread has left.
+                let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*crew.work)() }));
+                crew.panicked.fetch_or(done.is_err(), Ordering::Relaxed);
+            }
+            crew.present.fetch_sub(1, Ordering::Release);
+        });
+    }
+    let closing = Closing(&crew);
+    // SAFETY: the owner's own reference.
+    unsafe { (*crew.work)() };
+    drop(closing);
+    assert!(!crew.panicked.load(Ordering::Relaxed), "a kernel panicked in another thread");
+}
+
+/// Closes the work when the owner is done with it, even by a panic, and waits until the others have left.
+struct Closing<'a>(&'a Crew);
+
+impl Drop for Closing<'_> {
+    fn drop(&mut self) {
+        self.0.present.fetch_or(CLOSED, Ordering::Acquire);
+        let mut spins = 0u32;
+        while self.0.present.load(Ordering::Acquire) != CLOSED {
+            spins += 1;
+            if spins < 1000 { std::hint::spin_loop() } else { std::thread::yield_now() }
         }
     }
 }
@@ -64,7 +126,10 @@ pub fn try_ranges(
             }
         }
     });
-    failed.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner).map_or(Ok(()), |(_, error)| Err(error))
+    failed
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+        .map_or(Ok(()), |(_, error)| Err(error))
 }
 
 /// The results of `body` for the blocks `0..n`, in order; on several threads when there are at least two grains.

@@ -287,7 +287,7 @@ unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, ins: 
         walk.block.1 = GRAIN;
     }
     let job = Job { looop, compute, walk, ins: inputs, out, scatter, convert };
-    par::ranges(job.walk.len(), job.walk.grain(), |range| {
+    par::ranges(job.walk.blocks(), job.walk.grain(), |range| {
         // SAFETY: the caller's contract; ranges do not overlap.
         unsafe { job.run(range) }
     });
@@ -297,8 +297,8 @@ impl Job<'_> {
     /// # Safety
     /// The operands are valid, and nobody else works on the blocks of `range`.
     unsafe fn run(&self, range: Range<usize>) {
-        let mut tiles: [Tile; MAX_IN] = from_fn(|_| Tile::new());
-        let (mut computed, mut converted, mut spare) = (Tile::new(), Tile::new(), Tile::new());
+        let mut tiles: [Tile; MAX_IN] = from_fn(|_| Tile::empty());
+        let (mut computed, mut converted, mut spare) = (Tile::empty(), Tile::empty(), Tile::empty());
         let mut pointers = [null(); MAX_IN];
         let (rows, cols) = self.walk.block;
         for (input, tile) in self.ins.iter().zip(&mut tiles) {

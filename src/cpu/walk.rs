@@ -12,7 +12,8 @@ pub struct Walk<const N: usize> {
 }
 
 impl<const N: usize> Walk<N> {
-    /// The walk over `dims` (a subset, in this order); neighbours that every operand steps through evenly are joined.
+    /// The walk over `dims` (a subset, in this order); neighbours that every operand steps through evenly are
+    /// joined.
     pub fn over(dims: &[usize], shape: &[usize], strides: [&[usize]; N]) -> Walk<N> {
         let mut walk = Walk { shape: Dims::new(), strides: from_fn(|_| Dims::new()) };
         for &dim in dims.iter().filter(|&&d| shape[d] != 1) {

@@ -189,24 +189,24 @@ impl Cell {
         if self.packed() && write { "atomic<u32>" } else { self.single() }
     }
 
-    /// Statements that read elements `4 * i ..` of `name` (whose first lies at `base`, a multiple of four) into
-    /// `NAME_0` to `NAME_3`. `last` is the last element that may be touched.
-    pub fn quad_load(self, name: &str, base: &str) -> String {
+    /// Statements that read the four elements of quad `NAME_quad` into `NAME_0` to
+    /// `NAME_3`. `last` is the number of the last lane that may be touched, if that is less than three.
+    pub fn quad_load(self, name: &str, last: &str) -> String {
         let mut text = String::new();
         match self {
             Cell::I32 | Cell::F32 => {
-                text += &format!("  let {name}_v = {name}[{base} / 4u + i];\n");
+                text += &format!("  let {name}_v = {name}[{name}_quad];\n");
                 for (k, lane) in ["x", "y", "z", "w"].iter().enumerate() {
                     text += &format!("  let {name}_{k} = {name}_v.{lane};\n");
                 }
             }
             Cell::I64 | Cell::F64 | Cell::Bits64 => {
                 for k in 0..4 {
-                    text += &format!("  let {name}_{k} = {name}[{base} + min(4u * i + {k}u, n - 1u)];\n");
+                    text += &format!("  let {name}_{k} = {name}[4u * {name}_quad + min({k}u, {last})];\n");
                 }
             }
             _ => {
-                text += &format!("  let {name}_v = {name}[{base} / 4u + i];\n");
+                text += &format!("  let {name}_v = {name}[{name}_quad];\n");
                 for k in 0..4 {
                     let (word, shift) = if self.size() == 1 {
                         (format!("{name}_v"), 8 * k)
@@ -220,9 +220,9 @@ impl Cell {
         text
     }
 
-    /// Statements that write `r_0` to `r_3` (the first `left` of them) to elements `4 * i ..` of `name`.
-    pub fn quad_store(self, name: &str, base: &str) -> String {
-        let at = format!("{name}[{base} / 4u + i]");
+    /// Statements that write `r_0` to `r_3` (the first `left` of them) to quad `NAME_quad`.
+    pub fn quad_store(self, name: &str) -> String {
+        let at = format!("{name}[{name}_quad]");
         match self {
             Cell::I32 | Cell::F32 => {
                 let whole = format!("{at} = {}(r_0, r_1, r_2, r_3);", self.quad());
@@ -231,7 +231,7 @@ impl Cell {
                 format!("  if (left >= 4u) {{ {whole} }} else {{ {parts}}}\n")
             }
             Cell::I64 | Cell::F64 | Cell::Bits64 => (0..4)
-                .map(|k| format!("  if (left > {k}u) {{ {name}[{base} + 4u * i + {k}u] = r_{k}; }}\n"))
+                .map(|k| format!("  if (left > {k}u) {{ {name}[4u * {name}_quad + {k}u] = r_{k}; }}\n"))
                 .collect(),
             _ if self.size() == 1 => {
                 let lanes: Vec<_> =

@@ -122,6 +122,25 @@ impl Code {
         self.base();
     }
 
+    /// A function `NAME(v, me)` that joins the values of a workgroup, in a fixed order: sixteen at a time, since barriers
+    /// cost more than steps. Every invocation gets the result where `all` says so, otherwise only the first; `acc`
+    /// and `next` are what `join` joins.
+    pub fn group_join(&mut self, name: &str, value: &str, join: &str, all: bool) {
+        const WIDTH: usize = 16;
+        let (stop, wait) =
+            if all { ("", "  workgroupBarrier();\n") } else { ("  if (me > 0u) { return v; }\n", "") };
+        let _ = write!(
+            self.text,
+            "var<workgroup> {name}_seen: array<{value}, {GROUP}>;\n\
+             fn {name}(v: {value}, me: u32) -> {value} {{\n  var acc = v;\n  {name}_seen[me] = v;\n  \
+             workgroupBarrier();\n  if (me < {WIDTH}u) {{\n    \
+             for (var j = {WIDTH}u; j < {GROUP}u; j += {WIDTH}u) {{\n      \
+             let next = {name}_seen[me + j];\n      acc = {join};\n    }}\n    {name}_seen[me] = acc;\n  }}\n  \
+             workgroupBarrier();\n{stop}  acc = {name}_seen[0];\n  for (var j = 1u; j < {WIDTH}u; j++) {{\n    \
+             let next = {name}_seen[j];\n    acc = {join};\n  }}\n{wait}  return acc;\n}}\n"
+        );
+    }
+
     /// Defines `base` where the ring is used: for mains that are written by hand.
     pub fn base(&mut self) {
         if self.ringed {

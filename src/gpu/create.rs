@@ -161,9 +161,17 @@ fn numbers<const N: usize>(values: [f64; N]) -> [Source<'static>; N] {
     values.map(|x| Source::Scalar(Scalar::Float(x)))
 }
 
-/// Evenly from `low` to just below `high`.
+/// Evenly from `low` to just below `high`, in as many steps as the dtype has digits: rounding must not reach `high`.
 pub fn uniform(out: View<'_>, draw: Draw, low: f64, high: f64) -> Result<()> {
-    let body = "let x = low_ + unit(word) * (high_ - low_); return select(x, low_, x >= high_);";
+    let body = match out.dtype {
+        DType::F16 => {
+            "let x = low_ + f32(word >> 21u) * 4.8828125e-4 * (high_ - low_); return select(x, low_, x >= high_);"
+        }
+        DType::BF16 => {
+            "let x = low_ + f32(word >> 24u) * 3.90625e-3 * (high_ - low_); return select(x, low_, x >= high_);"
+        }
+        _ => "let x = low_ + unit(word) * (high_ - low_); return select(x, low_, x >= high_);",
+    };
     random("uniform_", body, Value::F32, &["low", "high"], out, (draw, &numbers([low, high])))
 }
 

@@ -110,6 +110,22 @@ pub(super) fn forked() -> bool {
     FORKED.load(Ordering::Relaxed)
 }
 
+/// Whether the adapter was used already.
+pub fn is_open() -> bool {
+    opened().is_some()
+}
+
+/// Refuses the number of an adapter that is not there.
+pub fn check_ordinal(index: u8) -> Result<()> {
+    gpu()?;
+    if usize::from(index) < count() {
+        return Ok(());
+    }
+    Err(Error::runtime(
+        "CUDA error: invalid device ordinal\nGPU device may be out of range, do you have enough GPUs?",
+    ))
+}
+
 /// Whether there is an adapter that works. The first call looks for it.
 pub fn available() -> bool {
     gpu().is_ok()
@@ -167,14 +183,12 @@ fn open() -> std::result::Result<Gpu, String> {
     wanted.flags = wgpu::InstanceFlags::empty();
     let backends = wanted.backends;
     let instance = wgpu::Instance::new(wanted);
-    let adapter = pollster::block_on(instance.enumerate_adapters(backends))
-        .into_iter()
+    let adapters = pollster::block_on(instance.enumerate_adapters(backends));
+    let adapter = adapters
+        .iter()
         .filter(|a| usable(a) && (software || a.get_info().device_type != DeviceType::Cpu))
         .min_by_key(|a| rank(a.get_info().device_type))
-        .ok_or(
-            "Found no GPU on your system that Vulkan, Metal or DirectX 12 can compute with. Please check that you \
-             have a GPU and have installed its driver",
-        )?;
+        .ok_or_else(|| none_found(&adapters))?;
     let about = adapter.get_info();
     let features = adapter.features()
         & (Features::IMMEDIATES
@@ -210,7 +224,7 @@ fn open() -> std::result::Result<Gpu, String> {
         integrated: about.device_type == DeviceType::IntegratedGpu,
         max_buffer: limits.max_buffer_size.min(limits.max_storage_buffer_binding_size),
         max_workgroup_memory: limits.max_compute_workgroup_storage_size,
-        total_memory: total_memory(&adapter),
+        total_memory: total_memory(adapter),
         has_i64: features.contains(Features::SHADER_INT64),
         has_f64: features.contains(Features::SHADER_F64),
         has_f32_atomics: features.contains(Features::SHADER_FLOAT32_ATOMIC),
@@ -226,6 +240,28 @@ fn open() -> std::result::Result<Gpu, String> {
         info,
         trouble,
     })
+}
+
+/// What was looked for, what was seen instead, and what helps.
+fn none_found(seen: &[wgpu::Adapter]) -> String {
+    let mut text =
+        "No CUDA GPUs are available: gradiron looked for a GPU that Vulkan, Metal or DirectX 12 can compute \
+                    with and found none. Please check that there is one and that its driver is installed."
+            .to_owned();
+    for adapter in seen {
+        let about = adapter.get_info();
+        let why = match about.device_type {
+            DeviceType::Cpu => {
+                "a software adapter: the environment variable GRADIRON_SOFTWARE_GPU=1 allows it"
+            }
+            _ => "without what gradiron's kernels need",
+        };
+        text += &format!(" Seen: {} ({}), {why}.", about.name, about.backend);
+    }
+    if seen.is_empty() {
+        text += " For tests, Mesa's software adapter serves as well, with the environment variable GRADIRON_SOFTWARE_GPU=1.";
+    }
+    text
 }
 
 /// Our kernels take their parameters as immediates, and up to eight buffers.

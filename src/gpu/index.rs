@@ -10,7 +10,7 @@ use super::pipeline::{Key, Shader};
 use super::pool::Buffer;
 use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
-use crate::base::{DType, Error, Fault, Result};
+use crate::base::{DType, Error, Fault, Put, Result};
 use smallvec::SmallVec;
 
 /// An index operand: `index` has the shape of the elements; each value `v`, wrapped into `0..size`, moves the place
@@ -21,16 +21,6 @@ pub struct IndexBy<'a> {
     pub size: usize,
     pub stride: usize,
     pub dim: usize,
-}
-
-/// What becomes of the element that is there.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Put {
-    Assign,
-    Add,
-    Mul,
-    Max,
-    Min,
 }
 
 const INDEX: &str = include_str!("wgsl/index.wgsl");

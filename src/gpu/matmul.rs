@@ -5,16 +5,16 @@ use super::View;
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP};
 use super::device::gpu;
-use super::map::{number, push_number};
 use super::pipeline::{Key, Shader};
+use super::plan::{number, push_number};
 use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
-use crate::base::{Error, Result, Scalar};
-use std::fmt::Write as _;
+use super::tile::DEPTH;
+use crate::base::{DType, Error, Result, Scalar};
 
 /// How the work is shared out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Shape {
+pub(super) enum Shape {
     /// An invocation per result.
     Plain,
     /// A workgroup per result.
@@ -22,9 +22,6 @@ enum Shape {
     /// A workgroup per tile of 64 by 64, or 128 by 128.
     Tile(usize),
 }
-
-/// Elements of the inner dimension that a tile loads at a time.
-const DEPTH: usize = 16;
 
 /// `out = alpha * a @ b + beta * out` over `[..., m, k]` and `[..., k, n]`, whose batch dimensions are broadcast to
 /// those of `out` already. Where `beta` is zero `out` is not read.
@@ -85,8 +82,9 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         a: Cell::of(a.dtype),
         b: Cell::of(b.dtype),
         rank: batches.rank(),
-        a_by_row: a.strides[lead + 1] <= a.strides[lead],
-        b_by_row: b.strides[lead + 1] <= b.strides[lead],
+        a_by_row: by_row(&a),
+        b_by_row: by_row(&b),
+        whole: matches!(shape, Shape::Tile(size) if whole(size, k, [&out, &a, &b])),
         scaled,
         shared: [out.buffer.same(a.buffer), out.buffer.same(b.buffer)],
     };
@@ -113,21 +111,43 @@ fn choose(m: usize, n: usize, k: usize, batch: usize, side_by_side: bool) -> Sha
     if m.div_ceil(128) * n.div_ceil(128) * batch >= 128 { Shape::Tile(128) } else { Shape::Tile(64) }
 }
 
+/// Whether neighbours within a row lie closer than those within a column; a row without gaps is always so.
+fn by_row(view: &View<'_>) -> bool {
+    let [.., down, right] = *view.strides else { return true };
+    right == 1 || (down != 1 && right <= down)
+}
+
+/// Whether tiles of `size` fit evenly into f32 matrices in which every quad is one load.
+fn whole(size: usize, k: usize, views: [&View<'_>; 3]) -> bool {
+    let rank = views[0].shape.len();
+    let quads = |v: &View<'_>, by_column_too: bool| {
+        let (down, right) = (v.strides[rank - 2], v.strides[rank - 1]);
+        let steps =
+            (right == 1 && down.is_multiple_of(4)) || (by_column_too && down == 1 && right.is_multiple_of(4));
+        let batches = v.strides[..rank - 2].iter().all(|s| s.is_multiple_of(4));
+        steps && batches && v.offset.is_multiple_of(4) && v.dtype == DType::F32
+    };
+    let [out, a, b] = views;
+    let sizes = out.shape[rank - 2].is_multiple_of(size) && out.shape[rank - 1].is_multiple_of(size);
+    sizes && k.is_multiple_of(DEPTH) && quads(out, false) && quads(a, true) && quads(b, true)
+}
+
 /// What tells one kernel from another.
 #[derive(Clone, Copy, Debug)]
-struct Kind {
-    shape: Shape,
-    compute: Value,
-    out: Cell,
-    a: Cell,
-    b: Cell,
+pub(super) struct Kind {
+    pub shape: Shape,
+    pub compute: Value,
+    pub out: Cell,
+    pub a: Cell,
+    pub b: Cell,
     /// Dimensions of the batch.
-    rank: usize,
-    /// Whether neighbours within a row lie closer than those within a column.
-    a_by_row: bool,
-    b_by_row: bool,
-    scaled: bool,
-    shared: [bool; 2],
+    pub rank: usize,
+    pub a_by_row: bool,
+    pub b_by_row: bool,
+    /// Whether tiles have no ragged edges, and all memory can be read and written in quads.
+    pub whole: bool,
+    pub scaled: bool,
+    pub shared: [bool; 2],
 }
 
 impl Kind {
@@ -146,7 +166,8 @@ impl Kind {
             | u8::from(self.b_by_row) << 1
             | u8::from(self.scaled) << 2
             | u8::from(self.shared[0]) << 3
-            | u8::from(self.shared[1]) << 4;
+            | u8::from(self.shared[1]) << 4
+            | u8::from(self.whole) << 5;
         Key::new("matmul", "matmul")
             .with(shape)
             .with(self.out as u8)
@@ -158,13 +179,19 @@ impl Kind {
 
     fn shader(&self) -> Shader {
         let mut code = Code::new(self.words(), self.compute);
-        code.operand("o", self.out, true, false);
-        code.operand("a", self.a, false, self.shared[0]);
-        code.operand("b", self.b, false, self.shared[1]);
+        if self.whole {
+            code.bind("o", "vec4<f32>", true);
+            code.bind("a", "vec4<f32>", self.shared[0]);
+            code.bind("b", "vec4<f32>", self.shared[1]);
+        } else {
+            code.operand("o", self.out, true, false);
+            code.operand("a", self.a, false, self.shared[0]);
+            code.operand("b", self.b, false, self.shared[1]);
+        }
         match self.shape {
             Shape::Plain => code.main_by_item(),
             Shape::Dot => {
-                code.push(&format!("var<workgroup> sums: array<T, {GROUP}>;\n"));
+                code.group_join("sum_all", "T", "acc + next", false);
                 code.main_by_group();
             }
             Shape::Tile(size) => {
@@ -203,19 +230,27 @@ impl Kind {
         code.finish()
     }
 
-    fn get(&self, name: &str, at: &str) -> String {
+    /// Element `at` of an operand, in the type computed in.
+    pub fn get(&self, name: &str, at: &str) -> String {
         let cell = if name == "a" { self.a } else { self.b };
         cell.value().convert(self.compute, &format!("{name}_get({at})"))
     }
 
-    /// Statements that write `acc` to row `r`, column `c`.
+    /// Statements that write `acc` (a number, or a quad of them) to row `r`, column `c`.
     fn store(&self, code: &mut Code) -> String {
         let mut text = "let at = o_at + r * o_down + c * o_right; var value = acc;".to_owned();
+        let old = if self.whole {
+            "o[at / 4u]".to_owned()
+        } else {
+            self.out.value().convert(self.compute, "o_get(at)")
+        };
         if self.scaled {
             let (alpha, beta) = (number(self.compute, code), number(self.compute, code));
-            let old = self.out.value().convert(self.compute, "o_get(at)");
             code.push(&format!("  let alpha = {alpha};\n  let beta = {beta};\n"));
             text += &format!(" value *= alpha; if (!(beta == T(0))) {{ value += beta * {old}; }}");
+        }
+        if self.whole {
+            return text + " o[at / 4u] = value;";
         }
         text + &format!(" o_set(at, {});", self.compute.convert_to_cell(self.out, "value"))
     }
@@ -234,84 +269,9 @@ impl Kind {
         let b = self.get("b", "b_at + k * b_down + c * b_right");
         code.push(&format!(
             "  let r = part / n;\n  let c = part - r * n;\n  var mine = T(0);\n  \
-             for (var k = me; k < depth; k += {GROUP}u) {{ mine += {a} * {b}; }}\n  sums[me] = mine;\n  \
-             workgroupBarrier();\n  for (var width = {}u; width > 0u; width /= 2u) {{\n    \
-             if (me < width) {{ sums[me] += sums[me + width]; }}\n    workgroupBarrier();\n  }}\n  \
-             if (me > 0u) {{ return; }}\n  let acc = sums[0];\n  {store}\n",
-            GROUP / 2
+             for (var k = me; k < depth; k += {GROUP}u) {{ mine += {a} * {b}; }}\n  \
+             let acc = sum_all(mine, me);\n  if (me > 0u) {{ return; }}\n  {store}\n"
         ));
-    }
-
-    /// 16 by 16 invocations, each with `size / 16` rows and as many columns of results, in quads of columns.
-    fn tile(&self, code: &mut Code, store: &str, size: usize, tiles_n: &str) {
-        let side = size / 16;
-        let quads = side / 4;
-        let mut text = format!(
-            "  let top = (part / {tiles_n}) * {size}u;\n  let left = (part % {tiles_n}) * {size}u;\n  \
-             let tx = me % 16u;\n  let ty = me / 16u;\n"
-        );
-        for r in 0..side {
-            for q in 0..quads {
-                let _ = writeln!(text, "  var sum{r}_{q} = vec4<T>();");
-            }
-        }
-        text += &format!("  for (var first = 0u; first < depth; first += {DEPTH}u) {{\n");
-        // Each invocation loads `side` elements of either strip, neighbours loading neighbouring memory.
-        for (name, by_row, across) in [("a", !self.a_by_row, true), ("b", self.b_by_row, false)] {
-            // `s`: place along the strip (a row of a, a column of b); `d`: depth.
-            let split = if by_row {
-                format!("let s = e % {size}u; let d = e / {size}u;")
-            } else {
-                format!("let s = e / {DEPTH}u; let d = e % {DEPTH}u;")
-            };
-            let (at, bound) = if across {
-                ("a_at + (top + s) * a_down + (first + d) * a_right", "top + s < m")
-            } else {
-                ("b_at + (first + d) * b_down + (left + s) * b_right", "left + s < n")
-            };
-            let value = self.get(name, at);
-            let _ = writeln!(
-                text,
-                "    for (var j = 0u; j < {side}u; j++) {{\n      let e = me + j * {GROUP}u;\n      {split}\n      \
-                 var v = T(0);\n      if ({bound} && first + d < depth) {{ v = {value}; }}\n      \
-                 strip_{name}[d * {0}u + s / 4u][s % 4u] = v;\n    }}",
-                size / 4
-            );
-        }
-        text += &format!("    workgroupBarrier();\n    for (var d = 0u; d < {DEPTH}u; d++) {{\n");
-        let row = size / 4;
-        for q in 0..quads {
-            let _ = writeln!(text, "      let a{q} = strip_a[d * {row}u + ty * {quads}u + {q}u];");
-            let _ = writeln!(text, "      let b{q} = strip_b[d * {row}u + tx + {}u];", 16 * q);
-        }
-        for r in 0..side {
-            for q in 0..quads {
-                let factor = format!("a{}.{}", r / 4, ["x", "y", "z", "w"][r % 4]);
-                let sum = format!("sum{r}_{q}");
-                let _ = if self.compute == Value::F32 {
-                    writeln!(text, "      {sum} = fma(vec4<T>({factor}), b{q}, {sum});")
-                } else {
-                    writeln!(text, "      {sum} += vec4<T>({factor}) * b{q};")
-                };
-            }
-        }
-        text += "    }\n    workgroupBarrier();\n  }\n";
-        for r in 0..side {
-            let _ = writeln!(
-                text,
-                "  if (top + ty * {side}u + {r}u < m) {{\n    let r = top + ty * {side}u + {r}u;"
-            );
-            for q in 0..quads {
-                let _ = writeln!(
-                    text,
-                    "    for (var lane = 0u; lane < 4u; lane++) {{\n      \
-                     let c = left + {}u + tx * 4u + lane;\n      if (c < n) {{ let acc = sum{r}_{q}[lane]; {store} }}\n    }}",
-                    64 * q
-                );
-            }
-            text += "  }\n";
-        }
-        code.push(&text);
     }
 }
 
@@ -334,10 +294,14 @@ mod tests {
                         rank: 1 + 2 * (bits & 1),
                         a_by_row: bits & 1 > 0,
                         b_by_row: bits & 2 > 0,
+                        whole: false,
                         scaled: bits & 4 > 0,
                         shared: [false; 2],
                     };
                     validate(&kind.shader());
+                    if cell == Cell::F32 && matches!(shape, Shape::Tile(_)) {
+                        validate(&Kind { whole: true, ..kind }.shader());
+                    }
                 }
             }
         }

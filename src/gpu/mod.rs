@@ -12,29 +12,35 @@ mod index;
 mod map;
 mod matmul;
 mod pipeline;
+mod plan;
 mod pool;
 mod prelude;
 mod reduce;
+mod reduce_code;
 mod rows;
+mod running;
 mod scan;
 mod select;
 mod softmax;
 mod sort;
 mod space;
 mod stream;
+mod tile;
+mod transpose;
 
 pub use create::{
     Draw, arange, bernoulli, exponential, linspace, normal, randint, randperm, triangle, uniform,
 };
-pub use device::{Info, available, count, info};
-pub use index::{IndexBy, Put, index_get, index_put};
-#[cfg(test)]
-#[allow(unused_imports, reason = "for the tests of whoever has expressions")]
-pub(crate) use map::validate_expression;
+pub use device::{Info, available, check_ordinal, count, info, is_open};
+pub use index::{IndexBy, index_get, index_put};
 pub use map::{Expr, copy, fill, pointwise};
 pub use matmul::matmul;
+#[cfg(test)]
+#[allow(unused_imports, reason = "for the tests of whoever has expressions")]
+pub(crate) use plan::validate_expression;
 pub use pool::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
 pub use reduce::{max_with_index, mean, reduce, var};
+pub use running::{cum_extreme, log_cum_sum_exp};
 pub use scan::{Scan, scan};
 pub use select::{masked_select, nonzero};
 pub use softmax::{softmax, softmax_backward};

@@ -243,7 +243,7 @@ mod tests {
     fn classes_waste_little_and_align() {
         for bytes in (1..4096).chain((0..200).map(|i| i * 104_729)) {
             let class = class(bytes);
-            assert!(class >= bytes as u64 && class % 16 == 0);
+            assert!(class >= bytes as u64 && class.is_multiple_of(16));
             assert!(
                 class <= 16.max(bytes as u64 + bytes as u64 / 8 + 16) || class - (bytes as u64) < 2 * MIB
             );

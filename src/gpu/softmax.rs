@@ -85,19 +85,8 @@ impl Kind {
             code.push("  let me = 0u;\n");
             "i"
         } else {
-            code.push(&format!("var<workgroup> seen: array<f32, {GROUP}>;\n"));
-            for (name, join) in [
-                ("all_max", "maximum(seen[me], seen[me + width])"),
-                ("all_sum", "seen[me] + seen[me + width]"),
-            ] {
-                code.push(&format!(
-                    "fn {name}(v: f32, me: u32) -> f32 {{\n  seen[me] = v;\n  workgroupBarrier();\n  \
-                     for (var width = {}u; width > 0u; width /= 2u) {{\n    \
-                     if (me < width) {{ seen[me] = {join}; }}\n    workgroupBarrier();\n  }}\n  \
-                     let result = seen[0];\n  workgroupBarrier();\n  return result;\n}}\n",
-                    GROUP / 2
-                ));
-            }
+            code.group_join("all_max", "f32", "maximum(acc, next)", true);
+            code.group_join("all_sum", "f32", "acc + next", true);
             code.main_by_group();
             "row"
         };

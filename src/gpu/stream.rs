@@ -97,11 +97,11 @@ impl Stream {
     }
 
     fn pass(&mut self, gpu: &Gpu) -> &mut wgpu::ComputePass<'static> {
-        if self.pass.is_none() {
-            let pass = self.encoder(gpu).begin_compute_pass(&Default::default()).forget_lifetime();
-            return self.pass.insert(pass);
-        }
-        self.pass.get_or_insert_with(|| unreachable!("the pass is open"))
+        let pass = match self.pass.take() {
+            Some(pass) => pass,
+            None => self.encoder(gpu).begin_compute_pass(&Default::default()).forget_lifetime(),
+        };
+        self.pass.insert(pass)
     }
 
     /// Records one dispatch.

@@ -1,7 +1,7 @@
 //! Numbers from the GPU beside numbers from plain Rust. They need an adapter: Mesa's software one will do.
 
 use super::*;
-use crate::base::{Dims, contiguous_strides};
+use crate::base::{Dims, Put, contiguous_strides};
 
 /// Without an adapter the numeric tests cannot speak; they fail rather than pass in silence.
 fn ready() {

@@ -8,6 +8,8 @@ pointwise! {
     [alpha] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
     [alpha] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    /// `other - input`.
+    [hidden] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// Product of both operands.
     mul(input, other): Arith = input * other, input: |g, other| g * other, other: |g, input| g * input;
     /// Quotient of both operands.
@@ -33,12 +35,15 @@ pointwise! {
     [hidden] pow_tensor(input, exponent) -> y: Arith = pow(input, exponent),
         input: |g, input, exponent| select(g * exponent * pow(input, exponent - 1.0), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+    /// A number to the power of a tensor.
+    [hidden] pow_number(input, exponent) -> y: Arith = pow(input, exponent),
+        exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// `input * input`, as a power.
     [hidden] pow_square(input): Arith = input * input, input: |g, input| g * (input * 2.0);
     /// Angle of the point (`other`, `input`).
     atan2(input, other): Float = atan2(input, other),
-        input: |g, input, other| g * other / (input * input + other * other),
-        other: |g, input, other| -g * input / (input * input + other * other);
+        input: |g, input, other| select(g * other / (input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
+        other: |g, input, other| select(-g * input / (input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0)));
     /// Length of the hypotenuse: `sqrt(input² + other²)`.
     hypot(input, other) -> y: Float = hypot(input, other),
         input: |g, input, y| g * (input / y), other: |g, other, y| g * (other / y);
@@ -56,12 +61,12 @@ pointwise! {
         other: |g, input, other| select(select(g, 0.0, gt(other, input)), g * 0.5, eq(input, other));
     /// The larger of both operands; a number wins over NaN.
     fmax(input, other): Arith = fmax(input, other),
-        input: |g, input, other| select(0.0, g, either(ge(input, other), is_nan(other))),
-        other: |g, input, other| select(g, 0.0, either(ge(input, other), is_nan(other)));
+        input: |g, input, other| select(select(0.0, g, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other)),
+        other: |g, input, other| select(select(g, 0.0, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// The smaller of both operands; a number wins over NaN.
     fmin(input, other): Arith = fmin(input, other),
-        input: |g, input, other| select(0.0, g, either(le(input, other), is_nan(other))),
-        other: |g, input, other| select(g, 0.0, either(le(input, other), is_nan(other)));
+        input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
+        other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
     logaddexp(input, other) -> y: Float = select(maximum(input, other) + log1p(exp(-abs(input - other))), input, eq(input, other) ) + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, y| g * exp(input - y), other: |g, other, y| g * exp(other - y);

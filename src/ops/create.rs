@@ -43,7 +43,7 @@ pub fn copy_of(body: &Body) -> Result<Body> {
 
 ops! { "create";
     /// A copy with its own storage; the gradient flows through.
-    fn clone_dense(input) -> y { duplicate(&input.body()) }
+    [hidden] fn clone_dense(input) -> y { duplicate(&input.body()) }
     input: |g| g;
     /// What `copy_` leaves in its target.
     [hidden] fn copied(input) -> y { Ok(input.body().clone()) }
@@ -92,7 +92,13 @@ pub fn constant(body: &Body) -> Option<crate::tensor::Edge> {
     Some(crate::tensor::Edge { node, output: 0 })
 }
 
-/// The same storage without history: `x.detach()`, `x.data`.
+/// The same bytes without history and with a version of its own: `x.data`.
+pub fn data(t: &Tensor) -> Tensor {
+    let body = t.body();
+    Tensor::new(Body { storage: body.storage.alias(), layout: body.layout.clone(), dtype: body.dtype })
+}
+
+/// The same storage without history: `x.detach()`.
 pub fn shallow(t: &Tensor) -> Tensor {
     Tensor::new(t.body().clone())
 }

@@ -46,6 +46,8 @@ formal! {
     gt(x, y) = a::gt::ROW;
     ge(x, y) = a::ge::ROW;
     is_nan(x) = u::isnan::ROW;
+    is_inf(x) = u::isinf::ROW;
+    is_finite(x) = u::isfinite::ROW;
     both(x, y) = a::logical_and::ROW;
     either(x, y) = a::logical_or::ROW;
     not(x) = u::logical_not::ROW;

@@ -280,7 +280,7 @@ pub fn index_put_into(
 }
 
 /// The source layout and index of an operator that addresses one dimension elementwise.
-fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
+pub(super) fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
     let mut layout = body.layout.clone();
     layout.shape = Dims::from_slice(shape);
     if dim < layout.strides.len() {
@@ -289,11 +289,11 @@ fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
     layout
 }
 
-fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
+pub(super) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
     if body.layout.ndim() == 0 { (1, 1) } else { (body.shape()[dim], body.layout.strides[dim]) }
 }
 
-fn check_index(op: &str, index: &Tensor) -> Result<()> {
+pub(super) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) {
         return Ok(());
     }
@@ -414,7 +414,7 @@ ops! { "index";
 }
 
 /// A vector of indices lying along `dim` of `shape`.
-fn down(by: &Body, dim: usize, shape: &[usize]) -> Layout {
+pub(super) fn down(by: &Body, dim: usize, shape: &[usize]) -> Layout {
     let mut layout = Layout {
         shape: Dims::from_slice(shape),
         strides: smallvec::smallvec![0; shape.len()],

@@ -19,6 +19,9 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
         )));
     }
     check_cast(new.dtype, body.dtype)?;
+    if recording && let Some(edge) = result.history() {
+        super::pointwise::keep_old(&edge, &body)?;
+    }
     copy(&body, &new)?;
     body.storage.bump();
     if recording {

@@ -124,6 +124,19 @@ pub fn drop_dims(body: Body, dims: &[usize]) -> Body {
     body.with_layout(layout)
 }
 
+/// A 0-d tensor's element as a vector of one, for kernels along a dimension.
+pub fn at_least_vector(body: &Body) -> Body {
+    if body.layout.ndim() > 0 {
+        return body.clone();
+    }
+    body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(&[1]) })
+}
+
+/// A dense body's elements under another shape.
+pub fn with_shape(body: Body, shape: &[usize]) -> Body {
+    body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(shape) })
+}
+
 /// `out = alpha * a @ b + beta * out`, batched.
 pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
     if out.numel() == 0 {

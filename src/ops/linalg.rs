@@ -5,7 +5,7 @@ use super::macros::ops;
 use crate::base::{Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{Body, Tensor};
 
-fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
+pub(super) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
     if a.dtype() == b.dtype() {
         return Ok(());
     }
@@ -82,6 +82,16 @@ ops! { "linalg";
     }
     input: |g, mat2| g.matmul(mat2.mt());
     mat2: |g, input| input.mt().matmul(g);
+    /// Inner product of two vectors.
+    [hidden] fn inner_product(input, tensor) -> y {
+        let (a, b) = (input.body(), tensor.body());
+        let row = a.with_layout(a.layout.unsqueeze(0)?);
+        let column = b.with_layout(b.layout.unsqueeze(1)?);
+        let out = batched(&row, &column)?;
+        Ok(super::kernel::drop_dims(out, &[0, 1]))
+    }
+    input: |g, tensor| g * tensor;
+    tensor: |g, input| g * input;
 }
 
 /// A product of operands with two dimensions each, or a batch of such.
@@ -112,6 +122,22 @@ mod more {
     use super::*;
     use crate::ops::view::{reshape, unsqueeze};
     compose! { "linalg";
+        /// Inner product of two vectors.
+        [out] fn dot(input: Tensor, tensor: Tensor) -> Tensor {
+            if input.ndim() != 1 || tensor.ndim() != 1 {
+                return Err(Error::runtime(format!(
+                    "1D tensors expected, but got {}D and {}D tensors", input.ndim(), tensor.ndim()
+                )));
+            }
+            if input.numel() != tensor.numel() {
+                return Err(Error::runtime(format!(
+                    "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, but \
+                     got {} and {} elements respectively", input.numel(), tensor.numel(), input.numel(), tensor.numel()
+                )));
+            }
+            super::same_dtype(&input, &tensor)?;
+            inner_product(&input, &tensor)
+        }
         /// Matrix product; vectors are rows on the left and columns on the right, batches broadcast.
         [out] fn matmul(input: Tensor, other: Tensor) -> Tensor {
             let (x, y) = (input.ndim(), other.ndim());
@@ -157,22 +183,6 @@ mod more {
                 out = squeeze(&out, if y == 1 { -1 } else { -2 })?;
             }
             Ok(out)
-        }
-        /// Inner product of two vectors.
-        [out] fn dot(input: Tensor, tensor: Tensor) -> Tensor {
-            if input.ndim() != 1 || tensor.ndim() != 1 {
-                return Err(Error::runtime(format!(
-                    "1D tensors expected, but got {}D and {}D tensors", input.ndim(), tensor.ndim()
-                )));
-            }
-            if input.numel() != tensor.numel() {
-                return Err(Error::runtime(format!(
-                    "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, but \
-                     got {} and {} elements respectively", input.numel(), tensor.numel(), input.numel(), tensor.numel()
-                )));
-            }
-            super::same_dtype(&input, &tensor)?;
-            crate::ops::reduce::sum_all(&crate::ops::arithmetic::mul(&input, &tensor)?)
         }
     }
 }

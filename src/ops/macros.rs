@@ -79,7 +79,7 @@ macro_rules! ops {
     ($family:literal; $( $(#[doc = $doc:literal])* $([$($form:ident),*])? fn $name:ident ( $($in:ident),* $(; $($p:ident : $pt:ty $(= $pd:expr)?),*)? ) -> $y:ident $body:block
         $($wrt:ident : |$($arg:ident),*| $d:expr ;)* )*) => {
         $(
-            #[allow(non_camel_case_types, dead_code, unused_imports, unused_variables, non_upper_case_globals)]
+            #[allow(non_camel_case_types, dead_code, unused_imports, unused_mut, unused_variables, non_upper_case_globals)]
             pub mod $name {
                 use super::*;
                 type Params = ($($($pt,)*)?);

@@ -4,24 +4,39 @@ pub(crate) mod macros;
 
 pub mod arithmetic;
 pub mod create;
+pub mod creation;
+pub mod einsum;
+pub mod extrema;
 pub mod formal;
 pub mod index;
 pub mod inplace;
+pub mod join;
 pub mod kernel;
 pub mod linalg;
 pub mod pointwise;
 pub mod power;
+mod quick;
+pub mod product;
+pub mod random;
 pub mod record;
 pub mod reduce;
+pub mod relayout;
+pub mod scan;
+pub mod scatter;
+pub mod softmax;
+pub mod shape;
 pub mod sort;
+pub mod stats;
+pub mod triangle;
 pub mod unary;
 pub mod view;
+pub mod write;
 
 mod row;
 mod value;
 
 pub use pointwise::Operand;
-pub use row::{Arg, Forms, FromArg, Ints, Kind, Out, Param, Row, Value, take};
+pub use row::{Arg, Forms, FromArg, Ints, Kind, Out, Param, Row, Several, Sizes, Value, take};
 pub use value::{IntoGrad, V};
 
 use crate::base::{Error, Result};
@@ -37,7 +52,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 static FAMILIES: &[&[&Row]] =
-    &[create::ROWS, index::ROWS, view::ROWS, view::COMPOSED, power::COMPOSED, reduce::ROWS, reduce::COMPOSED, linalg::ROWS, linalg::COMPOSED];
+    &[create::ROWS, index::ROWS, view::ROWS, view::COMPOSED, power::COMPOSED, reduce::ROWS, reduce::COMPOSED, linalg::ROWS, linalg::COMPOSED, join::COMPOSED, shape::ROWS, shape::COMPOSED, triangle::ROWS, triangle::COMPOSED,
+    reduce::LOGICAL, extrema::ROWS, extrema::COMPOSED, scan::ROWS, scan::COMPOSED, softmax::ROWS, softmax::COMPOSED, stats::ROWS, stats::COMPOSED, creation::COMPOSED, random::ROWS, random::WRITES, random::COMPOSED, write::WRITES, write::FILLS, scatter::ROWS, scatter::COMPOSED, product::ROWS, product::COMPOSED, einsum::COMPOSED, relayout::RELAYOUTS,];
 
 /// Shape, dtype and device of the input that a gradient is for.
 pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {
@@ -51,10 +67,23 @@ pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {
 const NODE_NAMES: &[(&str, &str)] = &[
     ("pow_tensor", "PowBackward1"),
     ("pow_square", "PowBackward0"),
+    ("pow_number", "PowBackward2"),
+    ("rsub", "RsubBackward1"),
+    ("clamp_low", "ClampBackward1"),
+    ("clamp_high", "ClampBackward1"),
     ("choose", "WhereBackward0"),
     ("clamp_both", "ClampBackward1"),
     ("sum_all", "SumBackward0"),
     ("sum_dims", "SumBackward1"),
+    ("prod_all", "ProdBackward0"),
+    ("prod_dim", "ProdBackward1"),
+    ("max_all", "MaxBackward1"),
+    ("min_all", "MinBackward1"),
+    ("deviation", "StdBackward0"),
+    ("median_all", "MedianBackward0"),
+    ("nanmedian_all", "NanmedianBackward0"),
+    ("masked_pick", "MaskedSelectBackward0"),
+    ("log_cum_sum_exp", "LogcumsumexpBackward0"),
     ("mean_all", "MeanBackward0"),
     ("mean_dims", "MeanBackward1"),
     ("gelu_erf", "GeluBackward0"),
@@ -64,6 +93,17 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("transfer", "ToCopyBackward0"),
     ("copied", "CopyBackwards"),
     ("clone_dense", "CloneBackward0"),
+    ("clone_as_it_lies", "CloneBackward0"),
+    ("masked_fill_number", "MaskedFillBackward0"),
+    ("masked_fill_tensor", "MaskedFillBackward1"),
+    ("index_fill_number", "IndexFillBackward0"),
+    ("index_fill_tensor", "IndexFillBackward1"),
+    ("index_copied", "IndexCopyBackward0"),
+    ("index_add_scaled", "IndexAddBackward0"),
+    ("scatter_into", "ScatterBackward0"),
+    ("scatter_reduced", "ScatterReduceBackward0"),
+    ("inner_product", "DotBackward0"),
+    ("diagonal_copy", "DiagonalBackward0_copy"),
     ("logsigmoid", "LogSigmoidBackward0"),
 ];
 

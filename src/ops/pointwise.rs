@@ -316,6 +316,9 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
 
 /// Computes a row, recorded where gradients are wanted.
 pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
+    if let Some(done) = super::quick::apply(op, operands) {
+        return done;
+    }
     let plan = plan(op, operands)?;
     let out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
@@ -339,7 +342,7 @@ fn inputs<'b>(operands: &[Operand], bodies: &'b [Option<BodyRef>]) -> SmallVec<[
 }
 
 /// The node of a call, when gradients are wanted. `out` holds the result already.
-fn record(op: &'static Pointwise, operands: &[Operand], bodies: &[Option<BodyRef>], out: &Body) -> Option<Edge> {
+pub fn record(op: &'static Pointwise, operands: &[Operand], bodies: &[Option<BodyRef>], out: &Body) -> Option<Edge> {
     if op.gradients.is_empty() || !mode::grad_enabled() || !out.dtype.is_float() {
         return None;
     }
@@ -443,6 +446,11 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
             }
         });
     }
+    if dtype == target.dtype
+        && let Some(done) = super::quick::fused(&gradient.expr, dtype, &inputs)
+    {
+        return done.map(Tensor::new);
+    }
     let compute = compute_type(dtype.promote(target.dtype));
     let out = Body::new(&shape, target.dtype, g_body.device())?;
     execute(op.row.name, &gradient.expr, compute, &out, &inputs)?;
@@ -484,12 +492,26 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     }
     // What the derivative reads of the target is its old value: recorded before, at the old version.
     let early = if recording { record(op, operands, &bodies, &body) } else { None };
+    if let Some(edge) = &early {
+        keep_old(edge, &body)?;
+    }
     execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
     body.storage.bump();
     if let Some(edge) = &early {
         edge.node.saves().values.iter_mut().filter(|s| s.source >= Saved::OUTPUT).for_each(|s| s.version += 1);
     }
     finish_inplace(target, early);
+    Ok(())
+}
+
+/// A derivative that reads what the write is about to replace keeps a copy of it.
+pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
+    for saved in edge.node.saves().values.iter_mut() {
+        if saved.source < Saved::OUTPUT && saved.body.storage.same(&target.storage) {
+            saved.body = super::create::copy_of(&saved.body)?;
+            saved.version = 0;
+        }
+    }
     Ok(())
 }
 

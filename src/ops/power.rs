@@ -21,6 +21,7 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
             }
             apply(&a::pow::ROW, &[base, exponent])
         }
+        (Operand::Scalar(_), _) => apply(&a::pow_number::ROW, &[base, exponent]),
         _ => apply(&a::pow_tensor::ROW, &[base, exponent]),
     }
 }

@@ -1,11 +1,13 @@
 //! Reductions: many elements to one.
 
-use super::kernel::{drop_dims, reduce};
+use super::formal::{is_nan, select};
+use super::kernel::{done, drop_dims, fork, kept_shape, reduce};
 use super::macros::{compose, ops};
 use super::row::Ints;
+use super::value::V;
 use super::view::{expand, ints};
 use crate::base::{DType, Dims, Error, Fold, Result, wrap_dim};
-use crate::tensor::Tensor;
+use crate::tensor::{Body, Tensor, mode};
 
 /// The dimensions to reduce, wrapped and checked; none given (or an empty list) means all.
 pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
@@ -32,40 +34,88 @@ fn sum_dtype(dtype: DType) -> DType {
     if dtype.is_float() { dtype } else { DType::I64 }
 }
 
+/// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
+pub fn folded(fold: Fold, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
+    let dims = dims_or_all(dim, x.layout.ndim())?;
+    let out = reduce(fold, x, &dims, dtype)?;
+    Ok(if keepdim { out } else { drop_dims(out, &dims) })
+}
+
+fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
+    let dims = dims_or_all(dim, x.layout.ndim())?;
+    let out = Body::new(&kept_shape(x.shape(), &dims), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, x], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, &dims)),
+            gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, &dims))?;
+    }
+    Ok(if keepdim { out } else { drop_dims(out, &dims) })
+}
+
 ops! { "reduce";
     /// Sum of all elements.
     [hidden] fn sum_all(input) -> y {
         let body = input.body();
-        let all: Dims = (0..body.layout.ndim()).collect();
-        Ok(drop_dims(reduce(Fold::Sum, &body, &all, sum_dtype(body.dtype))?, &all))
+        folded(Fold::Sum, &body, None, false, sum_dtype(body.dtype))
     }
     input: |g, at| g.unreduce(&at, &None, false);
     /// Sum over dimensions.
     [hidden] fn sum_dims(input; dim: Ints, keepdim: bool) -> y {
         let body = input.body();
-        let dims = dims_or_all(Some(&dim), body.layout.ndim())?;
-        let out = reduce(Fold::Sum, &body, &dims, sum_dtype(body.dtype))?;
-        Ok(if keepdim { out } else { drop_dims(out, &dims) })
+        folded(Fold::Sum, &body, Some(&dim), keepdim, sum_dtype(body.dtype))
     }
     input: |g, at, dim, keepdim| g.unreduce(&at, &Some(dim), keepdim);
     /// Mean of all elements.
-    [hidden] fn mean_all(input) -> y {
-        let sum = crate::tensor::mode::with_grad(false, || sum_all(input))?;
-        let n = input.numel() as f64;
-        let mean = super::arithmetic::div(&sum, n)?;
-        let body = mean.body().clone();
-        Ok(body)
-    }
+    [hidden] fn mean_all(input) -> y { averaged(&input.body(), None, false) }
     input: |g, at| (g / crate::base::numel(&at.shape) as f64).unreduce(&at, &None, false);
     /// Mean over dimensions.
-    [hidden] fn mean_dims(input; dim: Ints, keepdim: bool) -> y {
-        let sum = crate::tensor::mode::with_grad(false, || sum_dims(input, dim.clone(), keepdim))?;
-        let n = count(&input.shape(), Some(&dim))?;
-        let mean = super::arithmetic::div(&sum, n)?;
-        let body = mean.body().clone();
-        Ok(body)
-    }
+    [hidden] fn mean_dims(input; dim: Ints, keepdim: bool) -> y { averaged(&input.body(), Some(&dim), keepdim) }
     input: |g, at, dim, keepdim| (g / count(&at.shape, Some(&dim))?).unreduce(&at, &Some(dim), keepdim);
+    /// Product of all elements.
+    [hidden] fn prod_all(input) -> y {
+        let body = input.body();
+        folded(Fold::Prod, &body, None, false, sum_dtype(body.dtype))
+    }
+    input: |g, input, y, at| {
+        let flat = input.reshape(&[crate::base::numel(&at.shape)]);
+        without_one(g.reshape(&[1]), flat, y.reshape(&[1]), 0).reshape(&at.shape)
+    };
+    /// Product over one dimension.
+    [hidden] fn prod_dim(input; dim: i64, keepdim: bool) -> y {
+        let body = input.body();
+        folded(Fold::Prod, &body, Some(&[dim]), keepdim, sum_dtype(body.dtype))
+    }
+    input: |g, input, y, at, dim, keepdim| {
+        if at.shape.is_empty() { g } else {
+            let kept = kept_shape(&at.shape, &[wrap_dim(dim, at.shape.len())?]);
+            without_one(g.reshape(&kept), input, y.reshape(&kept), dim)
+        }
+    };
+    /// Sum of the elements that are not NaN.
+    [hidden] fn nansum(input; dim: Option<Ints>, keepdim: bool) -> y {
+        let numbers = quietly(|| zero_for_nan(input.into()).tensor())?;
+        folded(Fold::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
+    }
+    input: |g, input, at, dim, keepdim| select(g.unreduce(&at, &dim, keepdim), 0.0, is_nan(input));
+}
+
+/// A body computed with operators that are not recorded.
+pub fn quietly(compute: impl FnOnce() -> Result<Tensor>) -> Result<Body> {
+    mode::with_grad(false, compute).map(|t| t.body().clone())
+}
+
+fn zero_for_nan(x: V) -> V {
+    select(&x, 0.0, is_nan(&x))
+}
+
+/// The gradient of a product `y` along `dim`: `g` times the product of all elements but one.
+fn without_one(g: V, x: V, y: V, dim: i64) -> V {
+    let zeros = x.clone().then(|t| logical::any_zero(&t));
+    match zeros.tensor().and_then(|t| t.item()) {
+        // Where an element is zero, dividing it out of the product would be 0/0.
+        Ok(some) if some.as_bool() => g * x.then(|t| super::scan::exclusive_product(&t, dim)),
+        Ok(_) => g * (y / x),
+        Err(e) => V::from(Err(e)),
+    }
 }
 
 /// How many elements each result is reduced from.
@@ -103,26 +153,61 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 /// Stretches a reduction's gradient over `shape`.
 pub fn unreduce(g: &Tensor, shape: &[usize], dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
     let reduced = dims_or_all(dims, shape.len())?;
-    let kept = super::kernel::kept_shape(shape, &reduced);
+    let kept = kept_shape(shape, &reduced);
     let g = if keepdim { g.clone() } else { super::view::reshape(g, &kept)? };
     expand(&g, ints(shape))
 }
 
+mod logical {
+    use super::*;
+    ops! { "reduce";
+        /// Whether all elements are not zero.
+        [out] fn all(input; dim: Option<Ints> = None, keepdim: bool = false) -> y {
+            let body = input.body();
+            folded(Fold::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+        }
+        /// Whether any element is not zero.
+        [out] fn any(input; dim: Option<Ints> = None, keepdim: bool = false) -> y {
+            let body = input.body();
+            folded(Fold::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+        }
+        /// How many elements are not zero.
+        fn count_nonzero(input; dim: Option<Ints> = None) -> y {
+            let marks = quietly(|| crate::ops::arithmetic::ne(input, 0i64))?;
+            folded(Fold::Sum, &marks, dim.as_deref(), false, DType::I64)
+        }
+        /// Whether any element is zero.
+        [hidden] fn any_zero(input) -> y {
+            let marks = quietly(|| crate::ops::unary::logical_not(input))?;
+            folded(Fold::Any, &marks, None, false, DType::Bool)
+        }
+    }
+
+    /// uint8 once stood for truth, and still does here.
+    fn truth_dtype(dtype: DType) -> DType {
+        if dtype == DType::U8 { DType::U8 } else { DType::Bool }
+    }
+}
+pub use logical::{ROWS as LOGICAL, all, any, count_nonzero};
+
 mod more {
     use super::*;
+    use crate::ops::create::to_dtype;
+
+    fn as_dtype(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        dtype.map_or(Ok(input.clone()), |dtype| to_dtype(&input, dtype))
+    }
+
     compose! { "reduce";
         /// Sum of all elements, or over dimensions.
-        fn sum_(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+        [out] fn sum_(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
             super::sum(&input, dim, keepdim, dtype)
         }
         /// Mean of all elements, or over dimensions.
-        fn mean(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
-            let input = match dtype {
-                Some(dtype) => crate::ops::create::to_dtype(&input, dtype)?,
-                None => input,
-            };
+        [out] fn mean(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+            let input = as_dtype(input, dtype)?;
             if !input.dtype().is_float() {
-                return Err(Error::runtime(format!(
+                return Err(Error::not_implemented(format!(
                     "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. \
                      Got: {}",
                     input.dtype().scalar_name()
@@ -133,6 +218,33 @@ mod more {
                 dim => mean_dims(&input, dim.unwrap_or_default(), keepdim),
             }
         }
+        /// Product of all elements, or over one dimension.
+        [out] fn prod(input: Tensor, dim: Option<i64> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+            let input = as_dtype(input, dtype)?;
+            match dim {
+                None => prod_all(&input),
+                Some(dim) => prod_dim(&input, dim, keepdim),
+            }
+        }
+        /// Sum of the elements that are not NaN.
+        [out] fn nansum_(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+            if !input.dtype().is_float() {
+                return super::sum(&input, dim, keepdim, dtype);
+            }
+            super::nansum(&as_dtype(input, dtype)?, dim, keepdim)
+        }
+        /// Mean of the elements that are not NaN.
+        [out] fn nanmean(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+            if !input.dtype().is_float() {
+                return Err(Error::not_implemented(format!(
+                    "nanmean(): expected input to have floating point or complex dtype but got {}",
+                    input.dtype().scalar_name()
+                )));
+            }
+            let numbers = crate::ops::unary::logical_not(&crate::ops::unary::isnan(&input)?)?;
+            let count = super::sum(&numbers, Some(dim.clone().unwrap_or_default()), keepdim, None)?;
+            crate::ops::arithmetic::div(&super::nansum(&as_dtype(input, dtype)?, dim, keepdim)?, &count)
+        }
     }
 }
-pub use more::{COMPOSED, mean};
+pub use more::{COMPOSED, mean, prod};

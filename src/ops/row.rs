@@ -2,6 +2,7 @@
 //! all read from it.
 
 use crate::base::{DType, Device, Error, Result, Scalar};
+use super::random::Generator;
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -14,11 +15,16 @@ pub enum Kind {
     Tensors,
     Int,
     Ints,
+    /// Whole numbers as one sequence, or as all the positional arguments that are left.
+    Sizes,
+    /// Tensors, likewise.
+    Several,
     Float,
     Bool,
     Scalar,
     DType,
     Device,
+    Generator,
     Str,
     /// Whatever fits; the operator looks itself (overloads).
     Any,
@@ -46,9 +52,18 @@ pub enum Arg {
     Str(String),
     DType(DType),
     Device(Device),
+    Generator(Generator),
 }
 
 pub type Ints = SmallVec<[i64; 6]>;
+
+/// Sizes that may come as one sequence or one by one.
+#[derive(Clone, Default)]
+pub struct Sizes(pub Ints);
+
+/// Tensors that may come as one sequence or one by one.
+#[derive(Clone, Default)]
+pub struct Several(pub Vec<Tensor>);
 
 /// What an operator returns.
 pub enum Out {
@@ -113,10 +128,13 @@ from_arg! {
     bool, Bool, |arg| match arg { Arg::Bool(b) => Some(*b), Arg::Int(i) => Some(*i != 0), _ => None };
     i64, Int, |arg| match arg { Arg::Int(i) => Some(*i), Arg::Bool(b) => Some(i64::from(*b)), _ => None };
     Ints, Ints, |arg| match arg { Arg::Ints(i) => Some(i.clone()), Arg::Int(i) => Some(smallvec::smallvec![*i]), _ => None };
+    Sizes, Sizes, |arg| Ints::from_arg(arg).map(Sizes);
+    Several, Several, |arg| Vec::<Tensor>::from_arg(arg).map(Several);
     f64, Float, |arg| arg.number().map(Scalar::as_f64);
     Scalar, Scalar, |arg| arg.number();
     DType, DType, |arg| if let Arg::DType(d) = arg { Some(*d) } else { None };
     Device, Device, |arg| if let Arg::Device(d) = arg { Some(*d) } else { None };
+    Generator, Generator, |arg| if let Arg::Generator(g) = arg { Some(g.clone()) } else { None };
     String, Str, |arg| if let Arg::Str(s) = arg { Some(s.clone()) } else { None };
     Arg, Any, |arg| Some(arg.clone());
     Value, Operand, |arg| match arg {
@@ -186,6 +204,11 @@ impl From<Tensor> for Out {
 impl From<Vec<Tensor>> for Out {
     fn from(t: Vec<Tensor>) -> Out {
         Out::Tuple("", &[], t)
+    }
+}
+impl From<i64> for Out {
+    fn from(i: i64) -> Out {
+        Out::Int(i)
     }
 }
 impl From<bool> for Out {

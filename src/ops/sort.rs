@@ -1,7 +1,376 @@
-//! Order and position.
-use crate::base::{Error, Result};
-use crate::tensor::Tensor;
-/// One vector per dimension.
-pub fn nonzero_columns(_: &Tensor) -> Result<Vec<Tensor>> {
-    Err(Error::runtime("nonzero is being built"))
+//! Order and position: sorting, the largest few, medians, and where elements are not zero.
+
+use super::extrema::{SAVE_INDICES, check_not_empty, put_back, shared};
+use super::kernel::{at_least_vector, copy, fork, with_shape};
+use super::macros::{compose, ops};
+use super::record::{begin, end_many};
+use super::row::Out;
+use super::{arithmetic as a, create, index, unary, view};
+use crate::base::{DType, Dims, Error, Fault, Put, Result, broadcast, wrap_dim};
+use crate::tensor::{Body, Derivative, Tensor};
+
+/// Values picked along a dimension, and where they were.
+struct Picked {
+    values: Body,
+    indices: Body,
 }
+
+impl Picked {
+    fn new(x: &Body, dim: usize, size: usize) -> Result<Picked> {
+        let mut shape = Dims::from_slice(x.shape());
+        shape[dim] = size;
+        Ok(Picked { values: Body::new(&shape, x.dtype, x.device())?, indices: Body::new(&shape, DType::I64, x.device())? })
+    }
+
+    fn outputs(self) -> Vec<Body> {
+        vec![self.values, self.indices]
+    }
+
+    fn map(self, change: impl Fn(Body) -> Body) -> Picked {
+        Picked { values: change(self.values), indices: change(self.indices) }
+    }
+
+    /// Elements `start` to `start + length` along `dim`.
+    fn part(self, dim: usize, start: usize, length: usize) -> Result<Picked> {
+        let cut = |body: &Body| -> Result<Body> {
+            super::kernel::duplicate(&body.with_layout(body.layout.narrow(dim as i64, start as i64, length as i64)?))
+        };
+        Ok(Picked { values: cut(&self.values)?, indices: cut(&self.indices)? })
+    }
+}
+
+fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
+    let out = Picked::new(x, dim, x.shape()[dim])?;
+    if x.numel() > 0 {
+        let (values, indices) = (&out.values, &out.indices);
+        fork!([values, x], cpu: crate::cpu::sort::sort(values.host()?, indices.host()?, x.host()?, dim, descending),
+            gpu: crate::gpu::sort(values.gpu()?, indices.gpu()?, x.gpu()?, dim, descending))?;
+    }
+    Ok(out)
+}
+
+/// The `k` largest or smallest; on the GPU the head of all, sorted.
+fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
+    if !x.device().is_cpu() {
+        return sorted(x, dim, largest)?.part(dim, 0, k);
+    }
+    let out = Picked::new(x, dim, k)?;
+    if out.values.numel() > 0 {
+        let (values, indices) = (out.values.host()?, out.indices.host()?);
+        // SAFETY: the outputs are new and have size k along the dimension.
+        unsafe { crate::cpu::sort::topk(values, indices, x.host()?, k, dim, largest)? };
+    }
+    Ok(out)
+}
+
+/// The `k`-th smallest, counted from 1.
+fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
+    if !x.device().is_cpu() {
+        return sorted(x, dim, false)?.part(dim, k - 1, 1);
+    }
+    let out = Picked::new(x, dim, 1)?;
+    if out.values.numel() > 0 {
+        let (values, indices) = (out.values.host()?, out.indices.host()?);
+        // SAFETY: the outputs are new and have size 1 along the dimension.
+        unsafe { crate::cpu::sort::kthvalue(values, indices, x.host()?, k, dim)? };
+    }
+    Ok(out)
+}
+
+/// The lower median; a line with a NaN has NaN.
+fn middle(x: &Body, dim: usize) -> Result<Picked> {
+    let found = kth(x, x.shape()[dim].div_ceil(2), dim)?;
+    if !x.dtype.is_float() || found.values.numel() == 0 {
+        return Ok(found);
+    }
+    // NaN is the largest of its line, if it is there.
+    let top = top(x, 1, dim, true)?;
+    let nan = super::reduce::quietly(|| unary::isnan(&Tensor::new(top.values.clone())))?;
+    let nan = Tensor::new(nan);
+    let choose = |no: Body, yes: Body| -> Result<Body> {
+        let (no, yes) = (Tensor::new(no), Tensor::new(yes));
+        super::reduce::quietly(|| super::pointwise::apply(&a::choose::ROW, &[(&no).into(), (&yes).into(), (&nan).into()]))
+    };
+    Ok(Picked { values: choose(found.values, top.values)?, indices: choose(found.indices, top.indices)? })
+}
+
+/// The lower median of the elements that are not NaN.
+fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
+    if !x.dtype.is_float() {
+        return middle(x, dim);
+    }
+    let all = sorted(x, dim, false)?;
+    let numbers = unary::logical_not(&unary::isnan(&Tensor::new(x.clone()))?)?;
+    let count = super::reduce::sum(&numbers, Some(smallvec::smallvec![dim as i64]), true, None)?;
+    let place = a::clamp_min(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
+    let pick = |from: Body| -> Result<Body> {
+        let body = index::gather(&Tensor::new(from), dim as i64, place.clone())?;
+        Ok(body.body().clone())
+    };
+    Ok(Picked { values: pick(all.values)?, indices: pick(all.indices)? })
+}
+
+/// Records an operator that picks values: the gradient goes back to where they were.
+fn picking(
+    derivative: &'static Derivative,
+    input: &Tensor,
+    dim: i64,
+    keepdim: bool,
+    pick: impl FnOnce(&Body, usize) -> Result<Picked>,
+) -> Result<Vec<Tensor>> {
+    let x = at_least_vector(&input.body());
+    let at = wrap_dim(dim, x.layout.ndim())?;
+    let recorder = begin(derivative, &[input], || Box::new((dim, keepdim)));
+    let picked = crate::tensor::mode::with_grad(false, || pick(&x, at))?;
+    let picked = match (input.ndim(), keepdim) {
+        (0, _) => picked.map(|body| with_shape(body, &[])),
+        (_, true) => picked,
+        _ => picked.map(|body| super::kernel::drop_dims(body, &[at])),
+    };
+    Ok(end_many(recorder, SAVE_INDICES, &[input], picked.outputs()))
+}
+
+static SORT: Derivative = Derivative { name: "SortBackward0", apply: put_back };
+static STABLE_SORT: Derivative = Derivative { name: "SortBackward1", apply: put_back };
+static TOPK: Derivative = Derivative { name: "TopkBackward0", apply: put_back };
+static KTHVALUE: Derivative = Derivative { name: "KthvalueBackward0", apply: put_back };
+static MEDIAN: Derivative = Derivative { name: "MedianBackward1", apply: put_back };
+static NANMEDIAN: Derivative = Derivative { name: "NanmedianBackward1", apply: put_back };
+
+/// The median of all elements, as one line; of none it is NaN.
+fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
+    let x = input.body();
+    if x.dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: "median_cpu", dtype: x.dtype }.into());
+    }
+    if x.numel() == 0 {
+        let nothing = if x.dtype.is_float() { crate::base::Scalar::Float(f64::NAN) } else { crate::base::Scalar::Int(0) };
+        return super::kernel::filled(&[], nothing, x.dtype, x.device());
+    }
+    crate::tensor::mode::with_grad(false, || {
+        let line = view::reshape(input, &[x.numel()])?;
+        let line = line.body();
+        let picked = if numbers { middle_number(&line, 0)? } else { middle(&line, 0)? };
+        Ok(with_shape(picked.values, &[]))
+    })
+}
+
+ops! { "sort";
+    /// The lower median of all elements.
+    [hidden] fn median_all(input) -> y { middle_of_all(input, false) }
+    input: |g, input, y, at| shared(g, input, y, &at, &None, false);
+    /// The lower median of all elements that are not NaN.
+    [hidden] fn nanmedian_all(input) -> y { middle_of_all(input, true) }
+    input: |g, input, y, at| shared(g, input, y, &at, &None, false);
+    /// The elements where `mask` (of the input's shape) is true.
+    [hidden] fn masked_pick(input; mask: Tensor) -> y { select_masked(&input.body(), &mask.body()) }
+    input: |g, at, mask| {
+        let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        g.then(|t| index::index_put(&zeros, &places, &t, false))
+    };
+}
+
+fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
+    fork!([x, mask],
+    cpu: {
+        let count = crate::cpu::sort::nonzero_count(mask.host()?);
+        let out = Body::new(&[count], x.dtype, x.device())?;
+        crate::cpu::sort::masked_select(out.host()?.ptr, x.host()?, mask.host()?);
+        Ok(out)
+    },
+    gpu: {
+        let (buffer, count) = crate::gpu::masked_select(x.gpu()?, mask.gpu()?)?;
+        Ok(on_gpu(buffer, &[count], x.dtype, x.device()))
+    })
+}
+
+/// The positions of elements that are not zero: (count, ndim), row by row.
+fn positions(x: &Body) -> Result<Body> {
+    let ndim = x.layout.ndim();
+    fork!([x],
+    cpu: {
+        let count = crate::cpu::sort::nonzero_count(x.host()?);
+        let out = Body::new(&[count, ndim], DType::I64, x.device())?;
+        crate::cpu::sort::nonzero_into(x.host()?, out.host()?.ptr.cast());
+        Ok(out)
+    },
+    gpu: {
+        let (buffer, count) = crate::gpu::nonzero(x.gpu()?)?;
+        Ok(on_gpu(buffer, &[count, ndim], DType::I64, x.device()))
+    })
+}
+
+/// A body over a buffer that a shader just filled.
+#[cfg(feature = "gpu")]
+fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: crate::base::Device) -> Body {
+    let bytes = crate::base::numel(shape) * dtype.size();
+    let storage = crate::storage::Storage::from_gpu(buffer, bytes, device);
+    Body { storage, layout: crate::base::Layout::contiguous(shape), dtype }
+}
+
+/// Where `t` is not zero, one vector per dimension; a 0-d tensor counts as a vector of one.
+pub fn nonzero_columns(t: &Tensor) -> Result<Vec<Tensor>> {
+    let all = Tensor::new(positions(&at_least_vector(&t.body()))?);
+    (0..t.ndim().max(1)).map(|d| view::select(&all, 1, d as i64)).collect()
+}
+
+mod more {
+    use super::*;
+
+    fn pair(name: &'static str, outputs: Vec<Tensor>) -> Result<Out> {
+        Ok(Out::Tuple(name, &["values", "indices"], outputs))
+    }
+
+    fn checked(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
+        wrap_dim(dim, input.ndim())?;
+        check_not_empty(op, &input.body(), Some(&[dim]))
+    }
+
+    fn median_over(op: &'static str, input: &Tensor, dim: i64, keepdim: bool) -> Result<Out> {
+        checked(op, input, dim)?;
+        if input.dtype() == DType::Bool {
+            return Err(Fault::NoKernel { op: "median_out", dtype: DType::Bool }.into());
+        }
+        let outputs = match op {
+            "median" => picking(&MEDIAN, input, dim, keepdim, middle),
+            _ => picking(&NANMEDIAN, input, dim, keepdim, middle_number),
+        };
+        pair(op, outputs?)
+    }
+
+    compose! { "sort";
+        /// The elements in order along `dim`, and where they were.
+        [out] fn sort(input: Tensor, dim: i64 = -1, descending: bool = false, stable: Option<bool> = None) -> Out {
+            let derivative = if stable.is_some() { &STABLE_SORT } else { &SORT };
+            pair("sort", picking(derivative, &input, dim, true, |x, at| sorted(x, at, descending))?)
+        }
+        /// The indices that sort `input` along `dim`.
+        fn argsort(input: Tensor, dim: i64 = -1, descending: bool = false, stable: bool = false) -> Tensor {
+            let _ = stable;
+            let x = at_least_vector(&input.body());
+            let indices = sorted(&x, wrap_dim(dim, x.layout.ndim())?, descending)?.indices;
+            Ok(Tensor::new(if input.ndim() == 0 { with_shape(indices, &[]) } else { indices }))
+        }
+        /// The elements in order along the first dimension.
+        [out] fn msort(input: Tensor) -> Tensor {
+            let mut outputs = picking(&SORT, &input, 0, true, |x, at| sorted(x, at, false))?;
+            Ok(outputs.swap_remove(0))
+        }
+        /// The `k` largest (or smallest) elements along `dim`, best first, and where they were.
+        [out] fn topk(input: Tensor, k: i64, dim: i64 = -1, largest: bool = true, sorted: bool = true) -> Out {
+            let _ = sorted;
+            let at = wrap_dim(dim, input.ndim())?;
+            let most = input.shape().get(at).copied().unwrap_or(1);
+            let k = usize::try_from(k).ok().filter(|&k| k <= most);
+            let k = k.ok_or_else(|| Error::runtime("selected index k out of range"))?;
+            if input.dtype() == DType::Bool {
+                return Err(Error::not_implemented("topk does not support bool dtypes on CPU"));
+            }
+            pair("topk", picking(&TOPK, &input, dim, true, |x, at| top(x, k, at, largest))?)
+        }
+        /// The `k`-th smallest element along `dim`, counted from 1, and where it was.
+        [out] fn kthvalue(input: Tensor, k: i64, dim: i64 = -1, keepdim: bool = false) -> Out {
+            let at = wrap_dim(dim, input.ndim())?;
+            checked("kthvalue", &input, dim)?;
+            let most = input.shape().get(at).copied().unwrap_or(1);
+            let k = usize::try_from(k).ok().filter(|&k| k >= 1 && k <= most).ok_or_else(|| {
+                Error::runtime(format!("kthvalue(): selected number k out of range for dimension {at}"))
+            })?;
+            pair("kthvalue", picking(&KTHVALUE, &input, dim, keepdim, |x, at| kth(x, k, at))?)
+        }
+        /// The lower median of all elements; along `dim` also where it was.
+        fn median(input: Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Out {
+            match dim {
+                None => median_all(&input).map(Out::Tensor),
+                Some(dim) => median_over("median", &input, dim, keepdim),
+            }
+        }
+        /// The lower median of the elements that are not NaN; along `dim` also where it was.
+        fn nanmedian(input: Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Out {
+            match dim {
+                None => nanmedian_all(&input).map(Out::Tensor),
+                Some(dim) => median_over("nanmedian", &input, dim, keepdim),
+            }
+        }
+        /// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
+        fn nonzero(input: Tensor, as_tuple: bool = false) -> Out {
+            if as_tuple {
+                return nonzero_columns(&input).map(Out::from);
+            }
+            positions(&input.body()).map(|body| Out::Tensor(Tensor::new(body)))
+        }
+        /// Where elements are not zero: one row each.
+        fn argwhere(input: Tensor) -> Tensor { positions(&input.body()).map(Tensor::new) }
+        /// The elements where `mask` is true, as a vector.
+        [out] fn masked_select(input: Tensor, mask: Tensor) -> Tensor {
+            if mask.dtype() != DType::Bool {
+                return Err(Error::runtime("masked_select: expected BoolTensor for mask"));
+            }
+            let shape = broadcast(&mask.shape(), &input.shape())?;
+            let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
+            masked_pick(&wide(&input)?, wide(&mask)?)
+        }
+        /// The different elements in order; on request where each element went, and how often each occurs.
+        fn unique(input: Tensor, sorted: bool = true, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
+            let _ = sorted;
+            if dim.is_some() {
+                return Err(Error::not_implemented("unique: dim is not supported"));
+            }
+            let flat = view::reshape(&input, &[input.numel()])?;
+            let order = argsort(flat.clone(), 0, false, true)?;
+            let line = index::index_select(&create::shallow(&flat), 0, order.clone())?;
+            let runs = Runs::of(&line)?;
+            let inverse = || -> Result<Tensor> {
+                let into = create::zeros(&flat.shape(), DType::I64, flat.device())?;
+                let spread = index::scatter_into(&into, &runs.number, 0, order, Put::Assign)?;
+                view::reshape(&spread, &input.shape())
+            };
+            runs.outputs(&line, return_inverse.then(inverse), return_counts)
+        }
+        /// The first of each run of equal elements; on request which run each element is in, and how long each run is.
+        fn unique_consecutive(input: Tensor, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
+            if dim.is_some() {
+                return Err(Error::not_implemented("unique_consecutive: dim is not supported"));
+            }
+            let line = view::reshape(&create::shallow(&input), &[input.numel()])?;
+            let runs = Runs::of(&line)?;
+            let inverse = || view::reshape(&runs.number, &input.shape());
+            runs.outputs(&line, return_inverse.then(inverse), return_counts)
+        }
+    }
+
+    /// The runs of equal neighbours in a vector.
+    struct Runs {
+        /// Whether an element starts a run.
+        starts: Tensor,
+        /// The number of each element's run.
+        number: Tensor,
+    }
+
+    impl Runs {
+        fn of(line: &Tensor) -> Result<Runs> {
+            let n = line.numel();
+            let starts = create::ones(&[n], DType::Bool, line.device())?;
+            if n > 1 {
+                let rest = n as i64 - 1;
+                let differs = a::ne(&view::narrow(line, 0, 1, rest)?, &view::narrow(line, 0, 0, rest)?)?;
+                copy(&view::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
+            }
+            let running = crate::ops::scan::cumsum(&create::to_dtype(&starts, DType::I64)?, 0)?;
+            Ok(Runs { number: a::sub(&running, 1i64)?, starts })
+        }
+
+        fn outputs(&self, line: &Tensor, inverse: Option<Result<Tensor>>, counts: bool) -> Result<Out> {
+            let mut outputs = vec![masked_pick(line, self.starts.clone())?];
+            outputs.extend(inverse.transpose()?);
+            if counts {
+                let zeros = create::zeros(&[outputs[0].numel()], DType::I64, line.device())?;
+                let ones = create::ones(&[line.numel()], DType::I64, line.device())?;
+                outputs.push(index::scatter_into(&zeros, &ones, 0, self.number.clone(), Put::Add)?);
+            }
+            Ok(if outputs.len() == 1 { Out::Tensor(outputs.swap_remove(0)) } else { Out::Tuple("", &[], outputs) })
+        }
+    }
+}
+pub use more::COMPOSED;

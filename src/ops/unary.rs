@@ -70,7 +70,7 @@ pointwise! {
     /// `log(sigmoid(input))`, without overflow.
     [nn] logsigmoid(input) -> y: Float = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, y| g * (1.0 - exp(y));
     /// `input` where positive, else 0.
-    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(0.0, g, gt(y, 0.0));
+    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, 0.0, le(y, 0.0));
     /// `input` where positive, else `negative_slope * input`.
     [nn] leaky_relu(input; negative_slope = 0.01): Float = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, input, negative_slope| select(g * negative_slope, g, gt(input, 0.0));

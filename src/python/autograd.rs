@@ -3,12 +3,11 @@
 use super::node::{hang, node_object};
 use super::tensor::{PyTensor, wrap};
 use crate::backward::{self, Request};
-use crate::base::Error;
 use crate::ops;
-use crate::tensor::{Edge, NodeRef, Tensor, When, mode};
+use crate::tensor::{Edge, NodeRef, Tensor, When, anomaly, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::PyTuple;
 
 /// Gives the interpreter a chance to notice Ctrl-C.
 fn poll() -> crate::base::Result<()> {
@@ -262,12 +261,36 @@ pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// An error of the core that says what the user did.
-pub fn misuse(text: &str) -> PyErr {
-    Error::runtime(text).into()
+/// Switches anomaly mode.
+#[pyfunction]
+pub fn set_anomaly(on: bool, check_nan: bool) {
+    anomaly::set_host(anomaly::Host { here, tell });
+    anomaly::set(on, on && check_nan);
 }
 
-/// An empty list, for callers without inputs.
-pub fn none_list(py: Python<'_>) -> Bound<'_, PyList> {
-    PyList::empty(py)
+#[pyfunction]
+pub fn is_anomaly_enabled() -> bool {
+    anomaly::enabled()
+}
+
+#[pyfunction]
+pub fn is_anomaly_check_nan_enabled() -> bool {
+    anomaly::checks_nan()
+}
+
+/// Python's stack as text.
+fn here() -> Option<String> {
+    Python::attach(|py| {
+        let lines = py.import("traceback").and_then(|t| t.call_method0("format_stack")).ok()?;
+        lines.extract::<Vec<String>>().ok().map(|lines| lines.concat())
+    })
+}
+
+fn tell(text: &str) {
+    Python::attach(|py| {
+        let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
+        let message = std::ffi::CString::new(text).unwrap_or_default();
+        // A warning that the user turned into an error gives way to the error that is under way.
+        let _ = PyErr::warn(py, &category, &message, 1);
+    });
 }

@@ -223,7 +223,7 @@ impl PyFunction {
                     )));
                 }
                 Err(_) => {
-                    return Err(PyTypeError::new_err(format!(
+                    return Err(PyRuntimeError::new_err(format!(
                         "expected Variable or None (got {})",
                         value.get_type().name()?
                     )));
@@ -303,7 +303,7 @@ fn finish<'py>(
         let leaf = t.is_leaf() && t.requires_grad();
         if recording && leaf {
             return Err(PyRuntimeError::new_err(
-                "a leaf Variable that requires grad is being used in an in-place operation.",
+                "a leaf Variable that requires grad has been used in an in-place operation.",
             ));
         }
     }

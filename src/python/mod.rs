@@ -1,49 +1,25 @@
 //! The Python face: the only room that knows PyO3.
 
+mod attributes;
 mod autograd;
+mod dlpack;
 mod errors;
 mod function;
+#[cfg(feature = "gpu")]
+mod gpu;
 mod index;
 mod interop;
 mod node;
 mod parse;
+mod random;
 mod table;
 mod tensor;
 mod types;
 
-use crate::base::{DType, Scalar};
+use crate::base::DType;
 use crate::ops;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
-
-/// `full(shape, value, dtype, device)`: what most creation functions end in.
-#[pyfunction]
-fn full<'py>(
-    py: Python<'py>,
-    shape: Vec<i64>,
-    value: &Bound<'py, PyAny>,
-    dtype: Option<&Bound<'py, types::PyDType>>,
-    device: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let value = parse::scalar_from(value).unwrap_or(Scalar::Int(0));
-    let dtype = dtype.map_or_else(ops::create::default_dtype, |d| d.get().0);
-    let device = device.filter(|d| !d.is_none()).map_or(Ok(crate::base::Device::Cpu), types::device_from)?;
-    let dims = ops::view::dims_of(&shape)?;
-    tensor::wrap(py, ops::create::full(&dims, value, dtype, device)?)
-}
-
-#[pyfunction]
-fn empty<'py>(
-    py: Python<'py>,
-    shape: Vec<i64>,
-    dtype: Option<&Bound<'py, types::PyDType>>,
-    device: Option<&Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let dtype = dtype.map_or_else(ops::create::default_dtype, |d| d.get().0);
-    let device = device.filter(|d| !d.is_none()).map_or(Ok(crate::base::Device::Cpu), types::device_from)?;
-    let dims = ops::view::dims_of(&shape)?;
-    tensor::wrap(py, crate::tensor::Tensor::new(crate::tensor::Body::new(&dims, dtype, device)?))
-}
 
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
@@ -134,6 +110,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<node::PyNode>()?;
     module.add_class::<function::Ctx>()?;
     module.add_class::<autograd::Handle>()?;
+    module.add_class::<random::PyGenerator>()?;
     for dtype in DType::ALL {
         module.add(dtype.name(), types::dtype_object(py, dtype)?)?;
     }
@@ -141,11 +118,15 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ($($($function:ident)::+),* $(,)?) => { $(module.add_function(wrap_pyfunction!($($function)::+, module)?)?;)* };
     }
     add!(
-        full, empty, get_default_dtype, set_default_dtype, promote_types, convert, rows, register,
+        get_default_dtype, set_default_dtype, promote_types, convert, rows, register,
         autograd::run_backward, autograd::run_grad, autograd::is_grad_enabled, autograd::swap_grad_enabled,
         autograd::gradient_edge, autograd::live_nodes, autograd::increment_version,
+        autograd::set_anomaly, autograd::is_anomaly_enabled, autograd::is_anomaly_check_nan_enabled,
         function::apply_function, function::make_subclass,
+        attributes::legacy_tensor, attributes::result_type, attributes::can_cast, random::default_generator, dlpack::to_dlpack, dlpack::from_dlpack, dlpack::dlpack_device,
         interop::make_tensor, interop::from_numpy, interop::array_interface,
     );
+    #[cfg(feature = "gpu")]
+    module.setattr("_gpu", gpu::module(py)?)?;
     table::install(py, module)
 }

@@ -7,7 +7,8 @@ use crate::tensor::{Hook, Kind, Node, NodeRef, Saved, Tensor, When};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -35,10 +36,44 @@ pub fn node_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> 
         // SAFETY: as above.
         return Ok(unsafe { Bound::from_borrowed_ptr(py, host) });
     }
-    let shared = node.clone();
-    let object = Bound::new(py, PyNode { node })?;
-    shared.host.store(object.as_ptr().cast(), Ordering::Release);
+    let object = allocate(py, node)?;
+    object.get().node.host.store(object.as_ptr().cast(), Ordering::Release);
     Ok(object.into_any())
+}
+
+/// One class per kind of node, named after it: `type(y.grad_fn).__name__`.
+static CLASSES: PyOnceLock<Py<PyDict>> = PyOnceLock::new();
+
+fn class_of<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyType>> {
+    let classes = CLASSES.get_or_init(py, || PyDict::new(py).unbind()).bind(py);
+    let name = node.name();
+    if let Some(class) = classes.get_item(&name)? {
+        return Ok(class.cast_into::<PyType>()?);
+    }
+    let bases = PyTuple::new(py, [PyNode::type_object(py)])?;
+    let class = py.get_type::<PyType>().call1((&name, bases, PyDict::new(py)))?;
+    classes.set_item(&name, &class)?;
+    Ok(class.cast_into::<PyType>()?)
+}
+
+/// A node's object, of its own class. PyO3 makes objects of the base class only, so the first one shows where the value
+/// lies, and the others are written there.
+fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
+    static PLACE: PyOnceLock<usize> = PyOnceLock::new();
+    let place = *PLACE.get_or_try_init(py, || -> PyResult<usize> {
+        let probe = Bound::new(py, PyNode { node: node.clone() })?;
+        Ok(std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize)
+    })?;
+    let class = class_of(py, &node)?;
+    // SAFETY: a subclass made by `type` has the base's layout first, zeroed; the value is written before anybody sees it.
+    unsafe {
+        let object = ffi::PyType_GenericAlloc(class.as_type_ptr(), 0);
+        if object.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        object.cast::<u8>().add(place).cast::<PyNode>().write(PyNode { node });
+        Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
+    }
 }
 
 /// The graph's side of `grad_fn`, for nodes and for a Function's context.
@@ -80,7 +115,7 @@ pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList
 #[pymethods]
 impl PyNode {
     fn name(&self) -> String {
-        self.node.name()
+        self.node.full_name()
     }
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

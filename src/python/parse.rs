@@ -1,5 +1,6 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
+use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDType, PyDevice, device_from};
 use crate::base::{Result as CoreResult, Scalar};
@@ -75,15 +76,16 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
             Err(_) => scalar(),
         },
         Kind::Int => int_from(object).map(Arg::Int),
-        Kind::Ints => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
+        Kind::Ints | Kind::Sizes => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
         Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
         Kind::DType => object.cast::<PyDType>().ok().map(|d| Arg::DType(d.get().0)),
         Kind::Device => match object.cast::<PyDevice>() {
             Ok(d) => Some(Arg::Device(d.get().device)),
             Err(_) => Some(Arg::Device(device_from(object)?)),
         },
+        Kind::Generator => object.cast::<PyGenerator>().ok().map(|g| Arg::Generator(g.get().0.clone())),
         Kind::Str => object.extract::<String>().ok().map(Arg::Str),
-        Kind::Tensors => tensors_from(object).map(Arg::Tensors),
+        Kind::Tensors | Kind::Several => tensors_from(object).map(Arg::Tensors),
         Kind::Any => any_from(object),
     })
 }
@@ -130,14 +132,15 @@ fn type_name(kind: Kind) -> &'static str {
     match kind {
         Kind::Tensor => "Tensor",
         Kind::Operand => "Tensor",
-        Kind::Tensors => "tuple of Tensors",
+        Kind::Tensors | Kind::Several => "tuple of Tensors",
         Kind::Int => "int",
-        Kind::Ints => "tuple of ints",
+        Kind::Ints | Kind::Sizes => "tuple of ints",
         Kind::Float => "float",
         Kind::Bool => "bool",
         Kind::Scalar => "Number",
         Kind::DType => "torch.dtype",
         Kind::Device => "torch.device",
+        Kind::Generator => "torch.Generator",
         Kind::Str => "str",
         Kind::Any => "a valid argument",
     }
@@ -178,13 +181,28 @@ pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Ex
         args[0] = read(params[0].kind, receiver)?.ok_or_else(|| mismatch(call.name, &params[0], 0, receiver))?;
     }
     let rest = &params[first.min(params.len())..];
-    // `x.view(2, 3)`: one list parameter takes all the numbers.
-    let spread = rest.len() == 1
-        && rest[0].kind == Kind::Ints
-        && call.positional.len() > 1
-        && call.positional.iter().all(|a| int_from(a).is_some());
-    if spread {
-        args[first] = Arg::Ints(call.positional.iter().filter_map(int_from).collect());
+    let fits = |kind: Kind, object: &Bound<'py, PyAny>| match kind {
+        Kind::Several => object.is_instance_of::<PyTensor>(),
+        _ => int_from(object).is_some(),
+    };
+    // `x.view(2, 3)`: a list parameter takes all the numbers (or tensors) that are left.
+    let list = rest.iter().position(|p| matches!(p.kind, Kind::Sizes | Kind::Several));
+    let spread = match list {
+        Some(at) => call.positional.len() > at,
+        None => rest.len() == 1 && rest[0].kind == Kind::Ints && call.positional.len() > 1,
+    };
+    let from = list.unwrap_or(0);
+    if spread && call.positional[from..].iter().all(|a| fits(rest[from].kind, a)) {
+        for (i, (param, object)) in rest[..from].iter().zip(call.positional).enumerate() {
+            args[first + i] = accept(call.name, param, i + 1, object)?;
+        }
+        let left = &call.positional[from..];
+        args[first + from] = match rest[from].kind {
+            Kind::Several => Arg::Tensors(
+                left.iter().filter_map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect(),
+            ),
+            _ => Arg::Ints(left.iter().filter_map(int_from).collect()),
+        };
     } else {
         if call.positional.len() > rest.len() {
             return Err(PyTypeError::new_err(format!(

@@ -264,7 +264,7 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
         match entry.style {
             Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
-            Style::Function => module.setattr(&*entry.name, made)?,
+            Style::Function => module.add(&*entry.name, made)?,
             _ => class.setattr(&*entry.name, made)?,
         }
     }

@@ -14,8 +14,8 @@ use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyUse
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use pyo3::{ffi, intern};
-use std::sync::atomic::Ordering;
+use pyo3::{PyTypeInfo, ffi, intern};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
 pub struct PyTensor {
@@ -37,10 +37,34 @@ pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
         // SAFETY: as above: the object is alive.
         return Ok(unsafe { Bound::from_borrowed_ptr(py, host) });
     }
-    let shared = tensor.clone();
-    let object = Bound::new(py, PyTensor { tensor })?;
-    shared.host_object().store(object.as_ptr().cast(), Ordering::Release);
+    let object = allocate(py, tensor)?;
+    adopt(&object);
     Ok(object.into_any())
+}
+
+/// Where the Rust value lies in an object of the class, found on the first one.
+static PLACE: AtomicUsize = AtomicUsize::new(0);
+
+/// A new object. `object.__new__`, which PyO3 goes through, would give each its dictionary at once (Python 3.11 and
+/// 3.12 do): half of the cost of a small operator. Here the slots start empty, as the allocator leaves them.
+fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    let place = PLACE.load(Ordering::Relaxed);
+    if place == 0 {
+        let object = Bound::new(py, PyTensor { tensor })?;
+        PLACE.store(std::ptr::from_ref(object.get()) as usize - object.as_ptr() as usize, Ordering::Relaxed);
+        return Ok(object);
+    }
+    let class = PyTensor::type_object_raw(py);
+    // SAFETY: the class is a heap type with the generic allocator, which zeroes: empty dictionary and weak references.
+    // The value is written before anybody sees the object; the class has no borrow flag (frozen) and no thread check (Send).
+    unsafe {
+        let object = ffi::PyType_GenericAlloc(class, 0);
+        if object.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        object.cast::<u8>().add(place).cast::<PyTensor>().write(PyTensor { tensor });
+        Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
+    }
 }
 
 /// Ties a fresh object (a subclass's, made by `__new__`) to its tensor.
@@ -141,6 +165,16 @@ macro_rules! slots {
                 let made = if long { py.detach(|| ops::linalg::matmul(x.clone(), y.clone())) } else { ops::linalg::matmul(x.clone(), y.clone()) };
                 wrap(py, made?)
             }
+            fn __rsub__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                binary(slf, other, &a::rsub::ROW, false)
+            }
+            fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let py = slf.py();
+                let Some(other) = operand(other) else { return Ok(py.NotImplemented().into_bound(py)) };
+                // By way of the reciprocal, as PyTorch rounds it.
+                let inverse = apply(&u::reciprocal::ROW, &[Operand::Tensor(&slf.get().tensor)])?;
+                compute(py, &a::mul::ROW, &[Operand::Tensor(&inverse), other])
+            }
             fn __neg__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
                 compute(slf.py(), &a::neg::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
@@ -158,9 +192,9 @@ macro_rules! slots {
 }
 slots! {
     __add__ / __radd__ = a::add::ROW;
-    __sub__ / __rsub__ = a::sub::ROW;
+    __sub__ = a::sub::ROW;
     __mul__ / __rmul__ = a::mul::ROW;
-    __truediv__ / __rtruediv__ = a::div::ROW;
+    __truediv__ = a::div::ROW;
     __floordiv__ / __rfloordiv__ = a::floor_divide::ROW;
     __mod__ / __rmod__ = a::remainder::ROW;
     __and__ / __rand__ = a::bitwise_and::ROW;
@@ -382,7 +416,7 @@ impl PyTensor {
     }
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        wrap(slf.py(), ops::create::shallow(&slf.get().tensor))
+        wrap(slf.py(), ops::create::data(&slf.get().tensor))
     }
     #[setter]
     fn set_data(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -486,6 +520,7 @@ impl PyTensor {
     fn register_post_accumulate_grad_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::accumulate_hook(slf, hook)
     }
+    #[pyo3(signature = (src, non_blocking = None))]
     fn copy_<'py>(slf: &Bound<'py, PyTensor>, src: &Bound<'py, PyAny>, non_blocking: Option<bool>) -> PyResult<Bound<'py, PyTensor>> {
         let _ = non_blocking;
         let source = match src.cast::<PyTensor>() {
@@ -511,8 +546,25 @@ impl PyTensor {
     fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         super::interop::tolist(slf)
     }
+    #[new]
+    #[pyo3(signature = (*args, dtype = None, device = None, requires_grad = false))]
+    fn new(
+        args: &Bound<'_, PyTuple>,
+        dtype: Option<&Bound<'_, PyDType>>,
+        device: Option<&Bound<'_, PyAny>>,
+        requires_grad: bool,
+    ) -> PyResult<PyTensor> {
+        let made = super::interop::legacy(args, dtype, device)?;
+        if requires_grad {
+            made.set_requires_grad(true)?;
+        }
+        Ok(PyTensor { tensor: made })
+    }
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        if any_hosted() { super::node::traverse(&self.tensor, &visit) } else { Ok(()) }
+        // Between its allocation and its first value an object is all zeroes, and the collector may already look.
+        // SAFETY: a tensor is one pointer; reading it as a number is always defined here.
+        let empty = unsafe { std::ptr::from_ref(&self.tensor).cast::<usize>().read() } == 0;
+        if any_hosted() && !empty { super::node::traverse(&self.tensor, &visit) } else { Ok(()) }
     }
 }
 

@@ -172,6 +172,18 @@ pub fn trim() {
     }
 }
 
+/// Asks the C library to return what it holds free to the system.
+pub fn trim_heap() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(pad: usize) -> i32;
+        }
+        // SAFETY: glibc's malloc_trim may be called at any time.
+        unsafe { malloc_trim(0) };
+    }
+}
+
 /// Bytes in large blocks: live now, the peak, and kept for reuse.
 pub fn statistics() -> (usize, usize, usize) {
     let kept = LARGE.lock().map_or(0, |large| large.kept);

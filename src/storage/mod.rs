@@ -27,6 +27,8 @@ enum Bytes {
     Borrowed { ptr: *mut u8, _owner: Box<dyn Any + Send + Sync> },
     #[cfg(feature = "gpu")]
     Gpu(gpu::Buffer),
+    /// The bytes of another storage under a version of their own (`x.data`).
+    Alias(Storage),
 }
 
 // SAFETY: the borrowed pointer is kept alive by its owner, which is Send and Sync itself; the rest already is.
@@ -40,7 +42,12 @@ impl Storage {
         let bytes = match device {
             Device::Cpu => Bytes::Host(Block::new(len, false)?),
             #[cfg(feature = "gpu")]
-            Device::Gpu(..) => Bytes::Gpu(gpu::alloc(len)?),
+            Device::Gpu(_, index) => {
+                if index > 0 {
+                    gpu::check_ordinal(index)?;
+                }
+                Bytes::Gpu(gpu::alloc(len)?)
+            }
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(..) => return Err(Error::runtime("this build of gradiron has no GPU support")),
         };
@@ -69,6 +76,19 @@ impl Storage {
         Storage(Arc::new(Inner { bytes, len, device, version: AtomicU32::new(0) }))
     }
 
+    /// The same bytes with a version of their own: writes through it are not seen by saved values.
+    pub fn alias(&self) -> Storage {
+        let root = self.root().clone();
+        Storage::from_bytes(Bytes::Alias(root), self.0.len, self.0.device)
+    }
+
+    fn root(&self) -> &Storage {
+        match &self.0.bytes {
+            Bytes::Alias(root) => root,
+            _ => self,
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.0.len
     }
@@ -83,8 +103,9 @@ impl Storage {
 
     /// The start of the host bytes, or nothing for GPU storage.
     pub fn host(&self) -> Option<*mut u8> {
-        match &self.0.bytes {
+        match &self.root().0.bytes {
             Bytes::Host(block) => Some(block.ptr()),
+            Bytes::Alias(_) => None,
             Bytes::Borrowed { ptr, .. } => Some(*ptr),
             #[cfg(feature = "gpu")]
             Bytes::Gpu(_) => None,
@@ -93,7 +114,7 @@ impl Storage {
 
     #[cfg(feature = "gpu")]
     pub fn gpu(&self) -> Option<&gpu::Buffer> {
-        match &self.0.bytes {
+        match &self.root().0.bytes {
             Bytes::Gpu(buffer) => Some(buffer),
             _ => None,
         }
@@ -113,16 +134,16 @@ impl Storage {
     }
 
     pub fn same(&self, other: &Storage) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
+        Arc::ptr_eq(&self.root().0, &other.root().0)
     }
 
     /// Whether this handle is the only one.
     pub fn is_unique(&self) -> bool {
-        Arc::strong_count(&self.0) == 1
+        Arc::strong_count(&self.0) == 1 && !matches!(self.0.bytes, Bytes::Alias(_))
     }
 
     /// A number that names this storage while it lives.
     pub fn id(&self) -> usize {
-        Arc::as_ptr(&self.0) as usize
+        Arc::as_ptr(&self.root().0) as usize
     }
 }

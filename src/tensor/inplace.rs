@@ -5,7 +5,8 @@ use crate::base::{Error, Result};
 
 /// Refuses an in-place write that the graph could not describe. `recording` tells whether any operand wants gradients.
 pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
-    if !recording || !mode::grad_enabled() {
+    let orphan = target.as_view().is_some_and(|v| v.made == Viewing::NoGrad && v.base.requires_grad());
+    if !(recording || orphan) || !mode::grad_enabled() {
         return Ok(());
     }
     if let Some(view) = target.as_view() {

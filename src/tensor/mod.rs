@@ -1,6 +1,7 @@
 //! Tensors and the graph that they record. A tensor is a body (storage, layout, dtype) and the edge that it was born
 //! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
 
+pub mod anomaly;
 mod inplace;
 pub mod mode;
 mod node;
@@ -195,6 +196,12 @@ impl Tensor {
             return BodyRef::Late(body.clone());
         }
         BodyRef::Birth(&self.0.body)
+    }
+
+    /// The body this tensor was born with, unless it was replaced since.
+    #[inline]
+    pub fn birth_body(&self) -> Option<&Body> {
+        (self.flags() & LATE == 0).then_some(&self.0.body)
     }
 
     #[inline]

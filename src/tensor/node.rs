@@ -1,7 +1,7 @@
 //! The graph: nodes in the arena, edges to their outputs, saved values. It holds values and edges, never tensors,
 //! so that no cycle can be made on the Rust side.
 
-use super::{Body, Tensor, WeakTensor, mode};
+use super::{Body, Tensor, WeakTensor, anomaly, mode};
 use crate::arena::{self, Ref};
 use crate::base::{DType, Device, Dims, Error, Result, Scalar};
 use smallvec::SmallVec;
@@ -74,6 +74,8 @@ pub struct Node {
     /// The operator's other arguments, as the row's own tuple.
     pub params: Option<Box<dyn Any + Send + Sync>>,
     hooks: OnceLock<Box<Mutex<Hooks>>>,
+    /// Where the forward call stood, in anomaly mode.
+    pub trace: Option<Box<str>>,
     /// The Python object that shows this node, while there is one.
     pub host: AtomicPtr<c_void>,
 }
@@ -112,7 +114,14 @@ pub enum When {
     Accumulated,
 }
 
-arena::pool!(Node);
+arena::pool!(Node, reaped);
+
+/// What a long graph held is scattered over the heap; the system gets it back when that is worth the walk.
+fn reaped(count: usize) {
+    if count > 50_000 {
+        crate::storage::host::trim_heap();
+    }
+}
 
 /// How many live nodes hold Python objects; the collector's walk is skipped while there are none.
 static HOSTED: AtomicUsize = AtomicUsize::new(0);
@@ -142,10 +151,10 @@ impl Saved {
         }
         let is_output = self.source >= Saved::OUTPUT;
         let from = if is_output {
-            Some((node.name(), u32::from(self.source - Saved::OUTPUT)))
+            Some((node.operator(), u32::from(self.source - Saved::OUTPUT)))
         } else {
             match node.edges.get(usize::from(self.source)) {
-                Some(Some(edge)) if !edge.node.is_leaf() => Some((edge.node.name(), edge.output)),
+                Some(Some(edge)) if !edge.node.is_leaf() => Some((edge.node.operator(), edge.output)),
                 _ => None,
             }
         };
@@ -191,6 +200,7 @@ impl Node {
             saved: Mutex::new(Saves { values: parts.saved, freed: false }),
             params: parts.params,
             hooks: OnceLock::new(),
+            trace: anomaly::trace(),
             host: AtomicPtr::new(std::ptr::null_mut()),
         })
     }
@@ -200,6 +210,23 @@ impl Node {
             Kind::Op(d) => d.name.into(),
             Kind::Leaf(_) => "AccumulateGrad".into(),
             Kind::Custom(c) => c.name(),
+        }
+    }
+
+    /// The operator as error messages name it: `Mul` for `MulBackward0`.
+    pub fn operator(&self) -> String {
+        let name = self.full_name();
+        match name.rfind("Backward") {
+            Some(at) if name[at + 8..].bytes().all(|b| b.is_ascii_digit()) && matches!(self.kind, Kind::Op(_)) => name[..at].into(),
+            _ => name,
+        }
+    }
+
+    /// `name()` as Python sees it: the engine's own nodes carry their namespace.
+    pub fn full_name(&self) -> String {
+        match self.name() {
+            name if matches!(name.as_str(), "AccumulateGrad" | "CopySlices") => format!("torch::autograd::{name}"),
+            name => name,
         }
     }
 

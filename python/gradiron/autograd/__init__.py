@@ -8,10 +8,22 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
-__all__ = ["Function", "Variable", "backward", "enable_grad", "grad", "inference_mode", "no_grad", "set_grad_enabled"]
+__all__ = [
+    "Function",
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "grad",
+    "inference_mode",
+    "no_grad",
+    "set_detect_anomaly",
+    "set_grad_enabled",
+]
 
 
 def _tuple(values: Any) -> tuple[Any, ...]:
@@ -90,12 +102,13 @@ class Variable(metaclass=_VariableMeta):
 
 
 def __getattr__(name: str) -> object:
+    import importlib
+
     if name in ("gradcheck", "gradgradcheck"):
-        from . import gradcheck as module
-
-        return getattr(module, name)
-    if name in ("functional", "graph", "forward_ad", "profiler", "anomaly_mode"):
-        import importlib
-
+        module = importlib.import_module(".gradcheck", __name__)
+        # The module's name is the function's as well; the function wins, as in PyTorch.
+        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
+        return globals()[name]
+    if name in ("functional", "graph"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")

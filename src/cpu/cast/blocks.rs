@@ -1,6 +1,7 @@
 //! In which order several strided operands of one shape are walked: as few dimensions as their layouts allow, in the
 //! order of the first operand's memory, in blocks of rows × columns that stay in the first cache.
 
+use super::tile::splat;
 use crate::cpu::par::GRAIN;
 use smallvec::SmallVec;
 use std::array::from_fn;
@@ -12,8 +13,9 @@ pub const MAX_OPERANDS: usize = 7;
 /// One number of bytes per operand.
 pub type Bytes = [usize; MAX_OPERANDS];
 
-/// Edge of the square blocks in which operands are walked that lie across each other (one is transposed).
-const SQUARE: usize = 32;
+/// Rows in a block of operands that lie across each other (one is transposed): there, rows are read some cache
+/// lines at a time.
+const ACROSS: usize = 64;
 
 /// A dimension of the walk: how many steps, and how far each operand moves in one.
 #[derive(Clone, Copy)]
@@ -50,8 +52,8 @@ impl Walk {
         let (rows, block) = match across {
             Some(d) => {
                 let rows = outer.remove(d);
-                let width = cols.size.min(SQUARE.max(tile / rows.size));
-                (rows, (rows.size.min(tile / width), width))
+                let height = rows.size.min(ACROSS);
+                (rows, (height, cols.size.min(tile / height)))
             }
             None if 2 * cols.size <= tile => {
                 let rows = outer.pop().unwrap_or(unit);
@@ -70,7 +72,7 @@ impl Walk {
     }
 
     /// How many blocks there are.
-    pub fn len(&self) -> usize {
+    pub fn blocks(&self) -> usize {
         let around: usize = self.outer.iter().map(|d| d.size).product();
         around * self.rows.size.div_ceil(self.block.0) * self.cols.size.div_ceil(self.block.1)
     }
@@ -96,7 +98,7 @@ impl Walk {
         for (level, i) in levels.iter().zip(&mut index).rev() {
             *i = rest % level.size;
             rest /= level.size;
-            offset = from_fn(|k| offset[k] + *i * level.step[k]);
+            advance(&mut offset, level, *i);
         }
         let last = levels.len() - 1;
         for _ in range {
@@ -106,13 +108,21 @@ impl Walk {
             for (level, i) in levels.iter().zip(&mut index).rev() {
                 *i += 1;
                 if *i < level.size {
-                    offset = from_fn(|k| offset[k] + level.step[k]);
+                    advance(&mut offset, level, 1);
                     break;
                 }
                 *i = 0;
-                offset = from_fn(|k| offset[k] - (level.size - 1) * level.step[k]);
+                advance(&mut offset, level, 1usize.wrapping_sub(level.size));
             }
         }
+    }
+}
+
+/// Moves every operand by `n` steps (backwards when `n` has wrapped).
+#[inline(always)]
+fn advance(offset: &mut Bytes, level: &Dim, n: usize) {
+    for (offset, step) in offset.iter_mut().zip(&level.step) {
+        *offset = offset.wrapping_add(n.wrapping_mul(*step));
     }
 }
 
@@ -183,6 +193,10 @@ unsafe fn copy_elements<E: Copy>(rows: usize, cols: usize, from: Place, to: Plac
             for r in 0..rows {
                 from.at.add(r * from.row).copy_to_nonoverlapping(to.at.add(r * to.row), cols * size);
             }
+        } else if from.col == 0 && to.col == size {
+            for r in 0..rows {
+                splat(from.at.add(r * from.row).cast::<E>().read_unaligned(), cols, to.at.add(r * to.row));
+            }
         } else if from.row == size && to.col == size && from.col > size {
             transpose::<E>(rows, cols, from, to);
         } else {
@@ -198,11 +212,11 @@ unsafe fn transpose<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
     unsafe {
         for r in (0..whole_rows).step_by(4) {
             for c in (0..whole_cols).step_by(4) {
-                let square: [[E; 4]; 4] = from_fn(|j| {
-                    from.at.add(r * from.row + (c + j) * from.col).cast::<[E; 4]>().read_unaligned()
-                });
-                for i in 0..4 {
-                    let row: [E; 4] = from_fn(|j| square[j][i]);
+                let column =
+                    |j| from.at.add(r * from.row + (c + j) * from.col).cast::<[E; 4]>().read_unaligned();
+                let square: [[E; 4]; 4] = [column(0), column(1), column(2), column(3)];
+                let row = |i: usize| [square[0][i], square[1][i], square[2][i], square[3][i]];
+                for (i, row) in [row(0), row(1), row(2), row(3)].into_iter().enumerate() {
                     to.at.add((r + i) * to.row + c * to.col).cast::<[E; 4]>().write_unaligned(row);
                 }
             }
@@ -212,15 +226,31 @@ unsafe fn transpose<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
     }
 }
 
-/// Any strides: one element at a time.
+/// Any strides: one element at a time, along the longer side.
 unsafe fn copy_corner<E: Copy>(rows: Range<usize>, cols: Range<usize>, from: Place, to: Place) {
-    for r in rows {
-        for c in cols.clone() {
-            // SAFETY: the caller's contract.
-            unsafe {
-                let element = from.at.add(r * from.row + c * from.col).cast::<E>().read_unaligned();
-                to.at.add(r * to.row + c * to.col).cast::<E>().write_unaligned(element);
+    // SAFETY: the caller's contract.
+    unsafe {
+        if rows.len() > cols.len() {
+            for c in cols {
+                let (from_at, to_at) = (from.at.add(c * from.col), to.at.add(c * to.col));
+                copy_line::<E>(rows.clone(), (from_at, from.row), (to_at, to.row));
             }
+        } else {
+            for r in rows {
+                let (from_at, to_at) = (from.at.add(r * from.row), to.at.add(r * to.row));
+                copy_line::<E>(cols.clone(), (from_at, from.col), (to_at, to.col));
+            }
+        }
+    }
+}
+
+#[inline(always)]
+unsafe fn copy_line<E: Copy>(range: Range<usize>, from: (*mut u8, usize), to: (*mut u8, usize)) {
+    for i in range {
+        // SAFETY: the caller's contract.
+        unsafe {
+            let element = from.0.add(i * from.1).cast::<E>().read_unaligned();
+            to.0.add(i * to.1).cast::<E>().write_unaligned(element);
         }
     }
 }

@@ -54,14 +54,15 @@ mod truncate {
 
     #[inline(always)]
     pub fn i64(x: f64) -> i64 {
-        let fits = x >= -9223372036854775808.0 && x < 9223372036854775808.0;
+        let fits = (-9223372036854775808.0..9223372036854775808.0).contains(&x);
         // SAFETY: as above.
         unsafe { (if fits { x } else { -9223372036854775808.0 }).to_int_unchecked::<i64>() }
     }
 }
 
 macro_rules! float_element {
-    ($($ty:ty: |$x:ident| $to_f32:expr, $to_f64:expr; |$y:ident| $from_f32:expr, $from_f64:expr, $from_i64:expr);* $(;)?) => {
+    ($($ty:ty: |$x:ident| $to_f32:expr, $to_f64:expr;
+        |$y:ident| $from_f32:expr, $from_f64:expr, $from_i64:expr);* $(;)?) => {
         $(impl Element for $ty {
             #[inline(always)]
             fn to_f32(self) -> f32 { let $x = self; $to_f32 }

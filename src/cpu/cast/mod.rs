@@ -47,20 +47,20 @@ unsafe fn copy_bytes(n: usize, from: *mut u8, to: *mut u8) {
 unsafe fn copy_layout(out: Strided, src: Strided) {
     let (size, from, to) = (out.dtype.size(), Shared::new(src.ptr), Shared::new(out.ptr));
     let operands = [out, src].map(|s| Operand { strides: s.strides, size });
-    let mut walk = Walk::new(out.shape, &operands, TILE);
+    let mut walk = Walk::new(out.shape, &operands, size_of::<Tile>() / size);
     if walk.block.0 == 1 {
         walk.block.1 = GRAIN;
     }
     // Blocks that lie across are turned in a tile: rows of the output can be a power of two apart, and then they
     // would throw each other out of the cache.
-    let turned = walk.block.0 > 1 && walk.cols.step[1] > walk.rows.step[1];
+    let turned = walk.block.0 > 1 && walk.cols.step[1] > walk.rows.step[1] && !walk.is_dense(0, size);
     each_block(&walk, |offset, rows, cols| {
         // SAFETY: the walk stays within both operands, and its blocks fit a tile and do not overlap.
         unsafe {
             let (source, target) =
                 (walk.place(1, from.get().add(offset[1])), walk.place(0, to.get().add(offset[0])));
             if turned {
-                let mut tile = Tile::new();
+                let mut tile = Tile::empty();
                 let dense = Place::dense(tile.at(), cols, size);
                 copy_block(size, rows, cols, source, dense);
                 copy_block(size, rows, cols, dense, target);
@@ -77,7 +77,7 @@ unsafe fn convert_dense(n: usize, src: Strided, out: Strided) {
     let (from, to) = (Shared::new(src.ptr), Shared::new(out.ptr));
     let (from_size, to_size) = (src.dtype.size(), out.dtype.size());
     par::ranges(n, GRAIN, |r| {
-        let mut middle = Tile::new();
+        let mut middle = Tile::empty();
         for start in r.clone().step_by(TILE) {
             let len = TILE.min(r.end - start);
             // SAFETY: the caller's contract; ranges do not overlap.
@@ -101,7 +101,7 @@ unsafe fn convert_layout(out: Strided, src: Strided) {
     let operands = [(out, to_size), (src, from_size)].map(|(s, size)| Operand { strides: s.strides, size });
     let walk = Walk::new(out.shape, &operands, TILE);
     each_block(&walk, |offset, rows, cols| {
-        let (mut gathered, mut middle, mut converted) = (Tile::new(), Tile::new(), Tile::new());
+        let (mut gathered, mut middle, mut converted) = (Tile::empty(), Tile::empty(), Tile::empty());
         let dense = Place::dense(gathered.at(), cols, from_size);
         let result = Place::dense(converted.at(), cols, to_size);
         // SAFETY: the walk stays within both operands, its blocks fit a tile and do not overlap.
@@ -115,7 +115,7 @@ unsafe fn convert_layout(out: Strided, src: Strided) {
 
 /// Visits all blocks, on several threads when there are many elements.
 fn each_block(walk: &Walk, body: impl Fn(&Bytes, usize, usize) + Sync) {
-    par::ranges(walk.len(), walk.grain(), |r| walk.visit(r, &body));
+    par::ranges(walk.blocks(), walk.grain(), |r| walk.visit(r, &body));
 }
 
 /// Sets every element to `value`.

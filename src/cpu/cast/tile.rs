@@ -11,7 +11,7 @@ pub struct Tile(MaybeUninit<[u64; TILE]>);
 
 impl Tile {
     #[inline(always)]
-    pub fn new() -> Tile {
+    pub fn empty() -> Tile {
         Tile(MaybeUninit::uninit())
     }
 
@@ -24,12 +24,12 @@ impl Tile {
 /// Writes `n` copies of `value`.
 ///
 /// # Safety
-/// `to` is aligned and has room for them.
+/// `to` has room for them.
 #[inline(always)]
 pub unsafe fn splat<E: Copy>(value: E, n: usize, to: *mut u8) {
     let to = to.cast::<E>();
     for i in 0..n {
         // SAFETY: the caller's contract.
-        unsafe { to.add(i).write(value) };
+        unsafe { to.add(i).write_unaligned(value) };
     }
 }

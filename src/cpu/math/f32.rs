@@ -3,7 +3,7 @@
 
 use super::common::{comparisons, exact_float, poly};
 use super::f64 as wide;
-use std::f32::consts::LOG2_E;
+use std::f32::consts::{LN_2, LOG2_E};
 use std::f64::consts::FRAC_PI_2;
 
 pub type T = f32;
@@ -22,10 +22,6 @@ macro_rules! through_f64 {
 }
 through_f64! {
     expm1(x);
-    exp2(x);
-    log1p(x);
-    log2(x);
-    log10(x);
     sinh(x);
     cosh(x);
     asinh(x);
@@ -35,8 +31,6 @@ through_f64! {
     acos(x);
     atan(x);
     atan2(y, x);
-    erfc(x);
-    /// The inverse of `erf`. With branches.
     erfinv(x);
     /// ln |Γ(x)|. With branches.
     lgamma(x);
@@ -49,7 +43,7 @@ through_f64! {
 const MAGIC: f32 = 12582912.0;
 
 /// ln 2 in two parts; multiples of the first by exponents are exact.
-const LN2_HIGH: f32 = 0.693145751953125;
+const LN2_HIGH: f32 = 0.693_145_75;
 const LN2_LOW: f32 = 1.4286068e-6;
 
 /// 2ⁿ for an integer -127 < n ≤ 128 (where it is infinite).
@@ -58,34 +52,100 @@ fn power_of_two(n: f32) -> f32 {
     f32::from_bits((n + (MAGIC + 127.0)).to_bits() << 23)
 }
 
+/// eʳ 2ⁿ for |r| ≤ ln √2 and |n| ≤ 250. In two steps, so that subnormal results are rounded once and large ones do
+/// not overflow too early.
 #[inline(always)]
-pub fn exp(x: f32) -> f32 {
-    let x = if x < -110.0 { -110.0 } else { x };
-    let x = if x > 100.0 { 100.0 } else { x };
-    let n = (x * LOG2_E + MAGIC) - MAGIC;
-    let r = (x - n * LN2_HIGH) - n * LN2_LOW;
+fn exp_core(n: f32, r: f32) -> f32 {
     let p = 1.0 + (r + r * r * poly!(r; 0.49999994, 0.16666515, 0.041668456, 0.008369419, 0.001381316));
-    // In two steps, so that subnormal results are rounded once and large ones do not overflow too early.
     let half = (n * 0.5 + MAGIC) - MAGIC;
     p * power_of_two(half) * power_of_two(n - half)
 }
 
 #[inline(always)]
-pub fn log(x: f32) -> f32 {
+fn clamp(x: f32, low: f32, high: f32) -> f32 {
+    let x = if x < low { low } else { x };
+    if x > high { high } else { x }
+}
+
+#[inline(always)]
+pub fn exp(x: f32) -> f32 {
+    let x = clamp(x, -110.0, 100.0);
+    let n = (x * LOG2_E + MAGIC) - MAGIC;
+    exp_core(n, (x - n * LN2_HIGH) - n * LN2_LOW)
+}
+
+#[inline(always)]
+pub fn exp2(x: f32) -> f32 {
+    let x = clamp(x, -160.0, 140.0);
+    let n = (x + MAGIC) - MAGIC;
+    exp_core(n, (x - n) * LN_2)
+}
+
+/// x = (1 + f) 2ᵏ with 1 + f in [√½, √2), as (k, f), for x > 0.
+#[inline(always)]
+fn split_power(x: f32) -> (f32, f32) {
     const SQRT_HALF: u32 = 0x3f35_04f3;
     const BIAS: u32 = 127 << 23;
     let tiny = x < f32::MIN_POSITIVE;
     let bits = (if tiny { x * 33554432.0 } else { x }).to_bits();
     let biased = bits.wrapping_sub(SQRT_HALF).wrapping_add(BIAS) >> 23;
     let f = f32::from_bits(bits.wrapping_sub(biased << 23).wrapping_add(BIAS)) - 1.0;
-    let k = biased as i32 as f32 - if tiny { 127.0 + 25.0 } else { 127.0 };
-    let z = f * f;
-    let p = poly!(f; 0.3333331, -0.24999987, 0.20002241, -0.16669272, 0.14218336, -0.12383771, 0.11874984,
-        -0.11794229, 0.06915951);
-    let y = k * LN2_HIGH + (f + (f * z * p - 0.5 * z + k * LN2_LOW));
+    (biased as i32 as f32 - if tiny { 127.0 + 25.0 } else { 127.0 }, f)
+}
+
+/// ln(1 + f) - f + f²/2.
+#[inline(always)]
+fn log_core(f: f32) -> f32 {
+    f * f
+        * f
+        * poly!(f; 0.3333331, -0.24999987, 0.20002241, -0.16669272, 0.14218336, -0.12383771, 0.11874984,
+            -0.11794229, 0.06915951)
+}
+
+/// `y` where the argument of a logarithm is positive and finite, and what is right elsewhere.
+#[inline(always)]
+fn log_range(x: f32, y: f32) -> f32 {
     let y = if x < f32::INFINITY { y } else { x };
     let y = if x == 0.0 { f32::NEG_INFINITY } else { y };
     if x < 0.0 { f32::NAN } else { y }
+}
+
+#[inline(always)]
+pub fn log(x: f32) -> f32 {
+    let (k, f) = split_power(x);
+    log_range(x, k * LN2_HIGH + (f + (log_core(f) - 0.5 * f * f + k * LN2_LOW)))
+}
+
+#[inline(always)]
+pub fn log1p(x: f32) -> f32 {
+    let u = 1.0 + x;
+    // What the sum lost, to first order.
+    let lost = (if x > 1.0 { 1.0 - (u - x) } else { x - (u - 1.0) }) / u;
+    let (k, f) = split_power(u);
+    let y = k * LN2_HIGH + (f + (log_core(f) - 0.5 * f * f + (k * LN2_LOW + lost)));
+    log_range(u, y).copysign(x)
+}
+
+/// The logarithm to another base: `per` is 1 / ln base, and `two` the logarithm of 2, each in two parts.
+#[inline(always)]
+fn log_base(x: f32, per: (f32, f32), two: (f32, f32)) -> f32 {
+    let (k, f) = split_power(x);
+    let half = 0.5 * f * f;
+    let high = f32::from_bits((f - half).to_bits() & !0xfff);
+    let low = ((f - high) - half) + log_core(f);
+    let (main, term) = (k * two.0, high * per.0);
+    let sum = main + term;
+    log_range(x, sum + ((main - sum) + term + (low + high) * per.1 + low * per.0 + k * two.1))
+}
+
+#[inline(always)]
+pub fn log2(x: f32) -> f32 {
+    log_base(x, (1.442_871_1, -0.00017605285), (1.0, 0.0))
+}
+
+#[inline(always)]
+pub fn log10(x: f32) -> f32 {
+    log_base(x, (0.434_326_17, -3.168997e-05), (0.301_033_02, -3.0243555e-06))
 }
 
 #[inline(always)]
@@ -177,17 +237,47 @@ pub fn tan(x: f32) -> f32 {
     if x == 0.0 { x } else { y }
 }
 
-/// Through f64, as 2 to the b log₂ a.
+/// eˣ in f64 for |x| ≤ 700, exact enough for f32.
+#[inline(always)]
+fn wide_exp(x: f64) -> f64 {
+    const MAGIC: f64 = 6755399441055744.0;
+    let n = (x * std::f64::consts::LOG2_E + MAGIC) - MAGIC;
+    let r = x - n * std::f64::consts::LN_2;
+    let p = 1.0
+        + (r + r
+            * r
+            * poly!(r; 0.5000000046651284, 0.1666666681899178, 0.04166635356301171, 0.008333272600408472,
+            0.001394110123834066, 0.00019914418391985743));
+    p * f64::from_bits((n + (MAGIC + 1023.0)).to_bits() << 52)
+}
+
+/// Through f64, as e to the b ln a.
 #[inline(always)]
 pub fn pow(a: f32, b: f32) -> f32 {
-    let (base, power) = (a.abs() as f64, b as f64);
-    let y = wide::exp2(power * wide::log2(base)) as f32;
+    let log = wide::log_to_f32(a.abs() as f64);
+    let exponent = b as f64 * log;
+    let exponent = if exponent < -200.0 { -200.0 } else { exponent };
+    let exponent = if exponent > 200.0 { 200.0 } else { exponent };
+    let y = wide_exp(exponent) as f32;
     let whole = b == b.trunc();
     let odd = whole & (b.abs() < 16777216.0) & ((b * 0.5) != (b * 0.5).trunc());
     let y = if odd { y.copysign(a) } else { y };
     let y = if (a < 0.0) & !whole & (a > f32::NEG_INFINITY) { f32::NAN } else { y };
     let y = if (a == -1.0) & b.is_infinite() { 1.0 } else { y };
     if (b == 0.0) | (a == 1.0) { 1.0 } else { y }
+}
+
+/// As in f64, with fewer coefficients.
+#[inline(always)]
+pub fn erfc(x: f32) -> f32 {
+    let a = if x.abs() > 11.0 { 11.0 } else { x.abs() } as f64;
+    let t = (a - 3.0) / (a + 3.0);
+    let p = poly!(t; 1.2530080599456732, -0.1356211447816517, -0.047562490567585214, 0.12964651452794512,
+        -0.11926941273108278, 0.06829620154834887, -0.023805849639393663, 0.0025588800457386723,
+        0.002013361508696509, -0.0007563001949521184, -0.0002595142951968479);
+    let y = wide_exp(-a * a) * p / (1.0 + 2.0 * a);
+    let y = if x < 0.0 { 2.0 - y } else { y } as f32;
+    if x.is_nan() { x } else { y }
 }
 
 #[inline(always)]

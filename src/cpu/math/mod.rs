@@ -3,6 +3,7 @@
 //! of it is free of branches; there are no fused multiply-adds, so every machine gives the same bits.
 
 mod common;
+mod erf;
 pub mod f32;
 pub mod f64;
 pub mod i64;

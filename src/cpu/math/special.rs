@@ -1,8 +1,7 @@
-//! The rarely used functions that need branches: the gamma family and the inverse error function, in f64.
+//! The rarely used functions that need branches: the gamma family, in f64.
 
 use super::common::poly;
-use super::f64::{erf, erfc};
-use std::f64::consts::{LN_2, PI};
+use std::f64::consts::PI;
 
 /// ln Γ by Stirling's series, for x ≥ 8.
 fn stirling(x: f64) -> f64 {
@@ -93,31 +92,4 @@ pub fn trigamma(x: f64) -> f64 {
     let series =
         poly!(z; 1.0 / 6.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 5.0 / 66.0, -691.0 / 2730.0, 7.0 / 6.0);
     sum + 1.0 / y + 0.5 * z + z / y * series
-}
-
-/// The inverse of erf: an approximation for single precision (M. Giles, 2010), then three of Halley's steps.
-pub fn erfinv(x: f64) -> f64 {
-    let a = x.abs();
-    if a >= 1.0 || x.is_nan() {
-        return if a == 1.0 { f64::INFINITY.copysign(x) } else { f64::NAN };
-    }
-    let w = -((1.0 - a) * (1.0 + a)).ln();
-    let mut y = a * if w < 5.0 {
-        let t = w - 2.5;
-        poly!(t; 1.50140941, 0.246640727, -0.00417768164, -0.00125372503, 0.00021858087, -4.39150654e-06,
-            -3.5233877e-06, 3.43273939e-07, 2.81022636e-08)
-    } else if w > 16.0 {
-        // Beyond single precision: from the asymptotic form of erfc.
-        (w + LN_2 - 0.5 * (PI * w).ln()).sqrt()
-    } else {
-        let t = w.sqrt() - 3.0;
-        poly!(t; 2.83297682, 1.00167406, 0.00943887047, -0.0076224613, 0.00573950773, -0.00367342844,
-            0.00134934322, 0.000100950558, -0.000200214257)
-    };
-    for _ in 0..3 {
-        let miss = if a > 0.5 { (1.0 - a) - erfc(y) } else { erf(y) - a };
-        let u = miss / (2.0 / PI.sqrt() * (-y * y).exp());
-        y -= u / (1.0 + y * u);
-    }
-    y.copysign(x)
 }

@@ -43,11 +43,13 @@ macro_rules! kernels {
                     } else if s.n == 1 && (s.a[0] == 1 || s.a[1] == 1 || s.m == 1) {
                         return vector(s.m, s.k, out, or, a, s.a, b, s.b[0], alpha, beta, threads);
                     } else if s.m == 1 && (s.b[0] == 1 || s.b[1] == 1) {
-                        return vector(s.n, s.k, out, oc, b, [s.b[1], s.b[0]], a, s.a[1], alpha, beta, threads);
+                        let strides = [s.b[1], s.b[0]];
+                        return vector(s.n, s.k, out, oc, b, strides, a, s.a[1], alpha, beta, threads);
                     } else if threads && s.work() > PARALLEL {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
                         par::inside(|| {
-                            let how = if par::threads() > 1 { Parallelism::Rayon(0) } else { Parallelism::None };
+                            let alone = par::threads() == 1;
+                            let how = if alone { Parallelism::None } else { Parallelism::Rayon(0) };
                             general(s, out.get(), a.get(), b.get(), alpha, beta, how);
                         });
                     } else {
@@ -72,7 +74,8 @@ macro_rules! kernels {
                 // SAFETY: as `product`; gemm calls our beta alpha and our alpha beta.
                 unsafe {
                     gemm::gemm(
-                        s.m, s.n, s.k, out, oc, or, read, a, ac, ar, b, bc, br, beta, alpha, false, false, false, how,
+                        s.m, s.n, s.k, out, oc, or, read, a, ac, ar, b, bc, br, beta, alpha, false, false,
+                        false, how,
                     );
                 }
             }
@@ -137,7 +140,8 @@ macro_rules! kernels {
                 let out = Shared::new(out);
                 let body = |range: std::ops::Range<usize>| {
                     let (matrix, x, out) = (matrix.get(), x.get(), out.get());
-                    // SAFETY: the rows of this range are inside the matrix, and its outputs are this call's alone.
+                    // SAFETY: the rows of this range are inside the matrix, and its outputs are this call's
+                    // alone.
                     unsafe {
                         for first in range.clone().step_by(ROWS) {
                             let mut sums = [0.0; ROWS];
@@ -160,7 +164,11 @@ macro_rules! kernels {
                 };
                 let grain = (par::GRAIN / k.max(1)).max(1);
                 let grain = if by_rows { grain } else { grain.next_multiple_of(64) };
-                if threads && m > 1 { par::ranges(m, grain, body) } else { body(0..m) }
+                if threads && m > 1 {
+                    par::ranges(m, grain, body)
+                } else {
+                    body(0..m)
+                }
                 Ok(())
             }
 
@@ -184,7 +192,11 @@ macro_rules! kernels {
                     f64::from(dot_block(DOT_BLOCK.min(k - first), x.get().add(first), y.get().add(first)))
                 };
                 let blocks = k.div_ceil(DOT_BLOCK);
-                if threads && blocks > 1 { par::map(blocks, 2, block).iter().sum() } else { (0..blocks).map(block).sum() }
+                if threads && blocks > 1 {
+                    par::map(blocks, 2, block).iter().sum()
+                } else {
+                    (0..blocks).map(block).sum()
+                }
             }
 
             simd_fn! {
@@ -220,7 +232,14 @@ macro_rules! kernels {
 
             simd_fn! {
                 /// The dot products of `rows` contiguous rows with `x`, when they are too short to be shared.
-                unsafe fn dots(rows: usize, k: usize, matrix: *const $T, step: usize, x: *const $T, sums: &mut [$T; ROWS]) {
+                unsafe fn dots(
+                    rows: usize,
+                    k: usize,
+                    matrix: *const $T,
+                    step: usize,
+                    x: *const $T,
+                    sums: &mut [$T; ROWS],
+                ) {
                     for (i, sum) in sums.iter_mut().enumerate().take(rows) {
                         let row = matrix.add(i * step);
                         *sum = if k < LANES { short_dot(k, row, x) } else { dot_block(k, row, x) };
@@ -229,7 +248,8 @@ macro_rules! kernels {
             }
 
             simd_fn! {
-                /// `sums += matrix @ x` for `rows` rows that are contiguous within each column, four columns at a time.
+                /// `sums += matrix @ x` for `rows` rows that are contiguous within each column, four columns
+                /// at a time.
                 unsafe fn columns(
                     rows: usize,
                     k: usize,

@@ -20,7 +20,9 @@ pub unsafe fn product<T: Element>(
     let mut wide = scratch(s.m * s.n, 0.0f32)?;
     let sizes = Sizes { out: [s.n, 1], a: a_strides, b: b_strides, ..*s };
     // SAFETY: the copies have the sizes and strides just computed.
-    unsafe { float::single::product(&sizes, wide.as_mut_ptr(), a.as_ptr(), b.as_ptr(), alpha, 0.0, threads)? };
+    unsafe {
+        float::single::product(&sizes, wide.as_mut_ptr(), a.as_ptr(), b.as_ptr(), alpha, 0.0, threads)?
+    };
     for (i, row) in wide.chunks_exact(s.n).enumerate() {
         for (j, &value) in row.iter().enumerate() {
             // SAFETY: (i, j) is inside `out`, which is read only when it counts.
@@ -34,9 +36,15 @@ pub unsafe fn product<T: Element>(
 }
 
 /// A gapless f32 copy, and its strides: the direction that was denser stays the dense one.
-unsafe fn widen<T: Element>(rows: usize, cols: usize, x: *const T, strides: [usize; 2]) -> Result<(Vec<f32>, [usize; 2])> {
+unsafe fn widen<T: Element>(
+    rows: usize,
+    cols: usize,
+    x: *const T,
+    strides: [usize; 2],
+) -> Result<(Vec<f32>, [usize; 2])> {
     let by_rows = strides[1] <= strides[0];
-    let (outer, inner, step) = if by_rows { (rows, cols, strides) } else { (cols, rows, [strides[1], strides[0]]) };
+    let (outer, inner, step) =
+        if by_rows { (rows, cols, strides) } else { (cols, rows, [strides[1], strides[0]]) };
     let mut wide = scratch(rows * cols, 0.0f32)?;
     for (i, line) in wide.chunks_exact_mut(inner.max(1)).enumerate().take(outer) {
         for (j, to) in line.iter_mut().enumerate() {

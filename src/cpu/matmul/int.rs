@@ -30,8 +30,8 @@ pub unsafe fn product<T: Element>(
                 let (out, a, b) = (out.get(), a.get(), b.get());
                 let width = TILE.min(s.n - first);
                 let mut sums = [T::from_i64(0); TILE];
-                // SAFETY: row i and columns first..first + width are inside the matrices, and this row of `out`
-                // belongs to this call alone.
+                // SAFETY: row i and columns first..first + width are inside the matrices, and this row of
+                // `out` belongs to this call alone.
                 unsafe {
                     tile(s, width, a.add(i * s.a[0]), b.add(first * s.b[1]), &mut sums);
                     let row = out.add(i * s.out[0] + first * s.out[1]);
@@ -45,7 +45,11 @@ pub unsafe fn product<T: Element>(
         }
     };
     let grain = (GRAIN / (s.n * s.k).max(1)).max(1);
-    if threads { par::ranges(s.m, grain, rows) } else { rows(0..s.m) }
+    if threads {
+        par::ranges(s.m, grain, rows)
+    } else {
+        rows(0..s.m)
+    }
     Ok(())
 }
 
@@ -56,10 +60,16 @@ unsafe fn tile<T: Element>(s: &Sizes, width: usize, a: *const T, b: *const T, su
         unsafe {
             let (x, row) = (*a.add(p * s.a[1]), b.add(p * s.b[0]));
             if s.b[1] == 1 {
-                sums.iter_mut().enumerate().take(width).for_each(|(j, sum)| *sum = sum.plus(x.times(*row.add(j))));
+                sums.iter_mut()
+                    .enumerate()
+                    .take(width)
+                    .for_each(|(j, sum)| *sum = sum.plus(x.times(*row.add(j))));
             } else {
                 let step = s.b[1];
-                sums.iter_mut().enumerate().take(width).for_each(|(j, sum)| *sum = sum.plus(x.times(*row.add(j * step))));
+                sums.iter_mut()
+                    .enumerate()
+                    .take(width)
+                    .for_each(|(j, sum)| *sum = sum.plus(x.times(*row.add(j * step))));
             }
         }
     }

@@ -1,5 +1,5 @@
-//! Matrix products, batched and with any strides: `out = alpha * a @ b + beta * out`.
-//! Which kernel runs depends on sizes and strides only, so a product has the same bits on any number of threads.
+//! Matrix products, batched and with any strides: `out = alpha * a @ b + beta * out`. Which kernel runs
+//! depends on sizes and strides only, so a product has the same bits on any number of threads.
 
 mod float;
 mod half;
@@ -31,7 +31,8 @@ const BATCH_GRAIN: usize = 65_536;
 /// Multiplications above which the threads share each product of a batch, rather than the batch.
 const SHARED_WORK: usize = 8_000_000;
 
-/// `[..batch, m, k] x [..batch, k, n] -> [..batch, m, n]`, all of one dtype. `out` is not read when `beta` is 0.
+/// `[..batch, m, k] x [..batch, k, n] -> [..batch, m, n]`, all of one dtype. `out` is not read when `beta` is
+/// 0.
 ///
 /// # Safety
 /// The views describe live memory, `out` overlaps neither operand, and the shapes fit together with the batch
@@ -84,7 +85,8 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
     }
 }
 
-/// A batch that shares one right matrix, and whose left matrices lie one after another, is one taller product.
+/// A batch that shares one right matrix, and whose left matrices lie one after another, is one taller
+/// product.
 fn fold_batch(sizes: &mut Sizes, walk: &mut Walk<3>) {
     while let Some(last) = walk.shape.len().checked_sub(1) {
         let [out, a, b] = [0, 1, 2].map(|i| walk.strides[i][last]);
@@ -120,8 +122,9 @@ unsafe fn each<T>(
         walk.each(range, |[o, x, y]| {
             if outcome.is_ok() {
                 // SAFETY: the walk's offsets are inside the views.
-                let (out, a, b) =
-                    unsafe { (out.ptr.cast::<T>().add(o), a.ptr.cast::<T>().add(x), b.ptr.cast::<T>().add(y)) };
+                let (out, a, b) = unsafe {
+                    (out.ptr.cast::<T>().add(o), a.ptr.cast::<T>().add(x), b.ptr.cast::<T>().add(y))
+                };
                 outcome = product(sizes, out, a, b, threads);
             }
         });

@@ -1,5 +1,7 @@
-//! The inner loops of reductions. Floats are folded in f64 and integers in i64, so results are as exact as their
-//! type allows in any order of summation.
+//! The inner loops of reductions. Floats are folded in f64 and integers in i64, so results are as exact as
+//! their type allows in any order of summation.
+
+#![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
 use crate::base::{DType, Fold};
 use crate::cpu::simd::simd_fn;
@@ -32,7 +34,8 @@ impl<A: Wide> Partial<A> {
             return Partial { value: A::join(fold, a.value, b.value), index: 0 };
         }
         let largest = fold == Fold::ArgMax;
-        let b_wins = b.value.beats(a.value, largest) || (!a.value.beats(b.value, largest) && b.index < a.index);
+        let b_wins =
+            b.value.beats(a.value, largest) || (!a.value.beats(b.value, largest) && b.index < a.index);
         if b_wins { b } else { a }
     }
 }
@@ -80,7 +83,8 @@ macro_rules! wide {
 wide!(f64, F64, f64::NEG_INFINITY, f64::INFINITY, |x| x.is_nan());
 wide!(i64, I64, i64::MIN, i64::MAX, |_| false);
 
-/// One step of every fold: the value so far, the next element, and for sums of squares what to subtract from it.
+/// One step of every fold: the value so far, the next element, and for sums of squares what to subtract from
+/// it.
 trait Steps: Wide {
     fn sum(a: Self, x: Self, shift: Self) -> Self;
     fn prod(a: Self, x: Self, shift: Self) -> Self;
@@ -121,8 +125,8 @@ steps! { i64:
     sum_abs |a, x, _s| a.wrapping_add(x.wrapping_abs());
 }
 
-/// What `f32` elements do among themselves before they are widened: one rounding in four additions costs no more
-/// than the rounding of the result, and three conversions less.
+/// What `f32` elements do among themselves before they are widened: one rounding in four additions costs no
+/// more than the rounding of the result, and three conversions less.
 trait Pairs: Copy {
     fn pair_sum(a: Self, b: Self) -> Self;
     fn pair_max(a: Self, b: Self) -> Self;
@@ -134,9 +138,15 @@ macro_rules! pairs {
         #[inline(always)]
         fn pair_sum(a: $T, b: $T) -> $T { let sum: fn($T, $T) -> $T = $sum; sum(a, b) }
         #[inline(always)]
-        fn pair_max(a: $T, b: $T) -> $T { let nan: fn($T) -> bool = $nan; if (b > a) | nan(b) { b } else { a } }
+        fn pair_max(a: $T, b: $T) -> $T {
+            let nan: fn($T) -> bool = $nan;
+            if (b > a) | nan(b) { b } else { a }
+        }
         #[inline(always)]
-        fn pair_min(a: $T, b: $T) -> $T { let nan: fn($T) -> bool = $nan; if (b < a) | nan(b) { b } else { a } }
+        fn pair_min(a: $T, b: $T) -> $T {
+            let nan: fn($T) -> bool = $nan;
+            if (b < a) | nan(b) { b } else { a }
+        }
     })* };
 }
 pairs!(f32, |a, b| a + b, f32::is_nan; f64, |a, b| a + b, f64::is_nan; i64, i64::wrapping_add, |_| false);
@@ -146,12 +156,27 @@ pub trait Source: Copy + Send + Sync + 'static {
     type Wide: Wide;
     const DTYPE: DType;
     /// Folds each of `tile.values.len()` rows of `n` elements, `stride` apart.
-    unsafe fn rows(fold: Fold, tile: &mut Columns<Self::Wide>, x: *const Self, n: usize, stride: usize, index: i64);
+    unsafe fn rows(
+        fold: Fold,
+        tile: &mut Columns<Self::Wide>,
+        x: *const Self,
+        n: usize,
+        stride: usize,
+        index: i64,
+    );
     /// Folds `rows` rows, `stride` apart, into a tile of columns.
-    unsafe fn columns(fold: Fold, tile: &mut Columns<Self::Wide>, x: *const Self, rows: usize, stride: usize, index: i64);
+    unsafe fn columns(
+        fold: Fold,
+        tile: &mut Columns<Self::Wide>,
+        x: *const Self,
+        rows: usize,
+        stride: usize,
+        index: i64,
+    );
 }
 
-/// Folds side by side. The indices count for `ArgMax` and `ArgMin`; `shift`, unless empty, for sums of squares.
+/// Folds side by side. The indices count for `ArgMax` and `ArgMin`; `shift`, unless empty, for sums of
+/// squares.
 pub struct Columns<'a, A> {
     pub values: &'a mut [A],
     pub indices: &'a mut [i64],
@@ -319,7 +344,14 @@ unsafe fn columns_index<S: Copy, A: Wide>(
 macro_rules! source {
     ($S:ident, $dtype:ident, $A:ident, $rows:ident, $columns:ident) => {
         simd_fn! {
-            unsafe fn $rows(fold: Fold, tile: &mut Columns<$A>, x: *const $S, n: usize, stride: usize, index: i64) {
+            unsafe fn $rows(
+                fold: Fold,
+                tile: &mut Columns<$A>,
+                x: *const $S,
+                n: usize,
+                stride: usize,
+                index: i64,
+            ) {
                 let wide = |x: $S| x as $A;
                 let none = None::<fn($S, $S) -> $S>;
                 let largest = |x: *const $S, n: usize| {
@@ -332,7 +364,9 @@ macro_rules! source {
                     let x = x.add(i * stride);
                     let shift = if tile.shift.is_empty() { $A::ZERO } else { tile.shift[i] };
                     tile.values[i] = match fold {
-                        Fold::Sum => row(Fold::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum)),
+                        Fold::Sum => {
+                            row(Fold::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum))
+                        }
                         Fold::Prod => row(Fold::Prod, x, n, shift, wide, <$A as Steps>::prod, none),
                         Fold::Max => largest(x, n),
                         Fold::Min => smallest(x, n),
@@ -354,7 +388,14 @@ macro_rules! source {
             }
         }
         simd_fn! {
-            unsafe fn $columns(fold: Fold, tile: &mut Columns<$A>, x: *const $S, rows: usize, stride: usize, index: i64) {
+            unsafe fn $columns(
+                fold: Fold,
+                tile: &mut Columns<$A>,
+                x: *const $S,
+                rows: usize,
+                stride: usize,
+                index: i64,
+            ) {
                 let wide = |x: $S| x as $A;
                 let none = None::<fn($S, $S) -> $S>;
                 match fold {
@@ -374,11 +415,25 @@ macro_rules! source {
         impl Source for $S {
             type Wide = $A;
             const DTYPE: DType = DType::$dtype;
-            unsafe fn rows(fold: Fold, tile: &mut Columns<$A>, x: *const $S, n: usize, stride: usize, index: i64) {
+            unsafe fn rows(
+                fold: Fold,
+                tile: &mut Columns<$A>,
+                x: *const $S,
+                n: usize,
+                stride: usize,
+                index: i64,
+            ) {
                 // SAFETY: handed on.
                 unsafe { $rows(fold, tile, x, n, stride, index) }
             }
-            unsafe fn columns(fold: Fold, tile: &mut Columns<$A>, x: *const $S, rows: usize, stride: usize, index: i64) {
+            unsafe fn columns(
+                fold: Fold,
+                tile: &mut Columns<$A>,
+                x: *const $S,
+                rows: usize,
+                stride: usize,
+                index: i64,
+            ) {
                 // SAFETY: handed on.
                 unsafe { $columns(fold, tile, x, rows, stride, index) }
             }

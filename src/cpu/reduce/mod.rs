@@ -1,5 +1,5 @@
-//! Reductions over any dimensions of any layout. How the work is cut into blocks depends on sizes and strides only,
-//! never on threads, so a reduction has the same bits on any number of them.
+//! Reductions over any dimensions of any layout. How the work is cut into blocks depends on sizes and strides
+//! only, never on threads, so a reduction has the same bits on any number of them.
 
 mod fold;
 mod plan;
@@ -11,8 +11,8 @@ use crate::base::{DType, Dims, Fold, Result, Strided};
 use fold::{Source, Wide};
 use plan::Plan;
 
-/// Folds `x` over `dims` into `out`, which has `x`'s shape with `dims` of size 1. `ArgMax` and `ArgMin` give the
-/// linear index within `dims`, the first where several are largest.
+/// Folds `x` over `dims` into `out`, which has `x`'s shape with `dims` of size 1. `ArgMax` and `ArgMin` give
+/// the linear index within `dims`, the first where several are largest.
 ///
 /// # Safety
 /// The views describe live memory, and `out` overlaps nothing.
@@ -38,8 +38,8 @@ pub unsafe fn mean(out: Strided, x: Strided, dims: &[usize]) {
     unsafe { dispatch(job, x, dims) };
 }
 
-/// The variance over `dims` (or its square root), divided by the number of elements less `correction`; for float
-/// dtypes. Two passes in f64: as exact for data far from zero as near it.
+/// The variance over `dims` (or its square root), divided by the number of elements less `correction`; for
+/// float dtypes. Two passes in f64: as exact for data far from zero as near it.
 ///
 /// # Safety
 /// As [`reduce`].
@@ -96,7 +96,13 @@ unsafe fn dispatch(job: Job, x: Strided, dims: &[usize]) {
 }
 
 /// Both passes of a variance: the means, then the squares around them.
-unsafe fn spread<S: Source<Wide = f64>>(job: &Job, x: Strided, dims: &[usize], count: f64, means: &mut [f64]) {
+unsafe fn spread<S: Source<Wide = f64>>(
+    job: &Job,
+    x: Strided,
+    dims: &[usize],
+    count: f64,
+    means: &mut [f64],
+) {
     let to = Shared::new(means.as_ptr());
     let plan = job.plan::<S>(&x, dims);
     // SAFETY: there is a mean for each output, and groups of outputs are disjoint.
@@ -120,7 +126,7 @@ impl Job<'_> {
         let values = self.values.map(|out| Line::writer(&out, value_step, S::Wide::DTYPE));
         let indices = self.indices.map(|out| Line::writer(&out, index_step, DType::I64));
         plan.run(self.fold, shift, &|found| {
-            let mut room = Room::new();
+            let mut room = Room::empty();
             let n = found.values.len();
             // SAFETY: the group's outputs are inside `out`, and no other group's.
             unsafe {
@@ -128,7 +134,10 @@ impl Job<'_> {
                     line.write(found.values.as_ptr().cast(), found.at[0], n, &mut room);
                 } else if let (Some(line), Finish::Over(divisor, sqrt)) = (&values, self.finish) {
                     let mut finished = [S::Wide::ZERO; TILE];
-                    finished.iter_mut().zip(found.values).for_each(|(to, value)| *to = value.over(divisor, sqrt));
+                    finished
+                        .iter_mut()
+                        .zip(found.values)
+                        .for_each(|(to, value)| *to = value.over(divisor, sqrt));
                     line.write(finished.as_ptr().cast(), found.at[0], n, &mut room);
                 }
                 if let Some(line) = &indices {
@@ -151,7 +160,9 @@ mod tests {
         let x = Strided { ptr: x.as_ptr().cast_mut().cast(), dtype: DType::F32, shape, strides: &strides };
         let ptr = out.as_mut_ptr().cast();
         // SAFETY: the views cover the vectors above.
-        unsafe { reduce(fold, Strided { ptr, dtype: DType::F32, shape: &kept, strides: &out_strides }, x, dims) };
+        unsafe {
+            reduce(fold, Strided { ptr, dtype: DType::F32, shape: &kept, strides: &out_strides }, x, dims)
+        };
         out
     }
 

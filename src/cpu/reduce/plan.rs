@@ -24,10 +24,12 @@ pub struct Found<'a, A> {
     pub indices: &'a [i64],
 }
 
-/// A reduction of elements read as `S`. Neighbouring outputs form tiles, which are folded output by output (rows), or
-/// side by side (columns) where neighbouring outputs lie denser in memory than the elements behind each.
+/// A reduction of elements read as `S`. Neighbouring outputs form tiles, which are folded output by output
+/// (rows), or side by side (columns) where neighbouring outputs lie denser in memory than the elements behind
+/// each.
 pub struct Plan<S> {
-    /// The dimensions that stay, over `x` and both outputs, without the last one: that is the one cut into tiles.
+    /// The dimensions that stay, over `x` and both outputs, without the last one: that is the one cut into
+    /// tiles.
     kept: Walk<3>,
     outputs: usize,
     pub steps: [usize; 3],
@@ -65,8 +67,8 @@ impl<S: Source> Plan<S> {
         Plan { kept, outputs, steps, tile, by_columns, folded, joined_rows, block, line, source: PhantomData }
     }
 
-    /// Folds every group, and hands what it finds to `sink`, which may be called on several threads. `shift`, one for
-    /// each output in the plan's order, is subtracted in sums of squares.
+    /// Folds every group, and hands what it finds to `sink`, which may be called on several threads. `shift`,
+    /// one for each output in the plan's order, is subtracted in sums of squares.
     pub fn run(&self, fold: Fold, shift: Option<&[S::Wide]>, sink: &(dyn Fn(Found<S::Wide>) + Sync)) {
         let size = self.folded.numel();
         let tiles = self.outputs.div_ceil(self.tile);
@@ -78,7 +80,11 @@ impl<S: Source> Plan<S> {
             let column = g % tiles * self.tile;
             let at = self.kept.at(g / tiles);
             let at = [0, 1, 2].map(|i| at[i] + column * self.steps[i]);
-            Group { first: g / tiles * self.outputs + column, at, width: self.tile.min(self.outputs - column) }
+            Group {
+                first: g / tiles * self.outputs + column,
+                at,
+                width: self.tile.min(self.outputs - column),
+            }
         };
         if groups >= 4 || blocks == 1 {
             let work = size.saturating_mul(self.outputs.min(self.tile)).max(1);
@@ -111,7 +117,14 @@ impl<S: Source> Plan<S> {
     }
 
     /// Folds a block of every output of a group.
-    fn fold(&self, fold: Fold, group: &Group, shift: Option<&[S::Wide]>, block: Range<usize>, state: &mut State<S::Wide>) {
+    fn fold(
+        &self,
+        fold: Fold,
+        group: &Group,
+        shift: Option<&[S::Wide]>,
+        block: Range<usize>,
+        state: &mut State<S::Wide>,
+    ) {
         if self.by_columns {
             return self.fold_columns(fold, group, shift, block, state);
         }
@@ -125,7 +138,7 @@ impl<S: Source> Plan<S> {
             unsafe { S::rows(fold, &mut tile, x, block.len(), self.steps[0], index) };
             return;
         }
-        let mut room = Room::new();
+        let mut room = Room::empty();
         for i in 0..group.width {
             let mut tile = Columns {
                 values: &mut values[i..=i],
@@ -136,7 +149,14 @@ impl<S: Source> Plan<S> {
         }
     }
 
-    fn fold_row(&self, fold: Fold, from: usize, tile: &mut Columns<S::Wide>, block: Range<usize>, room: &mut Room) {
+    fn fold_row(
+        &self,
+        fold: Fold,
+        from: usize,
+        tile: &mut Columns<S::Wide>,
+        block: Range<usize>,
+        room: &mut Room,
+    ) {
         let longest = if self.line.is_direct() { usize::MAX } else { TILE };
         let mut index = block.start as i64;
         let mut state: Option<Partial<S::Wide>> = None;
@@ -159,11 +179,18 @@ impl<S: Source> Plan<S> {
         (tile.values[0], tile.indices[0]) = (found.value, found.index);
     }
 
-    fn fold_columns(&self, fold: Fold, group: &Group, shift: Option<&[S::Wide]>, block: Range<usize>, state: &mut State<S::Wide>) {
+    fn fold_columns(
+        &self,
+        fold: Fold,
+        group: &Group,
+        shift: Option<&[S::Wide]>,
+        block: Range<usize>,
+        state: &mut State<S::Wide>,
+    ) {
         let (width, joined) = (group.width, self.joined_rows);
         let State { values, indices } = state;
         let mut shifts: SmallVec<[S::Wide; TILE]> = SmallVec::new();
-        let mut room = Room::new();
+        let mut room = Room::empty();
         let mut index = block.start as i64;
         values[..width * joined].fill(S::Wide::first(fold));
         indices[..width].fill(index);

@@ -252,3 +252,158 @@ fn four_threads_at_once() {
         }
     });
 }
+
+#[test]
+fn broadcasts_go_in_quads_too() {
+    for (rows, columns) in [(3, 8), (5, 12), (4, 6)] {
+        let (a, b) = (noise(rows * columns, 1), noise(columns, 2));
+        let x = Array::f32(&[rows, columns], &a);
+        let bias = Array::f32(&[columns], &b).reshaped(&[rows, columns], &[0, 1], 0);
+        let tall = Array::f32(&[columns], &b).reshaped(&[rows, columns], &[1, 0], 0);
+        for (other, pick) in [(&bias, 0), (&tall, 1)] {
+            let out = Array::empty(DType::Bool, &[rows, columns]);
+            pointwise(&LT, DType::F32, out.view(), &[x.source(), other.source()]).unwrap();
+            let sum = Array::empty(DType::F64, &[rows, columns]);
+            pointwise(&ADD, DType::F32, sum.view(), &[x.source(), other.source()]).unwrap();
+            let (less, sums) = (out.read::<u8>(), sum.read::<f64>());
+            for i in 0..rows * columns {
+                let y = b[if pick == 0 { i % columns } else { i / columns }];
+                assert_eq!((less[i], sums[i]), (u8::from(a[i] < y), f64::from(a[i] + y)));
+            }
+        }
+        // The middle columns of a wider tensor, of every width.
+        for dtype in [DType::U8, DType::I16, DType::F32, DType::I64] {
+            let wide = Array::new(dtype, &[rows, 32], &vec![1u8; rows * 32 * dtype.size()]);
+            fill(wide.reshaped(&[rows, columns], &[32, 1], 8).view(), Scalar::Int(0)).unwrap();
+            for (i, bytes) in wide.read::<u8>().chunks(dtype.size()).enumerate() {
+                let inside = (8..8 + columns).contains(&(i % 32));
+                assert!(bytes.iter().all(|&b| b == u8::from(!inside)), "{dtype:?} {i}");
+            }
+        }
+    }
+}
+
+#[test]
+fn large_numbers_convert_as_in_rust() {
+    let whole =
+        [0i64, 1, -1, 1 << 24, (1 << 24) + 1, (1 << 40) + (1 << 16) + 1, -(1 << 53) - 1, i64::MAX, i64::MIN];
+    let x = Array::new(DType::I64, &[9], &whole);
+    let (single, double) = (Array::empty(DType::F32, &[9]), Array::empty(DType::F64, &[9]));
+    copy(single.view(), x.view()).unwrap();
+    copy(double.view(), x.view()).unwrap();
+    assert_eq!(single.read::<f32>(), whole.map(|v| v as f32));
+    assert_eq!(double.read::<f64>(), whole.map(|v| v as f64));
+    let floats = [0.0f32, -0.9, 1.9, -2.5, 3e9, -3e9, 1e18, -1e18, 123_456.7];
+    let back = Array::empty(DType::I64, &[9]);
+    copy(back.view(), Array::f32(&[9], &floats).view()).unwrap();
+    assert_eq!(back.read::<i64>(), floats.map(|v| v as i64));
+    let negative = Expr { key: "t_negative", inputs: &["x"], wgsl: "lt(x, T(0))", predicate: true };
+    let signs = Array::empty(DType::Bool, &[9]);
+    pointwise(&negative, DType::I64, signs.view(), &[Array::f32(&[9], &floats).source()]).unwrap();
+    assert_eq!(signs.read::<u8>(), floats.map(|v| u8::from((v as i64) < 0)));
+}
+
+#[test]
+fn transposed_copies() {
+    for (a, b, c) in [(40, 3, 50), (17, 2, 90), (64, 1, 64), (20, 33, 16)] {
+        let n = a * b * c;
+        for dtype in [DType::I32, DType::I64, DType::I16] {
+            let size = dtype.size();
+            let bytes: Vec<u8> = (0..n * size).map(|i| (i * 31 % 251) as u8).collect();
+            let x = Array::new(dtype, &[a, b, c], &bytes);
+            for (i, j) in [(0, 2), (0, 1), (1, 2)] {
+                let turned = x.swap(i, j);
+                let out = Array::empty(dtype, &turned.shape);
+                copy(out.view(), turned.view()).unwrap();
+                let got = out.read::<u8>();
+                let mut place = 0;
+                for p in 0..turned.shape[0] {
+                    for q in 0..turned.shape[1] {
+                        for r in 0..turned.shape[2] {
+                            let s = &turned.strides;
+                            let from = (p * s[0] + q * s[1] + r * s[2]) * size;
+                            assert_eq!(got[place..place + size], bytes[from..from + size]);
+                            place += size;
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Random shapes, permutations, slices, broadcasts and dtypes, each beside a plain walk.
+#[test]
+fn any_layout_will_do() {
+    let mut state = 12_345u32;
+    let mut roll = move |n: usize| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as usize % n
+    };
+    // A view of `shape` somewhere in fresh memory: permuted, sliced, and (for inputs) broadcast.
+    let place = |shape: &[usize], broadcast: bool, roll: &mut dyn FnMut(usize) -> usize| {
+        let mut order: Vec<usize> = (0..shape.len()).collect();
+        for i in (1..order.len()).rev() {
+            if roll(3) == 0 {
+                order.swap(i, roll(i + 1));
+            }
+        }
+        let mut strides = vec![0; shape.len()];
+        let mut step = 1 + usize::from(roll(4) == 0);
+        for &d in order.iter().rev() {
+            if broadcast && roll(5) == 0 {
+                continue;
+            }
+            strides[d] = step;
+            step *= shape[d] + usize::from(roll(6) == 0) * 4;
+        }
+        let offset = roll(3) * roll(5);
+        (strides, offset, offset + step + 8)
+    };
+    for case in 0..60 {
+        let rank = roll(5);
+        let shape: Vec<usize> = (0..rank).map(|_| [1, 2, 3, 4, 8, 12][roll(6)]).collect();
+        let dtypes = [DType::F32, DType::Bool, DType::F16, DType::I64, DType::I32];
+        let (to, from) = (dtypes[roll(5)], dtypes[roll(5)]);
+        let (out_strides, out_offset, out_len) = place(&shape, false, &mut roll);
+        let (a_strides, a_offset, a_len) = place(&shape, true, &mut roll);
+        let (b_strides, b_offset, b_len) = place(&shape, true, &mut roll);
+        let a: Vec<f32> = noise(a_len, case).iter().map(|x| (x * 8.0).round()).collect();
+        let mut b = vec![0u8; b_len * from.size()];
+        for (i, x) in noise(b_len, case + 1000).iter().enumerate() {
+            // SAFETY: there is room for every element.
+            unsafe {
+                Scalar::Float(f64::from((x * 8.0).round())).write(from, b.as_mut_ptr().add(i * from.size()))
+            };
+        }
+        let (x, y) = (Array::f32(&[a_len], &a), Array::new(from, &[b_len], &b));
+        let mut want = vec![0u8; out_len * to.size()];
+        let out = Array::new(to, &[out_len], &want);
+        let mut at = vec![0usize; rank];
+        for _ in 0..numel(&shape) {
+            let dot = |s: &[usize]| at.iter().zip(s).map(|(i, s)| i * s).sum::<usize>();
+            // SAFETY: the walk stays inside, as the view does.
+            unsafe {
+                let other =
+                    Scalar::read(from, b.as_ptr().add((b_offset + dot(&b_strides)) * from.size())).as_f64();
+                let sum = f64::from(a[a_offset + dot(&a_strides)]) + other;
+                Scalar::Float(sum)
+                    .write(to, want.as_mut_ptr().add((out_offset + dot(&out_strides)) * to.size()));
+            }
+            for d in (0..rank).rev() {
+                at[d] += 1;
+                if at[d] < shape[d] {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+        let view = out.reshaped(&shape, &out_strides, out_offset);
+        let ins = [x.reshaped(&shape, &a_strides, a_offset), y.reshaped(&shape, &b_strides, b_offset)];
+        pointwise(&ADD, DType::F32, view.view(), &[ins[0].source(), ins[1].source()]).unwrap();
+        assert!(
+            out.read::<u8>() == want,
+            "case {case}: {shape:?} {to:?} from {from:?}, strides {out_strides:?} {a_strides:?} {b_strides:?}"
+        );
+    }
+}

@@ -28,6 +28,9 @@ fn uniform_numbers_are_philox() {
     }
     uniform(out.view(), DRAW, -3.0, 5.0).unwrap();
     assert!(out.read::<f32>().iter().all(|x| (-3.0..5.0).contains(x)));
+    let halves = Array::empty(DType::F16, &[20_000]);
+    uniform(halves.view(), DRAW, 0.0, 1.0).unwrap();
+    assert!(halves.read::<u16>().iter().all(|&x| (0.0..1.0).contains(&half::f16::from_bits(x).to_f32())));
 }
 
 #[test]

@@ -79,6 +79,25 @@ fn the_large_tile_is_right() {
 }
 
 #[test]
+fn the_large_tile_without_edges_is_right() {
+    // 12 by 11 tiles, all four combinations of transposed operands.
+    let (m, n, k) = (1536, 1408, 32);
+    let (a, b) = (noise(m * k, 3), noise(k * n, 4));
+    let want = product(&wide(&a), &wide(&b), (m, n, k));
+    let narrow = |v: Vec<f64>| v.iter().map(|&x| x as f32).collect::<Vec<_>>();
+    let x = [Array::f32(&[m, k], &a), Array::f32(&[k, m], &narrow(turned(&wide(&a), k, m))).swap(0, 1)];
+    let y = [Array::f32(&[k, n], &b), Array::f32(&[n, k], &narrow(turned(&wide(&b), n, k))).swap(0, 1)];
+    let out = Array::f32(&[m, n], &vec![1.0; m * n]);
+    for (i, (x, y)) in x.iter().flat_map(|x| y.iter().map(move |y| (x, y))).enumerate() {
+        fill(out.view(), Scalar::Float(i as f64)).unwrap();
+        matmul(out.view(), x.view(), y.view(), 0.5, 2.0).unwrap();
+        let right =
+            |(got, want): (&f32, &f64)| (f64::from(*got) - (0.5 * want + 2.0 * i as f64)).abs() < 1e-4;
+        assert!(out.read::<f32>().iter().zip(&want).all(right), "{i}");
+    }
+}
+
+#[test]
 fn batches_and_other_types() {
     let (a, b) = (noise(3 * 4 * 5, 5), noise(5 * 6, 6));
     let x = Array::f32(&[3, 4, 5], &a);

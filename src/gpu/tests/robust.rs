@@ -138,6 +138,37 @@ fn the_adapter_introduces_itself() {
     println!("{info:?}");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn long_runs_do_not_grow() {
+    if !alone("gpu::tests::robust::long_runs_do_not_grow") {
+        return;
+    }
+    let add = Expr { key: "add", inputs: &["a", "b"], wgsl: "a + b", predicate: false };
+    let x = Array::f32(&[1000], &[1.0; 1000]);
+    let resident = || -> usize {
+        let status = std::fs::read_to_string("/proc/self/statm").unwrap();
+        status.split(' ').nth(1).unwrap().parse::<usize>().unwrap() * 4096
+    };
+    let run = |n: usize| {
+        for _ in 0..n {
+            let out = Array {
+                buffer: alloc(4000).unwrap(),
+                shape: x.shape.clone(),
+                strides: x.strides.clone(),
+                ..x
+            };
+            pointwise(&add, DType::F32, out.view(), &[x.source(), x.source()]).unwrap();
+        }
+        synchronize().unwrap();
+    };
+    run(3000);
+    let (before, creations) = (resident(), memory().creations);
+    run(20_000);
+    assert!(resident() < before + (8 << 20), "{before} {}", resident());
+    assert_eq!(memory().creations, creations);
+}
+
 /// Not a test of correctness: what recording costs the host, printed for whoever asks.
 #[test]
 #[ignore = "a measurement"]
@@ -162,4 +193,45 @@ fn recording_costs() {
         best = best.min(start.elapsed().as_secs_f64() / 50.0);
     }
     println!("recording an addition: {:.2} us", best * 1e6);
+}
+
+#[test]
+#[ignore = "a measurement"]
+fn kernels_cost() {
+    let time = |what: &str, run: &dyn Fn()| {
+        let mut best = f64::INFINITY;
+        for _ in 0..8 {
+            synchronize().unwrap();
+            let start = std::time::Instant::now();
+            run();
+            synchronize().unwrap();
+            best = best.min(start.elapsed().as_secs_f64());
+        }
+        println!("{what}: {:.2} ms", best * 1e3);
+    };
+    let add = Expr { key: "add", inputs: &["a", "b"], wgsl: "a + b", predicate: false };
+    let exp = Expr { key: "exp", inputs: &["a"], wgsl: "exp(a)", predicate: false };
+    let n = 1_000_000;
+    let (x, out) = (Array::f32(&[1000, 1000], &noise(n, 1)), Array::empty(DType::F32, &[1000, 1000]));
+    let row = x.reshaped(&[1000, 1000], &[0, 1], 0);
+    let one = Array::empty(DType::F32, &[1, 1]);
+    let side = Array::empty(DType::F32, &[1, 1000]);
+    let tall = Array::empty(DType::F32, &[1000, 1]);
+    let sum = crate::base::Fold::Sum;
+    time("add", &|| pointwise(&add, DType::F32, out.view(), &[x.source(), x.source()]).unwrap());
+    time("add a row", &|| pointwise(&add, DType::F32, out.view(), &[x.source(), row.source()]).unwrap());
+    time("add transposed", &|| {
+        pointwise(&add, DType::F32, out.view(), &[x.source(), x.swap(0, 1).source()]).unwrap()
+    });
+    time("exp", &|| pointwise(&exp, DType::F32, out.view(), &[x.source()]).unwrap());
+    time("copy transposed", &|| copy(out.view(), x.swap(0, 1).view()).unwrap());
+    time("sum", &|| reduce(sum, one.view(), x.view(), &[0, 1]).unwrap());
+    time("sum of rows", &|| reduce(sum, tall.view(), x.view(), &[1]).unwrap());
+    time("sum of columns", &|| reduce(sum, side.view(), x.view(), &[0]).unwrap());
+    time("softmax of rows", &|| softmax(out.view(), x.view(), 1, false).unwrap());
+    time("softmax of columns", &|| softmax(out.view(), x.view(), 0, false).unwrap());
+    for n in [64, 128, 256, 512] {
+        let (a, o) = (Array::f32(&[n, n], &noise(n * n, 1)), Array::empty(DType::F32, &[n, n]));
+        time(&format!("matmul {n}"), &|| matmul(o.view(), a.view(), a.view(), 1.0, 0.0).unwrap());
+    }
 }

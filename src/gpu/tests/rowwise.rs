@@ -146,3 +146,24 @@ fn what_is_not_zero() {
     assert_eq!(nonzero(none.view()).unwrap().1, 0);
     assert_eq!(nonzero(none.reshaped(&[0], &[1], 0).view()).unwrap().1, 0);
 }
+
+#[test]
+fn running_extremes_and_exponentials() {
+    let xs = [3.0f32, 1.0, 4.0, 4.0, f32::NAN, 5.0, -1.0, -2.0, 0.0, 7.0, 7.0, 6.0];
+    let x = Array::f32(&[2, 6], &xs);
+    let (values, indices) = (Array::empty(DType::F32, &[2, 6]), Array::empty(DType::I64, &[2, 6]));
+    cum_extreme(values.view(), indices.view(), x.view(), 1, true).unwrap();
+    assert_eq!(indices.read::<i64>(), [0, 0, 2, 3, 4, 4, 0, 0, 2, 3, 4, 4]);
+    assert_eq!(
+        format!("{:?}", values.read::<f32>()),
+        "[3.0, 3.0, 4.0, 4.0, NaN, NaN, -1.0, -1.0, 0.0, 7.0, 7.0, 7.0]"
+    );
+    cum_extreme(values.view(), indices.view(), x.view(), 0, false).unwrap();
+    assert_eq!(indices.read::<i64>(), [0, 0, 0, 0, 0, 0, 1, 1, 1, 0, 0, 0]);
+    let x = Array::f32(&[4], &[f32::NEG_INFINITY, 100.0, 100.0, f32::INFINITY]);
+    let out = Array::empty(DType::F32, &[4]);
+    log_cum_sum_exp(out.view(), x.view(), 0).unwrap();
+    let got = out.read::<f32>();
+    assert!(got[0] == f32::NEG_INFINITY && got[1] == 100.0 && got[3] == f32::INFINITY);
+    assert!((got[2] - 100.693_15).abs() < 1e-4, "{}", got[2]);
+}

@@ -1,0 +1,186 @@
+"""The GPU, by PyTorch's names. Any adapter that Vulkan, Metal or DirectX 12 can compute with counts as `cuda`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._types import OutOfMemoryError
+from ._gpu import checked_index, core, gpu, index_of
+from ._memory import (
+    empty_cache,
+    max_memory_allocated,
+    max_memory_reserved,
+    mem_get_info,
+    memory_allocated,
+    memory_reserved,
+    memory_stats,
+    memory_summary,
+    reset_peak_memory_stats,
+)
+from ._random import (
+    get_rng_state,
+    get_rng_state_all,
+    initial_seed,
+    manual_seed,
+    manual_seed_all,
+    seed,
+    seed_all,
+    set_rng_state,
+    set_rng_state_all,
+)
+from ._stream import Event, Stream, current_stream, default_stream, set_stream, stream
+
+__all__ = [
+    "Event",
+    "OutOfMemoryError",
+    "Stream",
+    "current_device",
+    "current_stream",
+    "default_stream",
+    "device",
+    "device_count",
+    "device_of",
+    "dispatches",
+    "empty_cache",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "get_rng_state",
+    "get_rng_state_all",
+    "init",
+    "initial_seed",
+    "is_available",
+    "is_bf16_supported",
+    "is_initialized",
+    "manual_seed",
+    "manual_seed_all",
+    "max_memory_allocated",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_reserved",
+    "memory_stats",
+    "memory_summary",
+    "reset_peak_memory_stats",
+    "seed",
+    "seed_all",
+    "set_device",
+    "set_rng_state",
+    "set_rng_state_all",
+    "set_stream",
+    "stream",
+    "submits",
+    "synchronize",
+]
+
+
+def is_available() -> bool:
+    """Whether there is a GPU to work with."""
+    return core is not None and core.is_available()
+
+
+def device_count() -> int:
+    """How many GPUs there are; one at most."""
+    return core.device_count() if core is not None else 0
+
+
+def is_initialized() -> bool:
+    """Whether the GPU was used already."""
+    return core is not None and core.is_open()
+
+
+def init() -> None:
+    """Open the GPU now instead of with the first tensor."""
+    gpu().check(0)
+
+
+def current_device() -> int:
+    """The number of the GPU that `cuda` means."""
+    return checked_index()
+
+
+def set_device(device: Any) -> None:
+    """Choose the GPU that `cuda` means."""
+    if index_of(device) >= 0:
+        checked_index(device)
+
+
+class device:
+    """Under `with`, `cuda` means this GPU."""
+
+    def __init__(self, device: Any) -> None:
+        self.idx = index_of(device)
+        if self.idx >= 0:
+            checked_index(device)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+
+class device_of(device):
+    """Under `with`, `cuda` means the GPU of this tensor."""
+
+    def __init__(self, obj: Any) -> None:
+        super().__init__(obj.get_device() if obj.is_cuda else -1)
+
+
+class DeviceProperties:
+    """What the adapter says of itself. It has no CUDA capability, so that is 0.0."""
+
+    major = 0
+    minor = 0
+    name: str
+    total_memory: int
+
+    def __init__(self, facts: dict[str, Any]) -> None:
+        vars(self).update(facts)
+
+    def __repr__(self) -> str:
+        return (
+            f"_CudaDeviceProperties(name='{self.name}', major={self.major}, minor={self.minor}, "
+            f"total_memory={self.total_memory // (1 << 20)}MB)"
+        )
+
+
+def get_device_properties(device: Any = None) -> DeviceProperties:
+    """Name, memory and abilities of the GPU."""
+    index = index_of(device)
+    init()
+    if not 0 <= index < device_count():
+        raise AssertionError("Invalid device id")
+    return DeviceProperties(gpu().properties())
+
+
+def get_device_name(device: Any = None) -> str:
+    """The adapter's name."""
+    return get_device_properties(device).name
+
+
+def get_device_capability(device: Any = None) -> tuple[int, int]:
+    """The CUDA capability: (0, 0), for this is not CUDA."""
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def is_bf16_supported(including_emulation: bool = True) -> bool:
+    """Whether bfloat16 can be computed with: by way of float32, on every adapter."""
+    return including_emulation and is_available()
+
+
+def synchronize(device: Any = None) -> None:
+    """Wait until the GPU has done all that it was given; raise what went wrong there."""
+    checked_index(device)
+    gpu().synchronize()
+
+
+def submits() -> int:
+    """How many batches of work went to the GPU so far: a whole training step should be a few."""
+    return 0 if core is None else core.work()[0]
+
+
+def dispatches() -> int:
+    """How many kernels were dispatched so far."""
+    return 0 if core is None else core.work()[1]

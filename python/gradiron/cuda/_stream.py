@@ -1,0 +1,94 @@
+"""Streams and events. One queue runs all work in the order in which it was given, so most of this needs nothing done."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .._core import device as Device
+from ._gpu import checked_index, gpu
+
+
+class Event:
+    """A point in the queue. The GPU keeps no times here: `elapsed_time` refuses."""
+
+    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False) -> None:
+        if interprocess:
+            raise RuntimeError("gradiron's events cannot be shared between processes")
+        self.recorded = False
+
+    def record(self, stream: Stream | None = None) -> None:
+        self.recorded = True
+
+    def wait(self, stream: Stream | None = None) -> None:
+        """Nothing to do: later work comes after earlier work."""
+
+    def synchronize(self) -> None:
+        gpu().synchronize()
+
+    def query(self) -> bool:
+        """Whether the work before this point is done; it waits, and then it is."""
+        self.synchronize()
+        return True
+
+    def elapsed_time(self, end_event: Event) -> float:
+        raise NotImplementedError("gradiron's events keep no times: call gradiron.cuda.synchronize() and take the host's clock")
+
+
+class Stream:
+    """The queue. Every stream is the same one."""
+
+    def __init__(self, device: Any = None, priority: int = 0) -> None:
+        self.device = Device("cuda", checked_index(device))
+        self.priority = priority
+
+    def synchronize(self) -> None:
+        gpu().synchronize()
+
+    def query(self) -> bool:
+        self.synchronize()
+        return True
+
+    def wait_event(self, event: Event) -> None:
+        event.wait(self)
+
+    def wait_stream(self, stream: Stream) -> None:
+        """Nothing to do: there is one queue."""
+
+    def record_event(self, event: Event | None = None) -> Event:
+        event = Event() if event is None else event
+        event.record(self)
+        return event
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Stream) and other.device == self.device
+
+    def __hash__(self) -> int:
+        return hash(self.device)
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Stream device={self.device} cuda_stream=0x0>"
+
+
+def stream(stream: Stream | None) -> Any:
+    """Work under `with` goes to `stream`, as all work does."""
+    from contextlib import nullcontext
+
+    return nullcontext() if stream is None else stream
+
+
+def current_stream(device: Any = None) -> Stream:
+    return Stream(device)
+
+
+def default_stream(device: Any = None) -> Stream:
+    return Stream(device)
+
+
+def set_stream(stream: Stream) -> None:
+    """Nothing to do: there is one queue."""

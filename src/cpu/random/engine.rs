@@ -1,0 +1,170 @@
+//! PyTorch's CPU generator: the Mersenne twister, the normal sample kept for the next call, and the bytes
+//! that a state is saved as. Equal seeds give PyTorch's own numbers.
+
+use crate::base::{Error, Result};
+use std::hash::{BuildHasher, RandomState};
+
+const N: usize = 624;
+const M: usize = 397;
+/// The seed of a generator that nobody seeded.
+pub const DEFAULT_SEED: u64 = 67_280_421_310_721;
+/// Bytes of a saved state, and of one saved by an old PyTorch, which had no single-precision sample.
+const STATE_BYTES: usize = 5056;
+const LEGACY_BYTES: usize = 5048;
+
+#[derive(Clone, Debug)]
+pub struct Generator {
+    seed: u64,
+    /// Draws until the words are renewed, and the word that comes next.
+    left: usize,
+    next: usize,
+    words: [u32; N],
+    /// The second half of the last Box-Muller pair.
+    pub(super) spare_normal: Option<f64>,
+    spare_single: Option<f32>,
+}
+
+impl Default for Generator {
+    fn default() -> Generator {
+        Generator::new(DEFAULT_SEED)
+    }
+}
+
+impl Generator {
+    pub fn new(seed: u64) -> Generator {
+        let mut words = [0u32; N];
+        // The twister takes 32 bits of the seed.
+        words[0] = seed as u32;
+        for i in 1..N {
+            let last = words[i - 1];
+            words[i] = (last ^ (last >> 30)).wrapping_mul(1_812_433_253).wrapping_add(i as u32);
+        }
+        Generator { seed, left: 1, next: 0, words, spare_normal: None, spare_single: None }
+    }
+
+    pub fn manual_seed(&mut self, seed: u64) {
+        *self = Generator::new(seed);
+    }
+
+    /// Seeds with a number that nobody can foresee, and returns it.
+    pub fn seed(&mut self) -> u64 {
+        // Hash keys come from the operating system; PyTorch's seeds have 53 bits, so that floats hold them.
+        let seed = RandomState::new().hash_one(std::time::SystemTime::now()) & ((1 << 53) - 1);
+        self.manual_seed(seed);
+        seed
+    }
+
+    pub fn initial_seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The next 32 bits.
+    #[inline]
+    pub fn random(&mut self) -> u32 {
+        self.left -= 1;
+        if self.left == 0 {
+            self.renew();
+        }
+        let mut y = self.words[self.next];
+        self.next += 1;
+        y ^= y >> 11;
+        y ^= (y << 7) & 0x9d2c_5680;
+        y ^= (y << 15) & 0xefc6_0000;
+        y ^ (y >> 18)
+    }
+
+    /// Two draws, the first one high.
+    #[inline]
+    pub fn random64(&mut self) -> u64 {
+        let high = u64::from(self.random());
+        (high << 32) | u64::from(self.random())
+    }
+
+    #[cold]
+    fn renew(&mut self) {
+        let twist = |a: u32, b: u32| {
+            let mixed = (a & 0x8000_0000) | (b & 0x7fff_ffff);
+            (mixed >> 1) ^ (if b & 1 == 1 { 0x9908_b0df } else { 0 })
+        };
+        let words = &mut self.words;
+        for i in 0..N - M {
+            words[i] = words[i + M] ^ twist(words[i], words[i + 1]);
+        }
+        for i in N - M..N - 1 {
+            words[i] = words[i + M - N] ^ twist(words[i], words[i + 1]);
+        }
+        words[N - 1] = words[M - 1] ^ twist(words[N - 1], words[0]);
+        (self.left, self.next) = (N, 0);
+    }
+
+    /// The state in PyTorch's layout, word for word, so that either library reads what the other saved.
+    pub fn state(&self) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(STATE_BYTES);
+        bytes.extend(self.seed.to_le_bytes());
+        bytes.extend((self.left as u32).to_le_bytes());
+        bytes.extend(1u32.to_le_bytes());
+        bytes.extend((self.next as u64).to_le_bytes());
+        self.words.iter().for_each(|&word| bytes.extend(u64::from(word).to_le_bytes()));
+        bytes.extend(0f64.to_le_bytes());
+        bytes.extend(self.spare_normal.unwrap_or(0.0).to_le_bytes());
+        bytes.extend(0f64.to_le_bytes());
+        bytes.extend(u64::from(self.spare_normal.is_some()).to_le_bytes());
+        bytes.extend(self.spare_single.unwrap_or(0.0).to_le_bytes());
+        bytes.extend(u32::from(self.spare_single.is_some()).to_le_bytes());
+        bytes
+    }
+
+    /// Takes over a state that [`Generator::state`] or PyTorch saved.
+    pub fn set_state(&mut self, bytes: &[u8]) -> Result<()> {
+        if bytes.len() != STATE_BYTES && bytes.len() != LEGACY_BYTES {
+            return Err(Error::runtime(format!(
+                "Expected either a CPUGeneratorImplStateLegacy of size {LEGACY_BYTES} or a CPUGeneratorImplState \
+                 of size {STATE_BYTES} but found the input RNG state size to be {}",
+                bytes.len()
+            )));
+        }
+        let word = |at: usize| u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
+        let long = |at: usize| u64::from(word(at)) | (u64::from(word(at + 4)) << 32);
+        let (left, seeded, next) = (word(8) as usize, word(12), long(16) as usize);
+        let tail = 24 + 8 * N;
+        if seeded != 1
+            || next > N
+            || left == 0
+            || left > N
+            || (next + left != N + 1 && (next, left) != (0, 1))
+        {
+            return Err(Error::runtime("Invalid mt19937 state"));
+        }
+        let mut words = [0u32; N];
+        words.iter_mut().enumerate().for_each(|(i, to)| *to = word(24 + 8 * i));
+        let spare_normal = (word(tail + 24) != 0).then(|| f64::from_bits(long(tail + 8)));
+        let has_single = bytes.len() == STATE_BYTES && bytes[tail + 36] != 0;
+        let spare_single = has_single.then(|| f32::from_bits(word(tail + 32)));
+        *self = Generator { seed: long(0), left, next, words, spare_normal, spare_single };
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn draws_are_the_twisters() {
+        let mut generator = Generator::new(7);
+        assert_eq!([0; 4].map(|_| generator.random()), [0x1388_f0af, 0x3a32_e4c4, 0xc7a8_c219, 0x51a8_29f6]);
+    }
+
+    #[test]
+    fn a_state_goes_there_and_back() {
+        let mut one = Generator::new(3);
+        (0..700).for_each(|_| _ = one.random());
+        one.spare_normal = Some(0.25);
+        let mut two = Generator::default();
+        two.set_state(&one.state()).unwrap();
+        assert_eq!((one.random64(), one.initial_seed()), (two.random64(), 3));
+        assert_eq!(two.spare_normal, Some(0.25));
+        assert!(two.set_state(&[0; 10]).is_err());
+        assert!(two.set_state(&[0; 5056]).is_err());
+    }
+}

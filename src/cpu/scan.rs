@@ -1,0 +1,261 @@
+//! Running sums, products and extremes along one dimension. Each line is sequential by nature; threads and
+//! vectors work on many lines side by side.
+
+use super::element::{Element, by_dtype};
+use super::par;
+use super::walk::Walk;
+use crate::base::{DType, Dims, Fault, Result, Strided};
+
+/// `out[i] = x[0] + ... + x[i]` along `dim`, in `out`'s dtype (floats in double precision, rounded once).
+///
+/// # Safety
+/// The views describe live memory of one shape; `out` overlaps nothing.
+pub unsafe fn cumsum(out: Strided, x: Strided, dim: usize) {
+    // SAFETY: handed on.
+    unsafe {
+        if out.dtype.is_float() {
+            running::<f64>(out, x, dim, 0.0, |a, b| a + b);
+        } else {
+            running::<i64>(out, x, dim, 0, i64::wrapping_add);
+        }
+    }
+}
+
+/// `out[i] = x[0] * ... * x[i]` along `dim`, likewise.
+///
+/// # Safety
+/// As [`cumsum`].
+pub unsafe fn cumprod(out: Strided, x: Strided, dim: usize) {
+    // SAFETY: handed on.
+    unsafe {
+        if out.dtype.is_float() {
+            running::<f64>(out, x, dim, 1.0, |a, b| a * b);
+        } else {
+            running::<i64>(out, x, dim, 1, i64::wrapping_mul);
+        }
+    }
+}
+
+/// The logarithm of the running sum of exponentials; for float dtypes.
+///
+/// # Safety
+/// As [`cumsum`].
+pub unsafe fn logcumsumexp(out: Strided, x: Strided, dim: usize) -> Result<()> {
+    if !x.dtype.is_float() {
+        return Err(Fault::NoKernel { op: "logcumsumexp_out_cpu", dtype: x.dtype }.into());
+    }
+    // SAFETY: handed on.
+    unsafe { running::<f64>(out, x, dim, f64::NEG_INFINITY, log_add_exp) };
+    Ok(())
+}
+
+fn log_add_exp(a: f64, b: f64) -> f64 {
+    let (low, high) = if a < b || b.is_nan() { (a, b) } else { (b, a) };
+    // Two equal infinities have no difference.
+    if low == high && low.is_infinite() { high } else { high + (low - high).exp().ln_1p() }
+}
+
+/// The largest of the elements so far, and the index of the last such; NaN wins and stays.
+///
+/// # Safety
+/// As [`cumsum`], for both outputs.
+pub unsafe fn cummax(values: Strided, indices: Strided, x: Strided, dim: usize) {
+    // SAFETY: handed on.
+    unsafe { by_dtype!(x.dtype, T => extremes::<T>(values, indices, x, dim, |new, best| !new.less(best))) }
+}
+
+/// The smallest of the elements so far, likewise.
+///
+/// # Safety
+/// As [`cummax`].
+pub unsafe fn cummin(values: Strided, indices: Strided, x: Strided, dim: usize) {
+    // NaN sorts above everything, and yet wins here.
+    // SAFETY: handed on.
+    unsafe {
+        by_dtype!(x.dtype, T => extremes::<T>(values, indices, x, dim, |new, best| {
+            let nan = |v: T| v.to_f64().is_nan();
+            if nan(best) { nan(new) } else { nan(new) || !best.less(new) }
+        }))
+    }
+}
+
+/// Lines whose elements lie `step` apart: how many, how long, and where they start.
+struct Lines<const N: usize> {
+    starts: Walk<N>,
+    steps: [usize; N],
+    length: usize,
+    grain: usize,
+}
+
+impl<const N: usize> Lines<N> {
+    fn new(shape: &[usize], strides: [&[usize]; N], dim: usize) -> Lines<N> {
+        let mut others: Dims = (0..shape.len()).filter(|&d| d != dim).collect();
+        // Neighbouring lines share cache lines, so they are taken one after another.
+        others.sort_by_key(|&d| std::cmp::Reverse(strides[0][d]));
+        let length = shape.get(dim).map_or(1, |&n| n);
+        let steps = std::array::from_fn(|i| strides[i].get(dim).map_or(1, |&s| s));
+        Lines {
+            starts: Walk::over(&others, shape, strides),
+            steps,
+            length,
+            grain: (par::GRAIN / length.max(1)).max(1),
+        }
+    }
+}
+
+/// A running value that both ends convert to and from.
+trait Running: Copy + Send + Sync {
+    fn read<T: Element>(x: T) -> Self;
+    fn written<T: Element>(self) -> T;
+}
+
+impl Running for f64 {
+    #[inline(always)]
+    fn read<T: Element>(x: T) -> f64 {
+        x.to_f64()
+    }
+    #[inline(always)]
+    fn written<T: Element>(self) -> T {
+        T::from_f64(self)
+    }
+}
+
+impl Running for i64 {
+    #[inline(always)]
+    fn read<T: Element>(x: T) -> i64 {
+        x.to_i64()
+    }
+    #[inline(always)]
+    fn written<T: Element>(self) -> T {
+        T::from_i64(self)
+    }
+}
+
+unsafe fn running<A: Running>(
+    out: Strided,
+    x: Strided,
+    dim: usize,
+    first: A,
+    step: impl Fn(A, A) -> A + Sync,
+) {
+    let lines = Lines::new(out.shape, [out.strides, x.strides], dim);
+    // SAFETY: the lines are inside both views.
+    unsafe {
+        by_dtype!(out.dtype, T => if x.dtype == T::DTYPE {
+            scan::<A, T>(&lines, out, x, first, step, |x, at| A::read(*x.ptr.cast::<T>().add(at)))
+        } else {
+            let load = by_dtype!(x.dtype, U => load::<A, U>);
+            scan::<A, T>(&lines, out, x, first, step, |x, at| load(x.ptr, at))
+        })
+    }
+}
+
+unsafe fn load<A: Running, T: Element>(from: *const u8, at: usize) -> A {
+    // SAFETY: the caller's element.
+    A::read(unsafe { *from.cast::<T>().add(at) })
+}
+
+unsafe fn scan<A: Running, T: Element>(
+    lines: &Lines<2>,
+    out: Strided,
+    x: Strided,
+    first_value: A,
+    step: impl Fn(A, A) -> A + Sync,
+    load: impl Fn(&Strided, usize) -> A + Sync,
+) {
+    let (out_step, x_step) = (lines.steps[0], lines.steps[1]);
+    // SAFETY: the lines are inside the view, and are this task's own.
+    let store = |out: &Strided, at: usize, sum: A| unsafe { *out.ptr.cast::<T>().add(at) = sum.written() };
+    par::ranges(lines.starts.numel(), lines.grain, |range| {
+        let (out, x) = (&out, &x);
+        lines.starts.runs(range, |[to, from], across, count| {
+            for first in (0..count).step_by(TOGETHER) {
+                let width = TOGETHER.min(count - first);
+                let (to, from) = (to + first * across[0], from + first * across[1]);
+                if width == 1 || (out_step == 1 && x_step == 1) {
+                    for line in 0..width {
+                        let (to, from, mut sum) =
+                            (to + line * across[0], from + line * across[1], first_value);
+                        for i in 0..lines.length {
+                            sum = step(sum, load(x, from + i * x_step));
+                            store(out, to + i * out_step, sum);
+                        }
+                    }
+                    continue;
+                }
+                let mut sums = [first_value; TOGETHER];
+                for i in 0..lines.length {
+                    let (to, from) = (to + i * out_step, from + i * x_step);
+                    for (line, sum) in sums.iter_mut().enumerate().take(width) {
+                        *sum = step(*sum, load(x, from + line * across[1]));
+                        store(out, to + line * across[0], *sum);
+                    }
+                }
+            }
+        });
+    });
+}
+
+/// Neighbouring lines that advance together where that reads memory in order.
+const TOGETHER: usize = 64;
+
+unsafe fn extremes<T: Element>(
+    values: Strided,
+    indices: Strided,
+    x: Strided,
+    dim: usize,
+    wins: impl Fn(T, T) -> bool + Sync,
+) {
+    let lines = Lines::new(x.shape, [values.strides, indices.strides, x.strides], dim);
+    if lines.length == 0 {
+        return;
+    }
+    debug_assert!(indices.dtype == DType::I64);
+    par::ranges(lines.starts.numel(), lines.grain, |range| {
+        let (values, indices, x) = (&values, &indices, &x);
+        lines.starts.each(range, |[v, p, from]| {
+            // SAFETY: the lines are inside the views, and are this task's own.
+            unsafe {
+                let load = |i: usize| *x.ptr.cast::<T>().add(from + i * lines.steps[2]);
+                let (mut best, mut place) = (load(0), 0);
+                for i in 0..lines.length {
+                    let new = load(i);
+                    if wins(new, best) {
+                        (best, place) = (new, i);
+                    }
+                    *values.ptr.cast::<T>().add(v + i * lines.steps[0]) = best;
+                    *indices.ptr.cast::<i64>().add(p + i * lines.steps[1]) = place as i64;
+                }
+            }
+        });
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_run_and_nan_stays() {
+        let x = [1.0f32, 3.0, 3.0, f32::NAN, 5.0];
+        let (mut values, mut indices) = ([0f32; 5], [0i64; 5]);
+        let view = |ptr: *const f32| Strided {
+            ptr: ptr.cast_mut().cast(),
+            dtype: DType::F32,
+            shape: &[5],
+            strides: &[1],
+        };
+        let places =
+            Strided { ptr: indices.as_mut_ptr().cast(), dtype: DType::I64, shape: &[5], strides: &[1] };
+        // SAFETY: the views cover the arrays above.
+        unsafe {
+            cumsum(view(values.as_mut_ptr()), view(x.as_ptr()), 0);
+            assert_eq!(values[..3], [1.0, 4.0, 7.0]);
+            cummax(view(values.as_mut_ptr()), places, view(x.as_ptr()), 0);
+        }
+        assert_eq!(indices, [0, 1, 2, 3, 3]);
+        assert!(values[4].is_nan());
+        assert_eq!(log_add_exp(f64::NEG_INFINITY, 2.0), 2.0);
+        assert_eq!(log_add_exp(f64::NEG_INFINITY, f64::NEG_INFINITY), f64::NEG_INFINITY);
+    }
+}

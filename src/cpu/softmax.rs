@@ -1,0 +1,485 @@
+//! Softmax and its logarithm along one dimension, and their derivatives: fused, because the composition of
+//! four operators reads and writes memory four times as often. A dimension that is not the innermost is
+//! computed for a tile of neighbouring lines at once.
+
+use super::element::scratch;
+use super::line::{Line, Room, TILE, compute_type};
+use super::math;
+use super::par;
+use super::simd::simd_fn;
+use super::walk::Walk;
+use crate::base::{DType, Dims, Fault, Result, Strided};
+use smallvec::SmallVec;
+
+/// `out = softmax(x)` along `dim`, or its logarithm; for float dtypes.
+///
+/// # Safety
+/// The views describe live memory of one shape; `out` overlaps nothing, or is `x` itself.
+pub unsafe fn softmax(out: Strided, x: Strided, dim: usize, log: bool) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { run(if log { "log_softmax" } else { "softmax" }, out, [x, x], dim, Kernel::Forward { log }) }
+}
+
+/// The gradient of [`softmax`]'s operand, from its result `y` and the result's gradient.
+///
+/// # Safety
+/// As [`softmax`].
+pub unsafe fn softmax_backward(out: Strided, grad: Strided, y: Strided, dim: usize, log: bool) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { run("softmax_backward", out, [grad, y], dim, Kernel::Backward { log }) }
+}
+
+#[derive(Clone, Copy)]
+enum Kernel {
+    Forward { log: bool },
+    Backward { log: bool },
+}
+
+unsafe fn run(op: &'static str, out: Strided, ins: [Strided; 2], dim: usize, kernel: Kernel) -> Result<()> {
+    let dtype = ins[0].dtype;
+    // SAFETY: handed on.
+    unsafe {
+        match compute_type(dtype) {
+            DType::F32 => each_line::<f32>(out, ins, dim, kernel),
+            DType::F64 => each_line::<f64>(out, ins, dim, kernel),
+            _ => Err(Fault::NoKernel { op, dtype }.into()),
+        }
+    }
+}
+
+/// Cuts the tensor into lines along `dim` (when they are dense), or into tiles of lines.
+unsafe fn each_line<T: Real>(out: Strided, ins: [Strided; 2], dim: usize, kernel: Kernel) -> Result<()> {
+    let (n, along) = match out.shape.get(dim) {
+        Some(&n) => (n, [out.strides[dim], ins[0].strides[dim], ins[1].strides[dim]]),
+        None => (1, [1; 3]),
+    };
+    let mut others: Dims = (0..out.shape.len()).filter(|&d| d != dim).collect();
+    others.sort_by_key(|&d| std::cmp::Reverse(out.strides[d]));
+    let strides = [out.strides, ins[0].strides, ins[1].strides];
+    let mut walk = Walk::over(&others, out.shape, strides);
+    if n == 0 || walk.numel() == 0 {
+        return Ok(());
+    }
+    let (neighbours, across) = match along == [1; 3] || n == 1 {
+        true => (1, [0; 3]),
+        false => walk.pop(),
+    };
+    let tiles = neighbours.div_ceil(TILE);
+    let width = neighbours.min(TILE);
+    let step = |i: usize| if neighbours == 1 { along[i] } else { across[i] };
+    let lines = [
+        Line::reader(&ins[0], step(1), T::DTYPE),
+        Line::reader(&ins[1], step(2), T::DTYPE),
+        Line::writer(&out, step(0), T::DTYPE),
+    ];
+    let grain = (par::GRAIN / (n * width)).max(1);
+    par::try_ranges(walk.numel() * tiles, grain, |range| {
+        let mut buffers = Buffers::<T>::new(&lines, if neighbours == 1 { n } else { 0 })?;
+        for group in range {
+            let at = walk.at(group / tiles);
+            let first = group % tiles * TILE;
+            let at = [0, 1, 2].map(|i| at[i] + first * across[i]);
+            // SAFETY: these lines are inside the views, and are this task's own.
+            unsafe {
+                if neighbours == 1 {
+                    one_line(&lines, at, n, kernel, &mut buffers);
+                } else {
+                    tile(&lines, at, along, n, width.min(neighbours - first), kernel, &mut buffers);
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Copies of lines that cannot be used where they lie.
+struct Buffers<T> {
+    lines: [Vec<T>; 3],
+    room: Room,
+}
+
+impl<T: Real> Buffers<T> {
+    fn new(lines: &[Line; 3], n: usize) -> Result<Buffers<T>> {
+        let copy = |line: &Line| scratch(if line.is_direct() { 0 } else { n }, T::ZERO);
+        Ok(Buffers { lines: [copy(&lines[0])?, copy(&lines[1])?, copy(&lines[2])?], room: Room::empty() })
+    }
+}
+
+unsafe fn one_line<T: Real>(
+    lines: &[Line; 3],
+    at: [usize; 3],
+    n: usize,
+    kernel: Kernel,
+    buffers: &mut Buffers<T>,
+) {
+    let Buffers { lines: copies, room } = buffers;
+    let inputs = if matches!(kernel, Kernel::Forward { .. }) { 1 } else { 2 };
+    let mut ins = [std::ptr::null::<T>(); 2];
+    for i in 0..inputs {
+        let (line, offset) = (&lines[i], at[i + 1]);
+        ins[i] = line.at(offset).cast_const().cast();
+        if !line.is_direct() {
+            for first in (0..n).step_by(TILE) {
+                let len = TILE.min(n - first);
+                // SAFETY: part of the caller's line.
+                unsafe {
+                    let from = line.read(offset + first * line.step, len, room).cast::<T>();
+                    copies[i][first..first + len].as_mut_ptr().copy_from_nonoverlapping(from, len);
+                }
+            }
+            ins[i] = copies[i].as_ptr();
+        }
+    }
+    let line = &lines[2];
+    let to = if line.is_direct() { line.at(at[0]).cast::<T>() } else { copies[2].as_mut_ptr() };
+    // SAFETY: n elements each, by the caller's promise or because the copies are that long.
+    unsafe {
+        match kernel {
+            Kernel::Forward { log } => T::forward(n, to, ins[0], log),
+            Kernel::Backward { log } => T::backward(n, to, ins[0], ins[1], log),
+        }
+        if !line.is_direct() {
+            for first in (0..n).step_by(TILE) {
+                let len = TILE.min(n - first);
+                line.write(to.add(first).cast(), at[0] + first * line.step, len, room);
+            }
+        }
+    }
+}
+
+/// `width` neighbouring lines of `n` elements, row by row: a pass for the largest elements, one for the sums,
+/// and one for the result.
+unsafe fn tile<T: Real>(
+    lines: &[Line; 3],
+    at: [usize; 3],
+    along: [usize; 3],
+    n: usize,
+    width: usize,
+    kernel: Kernel,
+    buffers: &mut Buffers<T>,
+) {
+    let room = &mut buffers.room;
+    let mut other = Room::empty();
+    let mut largest: SmallVec<[T; TILE]> = SmallVec::from_elem(T::LOWEST, width);
+    let mut sums: SmallVec<[T; TILE]> = SmallVec::from_elem(T::ZERO, width);
+    let mut result: SmallVec<[T; TILE]> = SmallVec::from_elem(T::ZERO, width);
+    // SAFETY: row i of the tile is inside each operand.
+    unsafe {
+        let row = |input: usize, i: usize, room: &mut Room| {
+            lines[input].read(at[input + 1] + i * along[input + 1], width, room).cast::<T>()
+        };
+        if let Kernel::Forward { log } = kernel {
+            (0..n).for_each(|i| T::rows_max(width, row(0, i, room), &mut largest));
+            (0..n).for_each(|i| T::rows_exp_sum(width, row(0, i, room), &largest, &mut sums));
+            T::finish_sums(&mut sums, log);
+        } else if let Kernel::Backward { log } = kernel {
+            (0..n).for_each(|i| T::rows_dot(width, row(0, i, room), row(1, i, &mut other), log, &mut sums));
+        }
+        for i in 0..n {
+            match kernel {
+                Kernel::Forward { log } => {
+                    T::rows_softmax(width, row(0, i, room), &largest, &sums, log, &mut result)
+                }
+                Kernel::Backward { log } => {
+                    T::rows_gradient(width, row(0, i, room), row(1, i, &mut other), &sums, log, &mut result);
+                }
+            }
+            let line = &lines[2];
+            let offset = at[0] + i * along[0];
+            if line.is_direct() {
+                line.at(offset).cast::<T>().copy_from_nonoverlapping(result.as_ptr(), width);
+            } else {
+                line.write(result.as_ptr().cast(), offset, width, room);
+            }
+        }
+    }
+}
+
+/// The loops over f32 and f64.
+trait Real: Copy + Send + Sync + 'static {
+    const DTYPE: DType;
+    const ZERO: Self;
+    const LOWEST: Self;
+    unsafe fn forward(n: usize, out: *mut Self, x: *const Self, log: bool);
+    unsafe fn backward(n: usize, out: *mut Self, grad: *const Self, y: *const Self, log: bool);
+    unsafe fn rows_max(width: usize, x: *const Self, largest: &mut [Self]);
+    unsafe fn rows_exp_sum(width: usize, x: *const Self, largest: &[Self], sums: &mut [Self]);
+    /// What [`Real::rows_softmax`] needs of the sums: their logarithms or their reciprocals.
+    unsafe fn finish_sums(sums: &mut [Self], log: bool);
+    unsafe fn rows_softmax(
+        width: usize,
+        x: *const Self,
+        largest: &[Self],
+        sums: &[Self],
+        log: bool,
+        out: &mut [Self],
+    );
+    unsafe fn rows_dot(width: usize, grad: *const Self, y: *const Self, log: bool, sums: &mut [Self]);
+    unsafe fn rows_gradient(
+        width: usize,
+        grad: *const Self,
+        y: *const Self,
+        sums: &[Self],
+        log: bool,
+        out: &mut [Self],
+    );
+}
+
+const LANES: usize = 32;
+
+macro_rules! real {
+    ($T:ident, $dtype:ident, $mod:ident) => {
+        mod $mod {
+            use super::*;
+            use math::$T::{exp, log as ln};
+
+            #[inline(always)]
+            unsafe fn load(x: *const $T, i: usize) -> [$T; LANES] {
+                // SAFETY: the caller's elements.
+                unsafe { x.add(i).cast::<[$T; LANES]>().read_unaligned() }
+            }
+
+            #[inline(always)]
+            unsafe fn store(out: *mut $T, i: usize, lanes: [$T; LANES]) {
+                // SAFETY: the caller's elements.
+                unsafe { out.add(i).cast::<[$T; LANES]>().write_unaligned(lanes) }
+            }
+
+            /// The elements from `i` on, padded: a tail costs one vector, not a loop.
+            #[inline(always)]
+            unsafe fn load_tail(x: *const $T, i: usize, n: usize, pad: $T) -> [$T; LANES] {
+                let mut lanes = [pad; LANES];
+                for j in i..n {
+                    // SAFETY: the caller's n elements.
+                    lanes[(j - i) % LANES] = unsafe { *x.add(j) };
+                }
+                lanes
+            }
+
+            #[inline(always)]
+            unsafe fn store_tail(out: *mut $T, i: usize, n: usize, lanes: [$T; LANES]) {
+                for j in i..n {
+                    // SAFETY: the caller's n elements.
+                    unsafe { *out.add(j) = lanes[(j - i) % LANES] };
+                }
+            }
+
+            #[inline(always)]
+            fn join(lanes: [$T; LANES], step: impl Fn($T, $T) -> $T) -> $T {
+                let mut eight = [0.0; 8];
+                for j in 0..8 {
+                    eight[j] = step(step(lanes[j], lanes[j + 8]), step(lanes[j + 16], lanes[j + 24]));
+                }
+                let [a, b, c, d, e, f, g, h] = eight;
+                step(step(step(a, e), step(b, f)), step(step(c, g), step(d, h)))
+            }
+
+            #[inline(always)]
+            fn larger(a: $T, b: $T) -> $T {
+                if (b > a) | b.is_nan() { b } else { a }
+            }
+
+            #[inline(always)]
+            fn exps(mut x: [$T; LANES], largest: $T, sums: &mut [$T; LANES]) -> [$T; LANES] {
+                for j in 0..LANES {
+                    x[j] = exp(x[j] - largest);
+                    sums[j] += x[j];
+                }
+                x
+            }
+
+            simd_fn! {
+                pub unsafe fn forward(n: usize, out: *mut $T, x: *const $T, log: bool) {
+                    let whole = n - n % LANES;
+                    let tail = load_tail(x, whole, n, $T::NEG_INFINITY);
+                    let mut lanes = tail;
+                    for i in (0..whole).step_by(LANES) {
+                        let x = load(x, i);
+                        for j in 0..LANES {
+                            lanes[j] = larger(lanes[j], x[j]);
+                        }
+                    }
+                    let largest = join(lanes, larger);
+                    let mut sums = [0.0; LANES];
+                    if log {
+                        for i in (0..whole).step_by(LANES) {
+                            exps(load(x, i), largest, &mut sums);
+                        }
+                        exps(tail, largest, &mut sums);
+                        let shift = ln(join(sums, |a, b| a + b));
+                        for i in 0..n {
+                            *out.add(i) = *x.add(i) - largest - shift;
+                        }
+                    } else {
+                        for i in (0..whole).step_by(LANES) {
+                            store(out, i, exps(load(x, i), largest, &mut sums));
+                        }
+                        store_tail(out, whole, n, exps(tail, largest, &mut sums));
+                        let scale = 1.0 / join(sums, |a, b| a + b);
+                        for i in 0..n {
+                            *out.add(i) *= scale;
+                        }
+                    }
+                }
+            }
+
+            simd_fn! {
+                pub unsafe fn backward(n: usize, out: *mut $T, grad: *const $T, y: *const $T, log: bool) {
+                    let whole = n - n % LANES;
+                    let (g_tail, y_tail) = (load_tail(grad, whole, n, 0.0), load_tail(y, whole, n, 0.0));
+                    let mut sums = [0.0; LANES];
+                    let add = |sums: &mut [$T; LANES], g: [$T; LANES], y: [$T; LANES]| {
+                        for j in 0..LANES {
+                            sums[j] += g[j] * if log { 1.0 } else { y[j] };
+                        }
+                    };
+                    for i in (0..whole).step_by(LANES) {
+                        add(&mut sums, load(grad, i), load(y, i));
+                    }
+                    add(&mut sums, g_tail, y_tail);
+                    let sum = join(sums, |a, b| a + b);
+                    let gradient = |mut g: [$T; LANES], y: [$T; LANES]| {
+                        for j in 0..LANES {
+                            g[j] = if log { g[j] - exp(y[j]) * sum } else { (g[j] - sum) * y[j] };
+                        }
+                        g
+                    };
+                    for i in (0..whole).step_by(LANES) {
+                        store(out, i, gradient(load(grad, i), load(y, i)));
+                    }
+                    store_tail(out, whole, n, gradient(g_tail, y_tail));
+                }
+            }
+
+            simd_fn! {
+                pub unsafe fn rows_max(width: usize, x: *const $T, largest: &mut [$T]) {
+                    let largest = &mut largest[..width];
+                    for i in 0..width {
+                        largest[i] = larger(largest[i], *x.add(i));
+                    }
+                }
+            }
+
+            simd_fn! {
+                pub unsafe fn rows_exp_sum(width: usize, x: *const $T, largest: &[$T], sums: &mut [$T]) {
+                    let (largest, sums) = (&largest[..width], &mut sums[..width]);
+                    for i in 0..width {
+                        sums[i] += exp(*x.add(i) - largest[i]);
+                    }
+                }
+            }
+
+            simd_fn! {
+                pub unsafe fn finish_sums(sums: &mut [$T], log: bool) {
+                    for i in 0..sums.len() {
+                        let sum = sums.get_unchecked_mut(i);
+                        *sum = if log { ln(*sum) } else { 1.0 / *sum };
+                    }
+                }
+            }
+
+            simd_fn! {
+                pub unsafe fn rows_softmax(
+                    width: usize, x: *const $T, largest: &[$T], sums: &[$T], log: bool, out: &mut [$T],
+                ) {
+                    let (largest, sums, out) = (&largest[..width], &sums[..width], &mut out[..width]);
+                    if log {
+                        for i in 0..width {
+                            out[i] = *x.add(i) - largest[i] - sums[i];
+                        }
+                    } else {
+                        for i in 0..width {
+                            out[i] = exp(*x.add(i) - largest[i]) * sums[i];
+                        }
+                    }
+                }
+            }
+
+            simd_fn! {
+                pub unsafe fn rows_dot(
+                    width: usize,
+                    grad: *const $T,
+                    y: *const $T,
+                    log: bool,
+                    sums: &mut [$T],
+                ) {
+                    let sums = &mut sums[..width];
+                    for i in 0..width {
+                        sums[i] += *grad.add(i) * if log { 1.0 } else { *y.add(i) };
+                    }
+                }
+            }
+
+            simd_fn! {
+                pub unsafe fn rows_gradient(
+                    width: usize, grad: *const $T, y: *const $T, sums: &[$T], log: bool, out: &mut [$T],
+                ) {
+                    let (sums, out) = (&sums[..width], &mut out[..width]);
+                    if log {
+                        for i in 0..width {
+                            out[i] = *grad.add(i) - exp(*y.add(i)) * sums[i];
+                        }
+                    } else {
+                        for i in 0..width {
+                            out[i] = (*grad.add(i) - sums[i]) * *y.add(i);
+                        }
+                    }
+                }
+            }
+        }
+
+        impl Real for $T {
+            const DTYPE: DType = DType::$dtype;
+            const ZERO: $T = 0.0;
+            const LOWEST: $T = $T::NEG_INFINITY;
+            unsafe fn forward(n: usize, out: *mut $T, x: *const $T, log: bool) {
+                // SAFETY: handed on, here and below.
+                unsafe { $mod::forward(n, out, x, log) }
+            }
+            unsafe fn backward(n: usize, out: *mut $T, grad: *const $T, y: *const $T, log: bool) {
+                // SAFETY: as above.
+                unsafe { $mod::backward(n, out, grad, y, log) }
+            }
+            unsafe fn rows_max(width: usize, x: *const $T, largest: &mut [$T]) {
+                // SAFETY: as above.
+                unsafe { $mod::rows_max(width, x, largest) }
+            }
+            unsafe fn rows_exp_sum(width: usize, x: *const $T, largest: &[$T], sums: &mut [$T]) {
+                // SAFETY: as above.
+                unsafe { $mod::rows_exp_sum(width, x, largest, sums) }
+            }
+            unsafe fn finish_sums(sums: &mut [$T], log: bool) {
+                // SAFETY: as above.
+                unsafe { $mod::finish_sums(sums, log) }
+            }
+            unsafe fn rows_softmax(
+                width: usize,
+                x: *const $T,
+                largest: &[$T],
+                sums: &[$T],
+                log: bool,
+                out: &mut [$T],
+            ) {
+                // SAFETY: as above.
+                unsafe { $mod::rows_softmax(width, x, largest, sums, log, out) }
+            }
+            unsafe fn rows_dot(width: usize, grad: *const $T, y: *const $T, log: bool, sums: &mut [$T]) {
+                // SAFETY: as above.
+                unsafe { $mod::rows_dot(width, grad, y, log, sums) }
+            }
+            unsafe fn rows_gradient(
+                width: usize,
+                grad: *const $T,
+                y: *const $T,
+                sums: &[$T],
+                log: bool,
+                out: &mut [$T],
+            ) {
+                // SAFETY: as above.
+                unsafe { $mod::rows_gradient(width, grad, y, sums, log, out) }
+            }
+        }
+    };
+}
+real!(f32, F32, single);
+real!(f64, F64, double);

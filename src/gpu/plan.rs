@@ -1,0 +1,286 @@
+//! The kernels of [`super::map`]: which choices tell them apart, and their code. The code names its parameters in
+//! the order in which a launch pushes them.
+
+use super::cell::{Cell, Value};
+use super::code::Code;
+use super::map::Map;
+use super::pipeline::{Key, Shader};
+use super::space::Words;
+use crate::base::Scalar;
+use smallvec::SmallVec;
+
+/// How an operand is read: a number among the parameters, four elements at a time, one for all four, or one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    Number,
+    Quad(Cell),
+    Same(Cell),
+    Strided(Cell),
+}
+
+/// A kernel of a map.
+pub(super) struct Plan<'a> {
+    pub map: &'a Map<'a>,
+    pub out: Cell,
+    /// Dimensions walked.
+    pub rank: usize,
+    /// Whether an invocation does four elements.
+    pub quads: bool,
+    /// How each input is read, and whether its memory is the output's.
+    pub inputs: SmallVec<[(Access, bool); 6]>,
+}
+
+/// How many strides of each operand a kernel is told: those of a quad's elements it knows.
+pub(super) const fn plan_strides(rank: usize, quads: bool) -> usize {
+    if quads { rank - 1 } else { rank }
+}
+
+/// A scalar as parameter words: one, or two (low first) for eight-byte types.
+pub(super) fn push_number(value: Value, scalar: Scalar, words: &mut Words) {
+    let wide = match value {
+        Value::F32 => return words.push((scalar.as_f64() as f32).to_bits()),
+        Value::I64 => scalar.as_i64() as u64,
+        Value::F64 => scalar.as_f64().to_bits(),
+        _ => return words.push(scalar.as_i64() as u32),
+    };
+    words.extend([wide as u32, (wide >> 32) as u32]);
+}
+
+/// The expression that reads a scalar back.
+pub(super) fn number(value: Value, code: &mut Code) -> String {
+    let low = code.word();
+    match value {
+        Value::F32 => format!("bitcast<f32>({low})"),
+        Value::I64 => format!("i64((u64({}) << 32u) | u64({low}))", code.word()),
+        Value::F64 => format!("bitcast<f64>((u64({}) << 32u) | u64({low}))", code.word()),
+        _ => format!("bitcast<i32>({low})"),
+    }
+}
+
+impl Plan<'_> {
+    pub fn key(&self) -> Key {
+        let mut key = Key::new(self.map.family, self.map.name)
+            .with(self.map.compute as u8)
+            .with(self.map.result as u8)
+            .with(self.out as u8)
+            .with(self.rank as u8)
+            .with(u8::from(self.quads));
+        for (access, shared) in &self.inputs {
+            let (kind, cell) = match access {
+                Access::Number => (0, 0),
+                Access::Quad(cell) => (1, *cell as u8),
+                Access::Same(cell) => (2, *cell as u8),
+                Access::Strided(cell) => (3, *cell as u8),
+            };
+            key = key.with(kind | u8::from(*shared) << 7).with(cell);
+        }
+        key
+    }
+
+    /// How many parameters `launch` pushes.
+    pub fn words(&self) -> usize {
+        let place = 1 + plan_strides(self.rank, self.quads);
+        let wide = usize::from(matches!(self.map.compute, Value::I64 | Value::F64));
+        let inputs: usize = self
+            .inputs
+            .iter()
+            .map(|(access, _)| if *access == Access::Number { 1 + wide } else { place })
+            .sum();
+        self.rank + place + inputs + self.map.words.len()
+    }
+
+    pub fn shader(&self) -> Shader {
+        let map = self.map;
+        let mut code = Code::new(self.words(), map.compute);
+        if self.quads {
+            code.bind("o", self.out.quad(), true);
+        } else {
+            code.operand("o", self.out, true, false);
+        }
+        let names: Vec<String> = (0..self.inputs.len()).map(|k| format!("in{k}")).collect();
+        for (name, (access, shared)) in names.iter().zip(&self.inputs) {
+            match access {
+                Access::Number => {}
+                Access::Quad(cell) => code.bind(name, cell.quad(), *shared),
+                Access::Same(cell) | Access::Strided(cell) => code.operand(name, *cell, false, *shared),
+            }
+        }
+        code.push(&self.function());
+        code.main_by_item();
+        self.main(&mut code, &names);
+        code.finish()
+    }
+
+    /// The function computed per element.
+    fn function(&self) -> String {
+        let map = self.map;
+        let mut parameters = String::from("at: u32");
+        for k in 0..map.words.len() {
+            parameters += &format!(", p{k}: u32");
+        }
+        for name in map.inputs {
+            parameters += &format!(", {name}_: T");
+        }
+        format!("fn element({parameters}) -> {} {{ {} }}\n", map.result.name(), (map.body)())
+    }
+
+    fn main(&self, code: &mut Code, names: &[String]) {
+        let map = self.map;
+        let n = code.word();
+        code.push(&format!("  let n = {n};\n"));
+        code.push(if self.quads {
+            "  if (i >= (n + 3u) / 4u) { return; }\n  let left = n - 4u * i;\n"
+        } else {
+            "  if (i >= n) { return; }\n"
+        });
+        let dims = code.words(self.rank - 1);
+        code.push(&Code::split("i", "c", &dims));
+        self.place("o", code);
+        // What `element` is called with, per lane.
+        let lanes = if self.quads { 4 } else { 1 };
+        let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
+        for (name, (access, _)) in names.iter().zip(&self.inputs) {
+            let one = match access {
+                Access::Number => number(map.compute, code),
+                Access::Quad(cell) => {
+                    self.place(name, code);
+                    code.push(&cell.quad_load(name, if self.rank == 1 { "n - 4u * i - 1u" } else { "3u" }));
+                    for (k, list) in arguments.iter_mut().enumerate() {
+                        list.push(cell.value().convert(map.compute, &format!("{name}_{k}")));
+                    }
+                    continue;
+                }
+                Access::Same(cell) | Access::Strided(cell) => {
+                    self.place(name, code);
+                    cell.value().convert(map.compute, &format!("{name}_get({name}_at)"))
+                }
+            };
+            code.push(&format!("  let {name}_n = {one};\n"));
+            arguments.iter_mut().for_each(|list| list.push(format!("{name}_n")));
+        }
+        let given = code.words(map.words.len());
+        for (k, list) in arguments.iter().enumerate() {
+            let at = if self.quads { format!("4u * i + {k}u") } else { "i".to_owned() };
+            let all: Vec<&str> =
+                [at.as_str()].into_iter().chain(given.iter().chain(list).map(String::as_str)).collect();
+            let value = map.result.convert_to_cell(self.out, &format!("e_{k}"));
+            code.push(&format!("  let e_{k} = element({});\n  let r_{k} = {value};\n", all.join(", ")));
+        }
+        if self.quads {
+            code.push(&self.out.quad_store("o"));
+        } else {
+            code.push("  o_set(o_at, r_0);\n");
+        }
+        code.push("}\n");
+    }
+
+    /// Defines `NAME_at`, where the operand's element (or the first of its quad) lies; and `NAME_quad`, the quad's.
+    fn place(&self, name: &str, code: &mut Code) {
+        let offset = code.word();
+        let strides = code.words(plan_strides(self.rank, self.quads));
+        let at = if strides.is_empty() { offset } else { format!("{offset} + {}", Code::dot("c", &strides)) };
+        if !self.quads {
+            return code.push(&format!("  let {name}_at = {at};\n"));
+        }
+        let last = self.rank - 1;
+        code.push(&format!("  let {name}_at = {at};\n  let {name}_quad = {name}_at / 4u + c{last};\n"));
+    }
+}
+
+/// Checks, without a GPU, that the kernels of an expression are valid over every kind of operand. False: the
+/// expression has no shader for `dtype`, and `pointwise` would refuse it.
+#[cfg(test)]
+pub(crate) fn validate_expression(expr: &super::Expr, dtype: crate::base::DType) -> bool {
+    use super::prelude;
+    use crate::base::DType;
+    let compute = super::cell::compute(dtype);
+    if !prelude::knows(compute, expr.wgsl) {
+        return false;
+    }
+    let body = || format!("return {};", prelude::rename(expr.wgsl, expr.inputs));
+    let result = if expr.predicate { Value::Bool } else { compute };
+    let (name, inputs) = (expr.key, expr.inputs);
+    let map = Map { family: "test", name, inputs, body: &body, compute, result, words: &[], bits: false };
+    for cell in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64].map(Cell::of) {
+        for (rank, quads, access) in [
+            (1, true, Access::Quad(cell)),
+            (1, true, Access::Same(cell)),
+            (2, true, Access::Quad(cell)),
+            (5, true, Access::Same(cell)),
+            (1, false, Access::Strided(cell)),
+            (8, false, Access::Strided(cell)),
+            (3, false, Access::Number),
+        ] {
+            let inputs = inputs.iter().enumerate().map(|(k, _)| (access, k == 1)).collect();
+            super::pipeline::validate(&Plan { map: &map, out: cell, rank, quads, inputs }.shader());
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Expr;
+    use super::super::pipeline::validate;
+    use super::*;
+    use crate::base::DType;
+    use smallvec::smallvec;
+
+    const CELLS: [Cell; 11] = [
+        Cell::Bool,
+        Cell::U8,
+        Cell::I8,
+        Cell::I16,
+        Cell::F16,
+        Cell::BF16,
+        Cell::I32,
+        Cell::F32,
+        Cell::I64,
+        Cell::F64,
+        Cell::Bits64,
+    ];
+
+    fn check_expression(
+        inputs: &'static [&'static str],
+        wgsl: &'static str,
+        compute: DType,
+        predicate: bool,
+    ) {
+        assert!(validate_expression(&Expr { key: "test", inputs, wgsl, predicate }, compute));
+    }
+
+    #[test]
+    fn kernels_are_valid() {
+        check_expression(&["a", "b"], "select(exp(a), pow(a, b) * 0.5, lt(a, b))", DType::F32, false);
+        check_expression(&["a", "b"], "either(eq(a, b), truth(a))", DType::I64, true);
+        check_expression(&["a"], "maximum(a, sqrt(a)) * 2.0", DType::F64, false);
+        check_expression(&["a", "b", "c"], "num(ge(a, b)) + shl(a, c)", DType::I32, false);
+    }
+
+    #[test]
+    fn copies_and_fills_are_valid() {
+        for from in CELLS {
+            for to in CELLS.into_iter().filter(|&to| (to == Cell::Bits64) == (from == Cell::Bits64)) {
+                let body = || "return x_;".to_owned();
+                let value = from.value();
+                let map = Map {
+                    family: "copy",
+                    name: "copy_",
+                    inputs: &["x"],
+                    body: &body,
+                    compute: value,
+                    result: value,
+                    words: &[],
+                    bits: true,
+                };
+                for (rank, quads, access) in
+                    [(1, true, Access::Quad(from)), (3, false, Access::Strided(from))]
+                {
+                    validate(
+                        &Plan { map: &map, out: to, rank, quads, inputs: smallvec![(access, true)] }.shader(),
+                    );
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,233 @@
+//! The kernels of [`super::reduce`]: which choices tell them apart, and their code. The code names its parameters in
+//! the order in which a launch pushes them.
+
+use super::cell::{Cell, Value};
+use super::code::{Code, GROUP};
+use super::pipeline::{Key, Shader};
+use super::plan::number;
+use super::reduce::name;
+use crate::base::Fold;
+
+/// What tells one kernel from another.
+#[derive(Clone, Copy)]
+pub(super) struct Kind {
+    pub fold: Fold,
+    pub sum: Value,
+    pub x: Cell,
+    pub out: Cell,
+    pub row_rank: usize,
+    pub rank: usize,
+    /// One invocation a row, rather than one workgroup.
+    pub single: bool,
+    pub parted: bool,
+    pub candidates: bool,
+    pub center: bool,
+    pub shared: bool,
+    pub finish: u8,
+}
+
+impl Kind {
+    pub fn key(&self) -> Key {
+        let flag = u8::from;
+        let choices = flag(self.single)
+            | flag(self.parted) << 1
+            | flag(self.candidates) << 2
+            | flag(self.center) << 3
+            | flag(self.shared) << 4
+            | self.finish << 5;
+        Key::new("reduce", name(self.fold))
+            .with(self.sum as u8)
+            .with(self.x as u8)
+            .with(self.out as u8)
+            .with(self.row_rank as u8)
+            .with(self.rank as u8)
+            .with(choices)
+    }
+
+    pub fn words(&self) -> usize {
+        let wide = usize::from(matches!(self.sum, Value::I64 | Value::F64));
+        let row = 2 * self.row_rank + if self.parted { 0 } else { self.row_rank };
+        let scale = if self.finish == 0 { 0 } else { 1 + wide };
+        5 + row + (2 * self.rank - 1) + usize::from(self.candidates) + scale
+    }
+
+    /// `Acc`, `nothing()`, `join(a, b)`: how two partial results become one.
+    fn algebra(&self) -> String {
+        let t = self.sum.name();
+        if self.fold.is_arg() {
+            let better = if self.fold == Fold::ArgMax { ">" } else { "<" };
+            let nan = if matches!(self.sum, Value::F32 | Value::F64) {
+                "if (is_nan(a.v) != is_nan(b.v)) { if (is_nan(a.v)) { return a; } return b; }\n  \
+                 if (!is_nan(a.v) && !(a.v == b.v)) {"
+            } else {
+                "if (a.v != b.v) {"
+            };
+            return format!(
+                "struct Acc {{ v: {t}, i: u32 }}\n\
+                 fn nothing() -> Acc {{ return Acc(T(0), 0xffffffffu); }}\n\
+                 fn join(a: Acc, b: Acc) -> Acc {{\n  if (a.i == 0xffffffffu) {{ return b; }}\n  \
+                 if (b.i == 0xffffffffu) {{ return a; }}\n  {nan}\n    \
+                 if (a.v {better} b.v) {{ return a; }}\n    return b;\n  }}\n  \
+                 if (a.i < b.i) {{ return a; }}\n  return b;\n}}\n"
+            );
+        }
+        let (start, join) = match self.fold {
+            Fold::Prod => ("T(1)".to_owned(), "a * b"),
+            Fold::Max => (self.least(), "maximum(a, b)"),
+            Fold::Min => (self.most(), "minimum(a, b)"),
+            Fold::All => ("1".to_owned(), "min(a, b)"),
+            Fold::Any => ("0".to_owned(), "max(a, b)"),
+            _ => ("T(0)".to_owned(), "a + b"),
+        };
+        format!(
+            "alias Acc = {t};\nfn nothing() -> Acc {{ return {start}; }}\n\
+             fn join(a: Acc, b: Acc) -> Acc {{ return {join}; }}\n"
+        )
+    }
+
+    fn least(&self) -> String {
+        match self.sum {
+            Value::F32 | Value::F64 => "-inf()".to_owned(),
+            Value::I64 => "i64(0x8000000000000000lu)".to_owned(),
+            _ => "bitcast<i32>(0x80000000u)".to_owned(),
+        }
+    }
+
+    fn most(&self) -> String {
+        match self.sum {
+            Value::F32 | Value::F64 => "inf()".to_owned(),
+            Value::I64 => "0x7fffffffffffffffli".to_owned(),
+            _ => "0x7fffffff".to_owned(),
+        }
+    }
+
+    /// An element, read as `x` at position `k`, as a partial result.
+    fn lift(&self) -> String {
+        let value = self.x.value();
+        if matches!(self.fold, Fold::All | Fold::Any) {
+            return Value::Bool.convert(Value::I32, &value.convert(Value::Bool, "x"));
+        }
+        let x = value.convert(self.sum, "x");
+        match self.fold {
+            Fold::ArgMax | Fold::ArgMin => format!("Acc({x}, k)"),
+            Fold::SumSq if self.center => format!("square({x} - middle)"),
+            Fold::SumSq => format!("square({x})"),
+            Fold::SumAbs => format!("abs({x})"),
+            _ => x,
+        }
+    }
+
+    pub fn shader(&self) -> Shader {
+        let mut code = Code::new(self.words(), self.sum);
+        code.operand("o", self.out, true, false);
+        code.operand("x", self.x, false, self.shared);
+        if self.candidates {
+            code.bind("chosen", "i32", false);
+        }
+        if self.center {
+            code.bind("centers", self.sum.name(), false);
+        }
+        code.push(&self.algebra());
+        if self.single {
+            code.main_by_item();
+        } else {
+            code.group_join("join_all", "Acc", "join(acc, next)", false);
+            code.main_by_group();
+        }
+        self.main(&mut code);
+        code.finish()
+    }
+
+    fn main(&self, code: &mut Code) {
+        let [rows, count, parts, chunk] = [code.word(), code.word(), code.word(), code.word()];
+        let job = if self.single { "i" } else { "row" };
+        // Neighbouring invocations take neighbouring rows, so that they read neighbouring memory.
+        code.push(&format!(
+            "  if ({job} >= {rows} * {parts}) {{ return; }}\n  let m = {job} % {rows};\n  let part = {job} / {rows};\n  \
+             let low = part * {chunk};\n  let high = min(low + {chunk}, {count});\n"
+        ));
+        let dims = code.words(self.row_rank - 1);
+        code.push(&Code::split("m", "r", &dims));
+        let offset = code.word();
+        let strides = code.words(self.row_rank);
+        code.push(&format!("  let x_row = {offset} + {};\n", Code::dot("r", &strides)));
+        let out = code.word();
+        let out_at = if self.parted {
+            format!("{out} + part * {rows} + m")
+        } else {
+            let strides = code.words(self.row_rank);
+            format!("{out} + {}", Code::dot("r", &strides))
+        };
+        let dims = code.words(self.rank - 1);
+        let strides = code.words(self.rank);
+        let find = format!(
+            "{}    let x = x_get(x_row + {});\n",
+            Code::split("k", "c", &dims).replace("\n  ", "\n    "),
+            Code::dot("c", &strides)
+        );
+        let position = if self.candidates {
+            format!("    let k = u32(chosen[q * {} + m]);\n", code.word())
+        } else {
+            "    let k = q;\n".to_owned()
+        };
+        if self.center {
+            code.push("  let middle = centers[m];\n");
+        }
+        let (start, step) = if self.single { ("low", 1) } else { ("low + me", GROUP) };
+        code.push(&format!(
+            "  var acc = nothing();\n  for (var q = {start}; q < high; q += {step}u) {{\n{position}{find}    \
+             acc = join(acc, {});\n  }}\n",
+            self.lift()
+        ));
+        if !self.single {
+            code.push("  acc = join_all(acc, me);\n  if (me > 0u) { return; }\n");
+        }
+        let (result, from) = match self.finish {
+            _ if self.fold.is_arg() => ("i32(acc.i)".to_owned(), Value::I32),
+            1 => (format!("acc * {}", number(self.sum, code)), self.sum),
+            2 => (format!("sqrt(acc * {})", number(self.sum, code)), self.sum),
+            _ => ("acc".to_owned(), self.sum),
+        };
+        code.push(&format!("  let result = {result};\n"));
+        code.push(&format!("  o_set({out_at}, {});\n}}\n", from.convert_to_cell(self.out, "result")));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::super::reduce::accumulator;
+    use super::*;
+    use crate::base::DType;
+
+    #[test]
+    fn kernels_are_valid() {
+        use Fold::{All, Any, ArgMax, ArgMin, Max, Min, Prod, Sum, SumAbs, SumSq};
+        for fold in [Sum, Prod, Max, Min, ArgMax, ArgMin, All, Any, SumSq, SumAbs] {
+            for dtype in [DType::Bool, DType::F16, DType::I32, DType::F32, DType::I64, DType::F64] {
+                let sum = accumulator(fold, dtype);
+                for bits in 0..8 {
+                    let kind = Kind {
+                        fold,
+                        sum,
+                        x: Cell::of(dtype),
+                        out: if fold.is_arg() { Cell::I64 } else { Cell::Bool },
+                        row_rank: 1 + bits,
+                        rank: 1 + 2 * bits,
+                        single: bits & 1 > 0,
+                        parted: bits & 2 > 0,
+                        candidates: fold.is_arg() && bits & 4 > 0,
+                        center: fold == SumSq && bits & 4 > 0,
+                        shared: bits & 4 > 0,
+                        finish: if matches!(sum, Value::F32 | Value::F64) && !fold.is_arg() {
+                            bits as u8 % 3
+                        } else {
+                            0
+                        },
+                    };
+                    validate(&kind.shader());
+                }
+            }
+        }
+    }
+}

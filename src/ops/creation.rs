@@ -1,0 +1,243 @@
+//! Tensors from sizes and numbers: the public rows over `create`.
+
+use super::create::default_dtype;
+use super::kernel::{done, fill, filled, fork};
+use super::macros::compose;
+use super::row::{Ints, Sizes};
+use super::view::dims_of;
+use crate::base::views::dense_like;
+use crate::base::{DType, Device, Dims, Error, Result, Scalar};
+use crate::tensor::{Body, Tensor};
+
+/// A fresh leaf, wanting gradients when asked to.
+pub fn born(body: Body, requires_grad: bool) -> Result<Tensor> {
+    let t = Tensor::new(body);
+    if requires_grad {
+        t.set_requires_grad(true)
+            .map_err(|_| Error::runtime("Only Tensors of floating point and complex dtype can require gradients"))?;
+    }
+    Ok(t)
+}
+
+/// The user's sizes of a new tensor.
+pub fn new_shape(name: &str, sizes: &[i64]) -> Result<Dims> {
+    if sizes.iter().any(|&n| n < 0) {
+        return Err(Error::runtime(format!("{name}: Dimension size must be non-negative.")));
+    }
+    dims_of(sizes)
+}
+
+/// Room for a tensor like `t`: the same order of dimensions, without gaps.
+pub fn room_like(t: &Tensor, dtype: Option<DType>, device: Option<Device>, format: Option<&str>) -> Result<Body> {
+    let body = t.body();
+    let mut out = Body::new(body.shape(), dtype.unwrap_or(body.dtype), device.unwrap_or(body.device()))?;
+    if !format.is_some_and(|f| f.ends_with("contiguous_format")) {
+        out.layout = dense_like(&body.layout);
+    }
+    Ok(out)
+}
+
+fn filled_room(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
+    fill(&body, value)?;
+    born(body, requires_grad)
+}
+
+/// The dtype of a range of these numbers.
+fn range_dtype(numbers: &[Scalar]) -> DType {
+    if numbers.iter().any(|n| matches!(n, Scalar::Float(_))) { default_dtype() } else { DType::I64 }
+}
+
+/// How many numbers `start, start + step, …` there are before `end` (or up to it, when `closed`).
+fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: bool) -> Result<usize> {
+    let (a, b, d) = (start.as_f64(), end.as_f64(), step.as_f64());
+    if d == 0.0 {
+        return Err(Error::runtime("step must be nonzero"));
+    }
+    if !a.is_finite() || !b.is_finite() {
+        let show = |s: Scalar| match s {
+            Scalar::Float(f) if f.is_nan() => "nan".into(),
+            Scalar::Float(f) => f.to_string(),
+            other => other.as_i64().to_string(),
+        };
+        return Err(Error::runtime(format!("unsupported range: {} -> {}", show(start), show(end))));
+    }
+    if (d > 0.0 && b < a) || (d < 0.0 && b > a) {
+        return Err(Error::runtime("upper bound and lower bound inconsistent with step sign"));
+    }
+    let all_int = [start, end, step].iter().all(|s| !matches!(s, Scalar::Float(_)));
+    if all_int && !dtype.is_float() && !closed {
+        let (span, step) = (i128::from(end.as_i64()) - i128::from(start.as_i64()), i128::from(step.as_i64()));
+        let count = (span + step - step.signum()) / step;
+        return usize::try_from(count).map_err(|_| Error::runtime("invalid size, possible overflow?"));
+    }
+    let count = if closed { ((b - a) / d).floor() + 1.0 } else { ((b - a) / d).ceil() };
+    if count > i64::MAX as f64 / 8.0 {
+        return Err(Error::runtime("invalid size, possible overflow?"));
+    }
+    Ok(count.max(0.0) as usize)
+}
+
+/// `start, start + step, …` in place of numbers that are made one by one.
+pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
+    let out = Body::new(&[count], dtype, device)?;
+    if count > 0 {
+        fork!([&out], cpu: done(crate::cpu::sequence::arange(out.host()?, start, step)), gpu: crate::gpu::arange(out.gpu()?, start, step))?;
+    }
+    Ok(out)
+}
+
+fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+    let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
+    let out = Body::new(&dims_of(&[steps])?, dtype, device)?;
+    if count > 0 {
+        fork!([&out], cpu: done(crate::cpu::sequence::linspace(out.host()?, start, end)), gpu: crate::gpu::linspace(out.gpu()?, start, end))?;
+    }
+    Ok(out)
+}
+
+compose! { "create";
+    /// A tensor of zeros.
+    [no_method, out] fn zeros(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let body = Body::new(&new_shape("zeros", &size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+        filled_room(body, Scalar::Int(0), requires_grad)
+    }
+    /// A tensor of ones.
+    [no_method, out] fn ones(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let body = Body::new(&new_shape("ones", &size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+        filled_room(body, Scalar::Int(1), requires_grad)
+    }
+    /// A tensor whose elements nobody has set.
+    [no_method, out] fn empty(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+        let _ = (layout, pin_memory, memory_format);
+        let shape = new_shape("empty", &size.0)?;
+        born(Body::new(&shape, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?, requires_grad)
+    }
+    /// A tensor with these strides whose elements nobody has set.
+    [no_method] fn empty_strided(size: Ints, stride: Ints, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let shape = new_shape("empty_strided", &size)?;
+        if size.len() != stride.len() || stride.iter().any(|&s| s < 0) {
+            return Err(Error::runtime(format!(
+                "dimensionality of sizes ({}) must match dimensionality of strides ({})", size.len(), stride.len()
+            )));
+        }
+        let strides: Dims = stride.iter().map(|&s| s as usize).collect();
+        let reach = shape.iter().zip(&strides).try_fold(1usize, |end, (&n, &s)| end.checked_add(n.saturating_sub(1).checked_mul(s)?));
+        let reach = reach.ok_or_else(|| Error::runtime("empty_strided: the strides reach too far"))?;
+        let mut body = Body::new(&[reach], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+        body.layout = crate::base::Layout { shape, strides, offset: 0 };
+        born(body, requires_grad)
+    }
+    /// A tensor filled with one number.
+    [no_method, out] fn full(size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let dtype = dtype.unwrap_or_else(|| crate::ops::pointwise::scalar_dtype(fill_value));
+        filled_room(Body::new(&new_shape("full", &size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
+    }
+    /// Zeros, like another tensor.
+    [no_method] fn zeros_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+        let _ = (layout, pin_memory);
+        filled_room(room_like(&input, dtype, device, memory_format.as_deref())?, Scalar::Int(0), requires_grad)
+    }
+    /// Ones, like another tensor.
+    [no_method] fn ones_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+        let _ = (layout, pin_memory);
+        filled_room(room_like(&input, dtype, device, memory_format.as_deref())?, Scalar::Int(1), requires_grad)
+    }
+    /// A tensor like another whose elements nobody has set.
+    [no_method] fn empty_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+        let _ = (layout, pin_memory);
+        born(room_like(&input, dtype, device, memory_format.as_deref())?, requires_grad)
+    }
+    /// One number, like another tensor.
+    [no_method] fn full_like(input: Tensor, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+        let _ = (layout, pin_memory);
+        filled_room(room_like(&input, dtype, device, memory_format.as_deref())?, fill_value, requires_grad)
+    }
+    /// Zeros of this dtype and device.
+    [no_function] fn new_zeros(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let body = Body::new(&new_shape("zeros", &size.0)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
+        filled_room(body, Scalar::Int(0), requires_grad)
+    }
+    /// Ones of this dtype and device.
+    [no_function] fn new_ones(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let body = Body::new(&new_shape("ones", &size.0)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
+        filled_room(body, Scalar::Int(1), requires_grad)
+    }
+    /// A tensor of this dtype and device whose elements nobody has set.
+    [no_function] fn new_empty(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let shape = new_shape("empty", &size.0)?;
+        born(Body::new(&shape, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?, requires_grad)
+    }
+    /// One number in this dtype and on this device.
+    [no_function] fn new_full(input: Tensor, size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let body = Body::new(&new_shape("full", &size)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
+        filled_room(body, fill_value, requires_grad)
+    }
+    /// The numbers from `start` to `end`, which is left out, by `step`.
+    [no_method, out] fn arange(start: Scalar, end: Option<Scalar> = None, step: Scalar = Scalar::Int(1), dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let (start, end) = match end {
+            Some(end) => (start, end),
+            None => (Scalar::Int(0), start),
+        };
+        let dtype = dtype.unwrap_or_else(|| range_dtype(&[start, end, step]));
+        let count = range_length(start, end, step, dtype, false)?;
+        born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+    }
+    /// The numbers from `start` to `end`, which is included, by `step`.
+    [no_method, out] fn range_(start: Scalar, end: Scalar, step: Scalar = Scalar::Int(1), dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, requires_grad: bool = false) -> Tensor {
+        let _ = layout;
+        let dtype = dtype.unwrap_or_else(default_dtype);
+        let count = range_length(start, end, step, dtype, true)?;
+        born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+    }
+    /// `steps` numbers evenly from `start` to `end`, both included.
+    [no_method, out] fn linspace(start: Scalar, end: Scalar, steps: i64, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let dtype = dtype.unwrap_or_else(default_dtype);
+        born(spaced(start.as_f64(), end.as_f64(), steps, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+    }
+    /// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
+    [no_method, out] fn logspace(start: Scalar, end: Scalar, steps: i64, base: f64 = 10.0, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        let dtype = dtype.unwrap_or_else(default_dtype);
+        let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) { DType::F64 } else { DType::F32 };
+        let exponents = Tensor::new(spaced(start.as_f64(), end.as_f64(), steps, work, device.unwrap_or(Device::Cpu))?);
+        let powers = crate::ops::power::power(base.into(), (&exponents).into())?;
+        let out = crate::ops::create::to_dtype(&powers, dtype)?;
+        let body = out.body().clone();
+        born(body, requires_grad)
+    }
+    /// A matrix with ones on its diagonal, zeros elsewhere.
+    [no_method, out] fn eye(n: i64, m: Option<i64> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        for (name, size) in [("n", Some(n)), ("m", m)] {
+            if let Some(size) = size.filter(|&s| s < 0) {
+                return Err(Error::runtime(format!("{name} must be greater or equal to 0, got {size}")));
+            }
+        }
+        let shape = dims_of(&[n, m.unwrap_or(n)])?;
+        let out = filled(&shape, Scalar::Int(0), dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+        fill(&out.with_layout(out.layout.diagonal(0, 0, 1)?), Scalar::Int(1))?;
+        born(out, requires_grad)
+    }
+    /// A tensor without dimensions that holds one number.
+    [no_method] fn scalar_tensor(s: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let _ = (layout, pin_memory);
+        filled_room(Body::new(&[], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?, s, requires_grad)
+    }
+    /// The number of elements.
+    [no_method] fn numel(input: Tensor) -> i64 { Ok(input.numel() as i64) }
+    /// Copies of the elements between `start` and `start + length` along a dimension.
+    fn narrow_copy(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
+        crate::ops::create::clone_dense(&crate::ops::view::narrow(&input, dim, start, length)?)
+    }
+}
+

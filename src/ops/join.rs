@@ -1,0 +1,468 @@
+//! Several tensors made one, and one cut into several.
+
+use super::kernel::{copy, on_host};
+use super::macros::compose;
+use super::row::{Arg, Ints, Several};
+use super::view::{RULES, ints, unsqueeze};
+use crate::base::{Device, Dims, Error, Fault, Layout, Result, wrap_dim};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, any_requires_grad};
+
+/// Where each input lies along the joined dimension.
+struct Joined {
+    dim: i64,
+    lengths: Vec<usize>,
+}
+
+static CAT: Derivative = Derivative {
+    name: "CatBackward0",
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+        let Some(g) = step.grad(0) else { return Ok(grads) };
+        let joined = step.params::<Joined>()?;
+        let mut start = 0;
+        for (i, &length) in joined.lengths.iter().enumerate() {
+            if step.wants(i) {
+                let at = super::meta_of(step, i)?;
+                let part = super::view::narrow(g, joined.dim, start, length as i64)?;
+                // What an empty vector lent to tensors of any shape.
+                let part = if at.shape.as_slice() == [0] { super::view::reshape(&part, &[0])? } else { part };
+                grads[i] = Some(super::create::to_dtype(&part, at.dtype)?);
+            }
+            start += length as i64;
+        }
+        Ok(grads)
+    },
+};
+
+static STACK: Derivative = Derivative {
+    name: "StackBackward0",
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+        let Some(g) = step.grad(0) else { return Ok(grads) };
+        let joined = step.params::<Joined>()?;
+        for (i, grad) in grads.iter_mut().enumerate().filter(|(i, _)| step.wants(*i)) {
+            let part = super::view::select(g, joined.dim, i as i64)?;
+            *grad = Some(super::create::to_dtype(&part, super::meta_of(step, i)?.dtype)?);
+        }
+        Ok(grads)
+    },
+};
+
+/// A new tensor with the parts one after the other along `dim`.
+fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize]) -> Result<Body> {
+    on_host(&parts.iter().collect::<Vec<_>>())?;
+    let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);
+    let out = Body::new(&shape, dtype, parts[0].device())?;
+    let mut start = 0;
+    for (part, &length) in parts.iter().zip(lengths) {
+        let place = out.layout.slice(dim as i64, Some(start), Some(start + length as i64), 1)?;
+        if length > 0 {
+            copy(&out.with_layout(place), part)?;
+        }
+        start += length as i64;
+    }
+    Ok(out)
+}
+
+fn record(derivative: &'static Derivative, tensors: &[Tensor], out: Body, joined: Joined) -> Tensor {
+    let edge = (any_requires_grad(tensors) && out.dtype.is_float()).then(|| {
+        let mut recorder = Recorder::new(derivative);
+        tensors.iter().for_each(|t| drop(recorder.input(Some(t))));
+        recorder.params(Box::new(joined));
+        Edge { node: recorder.publish(&[&out]), output: 0 }
+    });
+    Tensor::made_by(out, edge)
+}
+
+/// The tensors one after the other along `dim`.
+pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    // An empty vector joins anything, as it always could.
+    let skipped = |t: &Tensor| t.shape().as_slice() == [0];
+    let Some(first) = tensors.iter().find(|t| !skipped(t)).or(tensors.first()) else {
+        return Err(Error::value("torch.cat(): expected a non-empty list of Tensors"));
+    };
+    if let Some(i) = tensors.iter().position(|t| t.ndim() == 0) {
+        return Err(Error::runtime(format!("zero-dimensional tensor (at position {i}) cannot be concatenated")));
+    }
+    let mut shape = first.shape();
+    let at = wrap_dim(dim, shape.len())?;
+    shape[at] = 0;
+    let mut lengths = Vec::with_capacity(tensors.len());
+    for (i, t) in tensors.iter().enumerate() {
+        let own = t.shape();
+        if skipped(t) && shape.len() != 1 {
+            lengths.push(0);
+            continue;
+        }
+        if own.len() != shape.len() {
+            return Err(Error::runtime(format!(
+                "Tensors must have same number of dimensions: got {} and {}",
+                shape.len(),
+                own.len()
+            )));
+        }
+        if let Some(d) = (0..own.len()).find(|&d| d != at && own[d] != shape[d]) {
+            return Err(Error::runtime(format!(
+                "Sizes of tensors must match except in dimension {at}. Expected size {} but got size {} for tensor number \
+                 {i} in the list.",
+                shape[d], own[d]
+            )));
+        }
+        shape[at] += own[at];
+        lengths.push(own[at]);
+    }
+    let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
+    let out = join(shape, at, &parts, &lengths)?;
+    Ok(record(&CAT, tensors, out, Joined { dim: at as i64, lengths }))
+}
+
+/// The tensors as slices across a new dimension.
+pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+    let Some(first) = tensors.first() else {
+        return Err(Error::runtime("stack expects a non-empty TensorList"));
+    };
+    let mut shape = first.shape();
+    for (i, t) in tensors.iter().enumerate().filter(|(_, t)| t.shape() != shape) {
+        return Err(Error::runtime(format!(
+            "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {i}",
+            shape.as_slice(),
+            t.shape().as_slice()
+        )));
+    }
+    let at = wrap_dim(dim, shape.len() + 1)?;
+    shape.insert(at, tensors.len());
+    let raised = |t: &Tensor| -> Result<Body> {
+        let body = t.body();
+        Ok(body.with_layout(body.layout.unsqueeze(at as i64)?))
+    };
+    let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
+    let lengths = vec![1; tensors.len()];
+    let out = join(shape, at, &parts, &lengths)?;
+    Ok(record(&STACK, tensors, out, Joined { dim: at as i64, lengths }))
+}
+
+/// The gradients of the pieces, zeros where a piece got none.
+fn pieces(step: &Step, dim: usize, lengths: &[usize]) -> Result<Vec<Tensor>> {
+    let at = super::meta_of(step, 0)?;
+    let piece = |(i, &length): (usize, &usize)| match step.grad(i) {
+        Some(g) => Ok(g.clone()),
+        None => {
+            let mut shape = at.shape.clone();
+            shape[dim] = length;
+            super::create::zeros(&shape, at.dtype, at.device)
+        }
+    };
+    lengths.iter().enumerate().map(piece).collect()
+}
+
+fn unsplit(step: &Step) -> Result<Grads> {
+    let mut grads: Grads = smallvec::smallvec![None];
+    if step.wants(0) {
+        let Joined { dim, lengths } = step.params::<Joined>()?;
+        grads[0] = Some(cat_all(&pieces(step, *dim as usize, lengths)?, *dim)?);
+    }
+    Ok(grads)
+}
+
+static SPLIT: Derivative = Derivative { name: "SplitBackward0", apply: unsplit };
+static SPLIT_SIZES: Derivative = Derivative { name: "SplitWithSizesBackward0", apply: unsplit };
+static UNBIND: Derivative = Derivative {
+    name: "UnbindBackward0",
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None];
+        if step.wants(0) {
+            let Joined { dim, lengths } = step.params::<Joined>()?;
+            let (at, count) = (super::meta_of(step, 0)?, lengths.len());
+            let mut shape = at.shape.clone();
+            shape.remove(*dim as usize);
+            let piece = |i| match step.grad(i) {
+                Some(g) => Ok(g.clone()),
+                None => super::create::zeros(&shape, at.dtype, at.device),
+            };
+            let parts = (0..count).map(piece).collect::<Result<Vec<_>>>()?;
+            grads[0] = Some(if count == 0 { super::create::zeros(&at.shape, at.dtype, at.device)? } else { stack_all(&parts, *dim)? });
+        }
+        Ok(grads)
+    },
+};
+
+/// Views of `input` with one node for all of them.
+fn views(derivative: &'static Derivative, input: &Tensor, layouts: Vec<Layout>, joined: Joined) -> Vec<Tensor> {
+    let body = input.body();
+    let bodies: Vec<Body> = layouts.into_iter().map(|l| body.with_layout(l)).collect();
+    let node = any_requires_grad([input]).then(|| {
+        let mut recorder = Recorder::new(derivative);
+        recorder.input(Some(input)).params(Box::new(joined));
+        recorder.publish(&bodies.iter().collect::<Vec<_>>())
+    });
+    let view = |(i, body): (usize, Body)| {
+        let edge = node.clone().map(|node| Edge { node, output: i as u32 });
+        Tensor::view_of(input, body, edge, Viewing::Multi, &RULES)
+    };
+    bodies.into_iter().enumerate().map(view).collect()
+}
+
+fn split_at(derivative: &'static Derivative, input: &Tensor, lengths: Vec<usize>, dim: usize) -> Result<Vec<Tensor>> {
+    let layout = input.body().layout.clone();
+    let mut start = 0;
+    let mut part = |length: usize| {
+        let from = start;
+        start += length as i64;
+        layout.slice(dim as i64, Some(from), Some(start), 1)
+    };
+    let layouts = lengths.iter().map(|&n| part(n)).collect::<Result<Vec<_>>>()?;
+    Ok(views(derivative, input, layouts, Joined { dim: dim as i64, lengths }))
+}
+
+/// Equal parts of `size`; the last may be shorter.
+fn split_evenly(input: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
+    }
+    if size < 0 {
+        return Err(Error::runtime(format!("split expects split_size be non-negative, but got split_size={size}")));
+    }
+    let dim = wrap_dim(dim, input.ndim())?;
+    let (total, size) = (input.shape()[dim], size as usize);
+    if size == 0 && total != 0 {
+        return Err(Error::runtime(format!(
+            "split_size can only be 0 if dimension size is 0, but got dimension size of {total}"
+        )));
+    }
+    let count = if size == 0 { 1 } else { total.div_ceil(size).max(1) };
+    let lengths = (0..count).map(|i| size.min(total - i * size)).collect();
+    split_at(&SPLIT, input, lengths, dim)
+}
+
+/// `input` cut before each of `places`.
+fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+    let mut start = 0;
+    let ends = places.iter().map(|&end| Some(end)).chain([None]);
+    ends.map(|end| {
+        let part = super::view::slice(input, dim, Some(start), end, 1);
+        start = end.unwrap_or(0);
+        part
+    })
+    .collect()
+}
+
+/// `tensor_split`: so many nearly equal parts, or cuts at these places.
+fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"));
+    }
+    let at = wrap_dim(dim, input.ndim())?;
+    let places: Ints = match how {
+        Arg::Int(n) if *n > 0 => {
+            let (total, n) = (input.shape()[at], *n as usize);
+            let (each, longer) = (total / n, total % n);
+            (1..n).map(|i| (i * each + i.min(longer)) as i64).collect()
+        }
+        Arg::Int(n) => {
+            return Err(Error::runtime(format!("number of sections must be larger than 0, got {n}")));
+        }
+        Arg::Ints(places) => places.clone(),
+        Arg::Tensor(t) => {
+            let host = super::create::to_device(&super::create::to_dtype(t, crate::base::DType::I64)?, Device::Cpu)?;
+            let list = (0..host.numel())
+                .map(|i| super::view::select(&super::view::reshape(&host, &[host.numel()])?, 0, i as i64)?.item())
+                .collect::<Result<Vec<_>>>()?;
+            if t.ndim() == 0 {
+                return cut_into(input, &Arg::Int(list[0].as_i64()), dim);
+            }
+            list.into_iter().map(|s| s.as_i64()).collect()
+        }
+        _ => return Err(Error::type_error("tensor_split(): argument 'indices_or_sections' must be int or tuple of ints")),
+    };
+    cut(input, &places, at as i64)
+}
+
+/// Vectors become rows.
+fn at_least_2d(t: Tensor) -> Result<Tensor> {
+    match t.ndim() {
+        0 => super::view::reshape(&t, &[1, 1]),
+        1 => unsqueeze(&t, 0),
+        _ => Ok(t),
+    }
+}
+
+fn at_least_3d(t: Tensor) -> Result<Tensor> {
+    match t.ndim() {
+        0 => super::view::reshape(&t, &[1, 1, 1]),
+        1 => unsqueeze(&unsqueeze(&t, 0)?, -1),
+        2 => unsqueeze(&t, -1),
+        _ => Ok(t),
+    }
+}
+
+fn some(name: &str, tensors: Vec<Tensor>) -> Result<Vec<Tensor>> {
+    if tensors.is_empty() {
+        return Err(Error::runtime(format!("{name} expects a non-empty TensorList")));
+    }
+    Ok(tensors)
+}
+
+/// `hsplit` and its sisters want whole parts.
+fn cut_whole(name: &str, input: &Tensor, how: &Arg, ndim: usize, dim: usize) -> Result<Vec<Tensor>> {
+    if input.ndim() < ndim {
+        return Err(Error::runtime(format!(
+            "torch.{name} requires a tensor with at least {ndim} dimension, but got a tensor with {} dimensions!",
+            input.ndim()
+        )));
+    }
+    let total = input.shape()[dim];
+    if let Arg::Int(n) = how
+        && (*n <= 0 || total as i64 % n != 0)
+    {
+        return Err(Error::runtime(format!(
+            "torch.{name} attempted to split along dimension {dim}, but the size of the dimension {total} is not divisible \
+             by the split_size {n}!"
+        )));
+    }
+    cut_into(input, how, dim as i64)
+}
+
+fn each(tensors: Vec<Tensor>, f: impl Fn(Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    tensors.into_iter().map(f).collect()
+}
+
+compose! { "join";
+    /// The tensors one after the other along a dimension.
+    [no_method, out] fn cat(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { cat_all(&tensors, dim) }
+    /// The tensors one after the other along a dimension (`cat`).
+    [no_method, out] fn concat(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { cat_all(&tensors, dim) }
+    /// The tensors one after the other along a dimension (`cat`).
+    [no_method, out] fn concatenate(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { cat_all(&tensors, dim) }
+    /// The tensors as slices across a new dimension.
+    [no_method, out] fn stack(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { stack_all(&tensors, dim) }
+    /// The tensors side by side: along the columns, vectors end to end.
+    [no_method, out] fn hstack(tensors: Vec<Tensor>) -> Tensor {
+        let tensors = each(some("hstack", tensors)?, |t| if t.ndim() == 0 { super::view::reshape(&t, &[1]) } else { Ok(t) })?;
+        let dim = i64::from(tensors.first().is_some_and(|t| t.ndim() > 1));
+        cat_all(&tensors, dim)
+    }
+    /// The tensors on top of each other: along the rows.
+    [no_method, out] fn vstack(tensors: Vec<Tensor>) -> Tensor { cat_all(&each(some("vstack", tensors)?, at_least_2d)?, 0) }
+    /// The tensors on top of each other (`vstack`).
+    [no_method, out] fn row_stack(tensors: Vec<Tensor>) -> Tensor { vstack(tensors) }
+    /// The tensors behind each other: along the third dimension.
+    [no_method, out] fn dstack(tensors: Vec<Tensor>) -> Tensor { cat_all(&each(some("dstack", tensors)?, at_least_3d)?, 2) }
+    /// The tensors as columns.
+    [no_method, out] fn column_stack(tensors: Vec<Tensor>) -> Tensor {
+        let column = |t: Tensor| if t.ndim() <= 1 { super::view::reshape(&t, &[t.numel(), 1]) } else { Ok(t) };
+        cat_all(&each(some("column_stack", tensors)?, column)?, 1)
+    }
+    /// Views of parts along a dimension: of this size, or of these sizes.
+    fn split(tensor: Tensor, split_size_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {
+        match &split_size_or_sections {
+            Arg::Int(size) => split_evenly(&tensor, *size, dim),
+            Arg::Ints(sizes) => split_sizes(&tensor, sizes, dim),
+            _ => Err(Error::type_error(
+                "split(): argument 'split_size_or_sections' (position 1) must be int or tuple of ints",
+            )),
+        }
+    }
+    /// So many views of nearly equal parts along a dimension; fewer when it is short.
+    fn chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> {
+        if input.ndim() == 0 {
+            return Err(Error::runtime("chunk expects at least a 1-dimensional tensor"));
+        }
+        if chunks <= 0 {
+            return Err(Error::runtime(format!("chunk expects `chunks` to be greater than 0, got: {chunks}")));
+        }
+        let total = input.shape()[wrap_dim(dim, input.ndim())?];
+        if total == 0 {
+            let at = wrap_dim(dim, input.ndim())?;
+            return split_at(&SPLIT_SIZES, &input, vec![0; chunks as usize], at);
+        }
+        split_evenly(&input, total.div_ceil(chunks as usize) as i64, dim)
+    }
+    /// A view of every slice across a dimension.
+    fn unbind(input: Tensor, dim: i64 = 0) -> Vec<Tensor> {
+        if input.ndim() == 0 {
+            return Err(Fault::Index("Dimension specified as 0 but tensor has no dimensions".into()).into());
+        }
+        let at = wrap_dim(dim, input.ndim())?;
+        let layout = input.body().layout.clone();
+        let count = layout.shape[at];
+        let layouts = (0..count as i64).map(|i| layout.select(at as i64, i)).collect::<Result<Vec<_>>>()?;
+        Ok(views(&UNBIND, &input, layouts, Joined { dim: at as i64, lengths: vec![1; count] }))
+    }
+    /// Views of nearly equal parts, or of the parts between these indices.
+    fn tensor_split(input: Tensor, indices_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {
+        cut_into(&input, &indices_or_sections, dim)
+    }
+    /// `tensor_split` along the columns.
+    fn hsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
+        cut_whole("hsplit", &input, &indices_or_sections, 1, usize::from(input.ndim() > 1))
+    }
+    /// `tensor_split` along the rows.
+    fn vsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
+        cut_whole("vsplit", &input, &indices_or_sections, 2, 0)
+    }
+    /// `tensor_split` along the third dimension.
+    fn dsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
+        cut_whole("dsplit", &input, &indices_or_sections, 3, 2)
+    }
+    /// A view with at least one dimension.
+    [no_method] fn atleast_1d(input: Tensor) -> Tensor {
+        if input.ndim() == 0 { super::view::reshape(&input, &[1]) } else { Ok(input) }
+    }
+    /// A view with at least two dimensions.
+    [no_method] fn atleast_2d(input: Tensor) -> Tensor { at_least_2d(input) }
+    /// A view with at least three dimensions.
+    [no_method] fn atleast_3d(input: Tensor) -> Tensor { at_least_3d(input) }
+    /// The tensors stretched to the shape that all of them broadcast to (views).
+    [no_method] fn broadcast_tensors(tensors: Several) -> Vec<Tensor> {
+        let mut shape = Dims::new();
+        for t in &tensors.0 {
+            shape = crate::base::broadcast(&shape, &t.shape())?;
+        }
+        each(tensors.0, |t| super::view::expand(&t, ints(&shape)))
+    }
+    /// Coordinates of a grid: each vector stretched along a dimension of its own (views).
+    [no_method] fn meshgrid(tensors: Several, indexing: Option<String> = None) -> Vec<Tensor> {
+        let swap = match indexing.as_deref() {
+            None | Some("ij") => false,
+            Some("xy") => tensors.0.len() > 1,
+            Some(other) => {
+                return Err(Error::runtime(format!(
+                    "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"
+                )));
+            }
+        };
+        let mut order: Vec<usize> = (0..tensors.0.len()).collect();
+        if swap {
+            order.swap(0, 1);
+        }
+        let shape: Ints = order.iter().map(|&i| tensors.0[i].numel() as i64).collect();
+        let place = |(i, t): (usize, Tensor)| {
+            let mut own: Dims = smallvec::smallvec![1; shape.len()];
+            let at = order.iter().position(|&o| o == i).unwrap_or(i);
+            own[at] = t.numel();
+            super::view::expand(&super::view::reshape(&t, &own)?, shape.clone())
+        };
+        tensors.0.into_iter().enumerate().map(place).collect()
+    }
+}
+
+/// Parts of these sizes.
+pub fn split_sizes(input: &Tensor, sections: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
+    }
+    let at = wrap_dim(dim, input.ndim())?;
+    let total = input.shape()[at] as i64;
+    if sections.iter().any(|&n| n < 0) {
+        return Err(Error::runtime(format!(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sections:?}"
+        )));
+    }
+    if sections.iter().sum::<i64>() != total {
+        return Err(Error::runtime(format!(
+            "split_with_sizes expects split_sizes to sum exactly to {total} (input tensor's size at dimension {at}), but got \
+             split_sizes={sections:?}"
+        )));
+    }
+    split_at(&SPLIT_SIZES, input, sections.iter().map(|&n| n as usize).collect(), at)
+}

@@ -1,0 +1,450 @@
+//! Losses, and how they are reduced to one number.
+
+use super::create::to_dtype;
+use super::formal::{abs, eq, exp, le, log, lt, maximum, select, sigmoid, sign};
+use super::index::{gather, scatter_into};
+use super::macros::{compose, ops};
+use super::reduce::quietly;
+use super::row::{Arg, FromArg, Kind};
+use super::value::V;
+use super::view::{ints, reshape, unsqueeze};
+use super::{arithmetic as a, reduce, softmax, view};
+use crate::base::{DType, Dims, Error, Fault, Put, Result, Scalar, numel};
+use crate::tensor::{Body, Meta, Tensor};
+
+/// What becomes of a loss per element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduction {
+    None,
+    Mean,
+    Sum,
+}
+
+/// Only other operators pass it.
+impl FromArg for Reduction {
+    const KIND: Kind = Kind::Any;
+    fn from_arg(_: &Arg) -> Option<Reduction> {
+        None
+    }
+}
+
+impl Reduction {
+    fn new(name: &str, size_average: Option<bool>, reduce: Option<bool>) -> Result<Reduction> {
+        if size_average.is_some() || reduce.is_some() {
+            return Ok(match (size_average.unwrap_or(true), reduce.unwrap_or(true)) {
+                (true, true) => Reduction::Mean,
+                (false, true) => Reduction::Sum,
+                (_, false) => Reduction::None,
+            });
+        }
+        match name {
+            "none" => Ok(Reduction::None),
+            "mean" => Ok(Reduction::Mean),
+            "sum" => Ok(Reduction::Sum),
+            other => Err(Error::value(format!("{other} is not a valid value for reduction"))),
+        }
+    }
+
+    fn apply(self, loss: V) -> V {
+        match self {
+            Reduction::None => loss,
+            Reduction::Sum => loss.then(|t| reduce::sum_all(&t)),
+            Reduction::Mean => loss.then(|t| reduce::mean_all(&t)),
+        }
+    }
+
+    /// The gradient of the loss per element; `count` of them went into a mean.
+    fn undo(self, g: V, count: usize) -> V {
+        if self == Reduction::Mean { g / count as f64 } else { g }
+    }
+}
+
+/// How many elements two broadcast operands have.
+fn joint(x: &V, y: &V) -> Result<usize> {
+    Ok(numel(&crate::base::broadcast(&x.shape(), &y.shape())?))
+}
+
+/// Runs a formula over operators that are not recorded.
+fn formula(compute: impl FnOnce() -> V) -> Result<Body> {
+    quietly(|| compute().tensor())
+}
+
+/// Slope of the smooth losses: the difference, at most `knee` either way.
+fn clipped(difference: V, knee: f64) -> V {
+    select(sign(&difference) * knee, &difference, lt(abs(&difference), knee))
+}
+
+/// The loss of probabilities, with logarithms no smaller than -100.
+fn entropy(p: &V, target: &V) -> V {
+    let bounded = |x: V| maximum(log(x), -100.0);
+    -(target * bounded(p.clone()) + (1.0 - target) * bounded(1.0 - p))
+}
+
+fn weighted(loss: V, weight: &Option<Tensor>) -> V {
+    match weight {
+        Some(weight) => loss * V::from(weight),
+        None => loss,
+    }
+}
+
+/// `log(1 + exp(-|x|)) + max(-x, 0)`: the logarithm of the sigmoid, negated, without overflow.
+fn soft_minus(x: &V) -> V {
+    super::formal::log1p(exp(-abs(x))) + maximum(-x, 0.0)
+}
+
+/// How much more than 1 positive targets count.
+fn emphasis(target: &V, positive: &Option<Tensor>) -> V {
+    match positive {
+        Some(weight) => (V::from(weight) - 1.0) * target + 1.0,
+        None => V::from(1.0),
+    }
+}
+
+ops! { "loss";
+    /// Squared difference.
+    [hidden] fn mse_loss(input, target; how: Reduction) -> y {
+        formula(|| { let d = V::from(input) - V::from(target); how.apply(&d * &d) })
+    }
+    input: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((input - target) * 2.0);
+    target: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((target - input) * 2.0);
+    /// Quadratic within `beta` of zero, linear beyond.
+    [hidden] fn smooth_l1_loss(input, target; how: Reduction, beta: f64) -> y {
+        formula(|| {
+            let d = abs(V::from(input) - V::from(target));
+            how.apply(select(&d - 0.5 * beta, &d * &d * (0.5 / beta), lt(&d, beta)))
+        })
+    }
+    input: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(input - target, beta) / beta);
+    target: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(target - input, beta) / beta);
+    /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
+    [hidden] fn huber_loss(input, target; how: Reduction, delta: f64) -> y {
+        formula(|| {
+            let d = abs(V::from(input) - V::from(target));
+            how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
+        })
+    }
+    input: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(input - target, delta);
+    target: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(target - input, delta);
+    /// Cross entropy of probabilities.
+    [hidden] fn binary_cross_entropy(input, target; weight: Option<Tensor>, how: Reduction) -> y {
+        formula(|| how.apply(weighted(entropy(&input.into(), &target.into()), &weight)))
+    }
+    input: |g, input, target, weight, how| {
+        let g = weighted(how.undo(g, joint(&input, &target)?), &weight);
+        let slope = maximum(&input * (1.0 - &input), 1e-12);
+        g * ((input - target) / slope)
+    };
+    target: |g, input, target, weight, how| {
+        let g = weighted(how.undo(g, joint(&input, &target)?), &weight);
+        g * (log(1.0 - &input) - log(input))
+    };
+    /// Cross entropy of sigmoids.
+    [hidden] fn binary_cross_entropy_with_logits(input, target; weight: Option<Tensor>, positive: Option<Tensor>, how: Reduction) -> y {
+        formula(|| {
+            let (x, t) = (V::from(input), V::from(target));
+            let loss = (1.0 - &t) * &x + emphasis(&t, &positive) * soft_minus(&x);
+            how.apply(weighted(loss, &weight))
+        })
+    }
+    input: |g, input, target, weight, positive, how| {
+        let g = weighted(how.undo(g, joint(&input, &target)?), &weight);
+        // d/dx of soft_minus is sigmoid(x) - 1.
+        g * ((1.0 - &target) + emphasis(&target, &positive) * (sigmoid(input) - 1.0))
+    };
+    target: |g, input, target, weight, positive, how| {
+        let g = weighted(how.undo(g, joint(&input, &target)?), &weight);
+        let positive = positive.map_or(V::from(1.0), V::from);
+        g * ((positive - 1.0) * soft_minus(&input) - input)
+    };
+    /// Minus the log-probability of each target class.
+    [hidden] fn nll_loss(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
+        let classes = Classes { target, weight, ignored };
+        formula(|| classes.loss(input, how))
+    }
+    input: |g, at, target, weight, ignored, how| Classes { target, weight, ignored }.gradient(g, &at, how);
+    /// The same for classes along the second of several dimensions.
+    [hidden] fn nll_loss2d(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
+        let classes = Classes { target, weight, ignored };
+        formula(|| classes.loss(input, how))
+    }
+    input: |g, at, target, weight, ignored, how| Classes { target, weight, ignored }.gradient(g, &at, how);
+}
+
+/// Target classes, what each class counts, and the class that counts nothing.
+struct Classes {
+    target: Tensor,
+    weight: Option<Tensor>,
+    ignored: i64,
+}
+
+impl Classes {
+    /// Along which dimension classes lie.
+    fn dim(ndim: usize) -> i64 {
+        i64::from(ndim > 1)
+    }
+
+    /// Targets with the ignored ones made class 0, as an index into the input.
+    fn index(&self, ndim: usize) -> Result<Tensor> {
+        let target = to_dtype(&self.target, DType::I64)?;
+        let counted = select(0.0, &V::from(&target), super::formal::ne(V::from(&target), self.ignored as f64));
+        unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
+    }
+
+    /// What each target counts: its class's weight, nothing when ignored.
+    fn share(&self, index: &Tensor, ndim: usize, dtype: DType) -> Result<V> {
+        let target = V::from(&to_dtype(&self.target, DType::I64)?);
+        let counted = super::formal::ne(target, self.ignored as f64);
+        let weight = match &self.weight {
+            None => V::from(1.0),
+            Some(weight) => {
+                let dim = Self::dim(ndim) as usize;
+                let flat = reshape(index, &[index.numel()])?;
+                let picked = super::index::index_select(weight, 0, flat)?;
+                let mut shape = index.shape();
+                shape.remove(dim);
+                V::from(reshape(&picked, &shape)?)
+            }
+        };
+        match weight {
+            V::Scalar(_) => Ok(counted.cast(dtype)),
+            weight => Ok(select(0.0, weight, counted)),
+        }
+    }
+
+    fn loss(&self, input: &Tensor, how: Reduction) -> V {
+        let ndim = input.ndim();
+        let picked = || -> Result<(V, V)> {
+            let index = self.index(ndim)?;
+            let picked = gather(input, Self::dim(ndim), index.clone()).map_err(|e| self.out_of_bounds(e, input))?;
+            let picked = view::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?;
+            Ok((V::from(picked), self.share(&index, ndim, input.dtype())?))
+        };
+        match picked() {
+            Err(e) => V::from(Err(e)),
+            Ok((picked, share)) => {
+                // An ignored element counts nothing even when it is infinite.
+                let loss = -(select(&picked * &share, 0.0, eq(&share, 0.0)));
+                match how {
+                    Reduction::None => loss,
+                    Reduction::Sum => loss.then(|t| reduce::sum_all(&t)),
+                    Reduction::Mean => loss.then(|t| reduce::sum_all(&t)) / share.then(|t| reduce::sum_all(&t)),
+                }
+            }
+        }
+    }
+
+    fn gradient(&self, g: V, at: &Meta, how: Reduction) -> Result<Tensor> {
+        let ndim = at.shape.len();
+        let index = self.index(ndim)?;
+        let share = self.share(&index, ndim, at.dtype)?;
+        let g = match how {
+            Reduction::Mean => g / share.clone().then(|t| reduce::sum_all(&t)),
+            _ => g,
+        };
+        let mut shape = index.shape();
+        shape.remove(Self::dim(ndim) as usize);
+        let spread = select(-g * &share, 0.0, eq(share, 0.0)).expand(&shape);
+        let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
+        spread.then(|t| scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), index, Put::Assign)).tensor()
+    }
+
+    /// Names the class that the input does not have.
+    fn out_of_bounds(&self, error: Error, input: &Tensor) -> Error {
+        if !matches!(error.fault(), Fault::Index(_) | Fault::Runtime(_)) {
+            return error;
+        }
+        let classes = input.shape()[Self::dim(input.ndim()) as usize] as i64;
+        let wrong = || -> Result<i64> {
+            let t = V::from(&to_dtype(&self.target, DType::I64)?);
+            let outside = super::formal::either(lt(&t, 0.0), super::formal::ge(&t, classes as f64));
+            let outside = super::formal::both(outside, super::formal::ne(&t, self.ignored as f64)).tensor()?;
+            let first = super::sort::masked_select(reshape(&self.target, &[self.target.numel()])?, reshape(&outside, &[outside.numel()])?)?;
+            view::select(&first, 0, 0)?.item().map(Scalar::as_i64)
+        };
+        match wrong() {
+            Ok(target) => Error::index(format!("Target {target} is out of bounds.")),
+            Err(_) => error,
+        }
+    }
+}
+
+mod more {
+    use super::*;
+
+    fn check_target(input: &Tensor, target: &Tensor, weight: &Option<Tensor>) -> Result<()> {
+        if !matches!(target.dtype(), DType::I64 | DType::U8) {
+            return Err(Error::runtime(format!(
+                "expected target dtype to be Long or Byte, but got {}", target.dtype().scalar_name()
+            )));
+        }
+        let (x, t) = (input.shape(), target.shape());
+        let classes = x[if x.len() > 1 { 1 } else { 0 }];
+        if x.len() > 1 && (t.is_empty() || x[0] != t[0]) {
+            return Err(Error::value(format!(
+                "Expected input batch_size ({}) to match target batch_size ({}).", x[0], t.first().copied().unwrap_or(1)
+            )));
+        }
+        if x.len() > 2 && x[2..] != t[1..] {
+            let mut wanted = Dims::from_slice(&[x[0]]);
+            wanted.extend_from_slice(&x[2..]);
+            return Err(Error::runtime(if x.len() == 4 {
+                format!("size mismatch (got input: {:?} , target: {:?}", x.as_slice(), t.as_slice())
+            } else {
+                format!("Expected target size {:?}, got {:?}", wanted.as_slice(), t.as_slice())
+            }));
+        }
+        if x.len() <= 2 && t.len() + 1 != x.len() {
+            return Err(Error::runtime("0D or 1D target tensor expected, multi-target not supported"));
+        }
+        match weight.as_ref().map(Tensor::shape) {
+            Some(w) if w.as_slice() != [classes] => Err(Error::runtime(format!(
+                "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
+                 shape: {:?}", w.as_slice()
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn negative_log(input: &Tensor, target: &Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> Result<Tensor> {
+        if input.ndim() == 0 {
+            return Err(Error::value(format!("Expected 1 or more dimensions (got {})", input.ndim())));
+        }
+        check_target(input, target, &weight)?;
+        let row = if input.ndim() > 2 { super::nll_loss2d } else { super::nll_loss };
+        row(input, target.clone(), weight, ignored, how)
+    }
+
+    fn same_size(input: &Tensor, target: &Tensor, message: impl Fn(String, String) -> String) -> Result<()> {
+        if input.shape() == target.shape() {
+            return Ok(());
+        }
+        let size = |t: &Tensor| format!("torch.Size({:?})", t.shape().as_slice());
+        Err(Error::value(message(size(target), size(input))))
+    }
+
+    compose! { "loss";
+        /// Mean squared difference.
+        [nn] fn mse_loss_(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), weight: Option<Tensor> = None) -> Tensor {
+            let how = Reduction::new(&reduction, size_average, reduce)?;
+            let Some(weight) = weight else { return super::mse_loss(&input, &target, how) };
+            let loss = a::mul(&super::mse_loss(&input, &target, Reduction::None)?, &weight)?;
+            match how {
+                Reduction::Mean => a::div(&reduce::sum_all(&loss)?, &reduce::sum_all(&view::expand(&weight, ints(&loss.shape()))?)?),
+                how => how.apply(loss.into()).tensor(),
+            }
+        }
+        /// Mean absolute difference.
+        [nn] fn l1_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
+            let how = Reduction::new(&reduction, size_average, reduce)?;
+            how.apply(abs(V::from(input) - V::from(target))).tensor()
+        }
+        /// Quadratic within `beta` of zero, linear beyond.
+        [nn] fn smooth_l1_loss_(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), beta: f64 = 1.0) -> Tensor {
+            let how = Reduction::new(&reduction, size_average, reduce)?;
+            if beta < 0.0 {
+                return Err(Error::runtime("smooth_l1_loss does not support negative values for beta."));
+            }
+            if beta == 0.0 {
+                return l1_loss(input, target, size_average, reduce, reduction);
+            }
+            super::smooth_l1_loss(&input, &target, how, beta)
+        }
+        /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
+        [nn] fn huber_loss_(input: Tensor, target: Tensor, reduction: String = "mean".to_string(), delta: f64 = 1.0) -> Tensor {
+            let how = Reduction::new(&reduction, None, None)?;
+            if delta <= 0.0 {
+                return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
+            }
+            super::huber_loss(&input, &target, how, delta)
+        }
+        /// Cross entropy of probabilities and their targets.
+        [nn] fn binary_cross_entropy_(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
+            let how = Reduction::new(&reduction, size_average, reduce)?;
+            same_size(&input, &target, |t, i| format!(
+                "Using a target size ({t}) that is different to the input size ({i}) is deprecated. Please ensure they have \
+                 the same size."
+            ))?;
+            let inside = super::super::formal::both(super::super::formal::ge(&V::from(&input), 0.0), le(&V::from(&input), 1.0));
+            if input.device().is_cpu() && !reduce::all(&inside.tensor()?, None, false)?.item()?.as_bool() {
+                return Err(Error::runtime("all elements of input should be between 0 and 1"));
+            }
+            super::binary_cross_entropy(&input, &target, weight, how)
+        }
+        /// Cross entropy of sigmoids and their targets.
+        [nn] fn binary_cross_entropy_with_logits_(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), pos_weight: Option<Tensor> = None) -> Tensor {
+            let how = Reduction::new(&reduction, size_average, reduce)?;
+            same_size(&input, &target, |t, i| format!("Target size ({t}) must be the same as input size ({i})"))?;
+            super::binary_cross_entropy_with_logits(&input, &target, weight, pos_weight, how)
+        }
+        /// Minus the log-probability of each target class.
+        [nn] fn nll_loss_(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, ignore_index: i64 = -100, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
+            negative_log(&input, &target, weight, ignore_index, Reduction::new(&reduction, size_average, reduce)?)
+        }
+        /// Cross entropy of softmax and target classes or probabilities.
+        [nn] fn cross_entropy(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, ignore_index: i64 = -100, reduce: Option<bool> = None, reduction: String = "mean".to_string(), label_smoothing: f64 = 0.0) -> Tensor {
+            let how = Reduction::new(&reduction, size_average, reduce)?;
+            if !(0.0..=1.0).contains(&label_smoothing) {
+                return Err(Error::runtime(format!("label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}")));
+            }
+            if input.ndim() == 0 {
+                return Err(Error::value("Expected 1 or more dimensions (got 0)"));
+            }
+            let dim = Classes::dim(input.ndim());
+            let logs = softmax::log_softmax(&input, dim)?;
+            if target.dtype().is_float() && target.shape() == input.shape() {
+                return against_probabilities(&logs, &target, weight, how, label_smoothing);
+            }
+            let hard = negative_log(&logs, &target, weight.clone(), ignore_index, how)?;
+            if label_smoothing == 0.0 {
+                return Ok(hard);
+            }
+            let classes = input.shape()[dim as usize] as f64;
+            let soft = smoothed(&logs, Classes { target, weight, ignored: ignore_index }, how)?;
+            (V::from(hard) * (1.0 - label_smoothing) + soft * (label_smoothing / classes)).tensor()
+        }
+    }
+
+    /// A class vector lying along the classes of a tensor.
+    fn along_classes(weight: &Tensor, ndim: usize) -> Result<V> {
+        let mut shape: Dims = smallvec::smallvec![1; ndim];
+        shape[Classes::dim(ndim) as usize] = weight.numel();
+        reshape(weight, &shape).map(V::from)
+    }
+
+    /// The loss against all classes alike, for label smoothing.
+    fn smoothed(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
+        let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
+        let all = match &classes.weight {
+            Some(weight) => V::from(logs) * along_classes(weight, ndim)?,
+            None => V::from(logs),
+        };
+        let index = classes.index(ndim)?;
+        let share = classes.share(&index, ndim, logs.dtype())?;
+        let counted = super::super::formal::ne(V::from(&classes.target), classes.ignored as f64);
+        let loss = select(0.0, -all.sum(&[dim], false), counted);
+        Ok(match how {
+            Reduction::Mean => loss.then(|t| reduce::sum_all(&t)) / share.then(|t| reduce::sum_all(&t)),
+            how => how.apply(loss),
+        })
+    }
+
+    fn against_probabilities(logs: &Tensor, target: &Tensor, weight: Option<Tensor>, how: Reduction, smoothing: f64) -> Result<Tensor> {
+        let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
+        let classes = logs.shape()[dim as usize];
+        let mut target = V::from(target);
+        if smoothing > 0.0 {
+            target = target * (1.0 - smoothing) + V::from(smoothing / classes as f64);
+        }
+        let mut product = V::from(logs) * target;
+        if let Some(weight) = &weight {
+            product = product * along_classes(weight, ndim)?;
+        }
+        match how {
+            Reduction::None => -product.sum(&[dim], false),
+            Reduction::Sum => -product.then(|t| reduce::sum_all(&t)),
+            Reduction::Mean => -product.then(|t| reduce::sum_all(&t)) / (logs.numel() / classes.max(1)) as f64,
+        }
+        .tensor()
+    }
+}
+pub use more::COMPOSED;

@@ -1,0 +1,170 @@
+//! Layers as functions: activations with a choice, linear maps, normalization, dropout.
+
+use super::create::to_dtype;
+use super::formal::rsqrt;
+use super::macros::compose;
+use super::row::Ints;
+use super::value::V;
+use super::view::{ints, reshape};
+use super::{arithmetic as a, linalg, unary as u, view};
+use crate::base::{Dims, Error, Fault, Result, numel};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad};
+
+static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
+
+/// Rows of the normalized dimensions, their mean taken out and their spread made 1; and the factor that made it so.
+fn standardized(x: &V, rows: &[usize], eps: f64) -> (V, V) {
+    let x = x.clone().reshape(rows);
+    let n = rows[1] as f64;
+    let centred = &x - x.clone().sum(&[1], true) / n;
+    let scale = rsqrt((&centred * &centred).sum(&[1], true) / n + eps);
+    (centred * &scale, scale)
+}
+
+/// The input as a matrix with one row per normalization.
+fn rows_of(shape: &[usize], normalized: usize) -> [usize; 2] {
+    let split = shape.len() - normalized;
+    [numel(&shape[..split]), numel(&shape[split..])]
+}
+
+fn layer_norm_grad(step: &Step) -> Result<Grads> {
+    let mut grads: Grads = smallvec::smallvec![None; 3];
+    let Some(g) = step.grad(0) else { return Ok(grads) };
+    let &(normalized, eps, has_weight) = step.params::<(usize, f64, bool)>()?;
+    let shape = g.shape();
+    let rows = rows_of(&shape, normalized);
+    let tail = &shape[shape.len() - normalized..];
+    let g = V::from(g).reshape(&rows);
+    let (y, scale) = match step.wants(0) || step.wants(1) {
+        true => standardized(&step.tensor(0)?.into(), &rows, eps),
+        false => (V::from(0.0), V::from(0.0)),
+    };
+    if step.wants(0) {
+        let weighted = if has_weight { &g * V::from(step.tensor(1)?).reshape(&[rows[1]]) } else { g.clone() };
+        let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
+        let inner = &weighted - mean(weighted.clone()) - &y * mean(&weighted * &y);
+        grads[0] = Some((inner * scale).reshape(&shape).tensor()?);
+    }
+    if step.wants(1) {
+        grads[1] = Some((&g * y).sum(&[0], false).reshape(tail).tensor()?);
+    }
+    if step.wants(2) {
+        grads[2] = Some(g.sum(&[0], false).reshape(tail).tensor()?);
+    }
+    Ok(grads)
+}
+
+/// Halves are normalized in float32.
+fn layer_norm_body(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, normalized: usize, eps: f64) -> Result<Body> {
+    let shape = x.shape();
+    let rows = rows_of(&shape, normalized);
+    let wide = if x.dtype().size() == 2 { crate::base::DType::F32 } else { x.dtype() };
+    super::reduce::quietly(|| {
+        let (mut y, _) = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
+        let line = |t: &Tensor| reshape(t, &[rows[1]]);
+        if let Some(weight) = weight {
+            y = y * V::from(line(weight)?);
+        }
+        if let Some(bias) = bias {
+            y = y + V::from(line(bias)?);
+        }
+        y.reshape(&shape).cast(x.dtype()).tensor()
+    })
+}
+
+/// Normalizes over the last `normalized` dimensions, then scales and shifts.
+pub fn native_layer_norm(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, normalized: usize, eps: f64) -> Result<Tensor> {
+    let inputs = [Some(x), weight, bias];
+    let recorder = any_requires_grad(inputs.into_iter().flatten()).then(|| {
+        let mut recorder = Recorder::new(&LAYER_NORM);
+        for input in inputs {
+            recorder.input(input);
+        }
+        recorder.params(Box::new((normalized, eps, weight.is_some())));
+        if recorder.wanted() & 0b11 != 0 {
+            recorder.save_input(&x.body(), 0);
+        }
+        if let (Some(weight), 1) = (weight, recorder.wanted() & 1) {
+            recorder.save_input(&weight.body(), 1);
+        }
+        recorder
+    });
+    let out = layer_norm_body(x, weight, bias, normalized, eps)?;
+    let edge = recorder.map(|r| Edge { node: r.publish(&[&out]), output: 0 });
+    Ok(Tensor::made_by(out, edge))
+}
+
+/// `x @ weightᵀ + bias` for a matrix `x`.
+fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let product = linalg::mm(x, &view::t(weight)?)?;
+    match bias {
+        Some(bias) => a::add(&product, bias),
+        None => Ok(product),
+    }
+}
+
+fn check_affine(name: &str, given: &[usize], expected: &[i64]) -> Result<()> {
+    if given.iter().map(|&n| n as i64).eq(expected.iter().copied()) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "Expected {name} to be of same shape as normalized_shape, but got {name} of shape {given:?} and normalized_shape = \
+         {expected:?}"
+    )))
+}
+
+compose! { "nn";
+    /// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
+    [nn] fn gelu(input: Tensor, approximate: String = "none".to_string()) -> Tensor {
+        if !input.dtype().is_float() {
+            return Err(Fault::NoKernel { op: "GeluKernelImpl", dtype: input.dtype() }.into());
+        }
+        match approximate.as_str() {
+            "none" => u::gelu_erf(&input),
+            "tanh" => u::gelu_tanh(&input),
+            _ => Err(Error::runtime("approximate argument must be either none or tanh.")),
+        }
+    }
+    /// `input @ weight.T + bias`.
+    [nn] fn linear(input: Tensor, weight: Tensor, bias: Option<Tensor>  = None) -> Tensor {
+        let shape = input.shape();
+        let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {
+            let product = linalg::matmul(input, if weight.ndim() == 2 { view::t(&weight)? } else { weight })?;
+            return bias.map_or(Ok(product.clone()), |bias| a::add(&product, &bias));
+        };
+        if lead.len() == 1 {
+            return affine(&input, &weight, bias.as_ref());
+        }
+        let flat = affine(&reshape(&input, &[numel(lead), width])?, &weight, bias.as_ref())?;
+        let mut out = Dims::from_slice(lead);
+        out.push(weight.shape()[0]);
+        reshape(&flat, &out)
+    }
+    /// Normalizes over the last dimensions, then multiplies by `weight` and adds `bias`.
+    [no_method] fn layer_norm(input: Tensor, normalized_shape: Ints, weight: Option<Tensor> = None, bias: Option<Tensor> = None, eps: f64 = 1e-5) -> Tensor {
+        let n = normalized_shape.len();
+        if n == 0 {
+            return Err(Error::runtime(
+                "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+                 normalized_shape = []",
+            ));
+        }
+        for (name, given) in [("weight", &weight), ("bias", &bias)] {
+            if let Some(given) = given {
+                check_affine(name, &given.shape(), &normalized_shape)?;
+            }
+        }
+        let shape = input.shape();
+        if shape.len() < n || ints(&shape[shape.len() - n..]) != normalized_shape {
+            let wanted: Vec<String> = normalized_shape.iter().map(i64::to_string).collect();
+            return Err(Error::runtime(format!(
+                "Given normalized_shape={:?}, expected input with shape [*, {}], but got input of size{:?}",
+                normalized_shape.as_slice(), wanted.join(", "), shape.as_slice()
+            )));
+        }
+        if !input.dtype().is_float() {
+            return Err(Fault::NoKernel { op: "LayerNormKernelImpl", dtype: input.dtype() }.into());
+        }
+        native_layer_norm(&input, weight.as_ref(), bias.as_ref(), n, eps)
+    }
+}

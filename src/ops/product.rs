@@ -1,0 +1,328 @@
+//! Products built on matrix products, and those that add to something.
+
+use super::arithmetic as a;
+use super::kernel::{copy, matmul as multiply};
+use super::linalg::{bmm, dot, matmul, mm, product, same_dtype};
+use super::macros::{compose, ops};
+use super::row::Ints;
+use super::view::{expand, ints, permute, reshape, transpose, unsqueeze};
+use crate::base::{DType, Dims, Error, Result, Scalar, wrap_dim};
+use crate::tensor::{Body, Tensor};
+
+/// `beta * input + alpha * (a @ b)`; when beta is 0 the input, even NaN, is not looked at.
+fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: Scalar) -> Result<Body> {
+    let (m, n) = (left.layout.ndim(), right.layout.ndim());
+    let mut shape = Dims::from_slice(&left.shape()[..m - 1]);
+    shape.push(right.shape()[n - 1]);
+    let out = Body::new(&shape, left.dtype, left.device())?;
+    let start = input.body();
+    let wide = start.layout.expand(&ints(&shape))?;
+    if start.dtype != left.dtype {
+        return Err(Error::runtime(format!(
+            "self and mat2 must have the same dtype, but got {} and {}",
+            start.dtype.scalar_name(),
+            right.dtype.scalar_name()
+        )));
+    }
+    if beta.as_f64() != 0.0 {
+        copy(&out, &start.with_layout(wide))?;
+    }
+    multiply(&out, left, right, alpha.as_f64(), beta.as_f64())?;
+    Ok(out)
+}
+
+fn need_dims(name: &str, t: &Tensor, ndim: usize) -> Result<()> {
+    if t.ndim() == ndim {
+        return Ok(());
+    }
+    let what = if ndim == 2 { "a matrix".into() } else { format!("a {ndim}D tensor") };
+    Err(Error::runtime(format!("{name} must be {what}, got {}-D tensor", t.ndim())))
+}
+
+fn check_matrices(a: &Tensor, b: &Tensor) -> Result<()> {
+    let (sa, sb) = (a.shape(), b.shape());
+    if sa[1] != sb[0] {
+        return Err(Error::runtime(format!(
+            "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+            sa[0], sa[1], sb[0], sb[1]
+        )));
+    }
+    same_dtype(a, b)
+}
+
+fn check_batches(a: &Tensor, b: &Tensor) -> Result<()> {
+    need_dims("batch1", a, 3)?;
+    need_dims("batch2", b, 3)?;
+    let (sa, sb) = (a.shape(), b.shape());
+    if sa[0] != sb[0] || sa[2] != sb[1] {
+        return Err(Error::runtime(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            sa[0], sa[2], sb[0], sb[1]
+        )));
+    }
+    same_dtype(a, b)
+}
+
+/// A vector as a matrix of one column.
+fn column(t: &Tensor) -> Result<Body> {
+    let body = t.body();
+    Ok(body.with_layout(body.layout.unsqueeze(1)?))
+}
+
+fn without_last(body: Body) -> Result<Body> {
+    let last = body.layout.ndim() - 1;
+    Ok(super::kernel::drop_dims(body, &[last]))
+}
+
+fn check_vector(mat: &Tensor, vec: &Tensor) -> Result<()> {
+    if mat.ndim() != 2 || vec.ndim() != 1 {
+        return Err(Error::runtime(format!(
+            "vector + matrix @ vector expected, got {}, {}, {}",
+            1,
+            mat.ndim(),
+            vec.ndim()
+        )));
+    }
+    let (m, v) = (mat.shape(), vec.shape());
+    if m[1] != v[0] {
+        return Err(Error::runtime(format!("size mismatch, got input ({}), mat ({}x{}), vec ({})", m[0], m[0], m[1], v[0])));
+    }
+    same_dtype(mat, vec)
+}
+
+ops! { "linalg";
+    /// `beta * input + alpha * (mat1 @ mat2)`.
+    [inplace, out] fn addmm(input, mat1, mat2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
+        need_dims("mat1", mat1, 2)?;
+        need_dims("mat2", mat2, 2)?;
+        check_matrices(mat1, mat2)?;
+        add_product(input, &mat1.body(), &mat2.body(), beta, alpha)
+    }
+    input: |g, beta| g * beta.as_f64();
+    mat1: |g, mat2, alpha| g.matmul(mat2.mt()) * alpha.as_f64();
+    mat2: |g, mat1, alpha| mat1.mt().matmul(g) * alpha.as_f64();
+    /// `beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.
+    [inplace, out] fn baddbmm(input, batch1, batch2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
+        check_batches(batch1, batch2)?;
+        add_product(input, &batch1.body(), &batch2.body(), beta, alpha)
+    }
+    input: |g, beta| g * beta.as_f64();
+    batch1: |g, batch2, alpha| g.matmul(batch2.mt()) * alpha.as_f64();
+    batch2: |g, batch1, alpha| batch1.mt().matmul(g) * alpha.as_f64();
+    /// Product of a matrix and a vector.
+    [out] fn mv(input, vec) -> y {
+        check_vector(input, vec)?;
+        let m = input.body();
+        let out = Body::new(&[m.shape()[0], 1], m.dtype, m.device())?;
+        multiply(&out, &m, &column(vec)?, 1.0, 0.0)?;
+        without_last(out)
+    }
+    input: |g, vec| g.with(vec, |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?));
+    vec: |g, input| input.with(g, |m, g| mv(&transpose(m, 0, 1)?, g));
+    /// `beta * input + alpha * (mat @ vec)`.
+    [inplace, out] fn addmv(input, mat, vec; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
+        check_vector(mat, vec)?;
+        let raised = match input.ndim() {
+            0 => Tensor::new(input.body().clone()),
+            _ => Tensor::new(column(input)?),
+        };
+        without_last(add_product(&raised, &mat.body(), &column(vec)?, beta, alpha)?)
+    }
+    input: |g, beta| g * beta.as_f64();
+    mat: |g, vec, alpha| g.with(vec, |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?)) * alpha.as_f64();
+    vec: |g, mat, alpha| mat.with(g, |m, g| mv(&transpose(m, 0, 1)?, g)) * alpha.as_f64();
+}
+
+mod more {
+    use super::*;
+
+    /// `input` scaled and `addition` scaled, added.
+    fn blend(input: &Tensor, beta: Scalar, addition: &Tensor, alpha: Scalar) -> Result<Tensor> {
+        let scaled = |t: &Tensor, s: Scalar| if s.as_f64() == 1.0 { Ok(t.clone()) } else { a::mul(t, s) };
+        let addition = scaled(addition, alpha)?;
+        if beta.as_f64() == 0.0 { Ok(addition) } else { a::add(&scaled(input, beta)?, &addition) }
+    }
+
+    /// Reorders `dims` of `t` to the front, keeping the others in order behind them.
+    fn to_front(t: &Tensor, dims: &[usize]) -> Result<Tensor> {
+        let rest = (0..t.ndim()).filter(|d| !dims.contains(d));
+        permute(t, dims.iter().copied().chain(rest).map(|d| d as i64).collect())
+    }
+
+    compose! { "linalg";
+        /// `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
+        [inplace, out] fn addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> Tensor {
+            check_batches(&batch1, &batch2)?;
+            let sum = crate::ops::reduce::sum(&bmm(&batch1, &batch2)?, Some(smallvec::smallvec![0]), false, None)?;
+            blend(&input, beta, &sum, alpha)
+        }
+        /// `beta * input + alpha * (vec1 ⊗ vec2)`.
+        [inplace, out] fn addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> Tensor {
+            blend(&input, beta, &outer(vec1, vec2)?, alpha)
+        }
+        /// Every element of one vector times every element of another.
+        [out] fn outer(input: Tensor, vec2: Tensor) -> Tensor {
+            if input.ndim() != 1 || vec2.ndim() != 1 {
+                let (which, n) = if input.ndim() != 1 { ("self", input.ndim()) } else { ("vec2", vec2.ndim()) };
+                return Err(Error::runtime(format!("outer: Expected 1-D argument {which}, but got {n}-D")));
+            }
+            a::mul(&reshape(&input, &[input.numel(), 1])?, &vec2)
+        }
+        /// Every element of one vector times every element of another (`outer`).
+        [out] fn ger(input: Tensor, vec2: Tensor) -> Tensor { outer(input, vec2) }
+        /// Sums of products over the last dimension of both.
+        [out] fn inner(input: Tensor, other: Tensor) -> Tensor {
+            if input.ndim() == 0 || other.ndim() == 0 {
+                return a::mul(&input, &other);
+            }
+            if (input.ndim(), other.ndim()) == (1, 1) {
+                return dot(input, other);
+            }
+            let (sa, sb) = (input.shape(), other.shape());
+            if sa[sa.len() - 1] != sb[sb.len() - 1] {
+                return Err(Error::runtime(format!(
+                    "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}", sa.as_slice(), sb.as_slice()
+                )));
+            }
+            let last = sa[sa.len() - 1];
+            let rows = |t: &Tensor, s: &Dims| reshape(t, &[s[..s.len() - 1].iter().product(), last]);
+            let out = mm(&rows(&input, &sa)?, &transpose(&rows(&other, &sb)?, 0, 1)?)?;
+            let mut shape = Dims::from_slice(&sa[..sa.len() - 1]);
+            shape.extend_from_slice(&sb[..sb.len() - 1]);
+            reshape(&out, &shape)
+        }
+        /// Inner product of two vectors, the first conjugated where that means something.
+        [out] fn vdot(input: Tensor, other: Tensor) -> Tensor { dot(input, other) }
+        /// Sums of products over several dimensions.
+        [no_method] fn tensordot(input: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor {
+            if dims_self.len() != dims_other.len() {
+                return Err(Error::runtime(format!(
+                    "both dimension lists should have same length, got {} and {}", dims_self.len(), dims_other.len()
+                )));
+            }
+            let wrap = |t: &Tensor, dims: &Ints| dims.iter().map(|&d| wrap_dim(d, t.ndim())).collect::<Result<Dims>>();
+            let (da, db) = (wrap(&input, &dims_self)?, wrap(&other, &dims_other)?);
+            let (sa, sb) = (input.shape(), other.shape());
+            let (mut left, mut right) = (input.clone(), other.clone());
+            for (&x, &y) in da.iter().zip(&db) {
+                if sa[x] == sb[y] {
+                    continue;
+                }
+                let over = |t: &Tensor, d: usize| crate::ops::reduce::sum(t, Some(smallvec::smallvec![d as i64]), true, None);
+                match (sa[x], sb[y]) {
+                    (1, _) => right = over(&right, y)?,
+                    (_, 1) => left = over(&left, x)?,
+                    (p, q) => return Err(Error::runtime(format!(
+                        "contracted dimensions need to match, but first has size {p} in dim {x} and second has size {q} in dim {y}"
+                    ))),
+                }
+            }
+            let inner: usize = da.iter().map(|&d| left.shape()[d]).product();
+            let free = |s: &Dims, used: &Dims| (0..s.len()).filter(|d| !used.contains(d)).map(|d| s[d]).collect::<Dims>();
+            let (fa, fb) = (free(&sa, &da), free(&sb, &db));
+            let rows = reshape(&to_front(&left, &da)?, &[inner, fa.iter().product()])?;
+            let columns = reshape(&to_front(&right, &db)?, &[inner, fb.iter().product()])?;
+            let out = mm(&transpose(&rows, 0, 1)?, &columns)?;
+            reshape(&out, &fa.iter().chain(&fb).copied().collect::<Dims>())
+        }
+        /// Kronecker product: every element of `input` times the whole of `other`.
+        [out] fn kron(input: Tensor, other: Tensor) -> Tensor {
+            let n = input.ndim().max(other.ndim());
+            let padded = |t: &Tensor| {
+                let mut shape: Dims = smallvec::smallvec![1; n - t.ndim()];
+                shape.extend(t.shape());
+                shape
+            };
+            let (sa, sb) = (padded(&input), padded(&other));
+            let (mut wide_a, mut wide_b, mut shape) = (Dims::new(), Dims::new(), Dims::new());
+            for d in 0..n {
+                wide_a.extend([sa[d], 1]);
+                wide_b.extend([1, sb[d]]);
+                shape.push(sa[d] * sb[d]);
+            }
+            reshape(&a::mul(&reshape(&input, &wide_a)?, &reshape(&other, &wide_b)?)?, &shape)
+        }
+        /// The matrix multiplied with itself, `n` times.
+        [out] fn matrix_power(input: Tensor, n: i64) -> Tensor {
+            let shape = input.shape();
+            let k = shape.len();
+            if k < 2 || shape[k - 1] != shape[k - 2] {
+                return Err(Error::runtime("linalg.matrix_power: A must be batches of square matrices"));
+            }
+            if n < 0 {
+                return Err(Error::not_implemented("matrix_power: negative powers need the inverse, which gradiron does not have yet"));
+            }
+            if n == 0 {
+                let eye = crate::ops::create::zeros(&[shape[k - 1]; 2], input.dtype(), input.device())?;
+                let line = eye.body().layout.diagonal(0, 0, 1)?;
+                crate::ops::kernel::fill(&eye.body().with_layout(line), Scalar::Int(1))?;
+                return crate::ops::create::clone_dense(&expand(&eye, ints(&shape))?);
+            }
+            let (mut result, mut square, mut left): (Option<Tensor>, _, _) = (None, input, n);
+            loop {
+                if left & 1 == 1 {
+                    result = Some(match result {
+                        Some(r) => product(&r, &square)?,
+                        None => square.clone(),
+                    });
+                }
+                left >>= 1;
+                match (left, result) {
+                    (0, Some(result)) => return Ok(result),
+                    (_, r) => result = r,
+                }
+                square = product(&square, &square)?;
+            }
+        }
+        /// The product of several matrices, cheapest order first.
+        [no_method, out] fn chain_matmul(matrices: crate::ops::Several) -> Tensor {
+            let mut chain = matrices.0;
+            while chain.len() > 1 {
+                // The pair with the longest shared side goes first.
+                let shared = |i: usize| chain[i].shape().last().copied().unwrap_or(0);
+                let at = (0..chain.len() - 1).max_by_key(|&i| shared(i)).unwrap_or(0);
+                let pair = matmul(chain[at].clone(), chain.remove(at + 1))?;
+                chain[at] = pair;
+            }
+            chain.pop().ok_or_else(|| Error::runtime("chain_matmul(): Expected one or more matrices"))
+        }
+        /// Vector product along a dimension of size 3.
+        [out] fn cross(input: Tensor, other: Tensor, dim: Option<i64> = None) -> Tensor {
+            let shape = crate::base::broadcast(&input.shape(), &other.shape())?;
+            let dim = match dim {
+                Some(dim) => wrap_dim(dim, shape.len())?,
+                None => shape.iter().position(|&n| n == 3).ok_or_else(|| Error::runtime("no dimension of size 3 in input"))?,
+            };
+            if shape.get(dim) != Some(&3) {
+                return Err(Error::runtime(format!(
+                    "linalg.cross: inputs dimension {dim} must have length 3. Got {} and {}",
+                    input.shape().get(dim).copied().unwrap_or(1), other.shape().get(dim).copied().unwrap_or(1)
+                )));
+            }
+            let (x, y) = (expand(&input, ints(&shape))?, expand(&other, ints(&shape))?);
+            let turn = |t: &Tensor, by: i64| crate::ops::shape::roll(t, smallvec::smallvec![by], Some(smallvec::smallvec![dim as i64]));
+            a::sub(&a::mul(&turn(&x, -1)?, &turn(&y, -2)?)?, &a::mul(&turn(&x, -2)?, &turn(&y, -1)?)?)
+        }
+        /// `input1 · weight[k] · input2` for each k, plus `bias`.
+        [nn] fn bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Option<Tensor> = None) -> Tensor {
+            let (s1, s2, w) = (input1.shape(), input2.shape(), weight.shape());
+            if w.len() != 3 || s1.last() != Some(&w[1]) || s2.last() != Some(&w[2]) || s1[..s1.len() - 1] != s2[..s2.len() - 1] {
+                return Err(Error::runtime(format!(
+                    "bilinear(): input1, input2 and weight do not fit together: {:?}, {:?}, {:?}", s1.as_slice(), s2.as_slice(), w.as_slice()
+                )));
+            }
+            let rows: usize = s1[..s1.len() - 1].iter().product();
+            let (x, y) = (reshape(&input1, &[rows, w[1]])?, reshape(&input2, &[rows, w[2]])?);
+            let half = reshape(&mm(&x, &reshape(&transpose(&weight, 0, 1)?, &[w[1], w[0] * w[2]])?)?, &[rows, w[0], w[2]])?;
+            let out = crate::ops::view::squeeze(&bmm(&half, &unsqueeze(&y, 2)?)?, Some(smallvec::smallvec![2]))?;
+            let mut shape = Dims::from_slice(&s1[..s1.len() - 1]);
+            shape.push(w[0]);
+            let out = reshape(&out, &shape)?;
+            match bias {
+                Some(bias) => a::add(&out, &bias),
+                None => Ok(out),
+            }
+        }
+    }
+}
+pub use more::COMPOSED;

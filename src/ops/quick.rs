@@ -1,0 +1,131 @@
+//! The short way of a small pointwise call: dense float operands of one shape and type on the host, where planning would
+//! cost more than computing. Whatever does not fit takes the long way in [`super::pointwise`].
+
+use super::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
+use crate::base::{DType, Device, Layout, Result, Scalar};
+use crate::cpu::pointwise::MAX_IN;
+use crate::storage::Storage;
+use crate::tensor::{Body, BodyRef, Tensor};
+use std::mem::MaybeUninit;
+
+/// Above this the long way's threads and tiles pay.
+const MOST: usize = 2048;
+/// Numbers are spread into a buffer this long.
+const SPREAD: usize = 32;
+
+/// Computes the call, or says that it is not a simple one.
+#[inline]
+pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tensor>> {
+    if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
+        return None;
+    }
+    let lead = operands.iter().find_map(|o| if let Operand::Tensor(t) = o { t.birth_body() } else { None })?;
+    let dtype = lead.dtype;
+    let kernel = match dtype {
+        DType::F32 => op.forward.loops.f32?,
+        DType::F64 => op.forward.loops.f64?,
+        _ => return None,
+    };
+    let result = match op.class {
+        Class::Float | Class::Arith | Class::Number => dtype,
+        Class::Compare => DType::Bool,
+        _ => return None,
+    };
+    let n = lead.layout.numel();
+    if n > MOST {
+        return None;
+    }
+    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
+    let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
+    let mut bodies = [const { None::<BodyRef> }; 2];
+    for (i, operand) in operands.iter().enumerate() {
+        inputs[i] = match operand {
+            Operand::Tensor(t) => {
+                let body = t.birth_body()?;
+                if body.dtype != dtype || body.layout.shape != lead.layout.shape || !body.layout.is_contiguous() {
+                    return None;
+                }
+                bodies[i] = Some(BodyRef::Birth(body));
+                body.storage.host()?.wrapping_add(body.layout.offset * dtype.size()).cast_const()
+            }
+            Operand::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
+            Operand::Scalar(_) => return None,
+        };
+    }
+    Some(run(op, operands, lead, result, kernel, &inputs, &bodies[..operands.len()]))
+}
+
+fn run(
+    op: &'static Pointwise,
+    operands: &[Operand],
+    lead: &Body,
+    result: DType,
+    kernel: crate::cpu::pointwise::Loop,
+    inputs: &[*const u8; MAX_IN],
+    bodies: &[Option<BodyRef>],
+) -> Result<Tensor> {
+    let n = lead.layout.numel();
+    let storage = Storage::new(n * result.size(), Device::Cpu)?;
+    let layout = Layout { shape: lead.layout.shape.clone(), strides: lead.layout.strides.clone(), offset: 0 };
+    if let (Some(out), true) = (storage.host(), n > 0) {
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for `n` results.
+        unsafe { kernel(n, out, inputs) };
+    }
+    let out = Body { storage, layout, dtype: result };
+    let edge = record(op, operands, bodies, &out);
+    Ok(Tensor::made_by(out, edge))
+}
+
+/// One expression over small dense operands of `dtype` and one shape, as derivatives have them.
+#[inline]
+pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>> {
+    let kernel = match dtype {
+        DType::F32 => expr.loops.f32?,
+        DType::F64 => expr.loops.f64?,
+        _ => return None,
+    };
+    let lead = inputs.iter().find_map(|i| if let Input::Body(b) = i { Some(*b) } else { None })?;
+    let n = lead.layout.numel();
+    if n > MOST || inputs.len() > 4 {
+        return None;
+    }
+    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 4];
+    let mut pointers = [std::ptr::null::<u8>(); MAX_IN];
+    for (i, input) in inputs.iter().enumerate() {
+        pointers[i] = match input {
+            Input::Body(body) => {
+                if body.dtype != dtype || body.layout.shape != lead.layout.shape || !body.layout.is_contiguous() {
+                    return None;
+                }
+                body.storage.host()?.wrapping_add(body.layout.offset * dtype.size()).cast_const()
+            }
+            Input::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
+            Input::Scalar(_) => return None,
+        };
+    }
+    let storage = match Storage::new(n * dtype.size(), Device::Cpu) {
+        Ok(storage) => storage,
+        Err(error) => return Some(Err(error)),
+    };
+    if let (Some(out), true) = (storage.host(), n > 0) {
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for as many.
+        unsafe { kernel(n, out, &pointers) };
+    }
+    let layout = Layout { shape: lead.layout.shape.clone(), strides: lead.layout.strides.clone(), offset: 0 };
+    Some(Ok(Body { storage, layout, dtype }))
+}
+
+/// A number as `n` dense elements.
+fn fill(room: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
+    let start = room.as_mut_ptr();
+    for i in 0..n {
+        // SAFETY: `n` is at most SPREAD, and an element is at most as large as an f64.
+        unsafe {
+            match dtype {
+                DType::F32 => start.cast::<f32>().add(i).write(number.as_f64() as f32),
+                _ => start.cast::<f64>().add(i).write(number.as_f64()),
+            }
+        }
+    }
+    start.cast()
+}

@@ -1,0 +1,188 @@
+//! Scans: each element becomes the sum (product, largest, …) of those up to it.
+
+use super::formal::{exp, gt, log, select};
+use super::extrema::{SAVE_INDICES, put_back};
+use super::index::{from_i64, index_select};
+use super::kernel::{at_least_vector, done, fork, with_shape};
+use super::macros::{compose, ops};
+use super::record::{begin, end_many};
+use super::row::Out;
+use super::value::V;
+use super::view::{embed, narrow};
+use crate::base::{DType, Fault, Layout, Result, Scalar, wrap_dim};
+use crate::tensor::{Body, Derivative, Tensor, mode};
+
+/// Runs one of the running sums and products of both devices.
+macro_rules! scan {
+    ($cpu:path, $gpu:ident, $input:expr, $dim:expr) => {{
+        let x = at_least_vector(&$input.body());
+        let dim = wrap_dim($dim, x.layout.ndim())?;
+        let out = Body::new(x.shape(), x.dtype, x.device())?;
+        if out.numel() > 0 {
+            fork!([&out, &x], cpu: done($cpu(out.host()?, x.host()?, dim)),
+                gpu: crate::gpu::scan(crate::gpu::Scan::$gpu, out.gpu()?, x.gpu()?, dim))?;
+        }
+        Ok(with_shape(out, &$input.shape()))
+    }};
+}
+
+ops! { "scan";
+    /// Running sum along a dimension.
+    [hidden] fn cumsum(input; dim: i64) -> y { scan!(crate::cpu::scan::cumsum, Sum, input, dim) }
+    input: |g, dim| reversed_sum(g, dim);
+    /// Running product along a dimension.
+    [hidden] fn cumprod(input; dim: i64) -> y { scan!(crate::cpu::scan::cumprod, Prod, input, dim) }
+    input: |g, input, y, at, dim| if at.shape.is_empty() { g.tensor() } else { cumprod_grad(g, input.tensor()?, y, dim) };
+    /// Logarithm of the running sum of exponentials along a dimension.
+    [hidden] fn log_cum_sum_exp(input; dim: i64) -> y {
+        let x = at_least_vector(&input.body());
+        let dim = wrap_dim(dim, x.layout.ndim())?;
+        if !x.dtype.is_float() {
+            return Err(Fault::NoKernel { op: "logcumsumexp_out_cpu", dtype: x.dtype }.into());
+        }
+        let out = Body::new(x.shape(), x.dtype, x.device())?;
+        if out.numel() > 0 {
+            fork!([&out, &x], cpu: crate::cpu::scan::logcumsumexp(out.host()?, x.host()?, dim),
+                gpu: Err(Fault::NoShader { op: "logcumsumexp", dtype: x.dtype }.into()))?;
+        }
+        Ok(with_shape(out, &input.shape()))
+    }
+    input: |g, input, y, dim| {
+        // Positive and negative gradients apart, so that both can go through logarithms.
+        let part = |g: V| exp(&input + reversed(log_of(g) - &y, dim).then(|t| log_cum_sum_exp(&t, dim)).then(|t| reverse(&t, dim)));
+        part(g.clone()) - part(-g)
+    };
+}
+
+/// `log(g)` where `g` is positive, minus infinity elsewhere.
+fn log_of(g: V) -> V {
+    let positive = gt(&g, 0.0);
+    select(f64::NEG_INFINITY, log(select(1.0, g, positive.clone())), positive)
+}
+
+/// `x` from back to front along `dim`.
+pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
+    if x.ndim() == 0 {
+        return Ok(x.clone());
+    }
+    let n = x.shape()[wrap_dim(dim, x.ndim())?];
+    let order: Vec<i64> = (0..n as i64).rev().collect();
+    index_select(x, dim, from_i64(&order, &[n], x.device())?)
+}
+
+fn reversed(x: V, dim: i64) -> V {
+    x.then(|t| reverse(&t, dim))
+}
+
+/// Each element becomes the sum of those from it on.
+fn reversed_sum(x: V, dim: i64) -> V {
+    x.then(|t| reverse(&cumsum(&reverse(&t, dim)?, dim)?, dim))
+}
+
+/// Like `x`, moved on by one along `dim`, with 1 at the start.
+fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
+    let shape = x.shape();
+    let at = wrap_dim(dim, shape.len())?;
+    let n = shape[at] as i64;
+    if n == 0 {
+        return Ok(x.clone());
+    }
+    let dense = Layout::contiguous(&shape);
+    let first = super::kernel::filled(&shape, Scalar::Int(0), x.dtype(), x.device())?;
+    super::kernel::fill(&first.with_layout(dense.narrow(dim, 0, 1)?), Scalar::Int(1))?;
+    let rest = embed(&narrow(x, dim, 0, n - 1)?, shape.clone(), dense.narrow(dim, 1, n - 1)?)?;
+    super::arithmetic::add(&rest, &Tensor::new(first))
+}
+
+/// For each element the product of all others along `dim`, without a division.
+pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
+    let before = cumprod(&shifted(x, dim)?, dim)?;
+    let after = reverse(&cumprod(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
+    super::arithmetic::mul(&before, &after)
+}
+
+fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
+    let zero = super::unary::logical_not(&x)?;
+    if !super::reduce::any(&zero, None, false)?.item()?.as_bool() {
+        return (reversed_sum(g * y, dim) / V::from(x)).tensor();
+    }
+    if mode::grad_enabled() {
+        return every_cumprod(g, &x, dim);
+    }
+    // Before the first zero as above; at it the products without it; behind it nothing.
+    let zeros_so_far = V::from(cumsum(&super::create::to_dtype(&zero, DType::I64)?, dim));
+    let (x, zero) = (V::from(x), V::from(zero));
+    let first = super::formal::both(zero, super::formal::eq(&zeros_so_far, 1.0));
+    let spared = select(&x, 1.0, first.clone()).then(|t| cumprod(&t, dim));
+    let at_first = reversed_sum(select(&g * &spared, 0.0, super::formal::eq(&zeros_so_far, 0.0)), dim);
+    let before = reversed_sum(&g * &y, dim) / &x;
+    select(select(0.0, before, super::formal::eq(&zeros_so_far, 0.0)), at_first, first).tensor()
+}
+
+/// The gradient with every product without an element spelled out: quadratic, but right at zeros to any order.
+fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
+    let ndim = x.ndim();
+    let last = super::view::transpose(x, dim, -1)?;
+    let n = last.shape()[ndim - 1];
+    let numbers: Vec<i64> = (0..n as i64).collect();
+    let column = V::from(from_i64(&numbers, &[n, 1], x.device())?);
+    let row = V::from(from_i64(&numbers, &[1, n], x.device())?);
+    // Row k of a square holds the factors with the k-th replaced by 1.
+    let factors = V::from(super::view::unsqueeze(&last, -2)?);
+    let spared = select(factors, 1.0, super::formal::eq(&column, &row)).then(|t| cumprod(&t, -1));
+    let upper = select(0.0, spared, super::formal::ge(&row, &column));
+    let g = g.transpose(dim, -1).then(|t| super::view::unsqueeze(&t, -2));
+    (g * upper).sum(&[-1], false).transpose(dim, -1).tensor()
+}
+
+/// Running largest (or smallest) value and its index.
+fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: bool) -> Result<Vec<Tensor>> {
+    let x = at_least_vector(&input.body());
+    let at = wrap_dim(dim, x.layout.ndim())?;
+    let recorder = begin(derivative, &[input], || Box::new((dim, true)));
+    let values = Body::new(x.shape(), x.dtype, x.device())?;
+    let indices = Body::new(x.shape(), DType::I64, x.device())?;
+    if values.numel() > 0 {
+        fork!([&values, &x], cpu: done(match largest {
+                true => crate::cpu::scan::cummax(values.host()?, indices.host()?, x.host()?, at),
+                false => crate::cpu::scan::cummin(values.host()?, indices.host()?, x.host()?, at),
+            }),
+            gpu: Err(Fault::NoShader { op: if largest { "cummax" } else { "cummin" }, dtype: x.dtype }.into()))?;
+    }
+    Ok(end_many(recorder, SAVE_INDICES, &[input], vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())]))
+}
+
+static CUMMAX: Derivative = Derivative { name: "CummaxBackward0", apply: put_back };
+static CUMMIN: Derivative = Derivative { name: "CumminBackward0", apply: put_back };
+
+mod more {
+    use super::*;
+
+    /// Sums and products of integers are int64.
+    fn widened(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        let dtype = dtype.unwrap_or(if input.dtype().is_float() { input.dtype() } else { DType::I64 });
+        crate::ops::create::to_dtype(&input, dtype)
+    }
+
+    compose! { "scan";
+        /// Running sum along a dimension.
+        [inplace, out] fn cumsum_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::cumsum(&widened(input, dtype)?, dim)
+        }
+        /// Running product along a dimension.
+        [inplace, out] fn cumprod_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::cumprod(&widened(input, dtype)?, dim)
+        }
+        /// Logarithm of the running sum of exponentials along a dimension.
+        [out] fn logcumsumexp(input: Tensor, dim: i64) -> Tensor { super::log_cum_sum_exp(&input, dim) }
+        /// Running largest value along a dimension, and where it is.
+        [out] fn cummax(input: Tensor, dim: i64) -> Out {
+            Ok(Out::Tuple("cummax", &["values", "indices"], running(&CUMMAX, &input, dim, true)?))
+        }
+        /// Running smallest value along a dimension, and where it is.
+        [out] fn cummin(input: Tensor, dim: i64) -> Out {
+            Ok(Out::Tuple("cummin", &["values", "indices"], running(&CUMMIN, &input, dim, false)?))
+        }
+    }
+}
+pub use more::COMPOSED;

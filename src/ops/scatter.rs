@@ -1,0 +1,467 @@
+//! Operators that put values where an index or a mask points.
+
+use super::index::{By, along, check_index, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride};
+use super::kernel::duplicate;
+use super::macros::{compose, ops};
+use super::pointwise::Operand;
+use super::row::Value;
+use super::view::{reshape, view_as_shape};
+use super::{arithmetic as a, create};
+use crate::base::{DType, Dims, Error, Layout, Put, Result, Scalar, wrap_dim};
+use crate::tensor::{Body, Tensor, mode};
+use smallvec::smallvec;
+
+/// A tensor of one number, of the dtype and on the device of another.
+fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
+    create::full(&[], value, t.dtype(), t.device())
+}
+
+/// The value of a 0-d tensor or number.
+fn number(op: &str, value: &Value) -> Result<Scalar> {
+    match value {
+        Value::Scalar(s) => Ok(*s),
+        Value::Tensor(t) if t.ndim() == 0 => t.item(),
+        Value::Tensor(t) => Err(Error::runtime(format!(
+            "{op} only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+            t.ndim()
+        ))),
+    }
+}
+
+fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
+    if mask.dtype() == DType::Bool {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("{op} only supports boolean masks, but got mask with dtype {}", mask.dtype().name())))
+}
+
+/// `input` where the mask is false, `value` where it is true, in `input`'s dtype.
+fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
+    check_mask("masked_fill_", mask)?;
+    let made = mode::with_grad(false, || {
+        let chosen = super::pointwise::apply(&a::choose::ROW, &[input.into(), value, mask.into()])?;
+        create::to_dtype(&chosen, input.dtype())
+    })?;
+    let body = made.body().clone();
+    Ok(body)
+}
+
+/// `out` with one number in the slices across `dim` that the vector `index` names.
+fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
+    if index.ndim() > 1 {
+        return Err(Error::runtime("Index has to be a vector/scalar"));
+    }
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    let mut shape = Dims::from_slice(out.shape());
+    if let Some(n) = shape.get_mut(dim) {
+        *n = index.numel();
+    }
+    let number = create::full(&[], value, out.dtype, out.device())?;
+    let number = number.body();
+    let source = number.with_layout(number.layout.broadcast_to(&shape));
+    if source.numel() == 0 {
+        return Ok(());
+    }
+    let by = index.body();
+    let (size, stride) = size_and_stride(out, dim);
+    let index = by.with_layout(down(&by, dim, &shape));
+    put(&out.with_layout(along(out, dim, &shape)), &source, &[By { index: &index, size, stride, dim }], Put::Assign, true)
+}
+
+/// The shape rule of `index_add` and `index_copy`.
+fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<usize> {
+    let at = wrap_dim(dim, out.layout.ndim())?;
+    if index.ndim() > 1 {
+        return Err(Error::index(format!("{op}(): Index is supposed to be a vector, but got dim: {}", index.ndim())));
+    }
+    check_index(op, index)?;
+    if source.dtype != out.dtype {
+        return Err(Error::runtime(format!("{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+            out.dtype.scalar_name(), source.dtype.scalar_name())));
+    }
+    let picked = source.shape().get(at).copied().unwrap_or(1);
+    if picked != index.numel() {
+        return Err(Error::runtime(format!(
+            "{op}(): Number of indices ({}) should be equal to source.size(dim): ({picked}), for dim: {at}",
+            index.numel()
+        )));
+    }
+    let rest = |b: &Body| b.shape().iter().enumerate().filter(|(d, _)| *d != at).map(|(_, &n)| n).collect::<Dims>();
+    if out.layout.ndim() > 0 && rest(out) != rest(source) {
+        return Err(Error::runtime(format!(
+            "The size of tensor a must match the size of tensor b: {op}() got self of shape {:?} and source of shape {:?}",
+            out.shape(),
+            source.shape()
+        )));
+    }
+    Ok(at)
+}
+
+/// `take` and `put` see a tensor as one line.
+fn line(body: &Body) -> Result<Body> {
+    let dense = if body.layout.is_contiguous() { body.clone() } else { duplicate(body)? };
+    let layout = Layout { offset: dense.layout.offset, ..Layout::contiguous(&[dense.numel()]) };
+    Ok(dense.with_layout(layout))
+}
+
+fn check_line(op: &str, index: &Tensor, body: &Body) -> Result<()> {
+    if index.dtype() != DType::I64 {
+        return Err(Error::runtime(format!(
+            "{op}(): Expected a long tensor for index, but got {}",
+            index.dtype().scalar_name()
+        )));
+    }
+    if body.numel() == 0 && index.numel() > 0 {
+        return Err(Error::index(format!("{op}(): tried to take from an empty tensor")));
+    }
+    Ok(())
+}
+
+/// A copy of `input` seen as a line, with `values` put where the index points.
+fn put_line(input: &Tensor, index: &Tensor, values: &Tensor, accumulate: bool) -> Result<Tensor> {
+    let shape = input.shape();
+    let flat = reshape(input, &[input.numel()])?;
+    let out = index_put(&flat, &[Some(index.clone())], &reshape(values, &index.shape())?, accumulate)?;
+    view_as_shape(&out, shape)
+}
+
+ops! { "index";
+    /// Elements picked by number, as if `input` were one line.
+    [out] fn take(input; index: Tensor) -> y {
+        let body = input.body();
+        check_line("take", &index, &body)?;
+        let (from, by) = (line(&body)?, index.body());
+        let out = Body::new(by.shape(), body.dtype, body.device())?;
+        if out.numel() > 0 {
+            let still = Layout { shape: Dims::from_slice(by.shape()), strides: smallvec![0; by.layout.ndim()], offset: from.layout.offset };
+            get(&out, &from.with_layout(still), &[By { index: &by, size: from.numel(), stride: 1, dim: 0 }], true)?;
+        }
+        Ok(out)
+    }
+    input: |g, at, index| {
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        g.then(|t| put_line(&zeros, &index, &t, true))
+    };
+    /// `input` with one number where the mask is true.
+    [hidden] fn masked_fill_number(input, mask; value: Scalar) -> y { filled_at(input, mask, value.into()) }
+    input: |g, mask| g.then(|t| masked_fill_number(&t, &mask.tensor()?, Scalar::Int(0)));
+    /// `input` with a 0-d tensor's value where the mask is true.
+    [hidden] fn masked_fill_tensor(input, mask, value) -> y { filled_at(input, mask, value.into()) }
+    input: |g, mask| g.then(|t| masked_fill_number(&t, &mask.tensor()?, Scalar::Int(0)));
+    value: |g, mask| g.then(|t| {
+        let zero = number_like(&t, Scalar::Int(0))?;
+        let hit = crate::ops::pointwise::apply(&a::choose::ROW, &[(&zero).into(), (&t).into(), (&mask.tensor()?).into()])?;
+        crate::ops::reduce::sum_all(&hit)
+    });
+    /// `input` with one number in the slices that `index` names.
+    [hidden] fn index_fill_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
+        check_index("index_fill_", &index)?;
+        let out = duplicate(&input.body())?;
+        fill_slices(&out, dim, &index, value)?;
+        Ok(out)
+    }
+    input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
+    /// `input` with a 0-d tensor's value in the slices that `index` names.
+    [hidden] fn index_fill_tensor(input, value; dim: i64, index: Tensor) -> y {
+        check_index("index_fill_", &index)?;
+        let out = duplicate(&input.body())?;
+        fill_slices(&out, dim, &index, value.item()?)?;
+        Ok(out)
+    }
+    input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
+    value: |g, dim, index| g.then(|t| crate::ops::reduce::sum_all(&index_select(&t, dim, index)?));
+    /// `input` with the slices of `source` where `index` points.
+    [hidden] fn index_copied(input, source; dim: i64, index: Tensor) -> y {
+        let out = duplicate(&input.body())?;
+        let (from, by) = (source.body(), index.body());
+        let at = check_slices("index_copy", &out, &from, dim, &index)?;
+        if from.numel() > 0 {
+            let (size, stride) = size_and_stride(&out, at);
+            let mut shape = Dims::from_slice(out.shape());
+            if let Some(n) = shape.get_mut(at) {
+                *n = by.numel();
+            }
+            let index = by.with_layout(down(&by, at, &shape));
+            let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
+            put(&out.with_layout(along(&out, at, &shape)), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)?;
+        }
+        Ok(out)
+    }
+    input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
+    source: |g, at, dim, index| g.then(|t| reshape(&index_select(&t, dim, index)?, &at.shape));
+}
+
+/// What a change of the input and of the source does to a product, largest or smallest value.
+struct Shares {
+    input: Tensor,
+    src: Tensor,
+}
+
+fn shares(input: &Tensor, src: &Tensor, y: &Tensor, dim: i64, index: &Tensor, how: Put, own: bool) -> Result<Shares> {
+    let there = |t: &Tensor| gather(t, dim, index.clone());
+    if how == Put::Add {
+        let one = |t: &Tensor| create::ones(&t.shape(), t.dtype(), t.device());
+        return Ok(Shares { input: one(input)?, src: one(src)? });
+    }
+    if how == Put::Mul {
+        let without_zeros = |t: &Tensor| masked_fill_number(t, &a::eq(t, 0.0)?, Scalar::Int(1));
+        let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
+        let others = scatter_reduced(&full_input, src, dim, index.clone(), how, own)?;
+        // A single zero among the values sent: the product of the others is its share.
+        let zero = a::eq(src, 0.0)?;
+        let none = create::zeros(&y.shape(), src.dtype(), src.device())?;
+        let zeros = there(&scatter_into(&none, &create::to_dtype(&zero, src.dtype())?, dim, index.clone(), Put::Add)?)?;
+        let single = a::logical_and(&zero, &a::eq(&zeros, 1.0)?)?;
+        let beside = there(&scatter_reduced(input, &full_src, dim, index.clone(), how, own)?)?;
+        let usual = a::div(&there(y)?, &full_src)?;
+        let picked = super::pointwise::apply(&a::choose::ROW, &[(&usual).into(), (&beside).into(), (&single).into()])?;
+        return Ok(Shares { input: a::div(&others, &full_input)?, src: picked });
+    }
+    let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());
+    let (mut for_input, for_src) = (hit(input, y)?, hit(src, &there(y)?)?);
+    if !own {
+        let none = create::zeros(&index.shape(), y.dtype(), y.device())?;
+        for_input = scatter_into(&for_input, &none, dim, index.clone(), Put::Assign)?;
+    }
+    // Equal ones share.
+    let ties = a::maximum(&scatter_into(&for_input, &for_src, dim, index.clone(), Put::Add)?, 1.0)?;
+    Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
+}
+
+mod reduced {
+    use super::*;
+    use crate::ops::V;
+    ops! { "index";
+    /// `src` summed, multiplied or compared into `input`; `own` tells whether `input` takes part where something is sent.
+    [hidden] fn scatter_reduced(input, src; dim: i64, index: Tensor, how: Put, own: bool) -> y {
+        let made = mode::with_grad(false, || scatter_into(input, src, dim, index.clone(), how))?;
+        let body = made.body().clone();
+        Ok(body)
+    }
+    input: |g, input, src, y, dim, index, how, own| {
+        g * super::V::from(shares(&input.tensor()?, &src.tensor()?, &y.tensor()?, dim, &index, how, own)?.input)
+    };
+    src: |g, input, src, y, dim, index, how, own| {
+        let share = shares(&input.tensor()?, &src.tensor()?, &y.tensor()?, dim, &index, how, own)?.src;
+        g.then(|t| gather(&t, dim, index)) * super::V::from(share)
+    };
+    }
+}
+use reduced::scatter_reduced;
+
+mod more {
+    use super::*;
+
+    /// How values meet what is there, by PyTorch's names for it.
+    fn manner(reduce: &str) -> Result<Put> {
+        Ok(match reduce {
+            "add" | "sum" => Put::Add,
+            "multiply" | "prod" => Put::Mul,
+            "amax" => Put::Max,
+            "amin" => Put::Min,
+            other => {
+                return Err(Error::runtime(format!(
+                    "reduce argument must be either sum, prod, mean, amax or amin, got {other}"
+                )));
+            }
+        })
+    }
+
+    /// `src` as a tensor: a number is stretched over the index.
+    fn source(input: &Tensor, index: &Tensor, src: Value) -> Result<Tensor> {
+        match src {
+            Value::Tensor(t) => Ok(t),
+            Value::Scalar(s) => crate::ops::view::expand(&number_like(input, s)?, crate::ops::view::ints(&index.shape())),
+        }
+    }
+
+    /// How many values meet at each place.
+    fn meetings(input: &Tensor, dim: i64, index: &Tensor, include_self: bool) -> Result<Tensor> {
+        let start = create::full(&input.shape(), Scalar::Int(i64::from(include_self)), input.dtype(), input.device())?;
+        let ones = create::ones(&index.shape(), input.dtype(), input.device())?;
+        scatter_into(&start, &ones, dim, index.clone(), Put::Add)
+    }
+
+    compose! { "index";
+        /// Elements picked along a dimension; without one, from the flattened tensor.
+        [out] fn take_along_dim(input: Tensor, indices: Tensor, dim: Option<i64> = None) -> Tensor {
+            let Some(dim) = dim else {
+                let n = (input.numel(), indices.numel());
+                return gather(&reshape(&input, &[n.0])?, 0, reshape(&indices, &[n.1])?);
+            };
+            if indices.dtype() != DType::I64 {
+                return Err(Error::runtime(format!(
+                    "torch.take_along_dim(): dtype of indices should be Long but got {}", indices.dtype().scalar_name()
+                )));
+            }
+            let at = wrap_dim(dim, input.ndim())?;
+            if input.ndim() != indices.ndim() {
+                return Err(Error::runtime(format!(
+                    "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
+                     dimensions for input, and {} dimensions for indices", input.ndim(), indices.ndim()
+                )));
+            }
+            let both = |mut own: Dims, other: Dims| -> Result<Dims> {
+                let mut other = other;
+                if let Some(n) = other.get_mut(at) {
+                    *n = 1;
+                    let keep = std::mem::replace(&mut own[at], 1);
+                    let mut wide = crate::base::broadcast(&own, &other)?;
+                    wide[at] = keep;
+                    return Ok(wide);
+                }
+                Ok(own)
+            };
+            let from = crate::ops::view::expand(&input, crate::ops::view::ints(&both(input.shape(), indices.shape())?))?;
+            let by = crate::ops::view::expand(&indices, crate::ops::view::ints(&both(indices.shape(), input.shape())?))?;
+            gather(&from, at as i64, by)
+        }
+        /// `src` (or one number) put along a dimension where `index` points.
+        [inplace, out] fn scatter(input: Tensor, dim: i64, index: Tensor, src: Option<Value> = None, value: Option<Scalar> = None, reduce: Option<String> = None) -> Tensor {
+            let Some(given) = src.or(value.map(Value::Scalar)) else {
+                return Err(Error::type_error("scatter() missing required argument: 'src'"));
+            };
+            let src = source(&input, &index, given)?;
+            let how = match reduce.as_deref() {
+                None => Put::Assign,
+                Some("add") => Put::Add,
+                Some("multiply") => Put::Mul,
+                Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
+            };
+            scatter_into(&input, &src, dim, index, how)
+        }
+        /// `src` added along a dimension where `index` points.
+        [inplace, out] fn scatter_add(input: Tensor, dim: i64, index: Tensor, src: Tensor) -> Tensor {
+            scatter_into(&input, &src, dim, index, Put::Add)
+        }
+        /// What `src` sends to each place, summed, multiplied, averaged, or the largest or smallest.
+        [inplace, out] fn scatter_reduce(input: Tensor, dim: i64, index: Tensor, src: Tensor, reduce: String, include_self: bool = true) -> Tensor {
+            let mean = reduce == "mean";
+            let how = manner(if mean { "sum" } else { &reduce })?;
+            let start = if include_self { input.clone() } else {
+                // Places that nothing is sent to keep what they have; the others start neutral.
+                let neutral = match how {
+                    Put::Mul => Scalar::Int(1),
+                    // Any of the values sent will do as the first.
+                    Put::Max | Put::Min => {
+                        let start = scatter_into(&input, &create::shallow(&src), dim, index.clone(), Put::Assign)?;
+                        return scatter_reduced(&start, &src, dim, index, how, false);
+                    }
+                    _ => Scalar::Int(0),
+                };
+                let none = crate::ops::view::expand(&number_like(&input, neutral)?, crate::ops::view::ints(&index.shape()))?;
+                scatter_into(&input, &none, dim, index.clone(), Put::Assign)?
+            };
+            let out = scatter_reduced(&start, &src, dim, index.clone(), how, true)?;
+            if !mean {
+                return Ok(out);
+            }
+            let count = meetings(&input, dim, &index, include_self)?;
+            let count = a::maximum(&count, 1.0)?;
+            if input.dtype().is_float() { a::div(&out, &count) } else { a::floor_divide(&out, &create::to_dtype(&count, input.dtype())?) }
+        }
+        /// The slices of `source`, times `alpha`, added where `index` points.
+        [inplace, out] fn index_add(input: Tensor, dim: i64, index: Tensor, source: Tensor, alpha: Scalar = Scalar::Int(1)) -> Tensor {
+            check_slices("index_add", &input.body(), &source.body(), dim, &index)?;
+            let source = if alpha.as_f64() == 1.0 { source } else { a::mul(&source, alpha)? };
+            crate::ops::index::index_add_scaled(&input, &source, dim, index)
+        }
+        /// `input` with the slices of `source` where `index` points.
+        [inplace, out] fn index_copy(input: Tensor, dim: i64, index: Tensor, source: Tensor) -> Tensor {
+            index_copied(&input, &source, dim, index)
+        }
+        /// `input` with one number in the slices that `index` names.
+        [inplace] fn index_fill(input: Tensor, dim: i64, index: Tensor, value: Value) -> Tensor {
+            let given = number("index_fill_", &value)?;
+            match value {
+                Value::Tensor(t) if t.requires_grad() => index_fill_tensor(&input, &t, dim, index),
+                _ => index_fill_number(&input, dim, index, given),
+            }
+        }
+        /// `input` with `values` where the index tensors point.
+        [inplace] fn index_put_(input: Tensor, indices: Vec<Tensor>, values: Tensor, accumulate: bool = false) -> Tensor {
+            let mut by = Vec::new();
+            for index in indices {
+                let dim = by.len();
+                by.extend(crate::ops::index::expand_masks(&input, dim, index)?.into_iter().map(Some));
+            }
+            if by.len() > input.ndim() {
+                return Err(Error::index(format!("too many indices for tensor of dimension {} (got {})", input.ndim(), by.len())));
+            }
+            if values.dtype() != input.dtype() {
+                return Err(Error::runtime(format!(
+                    "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+                    input.dtype().scalar_name(), values.dtype().scalar_name()
+                )));
+            }
+            index_put(&input, &by, &crate::ops::create::to_device(&values, input.device())?, accumulate)
+        }
+        /// `input` with `value` where the mask is true.
+        [inplace] fn masked_fill(input: Tensor, mask: Tensor, value: Value) -> Tensor {
+            match value {
+                Value::Scalar(s) => masked_fill_number(&input, &mask, s),
+                Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(format!(
+                    "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", t.ndim()
+                ))),
+                Value::Tensor(t) => masked_fill_tensor(&input, &mask, &create::to_device(&t, input.device())?),
+            }
+        }
+        /// `input` with the elements of `source`, in order, where the mask is true.
+        [inplace] fn masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor {
+            check_mask("masked_scatter_", &mask)?;
+            let shape = crate::base::broadcast(&input.shape(), &mask.shape())?;
+            let sizes = crate::ops::view::ints(&shape);
+            let (input, mask) = (crate::ops::view::expand(&input, sizes.clone())?, crate::ops::view::expand(&mask, sizes)?);
+            let columns = crate::ops::sort::nonzero_columns(&mask)?;
+            let count = columns.first().map_or(0, Tensor::numel);
+            if source.numel() < count {
+                return Err(Error::runtime(format!(
+                    "masked_scatter: expected self and source to have enough elements: the mask has {count}, source {}", source.numel()
+                )));
+            }
+            let flat = reshape(&source, &[source.numel()])?;
+            let first = crate::ops::view::narrow(&flat, 0, 0, count as i64)?;
+            index_put(&input, &columns.into_iter().map(Some).collect::<Vec<_>>(), &first, false)
+        }
+        /// `input` as one line with the elements of `source` where `index` points.
+        [inplace] fn put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = false) -> Tensor {
+            check_line("put_", &index, &input.body())?;
+            if index.numel() != source.numel() {
+                return Err(Error::runtime(format!(
+                    "put_(): Expected source and index to have the same number of elements, but got source.numel() = {}, \
+                     index.numel() = {}", source.numel(), index.numel()
+                )));
+            }
+            put_line(&input, &index, &source, accumulate)
+        }
+        /// A copy of `input` with `src` as one slice across `dim`.
+        fn select_scatter(input: Tensor, src: Tensor, dim: i64, index: i64) -> Tensor {
+            let layout = Layout::contiguous(&input.shape()).select(dim, index)?;
+            replaced(&input, &src, layout)
+        }
+        /// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
+        fn slice_scatter(input: Tensor, src: Tensor, dim: i64 = 0, start: Option<i64> = None, end: Option<i64> = None, step: i64 = 1) -> Tensor {
+            let layout = Layout::contiguous(&input.shape()).slice(dim, start, end, step)?;
+            replaced(&input, &src, layout)
+        }
+        /// A copy of `input` with `src` as a diagonal.
+        fn diagonal_scatter(input: Tensor, src: Tensor, offset: i64 = 0, dim1: i64 = 0, dim2: i64 = 1) -> Tensor {
+            let layout = Layout::contiguous(&input.shape()).diagonal(offset, dim1, dim2)?;
+            replaced(&input, &src, layout)
+        }
+    }
+
+    /// `input` outside `place`, `src` inside.
+    fn replaced(input: &Tensor, src: &Tensor, place: Layout) -> Result<Tensor> {
+        if src.shape() != place.shape {
+            return Err(Error::runtime(format!(
+                "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
+                src.shape().as_slice(), place.shape.as_slice()
+            )));
+        }
+        let src = create::to_dtype(src, input.dtype())?;
+        a::add(&crate::ops::view::erase(input, place.clone())?, &crate::ops::view::embed(&src, input.shape(), place)?)
+    }
+
+}
+pub use more::{COMPOSED, masked_fill};

@@ -1,0 +1,367 @@
+//! Other shapes and orders of the same elements: compositions of views, and the operators that must move data for it.
+
+use super::kernel::{copy, duplicate};
+use super::macros::{compose, ops};
+use super::row::{Ints, Sizes, Value};
+use super::view::{dims_of, expand, ints, permute, reshape, transpose, unsqueeze, view_as_shape};
+use crate::base::views::{dense_like, infer_shape};
+use crate::base::{DType, Dims, Error, Layout, Result, wrap_dim};
+use crate::tensor::{Body, Tensor};
+use smallvec::smallvec;
+
+/// A new body of the same values; dense layouts (transposed ones too) are kept.
+fn preserved(body: &Body) -> Result<Body> {
+    let mut out = Body::new(body.shape(), body.dtype, body.device())?;
+    out.layout = dense_like(&body.layout);
+    copy(&out, body)?;
+    Ok(out)
+}
+
+/// The dimensions of a user's list, wrapped, each once.
+fn distinct(name: &str, dims: &[i64], ndim: usize) -> Result<Dims> {
+    let mut out = Dims::new();
+    for &d in dims {
+        let d = wrap_dim(d, ndim)?;
+        if out.contains(&d) {
+            return Err(Error::runtime(format!("{name}: dim {d} appears multiple times in the list of dims")));
+        }
+        out.push(d);
+    }
+    Ok(out)
+}
+
+/// The layout of `repeat`: for each dimension its copies, then its elements.
+fn tiles(shape: &[usize], repeats: &[i64]) -> Result<(Dims, Dims, Dims)> {
+    if repeats.len() < shape.len() {
+        return Err(Error::runtime(
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
+        ));
+    }
+    let times = dims_of(repeats)?;
+    let lead = repeats.len() - shape.len();
+    let (mut pairs, mut whole) = (Dims::new(), Dims::new());
+    for (i, &r) in times.iter().enumerate() {
+        let n = if i < lead { 1 } else { shape[i - lead] };
+        pairs.extend([r, n]);
+        whole.push(r.checked_mul(n).ok_or_else(|| Error::runtime("repeat: the result is too large"))?);
+    }
+    Ok((times, pairs, whole))
+}
+
+/// One rotation of a dimension by `shift`, in two copies.
+fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
+    let n = body.shape()[dim] as i64;
+    let out = Body::new(body.shape(), body.dtype, body.device())?;
+    if n == 0 {
+        return Ok(out);
+    }
+    let shift = shift.rem_euclid(n);
+    for (to, from, length) in [(shift, 0, n - shift), (0, n - shift, shift)] {
+        let part = |b: &Body, at| -> Result<Body> { Ok(b.with_layout(b.layout.slice(dim as i64, Some(at), Some(at + length), 1)?)) };
+        copy(&part(&out, to)?, &part(body, from)?)?;
+    }
+    Ok(out)
+}
+
+/// The two dimensions and quarter turns of `rot90`.
+fn quarter_turns(k: i64, dims: &[i64], ndim: usize) -> Result<(i64, [i64; 2])> {
+    if dims.len() != 2 {
+        return Err(Error::runtime(format!("expected total rotation dims == 2, but got dims = {}", dims.len())));
+    }
+    if ndim < 2 {
+        return Err(Error::runtime(format!("expected total dims >= 2, but got total dims = {ndim}")));
+    }
+    let (a, b) = (wrap_dim(dims[0], ndim)? as i64, wrap_dim(dims[1], ndim)? as i64);
+    if a == b {
+        return Err(Error::runtime(format!(
+            "expected rotation dims to be different, but got dim0 = {} and dim1 = {}",
+            dims[0], dims[1]
+        )));
+    }
+    Ok((k.rem_euclid(4), [a, b]))
+}
+
+ops! { "view";
+    /// A copy with its own storage; the gradient flows through.
+    [hidden] fn clone_as_it_lies(input) -> y { preserved(&input.body()) }
+    input: |g| g;
+    /// The elements in reverse order along dimensions.
+    fn flip(input; dims: Sizes) -> y {
+        let body = input.body();
+        let dims = distinct("flip", &dims.0, body.layout.ndim())?;
+        let out = Body::new(body.shape(), body.dtype, body.device())?;
+        if dims.is_empty() || body.layout.ndim() == 0 || out.numel() == 0 {
+            copy(&out, &body)?;
+            return Ok(out);
+        }
+        let mut source = body.layout.clone();
+        let mut back = Vec::new();
+        for &d in &dims {
+            let n = source.shape[d];
+            source.strides[d] = 0;
+            let numbers: Vec<i64> = (0..n as i64).rev().collect();
+            let index = super::index::from_i64(&numbers, &[n], body.device())?;
+            let mut along = Layout { shape: source.shape.clone(), strides: smallvec![0; source.shape.len()], offset: 0 };
+            along.strides[d] = 1;
+            back.push((d, index.body().with_layout(along)));
+        }
+        let by: Vec<_> = back
+            .iter()
+            .map(|(d, index)| super::index::By { index, size: body.shape()[*d], stride: body.layout.strides[*d], dim: *d })
+            .collect();
+        super::index::get(&out, &body.with_layout(source), &by, false)?;
+        Ok(out)
+    }
+    input: |g, dims| g.then(|t| flip(&t, dims));
+    /// The elements shifted along dimensions (all of them in a row when none is named), the last ones coming first.
+    fn roll(input; shifts: Ints, dims: Option<Ints> = None) -> y {
+        let body = input.body();
+        let dims = dims.unwrap_or_default();
+        if shifts.is_empty() {
+            return Err(Error::runtime("`shifts` required"));
+        }
+        if dims.is_empty() && shifts.len() == 1 {
+            let flat = duplicate(&body)?;
+            let line = flat.with_layout(Layout::contiguous(&[flat.numel()]));
+            return Ok(rolled(&line, 0, shifts[0])?.with_layout(Layout::contiguous(body.shape())));
+        }
+        if shifts.len() != dims.len() {
+            return Err(Error::runtime(format!(
+                "shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), dims.len()
+            )));
+        }
+        let mut out = duplicate(&body)?;
+        for (&shift, &dim) in shifts.iter().zip(&dims) {
+            out = rolled(&out, wrap_dim(dim, body.layout.ndim())?, shift)?;
+        }
+        Ok(out)
+    }
+    input: |g, shifts, dims| {
+        let back: Ints = shifts.iter().rev().map(|s| s.wrapping_neg()).collect();
+        let dims = dims.map(|d| d.iter().rev().copied().collect::<Ints>());
+        g.then(|t| roll(&t, back, dims))
+    };
+    /// Quarter turns in the plane of two dimensions, from the first towards the second.
+    fn rot90(input; k: i64 = 1, dims: Ints = smallvec![0, 1]) -> y {
+        let (k, [a, b]) = quarter_turns(k, &dims, input.ndim())?;
+        let turned = crate::tensor::mode::with_grad(false, || match k {
+            1 => transpose(&flip(input, Sizes(smallvec![b]))?, a, b),
+            2 => flip(input, Sizes(smallvec![a, b])),
+            3 => transpose(&flip(input, Sizes(smallvec![a]))?, a, b),
+            _ => Ok(input.clone()),
+        })?;
+        let body = duplicate(&turned.body())?;
+        Ok(body)
+    }
+    input: |g, k, dims| g.then(|t| rot90(&t, k.wrapping_neg(), dims));
+    /// Copies of the whole tensor along each dimension, new ones in front.
+    [no_function] fn repeat(input; repeats: Sizes) -> y {
+        let body = input.body();
+        let (_, pairs, whole) = tiles(body.shape(), &repeats.0)?;
+        let out = Body::new(&whole, body.dtype, body.device())?;
+        let mut source = Layout { shape: pairs.clone(), strides: smallvec![0; pairs.len()], offset: body.layout.offset };
+        let lead = whole.len() - body.layout.ndim();
+        for (i, &s) in body.layout.strides.iter().enumerate() {
+            source.strides[2 * (lead + i) + 1] = s;
+        }
+        copy(&out.with_layout(Layout::contiguous(&pairs)), &body.with_layout(source))?;
+        Ok(out)
+    }
+    input: |g, repeats, at| {
+        let (times, pairs, _) = tiles(&at.shape, &repeats.0)?;
+        let dims: Ints = (0..times.len() as i64).map(|i| 2 * i).collect();
+        if dims.is_empty() { g } else { g.reshape(&pairs).sum(&dims, false).reshape(&at.shape) }
+    };
+}
+
+/// The permutation that moves `source` dimensions to `destination`.
+fn moved(ndim: usize, source: &[i64], destination: &[i64]) -> Result<Ints> {
+    if source.len() != destination.len() {
+        return Err(Error::runtime(format!(
+            "movedim: Invalid source or destination dims: source ({source:?} dims) should contain the same number of dims \
+             as destination ({destination:?} dims)"
+        )));
+    }
+    let wrap = |dims: &[i64], what: &str| -> Result<Dims> {
+        let out = dims.iter().map(|&d| wrap_dim(d, ndim)).collect::<Result<Dims>>()?;
+        if (1..out.len()).any(|i| out[..i].contains(&out[i])) {
+            return Err(Error::runtime(format!("movedim: repeated dim in `{what}` ({dims:?})")));
+        }
+        Ok(out)
+    };
+    let (from, to) = (wrap(source, "source")?, wrap(destination, "destination")?);
+    let mut order: Ints = smallvec![-1; ndim];
+    if ndim == 0 {
+        return Ok(order);
+    }
+    for (&f, &t) in from.iter().zip(&to) {
+        order[t] = f as i64;
+    }
+    let mut rest = (0..ndim).filter(|d| !from.contains(d));
+    for place in order.iter_mut().filter(|p| **p < 0) {
+        *place = rest.next().unwrap_or(0) as i64;
+    }
+    Ok(order)
+}
+
+fn counts(repeats: &Tensor) -> Result<Vec<i64>> {
+    if !matches!(repeats.dtype(), DType::I64 | DType::I32) {
+        return Err(Error::runtime("repeats has to be Long or Int tensor"));
+    }
+    if repeats.ndim() > 1 {
+        return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
+    }
+    let host = super::create::to_device(&super::create::shallow(repeats), crate::base::Device::Cpu)?;
+    let wide = super::create::to_dtype(&host, DType::I64)?;
+    let body = duplicate(&wide.body())?;
+    let start = body.host()?.ptr.cast::<i64>();
+    // SAFETY: the body is dense and holds that many int64 elements.
+    let list: Vec<i64> = (0..body.numel()).map(|i| unsafe { start.add(i).read() }).collect();
+    if list.iter().any(|&n| n < 0) {
+        return Err(Error::runtime("repeats can not be negative"));
+    }
+    Ok(list)
+}
+
+mod more {
+    use super::*;
+
+    /// `format` names the layout that the copy should have; only 'contiguous' and 'preserve' mean something here.
+    fn is_contiguous_format(format: &Option<String>) -> bool {
+        format.as_deref().is_some_and(|f| f.ends_with("contiguous_format"))
+    }
+
+    compose! { "view";
+        /// A copy with its own storage; the gradient flows through.
+        fn clone_(input: Tensor, memory_format: Option<String> = None) -> Tensor {
+            if is_contiguous_format(&memory_format) {
+                crate::ops::create::clone_dense(&input)
+            } else {
+                clone_as_it_lies(&input)
+            }
+        }
+        /// The tensor itself when its elements lie in order, else a copy in which they do.
+        [no_function] fn contiguous(input: Tensor, memory_format: Option<String> = None) -> Tensor {
+            let _ = memory_format;
+            if input.body().layout.is_contiguous() { Ok(input) } else { crate::ops::create::clone_dense(&input) }
+        }
+        /// Dimensions moved to other places (a view).
+        fn movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor {
+            permute(&input, moved(input.ndim(), &source, &destination)?)
+        }
+        /// Dimensions moved to other places (a view; `movedim`).
+        fn moveaxis(input: Tensor, source: Ints, destination: Ints) -> Tensor { movedim(input, source, destination) }
+        /// Swap two dimensions (a view; `transpose`).
+        fn swapaxes(input: Tensor, axis0: i64, axis1: i64) -> Tensor { transpose(&input, axis0, axis1) }
+        /// Swap two dimensions (a view; `transpose`).
+        fn swapdims(input: Tensor, dim0: i64, dim1: i64) -> Tensor { transpose(&input, dim0, dim1) }
+        /// Transposed in the last two dimensions, and conjugated where that means something (a view).
+        fn adjoint(input: Tensor) -> Tensor { transpose(&input, -2, -1) }
+        /// Stretched to the shape of `other` (a view).
+        [no_function] fn expand_as(input: Tensor, other: Tensor) -> Tensor { expand(&input, ints(&other.shape())) }
+        /// The shape of `other` (a view, or an error).
+        [no_function] fn view_as(input: Tensor, other: Tensor) -> Tensor {
+            let shape = infer_shape(&ints(&other.shape()), input.numel())?;
+            view_as_shape(&input, shape)
+        }
+        /// The shape of `other`; a copy only where it must be.
+        [no_function] fn reshape_as(input: Tensor, other: Tensor) -> Tensor {
+            let shape = infer_shape(&ints(&other.shape()), input.numel())?;
+            reshape(&input, &shape)
+        }
+        /// Stretched to `size` (a view).
+        fn broadcast_to(input: Tensor, size: Sizes) -> Tensor { expand(&input, size.0) }
+        /// One dimension made several.
+        fn unflatten(input: Tensor, dim: i64, sizes: Ints) -> Tensor {
+            let mut shape = input.shape();
+            let at = wrap_dim(dim, shape.len())?;
+            if sizes.is_empty() {
+                return Err(Error::runtime("unflatten: sizes must be non-empty"));
+            }
+            let n = shape.get(at).copied().ok_or_else(|| Error::index("unflatten: a tensor without dimensions has none to cut"))?;
+            let parts = infer_shape(&sizes, n).map_err(|_| Error::runtime(format!(
+                "unflatten: Provided sizes {:?} don't multiply up to the size of dim {at} ({n}) in the input tensor", sizes.as_slice()
+            )))?;
+            shape.remove(at);
+            shape.insert_many(at, parts);
+            match input.body().layout.view(&shape) {
+                Some(_) => view_as_shape(&input, shape),
+                None => reshape(&input, &shape),
+            }
+        }
+        /// All elements in one dimension.
+        fn ravel(input: Tensor) -> Tensor {
+            let n = input.numel();
+            let dense = contiguous(input, None)?;
+            view_as_shape(&dense, smallvec![n])
+        }
+        /// Left and right swapped.
+        fn fliplr(input: Tensor) -> Tensor {
+            if input.ndim() < 2 {
+                return Err(Error::runtime("Input must be >= 2-d."));
+            }
+            flip(&input, Sizes(smallvec![1]))
+        }
+        /// Up and down swapped.
+        fn flipud(input: Tensor) -> Tensor {
+            if input.ndim() < 1 {
+                return Err(Error::runtime("Input must be >= 1-d."));
+            }
+            flip(&input, Sizes(smallvec![0]))
+        }
+        /// Copies of the whole tensor along its last dimensions.
+        fn tile(input: Tensor, dims: Sizes) -> Tensor {
+            let mut repeats: Ints = smallvec![1; input.ndim().saturating_sub(dims.0.len())];
+            repeats.extend(dims.0.iter().copied());
+            repeat(&input, Sizes(repeats))
+        }
+        /// Each element (or slice across `dim`) repeated in place, so many times each.
+        fn repeat_interleave(input: Tensor, repeats: Value, dim: Option<i64> = None, output_size: Option<i64> = None) -> Tensor {
+            let _ = output_size;
+            let (input, dim) = match dim {
+                Some(dim) => (input, dim),
+                None => (crate::ops::view::flatten(input, 0, -1)?, 0),
+            };
+            let input = if input.ndim() == 0 { reshape(&input, &[1])? } else { input };
+            let at = wrap_dim(dim, input.ndim())?;
+            let shape = input.shape();
+            let times = match &repeats {
+                Value::Scalar(s) => s.as_i64(),
+                Value::Tensor(t) if t.numel() == 1 => counts(t)?[0],
+                Value::Tensor(t) => {
+                    let counts = counts(t)?;
+                    if counts.len() != shape[at] {
+                        return Err(Error::runtime(format!(
+                            "repeats must have the same size as input along dim, but got repeats.size(0) = {} and \
+                             input.size({at}) = {}", counts.len(), shape[at]
+                        )));
+                    }
+                    let picked: Vec<i64> = counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)).collect();
+                    let index = crate::ops::index::from_i64(&picked, &[picked.len()], input.device())?;
+                    return crate::ops::index::index_select(&input, at as i64, index);
+                }
+            };
+            if times < 0 {
+                return Err(Error::runtime("Repeats must be non-negative"));
+            }
+            let mut wide = ints(&shape);
+            wide.insert(at + 1, times);
+            let stretched = expand(&unsqueeze(&input, at as i64 + 1)?, wide)?;
+            let mut whole = shape;
+            whole[at] = dims_of(&[whole[at] as i64, times])?.iter().product();
+            view_as_shape(&crate::ops::create::clone_dense(&stretched)?, whole)
+        }
+        /// The sum to a shape that broadcasts to this one's.
+        [no_function] fn sum_to_size(input: Tensor, size: Sizes) -> Tensor {
+            let shape = dims_of(&size.0)?;
+            if !crate::base::broadcast(&shape, &input.shape()).is_ok_and(|s| s == input.shape()) {
+                return Err(Error::runtime(format!(
+                    "size {{{:?}}} is not expandable to size {{{:?}}}.", size.0.as_slice(), input.shape().as_slice()
+                )));
+            }
+            crate::ops::reduce::sum_to(&input, &shape)
+        }
+    }
+}
+
+pub use more::{COMPOSED, contiguous, swapaxes, swapdims};

@@ -1,0 +1,108 @@
+//! Softmax and what is built like it.
+
+use super::formal::{eq, exp, is_finite, log, select};
+use super::kernel::{at_least_vector, fork, with_shape};
+use super::macros::{compose, ops};
+use super::reduce::quietly;
+use super::row::Ints;
+use super::value::V;
+use crate::base::{DType, Fault, Result, wrap_dim};
+use crate::tensor::{Body, Tensor, mode};
+
+fn forward(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
+    let x = at_least_vector(&input.body());
+    let dim = wrap_dim(dim, x.layout.ndim())?;
+    if !x.dtype.is_float() {
+        return Err(Fault::NoKernel { op, dtype: x.dtype }.into());
+    }
+    let out = Body::new(x.shape(), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, &x], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
+            gpu: crate::gpu::softmax(out.gpu()?, x.gpu()?, dim, log))?;
+    }
+    Ok(with_shape(out, &input.shape()))
+}
+
+/// The gradient by one kernel, or by operators when it is recorded itself.
+fn backward(g: V, y: V, dim: i64, log: bool) -> Result<Tensor> {
+    if mode::grad_enabled() {
+        return match log {
+            true => (&g - exp(&y) * g.clone().sum(&[dim], true)).tensor(),
+            false => (&y * (&g - (&g * &y).sum(&[dim], true))).tensor(),
+        };
+    }
+    let (g, y) = (g.tensor()?, y.tensor()?);
+    let shape = y.shape();
+    let (g, y) = (at_least_vector(&g.body()), at_least_vector(&y.body()));
+    let dim = wrap_dim(dim, y.layout.ndim())?;
+    let out = Body::new(y.shape(), y.dtype, y.device())?;
+    if out.numel() > 0 {
+        fork!([&out, &g, &y],
+            cpu: crate::cpu::softmax::softmax_backward(out.host()?, g.host()?, y.host()?, dim, log),
+            gpu: crate::gpu::softmax_backward(out.gpu()?, g.gpu()?, y.gpu()?, dim, log))?;
+    }
+    Ok(Tensor::new(with_shape(out, &shape)))
+}
+
+/// `log(sum(exp(x)))` without overflow: the largest element is taken out first.
+fn log_sum(input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Tensor> {
+    let axes = super::reduce::dims_or_all(Some(dim), input.ndim())?;
+    let x = V::from(input);
+    if input.numel() == 0 {
+        return log(exp(x).sum(dim, keepdim)).tensor();
+    }
+    let top = V::from(super::extrema::amax(input, dim.clone(), true));
+    // An infinite largest element must not become infinity minus infinity.
+    let top = select(0.0, &top, is_finite(&top));
+    let sum = log(exp(x - &top).sum(dim, true)) + top;
+    let sum = sum.tensor()?;
+    let body = sum.body().clone();
+    Ok(Tensor::new(if keepdim { body } else { super::kernel::drop_dims(body, &axes) }))
+}
+
+ops! { "softmax";
+    /// `exp(input) / sum(exp(input))` along `dim`.
+    [hidden] fn softmax(input; dim: i64) -> y { forward("softmax_kernel_impl", input, dim, false) }
+    input: |g, y, dim| backward(g, y, dim, false);
+    /// The logarithm of softmax.
+    [hidden] fn log_softmax(input; dim: i64) -> y { forward("log_softmax_kernel_impl", input, dim, true) }
+    input: |g, y, dim| backward(g, y, dim, true);
+    /// The logarithm of the sum of exponentials.
+    [hidden] fn logsumexp(input; dim: Ints, keepdim: bool) -> y { quietly(|| log_sum(input, &dim, keepdim)) }
+    input: |g, input, y, at, dim, keepdim| {
+        let y = y.unreduce(&at, &Some(dim.clone()), keepdim);
+        // Where the sum is minus infinity, so is every element: no weight, not NaN.
+        let weight = select(exp(&input - &y), 0.0, eq(&y, f64::NEG_INFINITY));
+        g.unreduce(&at, &Some(dim), keepdim) * weight
+    };
+}
+
+mod more {
+    use super::*;
+    use crate::ops::create::{default_dtype, to_dtype};
+
+    fn as_dtype(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
+        dtype.map_or(Ok(input.clone()), |dtype| to_dtype(&input, dtype))
+    }
+
+    compose! { "softmax";
+        /// `exp(input) / sum(exp(input))` along `dim`.
+        [out] fn softmax_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::softmax(&as_dtype(input, dtype)?, dim)
+        }
+        /// The logarithm of softmax along `dim`.
+        [out] fn log_softmax_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::log_softmax(&as_dtype(input, dtype)?, dim)
+        }
+        /// Softmax of `-input` along `dim`.
+        [nn] fn softmin(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::softmax(&crate::ops::arithmetic::neg(&as_dtype(input, dtype)?)?, dim)
+        }
+        /// The logarithm of the sum of exponentials over `dim`, without overflow.
+        [out] fn logsumexp_(input: Tensor, dim: Ints, keepdim: bool = false) -> Tensor {
+            let input = if input.dtype().is_float() { input } else { to_dtype(&input, default_dtype())? };
+            super::logsumexp(&input, dim, keepdim)
+        }
+    }
+}
+pub use more::COMPOSED;

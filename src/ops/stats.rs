@@ -1,0 +1,228 @@
+//! Spread and size: variances, standard deviations, norms.
+
+use super::formal::{abs, eq, pow, select, sign};
+use super::kernel::{drop_dims, fork, kept_shape};
+use super::macros::{compose, ops};
+use super::record::{begin, end_many};
+use super::reduce::{count, dims_or_all, folded, quietly};
+use super::row::{Arg, Ints};
+use super::value::V;
+use super::{arithmetic, unary};
+use crate::base::{DType, Error, Fold, Result, Scalar};
+use crate::tensor::{Body, Derivative, Grads, Meta, Saved, Tensor};
+
+fn spread(input: &Tensor, dim: &Option<Ints>, correction: f64, keepdim: bool, root: bool) -> Result<Body> {
+    let x = input.body();
+    if !x.dtype.is_float() {
+        return Err(Error::not_implemented("std and var only support floating point and complex dtypes"));
+    }
+    let dims = dims_or_all(dim.as_deref(), x.layout.ndim())?;
+    let out = Body::new(&kept_shape(x.shape(), &dims), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, &x], cpu: crate::cpu::reduce::var(out.host()?, x.host()?, &dims, correction, root),
+            gpu: crate::gpu::var(out.gpu()?, x.gpu()?, &dims, correction, root))?;
+    }
+    Ok(if keepdim { out } else { drop_dims(out, &dims) })
+}
+
+/// The gradient of a variance: twice the distance from the mean, over the degrees of freedom.
+fn spread_grad(g: V, x: V, at: &Meta, dim: &Option<Ints>, correction: f64, keepdim: bool) -> Result<V> {
+    let freedom = (count(&at.shape, dim.as_deref())? - correction).max(0.0);
+    let n = count(&at.shape, dim.as_deref())?;
+    let mean = x.clone().sum(dim.as_deref().unwrap_or_default(), true) / n;
+    Ok(g.unreduce(at, dim, keepdim) * (2.0 / freedom) * (x - mean))
+}
+
+/// From the gradient of a standard deviation `y` to that of its variance; 0 where nothing varies.
+fn root_grad(g: V, y: V) -> V {
+    select(g / (&y * 2.0), 0.0, eq(y, 0.0))
+}
+
+ops! { "reduce";
+    /// Variance.
+    [hidden] fn var(input; dim: Option<Ints>, correction: f64, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, false) }
+    input: |g, input, at, dim, correction, keepdim| spread_grad(g, input, &at, &dim, correction, keepdim)?;
+    /// Standard deviation.
+    [hidden] fn deviation(input; dim: Option<Ints>, correction: f64, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, true) }
+    input: |g, input, y, at, dim, correction, keepdim| spread_grad(root_grad(g, y), input, &at, &dim, correction, keepdim)?;
+    /// The norm of order `ord` over dimensions.
+    [hidden] fn linalg_vector_norm(input; ord: f64, dim: Option<Ints>, keepdim: bool) -> y { norm_of(input, ord, &dim, keepdim) }
+    input: |g, input, y, at, ord, dim, keepdim| norm_grad(g, input, y, &at, ord, &dim, keepdim);
+}
+
+fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Result<Body> {
+    let x = input.body();
+    let dims = dim.as_deref();
+    // Sums of halves overflow long before their norm does.
+    let wide = if x.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let magnitudes = || quietly(|| unary::abs(input));
+    let body = match ord {
+        0.0 => {
+            let marks = quietly(|| arithmetic::ne(input, 0.0))?;
+            folded(Fold::Sum, &marks, dims, keepdim, wide)?
+        }
+        1.0 => folded(Fold::SumAbs, &x, dims, keepdim, wide)?,
+        2.0 => {
+            let squares = Tensor::new(folded(Fold::SumSq, &x, dims, keepdim, wide)?);
+            quietly(|| unary::sqrt(&squares))?
+        }
+        f64::INFINITY | f64::NEG_INFINITY => {
+            let fold = if ord > 0.0 { Fold::Max } else { Fold::Min };
+            if x.numel() == 0 && ord > 0.0 {
+                let shape = dims_or_all(dims, x.layout.ndim())?;
+                let zeros = super::kernel::filled(&kept_shape(x.shape(), &shape), Scalar::Int(0), wide, x.device())?;
+                if keepdim { zeros } else { drop_dims(zeros, &shape) }
+            } else {
+                super::extrema::check_not_empty("linalg.vector_norm", &x, dims)?;
+                folded(fold, &magnitudes()?, dims, keepdim, wide)?
+            }
+        }
+        _ => {
+            let powers = quietly(|| arithmetic::pow(&unary::abs(input)?, ord))?;
+            let sum = Tensor::new(folded(Fold::Sum, &powers, dims, keepdim, wide)?);
+            quietly(|| arithmetic::pow(&sum, 1.0 / ord))?
+        }
+    };
+    let dtype = x.dtype;
+    quietly(|| super::create::to_dtype(&Tensor::new(body), dtype))
+}
+
+fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {
+    let (g, y) = (g.unreduce(at, dim, keepdim), y.unreduce(at, dim, keepdim));
+    match ord {
+        0.0 => g * 0.0,
+        1.0 => g * sign(x),
+        2.0 => x * select(g / &y, 0.0, eq(y, 0.0)),
+        _ if ord.is_infinite() => {
+            // Equal ones share the gradient.
+            let winners = eq(abs(&x), y);
+            let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true).cast(at.dtype);
+            sign(x) * select(0.0, g / count, winners)
+        }
+        _ => {
+            let weight = select(g / pow(&y, ord - 1.0), 0.0, eq(y, 0.0));
+            let slope = select(pow(abs(&x), ord - 1.0), 0.0, eq(&x, 0.0));
+            sign(x) * slope * weight
+        }
+    }
+}
+
+/// Variance (or standard deviation) and mean at once.
+fn with_mean(derivative: &'static Derivative, input: &Tensor, of: Spread, root: bool) -> Result<Vec<Tensor>> {
+    let Spread { dim, correction, keepdim } = of;
+    let recorder = begin(derivative, &[input], || Box::new((dim.clone(), correction, keepdim)));
+    let spread = spread(input, &dim, correction, keepdim, root)?;
+    let mean = quietly(|| super::reduce::mean(input.clone(), dim.clone(), keepdim, None))?;
+    Ok(end_many(recorder, &[(0, 1 | 1 << 63)], &[input], vec![spread, mean]))
+}
+
+fn with_mean_grad(step: &crate::tensor::Step, root: bool) -> Result<Grads> {
+    let mut grads: Grads = smallvec::smallvec![None];
+    if !step.wants(0) {
+        return Ok(grads);
+    }
+    let (dim, correction, keepdim) = step.params::<(Option<Ints>, f64, bool)>()?;
+    let at = super::meta_of(step, 0)?;
+    let mut total = None;
+    if let Some(g) = step.grad(0).map(V::from) {
+        let g = if root { root_grad(g, step.tensor(Saved::OUTPUT)?.into()) } else { g };
+        total = Some(spread_grad(g, step.tensor(0)?.into(), &at, dim, *correction, *keepdim)?);
+    }
+    if let Some(g) = step.grad(1).map(V::from) {
+        let part = (g / count(&at.shape, dim.as_deref())?).unreduce(&at, dim, *keepdim);
+        total = Some(total.map_or(part.clone(), |sum| sum + part));
+    }
+    grads[0] = total.map(V::tensor).transpose()?;
+    Ok(grads)
+}
+
+static VAR_MEAN: Derivative = Derivative { name: "VarMeanBackward0", apply: |step| with_mean_grad(step, false) };
+static STD_MEAN: Derivative = Derivative { name: "StdMeanBackward0", apply: |step| with_mean_grad(step, true) };
+
+/// What a variance is taken over, and what its divisor is less by.
+struct Spread {
+    dim: Option<Ints>,
+    correction: f64,
+    keepdim: bool,
+}
+
+impl Spread {
+    /// From `(dim, unbiased, keepdim)`, `(dim, correction=…)` or `(unbiased)`: all are allowed.
+    fn new(dim: Option<Arg>, unbiased: Option<bool>, keepdim: bool, correction: Option<f64>) -> Result<Spread> {
+        let (dim, unbiased) = match dim {
+            Some(Arg::Bool(unbiased)) => (None, Some(unbiased)),
+            dim => (dims_from(dim)?, unbiased),
+        };
+        let correction = correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 });
+        Ok(Spread { dim, correction, keepdim })
+    }
+}
+
+fn dims_from(dim: Option<Arg>) -> Result<Option<Ints>> {
+    match dim {
+        None => Ok(None),
+        Some(Arg::Int(d)) => Ok(Some(smallvec::smallvec![d])),
+        Some(Arg::Ints(dims)) => Ok(Some(dims)),
+        Some(_) => Err(Error::type_error("argument 'dim' must be tuple of ints")),
+    }
+}
+
+mod more {
+    use super::*;
+
+    fn order(p: Option<Arg>) -> Result<f64> {
+        match p {
+            None => Ok(2.0),
+            Some(Arg::Str(name)) if name == "fro" => Ok(2.0),
+            Some(Arg::Str(name)) => Err(Error::runtime(format!("linalg.matrix_norm: Order {name} not supported."))),
+            Some(other) => other
+                .number()
+                .map(Scalar::as_f64)
+                .ok_or_else(|| Error::type_error("norm(): argument 'p' must be Number")),
+        }
+    }
+
+    compose! { "reduce";
+        /// Variance of all elements, or over `dim`; divided by their number less `correction`.
+        [out] fn var_(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
+            let Spread { dim, correction, keepdim } = Spread::new(dim, unbiased, keepdim, correction)?;
+            super::var(&input, dim, correction, keepdim)
+        }
+        /// Standard deviation of all elements, or over `dim`.
+        [out] fn std_(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
+            let Spread { dim, correction, keepdim } = Spread::new(dim, unbiased, keepdim, correction)?;
+            super::deviation(&input, dim, correction, keepdim)
+        }
+        /// Variance and mean.
+        [no_method] fn var_mean(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Vec<Tensor> {
+            with_mean(&VAR_MEAN, &input, Spread::new(dim, unbiased, keepdim, correction)?, false)
+        }
+        /// Standard deviation and mean.
+        [no_method] fn std_mean(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Vec<Tensor> {
+            with_mean(&STD_MEAN, &input, Spread::new(dim, unbiased, keepdim, correction)?, true)
+        }
+        /// The norm of order `p` of all elements, or over `dim`.
+        [out] fn norm(input: Tensor, p: Option<Arg> = None, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+            let ord = order(p)?;
+            let given = input.dtype();
+            if !given.is_float() {
+                return Err(Error::not_implemented(format!(
+                    "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}", given.scalar_name()
+                )));
+            }
+            let input = match dtype {
+                Some(wanted) if !wanted.is_float() => return Err(Error::runtime(format!(
+                    "linalg.vector_norm: dtype should be floating point or complex, but got {}", wanted.scalar_name()
+                ))),
+                Some(wanted) if given.promote(wanted) != wanted => return Err(Error::runtime(format!(
+                    "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified \
+                     dtype ({})", given.scalar_name(), wanted.scalar_name()
+                ))),
+                Some(wanted) => crate::ops::create::to_dtype(&input, wanted)?,
+                None => input,
+            };
+            linalg_vector_norm(&input, ord, dim, keepdim)
+        }
+    }
+}
+pub use more::{COMPOSED, norm};

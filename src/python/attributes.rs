@@ -1,0 +1,159 @@
+//! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
+
+use super::interop::from_nested;
+use super::parse::scalar_from;
+use super::tensor::{PyTensor, adopt, wrap};
+use super::types::{PyDType, device_from, dtype_object};
+use crate::base::{Category, DType, Device};
+use crate::ops::{self, Operand, view};
+use crate::tensor::{Body, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString, PyTuple};
+
+/// `Tensor(2, 3)`, `Tensor(data)` and the like, in one dtype.
+fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
+    let sizes: Option<Vec<i64>> = args.iter().map(|a| a.extract::<i64>().ok()).collect();
+    let empty = |sizes: &[i64]| -> PyResult<Tensor> {
+        Ok(Tensor::new(Body::new(&ops::creation::new_shape("empty", sizes)?, dtype, device)?))
+    };
+    let first = match args.len() {
+        0 => return empty(&[0]),
+        1 => args.get_item(0)?,
+        _ => return empty(&sizes.ok_or_else(|| PyTypeError::new_err("new(): expected sizes as whole numbers"))?),
+    };
+    if let Ok(t) = first.cast::<PyTensor>() {
+        let t = &t.get().tensor;
+        if t.ndim() == 0 && t.dtype().is_int() {
+            return empty(&[t.item()?.as_i64()]);
+        }
+        if t.dtype() != dtype {
+            return Err(PyTypeError::new_err(format!(
+                "expected a tensor of {} (got {})",
+                crate::tensor::type_string(dtype, device),
+                crate::tensor::type_string(t.dtype(), t.device())
+            )));
+        }
+        return Ok(view::alias(&ops::create::shallow(t))?);
+    }
+    if let Some(sizes) = sizes {
+        return empty(&sizes);
+    }
+    if first.get_type().name()?.to_string() == "Size" {
+        return empty(&first.extract::<Vec<i64>>()?);
+    }
+    if first.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
+    }
+    if scalar_from(&first).is_some() {
+        return Err(PyTypeError::new_err(format!("new(): data must be a sequence (got {})", first.get_type().name()?)));
+    }
+    Ok(ops::create::to_device(&from_nested(&first, Some(dtype))?, device)?)
+}
+
+/// `FloatTensor(…)` and its sisters.
+#[pyfunction]
+pub fn legacy_tensor<'py>(args: &Bound<'py, PyTuple>, dtype: &Bound<'py, PyDType>, device: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    wrap(args.py(), legacy(args, dtype.get().0, device_from(device)?)?)
+}
+
+fn need_matrix(name: &str, t: &Tensor, batches: bool) -> PyResult<()> {
+    match t.ndim() {
+        2 => Ok(()),
+        n if n > 2 && batches => Ok(()),
+        n if batches => Err(PyRuntimeError::new_err(format!(
+            "tensor.{name} is only supported on matrices or batches of matrices. Got {n}-D tensor."
+        ))),
+        n => Err(PyRuntimeError::new_err(format!(
+            "tensor.{name} is only supported on matrices (2-D tensors). Got {n}-D tensor.{}",
+            if n > 2 { " For batches of matrices, consider using tensor.mH" } else { "" }
+        ))),
+    }
+}
+
+fn matrix_transpose<'py>(slf: &Bound<'py, PyTensor>, name: &str, batches: bool) -> PyResult<Bound<'py, PyAny>> {
+    let t = &slf.get().tensor;
+    need_matrix(name, t, batches)?;
+    wrap(slf.py(), view::transpose(t, -2, -1)?)
+}
+
+#[pymethods]
+impl PyTensor {
+    #[new]
+    #[pyo3(signature = (*args, **kwargs))]
+    fn construct(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
+        let device = match kwargs.map(|k| k.get_item("device")).transpose()?.flatten() {
+            Some(device) => device_from(&device)?,
+            None => Device::Cpu,
+        };
+        if let Ok(t) = args.get_item(0).and_then(|a| Ok(a.cast::<PyTensor>()?.get().tensor.clone()))
+            && args.len() == 1
+            && t.ndim() > 0
+        {
+            return Ok(PyTensor { tensor: ops::create::shallow(&t) });
+        }
+        Ok(PyTensor { tensor: legacy(args, ops::create::default_dtype(), device)? })
+    }
+    /// Ties the new object to its tensor.
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __init__(slf: &Bound<'_, PyTensor>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) {
+        adopt(slf);
+    }
+    #[getter(T)]
+    fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let t = &slf.get().tensor;
+        let py = slf.py();
+        if t.ndim() != 2 {
+            let message = if t.ndim() == 0 {
+                c"Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases."
+            } else {
+                c"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will \
+                  throw an error in a future release. Consider `x.mT` to transpose batches of matrices or \
+                  `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+            };
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), message, 1)?;
+        }
+        wrap(py, view::permute(t, (0..t.ndim() as i64).rev().collect())?)
+    }
+    #[getter(mT)]
+    fn matrices_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        matrix_transpose(slf, "mT", true)
+    }
+    #[getter(H)]
+    fn conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().tensor.ndim() == 0 { Ok(slf.clone().into_any()) } else { matrix_transpose(slf, "H", false) }
+    }
+    #[getter(mH)]
+    fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        matrix_transpose(slf, "mH", true)
+    }
+    #[pyo3(signature = (**_options))]
+    fn __dlpack__<'py>(slf: &Bound<'py, PyTensor>, _options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+        super::dlpack::to_dlpack(slf)
+    }
+    fn __dlpack_device__(slf: &Bound<'_, PyTensor>) -> PyResult<(i32, i32)> {
+        super::dlpack::dlpack_device(slf)
+    }
+}
+
+fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        return Ok(Operand::Tensor(&t.get().tensor));
+    }
+    scalar_from(object)
+        .map(Operand::Scalar)
+        .ok_or_else(|| PyTypeError::new_err("result_type(): arguments must be tensors or numbers"))
+}
+
+/// The dtype that arithmetic on these two gives.
+#[pyfunction]
+pub fn result_type(py: Python<'_>, tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
+    dtype_object(py, ops::pointwise::result_type([operand(tensor)?, operand(other)?]))
+}
+
+/// Whether a result of one dtype may be written into another by the promotion rules.
+#[pyfunction]
+pub fn can_cast(from_: &Bound<'_, PyDType>, to: &Bound<'_, PyDType>) -> bool {
+    let (from, to): (Category, Category) = (from_.get().0.category(), to.get().0.category());
+    from <= to
+}

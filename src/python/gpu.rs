@@ -1,0 +1,115 @@
+//! What `gradiron.cuda` asks of the GPU: which adapter there is, its memory, its generator, how much it was given to do.
+
+use crate::gpu;
+use crate::ops::random::Generator;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+/// Whether there is an adapter to work with; looks for it the first time.
+#[pyfunction]
+fn is_available(py: Python<'_>) -> bool {
+    py.detach(gpu::available)
+}
+
+#[pyfunction]
+fn device_count(py: Python<'_>) -> usize {
+    py.detach(gpu::count)
+}
+
+/// Whether the adapter was opened already.
+#[pyfunction]
+fn is_open() -> bool {
+    gpu::is_open()
+}
+
+/// Opens the adapter, or says why there is none; refuses other adapters' numbers.
+#[pyfunction]
+fn check(py: Python<'_>, index: u8) -> PyResult<()> {
+    Ok(py.detach(|| gpu::check_ordinal(index))?)
+}
+
+#[pyfunction]
+fn properties(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let info = py.detach(gpu::info)?;
+    let dict = PyDict::new(py);
+    dict.set_item("name", info.name)?;
+    dict.set_item("backend", info.backend)?;
+    dict.set_item("driver", info.driver)?;
+    dict.set_item("total_memory", info.total_memory.unwrap_or(0))?;
+    dict.set_item("max_buffer", info.max_buffer)?;
+    dict.set_item("shared_memory_per_block", info.max_workgroup_memory)?;
+    dict.set_item("is_integrated", info.integrated)?;
+    dict.set_item("is_software", info.software)?;
+    dict.set_item("has_int64", info.has_i64)?;
+    dict.set_item("has_float64", info.has_f64)?;
+    dict.set_item("has_float_atomics", info.has_f32_atomics)?;
+    dict.set_item("features", info.features)?;
+    Ok(dict)
+}
+
+/// Waits for the GPU; raises what its kernels found wrong.
+#[pyfunction]
+fn synchronize(py: Python<'_>) -> PyResult<()> {
+    Ok(py.detach(gpu::synchronize)?)
+}
+
+#[pyfunction]
+fn memory(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
+    let memory = gpu::memory();
+    let dict = PyDict::new(py);
+    for (name, value) in [
+        ("allocated", memory.allocated),
+        ("max_allocated", memory.max_allocated),
+        ("reserved", memory.reserved),
+        ("max_reserved", memory.max_reserved),
+        ("requests", memory.requests),
+        ("creations", memory.creations),
+    ] {
+        dict.set_item(name, value)?;
+    }
+    Ok(dict)
+}
+
+#[pyfunction]
+fn reset_peak() {
+    gpu::reset_peak();
+}
+
+#[pyfunction]
+fn empty_cache(py: Python<'_>) {
+    py.detach(gpu::empty_cache);
+}
+
+/// Batches submitted, and kernels dispatched, since the start.
+#[pyfunction]
+fn work() -> (u64, u64) {
+    (gpu::submits(), gpu::dispatches())
+}
+
+#[pyfunction]
+fn manual_seed(seed: u64) {
+    Generator::global().stream().set_gpu_state(seed, 0);
+}
+
+/// Seed, and blocks of four numbers drawn so far.
+#[pyfunction]
+fn generator_state() -> (u64, u64) {
+    Generator::global().stream().gpu_state()
+}
+
+#[pyfunction]
+fn set_generator_state(seed: u64, offset: u64) {
+    Generator::global().stream().set_gpu_state(seed, offset);
+}
+
+pub fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    let module = PyModule::new(py, "_gpu")?;
+    macro_rules! add {
+        ($($function:ident),* $(,)?) => { $(module.add_function(wrap_pyfunction!($function, &module)?)?;)* };
+    }
+    add!(
+        is_available, device_count, is_open, check, properties, synchronize, memory, reset_peak, empty_cache, work,
+        manual_seed, generator_state, set_generator_state,
+    );
+    Ok(module)
+}
