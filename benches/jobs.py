@@ -124,9 +124,7 @@ def scalar_mlp(T: Any) -> Names:
     def number() -> Any:
         return T.rand(()).requires_grad_()
 
-    layers = [
-        [([number() for _ in range(before)], number()) for _ in range(after)] for before, after in pairwise(sizes)
-    ]
+    layers = [[([number() for _ in range(before)], number()) for _ in range(after)] for before, after in pairwise(sizes)]
     inputs = [T.tensor(0.1 * i) for i in range(sizes[0])]
 
     def run() -> None:

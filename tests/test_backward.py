@@ -462,8 +462,8 @@ def test_a_network_learns(device):
     T.manual_seed(0)
     x = T.linspace(-1, 1, 64, device=device).reshape(64, 1)
     target = x**2
-    w1, b1 = T.randn(1, 16, device=device), T.zeros(16, device=device)
-    w2, b2 = T.randn(16, 1, device=device) * 0.3, T.zeros(1, device=device)
+    w1, b1 = T.randn(1, 16).to(device), T.zeros(16, device=device)
+    w2, b2 = T.randn(16, 1).to(device) * 0.3, T.zeros(1, device=device)
     parameters = [p.requires_grad_() for p in (w1, b1, w2, b2)]
     losses = []
     for _ in range(60):

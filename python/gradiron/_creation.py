@@ -52,8 +52,11 @@ preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
 
 
+_NOTHING: Any = object()
+
+
 def tensor(
-    data: Any,
+    data: Any = _NOTHING,
     *,
     dtype: dtype | None = None,
     device: device | str | int | None = None,
@@ -61,6 +64,10 @@ def tensor(
     pin_memory: bool = False,
 ) -> Tensor:
     """A new tensor with a copy of `data`: nested sequences, numbers, arrays or a tensor."""
+    if data is _NOTHING:
+        raise TypeError('tensor() missing 1 required positional arguments: "data"')
+    if dtype is not None and not isinstance(dtype, _core.dtype):
+        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if isinstance(data, Tensor):
         import warnings
 
@@ -201,15 +208,17 @@ def broadcast_shapes(*shapes: Any) -> Size:
     result: list[int] = []
     for shape in shapes:
         shape = [shape] if isinstance(shape, int) else list(shape)
+        if any(n < 0 for n in shape):
+            raise ValueError("Attempting to broadcast a dimension with negative length!")
         result = [1] * (len(shape) - len(result)) + result
         for i in range(-1, -1 - len(shape), -1):
-            if shape[i] < 0:
-                raise RuntimeError(f"Trying to create tensor with negative dimension ({shape[i]}): ({shape[i]})")
-            if shape[i] == 1 or shape[i] == result[i]:
-                continue
-            if result[i] != 1:
-                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
-            result[i] = shape[i]
+            if result[i] == 1:
+                result[i] = shape[i]
+            elif shape[i] not in (1, result[i]):
+                raise RuntimeError(
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument had {shape}; "
+                    f"but expected shape should be broadcastable to {result}"
+                )
     return Size(result)
 
 
@@ -218,23 +227,36 @@ def is_tensor(obj: Any) -> bool:
     return isinstance(obj, Tensor)
 
 
+def _need_tensor(function: str, value: Any) -> None:
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
+
+
 def is_floating_point(input: Tensor) -> bool:
     """Whether a tensor's dtype is a floating point one."""
+    _need_tensor("is_floating_point", input)
     return input.dtype.is_floating_point
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether a tensor's dtype is a complex one."""
+    _need_tensor("is_complex", input)
     return input.dtype.is_complex
 
 
 def result_type(tensor1: Any, tensor2: Any) -> dtype:
     """The dtype that arithmetic on two tensors or numbers gives."""
+    if not all(isinstance(t, (Tensor, int, float)) for t in (tensor1, tensor2)):
+        kinds = f"{type(tensor1).__name__}, {type(tensor2).__name__}"
+        raise TypeError(f"result_type() received an invalid combination of arguments - got ({kinds})")
     return _core.result_type(tensor1, tensor2)
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether the promotion rules allow a result of one dtype to be written into another."""
+    for position, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
+        if not isinstance(value, dtype):
+            raise TypeError(f"can_cast(): argument '{name}' (position {position}) must be torch.dtype, not {type(value).__name__}")
     return _core.can_cast(from_, to)
 
 

@@ -87,6 +87,22 @@ impl DType {
         }
     }
 
+    /// The C type's name, as some of PyTorch's error messages have it.
+    pub const fn c_name(self) -> &'static str {
+        match self {
+            Bool => "bool",
+            U8 => "unsigned char",
+            I8 => "signed char",
+            I16 => "short",
+            I32 => "int",
+            I64 => "long int",
+            F16 => "c10::Half",
+            BF16 => "c10::BFloat16",
+            F32 => "float",
+            F64 => "double",
+        }
+    }
+
     /// The type both operands are converted to, when both have a say.
     pub const fn promote(self, other: DType) -> DType {
         if self as u8 == other as u8 {

@@ -144,7 +144,7 @@ impl Layout {
         let size = self.shape[at] as i64;
         if start < -size || start > size {
             return Err(Error::index(format!(
-                "Dimension out of range (expected to be in range of [{}, {size}], but got {start})",
+                "start out of range (expected to be in range of [{}, {size}], but got {start})",
                 -size
             )));
         }
@@ -183,7 +183,10 @@ impl Layout {
     pub fn unfold(&self, dim: i64, size: i64, step: i64) -> Result<Layout> {
         let at = wrap_dim(dim, self.ndim())?;
         let (have, stride) = if self.ndim() == 0 { (1, 1) } else { (self.shape[at], self.strides[at]) };
-        if size < 0 || size as usize > have {
+        if size < 0 {
+            return Err(Error::runtime(format!("size is {size} but must be >= 0")));
+        }
+        if size as usize > have {
             return Err(Error::runtime(format!(
                 "maximum size for tensor at dimension {at} is {have} but size is {size}"
             )));
@@ -258,7 +261,7 @@ pub fn infer_shape(shape: &[i64], count: usize) -> Result<Dims> {
                 hole = Some(i);
                 out.push(1);
             }
-            n if n < 0 => return Err(Error::runtime(format!("invalid shape dimension {n}"))),
+            n if n < 0 => return Err(Error::runtime(format!("invalid shape dimension {n} at index {i} of shape {shape:?}"))),
             n => out.push(n as usize),
         }
     }

@@ -75,18 +75,18 @@ unsafe fn each_line<T: Real>(out: Strided, ins: [Strided; 2], dim: usize, kernel
     let grain = (par::GRAIN / (n * width)).max(1);
     par::try_ranges(walk.numel() * tiles, grain, |range| {
         let mut buffers = Buffers::<T>::new(&lines, if neighbours == 1 { n } else { 0 })?;
+        if neighbours == 1 {
+            // SAFETY: these lines are inside the views, and are this task's own.
+            walk.each(range, |at| unsafe { one_line(&lines, at, n, kernel, &mut buffers) });
+            return Ok(());
+        }
         for group in range {
             let at = walk.at(group / tiles);
             let first = group % tiles * TILE;
             let at = [0, 1, 2].map(|i| at[i] + first * across[i]);
-            // SAFETY: these lines are inside the views, and are this task's own.
-            unsafe {
-                if neighbours == 1 {
-                    one_line(&lines, at, n, kernel, &mut buffers);
-                } else {
-                    tile(&lines, at, along, n, width.min(neighbours - first), kernel, &mut buffers);
-                }
-            }
+            let width = width.min(neighbours - first);
+            // SAFETY: as above.
+            unsafe { tile(&lines, at, along, n, width, kernel, &mut buffers) };
         }
         Ok(())
     })
@@ -276,7 +276,8 @@ macro_rules! real {
 
             #[inline(always)]
             fn larger(a: $T, b: $T) -> $T {
-                if (b > a) | b.is_nan() { b } else { a }
+                // A NaN need not win: it comes back with the sum.
+                if b > a { b } else { a }
             }
 
             #[inline(always)]
@@ -305,7 +306,9 @@ macro_rules! real {
                         for i in (0..whole).step_by(LANES) {
                             exps(load(x, i), largest, &mut sums);
                         }
-                        exps(tail, largest, &mut sums);
+                        if whole < n {
+                            exps(tail, largest, &mut sums);
+                        }
                         let shift = ln(join(sums, |a, b| a + b));
                         for i in 0..n {
                             *out.add(i) = *x.add(i) - largest - shift;
@@ -314,7 +317,9 @@ macro_rules! real {
                         for i in (0..whole).step_by(LANES) {
                             store(out, i, exps(load(x, i), largest, &mut sums));
                         }
-                        store_tail(out, whole, n, exps(tail, largest, &mut sums));
+                        if whole < n {
+                            store_tail(out, whole, n, exps(tail, largest, &mut sums));
+                        }
                         let scale = 1.0 / join(sums, |a, b| a + b);
                         for i in 0..n {
                             *out.add(i) *= scale;
@@ -347,7 +352,9 @@ macro_rules! real {
                     for i in (0..whole).step_by(LANES) {
                         store(out, i, gradient(load(grad, i), load(y, i)));
                     }
-                    store_tail(out, whole, n, gradient(g_tail, y_tail));
+                    if whole < n {
+                        store_tail(out, whole, n, gradient(g_tail, y_tail));
+                    }
                 }
             }
 

@@ -356,7 +356,7 @@ mod tests {
         (values, indices) = ([0.0; 4], [0; 4]);
         // SAFETY: as above.
         unsafe { kthvalue(view(&values, &[1]), view(&indices, &[1]), view(&x, &[4]), 3, 0) }.unwrap();
-        assert_eq!((values[0], indices[0]), (2.0, 0));
+        assert_eq!((values[0], indices[0]), (2.0, 3));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::formal::{abs, both, either, eq, is_finite, is_nan, le};
 use super::macros::{compose, pointwise};
 use super::pointwise::{Operand, apply};
 use super::value::V;
-use crate::base::{DType, Error, Fault, Result, Scalar};
+use crate::base::{DType, Error, Fault, Scalar};
 use crate::tensor::Tensor;
 
 pointwise! {

@@ -134,7 +134,7 @@ compose! { "create";
     [no_method, out] fn full(size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
         let dtype = dtype.unwrap_or_else(|| crate::ops::pointwise::scalar_dtype(fill_value));
-        filled_room(Body::new(&new_shape("full", &size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
+        filled_room(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
     }
     /// Zeros, like another tensor.
     [no_method] fn zeros_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
@@ -177,7 +177,7 @@ compose! { "create";
     /// One number in this dtype and on this device.
     [no_function] fn new_full(input: Tensor, size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let body = Body::new(&new_shape("full", &size)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
+        let body = Body::new(&dims_of(&size)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
         filled_room(body, fill_value, requires_grad)
     }
     /// The numbers from `start` to `end`, which is left out, by `step`.

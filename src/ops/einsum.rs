@@ -40,7 +40,7 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
                 out.push(Name::Letter(c));
                 i += 1;
             }
-            c => return Err(bad(format!("invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z] (found '{c}')"))),
+            _ => return Err(bad(format!("invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z]"))),
         }
     }
     let Some(ndim) = ndim else {
@@ -52,10 +52,10 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
     };
     let fits = if dots.is_some() { out.len() <= ndim } else { out.len() == ndim };
     if !fits {
-        let kind = if dots.is_some() { "fewer or as many" } else { "as many" };
+        let rule = if dots.is_some() { "is more than" } else { "does not match" };
+        let end = if dots.is_some() { "" } else { " and no ellipsis was given" };
         return Err(bad(format!(
-            "the number of subscripts in the equation ({}) does not match the number of dimensions ({ndim}) for operand {at}: \
-             there must be {kind}",
+            "the number of subscripts in the equation ({}) {rule} the number of dimensions ({ndim}) for operand {at}{end}",
             out.len()
         )));
     }
@@ -73,8 +73,8 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
     };
     let parts: Vec<&str> = left.split(',').collect();
     if parts.len() != operands.len() {
-        let which = if parts.len() > operands.len() { "more" } else { "fewer" };
-        return Err(bad(format!("{which} subscripts were provided in the equation than operands")));
+        let which = if parts.len() > operands.len() { "fewer" } else { "more" };
+        return Err(bad(format!("{which} operands were provided than specified in the equation")));
     }
     let inputs = parts
         .iter()
@@ -213,12 +213,12 @@ fn check_sizes(operands: &[Named]) -> Result<()> {
     for (i, operand) in operands.iter().enumerate() {
         for (d, &name) in operand.names.iter().enumerate() {
             let own = operand.t.shape()[d];
-            for (j, other) in operands[..i].iter().enumerate() {
+            for other in &operands[..i] {
                 if let Some(size) = other.size(name).filter(|&s| s != own && s != 1 && own != 1) {
                     let letter = if let Name::Letter(c) = name { c } else { '.' };
                     return Err(bad(format!(
                         "subscript {letter} has size {own} for operand {i} which does not broadcast with previously seen \
-                         size {size} (operand {j})"
+                         size {size}"
                     )));
                 }
             }

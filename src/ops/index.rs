@@ -4,7 +4,7 @@ use super::create;
 use super::kernel::{duplicate, filled, fork};
 use super::macros::ops;
 use super::view;
-use crate::base::{DType, Device, Dims, Error, IndexBy, Layout, Put, Result, Scalar, broadcast};
+use crate::base::{DType, Device, Dims, Error, Fault, IndexBy, Layout, Put, Result, Scalar, broadcast};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Saved, Tensor, any_requires_grad, check_inplace, finish_inplace};
 
 /// An index operand: which dimension of the source it addresses.
@@ -17,6 +17,7 @@ pub struct By<'a> {
 
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
 pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+    same_dtype(out, src)?;
     fork!([out, src],
     cpu: {
         let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
@@ -33,6 +34,7 @@ pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
 
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
 pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
+    same_dtype(dst, src)?;
     fork!([dst, src],
     cpu: {
         let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
@@ -45,6 +47,26 @@ pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Resu
             .collect::<Result<Vec<_>>>()?;
         crate::gpu::index_put(dst.gpu()?, src.gpu()?, &by, mode, negative)
     })
+}
+
+/// The kernels move elements as they are.
+fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
+    if dst.dtype == src.dtype {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+        dst.dtype.scalar_name(),
+        src.dtype.scalar_name()
+    )))
+}
+
+/// An index beyond its dimension is a RuntimeError in the operators that go along one.
+pub(super) fn as_runtime(error: Error) -> Error {
+    match error.into_fault() {
+        Fault::Index(message) => Error::runtime(message),
+        other => other.into(),
+    }
 }
 
 /// Adds `values` to `out` at the (coinciding) places of a layout over it.
@@ -166,7 +188,8 @@ impl Plan {
     fn by<'a>(&'a self, layout: &Layout) -> Vec<By<'a>> {
         self.indices
             .iter()
-            .map(|(dim, index)| By { index, size: layout.shape[*dim], stride: layout.strides[*dim], dim: *dim })
+            .enumerate()
+            .map(|(at, (dim, index))| By { index, size: layout.shape[*dim], stride: layout.strides[*dim], dim: at })
             .collect()
     }
 
@@ -297,7 +320,7 @@ pub(super) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     if matches!(index.dtype(), DType::I64 | DType::I32) {
         return Ok(());
     }
-    Err(Error::runtime(format!("{op}(): Expected dtype int64 for index")))
+    Err(Error::runtime(format!("{op}(): Expected dtype int32/int64 for index")))
 }
 
 ops! { "index";
@@ -321,7 +344,7 @@ ops! { "index";
         if out.numel() > 0 {
             let (size, stride) = size_and_stride(&body, dim);
             let source = body.with_layout(along(&body, dim, by.shape()));
-            get(&out, &source, &[By { index: &by, size, stride, dim }], false)?;
+            get(&out, &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
         }
         Ok(out)
     }
@@ -332,6 +355,9 @@ ops! { "index";
     /// `input` with `src` put (or added, …) along a dimension where `index` points.
     [hidden] fn scatter_into(input, src; dim: i64, index: Tensor, how: Put) -> y {
         check_index("scatter", &index)?;
+        if src.dtype() != input.dtype() {
+            return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
+        }
         let out = duplicate(&input.body())?;
         let (from, by) = (src.body(), index.body());
         let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
@@ -344,7 +370,7 @@ ops! { "index";
                 if (d != dim && by.shape()[d] > out.shape()[d]) || by.shape()[d] > from.shape()[d] {
                     return Err(Error::runtime(format!(
                         "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
-                         than src {:?}", by.shape(), out.shape(), from.shape()
+                         size than src {:?}", by.shape(), out.shape(), from.shape()
                     )));
                 }
             }
@@ -352,7 +378,7 @@ ops! { "index";
             let target = out.with_layout(along(&out, dim, by.shape()));
             let mut part = from.layout.clone();
             part.shape = Dims::from_slice(by.shape());
-            put(&target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)?;
+            put(&target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false).map_err(as_runtime)?;
         }
         Ok(out)
     }
@@ -389,7 +415,11 @@ ops! { "index";
         if out.numel() > 0 {
             let (size, stride) = size_and_stride(&body, dim);
             let index = by.with_layout(down(&by, dim, &shape));
-            get(&out, &body.with_layout(along(&body, dim, &shape)), &[By { index: &index, size, stride, dim }], false)?;
+            get(&out, &body.with_layout(along(&body, dim, &shape)), &[By { index: &index, size, stride, dim }], false)
+                .map_err(|error| match error.fault() {
+                    Fault::Index(_) => Error::index("index out of range in self"),
+                    _ => error,
+                })?;
         }
         Ok(out)
     }
@@ -405,7 +435,8 @@ ops! { "index";
         if from.numel() > 0 {
             let (size, stride) = size_and_stride(&out, dim);
             let index = by.with_layout(down(&by, dim, from.shape()));
-            put(&out.with_layout(along(&out, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)?;
+            put(&out.with_layout(along(&out, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)
+                .map_err(as_runtime)?;
         }
         Ok(out)
     }

@@ -11,18 +11,9 @@ pub(super) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
     }
     Err(Error::runtime(format!(
         "expected m1 and m2 to have the same dtype, but got: {} != {}",
-        c_name(a),
-        c_name(b)
+        a.dtype().c_name(),
+        b.dtype().c_name()
     )))
-}
-
-/// The dtype as PyTorch's matrix products name it.
-fn c_name(t: &Tensor) -> &'static str {
-    match t.dtype() {
-        crate::base::DType::F32 => "float",
-        crate::base::DType::F64 => "double",
-        other => other.name(),
-    }
 }
 
 /// A batched product of operands with at least two dimensions; batches broadcast.
@@ -48,14 +39,14 @@ ops! { "linalg";
     [out] fn mm(input, mat2) -> y {
         let (a, b) = (input.body(), mat2.body());
         if a.layout.ndim() != 2 {
-            return Err(Error::runtime("self must be a matrix"));
+            return Err(Error::runtime(format!("mm: self must be a matrix, got {}-D tensor", a.layout.ndim())));
         }
         if b.layout.ndim() != 2 {
-            return Err(Error::runtime("mat2 must be a matrix"));
+            return Err(Error::runtime(format!("mm: mat2 must be a matrix, got {}-D tensor", b.layout.ndim())));
         }
         if a.shape()[1] != b.shape()[0] {
             return Err(Error::runtime(format!(
-                "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+                "mm: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
                 a.shape()[0], a.shape()[1], b.shape()[0], b.shape()[1]
             )));
         }
@@ -98,7 +89,7 @@ ops! { "linalg";
 pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     match (a.ndim(), b.ndim()) {
         (2, 2) => mm(a, b),
-        (3, 3) => bmm(a, b),
+        (3, 3) if a.shape()[0] == b.shape()[0] => bmm(a, b),
         (x, y) if x >= 2 && y >= 2 => {
             let (sa, sb) = (a.shape(), b.shape());
             let batch = broadcast(&sa[..x - 2], &sb[..y - 2])?;
@@ -135,7 +126,12 @@ mod more {
                      got {} and {} elements respectively", input.numel(), tensor.numel(), input.numel(), tensor.numel()
                 )));
             }
-            super::same_dtype(&input, &tensor)?;
+            if input.dtype() != tensor.dtype() {
+                return Err(Error::runtime(format!(
+                    "dot : expected both vectors to have same dtype, but found {} and {}",
+                    input.dtype().scalar_name(), tensor.dtype().scalar_name()
+                )));
+            }
             inner_product(&input, &tensor)
         }
         /// Matrix product; vectors are rows on the left and columns on the right, batches broadcast.

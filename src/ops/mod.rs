@@ -3,6 +3,7 @@
 pub(crate) mod macros;
 
 pub mod arithmetic;
+pub mod compare;
 pub mod create;
 pub mod creation;
 pub mod einsum;
@@ -13,7 +14,11 @@ pub mod inplace;
 pub mod join;
 pub mod kernel;
 pub mod linalg;
+pub mod loss;
+pub mod nn;
+mod fused;
 pub mod pointwise;
+mod pointwise_inplace;
 pub mod power;
 mod quick;
 pub mod product;
@@ -43,7 +48,7 @@ use crate::base::{Error, Result};
 use crate::tensor::{Meta, Step};
 
 pub fn pointwise_rows() -> impl Iterator<Item = &'static pointwise::Pointwise> {
-    [arithmetic::ROWS, unary::ROWS].into_iter().flatten().copied()
+    [arithmetic::ROWS, unary::ROWS, compare::ROWS].into_iter().flatten().copied()
 }
 
 /// Every row, by family.
@@ -53,7 +58,9 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 
 static FAMILIES: &[&[&Row]] =
     &[create::ROWS, index::ROWS, view::ROWS, view::COMPOSED, power::COMPOSED, reduce::ROWS, reduce::COMPOSED, linalg::ROWS, linalg::COMPOSED, join::COMPOSED, shape::ROWS, shape::COMPOSED, triangle::ROWS, triangle::COMPOSED,
-    reduce::LOGICAL, extrema::ROWS, extrema::COMPOSED, scan::ROWS, scan::COMPOSED, softmax::ROWS, softmax::COMPOSED, stats::ROWS, stats::COMPOSED, creation::COMPOSED, random::ROWS, random::WRITES, random::COMPOSED, write::WRITES, write::FILLS, scatter::ROWS, scatter::COMPOSED, product::ROWS, product::COMPOSED, einsum::COMPOSED, relayout::RELAYOUTS,];
+    reduce::LOGICAL, extrema::ROWS, extrema::COMPOSED, scan::ROWS, scan::COMPOSED, softmax::ROWS, softmax::COMPOSED, stats::ROWS, stats::COMPOSED,
+    sort::ROWS, sort::COMPOSED, compare::COMPOSED, loss::ROWS, loss::COMPOSED, nn::COMPOSED,
+    creation::COMPOSED, random::ROWS, random::WRITES, random::COMPOSED, write::WRITES, write::FILLS, scatter::ROWS, scatter::COMPOSED, product::ROWS, product::COMPOSED, einsum::COMPOSED, relayout::RELAYOUTS,];
 
 /// Shape, dtype and device of the input that a gradient is for.
 pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {
@@ -80,6 +87,9 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("max_all", "MaxBackward1"),
     ("min_all", "MinBackward1"),
     ("deviation", "StdBackward0"),
+    ("replace_special", "NanToNumBackward0"),
+    ("nll_loss2d", "NllLoss2DBackward0"),
+    ("smooth_l1_loss", "SmoothL1LossBackward0"),
     ("median_all", "MedianBackward0"),
     ("nanmedian_all", "NanmedianBackward0"),
     ("masked_pick", "MaskedSelectBackward0"),
@@ -102,6 +112,11 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("index_add_scaled", "IndexAddBackward0"),
     ("scatter_into", "ScatterBackward0"),
     ("scatter_reduced", "ScatterReduceBackward0"),
+    ("squeeze_all", "SqueezeBackward0"),
+    ("squeeze_one", "SqueezeBackward1"),
+    ("squeeze_many", "SqueezeBackward2"),
+    ("scatter_added", "ScatterAddBackward0"),
+    ("scatter_number", "ScatterBackward1"),
     ("inner_product", "DotBackward0"),
     ("diagonal_copy", "DiagonalBackward0_copy"),
     ("logsigmoid", "LogSigmoidBackward0"),

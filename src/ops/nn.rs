@@ -6,8 +6,8 @@ use super::macros::compose;
 use super::row::Ints;
 use super::value::V;
 use super::view::{ints, reshape};
-use super::{arithmetic as a, linalg, unary as u, view};
-use crate::base::{Dims, Error, Fault, Result, numel};
+use super::{arithmetic as a, linalg, product, random, unary as u, view};
+use crate::base::{DType, Dims, Error, Fault, Result, Scalar, numel};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad};
 
 static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
@@ -58,7 +58,7 @@ fn layer_norm_grad(step: &Step) -> Result<Grads> {
 fn layer_norm_body(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, normalized: usize, eps: f64) -> Result<Body> {
     let shape = x.shape();
     let rows = rows_of(&shape, normalized);
-    let wide = if x.dtype().size() == 2 { crate::base::DType::F32 } else { x.dtype() };
+    let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
     super::reduce::quietly(|| {
         let (mut y, _) = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
         let line = |t: &Tensor| reshape(t, &[rows[1]]);
@@ -96,10 +96,10 @@ pub fn native_layer_norm(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tens
 
 /// `x @ weightᵀ + bias` for a matrix `x`.
 fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
-    let product = linalg::mm(x, &view::t(weight)?)?;
+    let weight = view::t(weight)?;
     match bias {
-        Some(bias) => a::add(&product, bias),
-        None => Ok(product),
+        Some(bias) => product::addmm(bias, x, &weight, Scalar::Int(1), Scalar::Int(1)),
+        None => linalg::mm(x, &weight),
     }
 }
 
@@ -113,7 +113,44 @@ fn check_affine(name: &str, given: &[usize], expected: &[i64]) -> Result<()> {
     )))
 }
 
+/// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
+fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
+    let body = Body::new(&x.shape(), x.dtype(), x.device())?;
+    random::coin(&body, 1.0 - p, &None)?;
+    let coins = Tensor::new(body);
+    if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
+}
+
+fn dropped(x: &Tensor, p: f64, training: bool, inplace: bool) -> Result<Tensor> {
+    if p == 0.0 || !training || x.numel() == 0 {
+        return Ok(x.clone());
+    }
+    let noise = crate::tensor::mode::with_grad(false, || noise(x, p))?;
+    if !inplace {
+        return a::mul(x, &noise);
+    }
+    super::pointwise::apply_inplace(&a::mul::ROW, x, &[x.into(), (&noise).into()])?;
+    Ok(x.clone())
+}
+
+fn check_probability(p: f64) -> Result<()> {
+    if (0.0..=1.0).contains(&p) {
+        return Ok(());
+    }
+    Err(Error::value(format!("dropout probability has to be between 0 and 1, but got {p}")))
+}
+
 compose! { "nn";
+    /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.
+    [nn] fn dropout(input: Tensor, p: f64 = 0.5, training: bool = true, inplace: bool = false) -> Tensor {
+        check_probability(p)?;
+        dropped(&input, p, training, inplace)
+    }
+    /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
+    [no_method] fn dropout_(input: Tensor, p: f64, train: bool) -> Tensor {
+        check_probability(p)?;
+        dropped(&input, p, train, false)
+    }
     /// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
     [nn] fn gelu(input: Tensor, approximate: String = "none".to_string()) -> Tensor {
         if !input.dtype().is_float() {

@@ -6,9 +6,13 @@ use super::value::V;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loops, Source, run};
 use crate::tensor::{
-    Body, BodyRef, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, check_inplace, finish_inplace, mode,
+    Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor,
+    mode,
 };
 use smallvec::SmallVec;
+
+pub use super::fused::backward;
+pub use super::pointwise_inplace::{apply_inplace, check_cast, check_writable, keep_old, overlaps};
 
 /// The source that is the incoming gradient.
 pub const GRAD: u16 = u16::MAX;
@@ -129,13 +133,13 @@ impl Expr {
     }
 
     /// Whether the formula is just one of its names.
-    fn is_identity(&self) -> bool {
+    pub fn is_identity(&self) -> bool {
         self.inputs.len() == 1 && self.inputs[0] == self.wgsl
     }
 }
 
 /// The type that a kernel computes in.
-fn compute_type(dtype: DType) -> DType {
+pub fn compute_type(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,
         DType::F32 | DType::F16 | DType::BF16 => DType::F32,
@@ -182,11 +186,11 @@ pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType
 }
 
 /// What a call computes: in which type, into which type and shape, where.
-struct Plan {
-    compute: DType,
-    result: DType,
-    shape: Dims,
-    device: Device,
+pub struct Plan {
+    pub compute: DType,
+    pub result: DType,
+    pub shape: Dims,
+    pub device: Device,
 }
 
 impl Class {
@@ -209,7 +213,7 @@ impl Class {
     }
 }
 
-fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
+pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     let typed = if op.class == Class::Choose { &operands[..2] } else { operands };
     let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
     let mut only_zero_dim = true;
@@ -298,7 +302,9 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
     for (i, input) in inputs.iter().enumerate() {
         sources.push(match input {
             Input::Scalar(s) => gpu::Source::Scalar(*s),
-            Input::Body(body) if body.device().is_cpu() => gpu::Source::Scalar(Tensor::new((*body).clone()).item()?),
+            Input::Body(body) if body.device().is_cpu() => {
+                gpu::Source::Scalar(Tensor::new((*body).clone()).item()?)
+            }
             Input::Body(body) => {
                 let mut view = body.gpu()?;
                 if let Some(layout) = stretched.get(i).and_then(Option::as_ref) {
@@ -310,7 +316,8 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
     }
     // int32 is native on every adapter, int64 is not.
     let compute = if compute == DType::I64 && out.dtype == DType::I32 { DType::I32 } else { compute };
-    let expr = gpu::Expr { key: expr.key, inputs: expr.inputs, wgsl: expr.wgsl, predicate: expr.loops.predicate };
+    let expr =
+        gpu::Expr { key: expr.key, inputs: expr.inputs, wgsl: expr.wgsl, predicate: expr.loops.predicate };
     gpu::pointwise(&expr, compute, out.gpu()?, &sources)
 }
 
@@ -327,12 +334,12 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     Ok(Tensor::made_by(out, edge))
 }
 
-fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {
+pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {
     let body = |o: &Operand<'a>| if let Operand::Tensor(t) = o { Some(t.body()) } else { None };
     operands.iter().map(body).collect()
 }
 
-fn inputs<'b>(operands: &[Operand], bodies: &'b [Option<BodyRef>]) -> SmallVec<[Input<'b>; 4]> {
+pub fn inputs<'b>(operands: &[Operand], bodies: &'b [Option<BodyRef>]) -> SmallVec<[Input<'b>; 4]> {
     let input = |(o, b): (&Operand, &'b Option<BodyRef>)| match (o, b) {
         (_, Some(body)) => Input::Body(body),
         (Operand::Scalar(s), None) => Input::Scalar(*s),
@@ -342,7 +349,12 @@ fn inputs<'b>(operands: &[Operand], bodies: &'b [Option<BodyRef>]) -> SmallVec<[
 }
 
 /// The node of a call, when gradients are wanted. `out` holds the result already.
-pub fn record(op: &'static Pointwise, operands: &[Operand], bodies: &[Option<BodyRef>], out: &Body) -> Option<Edge> {
+pub fn record(
+    op: &'static Pointwise,
+    operands: &[Operand],
+    bodies: &[Option<BodyRef>],
+    out: &Body,
+) -> Option<Edge> {
     if op.gradients.is_empty() || !mode::grad_enabled() || !out.dtype.is_float() {
         return None;
     }
@@ -376,174 +388,11 @@ pub fn record(op: &'static Pointwise, operands: &[Operand], bodies: &[Option<Bod
         recorder.save_output(out, 0);
     }
     if scalars {
-        let numbers: SmallVec<[Scalar; 4]> = operands
-            .iter()
-            .map(|o| if let Operand::Scalar(s) = o { *s } else { Scalar::Int(0) })
-            .collect();
+        let numbers: SmallVec<[Scalar; 4]> =
+            operands.iter().map(|o| if let Operand::Scalar(s) = o { *s } else { Scalar::Int(0) }).collect();
         recorder.params(Box::new(numbers));
     }
     Some(Edge { node: recorder.publish(&[out]), output: 0 })
-}
-
-/// A node's turn: its gradients by fused kernels, or, when the backward is recorded itself, over tensors.
-pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
-    let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
-    let Some(g) = step.grad(0) else { return Ok(grads) };
-    for gradient in op.gradients {
-        let at = usize::from(gradient.of);
-        let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };
-        if gradient.expr.is_identity() && gradient.sources[0] == GRAD {
-            grads[at] = Some(g.clone());
-            continue;
-        }
-        if step.create_graph {
-            let value = |&source: &u16| -> Result<V> {
-                Ok(match source {
-                    GRAD => V::from(g),
-                    _ if is_number(op, step, source) => V::Scalar(number(step, source)?),
-                    _ => V::from(step.tensor(source)?),
-                })
-            };
-            let values = gradient.sources.iter().map(value).collect::<Result<SmallVec<[V; 4]>>>()?;
-            grads[at] = Some((gradient.formal)(&values).tensor()?);
-            continue;
-        }
-        grads[at] = Some(fused(op, gradient, step, g, edge)?);
-    }
-    Ok(grads)
-}
-
-/// Whether a source was a number in this call rather than a tensor.
-fn is_number(op: &Pointwise, step: &Step, source: u16) -> bool {
-    usize::from(source) < op.forward.inputs.len() && step.node.params.is_some() && !step.has(source)
-}
-
-fn number(step: &Step, source: u16) -> Result<Scalar> {
-    let numbers = step.params::<SmallVec<[Scalar; 4]>>()?;
-    numbers.get(usize::from(source)).copied().ok_or_else(|| Error::runtime("a saved number is missing"))
-}
-
-/// `g * f'(x)` in one pass.
-fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Edge) -> Result<Tensor> {
-    let target = &edge.node.outputs[edge.output as usize];
-    let g_body = g.body();
-    let mut dtype = g_body.dtype;
-    let mut shape = g_body.layout.shape.clone();
-    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
-    for &source in gradient.sources {
-        inputs.push(match source {
-            GRAD => Input::Body(&g_body),
-            _ if is_number(op, step, source) => Input::Scalar(number(step, source)?),
-            _ => {
-                let body = step.body(source)?;
-                if body.dtype.is_float() {
-                    dtype = dtype.promote(body.dtype);
-                }
-                if body.layout.shape != shape {
-                    shape = broadcast(&shape, &body.layout.shape)?;
-                }
-                Input::Body(body)
-            }
-        });
-    }
-    if dtype == target.dtype
-        && let Some(done) = super::quick::fused(&gradient.expr, dtype, &inputs)
-    {
-        return done.map(Tensor::new);
-    }
-    let compute = compute_type(dtype.promote(target.dtype));
-    let out = Body::new(&shape, target.dtype, g_body.device())?;
-    execute(op.row.name, &gradient.expr, compute, &out, &inputs)?;
-    Ok(Tensor::new(out))
-}
-
-/// `x.mul_(y)`: the result over the first operand.
-pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
-    let plan = plan(op, operands)?;
-    let recording = mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
-    check_inplace(target, recording)?;
-    let body = target.body();
-    check_writable(&body)?;
-    if plan.shape != body.layout.shape {
-        return Err(Error::runtime(format!(
-            "output with shape {:?} doesn't match the broadcast shape {:?}",
-            body.layout.shape.as_slice(),
-            plan.shape.as_slice()
-        )));
-    }
-    if !plan.device.same_place(body.device()) {
-        return Err(Fault::Devices { a: body.device(), b: plan.device }.into());
-    }
-    check_cast(plan.result, body.dtype)?;
-    // An operand that overlaps the target with another layout would be read after it was written.
-    let copies = operands
-        .iter()
-        .map(|o| match o {
-            Operand::Tensor(t) if overlaps(&t.body(), &body) => Ok(Some(super::create::copy_of(&t.body())?)),
-            _ => Ok(None),
-        })
-        .collect::<Result<SmallVec<[Option<Body>; 4]>>>()?;
-    let bodies = bodies(operands);
-    let mut inputs = inputs(operands, &bodies);
-    for (input, copy) in inputs.iter_mut().zip(&copies) {
-        if let Some(copy) = copy {
-            *input = Input::Body(copy);
-        }
-    }
-    // What the derivative reads of the target is its old value: recorded before, at the old version.
-    let early = if recording { record(op, operands, &bodies, &body) } else { None };
-    if let Some(edge) = &early {
-        keep_old(edge, &body)?;
-    }
-    execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
-    body.storage.bump();
-    if let Some(edge) = &early {
-        edge.node.saves().values.iter_mut().filter(|s| s.source >= Saved::OUTPUT).for_each(|s| s.version += 1);
-    }
-    finish_inplace(target, early);
-    Ok(())
-}
-
-/// A derivative that reads what the write is about to replace keeps a copy of it.
-pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
-    for saved in edge.node.saves().values.iter_mut() {
-        if saved.source < Saved::OUTPUT && saved.body.storage.same(&target.storage) {
-            saved.body = super::create::copy_of(&saved.body)?;
-            saved.version = 0;
-        }
-    }
-    Ok(())
-}
-
-/// Refuses to write where one element stands for several.
-pub fn check_writable(body: &Body) -> Result<()> {
-    let overlapping = body.layout.shape.iter().zip(&body.layout.strides).any(|(&n, &s)| n > 1 && s == 0);
-    if overlapping {
-        return Err(Error::runtime(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
-             Please clone() the tensor before performing the operation.",
-        ));
-    }
-    Ok(())
-}
-
-pub fn check_cast(from: DType, to: DType) -> Result<()> {
-    if from.category() > to.category() {
-        return Err(Error::runtime(format!(
-            "result type {} can't be cast to the desired output type {}",
-            from.scalar_name(),
-            to.scalar_name()
-        )));
-    }
-    Ok(())
-}
-
-/// Whether two bodies share bytes but not their layout.
-pub fn overlaps(a: &Body, b: &Body) -> bool {
-    a.storage.same(&b.storage)
-        && (a.layout != b.layout || a.dtype != b.dtype)
-        && a.layout.offset < b.layout.end()
-        && b.layout.offset < a.layout.end()
 }
 
 /// The call from parsed arguments.

@@ -6,7 +6,7 @@ use super::linalg::{bmm, dot, matmul, mm, product, same_dtype};
 use super::macros::{compose, ops};
 use super::row::Ints;
 use super::view::{expand, ints, permute, reshape, transpose, unsqueeze};
-use crate::base::{DType, Dims, Error, Result, Scalar, wrap_dim};
+use crate::base::{Dims, Error, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Tensor};
 
 /// `beta * input + alpha * (a @ b)`; when beta is 0 the input, even NaN, is not looked at.
@@ -39,11 +39,11 @@ fn need_dims(name: &str, t: &Tensor, ndim: usize) -> Result<()> {
     Err(Error::runtime(format!("{name} must be {what}, got {}-D tensor", t.ndim())))
 }
 
-fn check_matrices(a: &Tensor, b: &Tensor) -> Result<()> {
+fn check_matrices(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     let (sa, sb) = (a.shape(), b.shape());
     if sa[1] != sb[0] {
         return Err(Error::runtime(format!(
-            "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+            "{name}: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
             sa[0], sa[1], sb[0], sb[1]
         )));
     }
@@ -95,7 +95,7 @@ ops! { "linalg";
     [inplace, out] fn addmm(input, mat1, mat2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         need_dims("mat1", mat1, 2)?;
         need_dims("mat2", mat2, 2)?;
-        check_matrices(mat1, mat2)?;
+        check_matrices("addmm", mat1, mat2)?;
         add_product(input, &mat1.body(), &mat2.body(), beta, alpha)
     }
     input: |g, beta| g * beta.as_f64();
@@ -122,6 +122,12 @@ ops! { "linalg";
     /// `beta * input + alpha * (mat @ vec)`.
     [inplace, out] fn addmv(input, mat, vec; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         check_vector(mat, vec)?;
+        if input.ndim() > 0 && input.numel() != mat.shape()[0] && input.numel() != 1 {
+            return Err(Error::runtime(format!(
+                "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+                input.numel(), mat.shape()[0], mat.shape()[1], vec.numel()
+            )));
+        }
         let raised = match input.ndim() {
             0 => Tensor::new(input.body().clone()),
             _ => Tensor::new(column(input)?),

@@ -48,7 +48,7 @@ macro_rules! relayouts {
 }
 
 relayouts! {
-    squeeze = crate::ops::view::squeeze;
+    squeeze = crate::ops::view::squeeze_;
     unsqueeze = crate::ops::view::unsqueeze;
     t = crate::ops::view::t;
     transpose = crate::ops::view::transpose;

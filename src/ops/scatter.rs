@@ -1,6 +1,6 @@
 //! Operators that put values where an index or a mask points.
 
-use super::index::{By, along, check_index, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride};
+use super::index::{By, along, as_runtime, check_index, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride};
 use super::kernel::duplicate;
 use super::macros::{compose, ops};
 use super::pointwise::Operand;
@@ -32,12 +32,13 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
     if mask.dtype() == DType::Bool {
         return Ok(());
     }
-    Err(Error::runtime(format!("{op} only supports boolean masks, but got mask with dtype {}", mask.dtype().name())))
+    Err(Error::runtime(format!("{op} only supports boolean masks, but got mask with dtype {}", mask.dtype().c_name())))
 }
 
 /// `input` where the mask is false, `value` where it is true, in `input`'s dtype.
 fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     check_mask("masked_fill_", mask)?;
+    crate::base::broadcast(&mask.shape(), &input.shape())?;
     let made = mode::with_grad(false, || {
         let chosen = super::pointwise::apply(&a::choose::ROW, &[input.into(), value, mask.into()])?;
         create::to_dtype(&chosen, input.dtype())
@@ -66,6 +67,10 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     let (size, stride) = size_and_stride(out, dim);
     let index = by.with_layout(down(&by, dim, &shape));
     put(&out.with_layout(along(out, dim, &shape)), &source, &[By { index: &index, size, stride, dim }], Put::Assign, true)
+}
+
+fn check_fill_index(index: &Tensor) -> Result<()> {
+    if index.dtype() == DType::I64 { Ok(()) } else { Err(Error::index("index_fill_(): Expected dtype int64 for index.")) }
 }
 
 /// The shape rule of `index_add` and `index_copy`.
@@ -117,6 +122,15 @@ fn check_line(op: &str, index: &Tensor, body: &Body) -> Result<()> {
     Ok(())
 }
 
+/// The words of `take` for an index beyond the last element.
+fn beyond(error: Error, size: usize) -> Error {
+    let index = match error.fault() {
+        crate::base::Fault::Index(message) => message.split(' ').nth(1).unwrap_or_default().to_owned(),
+        _ => return error,
+    };
+    Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements."))
+}
+
 /// A copy of `input` seen as a line, with `values` put where the index points.
 fn put_line(input: &Tensor, index: &Tensor, values: &Tensor, accumulate: bool) -> Result<Tensor> {
     let shape = input.shape();
@@ -134,7 +148,8 @@ ops! { "index";
         let out = Body::new(by.shape(), body.dtype, body.device())?;
         if out.numel() > 0 {
             let still = Layout { shape: Dims::from_slice(by.shape()), strides: smallvec![0; by.layout.ndim()], offset: from.layout.offset };
-            get(&out, &from.with_layout(still), &[By { index: &by, size: from.numel(), stride: 1, dim: 0 }], true)?;
+            get(&out, &from.with_layout(still), &[By { index: &by, size: from.numel(), stride: 1, dim: 0 }], true)
+                .map_err(|error| beyond(error, from.numel()))?;
         }
         Ok(out)
     }
@@ -155,7 +170,7 @@ ops! { "index";
     });
     /// `input` with one number in the slices that `index` names.
     [hidden] fn index_fill_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
-        check_index("index_fill_", &index)?;
+        check_fill_index(&index)?;
         let out = duplicate(&input.body())?;
         fill_slices(&out, dim, &index, value)?;
         Ok(out)
@@ -163,18 +178,46 @@ ops! { "index";
     input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
     /// `input` with a 0-d tensor's value in the slices that `index` names.
     [hidden] fn index_fill_tensor(input, value; dim: i64, index: Tensor) -> y {
-        check_index("index_fill_", &index)?;
+        check_fill_index(&index)?;
         let out = duplicate(&input.body())?;
         fill_slices(&out, dim, &index, value.item()?)?;
         Ok(out)
     }
     input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
-    value: |g, dim, index| g.then(|t| crate::ops::reduce::sum_all(&index_select(&t, dim, index)?));
+    value: |g, dim, index| g.then(|t| {
+        // Once for each place, however often the index names it.
+        let rest = index_fill_number(&t, dim, index, Scalar::Int(0))?;
+        crate::ops::reduce::sum_all(&a::sub(&t, &rest)?)
+    });
+    /// `input` with one number along a dimension where `index` points.
+    [hidden] fn scatter_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
+        let made = mode::with_grad(false, || {
+            let number = number_like(input, value)?;
+            let src = crate::ops::view::expand(&number, crate::ops::view::ints(&index.shape()))?;
+            scatter_into(input, &src, dim, index.clone(), Put::Assign)
+        })?;
+        let body = made.body().clone();
+        Ok(body)
+    }
+    input: |g, dim, index| g.then(|t| scatter_number(&t, dim, index, Scalar::Int(0)));
+    /// `input` with `src` added along a dimension where `index` points.
+    [hidden] fn scatter_added(input, src; dim: i64, index: Tensor) -> y {
+        let made = mode::with_grad(false, || scatter_into(input, src, dim, index.clone(), Put::Add))?;
+        let body = made.body().clone();
+        Ok(body)
+    }
+    input: |g| g;
+    src: |g, at, dim, index| g.then(|t| {
+        let picked = gather(&t, dim, index)?;
+        if picked.shape() == at.shape { return Ok(picked); }
+        let place = Layout { shape: picked.shape(), ..Layout::contiguous(&at.shape) };
+        crate::ops::view::embed(&picked, at.shape, place)
+    });
     /// `input` with the slices of `source` where `index` points.
     [hidden] fn index_copied(input, source; dim: i64, index: Tensor) -> y {
         let out = duplicate(&input.body())?;
         let (from, by) = (source.body(), index.body());
-        let at = check_slices("index_copy", &out, &from, dim, &index)?;
+        let at = check_slices("index_copy_", &out, &from, dim, &index)?;
         if from.numel() > 0 {
             let (size, stride) = size_and_stride(&out, at);
             let mut shape = Dims::from_slice(out.shape());
@@ -183,7 +226,8 @@ ops! { "index";
             }
             let index = by.with_layout(down(&by, at, &shape));
             let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
-            put(&out.with_layout(along(&out, at, &shape)), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)?;
+            put(&out.with_layout(along(&out, at, &shape)), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)
+                .map_err(as_runtime)?;
         }
         Ok(out)
     }
@@ -321,18 +365,23 @@ mod more {
             let Some(given) = src.or(value.map(Value::Scalar)) else {
                 return Err(Error::type_error("scatter() missing required argument: 'src'"));
             };
-            let src = source(&input, &index, given)?;
             let how = match reduce.as_deref() {
-                None => Put::Assign,
+                None => {
+                    return match given {
+                        Value::Scalar(s) => scatter_number(&input, dim, index, s),
+                        Value::Tensor(src) => scatter_into(&input, &src, dim, index, Put::Assign),
+                    };
+                }
                 Some("add") => Put::Add,
                 Some("multiply") => Put::Mul,
                 Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
             };
+            let src = source(&input, &index, given)?;
             scatter_into(&input, &src, dim, index, how)
         }
         /// `src` added along a dimension where `index` points.
         [inplace, out] fn scatter_add(input: Tensor, dim: i64, index: Tensor, src: Tensor) -> Tensor {
-            scatter_into(&input, &src, dim, index, Put::Add)
+            scatter_added(&input, &src, dim, index)
         }
         /// What `src` sends to each place, summed, multiplied, averaged, or the largest or smallest.
         [inplace, out] fn scatter_reduce(input: Tensor, dim: i64, index: Tensor, src: Tensor, reduce: String, include_self: bool = true) -> Tensor {
@@ -362,7 +411,7 @@ mod more {
         }
         /// The slices of `source`, times `alpha`, added where `index` points.
         [inplace, out] fn index_add(input: Tensor, dim: i64, index: Tensor, source: Tensor, alpha: Scalar = Scalar::Int(1)) -> Tensor {
-            check_slices("index_add", &input.body(), &source.body(), dim, &index)?;
+            check_slices("index_add_", &input.body(), &source.body(), dim, &index)?;
             let source = if alpha.as_f64() == 1.0 { source } else { a::mul(&source, alpha)? };
             crate::ops::index::index_add_scaled(&input, &source, dim, index)
         }
@@ -401,7 +450,7 @@ mod more {
             match value {
                 Value::Scalar(s) => masked_fill_number(&input, &mask, s),
                 Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(format!(
-                    "masked_fill only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", t.ndim()
+                    "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", t.ndim()
                 ))),
                 Value::Tensor(t) => masked_fill_tensor(&input, &mask, &create::to_device(&t, input.device())?),
             }

@@ -18,12 +18,12 @@ fn preserved(body: &Body) -> Result<Body> {
 }
 
 /// The dimensions of a user's list, wrapped, each once.
-fn distinct(name: &str, dims: &[i64], ndim: usize) -> Result<Dims> {
+fn distinct(dims: &[i64], ndim: usize) -> Result<Dims> {
     let mut out = Dims::new();
     for &d in dims {
         let d = wrap_dim(d, ndim)?;
         if out.contains(&d) {
-            return Err(Error::runtime(format!("{name}: dim {d} appears multiple times in the list of dims")));
+            return Err(Error::runtime(format!("dim {d} appears multiple times in the list of dims")));
         }
         out.push(d);
     }
@@ -37,8 +37,11 @@ fn tiles(shape: &[usize], repeats: &[i64]) -> Result<(Dims, Dims, Dims)> {
             "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor",
         ));
     }
-    let times = dims_of(repeats)?;
     let lead = repeats.len() - shape.len();
+    let size = |i: usize| if i < lead { 1 } else { shape[i - lead] as i64 };
+    let sizes: Ints = repeats.iter().enumerate().map(|(i, r)| r.saturating_mul(size(i))).collect();
+    dims_of(&sizes)?;
+    let times = dims_of(repeats)?;
     let (mut pairs, mut whole) = (Dims::new(), Dims::new());
     for (i, &r) in times.iter().enumerate() {
         let n = if i < lead { 1 } else { shape[i - lead] };
@@ -88,7 +91,7 @@ ops! { "view";
     /// The elements in reverse order along dimensions.
     fn flip(input; dims: Sizes) -> y {
         let body = input.body();
-        let dims = distinct("flip", &dims.0, body.layout.ndim())?;
+        let dims = distinct(&dims.0, body.layout.ndim())?;
         let out = Body::new(body.shape(), body.dtype, body.device())?;
         if dims.is_empty() || body.layout.ndim() == 0 || out.numel() == 0 {
             copy(&out, &body)?;

@@ -373,4 +373,4 @@ mod more {
         }
     }
 }
-pub use more::COMPOSED;
+pub use more::{COMPOSED, masked_select};

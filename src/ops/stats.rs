@@ -47,7 +47,11 @@ ops! { "reduce";
     input: |g, input, y, at, dim, correction, keepdim| spread_grad(root_grad(g, y), input, &at, &dim, correction, keepdim)?;
     /// The norm of order `ord` over dimensions.
     [hidden] fn linalg_vector_norm(input; ord: f64, dim: Option<Ints>, keepdim: bool) -> y { norm_of(input, ord, &dim, keepdim) }
-    input: |g, input, y, at, ord, dim, keepdim| norm_grad(g, input, y, &at, ord, &dim, keepdim);
+    input: |g, input, y, at, ord, dim, keepdim| match ord {
+        // The number of elements that are not zero has no slope.
+        0.0 => Ok(None),
+        _ => norm_grad(g, input, y, &at, ord, &dim, keepdim).tensor().map(Some),
+    };
 }
 
 fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Result<Body> {
@@ -90,7 +94,6 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
 fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {
     let (g, y) = (g.unreduce(at, dim, keepdim), y.unreduce(at, dim, keepdim));
     match ord {
-        0.0 => g * 0.0,
         1.0 => g * sign(x),
         2.0 => x * select(g / &y, 0.0, eq(y, 0.0)),
         _ if ord.is_infinite() => {

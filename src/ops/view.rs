@@ -2,7 +2,7 @@
 
 use super::kernel::{copy, filled};
 use super::macros::{compose, ops};
-use super::row::Ints;
+use super::row::{Arg, FromArg, Ints, Kind};
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
 use crate::base::{Dims, Error, Layout, Result, Scalar, wrap_dim};
 use crate::tensor::{Edge, Kind, Meta, Parts, Tensor, ViewRules, mode};
@@ -140,14 +140,29 @@ ops! { "view";
     /// A dimension of size 1 put in (a view).
     fn unsqueeze(input; dim: i64) -> y { input.body().layout.unsqueeze(dim) }
     input: |g, at| g.reshape(&at.shape);
-    /// Dimensions of size 1 taken out (a view).
-    fn squeeze(input; dim: Option<Ints> = None) -> y {
+    /// All dimensions of size 1 taken out (a view).
+    [hidden] fn squeeze_all(input) -> y {
         let layout = &input.body().layout;
-        let dims = match &dim {
-            None => (0..layout.ndim()).collect::<Dims>(),
-            Some(dims) => dims.iter().map(|&d| wrap_dim(d, layout.ndim())).collect::<Result<Dims>>()?,
-        };
-        Ok(layout.squeeze(&dims))
+        Ok(layout.squeeze(&(0..layout.ndim()).collect::<Dims>()))
+    }
+    input: |g, at| g.reshape(&at.shape);
+    /// One dimension of size 1 taken out (a view).
+    [hidden] fn squeeze_one(input; dim: i64) -> y {
+        let layout = &input.body().layout;
+        Ok(layout.squeeze(&[wrap_dim(dim, layout.ndim())?]))
+    }
+    input: |g, at| g.reshape(&at.shape);
+    /// Dimensions of size 1 taken out (a view).
+    [hidden] fn squeeze_many(input; dim: Ints) -> y {
+        let layout = &input.body().layout;
+        Ok(layout.squeeze(&dim.iter().map(|&d| wrap_dim(d, layout.ndim())).collect::<Result<Dims>>()?))
+    }
+    input: |g, at| g.reshape(&at.shape);
+    /// A fresh dense tensor under another shape; nobody else sees it under its own.
+    [hidden] fn unsafe_view(input; shape: Dims) -> y {
+        let body = input.body();
+        let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
+        Ok(body.with_layout(layout))
     }
     input: |g, at| g.reshape(&at.shape);
     /// One slice across a dimension (a view).
@@ -192,6 +207,9 @@ ops! { "view";
             return Err(Error::runtime(format!(
                 "as_strided: Negative strides are not supported at the moment, got strides: {:?}", stride.as_slice()
             )));
+        }
+        if let Some(bad) = storage_offset.filter(|&o| o < 0) {
+            return Err(Error::runtime(format!("Tensor: invalid storage offset {bad}")));
         }
         let layout = Layout {
             shape: dims_of(&size)?,
@@ -255,24 +273,91 @@ pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     }
     match input.body().layout.view(shape) {
         Some(_) => view_as_shape(input, Dims::from_slice(shape)),
-        None => view_as_shape(&super::create::clone_dense(input)?, Dims::from_slice(shape)),
+        None => unsafe_view(&super::create::clone_dense(input)?, Dims::from_slice(shape)),
     }
+}
+
+/// Dimensions of size 1 taken out: all, or those named (a view).
+pub fn squeeze(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
+    match dim {
+        None => squeeze_all(input),
+        Some(dims) if dims.len() == 1 => squeeze_one(input, dims[0]),
+        Some(dims) => squeeze_many(input, dims),
+    }
+}
+
+/// The same bytes as elements of another dtype; the last dimension grows or shrinks when their sizes differ.
+pub fn view_as_dtype(input: &Tensor, dtype: crate::base::DType) -> Result<Tensor> {
+    let body = input.body();
+    let (old, new) = (body.dtype.size(), dtype.size());
+    let mut layout = body.layout.clone();
+    let last = layout.ndim().wrapping_sub(1);
+    if old != new {
+        if layout.ndim() == 0 {
+            return Err(Error::runtime(format!(
+                "self.dim() cannot be 0 to view {} as {} (different element sizes)", body.dtype.scalar_name(), dtype.scalar_name()
+            )));
+        }
+        if layout.strides[last] != 1 {
+            return Err(Error::runtime(format!(
+                "self.stride(-1) must be 1 to view {} as {} (different element sizes), but got {}",
+                body.dtype.scalar_name(), dtype.scalar_name(), layout.strides[last]
+            )));
+        }
+    }
+    if old > new {
+        let ratio = old / new;
+        layout.shape[last] *= ratio;
+        layout.offset *= ratio;
+        layout.strides[..last].iter_mut().for_each(|s| *s *= ratio);
+    } else if old < new {
+        let ratio = new / old;
+        let whole = |n: usize| n.is_multiple_of(ratio);
+        if !whole(layout.shape[last]) {
+            return Err(Error::runtime(format!(
+                "self.size(-1) must be divisible by {ratio} to view {} as {} (different element sizes), but got {}",
+                body.dtype.scalar_name(), dtype.scalar_name(), layout.shape[last]
+            )));
+        }
+        if !whole(layout.offset) || !layout.strides[..last].iter().all(|&s| whole(s)) {
+            return Err(Error::runtime(format!(
+                "self.storage_offset() and self.stride() must be divisible by {ratio} to view {} as {} (different element sizes)",
+                body.dtype.scalar_name(), dtype.scalar_name()
+            )));
+        }
+        layout.shape[last] /= ratio;
+        layout.offset /= ratio;
+        layout.strides[..last].iter_mut().for_each(|s| *s /= ratio);
+    }
+    Ok(Tensor::new(crate::tensor::Body { storage: body.storage.clone(), layout, dtype }))
 }
 
 mod more {
     use super::*;
     compose! { "view";
         /// The same elements under another shape (a view, or an error).
-        [no_function] fn view(input: Tensor, size: Ints) -> Tensor {
-            let shape = infer_shape(&size, input.numel())?;
-            view_as_shape(&input, shape)
+        [no_function] fn view(input: Tensor, size: Seen) -> Tensor {
+            match size {
+                Seen::Shape(size) => view_as_shape(&input, infer_shape(&size, input.numel())?),
+                Seen::DType(dtype) if dtype == input.dtype() => alias(&input),
+                Seen::DType(dtype) => view_as_dtype(&input, dtype),
+            }
+        }
+        /// Dimensions of size 1 taken out: all, or those named (a view).
+        fn squeeze_(input: Tensor, dim: Option<Arg> = None) -> Tensor {
+            match dim {
+                None => squeeze_all(&input),
+                Some(Arg::Int(dim)) => squeeze_one(&input, dim),
+                Some(Arg::Ints(dims)) => squeeze_many(&input, dims),
+                Some(_) => Err(Error::type_error("squeeze(): argument 'dim' must be int or tuple of ints")),
+            }
         }
         /// The same elements under another shape; a copy only where it must be.
         fn reshape_(input: Tensor, shape: Ints) -> Tensor {
             let dims = infer_shape(&shape, input.numel())?;
             match input.body().layout.view(&dims) {
                 Some(_) => view_as_shape(&input, dims),
-                None => view_as_shape(&crate::ops::create::clone_dense(&input)?, dims),
+                None => unsafe_view(&crate::ops::create::clone_dense(&input)?, dims),
             }
         }
         /// Dimensions `start_dim` to `end_dim` made one.
@@ -293,4 +378,21 @@ mod more {
     }
 }
 
-pub use more::{COMPOSED, flatten};
+/// What `view` takes: sizes, or a dtype.
+#[derive(Clone)]
+pub enum Seen {
+    Shape(Ints),
+    DType(crate::base::DType),
+}
+
+impl FromArg for Seen {
+    const KIND: Kind = Kind::Sizes;
+    fn from_arg(arg: &Arg) -> Option<Seen> {
+        match arg {
+            Arg::DType(dtype) => Some(Seen::DType(*dtype)),
+            other => Ints::from_arg(other).map(Seen::Shape),
+        }
+    }
+}
+
+pub use more::{COMPOSED, flatten, squeeze_};

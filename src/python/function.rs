@@ -2,7 +2,7 @@
 //! Python face; it holds no tensors of its own accord, the node's saved values do.
 
 use super::node::{next_functions, node_object};
-use super::tensor::{PyTensor, adopt, wrap};
+use super::tensor::{PyTensor, wrap};
 use crate::base::Error;
 use crate::ops;
 use crate::tensor::{Custom, Edge, Grads, Kind, Meta, Node, NodeRef, Parts, Saved, Step, Tensor, When, mode};
@@ -384,16 +384,6 @@ fn finish<'py>(
     }
     state.state().saved = places;
     Ok(results)
-}
-
-/// A tensor of a subclass: `_make_subclass(cls, data, requires_grad)`.
-#[pyfunction]
-pub fn make_subclass<'py>(class: &Bound<'py, PyAny>, data: &Bound<'py, PyTensor>, requires_grad: bool) -> PyResult<Bound<'py, PyAny>> {
-    let made = class.call_method1(intern!(class.py(), "__new__"), (class, data))?;
-    let tensor = made.cast::<PyTensor>()?;
-    adopt(tensor);
-    tensor.get().tensor.set_requires_grad(requires_grad)?;
-    Ok(made)
 }
 
 /// The node that a context or a `Node` shows.

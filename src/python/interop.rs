@@ -326,34 +326,3 @@ pub fn array_interface<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py
     dict.set_item("data", (base as usize + body.layout.offset * size, false))?;
     Ok(dict)
 }
-
-/// `Tensor(...)`: sizes, nested data, or another tensor, in the default dtype.
-pub fn legacy(args: &Bound<'_, PyTuple>, dtype: Option<&Bound<'_, PyDType>>, device: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
-    let dtype = dtype.map_or_else(ops::create::default_dtype, |d| d.get().0);
-    let device = device.filter(|d| !d.is_none()).map_or(Ok(Device::Cpu), device_from)?;
-    let sizes = |items: Vec<i64>| -> PyResult<Tensor> {
-        let dims = ops::view::dims_of(&items)?;
-        Ok(Tensor::new(Body::new(&dims, dtype, device)?))
-    };
-    let numbers = !args.is_empty() && args.iter().all(|a| a.is_instance_of::<PyInt>() && !a.is_instance_of::<PyBool>());
-    if args.is_empty() {
-        return sizes(vec![0]);
-    }
-    if numbers {
-        return sizes(args.iter().map(|a| a.extract()).collect::<PyResult<_>>()?);
-    }
-    if args.len() > 1 {
-        return Err(PyTypeError::new_err("new() received an invalid combination of arguments"));
-    }
-    let data = args.get_item(0)?;
-    if let Ok(t) = data.cast::<PyTensor>() {
-        return Ok(ops::create::to_device(&ops::create::shallow(&t.get().tensor), device)?);
-    }
-    if data.get_type().name()?.to_string() == "Size" {
-        return sizes(data.extract()?);
-    }
-    if !is_sequence(&data) && !data.hasattr("__array_interface__")? {
-        return Err(PyTypeError::new_err(format!("new(): data must be a sequence (got {})", data.get_type().name()?)));
-    }
-    Ok(ops::create::to_device(&from_nested(&data, Some(dtype))?, device)?)
-}

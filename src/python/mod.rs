@@ -4,14 +4,17 @@ mod attributes;
 mod autograd;
 mod dlpack;
 mod errors;
+mod facts;
 mod function;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod index;
 mod interop;
 mod node;
+mod overloads;
 mod parse;
 mod random;
+mod storage;
 mod table;
 mod tensor;
 mod types;
@@ -122,7 +125,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::run_backward, autograd::run_grad, autograd::is_grad_enabled, autograd::swap_grad_enabled,
         autograd::gradient_edge, autograd::live_nodes, autograd::increment_version,
         autograd::set_anomaly, autograd::is_anomaly_enabled, autograd::is_anomaly_check_nan_enabled,
-        function::apply_function, function::make_subclass,
+        function::apply_function, storage::make_subclass, storage::as_subclass, storage::storage_bytes, storage::storage_view,
+        storage::to_bytes, storage::from_bytes,
         attributes::legacy_tensor, attributes::result_type, attributes::can_cast, random::default_generator, dlpack::to_dlpack, dlpack::from_dlpack, dlpack::dlpack_device,
         interop::make_tensor, interop::from_numpy, interop::array_interface,
     );

@@ -1,5 +1,6 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
+use super::overloads::{explain, mismatch};
 use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDType, PyDevice, device_from};
@@ -76,7 +77,11 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
             Err(_) => scalar(),
         },
         Kind::Int => int_from(object).map(Arg::Int),
-        Kind::Ints | Kind::Sizes => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
+        Kind::Ints => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
+        Kind::Sizes => match object.cast::<PyDType>() {
+            Ok(d) => Some(Arg::DType(d.get().0)),
+            Err(_) => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
+        },
         Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
         Kind::DType => object.cast::<PyDType>().ok().map(|d| Arg::DType(d.get().0)),
         Kind::Device => match object.cast::<PyDevice>() {
@@ -127,37 +132,9 @@ impl From<Scalar> for Arg {
     }
 }
 
-/// What Python calls a parameter's type, for messages.
-fn type_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Tensor => "Tensor",
-        Kind::Operand => "Tensor",
-        Kind::Tensors | Kind::Several => "tuple of Tensors",
-        Kind::Int => "int",
-        Kind::Ints | Kind::Sizes => "tuple of ints",
-        Kind::Float => "float",
-        Kind::Bool => "bool",
-        Kind::Scalar => "Number",
-        Kind::DType => "torch.dtype",
-        Kind::Device => "torch.device",
-        Kind::Generator => "torch.Generator",
-        Kind::Str => "str",
-        Kind::Any => "a valid argument",
-    }
-}
-
-#[cold]
-fn mismatch(name: &str, param: &Param, position: usize, object: &Bound<'_, PyAny>) -> PyErr {
-    let got = object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
-    PyTypeError::new_err(format!(
-        "{name}(): argument '{}' (position {position}) must be {}, not {got}",
-        param.name,
-        type_name(param.kind)
-    ))
-}
-
 /// A call as Python made it.
 pub struct Call<'a, 'py> {
+    pub py: Python<'py>,
     pub name: &'a str,
     /// The receiver of a method; it fills the first parameter.
     pub receiver: Option<&'a Bound<'py, PyAny>>,
@@ -173,12 +150,18 @@ pub struct Extra<'py> {
 }
 
 pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Extra<'py>)> {
+    read_all(row, call)
+        .map_err(|e| explain(e, row, call, &super::table::signature(row, call.receiver.is_none())))
+}
+
+fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Extra<'py>)> {
     let params = row.params;
     let mut args: Args = smallvec::smallvec![Arg::Missing; params.len()];
     let mut extra = Extra::default();
     let first = usize::from(call.receiver.is_some());
     if let Some(receiver) = call.receiver {
-        args[0] = read(params[0].kind, receiver)?.ok_or_else(|| mismatch(call.name, &params[0], 0, receiver))?;
+        args[0] = read(params[0].kind, receiver)?
+            .ok_or_else(|| mismatch(call.name, params[0].name, params[0].kind, None, receiver))?;
     }
     let rest = &params[first.min(params.len())..];
     let fits = |kind: Kind, object: &Bound<'py, PyAny>| match kind {
@@ -194,66 +177,84 @@ pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Ex
     let from = list.unwrap_or(0);
     if spread && call.positional[from..].iter().all(|a| fits(rest[from].kind, a)) {
         for (i, (param, object)) in rest[..from].iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(call.name, param, i + 1, object)?;
+            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
         }
         let left = &call.positional[from..];
         args[first + from] = match rest[from].kind {
             Kind::Several => Arg::Tensors(
-                left.iter().filter_map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect(),
+                left.iter()
+                    .filter_map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone()))
+                    .collect(),
             ),
             _ => Arg::Ints(left.iter().filter_map(int_from).collect()),
         };
     } else {
         if call.positional.len() > rest.len() {
-            return Err(PyTypeError::new_err(format!(
-                "{}() takes {} positional argument{} but {} were given",
-                call.name,
-                rest.len(),
-                if rest.len() == 1 { "" } else { "s" },
-                call.positional.len()
-            )));
+            return Err(too_many(call, rest));
         }
         for (i, (param, object)) in rest.iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(call.name, param, i + 1, object)?;
+            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
         }
     }
     for (name, object) in call.keywords {
         match params.iter().position(|p| known_as(p.name, name)) {
             Some(at) => {
                 if !matches!(args[at], Arg::Missing) {
-                    return Err(PyTypeError::new_err(format!("{}() got multiple values for argument '{name}'", call.name)));
+                    return Err(PyTypeError::new_err(format!(
+                        "{}() got multiple values for argument '{name}'",
+                        call.name
+                    )));
                 }
-                args[at] = accept(call.name, &params[at], at + 1, object)?;
+                args[at] = accept(call.name, &params[at], None, object)?;
             }
-            None if name == "out" && row.forms.has(Forms::OUT) => extra.out = (!object.is_none()).then(|| object.clone()),
+            None if name == "out" && row.forms.has(Forms::OUT) => {
+                extra.out = (!object.is_none()).then(|| object.clone())
+            }
             None if name == "alpha" && row.forms.has(Forms::ALPHA) => {
-                extra.alpha = scalar_from(object);
-                if extra.alpha.is_none() {
-                    return Err(PyTypeError::new_err(format!("{}(): argument 'alpha' must be Number", call.name)));
-                }
+                let scalar = scalar_from(object);
+                extra.alpha =
+                    Some(scalar.ok_or_else(|| mismatch(call.name, "alpha", Kind::Scalar, None, object))?);
             }
             None => {
-                return Err(PyTypeError::new_err(format!("{}() got an unexpected keyword argument '{name}'", call.name)));
+                return Err(PyTypeError::new_err(format!(
+                    "{}() got an unexpected keyword argument '{name}'",
+                    call.name
+                )));
             }
         }
     }
     for (at, param) in params.iter().enumerate() {
         if matches!(args[at], Arg::Missing) && param.default.is_none() {
-            let missing: Vec<String> = params
-                .iter()
-                .zip(&args)
-                .filter(|(p, a)| p.default.is_none() && matches!(a, Arg::Missing))
-                .map(|(p, _)| format!("\"{}\"", p.name))
-                .collect();
-            return Err(PyTypeError::new_err(format!(
-                "{}() missing {} required positional arguments: {}",
-                call.name,
-                missing.len(),
-                missing.join(", ")
-            )));
+            return Err(missing(call.name, params, &args));
         }
     }
     Ok((args, extra))
+}
+
+#[cold]
+fn too_many(call: &Call<'_, '_>, params: &[Param]) -> PyErr {
+    let (given, most) = (call.positional.len(), params.len());
+    let least = params.iter().filter(|p| p.default.is_none()).count();
+    let range = match most {
+        1 if least == 1 => "1 positional argument".into(),
+        _ if least == most => format!("{most} positional arguments"),
+        _ => format!("from {least} to {most} positional arguments"),
+    };
+    let were = if given > 1 { "were" } else { "was" };
+    PyTypeError::new_err(format!("{}() takes {range} but {given} {were} given", call.name))
+}
+
+#[cold]
+fn missing(name: &str, params: &[Param], args: &[Arg]) -> PyErr {
+    let absent = params.iter().zip(args).filter(|(p, a)| p.default.is_none() && matches!(a, Arg::Missing));
+    let names: Vec<String> = absent.map(|(p, _)| format!("\"{}\"", p.name)).collect();
+    // One is plural and more are not: so says PyTorch.
+    let plural = if names.len() == 1 { "s" } else { "" };
+    PyTypeError::new_err(format!(
+        "{name}() missing {} required positional argument{plural}: {}",
+        names.len(),
+        names.join(", ")
+    ))
 }
 
 /// NumPy's names for common parameters work as well, as in PyTorch.
@@ -265,13 +266,13 @@ fn known_as(param: &str, given: &str) -> bool {
         )
 }
 
-fn accept(name: &str, param: &Param, position: usize, object: &Bound<'_, PyAny>) -> PyResult<Arg> {
+fn accept(name: &str, param: &Param, position: Option<usize>, object: &Bound<'_, PyAny>) -> PyResult<Arg> {
     match read(param.kind, object)? {
         Some(Arg::None) if !param.optional && param.default != Some("None") && param.kind != Kind::Any => {
-            Err(mismatch(name, param, position, object))
+            Err(mismatch(name, param.name, param.kind, position, object))
         }
         Some(arg) => Ok(arg),
-        None => Err(mismatch(name, param, position, object)),
+        None => Err(mismatch(name, param.name, param.kind, position, object)),
     }
 }
 
@@ -285,7 +286,9 @@ pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
         Out::Tuple(name, fields, tensors) => {
             let items = PyTuple::new(py, tuple(tensors)?)?;
             match NAMED.get(py) {
-                Some(make) if !fields.is_empty() => make.bind(py).call1((name, PyTuple::new(py, fields)?, items))?,
+                Some(make) if !fields.is_empty() => {
+                    make.bind(py).call1((name, PyTuple::new(py, fields)?, items))?
+                }
                 _ => items.into_any(),
             }
         }
@@ -306,6 +309,10 @@ pub fn is_long(args: &[Arg]) -> bool {
 }
 
 /// Runs a row, releasing the interpreter around long ones.
-pub fn run<T: Send>(py: Python<'_>, args: &[Arg], body: impl FnOnce(&[Arg]) -> CoreResult<T> + Send) -> PyResult<T> {
+pub fn run<T: Send>(
+    py: Python<'_>,
+    args: &[Arg],
+    body: impl FnOnce(&[Arg]) -> CoreResult<T> + Send,
+) -> PyResult<T> {
     if is_long(args) { Ok(py.detach(|| body(args))?) } else { Ok(body(args)?) }
 }

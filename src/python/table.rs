@@ -122,7 +122,7 @@ fn call<'py>(
     {
         return done;
     }
-    let (mut args, extra) = parse(entry.row, &Call { name: &entry.name, receiver, positional: given, keywords })?;
+    let (mut args, extra) = parse(entry.row, &Call { py, name: &entry.name, receiver, positional: given, keywords })?;
     if let Some(alpha) = extra.alpha {
         scale(&mut args, alpha)?;
     }
@@ -244,6 +244,8 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
         return Err(PyRuntimeError::new_err("more operators than stubs"));
     }
     let class = PyTensor::type_object(py);
+    // Errors name a class by what it was last called: `Tensor`, without its module.
+    class.setattr("__name__", "Tensor")?;
     let nn = PyModule::new(py, "_nn")?;
     for (number, entry) in entries.iter().enumerate() {
         let def = Box::leak(Box::new(ffi::PyMethodDef {

@@ -3,14 +3,13 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use super::errors::carry;
-use super::node::node_object;
 use super::parse::scalar_from;
-use super::types::{PyDType, device_object, dtype_object, size_object};
-use crate::base::{DType, Error, Scalar};
+use super::types::{PyDType, dtype_object};
+use crate::base::{DType, Scalar};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
 use crate::ops::{self, Operand, arithmetic as a, unary as u};
 use crate::tensor::{Tensor, any_hosted};
-use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError, PyUserWarning};
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -81,7 +80,11 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
 
 const LONG: usize = 16_384;
 
-fn compute<'py>(py: Python<'py>, op: &'static Pointwise, operands: &[Operand]) -> PyResult<Bound<'py, PyAny>> {
+fn compute<'py>(
+    py: Python<'py>,
+    op: &'static Pointwise,
+    operands: &[Operand],
+) -> PyResult<Bound<'py, PyAny>> {
     let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= LONG));
     let made = if long { py.detach(|| apply(op, operands)) } else { apply(op, operands) };
     wrap(py, made?)
@@ -109,11 +112,19 @@ fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Poi
     };
     let target = &slf.get().tensor;
     let write = || apply_inplace(op, target, &[Operand::Tensor(target), value]);
-    if target.numel() >= LONG { slf.py().detach(write)? } else { write()? };
+    if target.numel() >= LONG {
+        slf.py().detach(write)?
+    } else {
+        write()?
+    };
     Ok(())
 }
 
-fn power<'py>(slf: &Bound<'py, PyTensor>, exponent: &Bound<'py, PyAny>, swapped: bool) -> PyResult<Bound<'py, PyAny>> {
+fn power<'py>(
+    slf: &Bound<'py, PyTensor>,
+    exponent: &Bound<'py, PyAny>,
+    swapped: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
     let Some(exponent) = operand(exponent) else { return Ok(py.NotImplemented().into_bound(py)) };
     let own = Operand::Tensor(&slf.get().tensor);
@@ -149,7 +160,7 @@ macro_rules! slots {
                 binary(slf, other, row, false)
             }
             fn __hash__(slf: &Bound<'_, PyTensor>) -> isize {
-                slf.as_ptr() as isize >> 4
+                slf.as_ptr() as isize // `id(x)`
             }
             fn __pow__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, _modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 power(slf, other, false)
@@ -215,251 +226,8 @@ slots! {
     @compare
 }
 
-const NON_LEAF_GRAD: &std::ffi::CStr = c"The .grad attribute of a Tensor that is not a leaf Tensor is being accessed. Its \
-    .grad attribute won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for \
-    a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure \
-    you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.";
-
-fn shape_attribute<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    size_object(slf.py(), &slf.get().tensor.body().layout.shape)
-}
-
 #[pymethods]
 impl PyTensor {
-    #[getter]
-    fn shape<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        shape_attribute(slf)
-    }
-    #[pyo3(signature = (dim = None))]
-    fn size<'py>(slf: &Bound<'py, PyTensor>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        match dim {
-            None => shape_attribute(slf),
-            Some(dim) => {
-                let shape = slf.get().tensor.shape();
-                let n = shape.get(crate::base::wrap_dim(dim, shape.len())?).copied();
-                let n = n.ok_or_else(|| Error::index("dimension specified as 0 but tensor has no dimensions"))?;
-                Ok(n.into_pyobject(slf.py())?.into_any())
-            }
-        }
-    }
-    #[pyo3(signature = (dim = None))]
-    fn stride<'py>(slf: &Bound<'py, PyTensor>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        let strides = slf.get().tensor.body().layout.strides.clone();
-        match dim {
-            None => Ok(PyTuple::new(slf.py(), &strides)?.into_any()),
-            Some(dim) => {
-                let n = strides[crate::base::wrap_dim(dim, strides.len())?];
-                Ok(n.into_pyobject(slf.py())?.into_any())
-            }
-        }
-    }
-    fn storage_offset(&self) -> usize {
-        self.tensor.body().layout.offset
-    }
-    fn numel(&self) -> usize {
-        self.tensor.numel()
-    }
-    fn nelement(&self) -> usize {
-        self.tensor.numel()
-    }
-    fn element_size(&self) -> usize {
-        self.tensor.dtype().size()
-    }
-    #[getter]
-    fn itemsize(&self) -> usize {
-        self.tensor.dtype().size()
-    }
-    #[getter]
-    fn nbytes(&self) -> usize {
-        self.tensor.numel() * self.tensor.dtype().size()
-    }
-    fn dim(&self) -> usize {
-        self.tensor.ndim()
-    }
-    #[getter]
-    fn ndim(&self) -> usize {
-        self.tensor.ndim()
-    }
-    fn is_contiguous(&self) -> bool {
-        self.tensor.body().layout.is_contiguous()
-    }
-    fn is_floating_point(&self) -> bool {
-        self.tensor.dtype().is_float()
-    }
-    fn data_ptr(&self) -> usize {
-        let body = self.tensor.body();
-        let start = body.storage.host().map_or_else(|| body.storage.id(), |p| p as usize);
-        if body.numel() == 0 { 0 } else { start + body.layout.offset * body.dtype.size() }
-    }
-    /// Names the storage: equal for tensors that share memory.
-    fn _storage_id(&self) -> usize {
-        self.tensor.body().storage.id()
-    }
-    fn _storage_bytes(&self) -> usize {
-        self.tensor.body().storage.len()
-    }
-    #[getter]
-    fn dtype(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyDType>> {
-        dtype_object(slf.py(), slf.get().tensor.dtype())
-    }
-    #[getter(device)]
-    fn place<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Py<super::types::PyDevice>> {
-        device_object(slf.py(), slf.get().tensor.device())
-    }
-    #[getter]
-    fn is_cuda(&self) -> bool {
-        !self.tensor.device().is_cpu()
-    }
-    #[getter]
-    fn is_cpu(&self) -> bool {
-        self.tensor.device().is_cpu()
-    }
-    #[pyo3(name = "get_device")]
-    fn device_index(&self) -> i64 {
-        match self.tensor.device() {
-            crate::base::Device::Cpu => -1,
-            crate::base::Device::Gpu(_, index) => i64::from(index),
-        }
-    }
-    #[getter]
-    fn is_leaf(&self) -> bool {
-        self.tensor.is_leaf()
-    }
-    #[getter]
-    fn requires_grad(&self) -> bool {
-        self.tensor.requires_grad()
-    }
-    #[setter]
-    fn set_requires_grad(&self, on: bool) -> PyResult<()> {
-        Ok(self.tensor.set_requires_grad(on)?)
-    }
-    #[pyo3(signature = (requires_grad = true))]
-    fn requires_grad_<'py>(slf: &Bound<'py, PyTensor>, requires_grad: bool) -> PyResult<Bound<'py, PyTensor>> {
-        slf.get().tensor.set_requires_grad(requires_grad)?;
-        Ok(slf.clone())
-    }
-    #[getter]
-    fn grad<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        let py = slf.py();
-        let t = &slf.get().tensor;
-        let grad = t.grad();
-        if grad.is_none() && !t.is_leaf() && !t.retains_grad() {
-            PyErr::warn(py, &py.get_type::<PyUserWarning>(), NON_LEAF_GRAD, 1)?;
-        }
-        grad.map(|g| wrap(py, g)).transpose()
-    }
-    #[setter]
-    fn set_grad(&self, value: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
-        let Some(value) = value.filter(|v| !v.is_none()) else {
-            self.tensor.set_grad(None);
-            return Ok(());
-        };
-        let Ok(grad) = value.cast::<PyTensor>() else {
-            return Err(PyTypeError::new_err(format!(
-                "assigned grad expected to be a Tensor or None but got grad of type {}",
-                value.get_type().name()?
-            )));
-        };
-        let (own, new) = (self.tensor.body(), grad.get().tensor.body());
-        if grad.get().tensor.same(&self.tensor) {
-            return Err(PyRuntimeError::new_err("can't assign Variable as its own grad"));
-        }
-        if own.dtype != new.dtype {
-            return Err(PyRuntimeError::new_err(format!(
-                "assigned grad has data of a different type, expected {} but got {}",
-                crate::tensor::type_string(own.dtype, own.device()),
-                crate::tensor::type_string(new.dtype, new.device())
-            )));
-        }
-        if !own.device().same_place(new.device()) {
-            return Err(PyRuntimeError::new_err("assigned grad has data located on a different device"));
-        }
-        if own.shape() != new.shape() {
-            return Err(PyRuntimeError::new_err("assigned grad has data of a different size"));
-        }
-        drop((own, new));
-        self.tensor.set_grad(Some(grad.get().tensor.clone()));
-        Ok(())
-    }
-    #[deleter]
-    fn delete_grad(&self) {
-        self.tensor.set_grad(None);
-    }
-    #[getter]
-    fn grad_fn<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        slf.get().tensor.history().map(|edge| node_object(slf.py(), edge.node)).transpose()
-    }
-    #[getter]
-    fn output_nr(&self) -> u32 {
-        self.tensor.history().map_or(0, |edge| edge.output)
-    }
-    #[getter]
-    fn retains_grad(&self) -> bool {
-        self.tensor.retains_grad()
-    }
-    fn retain_grad(&self) -> PyResult<()> {
-        if self.tensor.is_leaf() && self.tensor.requires_grad() {
-            return Ok(());
-        }
-        Ok(self.tensor.retain_grad()?)
-    }
-    #[getter]
-    fn _version(&self) -> u32 {
-        self.tensor.version()
-    }
-    fn _is_view(&self) -> bool {
-        self.tensor.as_view().is_some()
-    }
-    #[getter]
-    fn _base<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        slf.get().tensor.as_view().map(|view| wrap(slf.py(), view.base.clone())).transpose()
-    }
-    #[getter]
-    fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        wrap(slf.py(), ops::create::data(&slf.get().tensor))
-    }
-    #[setter]
-    fn set_data(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let Ok(other) = value.cast::<PyTensor>() else {
-            return Err(PyTypeError::new_err(format!(
-                "Variable data has to be a tensor, but got {}",
-                value.get_type().name()?
-            )));
-        };
-        let body = other.get().tensor.body().clone();
-        if self.tensor.requires_grad() && !body.dtype.is_float() {
-            return Err(PyRuntimeError::new_err("data set to a tensor that requires gradients must be floating point or complex dtype"));
-        }
-        self.tensor.set_body(body);
-        Ok(())
-    }
-    fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        wrap(slf.py(), ops::create::shallow(&slf.get().tensor))
-    }
-    fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
-        let t = &slf.get().tensor;
-        if t.as_view().is_some() {
-            return Err(PyRuntimeError::new_err(
-                "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for \
-                 training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence \
-                 detach_() cannot be called on these gradients. To fix this error, please refer to the \
-                 Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.",
-            ));
-        }
-        if !t.is_leaf() {
-            t.set_history(None);
-        }
-        t.set_requires_grad(false)?;
-        Ok(slf.clone())
-    }
-    fn item<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let py = slf.py();
-        Ok(match slf.get().tensor.item()? {
-            Scalar::Bool(b) => pyo3::types::PyBool::new(py, b).to_owned().into_any(),
-            Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
-            Scalar::Float(f) => f.into_pyobject(py)?.into_any(),
-        })
-    }
     fn __bool__(&self) -> PyResult<bool> {
         let n = self.tensor.numel();
         if n == 1 {
@@ -476,7 +244,9 @@ impl PyTensor {
     }
     fn __int__(&self) -> PyResult<i64> {
         match self.tensor.item()? {
-            Scalar::Float(f) if f.is_nan() => Err(pyo3::exceptions::PyValueError::new_err("cannot convert float NaN to integer")),
+            Scalar::Float(f) if f.is_nan() => {
+                Err(pyo3::exceptions::PyValueError::new_err("cannot convert float NaN to integer"))
+            }
             Scalar::Float(f) if f.is_infinite() => {
                 Err(pyo3::exceptions::PyOverflowError::new_err("cannot convert float infinity to integer"))
             }
@@ -485,7 +255,9 @@ impl PyTensor {
     }
     fn __index__(&self) -> PyResult<i64> {
         if self.tensor.dtype().is_float() || self.tensor.numel() != 1 {
-            return Err(PyTypeError::new_err("only integer tensors of a single element can be converted to an index"));
+            return Err(PyTypeError::new_err(
+                "only integer tensors of a single element can be converted to an index",
+            ));
         }
         Ok(self.tensor.item()?.as_i64())
     }
@@ -495,10 +267,17 @@ impl PyTensor {
             None => Err(PyTypeError::new_err("len() of a 0-d tensor")),
         }
     }
-    fn __getitem__<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn __getitem__<'py>(
+        slf: &Bound<'py, PyTensor>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         super::index::get(slf, index)
     }
-    fn __setitem__(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn __setitem__(
+        slf: &Bound<'_, PyTensor>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
         super::index::set(slf, index, value)
     }
     fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -517,11 +296,18 @@ impl PyTensor {
     fn register_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::tensor_hook(slf, hook)
     }
-    fn register_post_accumulate_grad_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    fn register_post_accumulate_grad_hook<'py>(
+        slf: &Bound<'py, PyTensor>,
+        hook: Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::accumulate_hook(slf, hook)
     }
     #[pyo3(signature = (src, non_blocking = None))]
-    fn copy_<'py>(slf: &Bound<'py, PyTensor>, src: &Bound<'py, PyAny>, non_blocking: Option<bool>) -> PyResult<Bound<'py, PyTensor>> {
+    fn copy_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        src: &Bound<'py, PyAny>,
+        non_blocking: Option<bool>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
         let _ = non_blocking;
         let source = match src.cast::<PyTensor>() {
             Ok(t) => t.get().tensor.clone(),
@@ -545,20 +331,6 @@ impl PyTensor {
     }
     fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         super::interop::tolist(slf)
-    }
-    #[new]
-    #[pyo3(signature = (*args, dtype = None, device = None, requires_grad = false))]
-    fn new(
-        args: &Bound<'_, PyTuple>,
-        dtype: Option<&Bound<'_, PyDType>>,
-        device: Option<&Bound<'_, PyAny>>,
-        requires_grad: bool,
-    ) -> PyResult<PyTensor> {
-        let made = super::interop::legacy(args, dtype, device)?;
-        if requires_grad {
-            made.set_requires_grad(true)?;
-        }
-        Ok(PyTensor { tensor: made })
     }
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Between its allocation and its first value an object is all zeroes, and the collector may already look.

@@ -48,8 +48,9 @@ pub struct PyDevice {
 #[pymethods]
 impl PyDevice {
     #[new]
-    #[pyo3(signature = (device, index = None))]
-    fn new(device: &Bound<'_, PyAny>, index: Option<u8>) -> PyResult<PyDevice> {
+    #[pyo3(signature = (r#type, index = None))]
+    fn new(r#type: &Bound<'_, PyAny>, index: Option<u8>) -> PyResult<PyDevice> {
+        let device = r#type;
         if let Ok(other) = device.cast::<PyDevice>() {
             return Ok(*other.get());
         }

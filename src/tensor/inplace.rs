@@ -23,6 +23,7 @@ pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
             Viewing::Multi => {
                 let edge = target.history();
                 let (output, name) = edge.map_or((0, "UnbindBackward0".into()), |e| (e.output, e.node.name()));
+                let name = name.trim_end_matches(char::is_numeric).trim_end_matches("Backward").to_owned();
                 return Err(Error::runtime(format!(
                     "Output {output} of {name} is a view and is being modified inplace. This view is the output of a \
                      function that returns multiple views. Such functions do not allow the output views to be modified \

@@ -1,5 +1,7 @@
 //! Products of f32 and f64 matrices: tiny ones and vectors by hand, the rest through `gemm`.
 
+#![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
+
 use super::Sizes;
 use crate::base::Result;
 use crate::cpu::element::scratch;
@@ -14,8 +16,19 @@ const TINY: usize = 8;
 /// Elements of a dot product that are summed in the element type before they are added in f64.
 const DOT_BLOCK: usize = 16_384;
 const LANES: usize = 64;
+/// Elements above which it pays to turn a matrix.
+const TURNED: usize = 65_536;
+/// The side of the squares that a matrix is turned by.
+const TURN: usize = 8;
 /// Rows that a matrix-vector product accumulates at once.
 const ROWS: usize = 512;
+
+/// Whether the columns of a transposed right matrix (a layer's weights) start a multiple of two kilobytes
+/// apart: they then share so few cache lines that `gemm` packs them slower than we turn them.
+fn crowds<T>(s: &Sizes) -> bool {
+    let apart = s.b[1] * size_of::<T>();
+    s.b[0] == 1 && s.n >= 32 && s.k * s.n >= TURNED && apart.is_multiple_of(2048)
+}
 
 macro_rules! kernels {
     ($name:ident, $T:ident) => {
@@ -45,6 +58,8 @@ macro_rules! kernels {
                     } else if s.m == 1 && (s.b[0] == 1 || s.b[1] == 1) {
                         let strides = [s.b[1], s.b[0]];
                         return vector(s.n, s.k, out, oc, b, strides, a, s.a[1], alpha, beta, threads);
+                    } else if crowds::<$T>(s) {
+                        return turned(s, out, a, b, alpha, beta, threads);
                     } else if threads && s.work() > PARALLEL {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
                         par::inside(|| {
@@ -57,6 +72,72 @@ macro_rules! kernels {
                     }
                 }
                 Ok(())
+            }
+
+            /// The product with a copy of the right matrix that lies row by row.
+            unsafe fn turned(
+                s: &Sizes,
+                out: *mut $T,
+                a: *const $T,
+                b: *const $T,
+                alpha: $T,
+                beta: $T,
+                threads: bool,
+            ) -> Result<()> {
+                let rows = scratch(s.k * s.n, 0.0 as $T)?;
+                let to = Shared::new(rows.as_ptr());
+                let from = Shared::new(b);
+                let turn = |range: std::ops::Range<usize>| {
+                    // SAFETY: these rows of the copy are this call's alone, and the columns are inside the
+                    // matrix.
+                    unsafe { turn(range.start, range.end, s.n, from.get(), s.b[1], to.get()) };
+                };
+                if threads {
+                    par::ranges(s.k, 64, turn)
+                } else {
+                    turn(0..s.k)
+                }
+                let sizes = Sizes { b: [s.n, 1], ..*s };
+                // SAFETY: handed on, with the copy in its place.
+                unsafe { product(&sizes, out, a, rows.as_ptr(), alpha, beta, threads) }
+            }
+
+            simd_fn! {
+                /// Rows `first..end` of `to`, `n` wide, from the columns of `from`, `step` apart; square by
+                /// square, so that both sides stay in the first cache.
+                unsafe fn turn(
+                    first: usize,
+                    end: usize,
+                    n: usize,
+                    from: *const $T,
+                    step: usize,
+                    to: *mut $T,
+                ) {
+                    for row in (first..end).step_by(TURN) {
+                        for column in (0..n).step_by(TURN) {
+                            if row + TURN <= end && column + TURN <= n {
+                                let mut square = [[0.0 as $T; TURN]; TURN];
+                                for j in 0..TURN {
+                                    let line = from.add((column + j) * step + row);
+                                    let line = line.cast::<[$T; TURN]>().read_unaligned();
+                                    for i in 0..TURN {
+                                        square[i][j] = line[i];
+                                    }
+                                }
+                                for i in 0..TURN {
+                                    let line = to.add((row + i) * n + column);
+                                    line.cast::<[$T; TURN]>().write_unaligned(square[i]);
+                                }
+                            } else {
+                                for i in row..end.min(row + TURN) {
+                                    for j in column..n.min(column + TURN) {
+                                        *to.add(i * n + j) = *from.add(j * step + i);
+                                    }
+                                }
+                            }
+                        }
+                    }
+                }
             }
 
             unsafe fn general(

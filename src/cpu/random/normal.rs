@@ -127,7 +127,7 @@ fn log(x: f32) -> f32 {
     y = y.mul_add(x, -1.666_805_7e-1);
     y = y.mul_add(x, 0.200_007_14);
     y = y.mul_add(x, -2.499_999_4e-1);
-    y = y.mul_add(x, 3.333_333_1e-1);
+    y = y.mul_add(x, 0.333_333_3);
     y *= x;
     y = y.mul_add(square, exponent * -2.121_944_4e-4);
     y = square.mul_add(-0.5, y);

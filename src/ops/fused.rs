@@ -1,0 +1,80 @@
+//! A pointwise node's turn in a backward: each gradient in one fused pass, or over differentiable tensors when the backward
+//! is recorded itself.
+
+use super::pointwise::{GRAD, Gradient, Input, Pointwise, compute_type, execute};
+use super::value::V;
+use crate::base::{Error, Result, Scalar, broadcast};
+use crate::tensor::{Body, Edge, Grads, Step, Tensor};
+use smallvec::SmallVec;
+
+/// A node's turn: its gradients by fused kernels, or, when the backward is recorded itself, over tensors.
+pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
+    let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+    let Some(g) = step.grad(0) else { return Ok(grads) };
+    for gradient in op.gradients {
+        let at = usize::from(gradient.of);
+        let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };
+        if gradient.expr.is_identity() && gradient.sources[0] == GRAD {
+            grads[at] = Some(g.clone());
+            continue;
+        }
+        if step.create_graph {
+            let value = |&source: &u16| -> Result<V> {
+                Ok(match source {
+                    GRAD => V::from(g),
+                    _ if is_number(op, step, source) => V::Scalar(number(step, source)?),
+                    _ => V::from(step.tensor(source)?),
+                })
+            };
+            let values = gradient.sources.iter().map(value).collect::<Result<SmallVec<[V; 4]>>>()?;
+            grads[at] = Some((gradient.formal)(&values).tensor()?);
+            continue;
+        }
+        grads[at] = Some(fused(op, gradient, step, g, edge)?);
+    }
+    Ok(grads)
+}
+
+/// Whether a source was a number in this call rather than a tensor.
+fn is_number(op: &Pointwise, step: &Step, source: u16) -> bool {
+    usize::from(source) < op.forward.inputs.len() && step.node.params.is_some() && !step.has(source)
+}
+
+fn number(step: &Step, source: u16) -> Result<Scalar> {
+    let numbers = step.params::<SmallVec<[Scalar; 4]>>()?;
+    numbers.get(usize::from(source)).copied().ok_or_else(|| Error::runtime("a saved number is missing"))
+}
+
+/// `g * f'(x)` in one pass.
+fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Edge) -> Result<Tensor> {
+    let target = &edge.node.outputs[edge.output as usize];
+    let g_body = g.body();
+    let mut dtype = g_body.dtype;
+    let mut shape = g_body.layout.shape.clone();
+    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+    for &source in gradient.sources {
+        inputs.push(match source {
+            GRAD => Input::Body(&g_body),
+            _ if is_number(op, step, source) => Input::Scalar(number(step, source)?),
+            _ => {
+                let body = step.body(source)?;
+                if body.dtype.is_float() {
+                    dtype = dtype.promote(body.dtype);
+                }
+                if body.layout.shape != shape {
+                    shape = broadcast(&shape, &body.layout.shape)?;
+                }
+                Input::Body(body)
+            }
+        });
+    }
+    if dtype == target.dtype
+        && let Some(done) = super::quick::fused(&gradient.expr, dtype, &inputs)
+    {
+        return done.map(Tensor::new);
+    }
+    let compute = compute_type(dtype.promote(target.dtype));
+    let out = Body::new(&shape, target.dtype, g_body.device())?;
+    execute(op.row.name, &gradient.expr, compute, &out, &inputs)?;
+    Ok(Tensor::new(out))
+}

@@ -1,0 +1,102 @@
+//! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
+//! values, and gives the target its new history.
+
+use super::pointwise::{Input, Operand, Pointwise, bodies, execute, inputs, plan, record};
+use crate::base::{DType, Error, Fault, Result};
+use crate::tensor::{Body, Edge, Saved, Tensor, check_inplace, finish_inplace, mode};
+use smallvec::SmallVec;
+
+/// `x.mul_(y)`: the result over the first operand.
+pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    let plan = plan(op, operands)?;
+    let recording =
+        mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
+    check_inplace(target, recording)?;
+    let body = target.body();
+    check_writable(&body)?;
+    if plan.shape != body.layout.shape {
+        return Err(Error::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            body.layout.shape.as_slice(),
+            plan.shape.as_slice()
+        )));
+    }
+    if !plan.device.same_place(body.device()) {
+        return Err(Fault::Devices { a: body.device(), b: plan.device }.into());
+    }
+    check_cast(plan.result, body.dtype)?;
+    // An operand that overlaps the target with another layout would be read after it was written.
+    let copies = operands
+        .iter()
+        .map(|o| match o {
+            Operand::Tensor(t) if overlaps(&t.body(), &body) => Ok(Some(super::create::copy_of(&t.body())?)),
+            _ => Ok(None),
+        })
+        .collect::<Result<SmallVec<[Option<Body>; 4]>>>()?;
+    let bodies = bodies(operands);
+    let mut inputs = inputs(operands, &bodies);
+    for (input, copy) in inputs.iter_mut().zip(&copies) {
+        if let Some(copy) = copy {
+            *input = Input::Body(copy);
+        }
+    }
+    // What the derivative reads of the target is its old value: recorded before, at the old version.
+    let early = if recording { record(op, operands, &bodies, &body) } else { None };
+    if let Some(edge) = &early {
+        keep_old(edge, &body)?;
+    }
+    execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
+    body.storage.bump();
+    if let Some(edge) = &early {
+        edge.node
+            .saves()
+            .values
+            .iter_mut()
+            .filter(|s| s.source >= Saved::OUTPUT)
+            .for_each(|s| s.version += 1);
+    }
+    finish_inplace(target, early);
+    Ok(())
+}
+
+/// A derivative that reads what the write is about to replace keeps a copy of it.
+pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
+    for saved in edge.node.saves().values.iter_mut() {
+        if saved.source < Saved::OUTPUT && saved.body.storage.same(&target.storage) {
+            saved.body = super::create::copy_of(&saved.body)?;
+            saved.version = 0;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to write where one element stands for several.
+pub fn check_writable(body: &Body) -> Result<()> {
+    let overlapping = body.layout.shape.iter().zip(&body.layout.strides).any(|(&n, &s)| n > 1 && s == 0);
+    if overlapping {
+        return Err(Error::runtime(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+             Please clone() the tensor before performing the operation.",
+        ));
+    }
+    Ok(())
+}
+
+pub fn check_cast(from: DType, to: DType) -> Result<()> {
+    if from.category() > to.category() {
+        return Err(Error::runtime(format!(
+            "result type {} can't be cast to the desired output type {}",
+            from.scalar_name(),
+            to.scalar_name()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether two bodies share bytes but not their layout.
+pub fn overlaps(a: &Body, b: &Body) -> bool {
+    a.storage.same(&b.storage)
+        && (a.layout != b.layout || a.dtype != b.dtype)
+        && a.layout.offset < b.layout.end()
+        && b.layout.offset < a.layout.end()
+}

@@ -1,0 +1,203 @@
+//! How a call that fits no signature is reported. PyTorch words it by how many of an operator's overloads could have taken
+//! that many arguments; a row here stands for all of its overloads, so their counts are listed.
+
+use super::parse::Call;
+use super::tensor::PyTensor;
+use super::types::{PyDType, PyDevice};
+use crate::ops::{Forms, Kind, Row};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// The least and the most arguments of each overload, without the first operand and `out`.
+const OVERLOADS: &[(&str, &[(usize, usize)])] = &[
+    ("add", &[(1, 2)]),
+    ("addbmm", &[(2, 4)]),
+    ("addcdiv", &[(2, 3)]),
+    ("addcmul", &[(2, 3)]),
+    ("addmm", &[(2, 4)]),
+    ("addmv", &[(2, 4)]),
+    ("addr", &[(2, 4)]),
+    ("all", &[(0, 0), (0, 2), (1, 2)]),
+    ("any", &[(0, 0), (0, 2), (1, 2)]),
+    ("arange", &[(0, 5), (1, 5), (1, 7)]),
+    ("baddbmm", &[(2, 4)]),
+    ("bernoulli", &[(0, 1), (1, 2)]),
+    ("bitwise_and", &[(1, 1), (1, 1)]),
+    ("bitwise_left_shift", &[(1, 1), (1, 1)]),
+    ("bitwise_or", &[(1, 1), (1, 1)]),
+    ("bitwise_right_shift", &[(1, 1), (1, 1)]),
+    ("bitwise_xor", &[(1, 1), (1, 1)]),
+    ("bmm", &[(1, 1), (2, 2)]),
+    ("clamp", &[(0, 2), (0, 2)]),
+    ("clamp_max", &[(1, 1), (1, 1)]),
+    ("clamp_min", &[(1, 1), (1, 1)]),
+    ("copysign", &[(1, 1), (1, 1)]),
+    ("count_nonzero", &[(0, 1), (1, 1)]),
+    ("div", &[(1, 1), (2, 2), (2, 2)]),
+    ("dsplit", &[(1, 1), (1, 1)]),
+    ("eq", &[(1, 1), (1, 1)]),
+    ("eye", &[(0, 5), (1, 6)]),
+    ("fill", &[(1, 1), (1, 1)]),
+    ("floor_divide", &[(1, 1), (1, 1)]),
+    ("fmod", &[(1, 1), (1, 1)]),
+    ("ge", &[(1, 1), (1, 1)]),
+    ("gt", &[(1, 1), (1, 1)]),
+    ("hsplit", &[(1, 1), (1, 1)]),
+    ("index_fill", &[(3, 3), (3, 3)]),
+    ("le", &[(1, 1), (1, 1)]),
+    ("lerp", &[(2, 2), (2, 2)]),
+    ("linspace", &[(2, 7), (2, 7), (2, 7), (2, 7)]),
+    ("logspace", &[(2, 8), (2, 8), (2, 8), (2, 8)]),
+    ("lt", &[(1, 1), (1, 1)]),
+    ("masked_fill", &[(2, 2), (2, 2)]),
+    ("max", &[(0, 0), (1, 1), (1, 2)]),
+    ("mean", &[(0, 1), (1, 3)]),
+    ("min", &[(0, 0), (1, 1), (1, 2)]),
+    ("mm", &[(1, 1), (2, 2)]),
+    ("moveaxis", &[(2, 2), (2, 2)]),
+    ("movedim", &[(2, 2), (2, 2)]),
+    ("narrow", &[(3, 3), (3, 3)]),
+    ("ne", &[(1, 1), (1, 1)]),
+    ("normal", &[(1, 2), (0, 2), (1, 2), (2, 8)]),
+    ("pow", &[(1, 1), (1, 1)]),
+    ("prod", &[(0, 1), (1, 3)]),
+    ("rand", &[(1, 6), (0, 5)]),
+    ("rand_like", &[(1, 7), (0, 6)]),
+    ("randint", &[(2, 7), (1, 6), (3, 8), (2, 7)]),
+    ("randint_like", &[(3, 9), (2, 8), (2, 8), (1, 7), (2, 8), (1, 7)]),
+    ("randn", &[(1, 6), (0, 5)]),
+    ("randn_like", &[(1, 7), (0, 6)]),
+    ("random", &[(0, 1), (2, 3), (1, 2)]),
+    ("randperm", &[(1, 6), (0, 5)]),
+    ("remainder", &[(1, 1), (1, 1)]),
+    ("repeat_interleave", &[(1, 3), (1, 3)]),
+    ("round", &[(0, 0), (1, 1)]),
+    ("scatter", &[(3, 3), (4, 4), (3, 3), (4, 4)]),
+    ("squeeze", &[(0, 0), (1, 1), (1, 1)]),
+    ("std", &[(1, 3), (0, 3), (0, 1)]),
+    ("std_mean", &[(1, 3), (0, 3), (0, 1)]),
+    ("sub", &[(1, 2)]),
+    ("sum", &[(0, 1), (1, 3)]),
+    ("tensor_split", &[(1, 2), (1, 2), (1, 2)]),
+    ("var", &[(1, 3), (0, 3), (0, 1)]),
+    ("var_mean", &[(1, 3), (0, 3), (0, 1)]),
+    ("view", &[(1, 1), (1, 1)]),
+    ("vsplit", &[(1, 1), (1, 1)]),
+    ("where", &[(2, 2), (2, 2)]),
+    ("xlogy", &[(1, 1), (1, 1)]),
+];
+
+/// What Python calls an object's type; PyTorch's own with their module.
+pub fn type_name(object: &Bound<'_, PyAny>) -> String {
+    if object.cast::<PyDType>().is_ok() {
+        return "torch.dtype".into();
+    }
+    if object.cast::<PyDevice>().is_ok() {
+        return "torch.device".into();
+    }
+    object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
+}
+
+/// `error`, which arose while the call was read, unless no or several overloads could have been meant.
+#[cold]
+pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) -> PyErr {
+    let py = call.py;
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let method = call.receiver.is_some();
+    let given = call.positional.len() + call.keywords.len();
+    if method && row.params.len() == 1 && !row.forms.has(Forms::ALPHA) && given > 0 {
+        return PyTypeError::new_err(if call.keywords.is_empty() {
+            format!("Tensor.{}() takes no arguments ({given} given)", call.name)
+        } else {
+            format!("Tensor.{}() takes no keyword arguments", call.name)
+        });
+    }
+    let Some((_, overloads)) = OVERLOADS.iter().find(|o| o.0 == row.name) else { return error };
+    let (first, out) = if method { (0, 0) } else { (1, usize::from(row.forms.has(Forms::OUT))) };
+    let plausible = overloads
+        .iter()
+        .filter(|(least, most)| (least + first..=most + first + out).contains(&given))
+        .count();
+    if plausible == 1 {
+        return error;
+    }
+    let mut types: Vec<String> = call.positional.iter().map(type_name).collect();
+    let mut list = types.join(", ");
+    if !call.keywords.is_empty() {
+        types = call.keywords.iter().map(|(name, value)| format!("{name}={}", type_name(value))).collect();
+        let separator = if list.is_empty() { "" } else { ", " };
+        list = format!("{list}{separator}{}, ", types.join(", "));
+    }
+    PyTypeError::new_err(format!(
+        "{}() received an invalid combination of arguments - got ({list}), but expected {signature}",
+        call.name
+    ))
+}
+
+/// An argument that its parameter cannot take.
+#[cold]
+pub fn mismatch(
+    name: &str,
+    parameter: &str,
+    kind: Kind,
+    position: Option<usize>,
+    object: &Bound<'_, PyAny>,
+) -> PyErr {
+    let place = position.map_or_else(String::new, |p| format!(" (position {p})"));
+    let items: Vec<Bound<'_, PyAny>> = match (object.cast::<PyTuple>(), object.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.iter().collect(),
+        (_, Ok(list)) => list.iter().collect(),
+        _ => Vec::new(),
+    };
+    let odd = match kind {
+        Kind::Ints | Kind::Sizes => {
+            items.iter().position(|i| i.extract::<i64>().is_err()).filter(|&at| at > 0)
+        }
+        Kind::Tensors | Kind::Several => items.iter().position(|i| i.cast::<PyTensor>().is_err()),
+        _ => None,
+    };
+    PyTypeError::new_err(match (kind, odd) {
+        (Kind::Ints | Kind::Sizes, Some(at)) => format!(
+            "{name}(): argument '{parameter}' failed to unpack the object at pos {} with error \"type must be tuple of ints,but got {}\"",
+            at + 1,
+            type_name(&items[at])
+        ),
+        (_, Some(at)) => format!(
+            "expected Tensor as element {at} in argument {}, but got {}",
+            position.map_or(0, |p| p - 1),
+            type_name(&items[at])
+        ),
+        (Kind::Ints | Kind::Sizes, None) if items.first().is_some_and(|i| i.extract::<i64>().is_err()) => {
+            format!(
+                "{name}(): argument '{parameter}'{place} must be tuple of ints, but found element of type {} at pos 0",
+                type_name(&items[0])
+            )
+        }
+        _ => format!(
+            "{name}(): argument '{parameter}'{place} must be {}, not {}",
+            wanted(kind),
+            type_name(object)
+        ),
+    })
+}
+
+/// What PyTorch calls a parameter's type.
+fn wanted(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tensor | Kind::Operand => "Tensor",
+        Kind::Tensors | Kind::Several => "tuple of Tensors",
+        Kind::Int => "int",
+        Kind::Ints | Kind::Sizes => "tuple of ints",
+        Kind::Float => "float",
+        Kind::Bool => "bool",
+        Kind::Scalar => "Number",
+        Kind::DType => "torch.dtype",
+        Kind::Device => "torch.device",
+        Kind::Generator => "torch.Generator",
+        Kind::Str => "str",
+        Kind::Any => "a valid argument",
+    }
+}

@@ -1,0 +1,121 @@
+//! Storages as bytes, for copies and pickles; tensors as instances of subclasses.
+
+use super::tensor::{PyTensor, adopt, wrap};
+use super::types::PyDType;
+use crate::base::{DType, Device, Dims, Layout};
+use crate::ops;
+use crate::tensor::{Body, Tensor};
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+/// All bytes of a tensor's storage, as a vector over the same memory.
+#[pyfunction]
+pub fn storage_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    let storage = tensor.get().tensor.body().storage.clone();
+    let layout = Layout::contiguous(&[storage.len()]);
+    wrap(tensor.py(), Tensor::new(Body { storage, layout, dtype: DType::U8 }))
+}
+
+/// A tensor over the storage of `bytes`.
+#[pyfunction]
+pub fn storage_view<'py>(
+    bytes: &Bound<'py, PyTensor>,
+    dtype: &Bound<'py, PyDType>,
+    offset: usize,
+    shape: Vec<usize>,
+    strides: Vec<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = dtype.get().0;
+    let storage = bytes.get().tensor.body().storage.clone();
+    let layout = Layout { shape: Dims::from_vec(shape), strides: Dims::from_vec(strides), offset };
+    let fits = layout.shape.len() == layout.strides.len()
+        && extent(&layout).and_then(|n| n.checked_mul(dtype.size())).is_some_and(|n| n <= storage.len());
+    if !fits {
+        return Err(PyValueError::new_err("the sizes and strides reach beyond the storage"));
+    }
+    wrap(bytes.py(), Tensor::new(Body { storage, layout, dtype }))
+}
+
+/// How many elements of its storage a layout needs; nothing where that is no number, for what comes from a file.
+fn extent(layout: &Layout) -> Option<usize> {
+    layout.shape.iter().try_fold(1usize, |all, &n| all.checked_mul(n.max(1)))?;
+    if layout.shape.contains(&0) {
+        return Some(0);
+    }
+    let last = layout.shape.iter().zip(&layout.strides).try_fold(layout.offset, |at, (&n, &stride)| {
+        at.checked_add((n - 1).checked_mul(stride)?)
+    })?;
+    last.checked_add(1)
+}
+
+/// The elements of a tensor in host memory, in their order, as bytes.
+#[pyfunction]
+pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = tensor.py();
+    let source = tensor.get().tensor.clone();
+    let dense = py.detach(|| {
+        let host = ops::create::to_device(&ops::create::shallow(&source), Device::Cpu)?;
+        ops::kernel::duplicate(&host.body())
+    })?;
+    let len = dense.numel() * dense.dtype.size();
+    let view = dense.host()?;
+    PyBytes::new_with(py, len, |target| {
+        if len > 0 {
+            // SAFETY: a dense body holds `len` bytes, and the target is as long.
+            unsafe { std::ptr::copy_nonoverlapping(view.ptr, target.as_mut_ptr(), len) };
+        }
+        Ok(())
+    })
+}
+
+/// A vector of bytes with memory of its own.
+#[pyfunction]
+pub fn from_bytes<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+    let source = bytes.as_bytes();
+    let body = Body::new(&[source.len()], DType::U8, Device::Cpu)?;
+    if !source.is_empty() {
+        let view = body.host()?;
+        // SAFETY: the body was made for as many bytes, and nobody else knows it.
+        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), view.ptr, source.len()) };
+    }
+    wrap(bytes.py(), Tensor::new(body))
+}
+
+/// An instance of `class` over the tensor's memory, not yet tied to its history.
+fn instance<'py>(class: &Bound<'py, PyAny>, data: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+    let py = class.py();
+    let base = PyTensor::type_object(py);
+    if !class.cast::<PyType>().is_ok_and(|c| c.is_subclass(&base).unwrap_or(false)) {
+        return Err(PyTypeError::new_err("cls must be a type (not an instance) deriving from Tensor"));
+    }
+    // The base's constructor: the subclass's own may be what called us.
+    let made = base.call_method1(intern!(py, "__new__"), (class, data))?.cast_into::<PyTensor>()?;
+    adopt(&made);
+    Ok(made)
+}
+
+/// A leaf of a subclass: `_make_subclass(cls, data, requires_grad)`.
+#[pyfunction]
+pub fn make_subclass<'py>(
+    class: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyTensor>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let made = instance(class, data)?;
+    made.get().tensor.set_requires_grad(requires_grad)?;
+    Ok(made.into_any())
+}
+
+/// `tensor.as_subclass(cls)`: the same values and history under another class.
+#[pyfunction]
+pub fn as_subclass<'py>(tensor: &Bound<'py, PyTensor>, class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let made = instance(class, tensor)?;
+    let history = ops::view::alias(&tensor.get().tensor)?.history();
+    if history.is_some() {
+        made.get().tensor.set_history(history);
+    }
+    Ok(made.into_any())
+}
