@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
 from . import _core
 from ._core import *  # noqa: F403  (the rows' functions)
 from ._core import (
@@ -19,7 +23,10 @@ from ._core import (
     int16,
     int32,
     int64,
+    is_anomaly_check_nan_enabled,
+    is_anomaly_enabled,
     is_grad_enabled,
+    is_inference_mode_enabled,
     promote_types,
     rows,
     set_default_dtype,
@@ -32,8 +39,6 @@ _core.register(Size, named_result, OutOfMemoryError)
 from . import _tensor  # noqa: E402  (hangs the Python-side methods on Tensor)
 from . import autograd  # noqa: E402
 from ._creation import *  # noqa: E402, F403
-from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: E402
-from ._tensor_str import get_printoptions, printoptions, set_printoptions  # noqa: E402
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
 
 float = float32
@@ -48,13 +53,29 @@ from math import e, inf, nan, pi  # noqa: E402
 __version__ = "0.1.0"
 
 
-# Loaded when they are first asked for: importing gradiron stays quick.
-_LAZY = ("nn", "viz", "testing", "cuda", "utils", "random")
+# Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
+_MODULES = ("nn", "viz", "testing", "cuda", "utils", "random", "_tensor_str")
+_NAMES = {
+    **dict.fromkeys(("finfo", "iinfo"), "_limits"),
+    **dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "_tensor_str"),
+    **dict.fromkeys(
+        ("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"
+    ),
+    "UntypedStorage": "_storage",
+}
 
 
-def __getattr__(name: str) -> object:
-    if name in _LAZY:
-        import importlib
+def __getattr__(name: str) -> Any:
+    import importlib
 
+    if name in _MODULES:
         return importlib.import_module(f".{name}", __name__)
+    if name in _NAMES:
+        found = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
+        globals()[name] = found
+        return found
     raise AttributeError(f"module 'gradiron' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NAMES})

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from . import _core
 from ._core import Tensor, device, dtype
 from ._types import Size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = [
     "as_tensor",
@@ -68,6 +70,8 @@ def tensor(
         raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if dtype is not None and not isinstance(dtype, _core.dtype):
         raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
+    if data is ...:
+        raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if isinstance(data, Tensor):
         import warnings
 
@@ -177,6 +181,8 @@ def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: A
 
 
 Tensor.new_tensor = new_tensor
+Tensor.layout = strided
+Tensor.is_sparse = False
 
 
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
@@ -206,7 +212,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
 def broadcast_shapes(*shapes: Any) -> Size:
     """The shape that all of these broadcast to."""
     result: list[int] = []
-    for shape in shapes:
+    for at, shape in enumerate(shapes):
         shape = [shape] if isinstance(shape, int) else list(shape)
         if any(n < 0 for n in shape):
             raise ValueError("Attempting to broadcast a dimension with negative length!")
@@ -216,7 +222,7 @@ def broadcast_shapes(*shapes: Any) -> Size:
                 result[i] = shape[i]
             elif shape[i] not in (1, result[i]):
                 raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument had {shape}; "
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {at} had {shape}; "
                     f"but expected shape should be broadcastable to {result}"
                 )
     return Size(result)
@@ -232,16 +238,22 @@ def _need_tensor(function: str, value: Any) -> None:
         raise TypeError(f"{function}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
 
 
+def _tensor_argument(name: str, value: Any) -> Tensor:
+    if isinstance(value, Tensor):
+        return value
+    raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
+
+
 def is_floating_point(input: Tensor) -> bool:
     """Whether a tensor's dtype is a floating point one."""
     _need_tensor("is_floating_point", input)
-    return input.dtype.is_floating_point
+    return _tensor_argument("is_floating_point", input).dtype.is_floating_point
 
 
 def is_complex(input: Tensor) -> bool:
     """Whether a tensor's dtype is a complex one."""
     _need_tensor("is_complex", input)
-    return input.dtype.is_complex
+    return _tensor_argument("is_complex", input).dtype.is_complex
 
 
 def result_type(tensor1: Any, tensor2: Any) -> dtype:

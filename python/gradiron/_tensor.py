@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from . import _core
 from ._core import Tensor, device, dtype
-from ._tensor_str import tensor_format, tensor_str
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+    from ._storage import UntypedStorage
 
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
@@ -18,17 +21,20 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     other = kwargs.pop("other", None)
     if kwargs:
         raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    flags = False
     for arg in (*args, *([other] if other is not None else [])):
-        if isinstance(arg, dtype):
+        # What comes first decides: a device may be followed by a dtype, a dtype by flags only.
+        if isinstance(arg, bool):
+            flags = True
+        elif isinstance(arg, dtype) and not flags:
             kind = arg
-        elif isinstance(arg, Tensor):
+        elif isinstance(arg, Tensor) and arg is (args[0] if args else other):
             kind, place = arg.dtype, arg.device
-        elif isinstance(arg, bool):
-            continue
-        elif isinstance(arg, (str, device, int)):
+        elif isinstance(arg, (str, device, int)) and kind is None and place is None and not flags:
             place = arg
         elif arg is not None:
-            raise TypeError(f"to() received an invalid combination of arguments - got ({type(arg).__name__})")
+            given = ", ".join("torch.dtype" if isinstance(a, dtype) else type(a).__name__ for a in args)
+            raise TypeError(f"to() received an invalid combination of arguments - got ({given})")
     return _core.convert(self, kind, place, copy)
 
 
@@ -98,8 +104,13 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
 
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:
-    out = numpy(self)
-    return out if dtype is None else out.astype(dtype, copy=False)
+    """What `numpy.asarray` asks for."""
+    shared = numpy(self)
+    if dtype is None or dtype == shared.dtype:
+        return shared.copy() if copy else shared
+    if copy is False:
+        raise ValueError(f"unable to avoid a copy: {shared.dtype} becomes {dtype}")
+    return shared.astype(dtype)
 
 
 def iterate(self: Tensor) -> Iterator[Tensor]:
@@ -118,29 +129,50 @@ def reversed_(self: Tensor) -> Tensor:
     return self if self.dim() == 0 else self.flip(0)
 
 
+# Printing and copying live in modules of their own, which are loaded when they are first used.
+
+
+def show(self: Tensor, *, tensor_contents: object = None) -> str:
+    from ._tensor_str import tensor_str
+
+    return tensor_str(self)
+
+
+def format_(self: Tensor, spec: str) -> str:
+    from ._tensor_str import tensor_format
+
+    return tensor_format(self, spec)
+
+
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
-    if not self.is_leaf:
-        raise RuntimeError(
-            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
-            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
-            "https://github.com/pytorch/pytorch/pull/103001"
-        )
-    if id(self) in memo:
-        return memo[id(self)]  # type: ignore[no-any-return]
-    copy = self.detach().clone().requires_grad_(self.requires_grad)
-    if self.grad is not None:
-        copy.grad = deepcopy(self.grad, memo)
-    memo[id(self)] = copy
-    return copy
+    from ._storage import deepcopy
+
+    return deepcopy(self, memo)
 
 
-def rebuild(data: list[Any], kind: dtype, shape: tuple[int, ...], requires_grad: bool) -> Tensor:
-    return _core.make_tensor(data, kind, None, False).reshape(shape).requires_grad_(requires_grad)
+def reduce(self: Tensor, protocol: Any) -> Any:
+    from ._storage import reduce
+
+    return reduce(self)
 
 
-def reduce(self: Tensor) -> Any:
-    flat = self.detach().cpu().reshape(-1).tolist()
-    return rebuild, (flat, self.dtype, tuple(self.shape), self.requires_grad and self.is_leaf)
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The bytes that this tensor and its views share."""
+    from ._storage import untyped_storage
+
+    return untyped_storage(self)
+
+
+def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
+    """The same values and history as an instance of `cls`."""
+    return _core.as_subclass(self, cls)
+
+
+def layout(self: Tensor) -> Any:
+    """How the elements are stored: always `strided`."""
+    from ._creation import strided
+
+    return strided
 
 
 def apply_(self: Tensor, callable: Any) -> Tensor:
@@ -171,11 +203,15 @@ def install() -> None:
         "__iter__": iterate,
         "__contains__": contains,
         "__reversed__": reversed_,
-        "__repr__": lambda self, *, tensor_contents=None: tensor_str(self),
-        "__str__": lambda self: tensor_str(self),
-        "__format__": tensor_format,
+        "__repr__": show,
+        "__str__": show,
+        "__format__": format_,
         "__deepcopy__": deepcopy,
-        "__reduce_ex__": lambda self, protocol: reduce(self),
+        "__reduce_ex__": reduce,
+        "untyped_storage": untyped_storage,
+        "as_subclass": as_subclass,
+        "layout": property(layout),
+        **dict.fromkeys(("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"), False),
         "__array_priority__": 1000,
     }
     for name, method in methods.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, SupportsIndex
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, SupportsIndex
 
 
 class OutOfMemoryError(RuntimeError):
@@ -13,6 +15,13 @@ class Size(tuple):  # type: ignore[type-arg]
     """The shape of a tensor: a tuple that prints as PyTorch's does."""
 
     __slots__ = ()
+
+    def __new__(cls, sizes: Any = ()) -> Size:
+        self = tuple.__new__(cls, sizes)
+        for at, size in enumerate(self):
+            if not hasattr(size, "__index__"):
+                raise TypeError(f"torch.Size() takes an iterable of 'int' (item {at} is '{type(size).__name__}')")
+        return self
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"

@@ -43,15 +43,16 @@ fn key(node: &NodeRef) -> usize {
 }
 
 impl Turn {
-    fn new(edge: &Edge, grad: Tensor) -> Turn {
+    fn new(edge: &Edge, grad: Option<Tensor>) -> Turn {
         let mut turn = Turn { node: edge.node.clone(), grads: smallvec::smallvec![None; edge.node.outputs.len()] };
         if let Some(slot) = turn.grads.get_mut(edge.output as usize) {
-            *slot = Some(grad);
+            *slot = grad;
         }
         turn
     }
 
-    fn add(&mut self, output: u32, grad: Tensor, create_graph: bool) -> Result<()> {
+    fn add(&mut self, output: u32, grad: Option<Tensor>, create_graph: bool) -> Result<()> {
+        let Some(grad) = grad else { return Ok(()) };
         let Some(slot) = self.grads.get_mut(output as usize) else { return Ok(()) };
         *slot = Some(match slot.take() {
             None => grad,
@@ -80,8 +81,8 @@ impl Frontier {
         Frontier { create_graph, aside: None, order: BinaryHeap::new(), waiting: HashMap::default() }
     }
 
-    /// Delivers a gradient along an edge.
-    pub fn add(&mut self, edge: &Edge, grad: Tensor) -> Result<()> {
+    /// Delivers a gradient along an edge. A missing one counts as zeros, but its node gets a turn: a custom Function sees it.
+    pub fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
         let create_graph = self.create_graph;
         if let Some(aside) = &mut self.aside
             && key(&aside.node) == key(&edge.node)

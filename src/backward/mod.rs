@@ -34,7 +34,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let _recording = Recording::start(create_graph);
     for (edge, grad) in roots {
         if plan.as_ref().is_none_or(|p| p.leads(&edge.node)) {
-            frontier.add(edge, grad.clone())?;
+            frontier.add(edge, Some(grad.clone()))?;
         }
     }
     let mut turns = 0u32;
@@ -104,10 +104,10 @@ fn turn_node(
     }
     drop(turn.grads);
     for (i, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
-        if let (Some(edge), Some(grad)) = (edge, grad)
+        if let Some(edge) = edge
             && wanted >> i.min(63) & 1 == 1
         {
-            let grad = fit(&node, i, edge, grad)?;
+            let grad = grad.map(|g| fit(&node, i, edge, g)).transpose()?;
             frontier.add(edge, grad)?;
         }
     }
@@ -117,6 +117,7 @@ fn turn_node(
 /// Calls a node's derivative.
 fn derive(node: &NodeRef, grads: &[Option<Tensor>], wanted: u64, retain_graph: bool, create_graph: bool) -> Result<Grads> {
     let results = match &node.kind {
+        Kind::Op(_) if grads.iter().all(Option::is_none) => Grads::from_elem(None, node.edges.len()),
         Kind::Op(derivative) => {
             let step = Step::new(node, grads, create_graph, wanted, retain_graph)?;
             (derivative.apply)(&step)?
@@ -170,6 +171,15 @@ fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     if !same_type {
         grad = create::to_dtype(&grad, meta.dtype)?;
         if !grad.device().same_place(meta.device) {
+            // Only a number goes along by itself.
+            if grad.ndim() > 0 {
+                return Err(Error::runtime(format!(
+                    "Function {} returned an invalid gradient at index {index} - expected device {} but got {}",
+                    node.name(),
+                    meta.device,
+                    grad.device()
+                )));
+            }
             grad = create::to_device(&grad, meta.device)?;
         }
     }

@@ -18,6 +18,15 @@ impl Scalar {
         }
     }
 
+    /// What Python calls such a number's type.
+    pub const fn type_name(self) -> &'static str {
+        match self {
+            Scalar::Bool(_) => "bool",
+            Scalar::Int(_) => "int",
+            Scalar::Float(_) => "float",
+        }
+    }
+
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => f64::from(u8::from(b)),

@@ -28,7 +28,8 @@ pub fn broadcast(a: &[usize], b: &[usize]) -> Result<Dims> {
     let (long, short) = if a.len() >= b.len() { (a, b) } else { (b, a) };
     let mut out = Dims::from_slice(long);
     let lead = long.len() - short.len();
-    for (i, &s) in short.iter().enumerate() {
+    // From the last dimension, which is the one that an error names.
+    for (i, &s) in short.iter().enumerate().rev() {
         let l = long[lead + i];
         if s == l || s == 1 {
             continue;

@@ -273,7 +273,7 @@ pub fn infer_shape(shape: &[i64], count: usize) -> Result<Dims> {
                  any value and is ambiguous"
             )));
         }
-        if count % known != 0 {
+        if !count.is_multiple_of(known) {
             return Err(invalid());
         }
         out[i] = count / known;

@@ -33,21 +33,37 @@ pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) ->
 pub unsafe fn put(dst: Strided, src: Strided, by: &[IndexBy], mode: Put, negative: bool) -> Result<()> {
     // Threads may share only dimensions in which no index can bring them together.
     let dims: Dims = (0..dst.shape.len()).filter(|&d| dst.strides[d] != 0).collect();
-    let mover: Move = match mode {
+    let mover = match mode {
         Put::Assign => mover::<Assign>(dst.dtype.size()),
-        Put::Add if dst.dtype == DType::F32 => add_f32,
-        Put::Add => by_dtype!(dst.dtype, T => apply::<T, Add>),
-        Put::Mul => by_dtype!(dst.dtype, T => apply::<T, Mul>),
-        Put::Max => by_dtype!(dst.dtype, T => apply::<T, Max>),
-        Put::Min => by_dtype!(dst.dtype, T => apply::<T, Min>),
+        Put::Add if dst.dtype == DType::F32 => Mover { runs: add_f32, ..Mover::of::<f32, Add>() },
+        Put::Add => by_dtype!(dst.dtype, T => Mover::of::<T, Add>()),
+        Put::Mul => by_dtype!(dst.dtype, T => Mover::of::<T, Mul>()),
+        Put::Max => by_dtype!(dst.dtype, T => Mover::of::<T, Max>()),
+        Put::Min => by_dtype!(dst.dtype, T => Mover::of::<T, Min>()),
     };
     // SAFETY: handed on.
     unsafe { run(dst, src, by, negative, &dims, mover) }
 }
 
 /// Moves a run of elements for each pair of offsets, between the indexed operand and the plain one.
-type Move =
+type Runs =
     unsafe fn(indexed: *mut u8, plain: *mut u8, offsets: &[[usize; 2]], run: usize, steps: [usize; 2]);
+/// Moves a single element for each of `n` indices; the steps are those of the two operands and of the index.
+type Singles =
+    unsafe fn(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, steps: [usize; 3], n: usize);
+
+/// How elements move.
+#[derive(Clone, Copy)]
+struct Mover {
+    runs: Runs,
+    singles: Singles,
+}
+
+impl Mover {
+    fn of<T, O: Op<T>>() -> Mover {
+        Mover { runs: apply::<T, O>, singles: apply_singles::<T, O> }
+    }
+}
 
 /// What happens to one element.
 trait Op<T> {
@@ -88,13 +104,41 @@ ops! {
     Min: Element, |indexed, plain| *indexed = (*indexed).smaller(*plain);
 }
 
-fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64>>(size: usize) -> Move {
+fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64>>(size: usize) -> Mover {
     match size {
-        1 => apply::<u8, O>,
-        2 => apply::<u16, O>,
-        4 => apply::<u32, O>,
-        _ => apply::<u64, O>,
+        1 => Mover::of::<u8, O>(),
+        2 => Mover::of::<u16, O>(),
+        4 => Mover::of::<u32, O>(),
+        _ => Mover::of::<u64, O>(),
     }
+}
+
+unsafe fn apply_singles<T, O: Op<T>>(
+    indexed: *mut u8,
+    plain: *mut u8,
+    by: &IndexBy,
+    at: usize,
+    steps: [usize; 3],
+    n: usize,
+) {
+    // A copy, which the stores below cannot change: it stays in registers.
+    let by = &IndexBy { ..*by };
+    let (indexed, plain) = (indexed.cast::<T>(), plain.cast::<T>());
+    for i in 0..n {
+        // SAFETY: n elements of the plain operand and of the index, which has been checked.
+        unsafe {
+            let offset = offset::<i64>(by, at + i * steps[2]);
+            O::one(indexed.add(i * steps[0] + offset), plain.add(i * steps[1]));
+        }
+    }
+}
+
+/// What an index adds to an offset.
+#[inline(always)]
+unsafe fn offset<T: Element>(by: &IndexBy, at: usize) -> usize {
+    // SAFETY: the caller's element of the index.
+    let value = unsafe { *by.index.ptr.cast::<T>().add(at) }.to_i64();
+    (value + if value < 0 { by.size as i64 } else { 0 }) as usize * by.stride
 }
 
 #[inline(always)]
@@ -141,7 +185,7 @@ unsafe fn run(
     by: &[IndexBy],
     negative: bool,
     dims: &[usize],
-    mover: Move,
+    mover: Mover,
 ) -> Result<()> {
     let total = plain.numel();
     if total == 0 {
@@ -174,7 +218,7 @@ unsafe fn run(
 }
 
 /// Walks the dimensions in which an index varies; the others form slices that move as a whole.
-unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Move) {
+unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Mover) {
     let (varying, fixed): (Dims, Dims) =
         (0..plain.shape.len()).partition(|&d| by.iter().any(|by| by.index.strides[d] != 0));
     let strides = [indexed.strides, plain.strides];
@@ -186,6 +230,16 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Move) 
     let slices = slice.numel();
     let size = plain.dtype.size();
     let total = walk.numel();
+    if let ([by], [], 1) = (by, &slice.shape[..], run)
+        && by.index.dtype == DType::I64
+    {
+        let walk = Walk::over(&varying, plain.shape, [indexed.strides, plain.strides, by.index.strides]);
+        walk.runs(0..total, |[i, p, at], steps, n| {
+            // SAFETY: the indices were checked, so all these elements are inside their views.
+            unsafe { (mover.singles)(indexed.ptr.add(i * size), plain.ptr.add(p * size), by, at, steps, n) };
+        });
+        return;
+    }
     let mut chunk = [[0usize; 2]; CHUNK];
     for first in (0..total).step_by(CHUNK) {
         let range = first..total.min(first + CHUNK);
@@ -209,7 +263,7 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Move) 
         }
         slice.each(0..slices, |[i, p]| {
             // SAFETY: the indices were checked, so all these offsets are inside their views.
-            unsafe { mover(indexed.ptr.add(i * size), plain.ptr.add(p * size), offsets, run, steps) }
+            unsafe { (mover.runs)(indexed.ptr.add(i * size), plain.ptr.add(p * size), offsets, run, steps) }
         });
     }
 }
@@ -224,8 +278,7 @@ unsafe fn add_indices<T: Element>(
         let (now, later) = std::mem::take(&mut offsets).split_at_mut(n);
         for (i, to) in now.iter_mut().enumerate() {
             // SAFETY: the caller's walk stays inside the index tensor.
-            let value = unsafe { *by.index.ptr.cast::<T>().add(start + i * step) }.to_i64();
-            to[0] += (value + if value < 0 { by.size as i64 } else { 0 }) as usize * by.stride;
+            to[0] += unsafe { offset::<T>(by, start + i * step) };
         }
         offsets = later;
     });
@@ -266,12 +319,27 @@ unsafe fn outside<T: Element>(
         // SAFETY: the caller's walk stays inside the index tensor.
         let value = |i: usize| unsafe { *by.index.ptr.cast::<T>().add(start + i * step) }.to_i64();
         let bad = |v: i64| (v < low) | (v >= by.size as i64);
-        // Counting has no early way out, so it vectorises; the culprit is looked for only when there is one.
-        if found.is_none() && (0..n).fold(false, |any, i| any | bad(value(i))) {
+        // SAFETY: n indices in a row.
+        let all_good = T::DTYPE == DType::I64
+            && step == 1
+            && !unsafe { any_outside(n, by.index.ptr.cast::<i64>().add(start), low, by.size as i64) };
+        if found.is_none() && !all_good {
             found = (0..n).map(value).find(|&v| bad(v));
         }
     });
     found
+}
+
+simd_fn! {
+    /// Without an early way out, so that it vectorises; the culprit is looked for only when there is one.
+    unsafe fn any_outside(n: usize, index: *const i64, low: i64, high: i64) -> bool {
+        let mut any = false;
+        for i in 0..n {
+            let value = *index.add(i);
+            any |= (value < low) | (value >= high);
+        }
+        any
+    }
 }
 
 #[cfg(test)]

@@ -1,81 +1,82 @@
 //! Pointwise operators on two or three operands.
 
 use super::macros::pointwise;
-use crate::base::Error;
 
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [alpha] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
+    [numbers, alpha] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
-    [alpha] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [numbers, alpha] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `other - input`.
     [hidden] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// Product of both operands.
-    mul(input, other): Arith = input * other, input: |g, other| g * other, other: |g, input| g * input;
+    [numbers] mul(input, other): Arith = input * other, input: |g, other| g * other, other: |g, input| g * input;
     /// Quotient of both operands.
     [hidden] div(input, other): Float = input / other,
         input: |g, other| g / other, other: |g, input, other| -g * (input / other) / other;
     /// `-input`.
     neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
-    floor_divide(input, other): Arith = floor_div(input, other);
+    [numbers] floor_divide(input, other): Divide = floor_div(input, other);
+    /// The same, with a gradient of zero.
+    [hidden] floor_quotient(input, other): Divide = floor_div(input, other), input: |g| g * 0.0, other: |g| g * 0.0;
     /// Quotient rounded towards zero.
-    [hidden] trunc_divide(input, other): Arith = floor_div(input - fmod(input, other), other);
+    [hidden] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g| g * 0.0, other: |g| g * 0.0;
     /// Remainder with the sign of the divisor, as Python's `%`.
-    remainder(input, other): Arith = remainder(input, other),
+    [numbers] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
     /// Remainder with the sign of the dividend, as C's `fmod`.
-    fmod(input, other): Arith = fmod(input, other),
+    fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc(input / other);
     /// `input` to the power `exponent`.
     [hidden] pow(input, exponent) -> y: Arith = pow(input, exponent),
         input: |g, input, exponent| select(g * exponent * pow(input, exponent - 1.0), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// `input` to the power of a tensor.
-    [hidden] pow_tensor(input, exponent) -> y: Arith = pow(input, exponent),
+    [hidden] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent| select(g * exponent * pow(input, exponent - 1.0), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [hidden] pow_number(input, exponent) -> y: Arith = pow(input, exponent),
+    [hidden] pow_number(input, exponent) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// `input * input`, as a power.
     [hidden] pow_square(input): Arith = input * input, input: |g, input| g * (input * 2.0);
     /// Angle of the point (`other`, `input`).
-    atan2(input, other): Float = atan2(input, other),
+    [tensors] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| select(g * other / (input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
         other: |g, input, other| select(-g * input / (input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0)));
     /// Length of the hypotenuse: `sqrt(input² + other²)`.
-    hypot(input, other) -> y: Float = hypot(input, other),
+    [tensors] hypot(input, other) -> y: Real = hypot(input, other),
         input: |g, input, y| g * (input / y), other: |g, other, y| g * (other / y);
     /// Magnitude of `input` with the sign of `other`.
     copysign(input, other) -> y: Float = copysign(input, other),
         input: |g, input, y| select(g * (y / input), 0.0, eq(input, 0.0)),
         other: |g| g * 0.0;
     /// The larger of both operands; NaN wins.
-    maximum(input, other): Arith = maximum(input, other),
+    [tensors] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, lt(other, input)), g * 0.5, eq(input, other));
     /// The smaller of both operands; NaN wins.
-    minimum(input, other): Arith = minimum(input, other),
+    [tensors] minimum(input, other): Arith = minimum(input, other),
         input: |g, input, other| select(select(g, 0.0, gt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, gt(other, input)), g * 0.5, eq(input, other));
     /// The larger of both operands; a number wins over NaN.
-    fmax(input, other): Arith = fmax(input, other),
+    [tensors] fmax(input, other): Arith = fmax(input, other),
         input: |g, input, other| select(select(0.0, g, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// The smaller of both operands; a number wins over NaN.
-    fmin(input, other): Arith = fmin(input, other),
+    [tensors] fmin(input, other): Arith = fmin(input, other),
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    logaddexp(input, other) -> y: Float = select(maximum(input, other) + log1p(exp(-abs(input - other))), input, eq(input, other) ) + select(0.0, 0.6931471805599453, eq(input, other)),
+    [tensors] logaddexp(input, other) -> y: Real = select(maximum(input, other) + log1p(exp(-abs(input - other))), input, eq(input, other) ) + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, y| g * exp(input - y), other: |g, other, y| g * exp(other - y);
     /// `input * log(other)`, 0 where `input` is 0.
-    xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
+    [numbers] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
         other: |g, input, other| g * input / other;
     /// 0 below zero, 1 above, `values` at zero.
-    heaviside(input, values): Arith = heaviside(input, values);
+    [tensors] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
     eq(input, other): Compare = eq(input, other);
     /// Whether both differ.
@@ -89,57 +90,58 @@ pointwise! {
     /// Whether `input` is greater or equal.
     ge(input, other): Compare = ge(input, other);
     /// Whether both are not zero.
-    logical_and(input, other): Compare = both(truth(input), truth(other));
+    [tensors] logical_and(input, other): Compare = both(truth(input), truth(other));
     /// Whether one is not zero.
-    logical_or(input, other): Compare = either(truth(input), truth(other));
+    [tensors] logical_or(input, other): Compare = either(truth(input), truth(other));
     /// Whether exactly one is not zero.
-    logical_xor(input, other): Compare = differ(truth(input), truth(other));
+    [tensors] logical_xor(input, other): Compare = differ(truth(input), truth(other));
     /// Bitwise and.
-    bitwise_and(input, other): Bits = bit_and(input, other);
+    [numbers] bitwise_and(input, other): Bits = bit_and(input, other);
     /// Bitwise or.
-    bitwise_or(input, other): Bits = bit_or(input, other);
+    [numbers] bitwise_or(input, other): Bits = bit_or(input, other);
     /// Bitwise exclusive or.
-    bitwise_xor(input, other): Bits = bit_xor(input, other);
+    [numbers] bitwise_xor(input, other): Bits = bit_xor(input, other);
     /// Bits shifted to the left.
-    bitwise_left_shift(input, other): Bits = shl(input, other);
+    [numbers] bitwise_left_shift(input, other): Bits = shl(input, other);
     /// Bits shifted to the right.
-    bitwise_right_shift(input, other): Bits = shr(input, other);
+    [numbers] bitwise_right_shift(input, other): Bits = shr(input, other);
     /// `yes` where `condition`, else `no`.
     [hidden] choose(no, yes, condition): Choose = select(no, yes, truth(condition)),
         no: |g, condition| select(g, 0.0, truth(condition)), yes: |g, condition| select(0.0, g, truth(condition));
-    /// `input` kept between both bounds.
+    /// `input` kept between two numbers.
     [hidden] clamp_both(input, low, high): Arith = minimum(maximum(input, low), high),
-        input: |g, input, low, high| select(0.0, g, both(ge(input, low), le(input, high))),
-        low: |g, input, low, high| select(0.0, g, both(lt(input, low), lt(low, high))),
-        high: |g, input, low, high| select(0.0, g, either(gt(input, high), gt(low, high)));
-    /// `input`, but at least `min`.
-    clamp_min(input, min): Arith = maximum(input, min),
-        input: |g, input, min| select(0.0, g, ge(input, min)), min: |g, input, min| select(0.0, g, lt(input, min));
-    /// `input`, but at most `max`.
-    clamp_max(input, max): Arith = minimum(input, max),
-        input: |g, input, max| select(0.0, g, le(input, max)), max: |g, input, max| select(0.0, g, gt(input, max));
+        input: |g, input, low, high| select(0.0, g, both(gt(input, low), lt(input, high)));
+    /// `input` kept between two tensors, which share the gradient where they meet.
+    [hidden] clamp_tensors(input, low, high): Arith = minimum(maximum(input, low), high),
+        input: |g, input, low, high| select(select(g, 0.0, either(lt(input, low), gt(input, high))), g * 0.5,
+            both(lt(low, high), either(eq(input, low), eq(input, high)))),
+        low: |g, input, low, high| select(select(0.0, g, both(lt(input, low), le(low, high))), g * 0.5,
+            both(lt(low, high), eq(input, low))),
+        high: |g, input, low, high| select(select(0.0, g, either(gt(low, high), both(gt(input, high), le(low, high)))),
+            g * 0.5, both(lt(low, high), eq(input, high)));
+    /// `input`, but at least a number.
+    [hidden] clamp_low(input, min): Arith = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
+    /// `input`, but at most a number.
+    [hidden] clamp_high(input, max): Arith = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
+    /// `input`, but at least a tensor.
+    [hidden] clamp_above(input, min): Arith = maximum(input, min),
+        input: |g, input, min| select(select(g, 0.0, lt(input, min)), g * 0.5, eq(input, min)),
+        min: |g, input, min| select(select(g, 0.0, gt(input, min)), g * 0.5, eq(input, min));
+    /// `input`, but at most a tensor.
+    [hidden] clamp_below(input, max): Arith = minimum(input, max),
+        input: |g, input, max| select(select(g, 0.0, gt(input, max)), g * 0.5, eq(input, max)),
+        max: |g, input, max| select(select(g, 0.0, lt(input, max)), g * 0.5, eq(input, max));
     /// `input + weight * (end - input)`.
-    lerp(input, end, weight): Float = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
+    lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
         input: |g, weight| g * (1.0 - weight), end: |g, weight| g * weight, weight: |g, input, end| g * (end - input);
     /// `input + value * tensor1 * tensor2`.
-    addcmul(input, tensor1, tensor2; value = 1): Arith = input + value * tensor1 * tensor2,
+    [tensors] addcmul(input, tensor1, tensor2; value = 1): Arith = input + value * tensor1 * tensor2,
         input: |g| g, tensor1: |g, tensor2, value| g * (tensor2 * value), tensor2: |g, tensor1, value| g * (tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
-    addcdiv(input, tensor1, tensor2; value = 1): Float = input + value * (tensor1 / tensor2),
+    [tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
         input: |g| g, tensor1: |g, tensor2, value| g * (value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * (tensor1 * value) / (tensor2 * tensor2);
     /// What softmax's derivative does element by element.
     [hidden] squared_difference(input, other): Float = (input - other) * (input - other),
         input: |g, input, other| g * ((input - other) * 2.0), other: |g, input, other| g * ((other - input) * 2.0);
-}
-
-/// Subtraction and negation have no meaning for truth values.
-pub fn refuse_bool(name: &str) -> Error {
-    Error::runtime(if name == "neg" {
-        "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a mask, use the `~` \
-         or `logical_not()` operator instead."
-    } else {
-        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator \
-         instead."
-    })
 }

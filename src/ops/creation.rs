@@ -235,6 +235,13 @@ compose! { "create";
     }
     /// The number of elements.
     [no_method] fn numel(input: Tensor) -> i64 { Ok(input.numel() as i64) }
+    /// The values without their history.
+    [no_method] fn detach(input: Tensor) -> Tensor { Ok(crate::ops::create::shallow(&input)) }
+    /// Converted to the dtype and device of `other`.
+    [no_function] fn type_as(input: Tensor, other: Tensor) -> Tensor {
+        let moved = crate::ops::create::to_device(&input, other.device())?;
+        crate::ops::create::to_dtype(&moved, other.dtype())
+    }
     /// Copies of the elements between `start` and `start + length` along a dimension.
     fn narrow_copy(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
         crate::ops::create::clone_dense(&crate::ops::view::narrow(&input, dim, start, length)?)

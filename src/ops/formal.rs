@@ -21,7 +21,7 @@ formal! {
     sqrt(x) = u::sqrt::ROW;
     rsqrt(x) = u::rsqrt::ROW;
     recip(x) = u::reciprocal::ROW;
-    square(x) = u::square::ROW;
+    square(x) = a::pow_square::ROW;
     sin(x) = u::sin::ROW;
     cos(x) = u::cos::ROW;
     tan(x) = u::tan::ROW;
@@ -53,6 +53,11 @@ formal! {
     not(x) = u::logical_not::ROW;
     select(no, yes, condition) = a::choose::ROW;
     copysign(x, y) = a::copysign::ROW;
+}
+
+/// The order comes first, as the kernels' function has it.
+pub fn polygamma(n: impl Into<V>, x: impl Into<V>) -> V {
+    V::apply(&u::polygamma::ROW, &[x.into(), n.into()])
 }
 
 /// A condition stays as it is: [`select`] takes any tensor.

@@ -15,9 +15,18 @@ pub struct By<'a> {
     pub dim: usize,
 }
 
+/// Indices lie beside what they address.
+fn same_place(body: &Body, by: &[By]) -> Result<()> {
+    match by.iter().find(|b| !b.index.device().same_place(body.device())) {
+        Some(other) => Err(Fault::Devices { a: body.device(), b: other.index.device() }.into()),
+        None => Ok(()),
+    }
+}
+
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
 pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
     same_dtype(out, src)?;
+    same_place(out, by)?;
     fork!([out, src],
     cpu: {
         let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
@@ -35,6 +44,7 @@ pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
 pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
     same_dtype(dst, src)?;
+    same_place(dst, by)?;
     fork!([dst, src],
     cpu: {
         let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
@@ -113,7 +123,7 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
             }
             super::sort::nonzero_columns(&super::create::to_device(&index, t.device())?)
         }
-        DType::I64 | DType::I32 | DType::I16 | DType::I8 => {
+        DType::I64 | DType::I32 => {
             let index = super::create::to_dtype(&index, DType::I64)?;
             Ok(vec![if index.device().is_cpu() || !t.device().is_cpu() {
                 super::create::to_device(&index, t.device())?

@@ -40,7 +40,7 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     let from = source.body();
     let fits = broadcast(from.shape(), body.shape()).is_ok_and(|s| s.as_slice() == body.shape());
     if !fits {
-        return Err(match broadcast(from.shape(), body.shape()) {
+        return Err(match broadcast(body.shape(), from.shape()) {
             Err(e) => e,
             Ok(shape) => Error::runtime(format!(
                 "output with shape {:?} doesn't match the broadcast shape {:?}",
@@ -66,7 +66,7 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
                 value = super::create::copied(&value)?;
                 value.history()
             }
-            false => super::create::constant(&body),
+            false => super::create::constant(target),
         };
         finish_inplace(target, edge);
     }

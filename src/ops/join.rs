@@ -67,7 +67,9 @@ fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize]) -> Result<Bo
 fn record(derivative: &'static Derivative, tensors: &[Tensor], out: Body, joined: Joined) -> Tensor {
     let edge = (any_requires_grad(tensors) && out.dtype.is_float()).then(|| {
         let mut recorder = Recorder::new(derivative);
-        tensors.iter().for_each(|t| drop(recorder.input(Some(t))));
+        for t in tensors {
+            recorder.input(Some(t));
+        }
         recorder.params(Box::new(joined));
         Edge { node: recorder.publish(&[&out]), output: 0 }
     });
@@ -122,7 +124,7 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         return Err(Error::runtime("stack expects a non-empty TensorList"));
     };
     let mut shape = first.shape();
-    for (i, t) in tensors.iter().enumerate().filter(|(_, t)| t.shape() != shape) {
+    if let Some((i, t)) = tensors.iter().enumerate().find(|(_, t)| t.shape() != shape) {
         return Err(Error::runtime(format!(
             "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {i}",
             shape.as_slice(),

@@ -1,7 +1,9 @@
 //! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
 //! other by itself, but for `copy`, whose job that is.
 
-use crate::base::{DType, Dims, Error, Fault, Fold, Layout, Result, Scalar};
+#[cfg(not(feature = "gpu"))]
+use crate::base::Error;
+use crate::base::{DType, Dims, Fault, Fold, Layout, Result, Scalar};
 use crate::cpu;
 use crate::tensor::Body;
 

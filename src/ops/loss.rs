@@ -102,13 +102,13 @@ fn emphasis(target: &V, positive: &Option<Tensor>) -> V {
 
 ops! { "loss";
     /// Squared difference.
-    [hidden] fn mse_loss(input, target; how: Reduction) -> y {
+    [hidden] fn mean_square(input, target; how: Reduction) -> y {
         formula(|| { let d = V::from(input) - V::from(target); how.apply(&d * &d) })
     }
     input: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((input - target) * 2.0);
     target: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((target - input) * 2.0);
     /// Quadratic within `beta` of zero, linear beyond.
-    [hidden] fn smooth_l1_loss(input, target; how: Reduction, beta: f64) -> y {
+    [hidden] fn smooth_absolute(input, target; how: Reduction, beta: f64) -> y {
         formula(|| {
             let d = abs(V::from(input) - V::from(target));
             how.apply(select(&d - 0.5 * beta, &d * &d * (0.5 / beta), lt(&d, beta)))
@@ -117,7 +117,7 @@ ops! { "loss";
     input: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(input - target, beta) / beta);
     target: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(target - input, beta) / beta);
     /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
-    [hidden] fn huber_loss(input, target; how: Reduction, delta: f64) -> y {
+    [hidden] fn huber(input, target; how: Reduction, delta: f64) -> y {
         formula(|| {
             let d = abs(V::from(input) - V::from(target));
             how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
@@ -126,7 +126,7 @@ ops! { "loss";
     input: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(input - target, delta);
     target: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(target - input, delta);
     /// Cross entropy of probabilities.
-    [hidden] fn binary_cross_entropy(input, target; weight: Option<Tensor>, how: Reduction) -> y {
+    [hidden] fn bit_entropy(input, target; weight: Option<Tensor>, how: Reduction) -> y {
         formula(|| how.apply(weighted(entropy(&input.into(), &target.into()), &weight)))
     }
     input: |g, input, target, weight, how| {
@@ -139,7 +139,7 @@ ops! { "loss";
         g * (log(1.0 - &input) - log(input))
     };
     /// Cross entropy of sigmoids.
-    [hidden] fn binary_cross_entropy_with_logits(input, target; weight: Option<Tensor>, positive: Option<Tensor>, how: Reduction) -> y {
+    [hidden] fn logit_entropy(input, target; weight: Option<Tensor>, positive: Option<Tensor>, how: Reduction) -> y {
         formula(|| {
             let (x, t) = (V::from(input), V::from(target));
             let loss = (1.0 - &t) * &x + emphasis(&t, &positive) * soft_minus(&x);
@@ -157,13 +157,13 @@ ops! { "loss";
         g * ((positive - 1.0) * soft_minus(&input) - input)
     };
     /// Minus the log-probability of each target class.
-    [hidden] fn nll_loss(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
+    [hidden] fn picked_log(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
         let classes = Classes { target, weight, ignored };
         formula(|| classes.loss(input, how))
     }
     input: |g, at, target, weight, ignored, how| Classes { target, weight, ignored }.gradient(g, &at, how);
     /// The same for classes along the second of several dimensions.
-    [hidden] fn nll_loss2d(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
+    [hidden] fn picked_log2d(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
         let classes = Classes { target, weight, ignored };
         formula(|| classes.loss(input, how))
     }
@@ -310,7 +310,7 @@ mod more {
             return Err(Error::value(format!("Expected 1 or more dimensions (got {})", input.ndim())));
         }
         check_target(input, target, &weight)?;
-        let row = if input.ndim() > 2 { super::nll_loss2d } else { super::nll_loss };
+        let row = if input.ndim() > 2 { super::picked_log2d } else { super::picked_log };
         row(input, target.clone(), weight, ignored, how)
     }
 
@@ -324,10 +324,10 @@ mod more {
 
     compose! { "loss";
         /// Mean squared difference.
-        [nn] fn mse_loss_(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), weight: Option<Tensor> = None) -> Tensor {
+        [nn] fn mse_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), weight: Option<Tensor> = None) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
-            let Some(weight) = weight else { return super::mse_loss(&input, &target, how) };
-            let loss = a::mul(&super::mse_loss(&input, &target, Reduction::None)?, &weight)?;
+            let Some(weight) = weight else { return super::mean_square(&input, &target, how) };
+            let loss = a::mul(&super::mean_square(&input, &target, Reduction::None)?, &weight)?;
             match how {
                 Reduction::Mean => a::div(&reduce::sum_all(&loss)?, &reduce::sum_all(&view::expand(&weight, ints(&loss.shape()))?)?),
                 how => how.apply(loss.into()).tensor(),
@@ -339,7 +339,7 @@ mod more {
             how.apply(abs(V::from(input) - V::from(target))).tensor()
         }
         /// Quadratic within `beta` of zero, linear beyond.
-        [nn] fn smooth_l1_loss_(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), beta: f64 = 1.0) -> Tensor {
+        [nn] fn smooth_l1_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), beta: f64 = 1.0) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
             if beta < 0.0 {
                 return Err(Error::runtime("smooth_l1_loss does not support negative values for beta."));
@@ -347,18 +347,18 @@ mod more {
             if beta == 0.0 {
                 return l1_loss(input, target, size_average, reduce, reduction);
             }
-            super::smooth_l1_loss(&input, &target, how, beta)
+            super::smooth_absolute(&input, &target, how, beta)
         }
         /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
-        [nn] fn huber_loss_(input: Tensor, target: Tensor, reduction: String = "mean".to_string(), delta: f64 = 1.0) -> Tensor {
+        [nn] fn huber_loss(input: Tensor, target: Tensor, reduction: String = "mean".to_string(), delta: f64 = 1.0) -> Tensor {
             let how = Reduction::new(&reduction, None, None)?;
             if delta <= 0.0 {
                 return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
             }
-            super::huber_loss(&input, &target, how, delta)
+            super::huber(&input, &target, how, delta)
         }
         /// Cross entropy of probabilities and their targets.
-        [nn] fn binary_cross_entropy_(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
+        [nn] fn binary_cross_entropy(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
             same_size(&input, &target, |t, i| format!(
                 "Using a target size ({t}) that is different to the input size ({i}) is deprecated. Please ensure they have \
@@ -368,16 +368,16 @@ mod more {
             if input.device().is_cpu() && !reduce::all(&inside.tensor()?, None, false)?.item()?.as_bool() {
                 return Err(Error::runtime("all elements of input should be between 0 and 1"));
             }
-            super::binary_cross_entropy(&input, &target, weight, how)
+            super::bit_entropy(&input, &target, weight, how)
         }
         /// Cross entropy of sigmoids and their targets.
-        [nn] fn binary_cross_entropy_with_logits_(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), pos_weight: Option<Tensor> = None) -> Tensor {
+        [nn] fn binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), pos_weight: Option<Tensor> = None) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
             same_size(&input, &target, |t, i| format!("Target size ({t}) must be the same as input size ({i})"))?;
-            super::binary_cross_entropy_with_logits(&input, &target, weight, pos_weight, how)
+            super::logit_entropy(&input, &target, weight, pos_weight, how)
         }
         /// Minus the log-probability of each target class.
-        [nn] fn nll_loss_(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, ignore_index: i64 = -100, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
+        [nn] fn nll_loss(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, ignore_index: i64 = -100, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
             negative_log(&input, &target, weight, ignore_index, Reduction::new(&reduction, size_average, reduce)?)
         }
         /// Cross entropy of softmax and target classes or probabilities.
@@ -390,7 +390,7 @@ mod more {
                 return Err(Error::value("Expected 1 or more dimensions (got 0)"));
             }
             let dim = Classes::dim(input.ndim());
-            let logs = softmax::log_softmax(&input, dim)?;
+            let logs = softmax::log_softmax_along(&input, dim)?;
             if target.dtype().is_float() && target.shape() == input.shape() {
                 return against_probabilities(&logs, &target, weight, how, label_smoothing);
             }

@@ -8,11 +8,13 @@ macro_rules! pointwise {
     ($( $(#[doc = $doc:literal])* $([$($form:ident),*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
         = $f:expr $(, $wrt:ident : |$($arg:ident),*| $d:expr)* ; )*) => {
         $(
-            #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports)]
+            #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports, clippy::approx_constant, clippy::excessive_precision)]
             pub mod $name {
                 use super::*;
                 use $crate::ops::pointwise::{Expr, Gradient, Pointwise, backward, loops};
                 enum Place { $($in,)+ $($($p,)+)? }
+                const FORMS: $crate::ops::Forms = $crate::ops::macros::forms!(15 $(; $($form),*)?);
+                const COUNT: usize = [$(stringify!($in)),+].len();
                 /// Where each name of a formula comes from.
                 mod source {
                     use super::Place;
@@ -30,16 +32,21 @@ macro_rules! pointwise {
                         doc: concat!($($doc, "\n"),*),
                         family: "pointwise",
                         params: &[
-                            $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Operand, optional: false, default: None },)+
+                            $($crate::ops::Param {
+                                name: stringify!($in),
+                                kind: $crate::ops::operand_kind(FORMS, Place::$in as usize, COUNT),
+                                optional: false,
+                                default: None,
+                            },)+
                             $($($crate::ops::Param { name: stringify!($p), kind: $crate::ops::Kind::Scalar, optional: false, default: Some(stringify!($pd)) },)+)?
                         ],
-                        forms: $crate::ops::macros::forms!(15 $(; $($form),*)?),
+                        forms: FORMS,
                         differentiable: $crate::ops::macros::any!($($wrt)*),
                         call: |args| $crate::ops::pointwise::call(&ROW, args),
                         call_inplace: Some(|args| $crate::ops::pointwise::call_inplace(&ROW, args)),
                     },
                     class: $crate::ops::pointwise::Class::$class,
-                    inputs: [$(stringify!($in)),+].len(),
+                    inputs: COUNT,
                     defaults: &[$($($pd as f64),+)?],
                     forward: Expr {
                         key: concat!(stringify!($name), ""),

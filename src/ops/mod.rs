@@ -25,6 +25,7 @@ pub mod product;
 pub mod random;
 pub mod record;
 pub mod reduce;
+mod refuse;
 pub mod relayout;
 pub mod scan;
 pub mod scatter;
@@ -41,7 +42,7 @@ mod row;
 mod value;
 
 pub use pointwise::Operand;
-pub use row::{Arg, Forms, FromArg, Ints, Kind, Out, Param, Row, Several, Sizes, Value, take};
+pub use row::{Arg, Forms, FromArg, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take};
 pub use value::{IntoGrad, V};
 
 use crate::base::{Error, Result};
@@ -57,8 +58,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 static FAMILIES: &[&[&Row]] =
-    &[create::ROWS, index::ROWS, view::ROWS, view::COMPOSED, power::COMPOSED, reduce::ROWS, reduce::COMPOSED, linalg::ROWS, linalg::COMPOSED, join::COMPOSED, shape::ROWS, shape::COMPOSED, triangle::ROWS, triangle::COMPOSED,
-    reduce::LOGICAL, extrema::ROWS, extrema::COMPOSED, scan::ROWS, scan::COMPOSED, softmax::ROWS, softmax::COMPOSED, stats::ROWS, stats::COMPOSED,
+    &[create::ROWS, index::ROWS, view::ROWS, view::COMPOSED, power::COMPOSED, power::methods::COMPOSED, reduce::ROWS, reduce::COMPOSED, linalg::ROWS, linalg::COMPOSED, join::COMPOSED, shape::ROWS, shape::COMPOSED, triangle::ROWS, triangle::COMPOSED,
+    reduce::LOGICAL, extrema::ROWS, extrema::COMPOSED, scan::ROWS, scan::COMPOSED, scan::INPLACE, softmax::ROWS, softmax::COMPOSED, stats::ROWS, stats::COMPOSED,
     sort::ROWS, sort::COMPOSED, compare::COMPOSED, loss::ROWS, loss::COMPOSED, nn::COMPOSED,
     creation::COMPOSED, random::ROWS, random::WRITES, random::COMPOSED, write::WRITES, write::FILLS, scatter::ROWS, scatter::COMPOSED, product::ROWS, product::COMPOSED, einsum::COMPOSED, relayout::RELAYOUTS,];
 
@@ -80,6 +81,11 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("clamp_high", "ClampBackward1"),
     ("choose", "WhereBackward0"),
     ("clamp_both", "ClampBackward1"),
+    ("clamp_tensors", "ClampBackward0"),
+    ("clamp_above", "ClampMinBackward1"),
+    ("clamp_below", "ClampMaxBackward1"),
+    ("floor_quotient", "DivBackward2"),
+    ("trunc_quotient", "DivBackward2"),
     ("sum_all", "SumBackward0"),
     ("sum_dims", "SumBackward1"),
     ("prod_all", "ProdBackward0"),
@@ -88,8 +94,20 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("min_all", "MinBackward1"),
     ("deviation", "StdBackward0"),
     ("replace_special", "NanToNumBackward0"),
-    ("nll_loss2d", "NllLoss2DBackward0"),
-    ("smooth_l1_loss", "SmoothL1LossBackward0"),
+    ("mean_square", "MseLossBackward0"),
+    ("smooth_absolute", "SmoothL1LossBackward0"),
+    ("huber", "HuberLossBackward0"),
+    ("bit_entropy", "BinaryCrossEntropyBackward0"),
+    ("logit_entropy", "BinaryCrossEntropyWithLogitsBackward0"),
+    ("picked_log", "NllLossBackward0"),
+    ("picked_log2d", "NllLoss2DBackward0"),
+    ("variance", "VarBackward0"),
+    ("sum_numbers", "NansumBackward0"),
+    ("softmax_along", "SoftmaxBackward0"),
+    ("log_softmax_along", "LogSoftmaxBackward0"),
+    ("logsumexp_over", "LogsumexpBackward0"),
+    ("cumsum_along", "CumsumBackward0"),
+    ("cumprod_along", "CumprodBackward0"),
     ("median_all", "MedianBackward0"),
     ("nanmedian_all", "NanmedianBackward0"),
     ("masked_pick", "MaskedSelectBackward0"),
@@ -222,6 +240,10 @@ pub const fn forms(base: u8, words: &[&str]) -> u8 {
             forms | Forms::OUT
         } else if same(word, "alpha") {
             forms | Forms::ALPHA
+        } else if same(word, "tensors") {
+            forms | Forms::TENSORS
+        } else if same(word, "numbers") {
+            forms | Forms::NUMBERS
         } else {
             panic!("unknown word in a row's brackets")
         };

@@ -3,6 +3,7 @@
 
 use super::row::{Arg, Out, Row, Value, take};
 use super::value::V;
+use crate::base::views::dense_like;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loops, Source, run};
 use crate::tensor::{
@@ -26,12 +27,20 @@ pub enum Class {
     Arith,
     /// As `Arith`, but bool is refused.
     Number,
+    /// As `Arith`, but bool has no kernel.
+    Plain,
+    /// Floating point only.
+    Real,
+    /// As `Plain`, but an integer divisor must not be zero.
+    Divide,
+    /// As `Arith`, with a rule of its own on its operands' types.
+    Alike,
+    /// As `Alike`, floating point only.
+    FloatAlike,
     /// Compared in the promoted type; gives bool.
     Compare,
     /// Integers and bool.
     Bits,
-    /// Rounding: integers stay as they are.
-    Round,
     /// The last operand is a condition that has no say in the type.
     Choose,
     /// Floating point only, keeps the type, gives bool.
@@ -107,8 +116,12 @@ impl<'a> From<&'a Value> for Operand<'a> {
 macro_rules! loops {
     (Float; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
     (Arith; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Divide; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (FloatAlike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Alike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
     (Number; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Round; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Plain; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Real; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
     (Choose; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
     (Compare; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64 i64; ($($x),*) $e) };
     (Test; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64; ($($x),*) $e) };
@@ -205,9 +218,9 @@ impl Class {
             Class::Compare => (compute_type(promoted), DType::Bool),
             Class::Test if promoted.is_float() => (compute_type(promoted), DType::Bool),
             Class::Test => (DType::F64, DType::Bool),
-            Class::Bits if promoted.is_float() => return Err(no_kernel(promoted)),
-            Class::Number if promoted == DType::Bool => return Err(super::arithmetic::refuse_bool(row.name)),
-            Class::Round if promoted == DType::Bool => return Err(no_kernel(promoted)),
+            Class::Bits if promoted.is_float() => return Err(super::refuse::bits(row.name, promoted)),
+            Class::Plain | Class::Divide if promoted == DType::Bool => return Err(no_kernel(promoted)),
+            Class::Real if !promoted.is_float() => return Err(no_kernel(promoted)),
             _ => (compute_type(promoted), promoted),
         })
     }
@@ -217,8 +230,10 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     let typed = if op.class == Class::Choose { &operands[..2] } else { operands };
     let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
     let mut only_zero_dim = true;
-    for operand in operands {
-        let Operand::Tensor(t) = operand else { continue };
+    for i in 0..operands.len() {
+        // PyTorch's `where` has its condition first; errors name shapes in that order.
+        let at = if op.class == Class::Choose { operands.len() - 1 - i } else { i };
+        let Operand::Tensor(t) = operands[at] else { continue };
         let body = t.body();
         match device {
             None => device = Some(body.device()),
@@ -226,6 +241,8 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
             // A 0-d tensor on the CPU goes along with the GPU's tensors.
             Some(d) if d.is_cpu() && only_zero_dim => device = Some(body.device()),
             Some(_) if body.device().is_cpu() && body.layout.ndim() == 0 => {}
+            // The message names the GPU first.
+            Some(d) if d.is_cpu() => return Err(Fault::Devices { a: body.device(), b: d }.into()),
             Some(d) => return Err(Fault::Devices { a: d, b: body.device() }.into()),
         }
         only_zero_dim &= body.layout.ndim() == 0;
@@ -241,6 +258,9 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
         _ => result_type(typed.iter().copied()),
     };
     let (compute, result) = op.class.types(&op.row, promoted)?;
+    if matches!(op.class, Class::Number | Class::Divide | Class::Alike | Class::FloatAlike) {
+        super::refuse::check(op, operands, promoted)?;
+    }
     Ok(Plan { compute, result, shape: shape.unwrap_or_default(), device: device.unwrap_or(Device::Cpu) })
 }
 
@@ -327,11 +347,23 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         return done;
     }
     let plan = plan(op, operands)?;
-    let out = Body::new(&plan.shape, plan.result, plan.device)?;
+    let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
+    if let Some(layout) = kept_order(&plan, &bodies) {
+        out.layout = layout;
+    }
     execute(op.row.name, &op.forward, plan.compute, &out, &inputs(operands, &bodies))?;
     let edge = record(op, operands, &bodies, &out);
     Ok(Tensor::made_by(out, edge))
+}
+
+/// Results keep their first operand's order of dimensions.
+fn kept_order(plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
+    let first = bodies.iter().flatten().find(|b| b.layout.ndim() > 0)?;
+    let layout = &first.layout;
+    let stretched = || layout.shape.iter().zip(&layout.strides).any(|(&n, &s)| n > 1 && s == 0);
+    let keep = layout.shape == plan.shape && !layout.is_contiguous() && !stretched();
+    keep.then(|| dense_like(layout))
 }
 
 pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {
@@ -380,7 +412,9 @@ pub fn record(
     }
     for (i, body) in bodies.iter().enumerate().filter(|(i, _)| need >> i & 1 == 1) {
         match body {
-            Some(body) => drop(recorder.save_input(body, i)),
+            Some(body) => {
+                recorder.save_input(body, i);
+            }
             None => scalars = true,
         }
     }

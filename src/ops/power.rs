@@ -2,14 +2,17 @@
 
 use super::macros::compose;
 use super::pointwise::{Operand, apply, result_type};
-use super::row::Value;
+use super::row::{Out, Value};
 use super::{arithmetic as a, unary as u};
-use crate::base::{DType, Error, Result, Scalar};
+use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::tensor::Tensor;
 
 /// `base ** exponent`, by the row that PyTorch would record.
 pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
     match (base, exponent) {
+        (Operand::Scalar(x), Operand::Scalar(y)) => Err(Error::type_error(format!(
+            "pow() received an invalid combination of arguments - got ({}, {})", x.type_name(), y.type_name()
+        ))),
         (Operand::Tensor(_), Operand::Scalar(s)) if s.as_f64() == 2.0 && s.category() != crate::base::Category::Bool => {
             let promoted = result_type([base, exponent]);
             let Operand::Tensor(t) = base else { return Err(Error::runtime("pow needs a tensor")) };
@@ -26,6 +29,28 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
     }
 }
 
+/// Elements of `yes` where `condition`, else of `no`.
+fn choose(condition: &Tensor, yes: &Value, no: &Value) -> Result<Tensor> {
+    if condition.dtype() != DType::Bool {
+        return Err(Error::runtime(format!(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+            condition.dtype().scalar_name()
+        )));
+    }
+    apply(&a::choose::ROW, &[no.into(), yes.into(), condition.into()])
+}
+
+/// Methods whose operands come in another order than the function's.
+pub mod methods {
+    use super::*;
+    compose! { "pointwise";
+        /// The tensor's elements where `condition`, else those of `other`.
+        [no_function] fn where_(input: Tensor, condition: Tensor, other: Value) -> Tensor {
+            super::choose(&condition, &Value::Tensor(input), &other)
+        }
+    }
+}
+
 compose! { "pointwise";
     /// `input` to the power `exponent`.
     [inplace, out] fn pow_(input: Value, exponent: Value) -> Tensor { power((&input).into(), (&exponent).into()) }
@@ -34,8 +59,8 @@ compose! { "pointwise";
         let operands = [(&input).into(), (&other).into()];
         match rounding_mode.as_deref() {
             None => apply(&a::div::ROW, &operands),
-            Some("floor") => apply(&a::floor_divide::ROW, &operands),
-            Some("trunc") => apply(&a::trunc_divide::ROW, &operands),
+            Some("floor") => apply(&a::floor_quotient::ROW, &operands),
+            Some("trunc") => apply(&a::trunc_quotient::ROW, &operands),
             Some(other) => Err(Error::runtime(format!(
                 "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
             ))),
@@ -48,27 +73,49 @@ compose! { "pointwise";
     /// `input` kept between `min` and `max`; either may be missing.
     [inplace, out] fn clamp(input: Tensor, min: Option<Value> = None, max: Option<Value> = None) -> Tensor {
         match (&min, &max) {
-            (Some(low), Some(high)) => apply(&a::clamp_both::ROW, &[(&input).into(), low.into(), high.into()]),
-            (Some(low), None) => apply(&a::clamp_min::ROW, &[(&input).into(), low.into()]),
-            (None, Some(high)) => apply(&a::clamp_max::ROW, &[(&input).into(), high.into()]),
+            (Some(Value::Scalar(low)), Some(Value::Scalar(high))) => {
+                apply(&a::clamp_both::ROW, &[(&input).into(), (*low).into(), (*high).into()])
+            }
+            (Some(low), Some(high)) => apply(&a::clamp_tensors::ROW, &[(&input).into(), low.into(), high.into()]),
+            (Some(low), None) => clamp_min(input, low.clone()),
+            (None, Some(high)) => clamp_max(input, high.clone()),
             (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
         }
     }
-    /// Elements of `input` where `condition`, else of `other`.
-    fn where_(condition: Tensor, input: Value, other: Value) -> Tensor {
-        apply(&a::choose::ROW, &[(&other).into(), (&input).into(), (&condition).into()])
+    /// `input`, but at least `min`.
+    [inplace, out] fn clamp_min(input: Tensor, min: Value) -> Tensor {
+        let row = if matches!(min, Value::Tensor(_)) { &a::clamp_above::ROW } else { &a::clamp_low::ROW };
+        apply(row, &[(&input).into(), (&min).into()])
+    }
+    /// `input`, but at most `max`.
+    [inplace, out] fn clamp_max(input: Tensor, max: Value) -> Tensor {
+        let row = if matches!(max, Value::Tensor(_)) { &a::clamp_below::ROW } else { &a::clamp_high::ROW };
+        apply(row, &[(&input).into(), (&max).into()])
+    }
+    /// `input * input`.
+    [inplace, out] fn square(input: Tensor) -> Tensor { power((&input).into(), 2i64.into()) }
+    /// Elements of `input` where `condition`, else of `other`; without them, the places where `condition` holds.
+    [no_method, out] fn where_(condition: Tensor, input: Option<Value> = None, other: Option<Value> = None) -> Out {
+        match (&input, &other) {
+            (Some(yes), Some(no)) => choose(&condition, yes, no).map(Out::from),
+            (None, None) => super::sort::nonzero_columns(&condition).map(Out::from),
+            _ => Err(Error::type_error("where() takes both of 'input' and 'other', or none")),
+        }
     }
     /// `input` where positive, else 0.
     [inplace] fn relu_(input: Tensor) -> Tensor {
         match input.dtype() {
             d if d.is_float() => u::relu(&input),
             DType::Bool => Err(Error::runtime("Boolean inputs not supported for relu")),
-            _ => a::clamp_min(&input, Scalar::Int(0)),
+            _ => a::clamp_low(&input, Scalar::Int(0)),
         }
     }
     /// Nearest integer, halves to even; to `decimals` places when given.
     [inplace, out] fn round_(input: Tensor, decimals: i64 = 0) -> Tensor {
-        if decimals == 0 || !input.dtype().is_float() {
+        if decimals != 0 && !input.dtype().is_float() {
+            return Err(Fault::NoKernel { op: "round_cpu", dtype: input.dtype() }.into());
+        }
+        if decimals == 0 {
             return u::round(&input);
         }
         let scale = 10f64.powi(decimals.unsigned_abs() as i32);

@@ -27,7 +27,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
         _ => return None,
     };
     let result = match op.class {
-        Class::Float | Class::Arith | Class::Number => dtype,
+        Class::Float | Class::Arith | Class::Number | Class::Plain | Class::Real | Class::Divide => dtype,
         Class::Compare => DType::Bool,
         _ => return None,
     };

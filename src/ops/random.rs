@@ -345,6 +345,10 @@ mod drawn {
             let body = out.body().clone();
             born(body, requires_grad)
         }
+        /// Numbers of categories, drawn by their weights in the last dimension.
+        fn multinomial(input: Tensor, num_samples: i64, replacement: bool = false, generator: Option<Generator> = None) -> Tensor {
+            super::choice::multinomial(&input, num_samples, replacement, &generator)
+        }
         /// Normally distributed random numbers with these means and standard deviations.
         [no_method, out] fn normal_(mean: Value = Value::Scalar(Scalar::Float(0.0)), std: Value = Value::Scalar(Scalar::Float(1.0)), size: Option<Ints> = None, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
             let _ = (layout, pin_memory);
@@ -378,5 +382,6 @@ mod drawn {
         }
     }
 }
+mod choice;
 pub use drawn::COMPOSED;
 pub use more::ROWS;

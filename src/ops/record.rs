@@ -32,7 +32,9 @@ pub fn begin(
 ) -> Option<Recorder> {
     any_requires_grad(inputs.iter().copied()).then(|| {
         let mut recorder = Recorder::new(derivative);
-        inputs.iter().for_each(|t| drop(recorder.input(Some(t))));
+        for t in inputs {
+            recorder.input(Some(t));
+        }
         recorder.params(params());
         recorder
     })

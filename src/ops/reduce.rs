@@ -91,7 +91,7 @@ ops! { "reduce";
         }
     };
     /// Sum of the elements that are not NaN.
-    [hidden] fn nansum(input; dim: Option<Ints>, keepdim: bool) -> y {
+    [hidden] fn sum_numbers(input; dim: Option<Ints>, keepdim: bool) -> y {
         let numbers = quietly(|| zero_for_nan(input.into()).tensor())?;
         folded(Fold::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
     }
@@ -227,11 +227,11 @@ mod more {
             }
         }
         /// Sum of the elements that are not NaN.
-        [out] fn nansum_(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+        [out] fn nansum(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
             if !input.dtype().is_float() {
                 return super::sum(&input, dim, keepdim, dtype);
             }
-            super::nansum(&as_dtype(input, dtype)?, dim, keepdim)
+            super::sum_numbers(&as_dtype(input, dtype)?, dim, keepdim)
         }
         /// Mean of the elements that are not NaN.
         [out] fn nanmean(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
@@ -243,7 +243,7 @@ mod more {
             }
             let numbers = crate::ops::unary::logical_not(&crate::ops::unary::isnan(&input)?)?;
             let count = super::sum(&numbers, Some(dim.clone().unwrap_or_default()), keepdim, None)?;
-            crate::ops::arithmetic::div(&super::nansum(&as_dtype(input, dtype)?, dim, keepdim)?, &count)
+            crate::ops::arithmetic::div(&super::sum_numbers(&as_dtype(input, dtype)?, dim, keepdim)?, &count)
         }
     }
 }

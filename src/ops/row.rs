@@ -89,10 +89,20 @@ impl Forms {
     pub const NN: u8 = 16;
     /// Takes `alpha`, a factor of the second operand.
     pub const ALPHA: u8 = 32;
+    /// A pointwise row whose operands are all tensors.
+    pub const TENSORS: u8 = 64;
+    /// A pointwise row whose first operand may be a number, too.
+    pub const NUMBERS: u8 = 128;
 
     pub const fn has(self, form: u8) -> bool {
         self.0 & form != 0
     }
+}
+
+/// What operand `at` of `count` may be in a pointwise row: numbers come last unless its brackets say more or less.
+pub const fn operand_kind(forms: Forms, at: usize, count: usize) -> Kind {
+    let number = forms.has(Forms::NUMBERS) || (count > 1 && at == count - 1 && !forms.has(Forms::TENSORS));
+    if number { Kind::Operand } else { Kind::Tensor }
 }
 
 pub struct Row {
@@ -104,8 +114,10 @@ pub struct Row {
     pub differentiable: bool,
     pub call: fn(&[Arg]) -> Result<Out>,
     /// Writes the result over the first argument.
-    pub call_inplace: Option<fn(&[Arg]) -> Result<Tensor>>,
+    pub call_inplace: Option<CallInplace>,
 }
+
+pub type CallInplace = fn(&[Arg]) -> Result<Tensor>;
 
 /// How a Rust type is read from an argument.
 pub trait FromArg: Sized {

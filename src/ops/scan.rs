@@ -1,12 +1,12 @@
 //! Scans: each element becomes the sum (product, largest, …) of those up to it.
 
-use super::formal::{exp, gt, log, select};
+use super::formal::{both, eq, exp, ge, le, log, select};
 use super::extrema::{SAVE_INDICES, put_back};
 use super::index::{from_i64, index_select};
 use super::kernel::{at_least_vector, done, fork, with_shape};
 use super::macros::{compose, ops};
 use super::record::{begin, end_many};
-use super::row::Out;
+use super::row::{Arg, Forms, Out, Row, take};
 use super::value::V;
 use super::view::{embed, narrow};
 use crate::base::{DType, Fault, Layout, Result, Scalar, wrap_dim};
@@ -28,10 +28,10 @@ macro_rules! scan {
 
 ops! { "scan";
     /// Running sum along a dimension.
-    [hidden] fn cumsum(input; dim: i64) -> y { scan!(crate::cpu::scan::cumsum, Sum, input, dim) }
+    [hidden] fn cumsum_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumsum, Sum, input, dim) }
     input: |g, dim| reversed_sum(g, dim);
     /// Running product along a dimension.
-    [hidden] fn cumprod(input; dim: i64) -> y { scan!(crate::cpu::scan::cumprod, Prod, input, dim) }
+    [hidden] fn cumprod_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumprod, Prod, input, dim) }
     input: |g, input, y, at, dim| if at.shape.is_empty() { g.tensor() } else { cumprod_grad(g, input.tensor()?, y, dim) };
     /// Logarithm of the running sum of exponentials along a dimension.
     [hidden] fn log_cum_sum_exp(input; dim: i64) -> y {
@@ -43,12 +43,13 @@ ops! { "scan";
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
             fork!([&out, &x], cpu: crate::cpu::scan::logcumsumexp(out.host()?, x.host()?, dim),
-                gpu: Err(Fault::NoShader { op: "logcumsumexp", dtype: x.dtype }.into()))?;
+                gpu: crate::gpu::log_cum_sum_exp(out.gpu()?, x.gpu()?, dim))?;
         }
         Ok(with_shape(out, &input.shape()))
     }
     input: |g, input, y, dim| {
-        // Positive and negative gradients apart, so that both can go through logarithms.
+        // Positive and negative gradients apart, so that both can go through logarithms; minus infinity has no weight.
+        let y = select(&y, 0.0, eq(&y, f64::NEG_INFINITY));
         let part = |g: V| exp(&input + reversed(log_of(g) - &y, dim).then(|t| log_cum_sum_exp(&t, dim)).then(|t| reverse(&t, dim)));
         part(g.clone()) - part(-g)
     };
@@ -56,8 +57,8 @@ ops! { "scan";
 
 /// `log(g)` where `g` is positive, minus infinity elsewhere.
 fn log_of(g: V) -> V {
-    let positive = gt(&g, 0.0);
-    select(f64::NEG_INFINITY, log(select(1.0, g, positive.clone())), positive)
+    let none = le(&g, 0.0);
+    select(log(select(g, 1.0, none.clone())), f64::NEG_INFINITY, none)
 }
 
 /// `x` from back to front along `dim`.
@@ -76,7 +77,7 @@ fn reversed(x: V, dim: i64) -> V {
 
 /// Each element becomes the sum of those from it on.
 fn reversed_sum(x: V, dim: i64) -> V {
-    x.then(|t| reverse(&cumsum(&reverse(&t, dim)?, dim)?, dim))
+    x.then(|t| reverse(&cumsum_along(&reverse(&t, dim)?, dim)?, dim))
 }
 
 /// Like `x`, moved on by one along `dim`, with 1 at the start.
@@ -96,8 +97,8 @@ fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
 
 /// For each element the product of all others along `dim`, without a division.
 pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
-    let before = cumprod(&shifted(x, dim)?, dim)?;
-    let after = reverse(&cumprod(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
+    let before = cumprod_along(&shifted(x, dim)?, dim)?;
+    let after = reverse(&cumprod_along(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
     super::arithmetic::mul(&before, &after)
 }
 
@@ -110,13 +111,13 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
         return every_cumprod(g, &x, dim);
     }
     // Before the first zero as above; at it the products without it; behind it nothing.
-    let zeros_so_far = V::from(cumsum(&super::create::to_dtype(&zero, DType::I64)?, dim));
+    let zeros_so_far = V::from(cumsum_along(&super::create::to_dtype(&zero, DType::I64)?, dim));
     let (x, zero) = (V::from(x), V::from(zero));
-    let first = super::formal::both(zero, super::formal::eq(&zeros_so_far, 1.0));
-    let spared = select(&x, 1.0, first.clone()).then(|t| cumprod(&t, dim));
-    let at_first = reversed_sum(select(&g * &spared, 0.0, super::formal::eq(&zeros_so_far, 0.0)), dim);
+    let first = both(zero, eq(&zeros_so_far, 1.0));
+    let spared = select(&x, 1.0, first.clone()).then(|t| cumprod_along(&t, dim));
+    let at_first = reversed_sum(select(&g * &spared, 0.0, eq(&zeros_so_far, 0.0)), dim);
     let before = reversed_sum(&g * &y, dim) / &x;
-    select(select(0.0, before, super::formal::eq(&zeros_so_far, 0.0)), at_first, first).tensor()
+    select(select(0.0, before, eq(&zeros_so_far, 0.0)), at_first, first).tensor()
 }
 
 /// The gradient with every product without an element spelled out: quadratic, but right at zeros to any order.
@@ -129,8 +130,8 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let row = V::from(from_i64(&numbers, &[1, n], x.device())?);
     // Row k of a square holds the factors with the k-th replaced by 1.
     let factors = V::from(super::view::unsqueeze(&last, -2)?);
-    let spared = select(factors, 1.0, super::formal::eq(&column, &row)).then(|t| cumprod(&t, -1));
-    let upper = select(0.0, spared, super::formal::ge(&row, &column));
+    let spared = select(factors, 1.0, eq(&column, &row)).then(|t| cumprod_along(&t, -1));
+    let upper = select(0.0, spared, ge(&row, &column));
     let g = g.transpose(dim, -1).then(|t| super::view::unsqueeze(&t, -2));
     (g * upper).sum(&[-1], false).transpose(dim, -1).tensor()
 }
@@ -147,7 +148,7 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
                 true => crate::cpu::scan::cummax(values.host()?, indices.host()?, x.host()?, at),
                 false => crate::cpu::scan::cummin(values.host()?, indices.host()?, x.host()?, at),
             }),
-            gpu: Err(Fault::NoShader { op: if largest { "cummax" } else { "cummin" }, dtype: x.dtype }.into()))?;
+            gpu: crate::gpu::cum_extreme(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }
     Ok(end_many(recorder, SAVE_INDICES, &[input], vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())]))
 }
@@ -166,12 +167,12 @@ mod more {
 
     compose! { "scan";
         /// Running sum along a dimension.
-        [inplace, out] fn cumsum_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::cumsum(&widened(input, dtype)?, dim)
+        [out] fn cumsum(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::cumsum_along(&widened(input, dtype)?, dim)
         }
         /// Running product along a dimension.
-        [inplace, out] fn cumprod_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::cumprod(&widened(input, dtype)?, dim)
+        [out] fn cumprod(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::cumprod_along(&widened(input, dtype)?, dim)
         }
         /// Logarithm of the running sum of exponentials along a dimension.
         [out] fn logcumsumexp(input: Tensor, dim: i64) -> Tensor { super::log_cum_sum_exp(&input, dim) }
@@ -186,3 +187,35 @@ mod more {
     }
 }
 pub use more::COMPOSED;
+
+/// The in-place forms compute in the target's own dtype, whatever a new result would have.
+macro_rules! inplace {
+    ($row:ident, $name:literal, $doc:literal, $kernel:literal, $scan:path) => {
+        static $row: Row = Row {
+            name: $name,
+            doc: $doc,
+            family: "scan in place",
+            params: more::cumsum::ROW.params,
+            forms: Forms(Forms::INPLACE),
+            differentiable: false,
+            call: |args| overwrite($name, $kernel, $scan, args).map(Out::Tensor),
+            call_inplace: Some(|args| overwrite($name, $kernel, $scan, args)),
+        };
+    };
+}
+inplace!(CUMSUM, "cumsum", "The running sum, over the tensor.", "cumsum_out_cpu", cumsum_along);
+inplace!(CUMPROD, "cumprod", "The running product, over the tensor.", "cumprod_out_cpu", cumprod_along);
+pub static INPLACE: &[&Row] = &[&CUMSUM, &CUMPROD];
+
+type Along = fn(&Tensor, i64) -> Result<Tensor>;
+
+fn overwrite(name: &str, kernel: &'static str, scan: Along, args: &[Arg]) -> Result<Tensor> {
+    let params = more::cumsum::ROW.params;
+    let target: Tensor = take(name, params, args, 0, None)?;
+    let dim: i64 = take(name, params, args, 1, None)?;
+    if target.dtype() == DType::Bool {
+        return Err(Fault::NoKernel { op: kernel, dtype: DType::Bool }.into());
+    }
+    super::inplace::overwrite(&target, &scan(&target, dim)?)?;
+    Ok(target)
+}

@@ -62,13 +62,13 @@ fn log_sum(input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Tensor> {
 
 ops! { "softmax";
     /// `exp(input) / sum(exp(input))` along `dim`.
-    [hidden] fn softmax(input; dim: i64) -> y { forward("softmax_kernel_impl", input, dim, false) }
+    [hidden] fn softmax_along(input; dim: i64) -> y { forward("softmax_kernel_impl", input, dim, false) }
     input: |g, y, dim| backward(g, y, dim, false);
     /// The logarithm of softmax.
-    [hidden] fn log_softmax(input; dim: i64) -> y { forward("log_softmax_kernel_impl", input, dim, true) }
+    [hidden] fn log_softmax_along(input; dim: i64) -> y { forward("log_softmax_kernel_impl", input, dim, true) }
     input: |g, y, dim| backward(g, y, dim, true);
     /// The logarithm of the sum of exponentials.
-    [hidden] fn logsumexp(input; dim: Ints, keepdim: bool) -> y { quietly(|| log_sum(input, &dim, keepdim)) }
+    [hidden] fn logsumexp_over(input; dim: Ints, keepdim: bool) -> y { quietly(|| log_sum(input, &dim, keepdim)) }
     input: |g, input, y, at, dim, keepdim| {
         let y = y.unreduce(&at, &Some(dim.clone()), keepdim);
         // Where the sum is minus infinity, so is every element: no weight, not NaN.
@@ -87,21 +87,21 @@ mod more {
 
     compose! { "softmax";
         /// `exp(input) / sum(exp(input))` along `dim`.
-        [out] fn softmax_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::softmax(&as_dtype(input, dtype)?, dim)
+        [out] fn softmax(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::softmax_along(&as_dtype(input, dtype)?, dim)
         }
         /// The logarithm of softmax along `dim`.
-        [out] fn log_softmax_(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::log_softmax(&as_dtype(input, dtype)?, dim)
+        [out] fn log_softmax(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
+            super::log_softmax_along(&as_dtype(input, dtype)?, dim)
         }
         /// Softmax of `-input` along `dim`.
         [nn] fn softmin(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::softmax(&crate::ops::arithmetic::neg(&as_dtype(input, dtype)?)?, dim)
+            super::softmax_along(&crate::ops::arithmetic::neg(&as_dtype(input, dtype)?)?, dim)
         }
         /// The logarithm of the sum of exponentials over `dim`, without overflow.
-        [out] fn logsumexp_(input: Tensor, dim: Ints, keepdim: bool = false) -> Tensor {
+        [out] fn logsumexp(input: Tensor, dim: Ints, keepdim: bool = false) -> Tensor {
             let input = if input.dtype().is_float() { input } else { to_dtype(&input, default_dtype())? };
-            super::logsumexp(&input, dim, keepdim)
+            super::logsumexp_over(&input, dim, keepdim)
         }
     }
 }

@@ -102,7 +102,7 @@ fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
     let all = sorted(x, dim, false)?;
     let numbers = unary::logical_not(&unary::isnan(&Tensor::new(x.clone()))?)?;
     let count = super::reduce::sum(&numbers, Some(smallvec::smallvec![dim as i64]), true, None)?;
-    let place = a::clamp_min(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
+    let place = a::clamp_low(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
     let pick = |from: Body| -> Result<Body> {
         let body = index::gather(&Tensor::new(from), dim as i64, place.clone())?;
         Ok(body.body().clone())
@@ -209,10 +209,10 @@ fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: cra
     Body { storage, layout: crate::base::Layout::contiguous(shape), dtype }
 }
 
-/// Where `t` is not zero, one vector per dimension; a 0-d tensor counts as a vector of one.
+/// Where `t` is not zero, one vector per dimension.
 pub fn nonzero_columns(t: &Tensor) -> Result<Vec<Tensor>> {
-    let all = Tensor::new(positions(&at_least_vector(&t.body()))?);
-    (0..t.ndim().max(1)).map(|d| view::select(&all, 1, d as i64)).collect()
+    let all = Tensor::new(positions(&t.body())?);
+    (0..t.ndim()).map(|d| view::select(&all, 1, d as i64)).collect()
 }
 
 mod more {
@@ -294,9 +294,10 @@ mod more {
             }
         }
         /// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
-        fn nonzero(input: Tensor, as_tuple: bool = false) -> Out {
+        [out] fn nonzero(input: Tensor, as_tuple: bool = false) -> Out {
             if as_tuple {
-                return nonzero_columns(&input).map(Out::from);
+                let vector = if input.ndim() > 0 { input } else { view::reshape(&input, &[1])? };
+                return nonzero_columns(&vector).map(Out::from);
             }
             positions(&input.body()).map(|body| Out::Tensor(Tensor::new(body)))
         }
@@ -308,6 +309,7 @@ mod more {
                 return Err(Error::runtime("masked_select: expected BoolTensor for mask"));
             }
             let shape = broadcast(&mask.shape(), &input.shape())?;
+            let shape = if shape.is_empty() { smallvec::smallvec![1] } else { shape };
             let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
             masked_pick(&wide(&input)?, wide(&mask)?)
         }
@@ -357,7 +359,7 @@ mod more {
                 let differs = a::ne(&view::narrow(line, 0, 1, rest)?, &view::narrow(line, 0, 0, rest)?)?;
                 copy(&view::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
             }
-            let running = crate::ops::scan::cumsum(&create::to_dtype(&starts, DType::I64)?, 0)?;
+            let running = crate::ops::scan::cumsum_along(&create::to_dtype(&starts, DType::I64)?, 0)?;
             Ok(Runs { number: a::sub(&running, 1i64)?, starts })
         }
 
@@ -373,4 +375,4 @@ mod more {
         }
     }
 }
-pub use more::{COMPOSED, masked_select};
+pub use more::{COMPOSED, argsort, masked_select};

@@ -40,7 +40,7 @@ fn root_grad(g: V, y: V) -> V {
 
 ops! { "reduce";
     /// Variance.
-    [hidden] fn var(input; dim: Option<Ints>, correction: f64, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, false) }
+    [hidden] fn variance(input; dim: Option<Ints>, correction: f64, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, false) }
     input: |g, input, at, dim, correction, keepdim| spread_grad(g, input, &at, &dim, correction, keepdim)?;
     /// Standard deviation.
     [hidden] fn deviation(input; dim: Option<Ints>, correction: f64, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, true) }
@@ -187,9 +187,9 @@ mod more {
 
     compose! { "reduce";
         /// Variance of all elements, or over `dim`; divided by their number less `correction`.
-        [out] fn var_(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
+        [out] fn var(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
             let Spread { dim, correction, keepdim } = Spread::new(dim, unbiased, keepdim, correction)?;
-            super::var(&input, dim, correction, keepdim)
+            super::variance(&input, dim, correction, keepdim)
         }
         /// Standard deviation of all elements, or over `dim`.
         [out] fn std_(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {

@@ -4,7 +4,7 @@ use super::macros::pointwise;
 
 pointwise! {
     /// Magnitude of each element.
-    abs(input): Arith = abs(input), input: |g, input| g * sign(input);
+    abs(input): Plain = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
     sign(input): Arith = sign(input), input: |g| g * 0.0;
     /// e to the power of each element.
@@ -25,8 +25,6 @@ pointwise! {
     sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / (y * 2.0);
     /// `1 / sqrt(input)`.
     rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * (y * y * y * -0.5);
-    /// `input * input`.
-    square(input): Arith = input * input, input: |g, input| g * (input * 2.0);
     /// `1 / input`.
     reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * (y * y);
     /// Sine.
@@ -64,7 +62,9 @@ pointwise! {
     /// Derivative of `lgamma`.
     digamma(input): Float = digamma(input), input: |g, input| g * trigamma(input);
     /// Derivative of `digamma`.
-    [hidden] trigamma(input): Float = trigamma(input);
+    [hidden] trigamma(input): Float = trigamma(input), input: |g, input| g * polygamma(2.0, input);
+    /// The `n`th derivative of `digamma`.
+    [hidden] polygamma(input; n = 2): Float = polygamma(n, input), input: |g, input, n| g * polygamma(n + 1.0, input);
     /// `1 / (1 + exp(-input))`.
     sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * (y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
@@ -92,15 +92,15 @@ pointwise! {
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
                 * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
     /// Largest integer not above.
-    floor(input): Round = floor(input), input: |g| g * 0.0;
+    floor(input): Plain = floor(input), input: |g| g * 0.0;
     /// Smallest integer not below.
-    ceil(input): Round = ceil(input), input: |g| g * 0.0;
+    ceil(input): Plain = ceil(input), input: |g| g * 0.0;
     /// Nearest integer, halves to even.
-    [hidden] round(input): Round = round(input), input: |g| g * 0.0;
+    [hidden] round(input): Plain = round(input), input: |g| g * 0.0;
     /// Integer part.
-    trunc(input): Round = trunc(input), input: |g| g * 0.0;
+    trunc(input): Plain = trunc(input), input: |g| g * 0.0;
     /// Fractional part, with the sign of `input`.
-    frac(input): Float = frac(input), input: |g| g;
+    frac(input): Real = frac(input), input: |g| g;
     /// Degrees to radians.
     deg2rad(input): Float = input * 0.017453292519943295, input: |g| g * 0.017453292519943295;
     /// Radians to degrees.

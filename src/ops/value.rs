@@ -151,7 +151,7 @@ impl V {
     }
 
     pub fn matmul(&self, other: impl Into<V>) -> V {
-        self.with(other, |a, b| super::linalg::product(a, b))
+        self.with(other, super::linalg::product)
     }
 
     /// Matrix transpose of the last two dimensions.

@@ -2,7 +2,7 @@
 
 use super::kernel::{copy, filled};
 use super::macros::{compose, ops};
-use super::row::{Arg, FromArg, Ints, Kind};
+use super::row::{self, Arg, FromArg, Ints};
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
 use crate::base::{Dims, Error, Layout, Result, Scalar, wrap_dim};
 use crate::tensor::{Edge, Kind, Meta, Parts, Tensor, ViewRules, mode};
@@ -386,7 +386,7 @@ pub enum Seen {
 }
 
 impl FromArg for Seen {
-    const KIND: Kind = Kind::Sizes;
+    const KIND: row::Kind = row::Kind::Sizes;
     fn from_arg(arg: &Arg) -> Option<Seen> {
         match arg {
             Arg::DType(dtype) => Some(Seen::DType(*dtype)),

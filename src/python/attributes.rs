@@ -1,6 +1,7 @@
 //! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
 
 use super::interop::from_nested;
+use super::overloads::{dtype_argument, type_name};
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, adopt, wrap};
 use super::types::{PyDType, device_from, dtype_object};
@@ -142,18 +143,27 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
     }
     scalar_from(object)
         .map(Operand::Scalar)
-        .ok_or_else(|| PyTypeError::new_err("result_type(): arguments must be tensors or numbers"))
+        .ok_or_else(|| PyTypeError::new_err("neither a tensor nor a number"))
 }
 
 /// The dtype that arithmetic on these two gives.
 #[pyfunction]
 pub fn result_type(py: Python<'_>, tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
-    dtype_object(py, ops::pointwise::result_type([operand(tensor)?, operand(other)?]))
+    match (operand(tensor), operand(other)) {
+        (Ok(a), Ok(b)) => dtype_object(py, ops::pointwise::result_type([a, b])),
+        _ => Err(PyTypeError::new_err(format!(
+            "result_type() received an invalid combination of arguments - got ({}, {}), but expected tensors or numbers",
+            type_name(tensor),
+            type_name(other)
+        ))),
+    }
 }
 
 /// Whether a result of one dtype may be written into another by the promotion rules.
 #[pyfunction]
-pub fn can_cast(from_: &Bound<'_, PyDType>, to: &Bound<'_, PyDType>) -> bool {
-    let (from, to): (Category, Category) = (from_.get().0.category(), to.get().0.category());
-    from <= to
+pub fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let from = dtype_argument("can_cast", "from_", Some(1), from_)?;
+    let to = dtype_argument("can_cast", "to", Some(2), to)?;
+    let (from, to): (Category, Category) = (from.category(), to.category());
+    Ok(from <= to)
 }

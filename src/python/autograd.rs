@@ -64,7 +64,16 @@ fn root_gradient(root: &Tensor, gradient: Option<&Bound<'_, PyAny>>) -> PyResult
             root.shape().as_slice()
         )));
     }
-    Ok(ops::create::to_dtype(&gradient, root.dtype())?)
+    let gradient = ops::create::to_dtype(&gradient, root.dtype())?;
+    // Only a number goes along by itself.
+    if gradient.ndim() > 0 && !gradient.device().same_place(root.device()) {
+        return Err(PyRuntimeError::new_err(format!(
+            "invalid gradient at index 0 - expected device {} but got {}",
+            root.device(),
+            gradient.device()
+        )));
+    }
+    Ok(ops::create::to_device(&gradient, root.device())?)
 }
 
 fn root_edge(root: &Tensor, index: usize) -> PyResult<Edge> {
@@ -107,8 +116,9 @@ fn tensors(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
 
 fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
     let inputs = tensors(object, "inputs")?;
-    if inputs.is_empty() && keep {
-        return Err(PyRuntimeError::new_err("`inputs` argument to `backward()` cannot be empty."));
+    if inputs.is_empty() {
+        let caller = if keep { "backward" } else { "grad" };
+        return Err(PyRuntimeError::new_err(format!("`inputs` argument to `{caller}()` cannot be empty.")));
     }
     let mut edges = Vec::new();
     for input in inputs {
@@ -119,6 +129,7 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
                 }
                 edges.push(edge);
             }
+            None if keep => return Err(PyRuntimeError::new_err("can't retain_grad on Tensor that has requires_grad=False")),
             None => return Err(PyRuntimeError::new_err("One of the differentiated Tensors does not require grad")),
         }
     }
@@ -185,6 +196,17 @@ pub fn is_grad_enabled() -> bool {
 #[pyfunction]
 pub fn swap_grad_enabled(on: bool) -> bool {
     mode::set_grad_enabled(on)
+}
+
+#[pyfunction]
+pub fn is_inference_mode_enabled() -> bool {
+    mode::inference()
+}
+
+/// Switches `inference_mode`'s mark; returns what it was.
+#[pyfunction]
+pub fn swap_inference_mode(on: bool) -> bool {
+    mode::set_inference(on)
 }
 
 /// Takes a hook off again: `remove()`, or the end of a `with` block.

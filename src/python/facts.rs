@@ -3,10 +3,12 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use super::node::node_object;
+use super::overloads::mismatch;
+use super::parse::int_from;
 use super::tensor::{PyTensor, wrap};
 use super::types::{PyDType, device_object, dtype_object, size_object};
 use crate::base::{Error, Scalar};
-use crate::ops;
+use crate::ops::{self, Kind};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -15,6 +17,11 @@ const NON_LEAF_GRAD: &std::ffi::CStr = c"The .grad attribute of a Tensor that is
     .grad attribute won't be populated during autograd.backward(). If you indeed want the .grad field to be populated for \
     a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf Tensor by mistake, make sure \
     you access the leaf Tensor instead. See github.com/pytorch/pytorch/pull/30531 for more informations.";
+
+/// The dimension that a method of its own (not a row) takes.
+fn dim_argument(function: &str, object: &Bound<'_, PyAny>) -> PyResult<i64> {
+    int_from(object).ok_or_else(|| mismatch(function, "dim", Kind::Int, Some(1), object))
+}
 
 fn shape_attribute<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     size_object(slf.py(), &slf.get().tensor.body().layout.shape)
@@ -27,8 +34,8 @@ impl PyTensor {
         shape_attribute(slf)
     }
     #[pyo3(signature = (dim = None))]
-    fn size<'py>(slf: &Bound<'py, PyTensor>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
-        match dim {
+    fn size<'py>(slf: &Bound<'py, PyTensor>, dim: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        match dim.map(|d| dim_argument("size", d)).transpose()? {
             None => shape_attribute(slf),
             Some(dim) => {
                 let shape = slf.get().tensor.shape();
@@ -40,12 +47,14 @@ impl PyTensor {
         }
     }
     #[pyo3(signature = (dim = None))]
-    fn stride<'py>(slf: &Bound<'py, PyTensor>, dim: Option<i64>) -> PyResult<Bound<'py, PyAny>> {
+    fn stride<'py>(slf: &Bound<'py, PyTensor>, dim: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let strides = slf.get().tensor.body().layout.strides.clone();
-        match dim {
+        match dim.map(|d| dim_argument("stride", d)).transpose()? {
             None => Ok(PyTuple::new(slf.py(), &strides)?.into_any()),
             Some(dim) => {
-                let n = strides[crate::base::wrap_dim(dim, strides.len())?];
+                let n = strides.get(crate::base::wrap_dim(dim, strides.len())?).copied();
+                let n =
+                    n.ok_or_else(|| Error::index("dimension specified as 0 but tensor has no dimensions"))?;
                 Ok(n.into_pyobject(slf.py())?.into_any())
             }
         }
@@ -77,8 +86,16 @@ impl PyTensor {
     fn ndim(&self) -> usize {
         self.tensor.ndim()
     }
-    fn is_contiguous(&self) -> bool {
-        self.tensor.body().layout.is_contiguous()
+    #[pyo3(signature = (*args, memory_format = None))]
+    fn is_contiguous(&self, args: &Bound<'_, PyTuple>, memory_format: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+        let _ = memory_format;
+        match args.len() {
+            0 => Ok(self.tensor.body().layout.is_contiguous()),
+            n => Err(PyTypeError::new_err(format!(
+                "is_contiguous() takes 0 positional arguments but {n} {} given",
+                if n == 1 { "was" } else { "were" }
+            ))),
+        }
     }
     fn is_floating_point(&self) -> bool {
         self.tensor.dtype().is_float()
@@ -127,7 +144,8 @@ impl PyTensor {
         self.tensor.requires_grad()
     }
     #[setter]
-    fn set_requires_grad(&self, on: bool) -> PyResult<()> {
+    fn set_requires_grad(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
+        let on = on.extract().map_err(|_| PyRuntimeError::new_err("requires_grad must be a bool"))?;
         Ok(self.tensor.set_requires_grad(on)?)
     }
     #[pyo3(signature = (requires_grad = true))]
@@ -166,16 +184,22 @@ impl PyTensor {
         }
         if own.dtype != new.dtype {
             return Err(PyRuntimeError::new_err(format!(
-                "assigned grad has data of a different type, expected {} but got {}",
-                crate::tensor::type_string(own.dtype, own.device()),
-                crate::tensor::type_string(new.dtype, new.device())
+                "attempting to assign a gradient with dtype '{}' to a tensor with grad_dtype '{}'. The gradient must match \
+                 the tensor's dtype.",
+                new.dtype.c_name(),
+                own.dtype.scalar_name()
             )));
         }
         if !own.device().same_place(new.device()) {
             return Err(PyRuntimeError::new_err("assigned grad has data located on a different device"));
         }
         if own.shape() != new.shape() {
-            return Err(PyRuntimeError::new_err("assigned grad has data of a different size"));
+            return Err(PyRuntimeError::new_err(format!(
+                "attempting to assign a gradient of size '{:?}' to a tensor of size '{:?}'. Please ensure that the gradient \
+                 and the tensor are the same size",
+                new.shape(),
+                own.shape()
+            )));
         }
         drop((own, new));
         self.tensor.set_grad(Some(grad.get().tensor.clone()));

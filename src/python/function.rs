@@ -1,9 +1,8 @@
 //! Custom Functions: `forward` runs unrecorded, then one node stands for it and calls `backward`. The context is the node's
 //! Python face; it holds no tensors of its own accord, the node's saved values do.
 
-use super::node::{next_functions, node_object};
+use super::node::next_functions;
 use super::tensor::{PyTensor, wrap};
-use crate::base::Error;
 use crate::ops;
 use crate::tensor::{Custom, Edge, Grads, Kind, Meta, Node, NodeRef, Parts, Saved, Step, Tensor, When, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -384,21 +383,4 @@ fn finish<'py>(
     }
     state.state().saved = places;
     Ok(results)
-}
-
-/// The node that a context or a `Node` shows.
-pub fn node_of(object: &Bound<'_, PyAny>) -> crate::base::Result<NodeRef> {
-    if let Ok(node) = object.cast::<super::node::PyNode>() {
-        return Ok(node.get().node.clone());
-    }
-    object
-        .cast::<Ctx>()
-        .ok()
-        .and_then(|ctx| ctx.get().node())
-        .ok_or_else(|| Error::type_error("expected a node of the graph"))
-}
-
-/// The object of a node, for the Python side.
-pub fn object_of<'py>(py: Python<'py>, node: NodeRef) -> PyResult<Bound<'py, PyAny>> {
-    node_object(py, node)
 }

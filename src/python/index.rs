@@ -1,5 +1,6 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
+use super::overloads::type_name;
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Error, Scalar};
@@ -7,7 +8,7 @@ use crate::ops::{self, view};
 use crate::tensor::Tensor;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PySlice, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
 
 /// One item of an index.
 enum Item {
@@ -58,10 +59,15 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     }
     if let Ok(t) = object.cast::<PyTensor>() {
         let t = t.get().tensor.clone();
-        if t.ndim() == 0 && t.dtype().is_int() {
-            return Ok(Item::At(t.item()?.as_i64()));
-        }
-        return Ok(Item::Tensor(t));
+        return Ok(match t.dtype() {
+            DType::Bool | DType::U8 if t.ndim() == 0 => Item::Flag(t.item()?.as_bool()),
+            dtype if t.ndim() == 0 && dtype.is_int() => Item::At(t.item()?.as_i64()),
+            _ => Item::Tensor(t),
+        });
+    }
+    if object.cast::<PyRange>().is_ok() {
+        let numbers = PyList::new(object.py(), object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
+        return Ok(Item::Tensor(super::interop::from_nested(&numbers, Some(DType::I64))?));
     }
     if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() || object.hasattr("__array_interface__")? {
         let t = super::interop::from_nested(object, None)?;
@@ -71,7 +77,10 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     if let Ok(i) = object.extract::<i64>() {
         return Ok(Item::At(i));
     }
-    Err(PyTypeError::new_err(format!(
+    if object.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
+    }
+    Err(PyIndexError::new_err(format!(
         "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got {})",
         object.get_type().name()?
     )))
@@ -188,14 +197,18 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
             }
             ops::create::full(&[], n, dtype, t.device())?
         }
-        _ => super::interop::from_nested(value, None).map_err(|_| {
-            let name = value.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string());
-            PyTypeError::new_err(format!("can't assign a {name} to a {}", crate::tensor::type_string(t.dtype(), t.device())))
-        })?,
+        _ => {
+            let place = crate::tensor::type_string(t.dtype(), t.device());
+            return Err(PyTypeError::new_err(format!("can't assign a {} to a {place}", type_name(value))));
+        }
     };
-    let (part, advanced) = basic(t, items(index)?)?;
+    let items = items(index)?;
+    let masked = items.iter().any(|i| matches!(i, Item::Tensor(t) if t.dtype() == DType::Bool));
+    let (part, advanced) = basic(t, items)?;
     if !advanced.is_empty() {
-        let value = ops::create::to_dtype(&value, part.dtype())?;
+        // One element under a mask fills, and filling casts.
+        let fills = masked && value.numel() == 1;
+        let value = if fills { ops::create::to_dtype(&value, part.dtype())? } else { value };
         return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
     }
     // Leading dimensions of size 1 in the value are dropped, as PyTorch does.

@@ -1,13 +1,14 @@
 //! Data from and to Python: nested lists, NumPy by its array interface (NumPy itself is never imported), DLPack.
 
+use super::overloads::dtype_argument;
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, wrap};
-use super::types::{PyDType, device_from};
+use super::types::device_from;
 use crate::base::{DType, Device, Dims, Layout, Scalar};
 use crate::ops;
 use crate::storage::Storage;
 use crate::tensor::{Body, Tensor};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
@@ -59,7 +60,7 @@ fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Scalar>
             return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
         }
         if object.is_instance_of::<PyInt>() {
-            return Err(PyRuntimeError::new_err("Overflow when unpacking long"));
+            return Err(PyValueError::new_err("Overflow when unpacking long long"));
         }
         return Err(if object.is_none() {
             PyRuntimeError::new_err("Could not infer dtype of NoneType")
@@ -102,7 +103,7 @@ fn flatten(
         return Err(PyTypeError::new_err(if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>() {
             format!("'{}' object is not a sequence", object.get_type().name()?)
         } else {
-            format!("not a sequence")
+            "not a sequence".to_string()
         }));
     }
     let n = object.len()?;
@@ -157,7 +158,7 @@ fn fits(value: Scalar, dtype: DType) -> PyResult<()> {
     };
     match value {
         Scalar::Int(i) if i < range.0 || i > range.1 => Err(PyRuntimeError::new_err(format!(
-            "value cannot be converted to type {}_t without overflow",
+            "value cannot be converted to type {} without overflow",
             dtype.name()
         ))),
         _ => Ok(()),
@@ -169,11 +170,12 @@ fn fits(value: Scalar, dtype: DType) -> PyResult<()> {
 pub fn make_tensor<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,
-    dtype: Option<&Bound<'py, PyDType>>,
+    dtype: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, PyAny>>,
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let mut t = from_nested(data, dtype.map(|d| d.get().0))?;
+    let dtype = dtype.map(|d| dtype_argument("tensor", "dtype", None, d)).transpose()?;
+    let mut t = from_nested(data, dtype)?;
     if let Some(device) = device.filter(|d| !d.is_none()) {
         t = ops::create::to_device(&t, device_from(device)?)?;
     }
@@ -221,6 +223,10 @@ const KINDS: [(&str, DType); 9] = [
     ("u1", DType::U8),
     ("b1", DType::Bool),
 ];
+
+const READ_ONLY: &std::ffi::CStr = c"The given NumPy array is not writable, and gradiron does not support non-writable \
+    tensors. This means writing to this tensor will result in undefined behavior. You may want to copy the array to protect \
+    its data or make it writable before converting it to a tensor.";
 
 /// Keeps a Python object alive for a storage.
 struct Owner(Option<Py<PyAny>>);
@@ -299,7 +305,13 @@ pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
     if !array.hasattr("__array_interface__")? {
         return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", array.get_type().name()?)));
     }
-    wrap(array.py(), from_array(array)?)
+    let py = array.py();
+    let shared = from_array(array)?;
+    let interface = array.getattr("__array_interface__")?;
+    if interface.get_item("data")?.get_item(1)?.extract::<bool>()? {
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), READ_ONLY, 1)?;
+    }
+    wrap(py, shared)
 }
 
 /// The array interface of a CPU tensor; `numpy.asarray` of its holder shares the memory.

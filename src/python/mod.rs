@@ -21,6 +21,7 @@ mod types;
 
 use crate::base::DType;
 use crate::ops;
+use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
@@ -30,21 +31,20 @@ fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
 }
 
 #[pyfunction]
-fn set_default_dtype(dtype: &Bound<'_, types::PyDType>) -> PyResult<()> {
-    let dtype = dtype.get().0;
-    if !tensor::FLOATS.contains(&dtype) {
-        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
-            "only floating-point types are supported as the default type, but got torch.{}",
-            dtype.name()
-        )));
+fn set_default_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
+    const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
+    match dtype.cast::<types::PyDType>().map(|d| d.get().0) {
+        Ok(dtype) if tensor::FLOATS.contains(&dtype) => ops::create::set_default_dtype(dtype),
+        Ok(_) => return Err(PyTypeError::new_err(ONLY_FLOATS)),
+        Err(_) => return Err(PyTypeError::new_err(format!("invalid dtype object: {ONLY_FLOATS}"))),
     }
-    ops::create::set_default_dtype(dtype);
     Ok(())
 }
 
 #[pyfunction]
-fn promote_types(py: Python<'_>, a: &Bound<'_, types::PyDType>, b: &Bound<'_, types::PyDType>) -> PyResult<Py<types::PyDType>> {
-    types::dtype_object(py, a.get().0.promote(b.get().0))
+fn promote_types(py: Python<'_>, type1: &Bound<'_, PyAny>, type2: &Bound<'_, PyAny>) -> PyResult<Py<types::PyDType>> {
+    let read = |name, at, object| overloads::dtype_argument("promote_types", name, Some(at), object);
+    types::dtype_object(py, read("type1", 1, type1)?.promote(read("type2", 2, type2)?))
 }
 
 /// Copies to a dtype and device; the gradient follows.
@@ -123,9 +123,10 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     add!(
         get_default_dtype, set_default_dtype, promote_types, convert, rows, register,
         autograd::run_backward, autograd::run_grad, autograd::is_grad_enabled, autograd::swap_grad_enabled,
+        autograd::is_inference_mode_enabled, autograd::swap_inference_mode,
         autograd::gradient_edge, autograd::live_nodes, autograd::increment_version,
         autograd::set_anomaly, autograd::is_anomaly_enabled, autograd::is_anomaly_check_nan_enabled,
-        function::apply_function, storage::make_subclass, storage::as_subclass, storage::storage_bytes, storage::storage_view,
+        function::apply_function, storage::make_subclass, storage::as_subclass, storage::storage_view,
         storage::to_bytes, storage::from_bytes,
         attributes::legacy_tensor, attributes::result_type, attributes::can_cast, random::default_generator, dlpack::to_dlpack, dlpack::from_dlpack, dlpack::dlpack_device,
         interop::make_tensor, interop::from_numpy, interop::array_interface,

@@ -254,14 +254,14 @@ impl PyHook {
         }
         let mut out = crate::tensor::Grads::new();
         for (value, old) in values.iter().zip(before) {
-            out.push(check(value, old.as_ref())?);
+            out.push(check(value, old.as_ref(), self.callable.bind(py))?);
         }
         Ok(Some(out))
     }
 }
 
 /// A hook's replacement must be what it replaces.
-fn check(value: &Bound<'_, PyAny>, old: Option<&Tensor>) -> PyResult<Option<Tensor>> {
+fn check(value: &Bound<'_, PyAny>, old: Option<&Tensor>, hook: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
     if value.is_none() {
         return Ok(None);
     }
@@ -272,16 +272,18 @@ fn check(value: &Bound<'_, PyAny>, old: Option<&Tensor>) -> PyResult<Option<Tens
         )));
     };
     let new = new.get().tensor.clone();
+    let name = || hook.getattr("__name__").map_or_else(|_| "<unknown>".into(), |n| n.to_string());
     if let Some(old) = old {
         if new.dtype() != old.dtype() {
             return Err(PyRuntimeError::new_err(format!(
-                "hook has changed the type of value (was {} got {})",
+                "hook '{}' has changed the type of value (was {} got {})",
+                name(),
                 crate::tensor::type_string(old.dtype(), old.device()),
                 crate::tensor::type_string(new.dtype(), new.device())
             )));
         }
         if new.shape() != old.shape() {
-            return Err(PyRuntimeError::new_err("hook has changed the size of value"));
+            return Err(PyRuntimeError::new_err(format!("hook '{}' has changed the size of value", name())));
         }
     }
     Ok(Some(new))
@@ -290,9 +292,4 @@ fn check(value: &Bound<'_, PyAny>, old: Option<&Tensor>) -> PyResult<Option<Tens
 /// Hangs a Python callable on a node.
 pub fn hang(node: &NodeRef, when: When, callable: Py<PyAny>) -> u64 {
     node.add_hook(when, Arc::new(PyHook { callable, when }))
-}
-
-/// Whether an object is a node of either kind.
-pub fn is_node(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance(PyNode::type_object(object.py()).as_any()).unwrap_or(false)
 }

@@ -4,6 +4,7 @@
 use super::parse::Call;
 use super::tensor::PyTensor;
 use super::types::{PyDType, PyDevice};
+use crate::base::DType;
 use crate::ops::{Forms, Kind, Row};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -182,6 +183,14 @@ pub fn mismatch(
             type_name(object)
         ),
     })
+}
+
+/// A dtype that a function of its own (not a row) takes.
+pub fn dtype_argument(function: &str, parameter: &str, position: Option<usize>, object: &Bound<'_, PyAny>) -> PyResult<DType> {
+    match object.cast::<PyDType>() {
+        Ok(dtype) => Ok(dtype.get().0),
+        Err(_) => Err(mismatch(function, parameter, Kind::DType, position, object)),
+    }
 }
 
 /// What PyTorch calls a parameter's type.

@@ -39,7 +39,7 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     None
 }
 
-fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
+pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
     if object.is_instance_of::<PyBool>() {
         return None;
     }
@@ -208,7 +208,11 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Ext
                 args[at] = accept(call.name, &params[at], None, object)?;
             }
             None if name == "out" && row.forms.has(Forms::OUT) => {
-                extra.out = (!object.is_none()).then(|| object.clone())
+                let tensors = object.is_instance_of::<PyTensor>() || tensors_from(object).is_some();
+                if !tensors && !object.is_none() {
+                    return Err(mismatch(call.name, "out", Kind::Tensor, None, object));
+                }
+                extra.out = (!object.is_none()).then(|| object.clone());
             }
             None if name == "alpha" && row.forms.has(Forms::ALPHA) => {
                 let scalar = scalar_from(object);

@@ -11,32 +11,24 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
-/// All bytes of a tensor's storage, as a vector over the same memory.
-#[pyfunction]
-pub fn storage_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    let storage = tensor.get().tensor.body().storage.clone();
-    let layout = Layout::contiguous(&[storage.len()]);
-    wrap(tensor.py(), Tensor::new(Body { storage, layout, dtype: DType::U8 }))
-}
-
-/// A tensor over the storage of `bytes`.
+/// A tensor over the storage of another, under a layout of its own.
 #[pyfunction]
 pub fn storage_view<'py>(
-    bytes: &Bound<'py, PyTensor>,
+    owner: &Bound<'py, PyTensor>,
     dtype: &Bound<'py, PyDType>,
     offset: usize,
     shape: Vec<usize>,
     strides: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let dtype = dtype.get().0;
-    let storage = bytes.get().tensor.body().storage.clone();
+    let storage = owner.get().tensor.body().storage.clone();
     let layout = Layout { shape: Dims::from_vec(shape), strides: Dims::from_vec(strides), offset };
     let fits = layout.shape.len() == layout.strides.len()
         && extent(&layout).and_then(|n| n.checked_mul(dtype.size())).is_some_and(|n| n <= storage.len());
     if !fits {
         return Err(PyValueError::new_err("the sizes and strides reach beyond the storage"));
     }
-    wrap(bytes.py(), Tensor::new(Body { storage, layout, dtype }))
+    wrap(owner.py(), Tensor::new(Body { storage, layout, dtype }))
 }
 
 /// How many elements of its storage a layout needs; nothing where that is no number, for what comes from a file.

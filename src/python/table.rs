@@ -3,7 +3,7 @@
 
 use super::parse::{Call, Extra, parse, result, run, scalar_from};
 use super::tensor::{PyTensor, wrap};
-use crate::ops::{self, Arg, Forms, Operand, Out, Row, pointwise::Pointwise};
+use crate::ops::{self, Arg, Forms, Kind, Operand, Out, Row, pointwise::Pointwise};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -124,6 +124,7 @@ fn call<'py>(
     }
     let (mut args, extra) = parse(entry.row, &Call { py, name: &entry.name, receiver, positional: given, keywords })?;
     if let Some(alpha) = extra.alpha {
+        check_alpha(&args, alpha)?;
         scale(&mut args, alpha)?;
     }
     match entry.style {
@@ -136,6 +137,21 @@ fn call<'py>(
             into_out(py, entry, &args, out, extra)
         }
     }
+}
+
+fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
+    use crate::base::Scalar;
+    let dtypes: Vec<_> = args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t.dtype()) } else { None }).collect();
+    let number = args.iter().any(|a| matches!(a, Arg::Float(_)));
+    if matches!(alpha, Scalar::Float(_)) && !number && !dtypes.iter().any(|d| d.is_float()) {
+        return Err(PyRuntimeError::new_err(
+            "For integral input tensors, argument alpha must not be a floating point number.",
+        ));
+    }
+    if matches!(alpha, Scalar::Bool(_)) && dtypes.iter().any(|&d| d != crate::base::DType::Bool) {
+        return Err(PyRuntimeError::new_err("Boolean alpha only supported for Boolean results."));
+    }
+    Ok(())
 }
 
 /// `alpha * other`, for the rows that take it.
@@ -219,6 +235,7 @@ fn quick<'py>(
                 any_tensor = true;
                 Operand::Tensor(&t.get().tensor)
             }
+            Err(_) if op.row.params.get(operands.len())?.kind != Kind::Operand => return None,
             Err(_) => Operand::Scalar(scalar_from(object)?),
         });
     }
@@ -230,7 +247,7 @@ fn quick<'py>(
         let Operand::Tensor(target) = operands[0] else { return None };
         let write = || ops::pointwise::apply_inplace(op, target, &operands);
         let done = if long { py.detach(write) } else { write() };
-        return Some(done.map_err(PyErr::from).map(|()| receiver.cloned()).transpose()?);
+        return done.map_err(PyErr::from).map(|()| receiver.cloned()).transpose();
     }
     let compute = || ops::pointwise::apply(op, &operands);
     let made = if long { py.detach(compute) } else { compute() };

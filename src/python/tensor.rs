@@ -2,18 +2,16 @@
 // PyO3's expansion inside our macro counts as our code to this lint.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-use super::errors::carry;
 use super::parse::scalar_from;
 use super::types::{PyDType, dtype_object};
 use crate::base::{DType, Scalar};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
 use crate::ops::{self, Operand, arithmetic as a, unary as u};
 use crate::tensor::{Tensor, any_hosted};
-use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
-use pyo3::{PyTypeInfo, ffi, intern};
+use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
@@ -196,6 +194,9 @@ macro_rules! slots {
                 compute(slf.py(), &u::abs::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
             fn __invert__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                if slf.get().tensor.dtype().is_float() {
+                    return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
+                }
                 wrap(slf.py(), ops::power::bitwise_not(slf.get().tensor.clone())?)
             }
         }
@@ -226,6 +227,16 @@ slots! {
     @compare
 }
 
+impl PyTensor {
+    /// The only element, for Python's number protocols.
+    fn number(&self) -> PyResult<Scalar> {
+        if self.tensor.numel() != 1 {
+            return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars"));
+        }
+        Ok(self.tensor.item()?)
+    }
+}
+
 #[pymethods]
 impl PyTensor {
     fn __bool__(&self) -> PyResult<bool> {
@@ -240,10 +251,10 @@ impl PyTensor {
         }))
     }
     fn __float__(&self) -> PyResult<f64> {
-        Ok(self.tensor.item()?.as_f64())
+        Ok(self.number()?.as_f64())
     }
     fn __int__(&self) -> PyResult<i64> {
-        match self.tensor.item()? {
+        match self.number()? {
             Scalar::Float(f) if f.is_nan() => {
                 Err(pyo3::exceptions::PyValueError::new_err("cannot convert float NaN to integer"))
             }
@@ -340,24 +351,9 @@ impl PyTensor {
     }
 }
 
-/// Refuses what exists in PyTorch but not here, by name.
-pub fn missing(what: &str) -> PyErr {
-    PyNotImplementedError::new_err(format!("gradiron does not have {what} yet"))
-}
-
-/// Attribute access on a foreign object during a backward keeps its exception.
-pub fn foreign<T>(result: PyResult<T>) -> crate::base::Result<T> {
-    result.map_err(carry)
-}
-
 /// The default dtype as Python's object.
 pub fn default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
     dtype_object(py, ops::create::default_dtype())
-}
-
-/// Whether an object is a tensor, by its class name for foreign ones.
-pub fn is_number_like(object: &Bound<'_, PyAny>) -> bool {
-    object.hasattr(intern!(object.py(), "__float__")).unwrap_or(false)
 }
 
 pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];

@@ -142,6 +142,7 @@ pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
 /// What the Python side gives the core when it is imported.
 pub static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 pub static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+static NEW_TUPLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
 pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
@@ -158,8 +159,8 @@ pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
 /// A `torch.Size`.
 pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     let tuple = PyTuple::new(py, dims)?;
-    match SIZE.get(py) {
-        Some(class) => class.bind(py).call1((tuple,)),
-        None => Ok(tuple.into_any()),
-    }
+    let Some(class) = SIZE.get(py) else { return Ok(tuple.into_any()) };
+    // Past the class's own check: these are sizes already.
+    let make = NEW_TUPLE.get_or_try_init(py, || py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind))?;
+    make.bind(py).call1((class.bind(py), tuple))
 }

@@ -3,7 +3,9 @@
 
 pub mod host;
 
-use crate::base::{Device, Error, Result};
+#[cfg(not(feature = "gpu"))]
+use crate::base::Error;
+use crate::base::{Device, Result};
 #[cfg(feature = "gpu")]
 use crate::gpu;
 use host::Block;

@@ -10,7 +10,7 @@ mod view;
 
 pub use inplace::{check_inplace, finish_inplace};
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Meta, Node, NodeRef, Parts, Saved, SavedScalar, Saves,
+    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Meta, Node, NodeRef, Parts, Saved, Saves,
     Step, When, any_hosted, freed_error, type_string,
 };
 pub use record::{Recorder, any_requires_grad};
@@ -324,7 +324,7 @@ impl Tensor {
             ));
         }
         if on && !self.dtype().is_float() {
-            return Err(Error::runtime("only Tensors of floating point and complex dtype can require gradients"));
+            return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
         }
         if on && self.is_leaf() {
             self.0.flags.fetch_or(REQUIRES, Ordering::AcqRel);
@@ -387,7 +387,7 @@ impl Tensor {
     pub fn set_history(&self, edge: Option<Edge>) {
         let retains = self.flags() & RETAINS != 0;
         let extra = self.extra();
-        let old = std::mem::replace(&mut lock(&extra.late).edge, Some(edge.clone()));
+        let old = lock(&extra.late).edge.replace(edge.clone());
         extra.rewrites.fetch_add(1, Ordering::AcqRel);
         self.0.flags.fetch_or(LATE, Ordering::AcqRel);
         if edge.is_some() {

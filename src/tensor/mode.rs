@@ -6,6 +6,7 @@ thread_local! {
     static GRAD: Cell<bool> = const { Cell::new(true) };
     static SEQUENCE: Cell<u64> = const { Cell::new(0) };
     static CREATING: Cell<bool> = const { Cell::new(false) };
+    static INFERENCE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether operators record.
@@ -29,6 +30,15 @@ pub fn with_grad<R>(on: bool, body: impl FnOnce() -> R) -> R {
     }
     let _restore = Restore(set_grad_enabled(on));
     body()
+}
+
+/// Whether this thread is inside `inference_mode`.
+pub fn inference() -> bool {
+    INFERENCE.with(Cell::get)
+}
+
+pub fn set_inference(on: bool) -> bool {
+    INFERENCE.with(|i| i.replace(on))
 }
 
 /// The number of the next node, above all of `inputs`': edges point to smaller numbers, across threads too.

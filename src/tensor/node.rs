@@ -3,7 +3,7 @@
 
 use super::{Body, Tensor, WeakTensor, anomaly, mode};
 use crate::arena::{self, Ref};
-use crate::base::{DType, Device, Dims, Error, Result, Scalar};
+use crate::base::{DType, Device, Dims, Error, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_void;
@@ -417,10 +417,6 @@ impl Saved {
         Ok(Tensor::from_saved(self.body.clone(), edge))
     }
 }
-
-/// A scalar operand, kept in a node's params.
-#[derive(Clone, Copy)]
-pub struct SavedScalar(pub Scalar);
 
 impl Step<'_> {
     /// Whether a value from this source was saved.

@@ -44,7 +44,7 @@ F.vhp(twice, x, y)
 F.hvp(cube, x, y)
 F.hvp(mixed, (x, y), (y, x))
 F.hvp(lambda a: a ** 4, s)
-F.hvp(first, (x, y), (y, x), create_graph=True)
+F.hvp(mixed, (x, y), (y, x), create_graph=True)
 """
 
 ERRORS = """

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from typing import Any
-
 from .. import _core
 from .._core import Tensor
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import Any
 
 __all__ = [
     "Function",
@@ -80,10 +82,11 @@ def grad(
     found = _core.run_grad(roots, wanted, _gradients(grad_outputs, len(roots)), keep, create_graph)
     if materialize_grads:
         return tuple(g if g is not None else x.new_zeros(x.shape) for g, x in zip(found, wanted, strict=True))
-    if not allow_unused and any(g is None for g in found):
+    unused = next((i for i, g in enumerate(found) if g is None), None)
+    if unused is not None and not allow_unused:
         raise RuntimeError(
-            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this "
-            "is the desired behavior."
+            f"The differentiated Tensor at index {unused} appears to not have been used in the graph. Set allow_unused=True "
+            "if this is the desired behavior."
         )
     return found
 

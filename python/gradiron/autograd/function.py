@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable
-from typing import Any
-
 from .. import _core
 from .._core import FunctionCtx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class BackwardCFunction(FunctionCtx):
@@ -73,6 +74,7 @@ class Function(metaclass=FunctionMeta):
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
     """For a `backward` that must not be differentiated itself: doing so raises."""
+    import functools
 
     @functools.wraps(backward)
     def wrapper(ctx: Any, *grads: Any) -> Any:

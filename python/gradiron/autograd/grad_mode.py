@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable
-from typing import Any
-
 from .. import _core
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
 
 
 class _Mode:
@@ -19,6 +19,10 @@ class _Mode:
         self._before: list[bool] = []
 
     def __call__(self, target: Callable[..., Any]) -> Any:
+        # Imported here: `import gradiron` is not to wait for them.
+        import functools
+        import inspect
+
         if inspect.isclass(target):
             import warnings
 
@@ -43,6 +47,7 @@ class _Mode:
 
     def _generator(self, target: Callable[..., Any]) -> Any:
         """The mode holds while the generator runs, not while it waits."""
+        import functools
 
         @functools.wraps(target)
         def inside(*args: Any, **kwargs: Any) -> Any:
@@ -137,12 +142,13 @@ class set_grad_enabled(_Mode):
 
 
 class inference_mode(_Mode):
-    """Here the same as `no_grad`: tensors made inside keep all their uses."""
+    """Nothing is recorded inside. Unlike PyTorch's, tensors made inside keep all their uses."""
 
-    __slots__ = ("_mode",)
+    __slots__ = ("_mode", "_outer")
 
     def __init__(self, mode: bool = True) -> None:
         self._before = []
+        self._outer: list[bool] = []
         self._mode = mode
 
     def __new__(cls, mode: Any = True) -> Any:
@@ -153,7 +159,12 @@ class inference_mode(_Mode):
         return made(mode)
 
     def __enter__(self) -> None:
-        self._before.append(_core.swap_grad_enabled(not self._mode and _core.is_grad_enabled()))
+        self._before.append(_core.swap_grad_enabled(not self._mode))
+        self._outer.append(_core.swap_inference_mode(self._mode))
+
+    def __exit__(self, *exception: object) -> None:
+        _core.swap_inference_mode(self._outer.pop())
+        super().__exit__(*exception)
 
     def clone(self) -> Any:
         return inference_mode(self._mode)

@@ -119,8 +119,8 @@ def _saved_lines(node: Any) -> list[str]:
 def _saved(node: Any) -> Iterable[tuple[str, str]]:
     """The names and kinds of the values that a node keeps for its derivative."""
     if hasattr(node, "saved"):
-        for name, shape, dtype in node.saved():
-            yield name, f"{tuple(shape)} {str(dtype).removeprefix('torch.')}"
+        for name, value in node.saved():
+            yield name, _kind_of_value(value)
         return
     for attribute in dir(node):
         if attribute.startswith("_saved_"):

@@ -149,6 +149,12 @@ macro_rules! exact_float {
             if q == 0.0 { (0.0 as T).copysign(a / b) } else { whole }
         }
 
+        /// The quotient rounded towards zero.
+        #[inline(always)]
+        pub fn trunc_div(a: T, b: T) -> T {
+            trunc(a / b)
+        }
+
         /// The larger; NaN if either is.
         #[inline(always)]
         pub fn maximum(a: T, b: T) -> T {

@@ -37,6 +37,7 @@ through_f64! {
     /// The derivative of ln Γ. With branches.
     digamma(x);
     trigamma(x);
+    polygamma(n, x);
 }
 
 /// Adding and subtracting it rounds to an integer, which then stands in the low bits.

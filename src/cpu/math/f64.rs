@@ -332,6 +332,12 @@ pub fn trigamma(x: f64) -> f64 {
     special::trigamma(x)
 }
 
+/// The `n`th derivative of digamma. With branches.
+#[inline(always)]
+pub fn polygamma(n: f64, x: f64) -> f64 {
+    special::polygamma(n, x)
+}
+
 #[inline(always)]
 pub fn digamma(x: f64) -> f64 {
     special::digamma(x)

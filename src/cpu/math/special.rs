@@ -93,3 +93,64 @@ pub fn trigamma(x: f64) -> f64 {
         poly!(z; 1.0 / 6.0, -1.0 / 30.0, 1.0 / 42.0, -1.0 / 30.0, 5.0 / 66.0, -691.0 / 2730.0, 7.0 / 6.0);
     sum + 1.0 / y + 0.5 * z + z / y * series
 }
+
+/// The sum of (x + k)⁻ˢ over all k ≥ 0, for x > 0 and s ≥ 2.
+fn zeta(s: f64, x: f64) -> f64 {
+    let (mut y, mut sum) = (x, 0.0);
+    while y < 10.0 {
+        sum += y.powf(-s);
+        y += 1.0;
+    }
+    // Euler and Maclaurin: Bernoulli's numbers by factorials, times the derivatives of y⁻ˢ.
+    let last = y.powf(-s);
+    sum += y * last / (s - 1.0) + 0.5 * last;
+    let mut factor = last * s / y;
+    for (k, b) in (1..).zip([
+        1.0 / 12.0,
+        -1.0 / 720.0,
+        1.0 / 30240.0,
+        -1.0 / 1209600.0,
+        1.0 / 47900160.0,
+        -691.0 / 1307674368000.0,
+        1.0 / 74724249600.0,
+    ]) {
+        sum += b * factor;
+        let step = f64::from(2 * k);
+        factor *= (s + step - 1.0) * (s + step) / (y * y);
+    }
+    sum
+}
+
+/// The `n`th derivative of digamma, for a whole n ≥ 1.
+pub fn polygamma(n: f64, x: f64) -> f64 {
+    let (s, odd) = (n + 1.0, n % 2.0 == 1.0);
+    let sum = if x > 0.0 {
+        zeta(s, x)
+    } else if x == x.floor() {
+        f64::INFINITY
+    } else {
+        // The terms below zero, mirrored, end where those above begin.
+        let above = x - x.floor();
+        let below = zeta(s, 1.0 - above) - zeta(s, 1.0 - x);
+        zeta(s, above) + if odd { below } else { -below }
+    };
+    let factorial: f64 = (2..=n.clamp(1.0, 171.0) as i32).map(f64::from).product();
+    sum * if odd { factorial } else { -factorial }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn derivatives_of_digamma() {
+        for x in [0.1, 0.7, 1.0, 3.5, 12.0, -0.3, -2.6] {
+            assert!((polygamma(1.0, x) / trigamma(x) - 1.0).abs() < 1e-12, "{x}");
+            for n in [1.0, 2.0, 3.0] {
+                let slope = (polygamma(n, x + 1e-6) - polygamma(n, x - 1e-6)) / 2e-6;
+                assert!((polygamma(n + 1.0, x) / slope - 1.0).abs() < 1e-6, "{n} {x}");
+            }
+        }
+        assert_eq!(polygamma(2.0, -1.0), f64::NEG_INFINITY);
+    }
+}

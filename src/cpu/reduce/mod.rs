@@ -32,7 +32,7 @@ pub unsafe fn reduce(fold: Fold, out: Strided, x: Strided, dims: &[usize]) {
 /// # Safety
 /// As [`reduce`].
 pub unsafe fn mean(out: Strided, x: Strided, dims: &[usize]) {
-    let count = dims.iter().map(|&d| x.shape[d]).product::<usize>() as f64;
+    let count = count(&x, dims);
     let job = Job { fold: Fold::Sum, values: Some(out), indices: None, finish: Finish::Over(count, false) };
     // SAFETY: handed on.
     unsafe { dispatch(job, x, dims) };
@@ -44,7 +44,7 @@ pub unsafe fn mean(out: Strided, x: Strided, dims: &[usize]) {
 /// # Safety
 /// As [`reduce`].
 pub unsafe fn var(out: Strided, x: Strided, dims: &[usize], correction: f64, sqrt: bool) -> Result<()> {
-    let count = dims.iter().map(|&d| x.shape[d]).product::<usize>() as f64;
+    let count = count(&x, dims);
     let mut means = scratch(out.numel(), 0.0f64)?;
     let finish = Finish::Over((count - correction).max(0.0), sqrt);
     let job = Job { fold: Fold::SumSq, values: Some(out), indices: None, finish };
@@ -67,6 +67,11 @@ pub unsafe fn max_with_index(values: Strided, indices: Strided, x: Strided, dim:
     let job = Job { fold, values: Some(values), indices: Some(indices), finish: Finish::AsIs };
     // SAFETY: handed on.
     unsafe { dispatch(job, x, &[dim]) };
+}
+
+/// How many elements each result comes from.
+fn count(x: &Strided, dims: &[usize]) -> f64 {
+    dims.iter().filter_map(|&d| x.shape.get(d)).product::<usize>() as f64
 }
 
 /// What happens to a fold's value before it is stored.

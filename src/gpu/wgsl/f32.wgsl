@@ -218,6 +218,7 @@ fn remainder(a: f32, b: f32) -> f32 {
   let flips = !(r == 0.0) && ((r < 0.0) != (b < 0.0));
   return select(r, r + b, flips && is_finite(r));
 }
+fn trunc_div(a: f32, b: f32) -> f32 { return trunc(a / b); }
 fn floor_div(a: f32, b: f32) -> f32 {
   if (b == 0.0) { return a / b; }
   let r = fmod(a, b);

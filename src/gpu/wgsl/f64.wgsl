@@ -49,6 +49,7 @@ fn remainder(a: f64, b: f64) -> f64 {
   let flips = !(r == T(0)) && ((r < T(0)) != (b < T(0)));
   return select(r, r + b, flips && is_finite(r));
 }
+fn trunc_div(a: f64, b: f64) -> f64 { return trunc(a / b); }
 fn floor_div(a: f64, b: f64) -> f64 {
   if (b == T(0)) { return a / b; }
   let r = fmod(a, b);

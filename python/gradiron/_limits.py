@@ -1,0 +1,59 @@
+"""What numbers a dtype holds: `finfo` and `iinfo`."""
+
+from __future__ import annotations
+
+from . import _core
+from ._core import dtype
+
+# Bits of the exponent and of the fraction, and PyTorch's decimal resolution.
+_FLOATS = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
+
+
+class _Info:
+    """The limits of one dtype; two of the same dtype are equal."""
+
+    def __init__(self, kind: dtype) -> None:
+        self.dtype = str(kind).removeprefix("torch.")
+        self.bits = 8 * kind.itemsize
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and other.dtype == self.dtype
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.dtype))
+
+
+class finfo(_Info):
+    """The limits of a floating point dtype: `min`, `max`, `eps`, `tiny`, `smallest_normal`, `resolution`, `bits`."""
+
+    def __init__(self, type: dtype | None = None) -> None:
+        kind = _core.get_default_dtype() if type is None else type
+        if not isinstance(kind, dtype) or not kind.is_floating_point:
+            raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+        super().__init__(kind)
+        exponent, fraction, self.resolution = _FLOATS[self.dtype]
+        largest = 2 ** (exponent - 1) - 1
+        self.eps = 2.0**-fraction
+        self.max = (2.0 - self.eps) * 2.0**largest
+        self.min = -self.max
+        self.tiny = self.smallest_normal = 2.0 ** (1 - largest)
+
+    def __repr__(self) -> str:
+        shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
+        return f"finfo({', '.join(f'{name}={getattr(self, name):g}' for name in shown)}, dtype={self.dtype})"
+
+
+class iinfo(_Info):
+    """The limits of an integer dtype: `min`, `max`, `bits`."""
+
+    def __init__(self, type: dtype) -> None:
+        if not isinstance(type, dtype) or type.is_floating_point:
+            raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
+        if type == _core.bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        super().__init__(type)
+        self.min = -(2 ** (self.bits - 1)) if type.is_signed else 0
+        self.max = 2 ** (self.bits - type.is_signed) - 1
+
+    def __repr__(self) -> str:
+        return f"iinfo(min={self.min}, max={self.max}, dtype={self.dtype})"

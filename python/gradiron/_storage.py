@@ -1,0 +1,121 @@
+"""Copies and pickles of tensors. What shares memory before shares it after, and every dtype keeps its exact bytes."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+from weakref import WeakValueDictionary
+
+from . import _core
+from ._core import Tensor, device, dtype
+
+
+class UntypedStorage:
+    """The bytes that a tensor and its views share."""
+
+    __slots__ = ("__weakref__", "_all")
+
+    def __init__(self, whole: Tensor) -> None:
+        self._all = whole
+
+    @property
+    def device(self) -> device:
+        """Where the bytes lie."""
+        return self._all.device
+
+    def nbytes(self) -> int:
+        """How many bytes there are."""
+        return self._all._storage_bytes()
+
+    def data_ptr(self) -> int:
+        """The address of the first byte."""
+        return self._all.data_ptr()
+
+    def tolist(self) -> list[int]:
+        """The bytes as numbers."""
+        return list(_core.to_bytes(self._all))
+
+    def clone(self) -> UntypedStorage:
+        """The same bytes elsewhere."""
+        return UntypedStorage(self._all.clone())
+
+    size = __len__ = nbytes
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
+        made = memo[id(self)] = self.clone()
+        return made
+
+    def __reduce__(self) -> Any:
+        return _rebuild_storage, (_core.to_bytes(self._all), self._all.dtype, str(self.device))
+
+    def __repr__(self) -> str:
+        rows = "".join(f" {byte}\n" for byte in self.tolist())
+        return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
+
+
+# One object for each storage, so that copies and pickles see what is shared.
+_known: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
+
+
+def untyped_storage(self: Tensor) -> UntypedStorage:
+    """The bytes that this tensor and its views share."""
+    found = _known.get(self._storage_id())
+    if found is None:
+        # A GPU's bytes are copied by the kernels of their dtype.
+        kind = _core.uint8 if self.device.type == "cpu" else self.dtype
+        count = self._storage_bytes() // kind.itemsize
+        found = UntypedStorage(_core.storage_view(self.detach(), kind, 0, (count,), (1,)))
+        _known[self._storage_id()] = found
+    return found
+
+
+def _rebuild_storage(data: bytes, kind: dtype, place: str) -> UntypedStorage:
+    whole = _core.storage_view(_core.from_bytes(data), kind, 0, (len(data) // kind.itemsize,), (1,))
+    return UntypedStorage(whole if place == "cpu" else whole.to(place))
+
+
+def rebuild_tensor(
+    storage: UntypedStorage,
+    kind: dtype,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    requires_grad: bool,
+    cls: type[Tensor] = Tensor,
+    state: dict[str, Any] | None = None,
+) -> Tensor:
+    """The other end of a pickle."""
+    made = _core.storage_view(storage._all, kind, offset, shape, strides)
+    if cls is not Tensor:
+        made = _core.make_subclass(cls, made, requires_grad)
+    elif requires_grad:
+        made.requires_grad_()
+    if state:
+        made.__dict__.update(state)
+    return made
+
+
+def reduce(self: Tensor, protocol: Any = None) -> Any:
+    """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
+    place = (untyped_storage(self), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad)
+    state = self.__dict__
+    return rebuild_tensor, (place if type(self) is Tensor and not state else (*place, type(self), dict(state)))
+
+
+def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
+    """A leaf with memory of its own, which copies of its views share."""
+    if not self.is_leaf:
+        raise RuntimeError(
+            "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.  "
+            "If you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage, see "
+            "https://github.com/pytorch/pytorch/pull/103001"
+        )
+    if id(self) in memo:
+        return memo[id(self)]
+    storage = copy.deepcopy(untyped_storage(self), memo)
+    place = (self.dtype, self.storage_offset(), tuple(self.shape), self.stride())
+    made = memo[id(self)] = rebuild_tensor(storage, *place, self.requires_grad, type(self))
+    made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+    if self.grad is not None:
+        made.grad = copy.deepcopy(self.grad, memo)
+    return made

@@ -1,0 +1,84 @@
+//! Drawing categories by their weights.
+
+use super::Generator;
+use crate::base::{DType, Dims, Error, Result, Scalar};
+use crate::ops::{arithmetic as a, create, kernel, reduce, view};
+use crate::tensor::{Body, Tensor, mode};
+
+fn refuse(message: &str) -> Result<Tensor> {
+    Err(Error::runtime(message))
+}
+
+fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
+    let shape = weights.shape();
+    let categories = shape.last().copied().unwrap_or(0);
+    if shape.is_empty() || shape.len() > 2 {
+        refuse("prob_dist must be 1 or 2 dim")?;
+    }
+    if !weights.dtype().is_float() {
+        return Err(Error::runtime(format!(
+            "multinomial only supports floating-point dtypes for input, got: {}",
+            weights.dtype().scalar_name()
+        )));
+    }
+    if count <= 0 {
+        refuse("cannot sample n_sample <= 0 samples")?;
+    }
+    if !replacement && count as usize > categories {
+        refuse("cannot sample n_sample > prob_dist.size(-1) samples without replacement")?;
+    }
+    // On the GPU nobody waits to look at the weights.
+    if weights.device().is_cpu() && weights.numel() > 0 {
+        let all: Dims = (0..shape.len()).collect();
+        let least = Tensor::new(kernel::reduce(crate::base::Fold::Min, &weights.body(), &all, DType::F64)?).item()?.as_f64();
+        let most = Tensor::new(kernel::reduce(crate::base::Fold::Max, &weights.body(), &all, DType::F64)?).item()?.as_f64();
+        if !(least >= 0.0 && most.is_finite()) {
+            refuse("probability tensor contains either `inf`, `nan` or element < 0")?;
+        }
+        let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
+        let low = Tensor::new(kernel::reduce(crate::base::Fold::Min, &sums.body(), &(0..sums.ndim()).collect::<Dims>(), DType::F64)?);
+        if low.item()?.as_f64() <= 0.0 {
+            refuse("invalid multinomial distribution (sum of probabilities <= 0)")?;
+        }
+    }
+    Ok(())
+}
+
+/// `count` categories for each row of weights.
+pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, generator: &Option<Generator>) -> Result<Tensor> {
+    check(weights, count, replacement)?;
+    mode::with_grad(false, || if replacement && count > 1 { repeated(weights, count, generator) } else { distinct(weights, count, generator) })
+}
+
+/// Without repetition: the largest quotients of weights and exponential noise.
+fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
+    let noise = Body::new(&weights.shape(), weights.dtype(), weights.device())?;
+    super::exponential(&noise, 1.0, generator.clone())?;
+    let race = a::div(weights, &Tensor::new(noise))?;
+    if count == 1 {
+        let last = race.ndim() - 1;
+        let body = kernel::reduce(crate::base::Fold::ArgMax, &race.body(), &[last], DType::I64)?;
+        return Ok(Tensor::new(body));
+    }
+    let order = crate::ops::sort::argsort(race, -1, true, false)?;
+    view::narrow(&order, -1, 0, count).and_then(|t| create::clone_dense(&t))
+}
+
+/// With repetition: where a uniform number falls among the running sums.
+fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
+    let shape = weights.shape();
+    let (rows, categories) = if shape.len() == 2 { (shape[0], shape[1]) } else { (1, shape[0]) };
+    let wide = view::reshape(&create::to_dtype(weights, work_type(weights))?, &[rows, 1, categories])?;
+    let sums = crate::ops::scan::cumsum_along(&wide, 2)?;
+    let total = view::narrow(&sums, 2, categories as i64 - 1, 1)?;
+    let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
+    super::uniform(&draws, 0.0, 1.0, generator.clone())?;
+    let below = a::lt(&sums, &a::mul(&Tensor::new(draws), &total)?)?;
+    let found = kernel::drop_dims(kernel::reduce(crate::base::Fold::Sum, &below.body(), &[2], DType::I64)?, &[2]);
+    let found = a::minimum(&Tensor::new(found), Scalar::Int(categories as i64 - 1))?;
+    if shape.len() == 2 { Ok(found) } else { view::reshape(&found, &[count as usize]) }
+}
+
+fn work_type(weights: &Tensor) -> DType {
+    if weights.device().is_cpu() { DType::F64 } else { DType::F32 }
+}

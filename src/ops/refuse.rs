@@ -1,0 +1,85 @@
+//! Operand types and values that a pointwise row has no answer for, checked before anything is written.
+
+use super::pointwise::{Class, Operand, Pointwise};
+use crate::base::{DType, Error, Fault, Fold, Result, Scalar};
+
+/// Bitwise operators on floats.
+#[cold]
+pub fn bits(row: &str, dtype: DType) -> Error {
+    let name = if row == "bit_invert" { "bitwise_not" } else { row };
+    Error::not_implemented(format!("\"{name}_cpu\" not implemented for '{}'", dtype.scalar_name()))
+}
+
+pub fn check(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {
+    match op.class {
+        Class::Number => booleans(op.row.name, operands),
+        Class::Divide if !promoted.is_float() => divisor(operands[1]),
+        Class::Alike | Class::FloatAlike => types(op.row.name, operands, promoted),
+        _ => Ok(()),
+    }
+}
+
+/// Subtraction and negation have no meaning for truth values.
+fn booleans(name: &str, operands: &[Operand]) -> Result<()> {
+    let is_bool =
+        |o: &&Operand| matches!(o, Operand::Scalar(Scalar::Bool(_))) || dtype_of(o) == Some(DType::Bool);
+    let count = operands.iter().filter(is_bool).count();
+    let advice = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.";
+    Err(Error::not_implemented(match count {
+        0 => return Ok(()),
+        _ if name == "neg" => format!("Negation, the `-` operator, on a bool tensor is not supported. {advice}"),
+        2 => "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` \
+              operator instead."
+            .into(),
+        _ => format!("Subtraction, the `-` operator, with a bool tensor is not supported. {advice}"),
+    }))
+}
+
+/// Integers cannot be divided by zero. (On the GPU nobody waits to see: there the result is undefined, as in CUDA.)
+fn divisor(divisor: Operand) -> Result<()> {
+    let zero = match divisor {
+        Operand::Scalar(number) => number.as_i64() == 0,
+        Operand::Tensor(t) if !t.device().is_cpu() => false,
+        Operand::Tensor(t) => {
+            let all = super::reduce::folded(Fold::All, &t.body(), None, false, DType::Bool)?;
+            !crate::tensor::Tensor::new(all).item()?.as_bool()
+        }
+    };
+    if zero { Err(Error::runtime("ZeroDivisionError")) } else { Ok(()) }
+}
+
+/// Rows that do not promote their operands.
+fn types(name: &str, operands: &[Operand], promoted: DType) -> Result<()> {
+    let dtypes: smallvec::SmallVec<[Option<DType>; 4]> = operands.iter().map(dtype_of).collect();
+    match (name, dtypes.as_slice()) {
+        ("heaviside", [Some(a), Some(b)]) if a != b => {
+            Err(Error::runtime("heaviside is not yet implemented for tensors with different dtypes."))
+        }
+        ("lerp", [Some(a), rest @ ..]) => {
+            // A 0-d weight is as good as a number.
+            let free = |which| which == "weight" && matches!(operands[2], Operand::Tensor(t) if t.ndim() == 0);
+            match rest.iter().zip(["end", "weight"]).find(|(b, which)| b.is_some_and(|b| b != *a) && !free(*which)) {
+                Some((Some(b), which)) => Err(Error::runtime(format!(
+                    "expected dtype {} for `{which}` but got dtype {}",
+                    a.c_name(),
+                    b.c_name()
+                ))),
+                _ if !a.is_float() => {
+                    Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: promoted }.into())
+                }
+                _ => Ok(()),
+            }
+        }
+        ("addcdiv", [_, Some(a), Some(b)]) if !a.is_float() && !b.is_float() => Err(Error::runtime(
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
+             division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * \
+             torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) \
+             for float inputs.",
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn dtype_of(operand: &Operand) -> Option<DType> {
+    if let Operand::Tensor(t) = operand { Some(t.dtype()) } else { None }
+}
