@@ -83,6 +83,7 @@ SLOTS = {
     "__float__": "(self) -> _float",
     "__index__": "(self) -> _int",
     "__hash__": "(self) -> _int",
+    "__init__": "(self, *args: Any, **kwargs: Any) -> None",
     "__contains__": "(self, key: Any, /) -> _bool",
     "__call__": "(self, *args: Any, **kwargs: Any) -> Any",
     **{f"__{name}__": "(self) -> Tensor" for name in ("neg", "pos", "abs", "invert")},

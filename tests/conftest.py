@@ -2,9 +2,10 @@
 
 import random
 
-import library
 import pytest
 from hypothesis import HealthCheck, settings
+
+import library
 
 settings.register_profile(
     "default",

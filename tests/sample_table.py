@@ -2,6 +2,7 @@
 
 import samples as s
 from hypothesis import strategies as st
+
 from library import T
 
 F = T.nn.functional
@@ -161,6 +162,9 @@ SAMPLES = {
         lambda draw, shape: (lambda k: lambda x: x.diag(k))(draw(st.integers(-1, 1))),
         shapes=st.sampled_from([(3,), (2, 3), (3, 3)]),
     ),
+    "diag_embed": s.view(lambda draw, shape: (lambda k: lambda x: x.diag_embed(k))(draw(st.integers(-1, 1))), 1),
+    "trace": s.view(lambda draw, shape: lambda x: x.trace(), shapes=st.sampled_from([(3, 3), (2, 4), (0, 2)])),
+    "rot90": s.view(lambda draw, shape: (lambda k: lambda x: x.rot90(k, (0, -1)))(draw(st.integers(-1, 4))), 2),
     "as_strided": s.fixed(
         [(3, 4)],
         lambda x: x.as_strided((2, 3), (1, 2), 1) if x.is_contiguous() else x.contiguous().as_strided((2, 3), (1, 2), 1),

@@ -8,6 +8,7 @@ import math
 import random
 
 from hypothesis import strategies as st
+
 from library import T
 
 SHAPES = st.lists(st.integers(0, 3), max_size=3).map(tuple)

@@ -3,6 +3,7 @@
 import weakref
 
 import pytest
+
 from library import T, assert_values, leaf, tensor
 
 

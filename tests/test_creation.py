@@ -1,6 +1,7 @@
 """Making tensors: from Python, filled, counted, like others, and the legacy constructors."""
 
 import pytest
+
 from library import DTYPES, T, assert_values, dtype, flat
 
 

@@ -8,6 +8,7 @@ import warnings
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from library import DTYPES, INTS, T, assert_values, dtype
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

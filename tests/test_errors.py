@@ -6,6 +6,7 @@ import sys
 import warnings
 
 import pytest
+
 from library import T
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

@@ -4,6 +4,7 @@ import gc
 import weakref
 
 import pytest
+
 from library import T, assert_values, leaf
 
 Function = T.autograd.Function

@@ -1,6 +1,7 @@
 """The GPU: nothing moves to the CPU by itself, work is batched, memory is counted, and what goes wrong is an exception."""
 
 import pytest
+
 from library import DTYPES, NO_GPU, T, assert_values, dtype, leaf, python_ok, tensor
 
 pytestmark = [pytest.mark.gradiron, pytest.mark.skipif(NO_GPU, reason="GRADIRON_TEST_NO_GPU is set")]
@@ -349,3 +350,146 @@ def test_without_permission_a_software_adapter_is_not_used():
         env={"GRADIRON_SOFTWARE_GPU": "0"},
     )
     assert out.split()[1] == "False"
+
+
+def test_without_an_adapter_the_error_says_what_was_looked_for():
+    out = python_ok(
+        """
+if T.cuda.is_available():
+    print('there is one')
+else:
+    for call in (lambda: T.ones(1, device='cuda'), lambda: T.ones(1).cuda(), T.cuda.init, T.cuda.get_device_name):
+        try:
+            call()
+            print('no error')
+        except RuntimeError as error:
+            text = str(error)
+            print('No CUDA GPUs are available' in text and 'Vulkan' in text and 'GRADIRON_SOFTWARE_GPU' in text)
+    print(T.cuda.device_count(), T.cuda.memory_allocated(), T.cuda.is_initialized(), len(T.cuda.memory_stats()))
+""",
+        env={"GRADIRON_SOFTWARE_GPU": "0"},
+    )
+    assert out in ("there is one\n", "True\n" * 4 + "0 0 False 0\n")
+
+
+def test_the_generator_can_be_saved_and_restored():
+    T.cuda.manual_seed(11)
+    assert T.cuda.initial_seed() == 11
+    T.randn(7, device="cuda")
+    state = T.cuda.get_rng_state()
+    assert state.dtype is T.uint8 and state.device.type == "cpu" and state.numel() == 16
+    a = T.randn(5, device="cuda")
+    T.cuda.set_rng_state(state)
+    assert T.equal(T.randn(5, device="cuda"), a) and not T.equal(T.randn(5, device="cuda"), a)
+    with pytest.raises(RuntimeError, match="wrong size"):
+        T.cuda.set_rng_state(state[:3])
+    T.cuda.seed()
+    assert not T.equal(T.randn(5, device="cuda"), a)
+
+
+def test_streams_and_events_are_the_one_queue():
+    stream, event = T.cuda.Stream(), T.cuda.Event()
+    with T.cuda.stream(stream), T.cuda.device(0):
+        x = T.ones(3, device="cuda") * 2
+        event.record()
+    stream.wait_stream(T.cuda.current_stream())
+    event.synchronize()
+    assert event.query() and stream == T.cuda.default_stream() and x.tolist() == [2.0] * 3
+    with pytest.raises(NotImplementedError, match="times"):
+        event.elapsed_time(T.cuda.Event())
+
+
+def test_choosing_a_device():
+    T.cuda.set_device(0)
+    T.cuda.set_device("cuda:0")
+    for wrong in (9, "cuda:9"):
+        with pytest.raises(RuntimeError, match="invalid device ordinal"):
+            T.cuda.set_device(wrong)
+    for call in (lambda: T.ones(1).to(9), lambda: T.ones(1).cuda(9), lambda: T.zeros(1, device="cuda:9")):
+        with pytest.raises(RuntimeError, match="invalid device ordinal"):
+            call()
+    with pytest.raises(ValueError, match="cuda device"):
+        T.cuda.set_device("cpu")
+
+
+def test_figures_by_their_names():
+    x = T.ones(1000, device="cuda")
+    stats = T.cuda.memory_stats()
+    assert stats["allocated_bytes.all.current"] == T.cuda.memory_allocated() >= x.nbytes
+    assert stats["reserved_bytes.all.peak"] == T.cuda.max_memory_reserved() >= T.cuda.memory_reserved()
+    assert "allocated_bytes" in T.cuda.memory_summary() and T.cuda.is_initialized()
+    free, total = T.cuda.mem_get_info()
+    assert 0 <= free <= total
+    assert repr(T.cuda.get_device_properties()).startswith(
+        "_CudaDeviceProperties(name='"
+    ) and T.cuda.get_device_capability() == (0, 0)
+
+
+def test_gradients_do_not_change_devices():
+    x = T.ones(2, device="cuda", requires_grad=True)
+    with pytest.raises(RuntimeError, match="expected device cuda:0 but got cpu"):
+        (x * 3).backward(T.ones(2))
+    with pytest.raises(RuntimeError, match="different device"):
+        x.grad = T.ones(2)
+
+    class Moves(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g.cpu()
+
+    with pytest.raises(
+        RuntimeError, match="MovesBackward returned an invalid gradient at index 0 - expected device cuda:0 but got cpu"
+    ):
+        Moves.apply(x).sum().backward()
+    assert x.grad is None
+
+
+def test_indices_lie_beside_what_they_address():
+    x, index = T.arange(6.0, device="cuda").reshape(2, 3), T.tensor([[0], [2]])
+    with pytest.raises(RuntimeError, match="same device"):
+        x.gather(1, index)
+    with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device"):
+        T.ones(3)[T.tensor([1], device="cuda")]
+    assert x[T.tensor([1])].tolist() == [[3.0, 4.0, 5.0]]  # from the CPU they are brought along, as in PyTorch
+
+
+def test_pickles_and_copies_keep_the_device():
+    import copy
+    import pickle
+
+    x = T.arange(6.0, device="cuda").reshape(2, 3).t()
+    for y in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x), x.clone(), T.zeros_like(x) + x):
+        assert y.is_cuda and y.tolist() == x.tolist()
+
+
+def test_types_of_the_device():
+    x = T.cuda.FloatTensor([1, 2])
+    assert x.is_cuda and x.tolist() == [1.0, 2.0] and T.cuda.LongTensor(2, 3).shape == (2, 3)
+    assert isinstance(x, T.cuda.FloatTensor) and not isinstance(x, T.FloatTensor) and not isinstance(x, T.cuda.LongTensor)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: x.cumsum(0),
+        lambda x: x.softmax(1),
+        lambda x: x.flip(0).sort(1)[0],
+        lambda x: x.as_strided((3, 3), (3, 1)),
+        lambda x: x.topk(2)[0],
+        lambda x: x.std(0),
+        lambda x: x.gather(1, T.zeros(6, 2, dtype=T.int64, device=x.device)),
+        lambda x: T.nn.functional.cross_entropy(x, T.ones(6, dtype=T.int64, device=x.device)),
+    ],
+)
+def test_backward_is_one_submission_too(call):
+    x = T.randn(6, 5).cuda().requires_grad_()
+    call(x).sum().backward()
+    T.cuda.synchronize()
+    before = T.cuda.submits()
+    call(x).sum().backward()
+    T.cuda.synchronize()
+    assert T.cuda.submits() - before <= 1

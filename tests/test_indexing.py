@@ -7,6 +7,7 @@ import pathlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from library import T, assert_values, leaf, tensor
 
 ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "indexing.json").read_text())

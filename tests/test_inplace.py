@@ -1,6 +1,7 @@
 """Writing in place: version counters, histories that are rebased, writes through views, and what is refused."""
 
 import pytest
+
 from library import IS_GRADIRON, T, assert_values, leaf, tensor
 
 

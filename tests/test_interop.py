@@ -1,10 +1,10 @@
 """To and from NumPy, DLPack, Python lists, copies and pickles."""
 
 import copy
-import io
 import pickle
 
 import pytest
+
 from library import T, assert_values, dtype, leaf, python_ok, tensor
 
 np = pytest.importorskip("numpy")
@@ -176,14 +176,6 @@ def test_pickle_of_small_objects():
     for thing in (T.float32, T.Size([2, 3]), T.device("cpu"), T.device("cuda", 0)):
         assert pickle.loads(pickle.dumps(thing)) == thing
     assert pickle.loads(pickle.dumps(T.int8)) is T.int8
-
-
-def test_save_and_load():
-    file = io.BytesIO()
-    T.save({"w": T.arange(4.0), "step": 3, "names": ["a", "b"]}, file)
-    file.seek(0)
-    back = T.load(file)
-    assert back["step"] == 3 and back["names"] == ["a", "b"] and back["w"].tolist() == [0.0, 1.0, 2.0, 3.0]
 
 
 def test_the_buffer_protocol_of_storage():

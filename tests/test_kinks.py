@@ -6,6 +6,7 @@ import pathlib
 import sys
 
 import pytest
+
 from library import T, same_number
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

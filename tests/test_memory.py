@@ -6,6 +6,7 @@ import threading
 import weakref
 
 import pytest
+
 from library import T, leaf, python, python_ok
 
 RSS = """

@@ -1,6 +1,7 @@
 """What five public notebooks on autograd do and print, end to end."""
 
 import pytest
+
 from library import T, assert_values
 
 Variable = T.autograd.Variable

@@ -8,6 +8,7 @@ import sys
 import warnings
 
 import pytest
+
 from library import GPU_DTYPES, IS_GRADIRON, TOLERANCE, T, compare, dtype_name
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

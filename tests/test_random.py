@@ -5,6 +5,7 @@ import pathlib
 import sys
 
 import pytest
+
 from library import T, assert_values
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"

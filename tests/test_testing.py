@@ -4,6 +4,7 @@ import math
 from dataclasses import dataclass
 
 import pytest
+
 from library import DTYPES, T, dtype
 
 assert_close, make_tensor = T.testing.assert_close, T.testing.make_tensor

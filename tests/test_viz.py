@@ -12,7 +12,6 @@ import pytest
 
 from library import IS_GRADIRON, T
 
-
 if not IS_GRADIRON:
     pytest.skip("a promise of gradiron's own", allow_module_level=True)
 

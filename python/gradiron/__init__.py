@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 from . import _core
-from ._core import *  # noqa: F403  (the rows' functions)
+from ._core import *
 from ._core import (
     Tensor,
     _nn,
@@ -36,10 +36,12 @@ from ._types import OutOfMemoryError, Size, named_result
 
 _core.register(Size, named_result, OutOfMemoryError)
 
-from . import _tensor  # noqa: E402  (hangs the Python-side methods on Tensor)
-from . import autograd  # noqa: E402
-from ._creation import *  # noqa: E402, F403
-from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled  # noqa: E402
+from . import (
+    _tensor,
+    autograd,
+)
+from ._creation import *  # type: ignore[assignment]
+from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 float = float32
 double = float64
@@ -48,7 +50,7 @@ short = int16
 int = int32
 long = int64
 
-from math import e, inf, nan, pi  # noqa: E402
+from math import e, inf, nan, pi
 
 __version__ = "0.1.0"
 
@@ -58,9 +60,7 @@ _MODULES = ("nn", "viz", "testing", "cuda", "utils", "random", "_tensor_str")
 _NAMES = {
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     **dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "_tensor_str"),
-    **dict.fromkeys(
-        ("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"
-    ),
+    **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
     "UntypedStorage": "_storage",
 }
 

@@ -15,9 +15,9 @@ __all__ = [
     "asarray",
     "broadcast_shapes",
     "can_cast",
-    "contiguous_format",
-    "channels_last",
     "cartesian_prod",
+    "channels_last",
+    "contiguous_format",
     "from_dlpack",
     "from_numpy",
     "frombuffer",
@@ -156,14 +156,20 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
         raise ValueError(f"frombuffer() does not share memory as {dtype}")
     size = dtype.itemsize
     if not 0 <= offset < view.nbytes:
-        raise ValueError(f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({view.nbytes} bytes) minus 1")
+        raise ValueError(
+            f"offset ({offset} bytes) must be non-negative and no greater than buffer length ({view.nbytes} bytes) minus 1"
+        )
     left = view.nbytes - offset
     if count < 0:
         if left % size:
-            raise ValueError(f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})")
+            raise ValueError(
+                f"buffer length ({left} bytes) after offset ({offset} bytes) must be a multiple of element size ({size})"
+            )
         count = left // size
     if count == 0 or count * size > left:
-        raise ValueError(f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than {left}")
+        raise ValueError(
+            f"requested buffer length ({count} * {size} bytes) after offset ({offset} bytes) must not be greater than {left}"
+        )
     if view.readonly:
         import warnings
 
@@ -174,13 +180,14 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     return result.requires_grad_() if requires_grad else result
 
 
-def new_tensor(self: Tensor, data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+def new_tensor(
+    self: Tensor, data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
+) -> Tensor:
     """A tensor of `data` with this tensor's dtype and device."""
     place = self.device if device is None else device
     return _core.make_tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
 
 
-Tensor.new_tensor = new_tensor
 Tensor.layout = strided
 Tensor.is_sparse = False
 
@@ -205,7 +212,7 @@ def cartesian_prod(*tensors: Tensor) -> Tensor:
     """Every combination of an element of each vector, as rows."""
     if len(tensors) == 1:
         return tensors[0]
-    grids = _core.meshgrid(*tensors, indexing="ij")
+    grids = _core.meshgrid(tensors, indexing="ij")
     return _core.stack([g.reshape(-1) for g in grids], dim=1)
 
 
@@ -222,8 +229,8 @@ def broadcast_shapes(*shapes: Any) -> Size:
                 result[i] = shape[i]
             elif shape[i] not in (1, result[i]):
                 raise RuntimeError(
-                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {at} had {shape}; "
-                    f"but expected shape should be broadcastable to {result}"
+                    f"Attempting to broadcast a dimension of length {shape[i]} at {i}! Mismatching argument at index {at} had "
+                    f"{tuple(shape)}; but expected shape should be broadcastable to {result}"
                 )
     return Size(result)
 
@@ -268,7 +275,9 @@ def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether the promotion rules allow a result of one dtype to be written into another."""
     for position, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
         if not isinstance(value, dtype):
-            raise TypeError(f"can_cast(): argument '{name}' (position {position}) must be torch.dtype, not {type(value).__name__}")
+            raise TypeError(
+                f"can_cast(): argument '{name}' (position {position}) must be torch.dtype, not {type(value).__name__}"
+            )
     return _core.can_cast(from_, to)
 
 
@@ -276,20 +285,24 @@ class _LegacyType(type):
     """The class of `FloatTensor` and its sisters: makers of tensors that `isinstance` understands."""
 
     kind: dtype
+    place: str
 
     def __instancecheck__(cls, instance: Any) -> bool:
-        return isinstance(instance, Tensor) and instance.dtype == cls.kind
+        return isinstance(instance, Tensor) and instance.dtype == cls.kind and instance.is_cpu == (cls.place == "cpu")
 
-    def __call__(cls, *args: Any, device: Any = "cpu") -> Tensor:
-        return _core.legacy_tensor(args, cls.kind, device)
-
-
-def _legacy(name: str, kind: dtype) -> Any:
-    doc = f"Makes CPU tensors of {kind}, and stands for their type."
-    return _LegacyType(name, (), {"kind": kind, "dtype": kind, "__doc__": doc, "__module__": "torch"})
+    def __call__(cls, *args: Any, device: Any = None) -> Tensor:
+        return _core.legacy_tensor(args, cls.kind, cls.place if device is None else device)
 
 
-for _name, _kind in {
+def legacy_type(name: str, place: str) -> Any:
+    """`FloatTensor` or one of its sisters, for tensors on `place`."""
+    kind = getattr(_core, LEGACY[name])
+    doc = f"Makes tensors of {kind} on {place}, and stands for their type."
+    module = "torch" if place == "cpu" else "torch.cuda"
+    return _LegacyType(name, (), {"kind": kind, "dtype": kind, "place": place, "__doc__": doc, "__module__": module})
+
+
+LEGACY = {
     "FloatTensor": "float32",
     "DoubleTensor": "float64",
     "HalfTensor": "float16",
@@ -300,6 +313,7 @@ for _name, _kind in {
     "CharTensor": "int8",
     "ByteTensor": "uint8",
     "BoolTensor": "bool",
-}.items():
-    globals()[_name] = _legacy(_name, getattr(_core, _kind))
+}
+for _name in LEGACY:
+    globals()[_name] = legacy_type(_name, "cpu")
     __all__.append(_name)

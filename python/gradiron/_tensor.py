@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import _core
 from ._core import Tensor, device, dtype
+from ._creation import new_tensor
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,15 +43,27 @@ def cast(kind: dtype) -> Any:
     def convert(self: Tensor, memory_format: object = None) -> Tensor:
         return _core.convert(self, kind, None, False)
 
+    convert.__doc__ = f"The values as {kind}; the tensor itself if it is that already."
     return convert
 
 
 def cpu(self: Tensor, memory_format: object = None) -> Tensor:
+    """The values in host memory; the tensor itself if it is there already."""
     return _core.convert(self, None, "cpu", False)
 
 
 def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: object = None) -> Tensor:
+    """The values on the GPU; the tensor itself if it is there already."""
     return _core.convert(self, None, "cuda:0" if device is None else device, False)
+
+
+def pin_memory(self: Tensor, device: Any = None) -> Tensor:
+    """The tensor itself: uploads go by way of staging memory, so that pinning would gain nothing."""
+    return self
+
+
+def is_pinned(self: Tensor, device: Any = None) -> bool:
+    return False
 
 
 _NAMES = {
@@ -121,7 +134,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
 
 def contains(self: Tensor, element: Any) -> bool:
     if isinstance(element, (Tensor, int, float, bool)):
-        return bool((element == self).any().item())
+        return bool((self == element).any().item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
 
@@ -176,6 +189,7 @@ def layout(self: Tensor) -> Any:
 
 
 def apply_(self: Tensor, callable: Any) -> Tensor:
+    """Replaces each element by what a Python function makes of it; slow."""
     values = [callable(v) for v in self.reshape(-1).tolist()]
     self.data.copy_(_core.make_tensor(values, self.dtype, None, False).reshape(self.shape))
     return self
@@ -188,6 +202,8 @@ def install() -> None:
         "numpy": numpy,
         "cpu": cpu,
         "cuda": cuda,
+        "pin_memory": pin_memory,
+        "is_pinned": is_pinned,
         "apply_": apply_,
         "float": cast(_core.float32),
         "double": cast(_core.float64),
@@ -208,6 +224,7 @@ def install() -> None:
         "__format__": format_,
         "__deepcopy__": deepcopy,
         "__reduce_ex__": reduce,
+        "new_tensor": new_tensor,
         "untyped_storage": untyped_storage,
         "as_subclass": as_subclass,
         "layout": property(layout),

@@ -47,22 +47,22 @@ class Size(tuple):  # type: ignore[type-arg]
     __rmul__ = __mul__
 
 
-_named: dict[tuple[str, tuple[str, ...]], type] = {}
+_named: dict[tuple[str, tuple[str, ...]], Any] = {}
 
 
 def named_result(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) -> Any:
     """A named tuple such as `torch.return_types.max`."""
     kind = _named.get((name, fields))
     if kind is None:
-        from collections import namedtuple
+        import collections
 
-        kind = namedtuple(name, fields)  # type: ignore[misc]
-        kind.__module__ = "torch.return_types"
+        make: Any = collections.namedtuple
+        kind = make(name, fields, module="torch.return_types")
 
         def show(self: Any) -> str:
             lines = ",\n".join(f"{field}={value!r}" for field, value in zip(self._fields, self, strict=True))
             return f"torch.return_types.{name}(\n{lines})"
 
-        kind.__repr__ = show  # type: ignore[method-assign,assignment]
+        kind.__repr__ = show
         _named[name, fields] = kind
     return kind(*values)

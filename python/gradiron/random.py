@@ -11,7 +11,7 @@ from ._core import Generator, Tensor
 
 __all__ = ["default_generator", "fork_rng", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"]
 
-default_generator: Generator = _core.default_generator()
+default_generator: Generator = _core.global_generator()
 
 
 def manual_seed(seed: Any) -> Generator:

@@ -2,7 +2,7 @@
 //! arrival is kept aside.
 
 use crate::base::Result;
-use crate::ops::arithmetic;
+use crate::ops::{arithmetic, quick};
 use crate::tensor::{Edge, Node, NodeRef, Tensor};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap};
@@ -69,8 +69,10 @@ fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
         t.is_unique() && !t.requires_grad() && body.storage.is_unique() && body.layout.is_contiguous()
     };
     if !create_graph && sum.dtype() == grad.dtype() && sum.shape() == grad.shape() && reusable(&sum) {
-        let operands = [(&sum).into(), (&grad).into()];
-        crate::ops::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
+        if !quick::add_into(&sum.body(), &grad.body()) {
+            let operands = [(&sum).into(), (&grad).into()];
+            crate::ops::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
+        }
         return Ok(sum);
     }
     arithmetic::add(&sum, &grad)

@@ -2,7 +2,7 @@
 
 use super::Turn;
 use crate::base::Result;
-use crate::ops::{arithmetic, create, pointwise};
+use crate::ops::{arithmetic, create, pointwise, quick};
 use crate::tensor::{Leaf, Tensor, When, mode};
 
 pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
@@ -10,6 +10,7 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     tensor.update_grad(|old| match old {
         None => first(&tensor, grad, create_graph),
         Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
+        Some(old) if quick::add_into(&old.body(), &grad.body()) => Ok(old),
         Some(old) => {
             pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
             Ok(old)

@@ -3,11 +3,23 @@
 use super::{DType, Dims, contiguous_strides, numel};
 
 /// Shape, strides and offset, all in elements. Strides are never negative, as in PyTorch.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(PartialEq, Eq, Debug)]
 pub struct Layout {
     pub shape: Dims,
     pub strides: Dims,
     pub offset: usize,
+}
+
+/// By copying the inline numbers; the derived one walks them one by one.
+impl Clone for Layout {
+    #[inline]
+    fn clone(&self) -> Layout {
+        Layout {
+            shape: Dims::from_slice(&self.shape),
+            strides: Dims::from_slice(&self.strides),
+            offset: self.offset,
+        }
+    }
 }
 
 impl Layout {

@@ -47,7 +47,9 @@ pub unsafe fn arange(out: Strided, start: Scalar, step: Scalar) {
                 DType::F32 => range.for_each(|i| to.put(i, (a + d * i as f64) as f32)),
                 DType::F64 => range.for_each(|i| to.put(i, a + d * i as f64)),
                 DType::I64 => range.for_each(|i| to.put(i, whole(i))),
-                float if float.is_float() => range.for_each(|i| to.put_scalar(i, Scalar::Float(a + d * i as f64))),
+                float if float.is_float() => {
+                    range.for_each(|i| to.put_scalar(i, Scalar::Float(a + d * i as f64)))
+                }
                 _ => range.for_each(|i| to.put_scalar(i, Scalar::Int(whole(i)))),
             }
         }
@@ -64,7 +66,11 @@ pub unsafe fn linspace(out: Strided, start: f64, end: f64) {
     let last = n.saturating_sub(1);
     let step = if last == 0 { 0.0 } else { (end - start) / last as f64 };
     let wide = |i: usize| {
-        if i < n / 2 || n == 1 { step.mul_add(i as f64, start) } else { (-step).mul_add((last - i) as f64, end) }
+        if i < n / 2 || n == 1 {
+            step.mul_add(i as f64, start)
+        } else {
+            (-step).mul_add((last - i) as f64, end)
+        }
     };
     let (a, b) = (start as f32, end as f32);
     let short = if last == 0 { 0.0 } else { (b - a) / last as f32 };

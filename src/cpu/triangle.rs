@@ -24,7 +24,9 @@ pub unsafe fn keep_triangle(x: Strided, diagonal: i64, lower: bool) {
                 0..edge.clamp(0, columns as i64) as usize
             };
             // SAFETY: the run lies inside this line, which no other range has.
-            unsafe { whole.ptr.add((line * columns + zeros.start) * size).write_bytes(0, zeros.len() * size) };
+            unsafe {
+                whole.ptr.add((line * columns + zeros.start) * size).write_bytes(0, zeros.len() * size)
+            };
         }
     });
 }

@@ -14,7 +14,7 @@ pointwise! {
     /// Quotient of both operands.
     [hidden] div(input, other): Float = input / other,
         input: |g, other| g / other, other: |g, input, other| -g * (input / other) / other;
-    /// `-input`.
+    /// The opposite, `-input`.
     neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
     [numbers] floor_divide(input, other): Divide = floor_div(input, other);
@@ -27,7 +27,7 @@ pointwise! {
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
     /// Remainder with the sign of the dividend, as C's `fmod`.
     fmod(input, other): Divide = fmod(input, other),
-        input: |g| g, other: |g, input, other| -g * trunc(input / other);
+        input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power `exponent`.
     [hidden] pow(input, exponent) -> y: Arith = pow(input, exponent),
         input: |g, input, exponent| select(g * exponent * pow(input, exponent - 1.0), 0.0, eq(exponent, 0.0)),
@@ -39,6 +39,8 @@ pointwise! {
     /// A number to the power of a tensor.
     [hidden] pow_number(input, exponent) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+    /// `input` to the power 0, which has no slope even where the formula above would have none.
+    [hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g| g * 0.0;
     /// `input * input`, as a power.
     [hidden] pow_square(input): Arith = input * input, input: |g, input| g * (input * 2.0);
     /// Angle of the point (`other`, `input`).

@@ -75,7 +75,8 @@ pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
     if t.device() == device { Ok(t.clone()) } else { transfer(t, device) }
 }
 
-static COPIED: crate::tensor::Derivative = crate::tensor::Derivative { name: "CopyBackwards", apply: super::write::nothing };
+static COPIED: crate::tensor::Derivative =
+    crate::tensor::Derivative { name: "CopyBackwards", apply: super::write::nothing };
 
 /// The history of a tensor over which constants were written: the gradient of what was there is zero.
 pub fn constant(target: &Tensor) -> Option<crate::tensor::Edge> {

@@ -13,8 +13,9 @@ use crate::tensor::{Body, Tensor};
 pub fn born(body: Body, requires_grad: bool) -> Result<Tensor> {
     let t = Tensor::new(body);
     if requires_grad {
-        t.set_requires_grad(true)
-            .map_err(|_| Error::runtime("Only Tensors of floating point and complex dtype can require gradients"))?;
+        t.set_requires_grad(true).map_err(|_| {
+            Error::runtime("Only Tensors of floating point and complex dtype can require gradients")
+        })?;
     }
     Ok(t)
 }
@@ -28,7 +29,12 @@ pub fn new_shape(name: &str, sizes: &[i64]) -> Result<Dims> {
 }
 
 /// Room for a tensor like `t`: the same order of dimensions, without gaps.
-pub fn room_like(t: &Tensor, dtype: Option<DType>, device: Option<Device>, format: Option<&str>) -> Result<Body> {
+pub fn room_like(
+    t: &Tensor,
+    dtype: Option<DType>,
+    device: Option<Device>,
+    format: Option<&str>,
+) -> Result<Body> {
     let body = t.body();
     let mut out = Body::new(body.shape(), dtype.unwrap_or(body.dtype), device.unwrap_or(body.device()))?;
     if !format.is_some_and(|f| f.ends_with("contiguous_format")) {
@@ -188,6 +194,9 @@ compose! { "create";
             None => (Scalar::Int(0), start),
         };
         let dtype = dtype.unwrap_or_else(|| range_dtype(&[start, end, step]));
+        if dtype == DType::Bool {
+            return Err(crate::base::Fault::NoKernel { op: "arange_cpu", dtype }.into());
+        }
         let count = range_length(start, end, step, dtype, false)?;
         born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
     }
@@ -247,4 +256,3 @@ compose! { "create";
         crate::ops::create::clone_dense(&crate::ops::view::narrow(&input, dim, start, length)?)
     }
 }
-

@@ -40,7 +40,11 @@ fn names(text: &str, ndim: Option<usize>, at: usize) -> Result<Vec<Name>> {
                 out.push(Name::Letter(c));
                 i += 1;
             }
-            _ => return Err(bad(format!("invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z]"))),
+            _ => {
+                return Err(bad(format!(
+                    "invalid subscript given at index {i} in the equation string, subscripts must be in [a-zA-Z]"
+                )));
+            }
         }
     }
     let Some(ndim) = ndim else {
@@ -82,7 +86,12 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
         .enumerate()
         .map(|(i, (part, t))| names(part, Some(t.ndim()), i))
         .collect::<Result<Vec<_>>>()?;
-    let depth = inputs.iter().flatten().filter_map(|n| if let Name::Rest(i) = n { Some(i + 1) } else { None }).max().unwrap_or(0);
+    let depth = inputs
+        .iter()
+        .flatten()
+        .filter_map(|n| if let Name::Rest(i) = n { Some(i + 1) } else { None })
+        .max()
+        .unwrap_or(0);
     let output = match right {
         Some(text) => {
             let mut out = names(text, None, 0)?;
@@ -95,7 +104,9 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
                     return Err(bad(format!("output subscript {c} appears more than once in the output")));
                 }
                 if !inputs.iter().flatten().any(|n| n == name) {
-                    return Err(bad(format!("output subscript {c} does not appear in the equation for any input operand")));
+                    return Err(bad(format!(
+                        "output subscript {c} does not appear in the equation for any input operand"
+                    )));
                 }
             }
             out
@@ -147,7 +158,8 @@ impl Named {
 
     /// Summed over the names that nobody needs any more.
     fn without(self, needed: impl Fn(Name) -> bool) -> Result<Named> {
-        let gone: Ints = (0..self.names.len()).filter(|&d| !needed(self.names[d])).map(|d| d as i64).collect();
+        let gone: Ints =
+            (0..self.names.len()).filter(|&d| !needed(self.names[d])).map(|d| d as i64).collect();
         if gone.is_empty() {
             return Ok(self);
         }
@@ -176,7 +188,8 @@ fn twice(names: &[Name]) -> Option<(usize, usize)> {
 
 /// Two operands made one: shared names that are no longer needed are contracted by a batched matrix product.
 fn contract(a: Named, b: Named, needed: impl Fn(Name) -> bool) -> Result<Named> {
-    let only = |x: &Named, y: &Named| x.names.iter().copied().filter(|n| !y.names.contains(n)).collect::<Vec<_>>();
+    let only =
+        |x: &Named, y: &Named| x.names.iter().copied().filter(|n| !y.names.contains(n)).collect::<Vec<_>>();
     let (rows, columns) = (only(&a, &b), only(&b, &a));
     let shared: Vec<Name> = a.names.iter().copied().filter(|n| b.names.contains(n)).collect();
     let whole = |n: &Name| a.size(*n) == b.size(*n);

@@ -1,11 +1,11 @@
 //! The largest and the smallest: their values, their places, both at once.
 
 use super::formal::{both, either, eq, is_nan, select};
+use super::index::scatter_into;
 use super::kernel::{done, drop_dims, fork, kept_shape};
 use super::macros::{compose, ops};
 use super::record::{begin, end_many};
 use super::reduce::folded;
-use super::index::scatter_into;
 use super::row::{Arg, Ints, Out};
 use super::value::V;
 use crate::base::{DType, Error, Fold, Put, Result, wrap_dim};
@@ -26,7 +26,9 @@ pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
             Err(if op.starts_with("arg") { Error::index(message) } else { Error::runtime(message) })
         }
         Some(_) => match dims.iter().find(|&&d| x.shape()[d] == 0) {
-            Some(d) => Err(Error::index(format!("{op}(): Expected reduction dim {d} to have non-zero size."))),
+            Some(d) => {
+                Err(Error::index(format!("{op}(): Expected reduction dim {d} to have non-zero size.")))
+            }
             None => Ok(()),
         },
     }
@@ -159,14 +161,14 @@ mod more {
     use crate::ops::arithmetic::{maximum, minimum};
 
     /// The three meanings of `max(input, …)`: of all, along a dimension, of two tensors.
-    fn overloaded(name: &'static str, input: &Tensor, dim: Option<Arg>, keepdim: bool, other: Option<Tensor>) -> Result<Out> {
+    fn overloaded(name: &'static str, input: &Tensor, dim: Option<Arg>, keepdim: bool) -> Result<Out> {
         let largest = name == "max";
-        let pair = |other: &Tensor| if largest { maximum(input, other) } else { minimum(input, other) };
-        match (dim, other) {
-            (None, None) if largest => max_all(input).map(Out::Tensor),
-            (None, None) => min_all(input).map(Out::Tensor),
-            (None, Some(other)) | (Some(Arg::Tensor(other)), None) => pair(&other).map(Out::Tensor),
-            (Some(Arg::Int(dim)), None) => {
+        match dim {
+            None if largest => max_all(input).map(Out::Tensor),
+            None => min_all(input).map(Out::Tensor),
+            Some(Arg::Tensor(other)) if largest => maximum(input, &other).map(Out::Tensor),
+            Some(Arg::Tensor(other)) => minimum(input, &other).map(Out::Tensor),
+            Some(Arg::Int(dim)) => {
                 Ok(Out::Tuple(name, &["values", "indices"], along(input, dim, keepdim, largest)?))
             }
             _ => Err(Error::type_error(format!("{name}() received an invalid combination of arguments"))),
@@ -175,12 +177,12 @@ mod more {
 
     compose! { "reduce";
         /// The largest element; along `dim` its index, too; or the larger elements of two tensors.
-        [out] fn max(input: Tensor, dim: Option<Arg> = None, keepdim: bool = false, other: Option<Tensor> = None) -> Out {
-            overloaded("max", &input, dim, keepdim, other)
+        [out] fn max(input: Tensor, dim: Option<Arg> = None, keepdim: bool = false) -> Out {
+            overloaded("max", &input, dim, keepdim)
         }
         /// The smallest element; along `dim` its index, too; or the smaller elements of two tensors.
-        [out] fn min(input: Tensor, dim: Option<Arg> = None, keepdim: bool = false, other: Option<Tensor> = None) -> Out {
-            overloaded("min", &input, dim, keepdim, other)
+        [out] fn min(input: Tensor, dim: Option<Arg> = None, keepdim: bool = false) -> Out {
+            overloaded("min", &input, dim, keepdim)
         }
         /// The smallest and the largest element.
         [out] fn aminmax(input: Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Out {

@@ -36,7 +36,8 @@ formal! {
     trunc(x) = u::trunc::ROW;
     pow(x, y) = a::pow::ROW;
     atan2(x, y) = a::atan2::ROW;
-    floor_div(x, y) = a::floor_divide::ROW;
+    floor_div(x, y) = a::floor_quotient::ROW;
+    trunc_div(x, y) = a::trunc_quotient::ROW;
     maximum(x, y) = a::maximum::ROW;
     minimum(x, y) = a::minimum::ROW;
     eq(x, y) = a::eq::ROW;

@@ -5,7 +5,9 @@ use super::kernel::{duplicate, filled, fork};
 use super::macros::ops;
 use super::view;
 use crate::base::{DType, Device, Dims, Error, Fault, IndexBy, Layout, Put, Result, Scalar, broadcast};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Saved, Tensor, any_requires_grad, check_inplace, finish_inplace};
+use crate::tensor::{
+    Body, Derivative, Edge, Grads, Recorder, Saved, Tensor, any_requires_grad, check_inplace, finish_inplace,
+};
 
 /// An index operand: which dimension of the source it addresses.
 pub struct By<'a> {
@@ -83,15 +85,24 @@ pub(super) fn as_runtime(error: Error) -> Error {
 pub fn add_at(out: &Body, place: &Layout, values: &Body) -> Result<()> {
     let size = out.layout.numel();
     // Where each value goes: the numbers 0, 1, … of `out` read through the layout.
-    let numbers: Vec<i64> = (0..size as i64).collect();
-    let numbers = from_i64(&numbers, &[size], out.device())?;
-    let index = duplicate(&numbers.body().with_layout(place.clone()))?;
+    let index = duplicate(&numbers(0, 1, size, out.device())?.with_layout(place.clone()))?;
     let everywhere = Layout {
         shape: place.shape.clone(),
         strides: smallvec::smallvec![0; place.ndim()],
         offset: out.layout.offset,
     };
-    put(&out.with_layout(everywhere), values, &[By { index: &index, size, stride: 1, dim: 0 }], Put::Add, false)
+    put(
+        &out.with_layout(everywhere),
+        values,
+        &[By { index: &index, size, stride: 1, dim: 0 }],
+        Put::Add,
+        false,
+    )
+}
+
+/// The int64 numbers `start, start + step, …`, made on the device that uses them.
+pub fn numbers(start: i64, step: i64, count: usize, device: Device) -> Result<Body> {
+    super::creation::range(Scalar::Int(start), Scalar::Int(step), count, DType::I64, device)
 }
 
 /// An int64 tensor of these numbers.
@@ -150,7 +161,8 @@ fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
     let mut block = Dims::new();
     for (_, index) in &used {
         block = broadcast(&block, &index.shape()).map_err(|_| {
-            let shapes: Vec<String> = used.iter().map(|(_, i)| format!("{:?}", i.shape().as_slice())).collect();
+            let shapes: Vec<String> =
+                used.iter().map(|(_, i)| format!("{:?}", i.shape().as_slice())).collect();
             Error::index(format!(
                 "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
                 shapes.join(", ")
@@ -184,7 +196,11 @@ fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
             let body = index.body().clone();
             // Right-aligned to the block, which may be followed by regular dimensions.
             let wide = body.layout.broadcast_to(&block);
-            let mut full = Layout { shape: shape.clone(), strides: smallvec::smallvec![0; shape.len()], offset: wide.offset };
+            let mut full = Layout {
+                shape: shape.clone(),
+                strides: smallvec::smallvec![0; shape.len()],
+                offset: wide.offset,
+            };
             for (i, &s) in wide.strides.iter().enumerate() {
                 full.strides[before + i] = s;
             }
@@ -199,7 +215,12 @@ impl Plan {
         self.indices
             .iter()
             .enumerate()
-            .map(|(at, (dim, index))| By { index, size: layout.shape[*dim], stride: layout.strides[*dim], dim: at })
+            .map(|(at, (dim, index))| By {
+                index,
+                size: layout.shape[*dim],
+                stride: layout.strides[*dim],
+                dim: at,
+            })
             .collect()
     }
 
@@ -260,7 +281,12 @@ static INDEX_PUT: Derivative = Derivative {
 };
 
 /// A copy of `t` with `values` put (or added) where the index points.
-pub fn index_put(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+pub fn index_put(
+    t: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<Tensor> {
     let out = duplicate(&t.body())?;
     write(&out, indices, values, accumulate)?;
     let edge = any_requires_grad([t, values]).then(|| put_node(t, indices, values, accumulate, &out));

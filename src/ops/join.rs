@@ -84,7 +84,9 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         return Err(Error::value("torch.cat(): expected a non-empty list of Tensors"));
     };
     if let Some(i) = tensors.iter().position(|t| t.ndim() == 0) {
-        return Err(Error::runtime(format!("zero-dimensional tensor (at position {i}) cannot be concatenated")));
+        return Err(Error::runtime(format!(
+            "zero-dimensional tensor (at position {i}) cannot be concatenated"
+        )));
     }
     let mut shape = first.shape();
     let at = wrap_dim(dim, shape.len())?;
@@ -182,14 +184,23 @@ static UNBIND: Derivative = Derivative {
                 None => super::create::zeros(&shape, at.dtype, at.device),
             };
             let parts = (0..count).map(piece).collect::<Result<Vec<_>>>()?;
-            grads[0] = Some(if count == 0 { super::create::zeros(&at.shape, at.dtype, at.device)? } else { stack_all(&parts, *dim)? });
+            grads[0] = Some(if count == 0 {
+                super::create::zeros(&at.shape, at.dtype, at.device)?
+            } else {
+                stack_all(&parts, *dim)?
+            });
         }
         Ok(grads)
     },
 };
 
 /// Views of `input` with one node for all of them.
-fn views(derivative: &'static Derivative, input: &Tensor, layouts: Vec<Layout>, joined: Joined) -> Vec<Tensor> {
+fn views(
+    derivative: &'static Derivative,
+    input: &Tensor,
+    layouts: Vec<Layout>,
+    joined: Joined,
+) -> Vec<Tensor> {
     let body = input.body();
     let bodies: Vec<Body> = layouts.into_iter().map(|l| body.with_layout(l)).collect();
     let node = any_requires_grad([input]).then(|| {
@@ -204,7 +215,12 @@ fn views(derivative: &'static Derivative, input: &Tensor, layouts: Vec<Layout>, 
     bodies.into_iter().enumerate().map(view).collect()
 }
 
-fn split_at(derivative: &'static Derivative, input: &Tensor, lengths: Vec<usize>, dim: usize) -> Result<Vec<Tensor>> {
+fn split_at(
+    derivative: &'static Derivative,
+    input: &Tensor,
+    lengths: Vec<usize>,
+    dim: usize,
+) -> Result<Vec<Tensor>> {
     let layout = input.body().layout.clone();
     let mut start = 0;
     let mut part = |length: usize| {
@@ -222,7 +238,9 @@ fn split_evenly(input: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> {
         return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
     }
     if size < 0 {
-        return Err(Error::runtime(format!("split expects split_size be non-negative, but got split_size={size}")));
+        return Err(Error::runtime(format!(
+            "split expects split_size be non-negative, but got split_size={size}"
+        )));
     }
     let dim = wrap_dim(dim, input.ndim())?;
     let (total, size) = (input.shape()[dim], size as usize);
@@ -251,7 +269,9 @@ fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
 /// `tensor_split`: so many nearly equal parts, or cuts at these places.
 fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
     if input.ndim() == 0 {
-        return Err(Error::runtime("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims"));
+        return Err(Error::runtime(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+        ));
     }
     let at = wrap_dim(dim, input.ndim())?;
     let places: Ints = match how {
@@ -265,16 +285,23 @@ fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
         }
         Arg::Ints(places) => places.clone(),
         Arg::Tensor(t) => {
-            let host = super::create::to_device(&super::create::to_dtype(t, crate::base::DType::I64)?, Device::Cpu)?;
+            let host =
+                super::create::to_device(&super::create::to_dtype(t, crate::base::DType::I64)?, Device::Cpu)?;
             let list = (0..host.numel())
-                .map(|i| super::view::select(&super::view::reshape(&host, &[host.numel()])?, 0, i as i64)?.item())
+                .map(|i| {
+                    super::view::select(&super::view::reshape(&host, &[host.numel()])?, 0, i as i64)?.item()
+                })
                 .collect::<Result<Vec<_>>>()?;
             if t.ndim() == 0 {
                 return cut_into(input, &Arg::Int(list[0].as_i64()), dim);
             }
             list.into_iter().map(|s| s.as_i64()).collect()
         }
-        _ => return Err(Error::type_error("tensor_split(): argument 'indices_or_sections' must be int or tuple of ints")),
+        _ => {
+            return Err(Error::type_error(
+                "tensor_split(): argument 'indices_or_sections' must be int or tuple of ints",
+            ));
+        }
     };
     cut(input, &places, at as i64)
 }
@@ -424,6 +451,15 @@ compose! { "join";
     }
     /// Coordinates of a grid: each vector stretched along a dimension of its own (views).
     [no_method] fn meshgrid(tensors: Several, indexing: Option<String> = None) -> Vec<Tensor> {
+        let first = tensors.0.first().ok_or_else(|| Error::runtime("meshgrid expects a non-empty TensorList"))?;
+        if let Some(t) = tensors.0.iter().find(|t| t.ndim() > 1) {
+            return Err(Error::runtime(format!(
+                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {:?}", t.shape().as_slice()
+            )));
+        }
+        if tensors.0.iter().any(|t| t.dtype() != first.dtype()) {
+            return Err(Error::runtime("torch.meshgrid expects all tensors to have the same dtype"));
+        }
         let swap = match indexing.as_deref() {
             None | Some("ij") => false,
             Some("xy") => tensors.0.len() > 1,

@@ -7,7 +7,7 @@ use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::row::{Arg, FromArg, Kind};
 use super::value::V;
-use super::view::{ints, reshape, unsqueeze};
+use super::view::{reshape, unsqueeze};
 use super::{arithmetic as a, reduce, softmax, view};
 use crate::base::{DType, Dims, Error, Fault, Put, Result, Scalar, numel};
 use crate::tensor::{Body, Meta, Tensor};
@@ -186,7 +186,8 @@ impl Classes {
     /// Targets with the ignored ones made class 0, as an index into the input.
     fn index(&self, ndim: usize) -> Result<Tensor> {
         let target = to_dtype(&self.target, DType::I64)?;
-        let counted = select(0.0, &V::from(&target), super::formal::ne(V::from(&target), self.ignored as f64));
+        let counted =
+            select(0.0, &V::from(&target), super::formal::ne(V::from(&target), self.ignored as f64));
         unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
     }
 
@@ -215,7 +216,8 @@ impl Classes {
         let ndim = input.ndim();
         let picked = || -> Result<(V, V)> {
             let index = self.index(ndim)?;
-            let picked = gather(input, Self::dim(ndim), index.clone()).map_err(|e| self.out_of_bounds(e, input))?;
+            let picked =
+                gather(input, Self::dim(ndim), index.clone()).map_err(|e| self.out_of_bounds(e, input))?;
             let picked = view::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?;
             Ok((V::from(picked), self.share(&index, ndim, input.dtype())?))
         };
@@ -227,7 +229,9 @@ impl Classes {
                 match how {
                     Reduction::None => loss,
                     Reduction::Sum => loss.then(|t| reduce::sum_all(&t)),
-                    Reduction::Mean => loss.then(|t| reduce::sum_all(&t)) / share.then(|t| reduce::sum_all(&t)),
+                    Reduction::Mean => {
+                        loss.then(|t| reduce::sum_all(&t)) / share.then(|t| reduce::sum_all(&t))
+                    }
                 }
             }
         }
@@ -245,7 +249,11 @@ impl Classes {
         shape.remove(Self::dim(ndim) as usize);
         let spread = select(-g * &share, 0.0, eq(share, 0.0)).expand(&shape);
         let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
-        spread.then(|t| scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), index, Put::Assign)).tensor()
+        spread
+            .then(|t| {
+                scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), index, Put::Assign)
+            })
+            .tensor()
     }
 
     /// Names the class that the input does not have.
@@ -257,8 +265,12 @@ impl Classes {
         let wrong = || -> Result<i64> {
             let t = V::from(&to_dtype(&self.target, DType::I64)?);
             let outside = super::formal::either(lt(&t, 0.0), super::formal::ge(&t, classes as f64));
-            let outside = super::formal::both(outside, super::formal::ne(&t, self.ignored as f64)).tensor()?;
-            let first = super::sort::masked_select(reshape(&self.target, &[self.target.numel()])?, reshape(&outside, &[outside.numel()])?)?;
+            let outside =
+                super::formal::both(outside, super::formal::ne(&t, self.ignored as f64)).tensor()?;
+            let first = super::sort::masked_select(
+                reshape(&self.target, &[self.target.numel()])?,
+                reshape(&outside, &[outside.numel()])?,
+            )?;
             view::select(&first, 0, 0)?.item().map(Scalar::as_i64)
         };
         match wrong() {
@@ -274,14 +286,17 @@ mod more {
     fn check_target(input: &Tensor, target: &Tensor, weight: &Option<Tensor>) -> Result<()> {
         if !matches!(target.dtype(), DType::I64 | DType::U8) {
             return Err(Error::runtime(format!(
-                "expected target dtype to be Long or Byte, but got {}", target.dtype().scalar_name()
+                "expected target dtype to be Long or Byte, but got {}",
+                target.dtype().scalar_name()
             )));
         }
         let (x, t) = (input.shape(), target.shape());
         let classes = x[if x.len() > 1 { 1 } else { 0 }];
         if x.len() > 1 && (t.is_empty() || x[0] != t[0]) {
             return Err(Error::value(format!(
-                "Expected input batch_size ({}) to match target batch_size ({}).", x[0], t.first().copied().unwrap_or(1)
+                "Expected input batch_size ({}) to match target batch_size ({}).",
+                x[0],
+                t.first().copied().unwrap_or(1)
             )));
         }
         if x.len() > 2 && x[2..] != t[1..] {
@@ -299,13 +314,20 @@ mod more {
         match weight.as_ref().map(Tensor::shape) {
             Some(w) if w.as_slice() != [classes] => Err(Error::runtime(format!(
                 "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
-                 shape: {:?}", w.as_slice()
+                 shape: {:?}",
+                w.as_slice()
             ))),
             _ => Ok(()),
         }
     }
 
-    fn negative_log(input: &Tensor, target: &Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> Result<Tensor> {
+    fn negative_log(
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Tensor> {
         if input.ndim() == 0 {
             return Err(Error::value(format!("Expected 1 or more dimensions (got {})", input.ndim())));
         }
@@ -327,9 +349,12 @@ mod more {
         [nn] fn mse_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), weight: Option<Tensor> = None) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
             let Some(weight) = weight else { return super::mean_square(&input, &target, how) };
+            if weight.shape() != input.shape() {
+                return Err(Error::value("Weights and input must have the same size."));
+            }
             let loss = a::mul(&super::mean_square(&input, &target, Reduction::None)?, &weight)?;
             match how {
-                Reduction::Mean => a::div(&reduce::sum_all(&loss)?, &reduce::sum_all(&view::expand(&weight, ints(&loss.shape()))?)?),
+                Reduction::Mean => a::div(&reduce::sum_all(&loss)?, &reduce::sum_all(&weight)?),
                 how => how.apply(loss.into()).tensor(),
             }
         }
@@ -428,7 +453,13 @@ mod more {
         })
     }
 
-    fn against_probabilities(logs: &Tensor, target: &Tensor, weight: Option<Tensor>, how: Reduction, smoothing: f64) -> Result<Tensor> {
+    fn against_probabilities(
+        logs: &Tensor,
+        target: &Tensor,
+        weight: Option<Tensor>,
+        how: Reduction,
+        smoothing: f64,
+    ) -> Result<Tensor> {
         let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
         let classes = logs.shape()[dim as usize];
         let mut target = V::from(target);
@@ -442,7 +473,9 @@ mod more {
         match how {
             Reduction::None => -product.sum(&[dim], false),
             Reduction::Sum => -product.then(|t| reduce::sum_all(&t)),
-            Reduction::Mean => -product.then(|t| reduce::sum_all(&t)) / (logs.numel() / classes.max(1)) as f64,
+            Reduction::Mean => {
+                -product.then(|t| reduce::sum_all(&t)) / (logs.numel() / classes.max(1)) as f64
+            }
         }
         .tensor()
     }

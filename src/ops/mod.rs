@@ -7,6 +7,8 @@ pub mod compare;
 pub mod create;
 pub mod creation;
 pub mod einsum;
+#[cfg(test)]
+mod example;
 pub mod extrema;
 pub mod formal;
 pub mod index;
@@ -20,7 +22,7 @@ mod fused;
 pub mod pointwise;
 mod pointwise_inplace;
 pub mod power;
-mod quick;
+pub mod quick;
 pub mod product;
 pub mod random;
 pub mod record;
@@ -29,6 +31,7 @@ mod refuse;
 pub mod relayout;
 pub mod scan;
 pub mod scatter;
+pub mod scatter_reduce;
 pub mod softmax;
 pub mod shape;
 pub mod sort;
@@ -60,8 +63,8 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 static FAMILIES: &[&[&Row]] =
     &[create::ROWS, index::ROWS, view::ROWS, view::COMPOSED, power::COMPOSED, power::methods::COMPOSED, reduce::ROWS, reduce::COMPOSED, linalg::ROWS, linalg::COMPOSED, join::COMPOSED, shape::ROWS, shape::COMPOSED, triangle::ROWS, triangle::COMPOSED,
     reduce::LOGICAL, extrema::ROWS, extrema::COMPOSED, scan::ROWS, scan::COMPOSED, scan::INPLACE, softmax::ROWS, softmax::COMPOSED, stats::ROWS, stats::COMPOSED,
-    sort::ROWS, sort::COMPOSED, compare::COMPOSED, loss::ROWS, loss::COMPOSED, nn::COMPOSED,
-    creation::COMPOSED, random::ROWS, random::WRITES, random::COMPOSED, write::WRITES, write::FILLS, scatter::ROWS, scatter::COMPOSED, product::ROWS, product::COMPOSED, einsum::COMPOSED, relayout::RELAYOUTS,];
+    sort::ROWS, sort::COMPOSED, compare::COMPOSED, loss::ROWS, loss::COMPOSED, nn::ROWS, nn::COMPOSED, nn::PLAIN,
+    creation::COMPOSED, random::ROWS, random::WRITES, random::COMPOSED, write::WRITES, write::FILLS, scatter::ROWS, scatter::COMPOSED, product::ROWS, product::COMPOSED, einsum::COMPOSED, relayout::RELAYOUTS, scatter_reduce::ROWS, scatter_reduce::COMPOSED,];
 
 /// Shape, dtype and device of the input that a gradient is for.
 pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {
@@ -74,6 +77,7 @@ pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {
 /// Rows whose nodes PyTorch numbers or names otherwise.
 const NODE_NAMES: &[(&str, &str)] = &[
     ("pow_tensor", "PowBackward1"),
+    ("pow_zero", "PowBackward0"),
     ("pow_square", "PowBackward0"),
     ("pow_number", "PowBackward2"),
     ("rsub", "RsubBackward1"),

@@ -2,7 +2,7 @@
 
 use super::create::to_dtype;
 use super::formal::rsqrt;
-use super::macros::compose;
+use super::macros::{compose, ops};
 use super::row::Ints;
 use super::value::V;
 use super::view::{ints, reshape};
@@ -55,7 +55,13 @@ fn layer_norm_grad(step: &Step) -> Result<Grads> {
 }
 
 /// Halves are normalized in float32.
-fn layer_norm_body(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, normalized: usize, eps: f64) -> Result<Body> {
+fn layer_norm_body(
+    x: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    normalized: usize,
+    eps: f64,
+) -> Result<Body> {
     let shape = x.shape();
     let rows = rows_of(&shape, normalized);
     let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
@@ -73,7 +79,13 @@ fn layer_norm_body(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, n
 }
 
 /// Normalizes over the last `normalized` dimensions, then scales and shifts.
-pub fn native_layer_norm(x: &Tensor, weight: Option<&Tensor>, bias: Option<&Tensor>, normalized: usize, eps: f64) -> Result<Tensor> {
+pub fn native_layer_norm(
+    x: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    normalized: usize,
+    eps: f64,
+) -> Result<Tensor> {
     let inputs = [Some(x), weight, bias];
     let recorder = any_requires_grad(inputs.into_iter().flatten()).then(|| {
         let mut recorder = Recorder::new(&LAYER_NORM);
@@ -113,6 +125,16 @@ fn check_affine(name: &str, given: &[usize], expected: &[i64]) -> Result<()> {
     )))
 }
 
+ops! { "nn";
+    /// The same elements under another shape, not as a view: nobody sees the product that it comes from.
+    [hidden] fn unsafe_view(input; shape: Dims) -> y {
+        let body = input.body();
+        let layout = body.layout.view(&shape).ok_or_else(|| Error::runtime("a product that is not dense"))?;
+        Ok(body.with_layout(layout))
+    }
+    input: |g, at| g.reshape(&at.shape);
+}
+
 /// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
 fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
     let body = Body::new(&x.shape(), x.dtype(), x.device())?;
@@ -146,11 +168,6 @@ compose! { "nn";
         check_probability(p)?;
         dropped(&input, p, training, inplace)
     }
-    /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
-    [no_method] fn dropout_(input: Tensor, p: f64, train: bool) -> Tensor {
-        check_probability(p)?;
-        dropped(&input, p, train, false)
-    }
     /// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
     [nn] fn gelu(input: Tensor, approximate: String = "none".to_string()) -> Tensor {
         if !input.dtype().is_float() {
@@ -175,7 +192,7 @@ compose! { "nn";
         let flat = affine(&reshape(&input, &[numel(lead), width])?, &weight, bias.as_ref())?;
         let mut out = Dims::from_slice(lead);
         out.push(weight.shape()[0]);
-        reshape(&flat, &out)
+        unsafe_view(&flat, out)
     }
     /// Normalizes over the last dimensions, then multiplies by `weight` and adds `bias`.
     [no_method] fn layer_norm(input: Tensor, normalized_shape: Ints, weight: Option<Tensor> = None, bias: Option<Tensor> = None, eps: f64 = 1e-5) -> Tensor {
@@ -205,3 +222,15 @@ compose! { "nn";
         native_layer_norm(&input, weight.as_ref(), bias.as_ref(), n, eps)
     }
 }
+
+mod plain {
+    use super::*;
+    compose! { "dropout";
+        /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
+        [no_method] fn dropout(input: Tensor, p: f64, train: bool) -> Tensor {
+            check_probability(p)?;
+            dropped(&input, p, train, false)
+        }
+    }
+}
+pub use plain::COMPOSED as PLAIN;

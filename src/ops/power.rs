@@ -11,18 +11,27 @@ use crate::tensor::Tensor;
 pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
     match (base, exponent) {
         (Operand::Scalar(x), Operand::Scalar(y)) => Err(Error::type_error(format!(
-            "pow() received an invalid combination of arguments - got ({}, {})", x.type_name(), y.type_name()
+            "pow() received an invalid combination of arguments - got ({}, {})",
+            x.type_name(),
+            y.type_name()
         ))),
-        (Operand::Tensor(_), Operand::Scalar(s)) if s.as_f64() == 2.0 && s.category() != crate::base::Category::Bool => {
+        (Operand::Tensor(_), Operand::Scalar(s))
+            if s.as_f64() == 2.0 && s.category() != crate::base::Category::Bool =>
+        {
             let promoted = result_type([base, exponent]);
             let Operand::Tensor(t) = base else { return Err(Error::runtime("pow needs a tensor")) };
-            if t.dtype() == promoted { apply(&a::pow_square::ROW, &[base]) } else { apply(&a::pow::ROW, &[base, exponent]) }
+            if t.dtype() == promoted {
+                apply(&a::pow_square::ROW, &[base])
+            } else {
+                apply(&a::pow::ROW, &[base, exponent])
+            }
         }
         (Operand::Tensor(t), Operand::Scalar(s)) => {
             if !t.dtype().is_float() && matches!(s, Scalar::Int(i) if i < 0) {
                 return Err(Error::runtime("Integers to negative integer powers are not allowed."));
             }
-            apply(&a::pow::ROW, &[base, exponent])
+            let row = if s.as_f64() == 0.0 { &a::pow_zero::ROW } else { &a::pow::ROW };
+            apply(row, &[base, exponent])
         }
         (Operand::Scalar(_), _) => apply(&a::pow_number::ROW, &[base, exponent]),
         _ => apply(&a::pow_tensor::ROW, &[base, exponent]),
@@ -65,6 +74,17 @@ compose! { "pointwise";
                 "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
             ))),
         }
+    }
+    /// Quotient, as `div` without a rounding mode.
+    [inplace, out] fn true_divide(input: Value, other: Value) -> Tensor {
+        apply(&a::div::ROW, &[(&input).into(), (&other).into()])
+    }
+    /// `input` itself.
+    fn positive(input: Tensor) -> Tensor {
+        if input.dtype() == DType::Bool {
+            return Err(Error::runtime("The `+` operator, on a bool tensor is not supported."));
+        }
+        Ok(input)
     }
     /// Bits inverted; for bool the opposite.
     [inplace, out] fn bitwise_not(input: Tensor) -> Tensor {

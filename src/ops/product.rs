@@ -85,7 +85,10 @@ fn check_vector(mat: &Tensor, vec: &Tensor) -> Result<()> {
     }
     let (m, v) = (mat.shape(), vec.shape());
     if m[1] != v[0] {
-        return Err(Error::runtime(format!("size mismatch, got input ({}), mat ({}x{}), vec ({})", m[0], m[0], m[1], v[0])));
+        return Err(Error::runtime(format!(
+            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+            m[0], m[0], m[1], v[0]
+        )));
     }
     same_dtype(mat, vec)
 }
@@ -283,6 +286,9 @@ mod more {
         /// The product of several matrices, cheapest order first.
         [no_method, out] fn chain_matmul(matrices: crate::ops::Several) -> Tensor {
             let mut chain = matrices.0;
+            if let Some(t) = chain.iter().find(|t| t.ndim() != 2) {
+                return Err(Error::runtime(format!("Tensor dimension is {}, expected 2 instead.", t.ndim())));
+            }
             while chain.len() > 1 {
                 // The pair with the longest shared side goes first.
                 let shared = |i: usize| chain[i].shape().last().copied().unwrap_or(0);
@@ -294,6 +300,9 @@ mod more {
         }
         /// Vector product along a dimension of size 3.
         [out] fn cross(input: Tensor, other: Tensor, dim: Option<i64> = None) -> Tensor {
+            if input.ndim() != other.ndim() {
+                return Err(Error::runtime("linalg.cross: inputs must have the same number of dimensions."));
+            }
             let shape = crate::base::broadcast(&input.shape(), &other.shape())?;
             let dim = match dim {
                 Some(dim) => wrap_dim(dim, shape.len())?,

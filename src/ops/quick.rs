@@ -19,7 +19,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
     if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
         return None;
     }
-    let lead = operands.iter().find_map(|o| if let Operand::Tensor(t) = o { t.birth_body() } else { None })?;
+    let lead =
+        operands.iter().find_map(|o| if let Operand::Tensor(t) = o { t.birth_body() } else { None })?;
     let dtype = lead.dtype;
     let kernel = match dtype {
         DType::F32 => op.forward.loops.f32?,
@@ -42,12 +43,17 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
         inputs[i] = match operand {
             Operand::Tensor(t) => {
                 let body = t.birth_body()?;
-                if body.dtype != dtype || body.layout.shape != lead.layout.shape || !body.layout.is_contiguous() {
+                if body.dtype != dtype
+                    || body.layout.shape != lead.layout.shape
+                    || !body.layout.is_contiguous()
+                {
                     return None;
                 }
                 bodies[i] = Some(BodyRef::Birth(body));
                 body.storage.host()?.wrapping_add(body.layout.offset * dtype.size()).cast_const()
             }
+            // Some rows refuse truth values.
+            Operand::Scalar(Scalar::Bool(_)) => return None,
             Operand::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
             Operand::Scalar(_) => return None,
         };
@@ -66,7 +72,7 @@ fn run(
 ) -> Result<Tensor> {
     let n = lead.layout.numel();
     let storage = Storage::new(n * result.size(), Device::Cpu)?;
-    let layout = Layout { shape: lead.layout.shape.clone(), strides: lead.layout.strides.clone(), offset: 0 };
+    let layout = Layout { offset: 0, ..lead.layout.clone() };
     if let (Some(out), true) = (storage.host(), n > 0) {
         // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for `n` results.
         unsafe { kernel(n, out, inputs) };
@@ -94,7 +100,10 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
     for (i, input) in inputs.iter().enumerate() {
         pointers[i] = match input {
             Input::Body(body) => {
-                if body.dtype != dtype || body.layout.shape != lead.layout.shape || !body.layout.is_contiguous() {
+                if body.dtype != dtype
+                    || body.layout.shape != lead.layout.shape
+                    || !body.layout.is_contiguous()
+                {
                     return None;
                 }
                 body.storage.host()?.wrapping_add(body.layout.offset * dtype.size()).cast_const()
@@ -111,7 +120,7 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
         // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for as many.
         unsafe { kernel(n, out, &pointers) };
     }
-    let layout = Layout { shape: lead.layout.shape.clone(), strides: lead.layout.strides.clone(), offset: 0 };
+    let layout = Layout { offset: 0, ..lead.layout.clone() };
     Some(Ok(Body { storage, layout, dtype }))
 }
 
@@ -128,4 +137,41 @@ fn fill(room: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: 
         }
     }
     start.cast()
+}
+
+/// `target += other` for small dense floats of one shape; false when it is not such a case.
+pub fn add_into(target: &Body, other: &Body) -> bool {
+    /// What fits on the stack: a loop's output may not be one of its inputs.
+    const ROOM: usize = 64;
+    let add = &super::arithmetic::add::ROW.forward.loops;
+    let kernel = match target.dtype {
+        DType::F32 => add.f32,
+        DType::F64 => add.f64,
+        _ => None,
+    };
+    let (n, size) = (target.layout.numel(), target.dtype.size());
+    let alike = other.dtype == target.dtype
+        && other.layout.shape == target.layout.shape
+        && target.layout.is_contiguous()
+        && other.layout.is_contiguous();
+    let (Some(kernel), true, Some(to), Some(from)) =
+        (kernel, alike, target.storage.host(), other.storage.host())
+    else {
+        return false;
+    };
+    if n > ROOM || n == 0 {
+        return false;
+    }
+    let to = to.wrapping_add(target.layout.offset * size);
+    let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
+    inputs[0] = to;
+    inputs[1] = from.wrapping_add(other.layout.offset * size);
+    let mut sum = MaybeUninit::<[f64; ROOM]>::uninit();
+    // SAFETY: both operands hold `n` dense elements of the kernel's type, and the buffer has room for as many.
+    unsafe {
+        kernel(n, sum.as_mut_ptr().cast(), &inputs);
+        to.copy_from_nonoverlapping(sum.as_ptr().cast(), n * size);
+    }
+    target.storage.bump();
+    true
 }

@@ -96,7 +96,11 @@ fn fits(name: &str, value: i64, dtype: DType) -> Result<()> {
         DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX), "int"),
         _ => return Ok(()),
     };
-    if (low..=high).contains(&value) { Ok(()) } else { Err(Error::runtime(format!("{name} is out of bounds for {c_name}"))) }
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(Error::runtime(format!("{name} is out of bounds for {c_name}")))
+    }
 }
 
 writes! { "random";
@@ -108,6 +112,9 @@ writes! { "random";
                 "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
             )));
         }
+        if body.numel() == 0 {
+            return Ok(());
+        }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::uniform(&mut s.cpu, body.host()?, from, to)),
             gpu: crate::gpu::uniform(body.gpu()?, s.place(body.numel()), from, to))
@@ -118,6 +125,9 @@ writes! { "random";
             return Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")));
         }
         need_float("normal_kernel_cpu", body)?;
+        if body.numel() == 0 {
+            return Ok(());
+        }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::normal(&mut s.cpu, body.host()?, mean, std)),
             gpu: crate::gpu::normal(body.gpu()?, s.place(body.numel()), mean, std))
@@ -128,6 +138,9 @@ writes! { "random";
             return Err(Error::runtime(format!("exponential_ expects lambda > 0.0, but found lambda={lambd}")));
         }
         need_float("exponential_cpu", body)?;
+        if body.numel() == 0 {
+            return Ok(());
+        }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::exponential(&mut s.cpu, body.host()?, lambd)),
             gpu: crate::gpu::exponential(body.gpu()?, s.place(body.numel()), lambd))
@@ -136,6 +149,9 @@ writes! { "random";
     "GeometricBackward0" fn geometric(body, p: f64, generator: Option<Generator> = None) {
         if !(p > 0.0 && p < 1.0) {
             return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
+        }
+        if body.numel() == 0 {
+            return Ok(());
         }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::geometric(&mut s.cpu, body.host()?, p)),
@@ -147,6 +163,9 @@ writes! { "random";
             return Err(Error::runtime(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}")));
         }
         need_float("cauchy_cpu", body)?;
+        if body.numel() == 0 {
+            return Ok(());
+        }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::cauchy(&mut s.cpu, body.host()?, median, sigma)),
             gpu: { s.place(0); Err(Fault::NoShader { op: "cauchy_", dtype: body.dtype }.into()) })
@@ -157,6 +176,9 @@ writes! { "random";
             return Err(Error::runtime(format!("log_normal_ expects std > 0.0, but found std={std}")));
         }
         need_float("log_normal_cpu", body)?;
+        if body.numel() == 0 {
+            return Ok(());
+        }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::log_normal(&mut s.cpu, body.host()?, mean, std)),
             gpu: { s.place(0); Err(Fault::NoShader { op: "log_normal_", dtype: body.dtype }.into()) })
@@ -190,6 +212,9 @@ fn integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> 
     }
     fits("from", low, body.dtype)?;
     fits("to - 1", high - 1, body.dtype)?;
+    if body.numel() == 0 {
+        return Ok(());
+    }
     let mut s = stream(generator);
     fork!([body], cpu: done(cpu::randint(&mut s.cpu, body.host()?, low, high)),
         gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, high))
@@ -208,6 +233,9 @@ fn whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
         DType::F32 => (1 << 24) + 1,
         DType::F64 => (1 << 53) + 1,
     };
+    if body.numel() == 0 {
+        return Ok(());
+    }
     let mut s = stream(generator);
     fork!([body], cpu: { let _: i64 = high; done(cpu::random(&mut s.cpu, body.host()?)) },
         gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), 0, high))
@@ -235,7 +263,8 @@ fn coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
     // On the GPU nobody waits to look at the probabilities.
     if p.device().is_cpu() {
         let all = (0..p.layout.ndim()).collect::<crate::base::Dims>();
-        let ends = [Fold::Min, Fold::Max].map(|fold| super::kernel::reduce(fold, p, &all, DType::F64).and_then(|b| Tensor::new(b).item()));
+        let ends = [Fold::Min, Fold::Max]
+            .map(|fold| super::kernel::reduce(fold, p, &all, DType::F64).and_then(|b| Tensor::new(b).item()));
         let [low, high] = ends;
         if !(low?.as_f64() >= 0.0 && high?.as_f64() <= 1.0) {
             return Err(Error::runtime("Expected p_in >= 0 && p_in <= 1 to be true, but got false."));

@@ -18,7 +18,9 @@ pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
             for &d in dims {
                 let d = wrap_dim(d, ndim)?;
                 if out.contains(&d) {
-                    return Err(Error::runtime(format!("dim {d} appears multiple times in the list of dims")));
+                    return Err(Error::runtime(format!(
+                        "dim {d} appears multiple times in the list of dims"
+                    )));
                 }
                 if ndim > 0 {
                     out.push(d);

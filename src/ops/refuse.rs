@@ -57,8 +57,13 @@ fn types(name: &str, operands: &[Operand], promoted: DType) -> Result<()> {
         }
         ("lerp", [Some(a), rest @ ..]) => {
             // A 0-d weight is as good as a number.
-            let free = |which| which == "weight" && matches!(operands[2], Operand::Tensor(t) if t.ndim() == 0);
-            match rest.iter().zip(["end", "weight"]).find(|(b, which)| b.is_some_and(|b| b != *a) && !free(*which)) {
+            let free =
+                |which| which == "weight" && matches!(operands[2], Operand::Tensor(t) if t.ndim() == 0);
+            match rest
+                .iter()
+                .zip(["end", "weight"])
+                .find(|(b, which)| b.is_some_and(|b| b != *a) && !free(*which))
+            {
                 Some((Some(b), which)) => Err(Error::runtime(format!(
                     "expected dtype {} for `{which}` but got dtype {}",
                     a.c_name(),
@@ -70,7 +75,7 @@ fn types(name: &str, operands: &[Operand], promoted: DType) -> Result<()> {
                 _ => Ok(()),
             }
         }
-        ("addcdiv", [_, Some(a), Some(b)]) if !a.is_float() && !b.is_float() => Err(Error::runtime(
+        ("addcdiv", [_, Some(a), Some(b), ..]) if !a.is_float() && !b.is_float() => Err(Error::runtime(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
              division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * \
              torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) \

@@ -1,15 +1,15 @@
 //! Scans: each element becomes the sum (product, largest, …) of those up to it.
 
-use super::formal::{both, eq, exp, ge, le, log, select};
 use super::extrema::{SAVE_INDICES, put_back};
-use super::index::{from_i64, index_select};
+use super::formal::{both, eq, exp, ge, le, log, select};
+use super::index::{index_select, numbers};
 use super::kernel::{at_least_vector, done, fork, with_shape};
 use super::macros::{compose, ops};
 use super::record::{begin, end_many};
 use super::row::{Arg, Forms, Out, Row, take};
 use super::value::V;
 use super::view::{embed, narrow};
-use crate::base::{DType, Fault, Layout, Result, Scalar, wrap_dim};
+use crate::base::{DType, Error, Fault, Layout, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Tensor, mode};
 
 /// Runs one of the running sums and products of both devices.
@@ -67,8 +67,7 @@ pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
         return Ok(x.clone());
     }
     let n = x.shape()[wrap_dim(dim, x.ndim())?];
-    let order: Vec<i64> = (0..n as i64).rev().collect();
-    index_select(x, dim, from_i64(&order, &[n], x.device())?)
+    index_select(x, dim, Tensor::new(numbers(n as i64 - 1, -1, n, x.device())?))
 }
 
 fn reversed(x: V, dim: i64) -> V {
@@ -125,9 +124,9 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let ndim = x.ndim();
     let last = super::view::transpose(x, dim, -1)?;
     let n = last.shape()[ndim - 1];
-    let numbers: Vec<i64> = (0..n as i64).collect();
-    let column = V::from(from_i64(&numbers, &[n, 1], x.device())?);
-    let row = V::from(from_i64(&numbers, &[1, n], x.device())?);
+    let numbers = numbers(0, 1, n, x.device())?;
+    let column = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[n, 1]))));
+    let row = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[1, n]))));
     // Row k of a square holds the factors with the k-th replaced by 1.
     let factors = V::from(super::view::unsqueeze(&last, -2)?);
     let spared = select(factors, 1.0, eq(&column, &row)).then(|t| cumprod_along(&t, -1));
@@ -150,7 +149,12 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
             }),
             gpu: crate::gpu::cum_extreme(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }
-    Ok(end_many(recorder, SAVE_INDICES, &[input], vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())]))
+    Ok(end_many(
+        recorder,
+        SAVE_INDICES,
+        &[input],
+        vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())],
+    ))
 }
 
 static CUMMAX: Derivative = Derivative { name: "CummaxBackward0", apply: put_back };
@@ -213,9 +217,29 @@ fn overwrite(name: &str, kernel: &'static str, scan: Along, args: &[Arg]) -> Res
     let params = more::cumsum::ROW.params;
     let target: Tensor = take(name, params, args, 0, None)?;
     let dim: i64 = take(name, params, args, 1, None)?;
+    let dtype: Option<DType> = take(name, params, args, 2, Some(|| None))?;
+    if let Some(dtype) = dtype.filter(|&d| d != target.dtype()) {
+        return Err(Error::runtime(format!(
+            "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
+            c_name(target.dtype()),
+            c_name(dtype)
+        )));
+    }
     if target.dtype() == DType::Bool {
         return Err(Fault::NoKernel { op: kernel, dtype: DType::Bool }.into());
     }
     super::inplace::overwrite(&target, &scan(&target, dim)?)?;
     Ok(target)
+}
+
+/// The dtype as C++ calls it.
+fn c_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::I16 => "short int",
+        DType::I32 => "int",
+        DType::I64 => "long int",
+        other => other.name(),
+    }
 }

@@ -1,6 +1,9 @@
 //! Operators that put values where an index or a mask points.
 
-use super::index::{By, along, as_runtime, check_index, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride};
+use super::index::{
+    By, along, as_runtime, check_index, down, gather, get, index_put, index_select, put, scatter_into,
+    size_and_stride,
+};
 use super::kernel::duplicate;
 use super::macros::{compose, ops};
 use super::pointwise::Operand;
@@ -12,7 +15,7 @@ use crate::tensor::{Body, Tensor, mode};
 use smallvec::smallvec;
 
 /// A tensor of one number, of the dtype and on the device of another.
-fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
+pub(super) fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
     create::full(&[], value, t.dtype(), t.device())
 }
 
@@ -32,7 +35,10 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
     if mask.dtype() == DType::Bool {
         return Ok(());
     }
-    Err(Error::runtime(format!("{op} only supports boolean masks, but got mask with dtype {}", mask.dtype().c_name())))
+    Err(Error::runtime(format!(
+        "{op} only supports boolean masks, but got mask with dtype {}",
+        mask.dtype().c_name()
+    )))
 }
 
 /// `input` where the mask is false, `value` where it is true, in `input`'s dtype.
@@ -66,23 +72,39 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     let by = index.body();
     let (size, stride) = size_and_stride(out, dim);
     let index = by.with_layout(down(&by, dim, &shape));
-    put(&out.with_layout(along(out, dim, &shape)), &source, &[By { index: &index, size, stride, dim }], Put::Assign, true)
+    put(
+        &out.with_layout(along(out, dim, &shape)),
+        &source,
+        &[By { index: &index, size, stride, dim }],
+        Put::Assign,
+        true,
+    )
 }
 
 fn check_fill_index(index: &Tensor) -> Result<()> {
-    if index.dtype() == DType::I64 { Ok(()) } else { Err(Error::index("index_fill_(): Expected dtype int64 for index.")) }
+    if index.dtype() == DType::I64 {
+        Ok(())
+    } else {
+        Err(Error::index("index_fill_(): Expected dtype int64 for index."))
+    }
 }
 
 /// The shape rule of `index_add` and `index_copy`.
 fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<usize> {
     let at = wrap_dim(dim, out.layout.ndim())?;
     if index.ndim() > 1 {
-        return Err(Error::index(format!("{op}(): Index is supposed to be a vector, but got dim: {}", index.ndim())));
+        return Err(Error::index(format!(
+            "{op}(): Index is supposed to be a vector, but got dim: {}",
+            index.ndim()
+        )));
     }
     check_index(op, index)?;
     if source.dtype != out.dtype {
-        return Err(Error::runtime(format!("{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
-            out.dtype.scalar_name(), source.dtype.scalar_name())));
+        return Err(Error::runtime(format!(
+            "{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+            out.dtype.scalar_name(),
+            source.dtype.scalar_name()
+        )));
     }
     let picked = source.shape().get(at).copied().unwrap_or(1);
     if picked != index.numel() {
@@ -91,7 +113,8 @@ fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -
             index.numel()
         )));
     }
-    let rest = |b: &Body| b.shape().iter().enumerate().filter(|(d, _)| *d != at).map(|(_, &n)| n).collect::<Dims>();
+    let rest =
+        |b: &Body| b.shape().iter().enumerate().filter(|(d, _)| *d != at).map(|(_, &n)| n).collect::<Dims>();
     if out.layout.ndim() > 0 && rest(out) != rest(source) {
         return Err(Error::runtime(format!(
             "The size of tensor a must match the size of tensor b: {op}() got self of shape {:?} and source of shape {:?}",
@@ -235,95 +258,17 @@ ops! { "index";
     source: |g, at, dim, index| g.then(|t| reshape(&index_select(&t, dim, index)?, &at.shape));
 }
 
-/// What a change of the input and of the source does to a product, largest or smallest value.
-struct Shares {
-    input: Tensor,
-    src: Tensor,
-}
-
-fn shares(input: &Tensor, src: &Tensor, y: &Tensor, dim: i64, index: &Tensor, how: Put, own: bool) -> Result<Shares> {
-    let there = |t: &Tensor| gather(t, dim, index.clone());
-    if how == Put::Add {
-        let one = |t: &Tensor| create::ones(&t.shape(), t.dtype(), t.device());
-        return Ok(Shares { input: one(input)?, src: one(src)? });
-    }
-    if how == Put::Mul {
-        let without_zeros = |t: &Tensor| masked_fill_number(t, &a::eq(t, 0.0)?, Scalar::Int(1));
-        let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
-        let others = scatter_reduced(&full_input, src, dim, index.clone(), how, own)?;
-        // A single zero among the values sent: the product of the others is its share.
-        let zero = a::eq(src, 0.0)?;
-        let none = create::zeros(&y.shape(), src.dtype(), src.device())?;
-        let zeros = there(&scatter_into(&none, &create::to_dtype(&zero, src.dtype())?, dim, index.clone(), Put::Add)?)?;
-        let single = a::logical_and(&zero, &a::eq(&zeros, 1.0)?)?;
-        let beside = there(&scatter_reduced(input, &full_src, dim, index.clone(), how, own)?)?;
-        let usual = a::div(&there(y)?, &full_src)?;
-        let picked = super::pointwise::apply(&a::choose::ROW, &[(&usual).into(), (&beside).into(), (&single).into()])?;
-        return Ok(Shares { input: a::div(&others, &full_input)?, src: picked });
-    }
-    let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());
-    let (mut for_input, for_src) = (hit(input, y)?, hit(src, &there(y)?)?);
-    if !own {
-        let none = create::zeros(&index.shape(), y.dtype(), y.device())?;
-        for_input = scatter_into(&for_input, &none, dim, index.clone(), Put::Assign)?;
-    }
-    // Equal ones share.
-    let ties = a::maximum(&scatter_into(&for_input, &for_src, dim, index.clone(), Put::Add)?, 1.0)?;
-    Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
-}
-
-mod reduced {
-    use super::*;
-    use crate::ops::V;
-    ops! { "index";
-    /// `src` summed, multiplied or compared into `input`; `own` tells whether `input` takes part where something is sent.
-    [hidden] fn scatter_reduced(input, src; dim: i64, index: Tensor, how: Put, own: bool) -> y {
-        let made = mode::with_grad(false, || scatter_into(input, src, dim, index.clone(), how))?;
-        let body = made.body().clone();
-        Ok(body)
-    }
-    input: |g, input, src, y, dim, index, how, own| {
-        g * super::V::from(shares(&input.tensor()?, &src.tensor()?, &y.tensor()?, dim, &index, how, own)?.input)
-    };
-    src: |g, input, src, y, dim, index, how, own| {
-        let share = shares(&input.tensor()?, &src.tensor()?, &y.tensor()?, dim, &index, how, own)?.src;
-        g.then(|t| gather(&t, dim, index)) * super::V::from(share)
-    };
-    }
-}
-use reduced::scatter_reduced;
-
 mod more {
     use super::*;
-
-    /// How values meet what is there, by PyTorch's names for it.
-    fn manner(reduce: &str) -> Result<Put> {
-        Ok(match reduce {
-            "add" | "sum" => Put::Add,
-            "multiply" | "prod" => Put::Mul,
-            "amax" => Put::Max,
-            "amin" => Put::Min,
-            other => {
-                return Err(Error::runtime(format!(
-                    "reduce argument must be either sum, prod, mean, amax or amin, got {other}"
-                )));
-            }
-        })
-    }
 
     /// `src` as a tensor: a number is stretched over the index.
     fn source(input: &Tensor, index: &Tensor, src: Value) -> Result<Tensor> {
         match src {
             Value::Tensor(t) => Ok(t),
-            Value::Scalar(s) => crate::ops::view::expand(&number_like(input, s)?, crate::ops::view::ints(&index.shape())),
+            Value::Scalar(s) => {
+                crate::ops::view::expand(&number_like(input, s)?, crate::ops::view::ints(&index.shape()))
+            }
         }
-    }
-
-    /// How many values meet at each place.
-    fn meetings(input: &Tensor, dim: i64, index: &Tensor, include_self: bool) -> Result<Tensor> {
-        let start = create::full(&input.shape(), Scalar::Int(i64::from(include_self)), input.dtype(), input.device())?;
-        let ones = create::ones(&index.shape(), input.dtype(), input.device())?;
-        scatter_into(&start, &ones, dim, index.clone(), Put::Add)
     }
 
     compose! { "index";
@@ -383,32 +328,6 @@ mod more {
         [inplace, out] fn scatter_add(input: Tensor, dim: i64, index: Tensor, src: Tensor) -> Tensor {
             scatter_added(&input, &src, dim, index)
         }
-        /// What `src` sends to each place, summed, multiplied, averaged, or the largest or smallest.
-        [inplace, out] fn scatter_reduce(input: Tensor, dim: i64, index: Tensor, src: Tensor, reduce: String, include_self: bool = true) -> Tensor {
-            let mean = reduce == "mean";
-            let how = manner(if mean { "sum" } else { &reduce })?;
-            let start = if include_self { input.clone() } else {
-                // Places that nothing is sent to keep what they have; the others start neutral.
-                let neutral = match how {
-                    Put::Mul => Scalar::Int(1),
-                    // Any of the values sent will do as the first.
-                    Put::Max | Put::Min => {
-                        let start = scatter_into(&input, &create::shallow(&src), dim, index.clone(), Put::Assign)?;
-                        return scatter_reduced(&start, &src, dim, index, how, false);
-                    }
-                    _ => Scalar::Int(0),
-                };
-                let none = crate::ops::view::expand(&number_like(&input, neutral)?, crate::ops::view::ints(&index.shape()))?;
-                scatter_into(&input, &none, dim, index.clone(), Put::Assign)?
-            };
-            let out = scatter_reduced(&start, &src, dim, index.clone(), how, true)?;
-            if !mean {
-                return Ok(out);
-            }
-            let count = meetings(&input, dim, &index, include_self)?;
-            let count = a::maximum(&count, 1.0)?;
-            if input.dtype().is_float() { a::div(&out, &count) } else { a::floor_divide(&out, &create::to_dtype(&count, input.dtype())?) }
-        }
         /// The slices of `source`, times `alpha`, added where `index` points.
         [inplace, out] fn index_add(input: Tensor, dim: i64, index: Tensor, source: Tensor, alpha: Scalar = Scalar::Int(1)) -> Tensor {
             check_slices("index_add_", &input.body(), &source.body(), dim, &index)?;
@@ -429,6 +348,9 @@ mod more {
         }
         /// `input` with `values` where the index tensors point.
         [inplace] fn index_put_(input: Tensor, indices: Vec<Tensor>, values: Tensor, accumulate: bool = false) -> Tensor {
+            if indices.is_empty() {
+                return Err(Error::index("At least one index should be provided"));
+            }
             let mut by = Vec::new();
             for index in indices {
                 let dim = by.len();
@@ -505,12 +427,15 @@ mod more {
         if src.shape() != place.shape {
             return Err(Error::runtime(format!(
                 "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
-                src.shape().as_slice(), place.shape.as_slice()
+                src.shape().as_slice(),
+                place.shape.as_slice()
             )));
         }
         let src = create::to_dtype(src, input.dtype())?;
-        a::add(&crate::ops::view::erase(input, place.clone())?, &crate::ops::view::embed(&src, input.shape(), place)?)
+        a::add(
+            &crate::ops::view::erase(input, place.clone())?,
+            &crate::ops::view::embed(&src, input.shape(), place)?,
+        )
     }
-
 }
 pub use more::{COMPOSED, masked_fill};

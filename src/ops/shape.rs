@@ -60,7 +60,9 @@ fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
     }
     let shift = shift.rem_euclid(n);
     for (to, from, length) in [(shift, 0, n - shift), (0, n - shift, shift)] {
-        let part = |b: &Body, at| -> Result<Body> { Ok(b.with_layout(b.layout.slice(dim as i64, Some(at), Some(at + length), 1)?)) };
+        let part = |b: &Body, at| -> Result<Body> {
+            Ok(b.with_layout(b.layout.slice(dim as i64, Some(at), Some(at + length), 1)?))
+        };
         copy(&part(&out, to)?, &part(body, from)?)?;
     }
     Ok(out)
@@ -69,7 +71,10 @@ fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
 /// The two dimensions and quarter turns of `rot90`.
 fn quarter_turns(k: i64, dims: &[i64], ndim: usize) -> Result<(i64, [i64; 2])> {
     if dims.len() != 2 {
-        return Err(Error::runtime(format!("expected total rotation dims == 2, but got dims = {}", dims.len())));
+        return Err(Error::runtime(format!(
+            "expected total rotation dims == 2, but got dims = {}",
+            dims.len()
+        )));
     }
     if ndim < 2 {
         return Err(Error::runtime(format!("expected total dims >= 2, but got total dims = {ndim}")));
@@ -102,11 +107,10 @@ ops! { "view";
         for &d in &dims {
             let n = source.shape[d];
             source.strides[d] = 0;
-            let numbers: Vec<i64> = (0..n as i64).rev().collect();
-            let index = super::index::from_i64(&numbers, &[n], body.device())?;
+            let index = super::index::numbers(n as i64 - 1, -1, n, body.device())?;
             let mut along = Layout { shape: source.shape.clone(), strides: smallvec![0; source.shape.len()], offset: 0 };
             along.strides[d] = 1;
-            back.push((d, index.body().with_layout(along)));
+            back.push((d, index.with_layout(along)));
         }
         let by: Vec<_> = back
             .iter()
@@ -132,6 +136,9 @@ ops! { "view";
             return Err(Error::runtime(format!(
                 "shifts and dimensions must align. shifts: {}, dims:{}", shifts.len(), dims.len()
             )));
+        }
+        if body.layout.ndim() == 0 {
+            return Err(Error::index("Dimension specified as 0 but tensor has no dimensions"));
         }
         let mut out = duplicate(&body)?;
         for (&shift, &dim) in shifts.iter().zip(&dims) {

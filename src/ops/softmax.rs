@@ -1,6 +1,6 @@
 //! Softmax and what is built like it.
 
-use super::formal::{eq, exp, is_finite, log, select};
+use super::formal::{exp, is_finite, log, select};
 use super::kernel::{at_least_vector, fork, with_shape};
 use super::macros::{compose, ops};
 use super::reduce::quietly;
@@ -71,9 +71,7 @@ ops! { "softmax";
     [hidden] fn logsumexp_over(input; dim: Ints, keepdim: bool) -> y { quietly(|| log_sum(input, &dim, keepdim)) }
     input: |g, input, y, at, dim, keepdim| {
         let y = y.unreduce(&at, &Some(dim.clone()), keepdim);
-        // Where the sum is minus infinity, so is every element: no weight, not NaN.
-        let weight = select(exp(&input - &y), 0.0, eq(&y, f64::NEG_INFINITY));
-        g.unreduce(&at, &Some(dim), keepdim) * weight
+        g.unreduce(&at, &Some(dim), keepdim) * exp(&input - &y)
     };
 }
 

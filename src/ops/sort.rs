@@ -19,7 +19,10 @@ impl Picked {
     fn new(x: &Body, dim: usize, size: usize) -> Result<Picked> {
         let mut shape = Dims::from_slice(x.shape());
         shape[dim] = size;
-        Ok(Picked { values: Body::new(&shape, x.dtype, x.device())?, indices: Body::new(&shape, DType::I64, x.device())? })
+        Ok(Picked {
+            values: Body::new(&shape, x.dtype, x.device())?,
+            indices: Body::new(&shape, DType::I64, x.device())?,
+        })
     }
 
     fn outputs(self) -> Vec<Body> {
@@ -33,7 +36,11 @@ impl Picked {
     /// Elements `start` to `start + length` along `dim`.
     fn part(self, dim: usize, start: usize, length: usize) -> Result<Picked> {
         let cut = |body: &Body| -> Result<Body> {
-            super::kernel::duplicate(&body.with_layout(body.layout.narrow(dim as i64, start as i64, length as i64)?))
+            super::kernel::duplicate(&body.with_layout(body.layout.narrow(
+                dim as i64,
+                start as i64,
+                length as i64,
+            )?))
         };
         Ok(Picked { values: cut(&self.values)?, indices: cut(&self.indices)? })
     }
@@ -89,7 +96,9 @@ fn middle(x: &Body, dim: usize) -> Result<Picked> {
     let nan = Tensor::new(nan);
     let choose = |no: Body, yes: Body| -> Result<Body> {
         let (no, yes) = (Tensor::new(no), Tensor::new(yes));
-        super::reduce::quietly(|| super::pointwise::apply(&a::choose::ROW, &[(&no).into(), (&yes).into(), (&nan).into()]))
+        super::reduce::quietly(|| {
+            super::pointwise::apply(&a::choose::ROW, &[(&no).into(), (&yes).into(), (&nan).into()])
+        })
     };
     Ok(Picked { values: choose(found.values, top.values)?, indices: choose(found.indices, top.indices)? })
 }
@@ -144,7 +153,11 @@ fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
         return Err(Fault::NoKernel { op: "median_cpu", dtype: x.dtype }.into());
     }
     if x.numel() == 0 {
-        let nothing = if x.dtype.is_float() { crate::base::Scalar::Float(f64::NAN) } else { crate::base::Scalar::Int(0) };
+        let nothing = if x.dtype.is_float() {
+            crate::base::Scalar::Float(f64::NAN)
+        } else {
+            crate::base::Scalar::Int(0)
+        };
         return super::kernel::filled(&[], nothing, x.dtype, x.device());
     }
     crate::tensor::mode::with_grad(false, || {
@@ -371,7 +384,11 @@ mod more {
                 let ones = create::ones(&[line.numel()], DType::I64, line.device())?;
                 outputs.push(index::scatter_into(&zeros, &ones, 0, self.number.clone(), Put::Add)?);
             }
-            Ok(if outputs.len() == 1 { Out::Tensor(outputs.swap_remove(0)) } else { Out::Tuple("", &[], outputs) })
+            Ok(if outputs.len() == 1 {
+                Out::Tensor(outputs.swap_remove(0))
+            } else {
+                Out::Tuple("", &[], outputs)
+            })
         }
     }
 }

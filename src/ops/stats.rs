@@ -74,7 +74,8 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
             let fold = if ord > 0.0 { Fold::Max } else { Fold::Min };
             if x.numel() == 0 && ord > 0.0 {
                 let shape = dims_or_all(dims, x.layout.ndim())?;
-                let zeros = super::kernel::filled(&kept_shape(x.shape(), &shape), Scalar::Int(0), wide, x.device())?;
+                let zeros =
+                    super::kernel::filled(&kept_shape(x.shape(), &shape), Scalar::Int(0), wide, x.device())?;
                 if keepdim { zeros } else { drop_dims(zeros, &shape) }
             } else {
                 super::extrema::check_not_empty("linalg.vector_norm", &x, dims)?;
@@ -139,8 +140,10 @@ fn with_mean_grad(step: &crate::tensor::Step, root: bool) -> Result<Grads> {
     Ok(grads)
 }
 
-static VAR_MEAN: Derivative = Derivative { name: "VarMeanBackward0", apply: |step| with_mean_grad(step, false) };
-static STD_MEAN: Derivative = Derivative { name: "StdMeanBackward0", apply: |step| with_mean_grad(step, true) };
+static VAR_MEAN: Derivative =
+    Derivative { name: "VarMeanBackward0", apply: |step| with_mean_grad(step, false) };
+static STD_MEAN: Derivative =
+    Derivative { name: "StdMeanBackward0", apply: |step| with_mean_grad(step, true) };
 
 /// What a variance is taken over, and what its divisor is less by.
 struct Spread {
@@ -151,7 +154,12 @@ struct Spread {
 
 impl Spread {
     /// From `(dim, unbiased, keepdim)`, `(dim, correction=…)` or `(unbiased)`: all are allowed.
-    fn new(dim: Option<Arg>, unbiased: Option<bool>, keepdim: bool, correction: Option<f64>) -> Result<Spread> {
+    fn new(
+        dim: Option<Arg>,
+        unbiased: Option<bool>,
+        keepdim: bool,
+        correction: Option<f64>,
+    ) -> Result<Spread> {
         let (dim, unbiased) = match dim {
             Some(Arg::Bool(unbiased)) => (None, Some(unbiased)),
             dim => (dims_from(dim)?, unbiased),
@@ -177,7 +185,9 @@ mod more {
         match p {
             None => Ok(2.0),
             Some(Arg::Str(name)) if name == "fro" => Ok(2.0),
-            Some(Arg::Str(name)) => Err(Error::runtime(format!("linalg.matrix_norm: Order {name} not supported."))),
+            Some(Arg::Str(name)) => {
+                Err(Error::runtime(format!("linalg.matrix_norm: Order {name} not supported.")))
+            }
             Some(other) => other
                 .number()
                 .map(Scalar::as_f64)

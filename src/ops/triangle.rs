@@ -72,6 +72,9 @@ ops! { "linalg";
         if body.layout.ndim() != 2 {
             return Err(Error::runtime("trace: expected a matrix"));
         }
+        if body.dtype == DType::Bool {
+            return Err(crate::base::Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
+        }
         let line = Tensor::new(body.with_layout(body.layout.diagonal(0, 0, 1)?));
         let sum = super::reduce::sum_all(&line)?;
         let body = sum.body().clone();
@@ -93,7 +96,8 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
     let (mut r, mut c) = (Vec::new(), Vec::new());
     for row in 0..rows {
         let edge = row.saturating_add(offset);
-        let range = if lower { 0..edge.saturating_add(1).clamp(0, columns) } else { edge.clamp(0, columns)..columns };
+        let range =
+            if lower { 0..edge.saturating_add(1).clamp(0, columns) } else { edge.clamp(0, columns)..columns };
         r.extend(range.clone().map(|_| row));
         c.extend(range);
     }

@@ -27,11 +27,11 @@ pointwise! {
     rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * (y * y * y * -0.5);
     /// `1 / input`.
     reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * (y * y);
-    /// Sine.
+    /// Sine of each element.
     sin(input): Float = sin(input), input: |g, input| g * cos(input);
-    /// Cosine.
+    /// Cosine of each element.
     cos(input): Float = cos(input), input: |g, input| g * -sin(input);
-    /// Tangent.
+    /// Tangent of each element.
     tan(input) -> y: Float = tan(input), input: |g, y| g * (y * y + 1.0);
     /// Arcsine.
     asin(input): Float = asin(input), input: |g, input| g * rsqrt(1.0 - input * input);
@@ -76,7 +76,7 @@ pointwise! {
         input: |g, input, negative_slope| select(g * negative_slope, g, gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [nn] elu(input; alpha = 1.0): Float = select(alpha * expm1(input), input, gt(input, 0.0)),
-        input: |g, input, alpha| select(g * (alpha * exp(input)), g, gt(input, 0.0));
+        input: |g, input, alpha| select(g, g * (alpha * exp(select(0.0, input, lt(input, 0.0)))), le(input, 0.0));
     /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
     [nn] softplus(input; beta = 1.0, threshold = 20.0): Float = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| select(g * sigmoid(input * beta), g, gt(input * beta, threshold));

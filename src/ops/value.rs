@@ -114,7 +114,27 @@ impl V {
                 V::Failed(e) => return V::Failed(e.clone()),
             }
         }
+        if !operands.iter().any(|o| matches!(o, Operand::Tensor(_))) {
+            return V::number(row, &operands);
+        }
         super::pointwise::apply(row, &operands).into()
+    }
+
+    /// A function of numbers is a number, as exact as they are.
+    fn number(row: &'static super::pointwise::Pointwise, operands: &[Operand]) -> V {
+        let wide = |o: &Operand| match o {
+            Operand::Scalar(s) => super::create::scalar_tensor(Scalar::Float(s.as_f64()), Some(DType::F64)),
+            Operand::Tensor(t) => Ok((*t).clone()),
+        };
+        let compute = || {
+            let tensors = operands.iter().map(wide).collect::<Result<Vec<Tensor>>>()?;
+            let operands: Vec<Operand> = tensors.iter().map(Operand::from).collect();
+            super::pointwise::apply(row, &operands)?.item()
+        };
+        match compute() {
+            Ok(number) => V::Scalar(number),
+            Err(e) => V::Failed(Arc::new(e)),
+        }
     }
 
     pub fn shape(&self) -> crate::base::Dims {

@@ -12,7 +12,9 @@ pub static RULES: ViewRules = ViewRules { regenerate, scatter };
 
 /// The history of a view, anew: its layout read from its base.
 fn regenerate(base: &Tensor, layout: &Layout) -> Option<Edge> {
-    let read = mode::with_grad(true, || as_strided(base, sizes(layout), strides(layout), Some(layout.offset as i64)));
+    let read = mode::with_grad(true, || {
+        as_strided(base, sizes(layout), strides(layout), Some(layout.offset as i64))
+    });
     read.ok()?.history()
 }
 
@@ -295,13 +297,17 @@ pub fn view_as_dtype(input: &Tensor, dtype: crate::base::DType) -> Result<Tensor
     if old != new {
         if layout.ndim() == 0 {
             return Err(Error::runtime(format!(
-                "self.dim() cannot be 0 to view {} as {} (different element sizes)", body.dtype.scalar_name(), dtype.scalar_name()
+                "self.dim() cannot be 0 to view {} as {} (different element sizes)",
+                body.dtype.scalar_name(),
+                dtype.scalar_name()
             )));
         }
         if layout.strides[last] != 1 {
             return Err(Error::runtime(format!(
                 "self.stride(-1) must be 1 to view {} as {} (different element sizes), but got {}",
-                body.dtype.scalar_name(), dtype.scalar_name(), layout.strides[last]
+                body.dtype.scalar_name(),
+                dtype.scalar_name(),
+                layout.strides[last]
             )));
         }
     }
@@ -316,13 +322,16 @@ pub fn view_as_dtype(input: &Tensor, dtype: crate::base::DType) -> Result<Tensor
         if !whole(layout.shape[last]) {
             return Err(Error::runtime(format!(
                 "self.size(-1) must be divisible by {ratio} to view {} as {} (different element sizes), but got {}",
-                body.dtype.scalar_name(), dtype.scalar_name(), layout.shape[last]
+                body.dtype.scalar_name(),
+                dtype.scalar_name(),
+                layout.shape[last]
             )));
         }
         if !whole(layout.offset) || !layout.strides[..last].iter().all(|&s| whole(s)) {
             return Err(Error::runtime(format!(
                 "self.storage_offset() and self.stride() must be divisible by {ratio} to view {} as {} (different element sizes)",
-                body.dtype.scalar_name(), dtype.scalar_name()
+                body.dtype.scalar_name(),
+                dtype.scalar_name()
             )));
         }
         layout.shape[last] /= ratio;

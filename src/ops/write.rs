@@ -5,7 +5,9 @@ use super::macros::text;
 use super::pointwise::check_writable;
 use super::row::{Arg, Forms, FromArg, Kind, Out, Param, Row, Value, take};
 use crate::base::{Error, Result, Scalar};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, check_inplace, finish_inplace, mode};
+use crate::tensor::{
+    Body, Derivative, Edge, Grads, Recorder, Step, Tensor, check_inplace, finish_inplace, mode,
+};
 
 /// The gradient of overwritten values.
 pub fn nothing(step: &Step) -> Result<Grads> {
@@ -18,7 +20,11 @@ pub fn nothing(step: &Step) -> Result<Grads> {
 }
 
 /// Lets `write` overwrite the whole of `target`.
-pub fn over(target: &Tensor, derivative: &'static Derivative, write: impl FnOnce(&Body) -> Result<()>) -> Result<()> {
+pub fn over(
+    target: &Tensor,
+    derivative: &'static Derivative,
+    write: impl FnOnce(&Body) -> Result<()>,
+) -> Result<()> {
     let recording = mode::grad_enabled() && target.requires_grad();
     check_inplace(target, recording)?;
     let body = target.body();
@@ -28,9 +34,7 @@ pub fn over(target: &Tensor, derivative: &'static Derivative, write: impl FnOnce
         recorder.input(Some(target));
         Edge { node: recorder.publish(&[&body]), output: 0 }
     });
-    if body.numel() > 0 {
-        write(&body)?;
-    }
+    write(&body)?;
     body.storage.bump();
     finish_inplace(target, edge);
     Ok(())

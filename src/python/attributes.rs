@@ -21,7 +21,11 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
     let first = match args.len() {
         0 => return empty(&[0]),
         1 => args.get_item(0)?,
-        _ => return empty(&sizes.ok_or_else(|| PyTypeError::new_err("new(): expected sizes as whole numbers"))?),
+        _ => {
+            return empty(
+                &sizes.ok_or_else(|| PyTypeError::new_err("new(): expected sizes as whole numbers"))?,
+            );
+        }
     };
     if let Ok(t) = first.cast::<PyTensor>() {
         let t = &t.get().tensor;
@@ -47,14 +51,21 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
         return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
     }
     if scalar_from(&first).is_some() {
-        return Err(PyTypeError::new_err(format!("new(): data must be a sequence (got {})", first.get_type().name()?)));
+        return Err(PyTypeError::new_err(format!(
+            "new(): data must be a sequence (got {})",
+            first.get_type().name()?
+        )));
     }
     Ok(ops::create::to_device(&from_nested(&first, Some(dtype))?, device)?)
 }
 
 /// `FloatTensor(…)` and its sisters.
 #[pyfunction]
-pub fn legacy_tensor<'py>(args: &Bound<'py, PyTuple>, dtype: &Bound<'py, PyDType>, device: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn legacy_tensor<'py>(
+    args: &Bound<'py, PyTuple>,
+    dtype: &Bound<'py, PyDType>,
+    device: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     wrap(args.py(), legacy(args, dtype.get().0, device_from(device)?)?)
 }
 
@@ -72,7 +83,11 @@ fn need_matrix(name: &str, t: &Tensor, batches: bool) -> PyResult<()> {
     }
 }
 
-fn matrix_transpose<'py>(slf: &Bound<'py, PyTensor>, name: &str, batches: bool) -> PyResult<Bound<'py, PyAny>> {
+fn matrix_transpose<'py>(
+    slf: &Bound<'py, PyTensor>,
+    name: &str,
+    batches: bool,
+) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     need_matrix(name, t, batches)?;
     wrap(slf.py(), view::transpose(t, -2, -1)?)
@@ -100,6 +115,7 @@ impl PyTensor {
     fn __init__(slf: &Bound<'_, PyTensor>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) {
         adopt(slf);
     }
+    /// The dimensions in reverse order, as a view.
     #[getter(T)]
     fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let t = &slf.get().tensor;
@@ -116,20 +132,29 @@ impl PyTensor {
         }
         wrap(py, view::permute(t, (0..t.ndim() as i64).rev().collect())?)
     }
+    /// The last two dimensions swapped, as a view.
     #[getter(mT)]
     fn matrices_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mT", true)
     }
+    /// The matrix transposed, as a view.
     #[getter(H)]
     fn conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        if slf.get().tensor.ndim() == 0 { Ok(slf.clone().into_any()) } else { matrix_transpose(slf, "H", false) }
+        if slf.get().tensor.ndim() == 0 {
+            Ok(slf.clone().into_any())
+        } else {
+            matrix_transpose(slf, "H", false)
+        }
     }
     #[getter(mH)]
     fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mH", true)
     }
     #[pyo3(signature = (**_options))]
-    fn __dlpack__<'py>(slf: &Bound<'py, PyTensor>, _options: Option<&Bound<'py, PyDict>>) -> PyResult<Bound<'py, PyAny>> {
+    fn __dlpack__<'py>(
+        slf: &Bound<'py, PyTensor>,
+        _options: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         super::dlpack::to_dlpack(slf)
     }
     fn __dlpack_device__(slf: &Bound<'_, PyTensor>) -> PyResult<(i32, i32)> {
@@ -148,7 +173,11 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
 
 /// The dtype that arithmetic on these two gives.
 #[pyfunction]
-pub fn result_type(py: Python<'_>, tensor: &Bound<'_, PyAny>, other: &Bound<'_, PyAny>) -> PyResult<Py<PyDType>> {
+pub fn result_type(
+    py: Python<'_>,
+    tensor: &Bound<'_, PyAny>,
+    other: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyDType>> {
     match (operand(tensor), operand(other)) {
         (Ok(a), Ok(b)) => dtype_object(py, ops::pointwise::result_type([a, b])),
         _ => Err(PyTypeError::new_err(format!(

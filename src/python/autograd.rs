@@ -78,7 +78,9 @@ fn root_gradient(root: &Tensor, gradient: Option<&Bound<'_, PyAny>>) -> PyResult
 
 fn root_edge(root: &Tensor, index: usize) -> PyResult<Edge> {
     root.edge().ok_or_else(|| {
-        PyRuntimeError::new_err(format!("element {index} of tensors does not require grad and does not have a grad_fn"))
+        PyRuntimeError::new_err(format!(
+            "element {index} of tensors does not require grad and does not have a grad_fn"
+        ))
     })
 }
 
@@ -107,7 +109,10 @@ fn tensors(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
         match item.cast::<PyTensor>() {
             Ok(t) => out.push(t.get().tensor.clone()),
             Err(_) => {
-                return Err(PyTypeError::new_err(format!("{what} must be Tensors, but got {}", item.get_type().name()?)));
+                return Err(PyTypeError::new_err(format!(
+                    "{what} must be Tensors, but got {}",
+                    item.get_type().name()?
+                )));
             }
         }
     }
@@ -129,8 +134,16 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
                 }
                 edges.push(edge);
             }
-            None if keep => return Err(PyRuntimeError::new_err("can't retain_grad on Tensor that has requires_grad=False")),
-            None => return Err(PyRuntimeError::new_err("One of the differentiated Tensors does not require grad")),
+            None if keep => {
+                return Err(PyRuntimeError::new_err(
+                    "can't retain_grad on Tensor that has requires_grad=False",
+                ));
+            }
+            None => {
+                return Err(PyRuntimeError::new_err(
+                    "One of the differentiated Tensors does not require grad",
+                ));
+            }
         }
     }
     Ok(edges)
@@ -187,6 +200,7 @@ pub fn run_grad<'py>(
     PyTuple::new(py, objects)
 }
 
+/// Whether operators are recorded in this thread.
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     mode::grad_enabled()
@@ -198,6 +212,7 @@ pub fn swap_grad_enabled(on: bool) -> bool {
     mode::set_grad_enabled(on)
 }
 
+/// Whether this thread is inside `inference_mode`.
 #[pyfunction]
 pub fn is_inference_mode_enabled() -> bool {
     mode::inference()
@@ -234,7 +249,12 @@ impl Handle {
     }
 }
 
-pub fn node_hook<'py>(py: Python<'py>, node: &NodeRef, when: When, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn node_hook<'py>(
+    py: Python<'py>,
+    node: &NodeRef,
+    when: When,
+    hook: Py<PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     let id = hang(node, when, hook);
     Ok(Bound::new(py, Handle { node: node.clone(), id })?.into_any())
 }
@@ -242,7 +262,9 @@ pub fn node_hook<'py>(py: Python<'py>, node: &NodeRef, when: When, hook: Py<PyAn
 pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     let Some(edge) = t.edge() else {
-        return Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient"));
+        return Err(PyRuntimeError::new_err(
+            "cannot register a hook on a tensor that doesn't require gradient",
+        ));
     };
     node_hook(slf.py(), &edge.node, When::Output(edge.output), hook)
 }
@@ -250,10 +272,12 @@ pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult
 pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     match t.edge() {
-        None => Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient")),
-        Some(_) if !t.is_leaf() => {
-            Err(PyRuntimeError::new_err("post accumulate grad hooks cannot be registered on non-leaf tensors"))
+        None => {
+            Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient"))
         }
+        Some(_) if !t.is_leaf() => Err(PyRuntimeError::new_err(
+            "post accumulate grad hooks cannot be registered on non-leaf tensors",
+        )),
         Some(edge) => node_hook(slf.py(), &edge.node, When::Accumulated, hook),
     }
 }
@@ -275,6 +299,7 @@ pub fn live_nodes() -> usize {
     crate::arena::stats::<crate::tensor::Node>().live
 }
 
+/// Counts a write in place that happened outside of gradiron's sight.
 #[pyfunction]
 pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
     for t in tensors(object, "increment_version's arguments")? {
@@ -290,11 +315,13 @@ pub fn set_anomaly(on: bool, check_nan: bool) {
     anomaly::set(on, on && check_nan);
 }
 
+/// Whether anomaly mode is on.
 #[pyfunction]
 pub fn is_anomaly_enabled() -> bool {
     anomaly::enabled()
 }
 
+/// Whether anomaly mode looks for NaN.
 #[pyfunction]
 pub fn is_anomaly_check_nan_enabled() -> bool {
     anomaly::checks_nan()

@@ -83,11 +83,16 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
     let py = tensor.py();
     let t = &tensor.get().tensor;
     if t.requires_grad() {
-        return Err(PyBufferError::new_err("Can't export tensors that require gradient, use tensor.detach()"));
+        return Err(PyBufferError::new_err(
+            "Can't export tensors that require gradient, use tensor.detach()",
+        ));
     }
     let body = t.body();
     let Some(base) = body.storage.host() else {
-        return Err(PyBufferError::new_err(format!("Can't export a tensor on {} through DLPack: copy it with .cpu()", body.device())));
+        return Err(PyBufferError::new_err(format!(
+            "Can't export a tensor on {} through DLPack: copy it with .cpu()",
+            body.device()
+        )));
     };
     let code = CODES.iter().find(|c| c.0 == body.dtype).map_or(2, |c| c.1);
     let longs = |dims: &Dims| dims.iter().map(|&d| d as i64).collect::<Vec<i64>>();
@@ -112,7 +117,8 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
     // SAFETY: `raw` was leaked just now; whoever consumes the capsule, or its destructor, frees it.
     unsafe {
         (*raw).managed.context = raw.cast();
-        let capsule = ffi::PyCapsule_New((&raw mut (*raw).managed).cast(), FRESH.as_ptr(), Some(drop_capsule));
+        let capsule =
+            ffi::PyCapsule_New((&raw mut (*raw).managed).cast(), FRESH.as_ptr(), Some(drop_capsule));
         if capsule.is_null() {
             drop(Box::from_raw(raw));
         }
@@ -146,11 +152,16 @@ fn import(managed: *mut Managed) -> PyResult<Tensor> {
     if dl.device != CPU {
         return Err(PyBufferError::new_err("gradiron takes DLPack memory of the CPU only"));
     }
-    let dtype = CODES.iter().find(|c| c.1 == dl.code && 8 * c.0.size() == usize::from(dl.bits) && dl.lanes == 1);
+    let dtype =
+        CODES.iter().find(|c| c.1 == dl.code && 8 * c.0.size() == usize::from(dl.bits) && dl.lanes == 1);
     let Some(&(dtype, _)) = dtype else {
-        return Err(PyBufferError::new_err(format!("Unsupported DLPack type: code {}, {} bits", dl.code, dl.bits)));
+        return Err(PyBufferError::new_err(format!(
+            "Unsupported DLPack type: code {}, {} bits",
+            dl.code, dl.bits
+        )));
     };
-    let ndim = usize::try_from(dl.ndim).map_err(|_| PyBufferError::new_err("a DLPack tensor of negative dimension"))?;
+    let ndim = usize::try_from(dl.ndim)
+        .map_err(|_| PyBufferError::new_err("a DLPack tensor of negative dimension"))?;
     let list = |at: *const i64| -> PyResult<Dims> {
         // SAFETY: shape and strides have `ndim` elements, by the protocol.
         (0..ndim)
@@ -173,11 +184,15 @@ fn import(managed: *mut Managed) -> PyResult<Tensor> {
 #[pyfunction]
 pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
-    let capsule = if source.hasattr("__dlpack__")? { source.call_method0("__dlpack__")? } else { source.clone() };
+    let capsule =
+        if source.hasattr("__dlpack__")? { source.call_method0("__dlpack__")? } else { source.clone() };
     // SAFETY: both calls take any object; the pointer is used only when the name says what it is.
     let managed = unsafe {
         if ffi::PyCapsule_CheckExact(capsule.as_ptr()) == 0 {
-            return Err(PyTypeError::new_err(format!("from_dlpack expects an object with __dlpack__, got {}", source.get_type().name()?)));
+            return Err(PyTypeError::new_err(format!(
+                "from_dlpack expects an object with __dlpack__, got {}",
+                source.get_type().name()?
+            )));
         }
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), FRESH.as_ptr()) == 0 {
             return Err(PyRuntimeError::new_err(
@@ -197,6 +212,8 @@ pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 pub fn dlpack_device(tensor: &Bound<'_, PyTensor>) -> PyResult<(i32, i32)> {
     match tensor.get().tensor.device() {
         Device::Cpu => Ok((CPU, 0)),
-        other => Err(PyBufferError::new_err(format!("memory on {other} is not shared through DLPack: copy it with .cpu()"))),
+        other => Err(PyBufferError::new_err(format!(
+            "memory on {other} is not shared through DLPack: copy it with .cpu()"
+        ))),
     }
 }

@@ -29,10 +29,12 @@ fn shape_attribute<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny
 
 #[pymethods]
 impl PyTensor {
+    /// The sizes of all dimensions.
     #[getter]
     fn shape<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         shape_attribute(slf)
     }
+    /// The sizes of all dimensions, or of one.
     #[pyo3(signature = (dim = None))]
     fn size<'py>(slf: &Bound<'py, PyTensor>, dim: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         match dim.map(|d| dim_argument("size", d)).transpose()? {
@@ -46,8 +48,12 @@ impl PyTensor {
             }
         }
     }
+    /// How many elements apart neighbours of a dimension lie, for all dimensions or for one.
     #[pyo3(signature = (dim = None))]
-    fn stride<'py>(slf: &Bound<'py, PyTensor>, dim: Option<&Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+    fn stride<'py>(
+        slf: &Bound<'py, PyTensor>,
+        dim: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
         let strides = slf.get().tensor.body().layout.strides.clone();
         match dim.map(|d| dim_argument("stride", d)).transpose()? {
             None => Ok(PyTuple::new(slf.py(), &strides)?.into_any()),
@@ -59,35 +65,48 @@ impl PyTensor {
             }
         }
     }
+    /// Where in its storage the tensor begins, in elements.
     fn storage_offset(&self) -> usize {
         self.tensor.body().layout.offset
     }
+    /// The number of elements.
     fn numel(&self) -> usize {
         self.tensor.numel()
     }
+    /// The number of elements.
     fn nelement(&self) -> usize {
         self.tensor.numel()
     }
+    /// The bytes of one element.
     fn element_size(&self) -> usize {
         self.tensor.dtype().size()
     }
+    /// The bytes of one element.
     #[getter]
     fn itemsize(&self) -> usize {
         self.tensor.dtype().size()
     }
+    /// The bytes of all elements.
     #[getter]
     fn nbytes(&self) -> usize {
         self.tensor.numel() * self.tensor.dtype().size()
     }
+    /// The number of dimensions.
     fn dim(&self) -> usize {
         self.tensor.ndim()
     }
+    /// The number of dimensions.
     #[getter]
     fn ndim(&self) -> usize {
         self.tensor.ndim()
     }
+    /// Whether the elements lie in memory in their order, without gaps.
     #[pyo3(signature = (*args, memory_format = None))]
-    fn is_contiguous(&self, args: &Bound<'_, PyTuple>, memory_format: Option<&Bound<'_, PyAny>>) -> PyResult<bool> {
+    fn is_contiguous(
+        &self,
+        args: &Bound<'_, PyTuple>,
+        memory_format: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<bool> {
         let _ = memory_format;
         match args.len() {
             0 => Ok(self.tensor.body().layout.is_contiguous()),
@@ -97,9 +116,11 @@ impl PyTensor {
             ))),
         }
     }
+    /// Whether the dtype is a floating point one.
     fn is_floating_point(&self) -> bool {
         self.tensor.dtype().is_float()
     }
+    /// The address of the first element.
     fn data_ptr(&self) -> usize {
         let body = self.tensor.body();
         let start = body.storage.host().map_or_else(|| body.storage.id(), |p| p as usize);
@@ -112,22 +133,27 @@ impl PyTensor {
     fn _storage_bytes(&self) -> usize {
         self.tensor.body().storage.len()
     }
+    /// The type of the elements.
     #[getter]
     fn dtype(slf: &Bound<'_, PyTensor>) -> PyResult<Py<PyDType>> {
         dtype_object(slf.py(), slf.get().tensor.dtype())
     }
+    /// Where the elements lie.
     #[getter(device)]
     fn place<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Py<super::types::PyDevice>> {
         device_object(slf.py(), slf.get().tensor.device())
     }
+    /// Whether the elements lie on the GPU.
     #[getter]
     fn is_cuda(&self) -> bool {
         !self.tensor.device().is_cpu()
     }
+    /// Whether the elements lie in host memory.
     #[getter]
     fn is_cpu(&self) -> bool {
         self.tensor.device().is_cpu()
     }
+    /// The GPU's number; -1 in host memory.
     #[pyo3(name = "get_device")]
     fn device_index(&self) -> i64 {
         match self.tensor.device() {
@@ -135,10 +161,12 @@ impl PyTensor {
             crate::base::Device::Gpu(_, index) => i64::from(index),
         }
     }
+    /// Whether the tensor was made by the user, not by a recorded operator.
     #[getter]
     fn is_leaf(&self) -> bool {
         self.tensor.is_leaf()
     }
+    /// Whether operators on this tensor are recorded.
     #[getter]
     fn requires_grad(&self) -> bool {
         self.tensor.requires_grad()
@@ -146,8 +174,14 @@ impl PyTensor {
     #[setter]
     fn set_requires_grad(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
         let on = on.extract().map_err(|_| PyRuntimeError::new_err("requires_grad must be a bool"))?;
+        if on && !self.tensor.dtype().is_float() {
+            return Err(PyRuntimeError::new_err(
+                "only Tensors of floating point and complex dtype can require gradients",
+            ));
+        }
         Ok(self.tensor.set_requires_grad(on)?)
     }
+    /// Switches recording of operators on this tensor on or off.
     #[pyo3(signature = (requires_grad = true))]
     fn requires_grad_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -156,6 +190,7 @@ impl PyTensor {
         slf.get().tensor.set_requires_grad(requires_grad)?;
         Ok(slf.clone())
     }
+    /// The gradient that `backward` has added up, or None.
     #[getter]
     fn grad<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = slf.py();
@@ -209,35 +244,43 @@ impl PyTensor {
     fn delete_grad(&self) {
         self.tensor.set_grad(None);
     }
+    /// The node of the graph that made this tensor; None for leaves.
     #[getter]
     fn grad_fn<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         slf.get().tensor.history().map(|edge| node_object(slf.py(), edge.node)).transpose()
     }
+    /// Which output of `grad_fn` this tensor is.
     #[getter]
     fn output_nr(&self) -> u32 {
         self.tensor.history().map_or(0, |edge| edge.output)
     }
+    /// Whether this tensor, no leaf, keeps its gradient.
     #[getter]
     fn retains_grad(&self) -> bool {
         self.tensor.retains_grad()
     }
+    /// Asks a tensor that is no leaf to keep its gradient in `grad`.
     fn retain_grad(&self) -> PyResult<()> {
         if self.tensor.is_leaf() && self.tensor.requires_grad() {
             return Ok(());
         }
         Ok(self.tensor.retain_grad()?)
     }
+    /// How many writes in place the storage has seen.
     #[getter]
     fn _version(&self) -> u32 {
         self.tensor.version()
     }
+    /// Whether the tensor is a view of another.
     fn _is_view(&self) -> bool {
         self.tensor.as_view().is_some()
     }
+    /// The tensor that this one is a view of, or None.
     #[getter]
     fn _base<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         slf.get().tensor.as_view().map(|view| wrap(slf.py(), view.base.clone())).transpose()
     }
+    /// The same values without history; writes through it are not seen by saved values.
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         wrap(slf.py(), ops::create::data(&slf.get().tensor))
@@ -259,9 +302,11 @@ impl PyTensor {
         self.tensor.set_body(body);
         Ok(())
     }
+    /// The same values without history, as a view.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         wrap(slf.py(), ops::create::shallow(&slf.get().tensor))
     }
+    /// Forgets the history, in place.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
         if t.as_view().is_some() {
@@ -278,6 +323,7 @@ impl PyTensor {
         t.set_requires_grad(false)?;
         Ok(slf.clone())
     }
+    /// The only element, as a number.
     fn item<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let py = slf.py();
         Ok(match slf.get().tensor.item()? {

@@ -375,7 +375,7 @@ fn finish<'py>(
         let saved = match (tensors.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t))), inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t)))) {
             (Some(i), _) => Saved::output(&body, i),
             (None, Some(i)) => Saved::input(&body, i),
-            (None, None) => Saved { body: body.clone(), version: body.storage.version(), source: Saved::DETACHED },
+            (None, None) => Saved { body: body.clone(), version: body.storage.version(), source: Saved::DETACHED, view: false },
         };
         node.save(saved);
         places.push(Some(at));

@@ -23,7 +23,12 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Shape and dtype of nested lists.
-fn survey(object: &Bound<'_, PyAny>, shape: &mut Dims, kind: &mut Option<DType>, depth: usize) -> PyResult<()> {
+fn survey(
+    object: &Bound<'_, PyAny>,
+    shape: &mut Dims,
+    kind: &mut Option<DType>,
+    depth: usize,
+) -> PyResult<()> {
     if depth > 64 {
         return Err(PyValueError::new_err("too many dimensions 'list'"));
     }
@@ -82,7 +87,10 @@ fn flatten(
 ) -> PyResult<()> {
     if depth == shape.len() {
         if is_sequence(object) {
-            return Err(PyValueError::new_err(format!("expected sequence of length 1 at dim {depth} (got {})", object.len()?)));
+            return Err(PyValueError::new_err(format!(
+                "expected sequence of length 1 at dim {depth} (got {})",
+                object.len()?
+            )));
         }
         out.push(note(object, kind)?);
         return Ok(());
@@ -92,23 +100,34 @@ fn flatten(
         let host = ops::create::to_device(&ops::create::shallow(t), Device::Cpu)?;
         let dense = ops::kernel::duplicate(&host.body())?;
         if dense.shape() != &shape[depth..] {
-            return Err(PyValueError::new_err(format!("expected sequence of length {} at dim {depth}", shape[depth])));
+            return Err(PyValueError::new_err(format!(
+                "expected sequence of length {} at dim {depth}",
+                shape[depth]
+            )));
         }
         let view = dense.host()?;
         // SAFETY: the body is dense and holds that many elements.
-        out.extend((0..dense.numel()).map(|i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) }));
+        out.extend(
+            (0..dense.numel())
+                .map(|i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) }),
+        );
         return Ok(());
     }
     if !is_sequence(object) {
-        return Err(PyTypeError::new_err(if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>() {
-            format!("'{}' object is not a sequence", object.get_type().name()?)
-        } else {
-            "not a sequence".to_string()
-        }));
+        return Err(PyTypeError::new_err(
+            if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>() {
+                format!("'{}' object is not a sequence", object.get_type().name()?)
+            } else {
+                "not a sequence".to_string()
+            },
+        ));
     }
     let n = object.len()?;
     if n != shape[depth] {
-        return Err(PyValueError::new_err(format!("expected sequence of length {} at dim {depth} (got {n})", shape[depth])));
+        return Err(PyValueError::new_err(format!(
+            "expected sequence of length {} at dim {depth} (got {n})",
+            shape[depth]
+        )));
     }
     if let Ok(list) = object.cast::<PyList>() {
         return list.iter().try_for_each(|item| flatten(&item, shape, depth + 1, kind, out));
@@ -184,7 +203,9 @@ pub fn make_tensor<'py>(
             t = ops::create::shallow(&t);
         }
         if !t.dtype().is_float() {
-            return Err(PyRuntimeError::new_err("Only Tensors of floating point and complex dtype can require gradients"));
+            return Err(PyRuntimeError::new_err(
+                "Only Tensors of floating point and complex dtype can require gradients",
+            ));
         }
         t.set_requires_grad(true)?;
     }
@@ -193,7 +214,8 @@ pub fn make_tensor<'py>(
 
 fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyResult<Bound<'py, PyAny>> {
     if dim == body.layout.ndim() {
-        let base = body.storage.host().ok_or_else(|| PyRuntimeError::new_err("the tensor is not in host memory"))?;
+        let base =
+            body.storage.host().ok_or_else(|| PyRuntimeError::new_err("the tensor is not in host memory"))?;
         // SAFETY: the layout lies inside the storage.
         return Ok(match unsafe { Scalar::read(body.dtype, base.add(offset * body.dtype.size())) } {
             Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
@@ -202,7 +224,8 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
         });
     }
     let (n, stride) = (body.shape()[dim], body.layout.strides[dim]);
-    let items = (0..n).map(|i| numbers(py, body, dim + 1, offset + i * stride)).collect::<PyResult<Vec<_>>>()?;
+    let items =
+        (0..n).map(|i| numbers(py, body, dim + 1, offset + i * stride)).collect::<PyResult<Vec<_>>>()?;
     Ok(PyList::new(py, items)?.into_any())
 }
 
@@ -247,15 +270,20 @@ impl Drop for Owner {
 pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let interface = object.getattr("__array_interface__")?.cast_into::<PyDict>().map_err(PyErr::from)?;
     let get = |key: &str| -> PyResult<Bound<'_, PyAny>> {
-        interface.get_item(key)?.ok_or_else(|| PyTypeError::new_err(format!("the array interface has no {key}")))
+        interface
+            .get_item(key)?
+            .ok_or_else(|| PyTypeError::new_err(format!("the array interface has no {key}")))
     };
     let code: String = get("typestr")?.extract()?;
     let dtype = match code.as_bytes() {
-        [order, kind @ ..] if *order != b'>' => std::str::from_utf8(kind).ok().and_then(|k| KINDS.iter().find(|x| x.0 == k)).map(|x| x.1),
+        [order, kind @ ..] if *order != b'>' => {
+            std::str::from_utf8(kind).ok().and_then(|k| KINDS.iter().find(|x| x.0 == k)).map(|x| x.1)
+        }
         _ => None,
     };
     let Some(dtype) = dtype else {
-        let name = object.getattr("dtype").and_then(|d| d.str()).map_or_else(|_| code.clone(), |s| s.to_string());
+        let name =
+            object.getattr("dtype").and_then(|d| d.str()).map_or_else(|_| code.clone(), |s| s.to_string());
         if code.starts_with('>') {
             return Err(PyValueError::new_err(
                 "given numpy array has byte order different from the native byte order. Conversion between byte orders is \
@@ -275,7 +303,8 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     };
     let shape: Vec<usize> = get("shape")?.extract()?;
     let (address, _read_only): (usize, bool) = get("data")?.extract()?;
-    let strides: Option<Vec<isize>> = interface.get_item("strides")?.filter(|s| !s.is_none()).map(|s| s.extract()).transpose()?;
+    let strides: Option<Vec<isize>> =
+        interface.get_item("strides")?.filter(|s| !s.is_none()).map(|s| s.extract()).transpose()?;
     let mut layout = Layout::contiguous(&shape);
     if let Some(bytes) = strides {
         layout.strides.clear();
@@ -288,7 +317,9 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
                 ));
             }
             if b % dtype.size() as isize != 0 {
-                return Err(PyValueError::new_err("given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory."));
+                return Err(PyValueError::new_err(
+                    "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate the memory.",
+                ));
             }
             layout.strides.push((b.max(0) as usize) / dtype.size());
         }
@@ -300,6 +331,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     Ok(Tensor::new(Body { storage, layout, dtype }))
 }
 
+/// A tensor over the memory of a NumPy array.
 #[pyfunction]
 pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if !array.hasattr("__array_interface__")? {

@@ -25,11 +25,13 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
+/// The dtype of floating point numbers that come without one.
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
     tensor::default_dtype(py)
 }
 
+/// Chooses the dtype of floating point numbers that come without one.
 #[pyfunction]
 fn set_default_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
@@ -41,8 +43,13 @@ fn set_default_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
+/// The smallest dtype that holds the values of both.
 #[pyfunction]
-fn promote_types(py: Python<'_>, type1: &Bound<'_, PyAny>, type2: &Bound<'_, PyAny>) -> PyResult<Py<types::PyDType>> {
+fn promote_types(
+    py: Python<'_>,
+    type1: &Bound<'_, PyAny>,
+    type2: &Bound<'_, PyAny>,
+) -> PyResult<Py<types::PyDType>> {
     let read = |name, at, object| overloads::dtype_argument("promote_types", name, Some(at), object);
     types::dtype_object(py, read("type1", 1, type1)?.promote(read("type2", 2, type2)?))
 }
@@ -80,7 +87,10 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("family", row.family)?;
         dict.set_item("differentiable", row.differentiable)?;
         dict.set_item("signature", table::signature(row, true))?;
-        let params = row.params.iter().map(|p| (p.name, format!("{:?}", p.kind), p.optional, p.default.map(table::python_default)));
+        let params = row
+            .params
+            .iter()
+            .map(|p| (p.name, format!("{:?}", p.kind), p.optional, p.default.map(table::python_default)));
         dict.set_item("params", params.collect::<Vec<_>>())?;
         for (key, form) in [
             ("function", ops::Forms::FUNCTION),
@@ -121,15 +131,40 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         ($($($function:ident)::+),* $(,)?) => { $(module.add_function(wrap_pyfunction!($($function)::+, module)?)?;)* };
     }
     add!(
-        get_default_dtype, set_default_dtype, promote_types, convert, rows, register,
-        autograd::run_backward, autograd::run_grad, autograd::is_grad_enabled, autograd::swap_grad_enabled,
-        autograd::is_inference_mode_enabled, autograd::swap_inference_mode,
-        autograd::gradient_edge, autograd::live_nodes, autograd::increment_version,
-        autograd::set_anomaly, autograd::is_anomaly_enabled, autograd::is_anomaly_check_nan_enabled,
-        function::apply_function, storage::make_subclass, storage::as_subclass, storage::storage_view,
-        storage::to_bytes, storage::from_bytes,
-        attributes::legacy_tensor, attributes::result_type, attributes::can_cast, random::default_generator, dlpack::to_dlpack, dlpack::from_dlpack, dlpack::dlpack_device,
-        interop::make_tensor, interop::from_numpy, interop::array_interface,
+        get_default_dtype,
+        set_default_dtype,
+        promote_types,
+        convert,
+        rows,
+        register,
+        autograd::run_backward,
+        autograd::run_grad,
+        autograd::is_grad_enabled,
+        autograd::swap_grad_enabled,
+        autograd::is_inference_mode_enabled,
+        autograd::swap_inference_mode,
+        autograd::gradient_edge,
+        autograd::live_nodes,
+        autograd::increment_version,
+        autograd::set_anomaly,
+        autograd::is_anomaly_enabled,
+        autograd::is_anomaly_check_nan_enabled,
+        function::apply_function,
+        storage::make_subclass,
+        storage::as_subclass,
+        storage::storage_view,
+        storage::to_bytes,
+        storage::from_bytes,
+        attributes::legacy_tensor,
+        attributes::result_type,
+        attributes::can_cast,
+        random::global_generator,
+        dlpack::to_dlpack,
+        dlpack::from_dlpack,
+        dlpack::dlpack_device,
+        interop::make_tensor,
+        interop::from_numpy,
+        interop::array_interface,
     );
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", gpu::module(py)?)?;

@@ -13,6 +13,7 @@ use pyo3::{PyTypeInfo, ffi};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+/// An operator of the graph: `grad_fn` of what it made.
 #[pyclass(name = "Node", module = "gradiron.autograd.graph", frozen, weakref, dict, subclass)]
 pub struct PyNode {
     pub node: NodeRef,
@@ -114,9 +115,11 @@ pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList
 
 #[pymethods]
 impl PyNode {
+    /// The operator's name with `Backward` and a number.
     fn name(&self) -> String {
         self.node.full_name()
     }
+    /// The nodes that the gradients go to, each with the number of its output.
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         next_functions(py, &self.node)
@@ -143,15 +146,18 @@ impl PyNode {
         };
         result(py, Out::Tensor(tensor))
     }
+    /// What the node keeps for its derivative, as pairs of a name and a tensor.
     fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         saved(py, &self.node)
     }
     fn _sequence_nr(&self) -> u64 {
         self.node.sequence
     }
+    /// Calls `hook(grad_inputs, grad_outputs)` after the node's derivative.
     fn register_hook<'py>(&self, py: Python<'py>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::node_hook(py, &self.node, When::After, hook)
     }
+    /// Calls `hook(grad_outputs)` before the node's derivative.
     fn register_prehook<'py>(&self, py: Python<'py>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::node_hook(py, &self.node, When::Before, hook)
     }
@@ -160,7 +166,10 @@ impl PyNode {
         if let Some(wanted) = name.strip_prefix("_saved_") {
             for item in saved(py, &self.node)?.iter() {
                 let (have, value): (String, Bound<'py, PyAny>) = item.extract()?;
-                if have == wanted || (wanted == "self" && have == "input0") || (wanted == "other" && have == "input1") {
+                if have == wanted
+                    || (wanted == "self" && have == "input0")
+                    || (wanted == "other" && have == "input1")
+                {
                     return Ok(value);
                 }
             }
@@ -217,7 +226,11 @@ pub struct PyHook {
 }
 
 impl Hook for PyHook {
-    fn call(&self, inputs: &[Option<Tensor>], outputs: &[Option<Tensor>]) -> crate::base::Result<Option<crate::tensor::Grads>> {
+    fn call(
+        &self,
+        inputs: &[Option<Tensor>],
+        outputs: &[Option<Tensor>],
+    ) -> crate::base::Result<Option<crate::tensor::Grads>> {
         Python::attach(|py| self.invoke(py, inputs, outputs)).map_err(super::errors::carry)
     }
     fn host(&self) -> *mut std::ffi::c_void {
@@ -226,12 +239,18 @@ impl Hook for PyHook {
 }
 
 impl PyHook {
-    fn invoke(&self, py: Python<'_>, inputs: &[Option<Tensor>], outputs: &[Option<Tensor>]) -> PyResult<Option<crate::tensor::Grads>> {
+    fn invoke(
+        &self,
+        py: Python<'_>,
+        inputs: &[Option<Tensor>],
+        outputs: &[Option<Tensor>],
+    ) -> PyResult<Option<crate::tensor::Grads>> {
         let object = |t: &Option<Tensor>| match t {
             Some(t) => wrap(py, t.clone()),
             None => Ok(py.None().into_bound(py)),
         };
-        let list = |ts: &[Option<Tensor>]| PyTuple::new(py, ts.iter().map(object).collect::<PyResult<Vec<_>>>()?);
+        let list =
+            |ts: &[Option<Tensor>]| PyTuple::new(py, ts.iter().map(object).collect::<PyResult<Vec<_>>>()?);
         let returned = match self.when {
             When::Output(_) | When::Accumulated => self.callable.bind(py).call1((object(&inputs[0])?,))?,
             When::Before => self.callable.bind(py).call1((list(outputs)?,))?,
@@ -261,7 +280,11 @@ impl PyHook {
 }
 
 /// A hook's replacement must be what it replaces.
-fn check(value: &Bound<'_, PyAny>, old: Option<&Tensor>, hook: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
+fn check(
+    value: &Bound<'_, PyAny>,
+    old: Option<&Tensor>,
+    hook: &Bound<'_, PyAny>,
+) -> PyResult<Option<Tensor>> {
     if value.is_none() {
         return Ok(None);
     }

@@ -118,12 +118,11 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
     }
     let Some((_, overloads)) = OVERLOADS.iter().find(|o| o.0 == row.name) else { return error };
     let (first, out) = if method { (0, 0) } else { (1, usize::from(row.forms.has(Forms::OUT))) };
-    let plausible = overloads
-        .iter()
-        .filter(|(least, most)| (least + first..=most + first + out).contains(&given))
-        .count();
-    if plausible == 1 {
-        return error;
+    let could = |(least, most): &&(usize, usize)| (least + first..=most + first + out).contains(&given);
+    let plausible: Vec<_> = overloads.iter().filter(could).collect();
+    if let [(least, _)] = plausible[..] {
+        let most = row.params.len() + first - 1;
+        return if call.positional.len() > most { too_many(call, least + first, most) } else { error };
     }
     let mut types: Vec<String> = call.positional.iter().map(type_name).collect();
     let mut list = types.join(", ");
@@ -136,6 +135,19 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
         "{}() received an invalid combination of arguments - got ({list}), but expected {signature}",
         call.name
     ))
+}
+
+/// More positional arguments than an operator takes.
+#[cold]
+pub fn too_many(call: &Call<'_, '_>, least: usize, most: usize) -> PyErr {
+    let given = call.positional.len();
+    let range = match most {
+        1 if least == 1 => "1 positional argument".into(),
+        _ if least == most => format!("{most} positional arguments"),
+        _ => format!("from {least} to {most} positional arguments"),
+    };
+    let were = if given > 1 { "were" } else { "was" };
+    PyTypeError::new_err(format!("{}() takes {range} but {given} {were} given", call.name))
 }
 
 /// An argument that its parameter cannot take.
@@ -186,7 +198,12 @@ pub fn mismatch(
 }
 
 /// A dtype that a function of its own (not a row) takes.
-pub fn dtype_argument(function: &str, parameter: &str, position: Option<usize>, object: &Bound<'_, PyAny>) -> PyResult<DType> {
+pub fn dtype_argument(
+    function: &str,
+    parameter: &str,
+    position: Option<usize>,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<DType> {
     match object.cast::<PyDType>() {
         Ok(dtype) => Ok(dtype.get().0),
         Err(_) => Err(mismatch(function, parameter, Kind::DType, position, object)),

@@ -1,6 +1,6 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
-use super::overloads::{explain, mismatch};
+use super::overloads::{explain, mismatch, too_many};
 use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDType, PyDevice, device_from};
@@ -190,14 +190,15 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Ext
         };
     } else {
         if call.positional.len() > rest.len() {
-            return Err(too_many(call, rest));
+            let least = rest.iter().filter(|p| p.default.is_none()).count();
+            return Err(too_many(call, least, rest.len()));
         }
         for (i, (param, object)) in rest.iter().zip(call.positional).enumerate() {
             args[first + i] = accept(call.name, param, Some(i + 1), object)?;
         }
     }
     for (name, object) in call.keywords {
-        match params.iter().position(|p| known_as(p.name, name)) {
+        match params.iter().position(|p| known_as(p, name)) {
             Some(at) => {
                 if !matches!(args[at], Arg::Missing) {
                     return Err(PyTypeError::new_err(format!(
@@ -236,19 +237,6 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Ext
 }
 
 #[cold]
-fn too_many(call: &Call<'_, '_>, params: &[Param]) -> PyErr {
-    let (given, most) = (call.positional.len(), params.len());
-    let least = params.iter().filter(|p| p.default.is_none()).count();
-    let range = match most {
-        1 if least == 1 => "1 positional argument".into(),
-        _ if least == most => format!("{most} positional arguments"),
-        _ => format!("from {least} to {most} positional arguments"),
-    };
-    let were = if given > 1 { "were" } else { "was" };
-    PyTypeError::new_err(format!("{}() takes {range} but {given} {were} given", call.name))
-}
-
-#[cold]
 fn missing(name: &str, params: &[Param], args: &[Arg]) -> PyErr {
     let absent = params.iter().zip(args).filter(|(p, a)| p.default.is_none() && matches!(a, Arg::Missing));
     let names: Vec<String> = absent.map(|(p, _)| format!("\"{}\"", p.name)).collect();
@@ -262,10 +250,12 @@ fn missing(name: &str, params: &[Param], args: &[Arg]) -> PyErr {
 }
 
 /// NumPy's names for common parameters work as well, as in PyTorch.
-fn known_as(param: &str, given: &str) -> bool {
-    param == given
+fn known_as(param: &Param, given: &str) -> bool {
+    param.name == given
+        // `max(input, other)` is an overload of `max(input, dim)`.
+        || (param.kind == Kind::Any && (param.name, given) == ("dim", "other"))
         || matches!(
-            (param, given),
+            (param.name, given),
             ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2")
         )
 }

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
+/// A source of random numbers with a state of its own.
 #[pyclass(frozen, name = "Generator", module = "gradiron")]
 pub struct PyGenerator(pub Generator);
 
@@ -31,7 +32,8 @@ fn state_tensor(generator: &Generator) -> PyResult<Tensor> {
 }
 
 fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
-    let Some(t) = state.cast::<PyTensor>().ok().map(|t| &t.get().tensor).filter(|t| t.dtype() == DType::U8) else {
+    let Some(t) = state.cast::<PyTensor>().ok().map(|t| &t.get().tensor).filter(|t| t.dtype() == DType::U8)
+    else {
         return Err(PyTypeError::new_err("RNG state must be a torch.ByteTensor"));
     };
     let host = ops::create::to_device(&ops::create::shallow(t), Device::Cpu)?;
@@ -50,24 +52,36 @@ impl PyGenerator {
         let device = device.filter(|d| !d.is_none()).map_or(Ok(Device::Cpu), device_from)?;
         Ok(PyGenerator(Generator::new(device)))
     }
-    fn manual_seed<'py>(slf: &Bound<'py, PyGenerator>, seed: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyGenerator>> {
+    /// Seeds the generator; the same seed gives the same numbers.
+    fn manual_seed<'py>(
+        slf: &Bound<'py, PyGenerator>,
+        seed: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenerator>> {
         let seed = seed_from(seed)?;
         slf.get().0.stream().manual_seed(seed);
         Ok(slf.clone())
     }
+    /// Seeds the generator with a number that nobody can foresee, and returns it.
     fn seed(&self) -> u64 {
         self.0.stream().seed()
     }
+    /// The last seed.
     fn initial_seed(&self) -> u64 {
         self.0.stream().cpu.initial_seed()
     }
+    /// The state, as bytes.
     fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         super::tensor::wrap(py, state_tensor(&self.0)?)
     }
-    fn set_state<'py>(slf: &Bound<'py, PyGenerator>, new_state: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyGenerator>> {
+    /// Goes back to a state that `get_state` gave.
+    fn set_state<'py>(
+        slf: &Bound<'py, PyGenerator>,
+        new_state: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenerator>> {
         restore(&slf.get().0, new_state)?;
         Ok(slf.clone())
     }
+    /// Where the numbers are drawn.
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<Py<PyDevice>> {
         device_object(py, self.0.device)
@@ -76,7 +90,7 @@ impl PyGenerator {
 
 /// The generator of operators that are given none; always the same object.
 #[pyfunction]
-pub fn default_generator(py: Python<'_>) -> PyResult<Py<PyGenerator>> {
+pub fn global_generator(py: Python<'_>) -> PyResult<Py<PyGenerator>> {
     static OBJECT: PyOnceLock<Py<PyGenerator>> = PyOnceLock::new();
     let made = OBJECT.get_or_try_init(py, || Py::new(py, PyGenerator(Generator::global().clone())))?;
     Ok(made.clone_ref(py))

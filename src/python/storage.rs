@@ -37,9 +37,11 @@ fn extent(layout: &Layout) -> Option<usize> {
     if layout.shape.contains(&0) {
         return Some(0);
     }
-    let last = layout.shape.iter().zip(&layout.strides).try_fold(layout.offset, |at, (&n, &stride)| {
-        at.checked_add((n - 1).checked_mul(stride)?)
-    })?;
+    let last = layout
+        .shape
+        .iter()
+        .zip(&layout.strides)
+        .try_fold(layout.offset, |at, (&n, &stride)| at.checked_add((n - 1).checked_mul(stride)?))?;
     last.checked_add(1)
 }
 
@@ -103,7 +105,10 @@ pub fn make_subclass<'py>(
 
 /// `tensor.as_subclass(cls)`: the same values and history under another class.
 #[pyfunction]
-pub fn as_subclass<'py>(tensor: &Bound<'py, PyTensor>, class: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+pub fn as_subclass<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    class: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     let made = instance(class, tensor)?;
     let history = ops::view::alias(&tensor.get().tensor)?.history();
     if history.is_some() {

@@ -65,12 +65,14 @@ unsafe fn enter(
     // SAFETY: Python holds the interpreter while it calls us.
     let py = unsafe { Python::assume_attached() };
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        let entries = ENTRIES.get().ok_or_else(|| PyRuntimeError::new_err("the operator table is not ready"))?;
+        let entries =
+            ENTRIES.get().ok_or_else(|| PyRuntimeError::new_err("the operator table is not ready"))?;
         let entry = &entries[number];
         // SAFETY: as many pointers as Python says, all alive during the call.
         unsafe {
             let given = std::slice::from_raw_parts(args.cast::<Bound<'_, PyAny>>(), nargs as usize);
-            let receiver = (entry.style != Style::Function).then(|| &*std::ptr::from_ref(&slf).cast::<Bound<'_, PyAny>>());
+            let receiver = (entry.style != Style::Function)
+                .then(|| &*std::ptr::from_ref(&slf).cast::<Bound<'_, PyAny>>());
             let keywords = keywords(py, args.add(nargs as usize), names)?;
             call(py, entry, receiver, given, &keywords)
         }
@@ -122,7 +124,8 @@ fn call<'py>(
     {
         return done;
     }
-    let (mut args, extra) = parse(entry.row, &Call { py, name: &entry.name, receiver, positional: given, keywords })?;
+    let (mut args, extra) =
+        parse(entry.row, &Call { py, name: &entry.name, receiver, positional: given, keywords })?;
     if let Some(alpha) = extra.alpha {
         check_alpha(&args, alpha)?;
         scale(&mut args, alpha)?;
@@ -141,7 +144,8 @@ fn call<'py>(
 
 fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
     use crate::base::Scalar;
-    let dtypes: Vec<_> = args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t.dtype()) } else { None }).collect();
+    let dtypes: Vec<_> =
+        args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t.dtype()) } else { None }).collect();
     let number = args.iter().any(|a| matches!(a, Arg::Float(_)));
     if matches!(alpha, Scalar::Float(_)) && !number && !dtypes.iter().any(|d| d.is_float()) {
         return Err(PyRuntimeError::new_err(
@@ -186,7 +190,13 @@ fn inplace(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
 }
 
 /// Hands the result out, or writes it into `out=`.
-fn into_out<'py>(py: Python<'py>, entry: &Entry, args: &[Arg], out: Out, extra: Extra<'py>) -> PyResult<Bound<'py, PyAny>> {
+fn into_out<'py>(
+    py: Python<'py>,
+    entry: &Entry,
+    args: &[Arg],
+    out: Out,
+    extra: Extra<'py>,
+) -> PyResult<Bound<'py, PyAny>> {
     let Some(target) = extra.out else { return result(py, out) };
     let wants = |t: &crate::tensor::Tensor| crate::tensor::mode::grad_enabled() && t.requires_grad();
     let targets: Vec<Bound<'py, PyAny>> = match target.cast::<PyTuple>() {
@@ -290,6 +300,29 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_nn", nn)
 }
 
+/// Second names that PyTorch gives to rows, in all their forms.
+const ALIASES: &[(&str, &str)] = &[
+    ("abs", "absolute"),
+    ("acos", "arccos"),
+    ("acosh", "arccosh"),
+    ("asin", "arcsin"),
+    ("asinh", "arcsinh"),
+    ("atan", "arctan"),
+    ("atan2", "arctan2"),
+    ("atanh", "arctanh"),
+    ("clamp", "clip"),
+    ("div", "divide"),
+    ("ge", "greater_equal"),
+    ("gt", "greater"),
+    ("le", "less_equal"),
+    ("lt", "less"),
+    ("mul", "multiply"),
+    ("ne", "not_equal"),
+    ("neg", "negative"),
+    ("sub", "subtract"),
+    ("trunc", "fix"),
+];
+
 fn collect() -> Vec<Entry> {
     let pointwise: std::collections::HashMap<*const Row, &'static Pointwise> =
         ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
@@ -307,14 +340,20 @@ fn collect() -> Vec<Entry> {
                 name,
             });
         };
-        if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
-            add(Style::Function, row.name.into());
-        }
-        if row.forms.has(Forms::METHOD) {
-            add(Style::Method, row.name.into());
-        }
-        if row.forms.has(Forms::INPLACE) {
-            add(Style::Inplace, format!("{}_", row.name));
+        let others = ALIASES
+            .iter()
+            .filter(|(of, _)| *of == row.name && !row.forms.has(Forms::NN))
+            .map(|(_, other)| *other);
+        for name in std::iter::once(row.name).chain(others) {
+            if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
+                add(Style::Function, name.into());
+            }
+            if row.forms.has(Forms::METHOD) {
+                add(Style::Method, name.into());
+            }
+            if row.forms.has(Forms::INPLACE) {
+                add(Style::Inplace, format!("{name}_"));
+            }
         }
     }
     entries
@@ -324,7 +363,11 @@ fn collect() -> Vec<Entry> {
 pub fn signature(row: &Row, function: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     for (i, param) in row.params.iter().enumerate() {
-        let name = if i == 0 && !function { "$self" } else { param.name };
+        let name = match param.name {
+            _ if i == 0 && !function => "$self",
+            "from" => "from_", // a word of Python's
+            name => name,
+        };
         parts.push(match param.default {
             Some(default) if i > 0 || function => format!("{name}={}", python_default(default)),
             _ => name.into(),
@@ -347,16 +390,22 @@ pub fn signature(row: &Row, function: bool) -> String {
 
 /// A Rust default as Python writes it.
 pub fn python_default(default: &str) -> String {
-    match default {
+    let mut text = default.trim_end_matches(".into()").trim_end_matches(".to_string()");
+    while let Some(inner) = ["Some(", "Value::Scalar(", "Scalar::Int(", "Scalar::Float("]
+        .iter()
+        .find_map(|wrapper| text.strip_prefix(wrapper)?.strip_suffix(')'))
+    {
+        text = inner;
+    }
+    match text {
         "true" => "True".into(),
         "false" => "False".into(),
-        other => other
-            .trim_start_matches("Some(")
-            .trim_end_matches(')')
-            .trim_end_matches(".into(")
-            .trim_end_matches(".to_string(")
-            .replace("Scalar::Int(", "")
-            .replace("Scalar::Float(", "")
-            .replace("Ints::new(", "()"),
+        "Ints::new()" => "()".into(),
+        // A signature's text can name no objects.
+        _ if text.contains("::") => "None".into(),
+        _ => match text.strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
+            Some(items) => format!("[{items}]"),
+            None => text.into(),
+        },
     }
 }

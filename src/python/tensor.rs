@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+/// Numbers of one dtype in any number of dimensions, with the history of their making.
 #[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
 pub struct PyTensor {
     pub tensor: Tensor,
@@ -294,6 +295,7 @@ impl PyTensor {
     fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
         Err(PyTypeError::new_err("Tensor does not support deleting items"))
     }
+    /// Adds the gradients of this tensor to the `grad` of the leaves it was made from.
     #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = None))]
     fn backward(
         slf: &Bound<'_, PyTensor>,
@@ -304,15 +306,18 @@ impl PyTensor {
     ) -> PyResult<()> {
         super::autograd::backward_one(slf, gradient, retain_graph, create_graph, inputs)
     }
+    /// Calls `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
     fn register_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::tensor_hook(slf, hook)
     }
+    /// Calls `hook(tensor)` after a gradient was added to this leaf's `grad`.
     fn register_post_accumulate_grad_hook<'py>(
         slf: &Bound<'py, PyTensor>,
         hook: Py<PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::accumulate_hook(slf, hook)
     }
+    /// Writes the values of `src`, converted and broadcast, into this tensor.
     #[pyo3(signature = (src, non_blocking = None))]
     fn copy_<'py>(
         slf: &Bound<'py, PyTensor>,
@@ -340,6 +345,7 @@ impl PyTensor {
         }
         Ok(slf.clone())
     }
+    /// The elements as nested lists, or as a number.
     fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         super::interop::tolist(slf)
     }

@@ -7,6 +7,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use std::hash::{Hash, Hasher};
 
+/// The type of a tensor's elements.
 #[pyclass(frozen, name = "dtype", module = "gradiron", eq, hash)]
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
@@ -16,18 +17,22 @@ impl PyDType {
     fn __repr__(&self) -> String {
         format!("torch.{}", self.0.name())
     }
+    /// Whether it holds fractions.
     #[getter]
     fn is_floating_point(&self) -> bool {
         self.0.is_float()
     }
+    /// Whether it holds complex numbers.
     #[getter]
     fn is_complex(&self) -> bool {
         false
     }
+    /// Whether it holds negative numbers.
     #[getter]
     fn is_signed(&self) -> bool {
         !matches!(self.0, DType::U8 | DType::Bool)
     }
+    /// The bytes of one element.
     #[getter]
     fn itemsize(&self) -> usize {
         self.0.size()
@@ -37,6 +42,7 @@ impl PyDType {
     }
 }
 
+/// Where a tensor lies: `cpu`, or `cuda` (also `mps`, `gpu`, `wgpu`) with a number.
 #[pyclass(frozen, name = "device", module = "gradiron")]
 #[derive(Clone, Copy)]
 pub struct PyDevice {
@@ -63,10 +69,12 @@ impl PyDevice {
             None => parse_device(&text),
         }
     }
+    /// The kind of device: `cpu`, `cuda`, …
     #[getter(r#type)]
     fn kind(&self) -> &'static str {
         self.device.kind()
     }
+    /// The device's number, if it was named.
     #[getter]
     fn index(&self) -> Option<u8> {
         match self.device {
@@ -87,7 +95,9 @@ impl PyDevice {
         }
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other.cast::<PyDevice>().is_ok_and(|o| o.get().device == self.device && o.get().indexed == self.indexed)
+        other
+            .cast::<PyDevice>()
+            .is_ok_and(|o| o.get().device == self.device && o.get().indexed == self.indexed)
     }
     fn __hash__(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
@@ -108,7 +118,9 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
     let invalid = || PyRuntimeError::new_err(format!("Invalid device string: '{text}'"));
     let number = match index {
         None => 0,
-        Some(i) if !i.is_empty() && (i == "0" || !i.starts_with('0')) => i.parse::<u8>().map_err(|_| invalid())?,
+        Some(i) if !i.is_empty() && (i == "0" || !i.starts_with('0')) => {
+            i.parse::<u8>().map_err(|_| invalid())?
+        }
         Some(_) => return Err(invalid()),
     };
     let name = match kind {
@@ -161,6 +173,7 @@ pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, 
     let tuple = PyTuple::new(py, dims)?;
     let Some(class) = SIZE.get(py) else { return Ok(tuple.into_any()) };
     // Past the class's own check: these are sizes already.
-    let make = NEW_TUPLE.get_or_try_init(py, || py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind))?;
+    let make =
+        NEW_TUPLE.get_or_try_init(py, || py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind))?;
     make.bind(py).call1((class.bind(py), tuple))
 }

@@ -11,7 +11,7 @@ use crate::gpu;
 use host::Block;
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
@@ -21,12 +21,17 @@ struct Inner {
     len: usize,
     device: Device,
     version: AtomicU32,
+    /// The derivative of the last recorded write in place, by name: errors tell it.
+    writer: AtomicPtr<&'static str>,
 }
 
 enum Bytes {
     Host(Block),
     /// Memory that somebody else owns (a NumPy array, a DLPack capsule); the owner is dropped with the storage.
-    Borrowed { ptr: *mut u8, _owner: Box<dyn Any + Send + Sync> },
+    Borrowed {
+        ptr: *mut u8,
+        _owner: Box<dyn Any + Send + Sync>,
+    },
     #[cfg(feature = "gpu")]
     Gpu(gpu::Buffer),
     /// The bytes of another storage under a version of their own (`x.data`).
@@ -75,7 +80,13 @@ impl Storage {
     }
 
     fn from_bytes(bytes: Bytes, len: usize, device: Device) -> Storage {
-        Storage(Arc::new(Inner { bytes, len, device, version: AtomicU32::new(0) }))
+        Storage(Arc::new(Inner {
+            bytes,
+            len,
+            device,
+            version: AtomicU32::new(0),
+            writer: AtomicPtr::default(),
+        }))
     }
 
     /// The same bytes with a version of their own: writes through it are not seen by saved values.
@@ -133,6 +144,16 @@ impl Storage {
 
     pub fn set_version(&self, version: u32) {
         self.0.version.store(version, Ordering::Relaxed);
+    }
+
+    /// Notes whose recorded write in place was the last.
+    pub fn written_by(&self, name: &'static &'static str) {
+        self.0.writer.store(std::ptr::from_ref(name).cast_mut(), Ordering::Release);
+    }
+
+    pub fn last_writer(&self) -> Option<&'static str> {
+        // SAFETY: null, or made from a reference that lives for ever, and never written through.
+        unsafe { self.0.writer.load(Ordering::Acquire).as_ref() }.copied()
     }
 
     pub fn same(&self, other: &Storage) -> bool {

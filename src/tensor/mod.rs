@@ -10,8 +10,8 @@ mod view;
 
 pub use inplace::{check_inplace, finish_inplace};
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Meta, Node, NodeRef, Parts, Saved, Saves,
-    Step, When, any_hosted, freed_error, type_string,
+    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Meta, Node, NodeRef, Parts, Saved, Saves, Step,
+    When, any_hosted, freed_error, type_string,
 };
 pub use record::{Recorder, any_requires_grad};
 pub use view::{View, ViewRules, Viewing};
@@ -101,7 +101,11 @@ impl Body {
             bytes = match bytes.checked_mul(n) {
                 Some(b) if b <= isize::MAX as usize => b,
                 _ if shape.contains(&0) => 0,
-                _ => return Err(Error::runtime(format!("Storage size calculation overflowed with sizes={shape:?}"))),
+                _ => {
+                    return Err(Error::runtime(format!(
+                        "Storage size calculation overflowed with sizes={shape:?}"
+                    )));
+                }
             };
         }
         Ok(Body { storage: Storage::new(bytes, device)?, layout: Layout::contiguous(shape), dtype })
@@ -149,7 +153,7 @@ impl Body {
     }
 
     pub fn meta(&self) -> Meta {
-        Meta { shape: self.layout.shape.clone(), dtype: self.dtype, device: self.storage.device() }
+        Meta { shape: Dims::from_slice(&self.layout.shape), dtype: self.dtype, device: self.storage.device() }
     }
 }
 
@@ -385,6 +389,11 @@ impl Tensor {
 
     /// Replaces this tensor's history (in-place writes, `detach_`).
     pub fn set_history(&self, edge: Option<Edge>) {
+        if let Some(Edge { node, .. }) = &edge
+            && let Kind::Op(derivative) = &node.kind
+        {
+            self.body().storage.written_by(&derivative.name);
+        }
         let retains = self.flags() & RETAINS != 0;
         let extra = self.extra();
         let old = lock(&extra.late).edge.replace(edge.clone());

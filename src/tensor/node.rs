@@ -91,6 +91,8 @@ pub struct Saved {
     pub body: Body,
     pub version: u32,
     pub source: u16,
+    /// Whether it was saved of a view, whose history follows its base's.
+    pub view: bool,
 }
 
 #[derive(Default)]
@@ -130,17 +132,38 @@ pub fn any_hosted() -> bool {
     HOSTED.load(Ordering::Relaxed) > 0
 }
 
+fn namespaced(name: &str) -> String {
+    if matches!(name, "AccumulateGrad" | "CopySlices") {
+        format!("torch::autograd::{name}")
+    } else {
+        name.into()
+    }
+}
+
+/// `Mul` for `MulBackward0`.
+fn operator_of(name: &str) -> &str {
+    match name.rfind("Backward") {
+        Some(at) if name[at + 8..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
+        _ => name,
+    }
+}
+
 impl Saved {
     pub const OUTPUT: u16 = 1 << 15;
     /// A value that is neither an input nor an output.
     pub const DETACHED: u16 = (1 << 15) - 1;
 
     pub fn input(body: &Body, index: usize) -> Saved {
-        Saved { body: body.clone(), version: body.storage.version(), source: index as u16 }
+        Saved { body: body.clone(), version: body.storage.version(), source: index as u16, view: false }
     }
 
     pub fn output(body: &Body, index: usize) -> Saved {
-        Saved { body: body.clone(), version: body.storage.version(), source: Saved::OUTPUT + index as u16 }
+        Saved {
+            body: body.clone(),
+            version: body.storage.version(),
+            source: Saved::OUTPUT + index as u16,
+            view: false,
+        }
     }
 
     /// Refuses a value that was written over since it was saved.
@@ -154,7 +177,12 @@ impl Saved {
             Some((node.operator(), u32::from(self.source - Saved::OUTPUT)))
         } else {
             match node.edges.get(usize::from(self.source)) {
-                Some(Some(edge)) if !edge.node.is_leaf() => Some((edge.node.operator(), edge.output)),
+                // The tensor is known by who wrote it last; a view's history starts anew with such a write.
+                Some(Some(edge)) if !edge.node.is_leaf() => Some(match self.body.storage.last_writer() {
+                    Some(_) if self.view => ("AsStrided".into(), 0),
+                    Some(name) => (operator_of(&namespaced(name)).into(), 0),
+                    None => (edge.node.operator(), edge.output),
+                }),
                 _ => None,
             }
         };
@@ -215,19 +243,15 @@ impl Node {
 
     /// The operator as error messages name it: `Mul` for `MulBackward0`.
     pub fn operator(&self) -> String {
-        let name = self.full_name();
-        match name.rfind("Backward") {
-            Some(at) if name[at + 8..].bytes().all(|b| b.is_ascii_digit()) && matches!(self.kind, Kind::Op(_)) => name[..at].into(),
-            _ => name,
+        match self.kind {
+            Kind::Op(_) => operator_of(&self.full_name()).into(),
+            _ => self.full_name(),
         }
     }
 
     /// `name()` as Python sees it: the engine's own nodes carry their namespace.
     pub fn full_name(&self) -> String {
-        match self.name() {
-            name if matches!(name.as_str(), "AccumulateGrad" | "CopySlices") => format!("torch::autograd::{name}"),
-            name => name,
-        }
+        namespaced(&self.name())
     }
 
     pub fn is_leaf(&self) -> bool {
@@ -308,7 +332,8 @@ impl Node {
 
 impl Drop for Node {
     fn drop(&mut self) {
-        let hosted = usize::from(matches!(self.kind, Kind::Custom(_))) + usize::from(self.hooks.get().is_some());
+        let hosted =
+            usize::from(matches!(self.kind, Kind::Custom(_))) + usize::from(self.hooks.get().is_some());
         if hosted > 0 {
             HOSTED.fetch_sub(hosted, Ordering::Relaxed);
         }
@@ -403,7 +428,7 @@ impl<'a> Step<'a> {
 
 impl Saved {
     fn share(&self) -> Saved {
-        Saved { body: self.body.clone(), version: self.version, source: self.source }
+        Saved { body: self.body.clone(), version: self.version, source: self.source, view: self.view }
     }
 
     /// This saved value as a tensor, checked; `node` is the one that saved it.

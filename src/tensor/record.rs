@@ -14,17 +14,20 @@ pub struct Recorder {
     derivative: &'static Derivative,
     edges: SmallVec<[Option<Edge>; 3]>,
     saved: SmallVec<[Saved; 2]>,
+    /// Which inputs are views.
+    views: u64,
     params: Option<Box<dyn Any + Send + Sync>>,
 }
 
 impl Recorder {
     pub fn new(derivative: &'static Derivative) -> Recorder {
-        Recorder { derivative, edges: SmallVec::new(), saved: SmallVec::new(), params: None }
+        Recorder { derivative, edges: SmallVec::new(), saved: SmallVec::new(), views: 0, params: None }
     }
 
     /// The next input's edge; nothing for scalars and for tensors that want no gradient.
     #[inline]
     pub fn input(&mut self, tensor: Option<&Tensor>) -> &mut Recorder {
+        self.views |= tensor.map_or(0, |t| u64::from(t.as_view().is_some())) << (self.edges.len() & 63);
         self.edges.push(tensor.and_then(Tensor::edge));
         self
     }
@@ -36,7 +39,8 @@ impl Recorder {
 
     #[inline]
     pub fn save_input(&mut self, body: &Body, index: usize) -> &mut Recorder {
-        self.saved.push(Saved::input(body, index));
+        let view = self.views >> (index & 63) & 1 == 1;
+        self.saved.push(Saved { view, ..Saved::input(body, index) });
         self
     }
 

@@ -73,7 +73,11 @@ def record(name, text, tensors):
         except (RuntimeError, TypeError, ValueError):
             pass
     args, kwargs = fresh()
-    if torch.is_tensor(args[0]) and hasattr(torch.Tensor, op + "_") and "m" in row["forms"]:
+    # Written while another operand reads the same bytes, the result would depend on the order of the kernel's steps.
+    place = lambda t: (t.untyped_storage().data_ptr(), t.shape)  # noqa: E731
+    others = [place(a) for a in args if torch.is_tensor(a)]
+    shared = any(a[0] == others[0][0] and a != others[0] for a in others)
+    if torch.is_tensor(args[0]) and not shared and hasattr(torch.Tensor, op + "_") and "m" in row["forms"]:
         try:
             after = getattr(args[0], op + "_")(*args[1:], **kwargs)
             row["inplace"] = op_codec.encode(after)

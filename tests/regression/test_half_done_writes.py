@@ -1,6 +1,7 @@
 """PyTorch notices some errors only after it has written; here a refused write changes nothing, not even a version."""
 
 import pytest
+
 from library import T, leaf
 
 pytestmark = pytest.mark.gradiron

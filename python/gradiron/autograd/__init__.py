@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+
 from .. import _core
 from .._core import Tensor
 from .anomaly_mode import detect_anomaly, set_detect_anomaly

@@ -33,8 +33,9 @@ class _Mode:
                 FutureWarning,
                 stacklevel=2,
             )
-            target.__init__ = self(target.__init__)  # type: ignore[misc]
-            return target
+            cls: Any = target
+            cls.__init__ = self(cls.__init__)
+            return cls
         if inspect.isgeneratorfunction(target):
             return self._generator(target)
 

@@ -356,7 +356,7 @@ class _Check:
             output, self.sources, batch, retain_graph=True, allow_unused=True, is_grads_batched=True
         )
         for j, (x, got) in enumerate(zip(self.sources, together, strict=True)):
-            rows = [gradiron.zeros_like(x) if row[j] is None else row[j] for row in one_by_one]
+            rows: list[Any] = [gradiron.zeros_like(x) if row[j] is None else row[j] for row in one_by_one]
             expected = gradiron.stack(rows)
             if not _allclose(gradiron.zeros_like(expected) if got is None else got, expected, 1e-5, 1e-8):
                 raise GradcheckError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._creation import LEGACY, legacy_type
 from .._types import OutOfMemoryError
 from ._gpu import checked_index, core, gpu, index_of
 from ._memory import (
@@ -72,6 +73,10 @@ __all__ = [
     "submits",
     "synchronize",
 ]
+
+
+for _name in LEGACY:
+    globals()[_name] = legacy_type(_name, "cuda")
 
 
 def is_available() -> bool:

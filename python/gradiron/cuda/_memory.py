@@ -11,7 +11,7 @@ _NOTHING = dict.fromkeys(("allocated", "max_allocated", "reserved", "max_reserve
 
 
 def _figures() -> dict[str, int]:
-    return _NOTHING if core is None else core.memory()  # type: ignore[no-any-return]
+    return _NOTHING if core is None else core.memory()
 
 
 def memory_allocated(device: Any = None) -> int:

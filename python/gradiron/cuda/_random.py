@@ -38,7 +38,7 @@ def seed_all() -> None:
 def initial_seed() -> int:
     """The seed."""
     checked_index()
-    return gpu().generator_state()[0]  # type: ignore[no-any-return]
+    return gpu().generator_state()[0]
 
 
 def get_rng_state(device: Any = "cuda") -> Tensor:

@@ -11,7 +11,9 @@ from ._gpu import checked_index, gpu
 class Event:
     """A point in the queue. The GPU keeps no times here: `elapsed_time` refuses."""
 
-    def __init__(self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False) -> None:
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, external: bool = False
+    ) -> None:
         if interprocess:
             raise RuntimeError("gradiron's events cannot be shared between processes")
         self.recorded = False

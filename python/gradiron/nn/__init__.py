@@ -17,4 +17,4 @@ class Parameter(Tensor):
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         if data is None:
             data = _core.empty([0], None, None)
-        return _core.make_subclass(cls, data, requires_grad)  # type: ignore[no-any-return]
+        return _core.make_subclass(cls, data, requires_grad)

@@ -30,13 +30,22 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
     // On the GPU nobody waits to look at the weights.
     if weights.device().is_cpu() && weights.numel() > 0 {
         let all: Dims = (0..shape.len()).collect();
-        let least = Tensor::new(kernel::reduce(crate::base::Fold::Min, &weights.body(), &all, DType::F64)?).item()?.as_f64();
-        let most = Tensor::new(kernel::reduce(crate::base::Fold::Max, &weights.body(), &all, DType::F64)?).item()?.as_f64();
+        let least = Tensor::new(kernel::reduce(crate::base::Fold::Min, &weights.body(), &all, DType::F64)?)
+            .item()?
+            .as_f64();
+        let most = Tensor::new(kernel::reduce(crate::base::Fold::Max, &weights.body(), &all, DType::F64)?)
+            .item()?
+            .as_f64();
         if !(least >= 0.0 && most.is_finite()) {
             refuse("probability tensor contains either `inf`, `nan` or element < 0")?;
         }
         let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
-        let low = Tensor::new(kernel::reduce(crate::base::Fold::Min, &sums.body(), &(0..sums.ndim()).collect::<Dims>(), DType::F64)?);
+        let low = Tensor::new(kernel::reduce(
+            crate::base::Fold::Min,
+            &sums.body(),
+            &(0..sums.ndim()).collect::<Dims>(),
+            DType::F64,
+        )?);
         if low.item()?.as_f64() <= 0.0 {
             refuse("invalid multinomial distribution (sum of probabilities <= 0)")?;
         }
@@ -45,9 +54,20 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
 }
 
 /// `count` categories for each row of weights.
-pub fn multinomial(weights: &Tensor, count: i64, replacement: bool, generator: &Option<Generator>) -> Result<Tensor> {
+pub fn multinomial(
+    weights: &Tensor,
+    count: i64,
+    replacement: bool,
+    generator: &Option<Generator>,
+) -> Result<Tensor> {
     check(weights, count, replacement)?;
-    mode::with_grad(false, || if replacement && count > 1 { repeated(weights, count, generator) } else { distinct(weights, count, generator) })
+    mode::with_grad(false, || {
+        if replacement && count > 1 {
+            repeated(weights, count, generator)
+        } else {
+            distinct(weights, count, generator)
+        }
+    })
 }
 
 /// Without repetition: the largest quotients of weights and exponential noise.
@@ -74,7 +94,8 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
     super::uniform(&draws, 0.0, 1.0, generator.clone())?;
     let below = a::lt(&sums, &a::mul(&Tensor::new(draws), &total)?)?;
-    let found = kernel::drop_dims(kernel::reduce(crate::base::Fold::Sum, &below.body(), &[2], DType::I64)?, &[2]);
+    let found =
+        kernel::drop_dims(kernel::reduce(crate::base::Fold::Sum, &below.body(), &[2], DType::I64)?, &[2]);
     let found = a::minimum(&Tensor::new(found), Scalar::Int(categories as i64 - 1))?;
     if shape.len() == 2 { Ok(found) } else { view::reshape(&found, &[count as usize]) }
 }
