@@ -25,22 +25,30 @@ fn same_place(body: &Body, by: &[By]) -> Result<()> {
     }
 }
 
+fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
+    by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim })).collect()
+}
+
+#[cfg(feature = "gpu")]
+fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
+    // Known without waiting for the GPU to look at the indices.
+    if by.iter().any(|b| b.size == 0) {
+        return Err(Error::index("index is out of bounds for dimension with size 0"));
+    }
+    let there = |b: &By<'a>| Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim });
+    by.iter().map(there).collect()
+}
+
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
 pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
     same_dtype(out, src)?;
     same_place(out, by)?;
     fork!([out, src],
     cpu: {
-        let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
-            .collect::<Result<Vec<_>>>()?;
+        let by = on_host(by)?;
         crate::cpu::index::get(out.host()?, src.host()?, &by, negative)
     },
-    gpu: {
-        let by = by.iter()
-            .map(|b| Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim }))
-            .collect::<Result<Vec<_>>>()?;
-        crate::gpu::index_get(out.gpu()?, src.gpu()?, &by, negative)
-    })
+    gpu: crate::gpu::index_get(out.gpu()?, src.gpu()?, &on_gpu(by)?, negative))
 }
 
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
@@ -49,16 +57,10 @@ pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Resu
     same_place(dst, by)?;
     fork!([dst, src],
     cpu: {
-        let by = by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
-            .collect::<Result<Vec<_>>>()?;
+        let by = on_host(by)?;
         crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, negative)
     },
-    gpu: {
-        let by = by.iter()
-            .map(|b| Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim }))
-            .collect::<Result<Vec<_>>>()?;
-        crate::gpu::index_put(dst.gpu()?, src.gpu()?, &by, mode, negative)
-    })
+    gpu: crate::gpu::index_put(dst.gpu()?, src.gpu()?, &on_gpu(by)?, mode, negative))
 }
 
 /// The kernels move elements as they are.
@@ -491,15 +493,4 @@ pub(super) fn down(by: &Body, dim: usize, shape: &[usize]) -> Layout {
         *s = by.layout.strides.first().copied().unwrap_or(0);
     }
     layout
-}
-
-/// A tensor filled with one number, like another.
-pub fn filled_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
-    filled(&t.shape(), value, t.dtype(), t.device()).map(Tensor::new)
-}
-
-/// The source tag of a saved input.
-pub const fn input(index: u16) -> u16 {
-    debug_assert!(index < Saved::DETACHED);
-    index
 }

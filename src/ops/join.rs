@@ -3,6 +3,7 @@
 use super::kernel::{copy, on_host};
 use super::macros::compose;
 use super::row::{Arg, Ints, Several};
+use super::shape::{at_least_2d, at_least_3d};
 use super::view::{RULES, ints, unsqueeze};
 use crate::base::{Device, Dims, Error, Fault, Layout, Result, wrap_dim};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, any_requires_grad};
@@ -304,24 +305,6 @@ fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
         }
     };
     cut(input, &places, at as i64)
-}
-
-/// Vectors become rows.
-fn at_least_2d(t: Tensor) -> Result<Tensor> {
-    match t.ndim() {
-        0 => super::view::reshape(&t, &[1, 1]),
-        1 => unsqueeze(&t, 0),
-        _ => Ok(t),
-    }
-}
-
-fn at_least_3d(t: Tensor) -> Result<Tensor> {
-    match t.ndim() {
-        0 => super::view::reshape(&t, &[1, 1, 1]),
-        1 => unsqueeze(&unsqueeze(&t, 0)?, -1),
-        2 => unsqueeze(&t, -1),
-        _ => Ok(t),
-    }
 }
 
 fn some(name: &str, tensors: Vec<Tensor>) -> Result<Vec<Tensor>> {

@@ -145,5 +145,8 @@ pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<(
         return Ok(());
     }
     fork!([out, a, b], cpu: cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
-        gpu: crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta))
+        gpu: match out.dtype {
+            DType::Bool => Err(Fault::NoShader { op: "matmul", dtype: DType::Bool }.into()),
+            _ => crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta),
+        })
 }

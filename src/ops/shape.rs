@@ -233,6 +233,25 @@ fn counts(repeats: &Tensor) -> Result<Vec<i64>> {
     Ok(list)
 }
 
+/// Vectors become rows.
+pub(super) fn at_least_2d(t: Tensor) -> Result<Tensor> {
+    match t.ndim() {
+        0 => reshape(&t, &[1, 1]),
+        1 => unsqueeze(&t, 0),
+        _ => Ok(t),
+    }
+}
+
+/// Tensors of fewer dimensions get leading and trailing ones of size 1.
+pub(super) fn at_least_3d(t: Tensor) -> Result<Tensor> {
+    match t.ndim() {
+        0 => reshape(&t, &[1, 1, 1]),
+        1 => unsqueeze(&unsqueeze(&t, 0)?, -1),
+        2 => unsqueeze(&t, -1),
+        _ => Ok(t),
+    }
+}
+
 mod more {
     use super::*;
 

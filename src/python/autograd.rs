@@ -201,6 +201,7 @@ pub fn run_grad<'py>(
 }
 
 /// Whether operators are recorded in this thread.
+/// Whether operators are recorded in this thread.
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     mode::grad_enabled()

@@ -246,11 +246,12 @@ pub fn apply_function<'py>(
     let inputs: Vec<Option<Tensor>> =
         args.iter().map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
     let recording = mode::grad_enabled() && inputs.iter().flatten().any(Tensor::requires_grad);
-    let edges: SmallVec<[Option<Edge>; 3]> = inputs
-        .iter()
-        .map(|t| t.as_ref().filter(|_| recording).and_then(Tensor::edge))
-        .collect();
-    let needs = PyTuple::new(py, inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad))))?;
+    let edges: SmallVec<[Option<Edge>; 3]> =
+        inputs.iter().map(|t| t.as_ref().filter(|_| recording).and_then(Tensor::edge)).collect();
+    let needs = PyTuple::new(
+        py,
+        inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad))),
+    )?;
     let state = ctx.cast::<Ctx>()?;
     state.get().state().needs_input_grad = Some(needs.unbind());
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {
@@ -294,7 +295,11 @@ fn finish<'py>(
 ) -> PyResult<Vec<Bound<'py, PyAny>>> {
     let (to_save, dirty, plain) = {
         let mut s = state.state();
-        (std::mem::take(&mut s.to_save), std::mem::take(&mut s.dirty), std::mem::take(&mut s.non_differentiable))
+        (
+            std::mem::take(&mut s.to_save),
+            std::mem::take(&mut s.dirty),
+            std::mem::take(&mut s.non_differentiable),
+        )
     };
     let among = |list: &[Py<PyTensor>], t: &Tensor| list.iter().any(|p| p.get().tensor.same(t));
     for t in &dirty {
@@ -333,7 +338,11 @@ fn finish<'py>(
         results.iter().map(|o| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
     let meta = |t: &Option<Tensor>| match t {
         Some(t) => t.body().meta(),
-        None => Meta { shape: crate::base::Dims::new(), dtype: crate::base::DType::F32, device: crate::base::Device::Cpu },
+        None => Meta {
+            shape: crate::base::Dims::new(),
+            dtype: crate::base::DType::F32,
+            device: crate::base::Device::Cpu,
+        },
     };
     let name = ctx.get_type().name()?.to_string();
     let count = edges.len();
@@ -372,10 +381,18 @@ fn finish<'py>(
         };
         let t = &object.get().tensor;
         let body = t.body();
-        let saved = match (tensors.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t))), inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t)))) {
+        let saved = match (
+            tensors.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t))),
+            inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t))),
+        ) {
             (Some(i), _) => Saved::output(&body, i),
             (None, Some(i)) => Saved::input(&body, i),
-            (None, None) => Saved { body: body.clone(), version: body.storage.version(), source: Saved::DETACHED, view: false },
+            (None, None) => Saved {
+                body: body.clone(),
+                version: body.storage.version(),
+                source: Saved::DETACHED,
+                view: false,
+            },
         };
         node.save(saved);
         places.push(Some(at));

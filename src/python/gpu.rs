@@ -108,8 +108,19 @@ pub fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
         ($($function:ident),* $(,)?) => { $(module.add_function(wrap_pyfunction!($function, &module)?)?;)* };
     }
     add!(
-        is_available, device_count, is_open, check, properties, synchronize, memory, reset_peak, empty_cache, work,
-        manual_seed, generator_state, set_generator_state,
+        is_available,
+        device_count,
+        is_open,
+        check,
+        properties,
+        synchronize,
+        memory,
+        reset_peak,
+        empty_cache,
+        work,
+        manual_seed,
+        generator_state,
+        set_generator_state,
     );
     Ok(module)
 }

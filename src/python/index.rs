@@ -30,7 +30,9 @@ fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<i64>> {
         Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(object.py()) => {
             Ok(Some(if value.lt(0)? { i64::MIN / 2 } else { i64::MAX / 2 }))
         }
-        Err(_) => Err(PyTypeError::new_err("slice indices must be integers or None or have an __index__ method")),
+        Err(_) => {
+            Err(PyTypeError::new_err("slice indices must be integers or None or have an __index__ method"))
+        }
     }
 }
 
@@ -69,7 +71,10 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
         let numbers = PyList::new(object.py(), object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
         return Ok(Item::Tensor(super::interop::from_nested(&numbers, Some(DType::I64))?));
     }
-    if object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>() || object.hasattr("__array_interface__")? {
+    if object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || object.hasattr("__array_interface__")?
+    {
         let t = super::interop::from_nested(object, None)?;
         let t = if t.numel() == 0 { ops::create::to_dtype(&t, DType::I64)? } else { t };
         return Ok(Item::Tensor(t));
@@ -174,7 +179,9 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
         let i: i64 = index.extract()?;
         let size = t.body().shape()[0] as i64;
         if i < -size || i >= size {
-            return Err(PyIndexError::new_err(format!("index {i} is out of bounds for dimension 0 with size {size}")));
+            return Err(PyIndexError::new_err(format!(
+                "index {i} is out of bounds for dimension 0 with size {size}"
+            )));
         }
         return wrap(slf.py(), view::select(t, 0, i)?);
     }
@@ -193,7 +200,9 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         (_, Some(n)) => {
             let dtype = t.dtype();
             if dtype.is_int() && matches!(n, Scalar::Float(f) if !f.is_finite()) {
-                return Err(Error::runtime("value cannot be converted to type int64_t without overflow").into());
+                return Err(
+                    Error::runtime("value cannot be converted to type int64_t without overflow").into()
+                );
             }
             ops::create::full(&[], n, dtype, t.device())?
         }
@@ -239,5 +248,7 @@ fn mismatch(part: &[usize], value: &[usize]) -> Error {
             ));
         }
     }
-    Error::runtime(format!("shape mismatch: value tensor of shape {value:?} cannot be broadcast to shape {part:?}"))
+    Error::runtime(format!(
+        "shape mismatch: value tensor of shape {value:?} cannot be broadcast to shape {part:?}"
+    ))
 }

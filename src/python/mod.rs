@@ -26,12 +26,14 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 
 /// The dtype of floating point numbers that come without one.
+/// The floating point dtype of numbers and of new tensors.
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
     tensor::default_dtype(py)
 }
 
 /// Chooses the dtype of floating point numbers that come without one.
+/// Makes another floating point dtype the default.
 #[pyfunction]
 fn set_default_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
@@ -44,6 +46,7 @@ fn set_default_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// The smallest dtype that holds the values of both.
+/// The dtype that both convert to without loss of range.
 #[pyfunction]
 fn promote_types(
     py: Python<'_>,
