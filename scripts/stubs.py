@@ -138,6 +138,8 @@ def signature(name: str, value: Any, first: str | None) -> str:
             continue
         annotation = (known or {}).get(parameter.name) or (EXTRAS.get(parameter.name, "Any") if known is not None else "Any")
         default = " = ..." if parameter.default is not parameter.empty else ""
+        if parameter.default is None and annotation != "Any" and "None" not in annotation:
+            annotation += " | None"
         parts.append(f"{stars}{parameter.name}: {annotation}{default}")
     if positional:
         parts.append("/")

@@ -455,6 +455,8 @@ def test_indices_lie_beside_what_they_address():
     with pytest.raises(RuntimeError, match="indices should be either on cpu or on the same device"):
         T.ones(3)[T.tensor([1], device="cuda")]
     assert x[T.tensor([1])].tolist() == [[3.0, 4.0, 5.0]]  # from the CPU they are brought along, as in PyTorch
+    with pytest.raises(IndexError, match="size 0"):
+        T.empty(0, device="cuda")[T.tensor([0])]
 
 
 def test_pickles_and_copies_keep_the_device():

@@ -188,10 +188,6 @@ def new_tensor(
     return _core.make_tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
 
 
-Tensor.layout = strided
-Tensor.is_sparse = False
-
-
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sums of products over `dims` dimensions: so many, or a pair of lists."""
     if isinstance(dims, Tensor):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _core
 from ._core import Tensor, device, dtype
-from ._creation import new_tensor
+from ._creation import new_tensor, strided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -181,13 +181,6 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     return _core.as_subclass(self, cls)
 
 
-def layout(self: Tensor) -> Any:
-    """How the elements are stored: always `strided`."""
-    from ._creation import strided
-
-    return strided
-
-
 def apply_(self: Tensor, callable: Any) -> Tensor:
     """Replaces each element by what a Python function makes of it; slow."""
     values = [callable(v) for v in self.reshape(-1).tolist()]
@@ -227,7 +220,7 @@ def install() -> None:
         "new_tensor": new_tensor,
         "untyped_storage": untyped_storage,
         "as_subclass": as_subclass,
-        "layout": property(layout),
+        "layout": strided,
         **dict.fromkeys(("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"), False),
         "__array_priority__": 1000,
     }

@@ -52,7 +52,7 @@ pointwise! {
         input: |g, input, y| g * (input / y), other: |g, other, y| g * (other / y);
     /// Magnitude of `input` with the sign of `other`.
     copysign(input, other) -> y: Float = copysign(input, other),
-        input: |g, input, y| select(g * (y / input), 0.0, eq(input, 0.0)),
+        input: |g, input, y| select(g * (y / select(input, 1.0, eq(input, 0.0))), 0.0, eq(input, 0.0)),
         other: |g| g * 0.0;
     /// The larger of both operands; NaN wins.
     [tensors] maximum(input, other): Arith = maximum(input, other),
@@ -71,8 +71,8 @@ pointwise! {
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    [tensors] logaddexp(input, other) -> y: Real = select(maximum(input, other) + log1p(exp(-abs(input - other))), input, eq(input, other) ) + select(0.0, 0.6931471805599453, eq(input, other)),
-        input: |g, input, y| g * exp(input - y), other: |g, other, y| g * exp(other - y);
+    [tensors] logaddexp(input, other): Real = select(maximum(input, other) + log1p(exp(-abs(input - other))), input, eq(input, other) ) + select(0.0, 0.6931471805599453, eq(input, other)),
+        input: |g, input, other| g * sigmoid(input - other), other: |g, input, other| g * sigmoid(other - input);
     /// `input * log(other)`, 0 where `input` is 0.
     [numbers] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),

@@ -33,7 +33,7 @@ fn the_guide_shows_this_row() {
 #[test]
 fn the_row_works() {
     assert_eq!((value(3.0), value(-1.0), value(0.0)), (0.75, -0.5, 0.0));
-    assert_eq!(softsign::ROW.row.name, "softsign");
+    assert_eq!(ROWS[0].row.name, "softsign");
     assert_eq!(softsign::ROW.derivative.name, "SoftsignBackward0");
 }
 

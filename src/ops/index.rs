@@ -1,12 +1,12 @@
 //! Reading and writing by index tensors.
 
 use super::create;
-use super::kernel::{duplicate, filled, fork};
+use super::kernel::{duplicate, fork};
 use super::macros::ops;
 use super::view;
 use crate::base::{DType, Device, Dims, Error, Fault, IndexBy, Layout, Put, Result, Scalar, broadcast};
 use crate::tensor::{
-    Body, Derivative, Edge, Grads, Recorder, Saved, Tensor, any_requires_grad, check_inplace, finish_inplace,
+    Body, Derivative, Edge, Grads, Recorder, Tensor, any_requires_grad, check_inplace, finish_inplace,
 };
 
 /// An index operand: which dimension of the source it addresses.
@@ -26,7 +26,9 @@ fn same_place(body: &Body, by: &[By]) -> Result<()> {
 }
 
 fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
-    by.iter().map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim })).collect()
+    by.iter()
+        .map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
+        .collect()
 }
 
 #[cfg(feature = "gpu")]
@@ -35,7 +37,9 @@ fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
     if by.iter().any(|b| b.size == 0) {
         return Err(Error::index("index is out of bounds for dimension with size 0"));
     }
-    let there = |b: &By<'a>| Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim });
+    let there = |b: &By<'a>| {
+        Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim })
+    };
     by.iter().map(there).collect()
 }
 

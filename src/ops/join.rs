@@ -4,7 +4,7 @@ use super::kernel::{copy, on_host};
 use super::macros::compose;
 use super::row::{Arg, Ints, Several};
 use super::shape::{at_least_2d, at_least_3d};
-use super::view::{RULES, ints, unsqueeze};
+use super::view::{RULES, ints};
 use crate::base::{Device, Dims, Error, Fault, Layout, Result, wrap_dim};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, any_requires_grad};
 

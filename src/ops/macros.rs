@@ -226,18 +226,30 @@ macro_rules! forms {
 }
 
 macro_rules! any {
-    () => { false };
-    ($($some:ident)+) => { true };
+    () => {
+        false
+    };
+    ($($some:ident)+) => {
+        true
+    };
 }
 
 macro_rules! text {
-    () => { None };
-    ($default:expr) => { Some(stringify!($default)) };
+    () => {
+        None
+    };
+    ($default:expr) => {
+        Some(stringify!($default))
+    };
 }
 
 macro_rules! default {
-    () => { None };
-    ($default:expr) => { Some(|| $default) };
+    () => {
+        None
+    };
+    ($default:expr) => {
+        Some(|| $default)
+    };
 }
 
 pub(crate) use {any, compose, default, fetch_params, forms, ops, pointwise, text};

@@ -11,6 +11,7 @@ pub mod einsum;
 mod example;
 pub mod extrema;
 pub mod formal;
+mod fused;
 pub mod index;
 pub mod inplace;
 pub mod join;
@@ -18,12 +19,11 @@ pub mod kernel;
 pub mod linalg;
 pub mod loss;
 pub mod nn;
-mod fused;
 pub mod pointwise;
 mod pointwise_inplace;
 pub mod power;
-pub mod quick;
 pub mod product;
+pub mod quick;
 pub mod random;
 pub mod record;
 pub mod reduce;
@@ -32,8 +32,8 @@ pub mod relayout;
 pub mod scan;
 pub mod scatter;
 pub mod scatter_reduce;
-pub mod softmax;
 pub mod shape;
+pub mod softmax;
 pub mod sort;
 pub mod stats;
 pub mod triangle;
@@ -60,11 +60,55 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
     pointwise_rows().map(|p| &p.row).chain(FAMILIES.iter().copied().flatten().copied())
 }
 
-static FAMILIES: &[&[&Row]] =
-    &[create::ROWS, index::ROWS, view::ROWS, view::COMPOSED, power::COMPOSED, power::methods::COMPOSED, reduce::ROWS, reduce::COMPOSED, linalg::ROWS, linalg::COMPOSED, join::COMPOSED, shape::ROWS, shape::COMPOSED, triangle::ROWS, triangle::COMPOSED,
-    reduce::LOGICAL, extrema::ROWS, extrema::COMPOSED, scan::ROWS, scan::COMPOSED, scan::INPLACE, softmax::ROWS, softmax::COMPOSED, stats::ROWS, stats::COMPOSED,
-    sort::ROWS, sort::COMPOSED, compare::COMPOSED, loss::ROWS, loss::COMPOSED, nn::ROWS, nn::COMPOSED, nn::PLAIN,
-    creation::COMPOSED, random::ROWS, random::WRITES, random::COMPOSED, write::WRITES, write::FILLS, scatter::ROWS, scatter::COMPOSED, product::ROWS, product::COMPOSED, einsum::COMPOSED, relayout::RELAYOUTS, scatter_reduce::ROWS, scatter_reduce::COMPOSED,];
+static FAMILIES: &[&[&Row]] = &[
+    create::ROWS,
+    index::ROWS,
+    view::ROWS,
+    view::COMPOSED,
+    power::COMPOSED,
+    power::methods::COMPOSED,
+    reduce::ROWS,
+    reduce::COMPOSED,
+    linalg::ROWS,
+    linalg::COMPOSED,
+    join::COMPOSED,
+    shape::ROWS,
+    shape::COMPOSED,
+    triangle::ROWS,
+    triangle::COMPOSED,
+    reduce::LOGICAL,
+    extrema::ROWS,
+    extrema::COMPOSED,
+    scan::ROWS,
+    scan::COMPOSED,
+    scan::INPLACE,
+    softmax::ROWS,
+    softmax::COMPOSED,
+    stats::ROWS,
+    stats::COMPOSED,
+    sort::ROWS,
+    sort::COMPOSED,
+    compare::COMPOSED,
+    loss::ROWS,
+    loss::COMPOSED,
+    nn::ROWS,
+    nn::COMPOSED,
+    nn::PLAIN,
+    creation::COMPOSED,
+    random::ROWS,
+    random::WRITES,
+    random::COMPOSED,
+    write::WRITES,
+    write::FILLS,
+    scatter::ROWS,
+    scatter::COMPOSED,
+    product::ROWS,
+    product::COMPOSED,
+    einsum::COMPOSED,
+    relayout::RELAYOUTS,
+    scatter_reduce::ROWS,
+    scatter_reduce::COMPOSED,
+];
 
 /// Shape, dtype and device of the input that a gradient is for.
 pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {

@@ -6,10 +6,7 @@ use super::value::V;
 use crate::base::views::dense_like;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loops, Source, run};
-use crate::tensor::{
-    Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor,
-    mode,
-};
+use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor, mode};
 use smallvec::SmallVec;
 
 pub use super::fused::backward;

@@ -14,7 +14,7 @@ pub fn check(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()
     match op.class {
         Class::Number => booleans(op.row.name, operands),
         Class::Divide if !promoted.is_float() => divisor(operands[1]),
-        Class::Alike | Class::FloatAlike => types(op.row.name, operands, promoted),
+        Class::Alike | Class::FloatAlike => types(op.row.name, operands),
         _ => Ok(()),
     }
 }
@@ -49,7 +49,7 @@ fn divisor(divisor: Operand) -> Result<()> {
 }
 
 /// Rows that do not promote their operands.
-fn types(name: &str, operands: &[Operand], promoted: DType) -> Result<()> {
+fn types(name: &str, operands: &[Operand]) -> Result<()> {
     let dtypes: smallvec::SmallVec<[Option<DType>; 4]> = operands.iter().map(dtype_of).collect();
     match (name, dtypes.as_slice()) {
         ("heaviside", [Some(a), Some(b)]) if a != b => {
@@ -69,9 +69,7 @@ fn types(name: &str, operands: &[Operand], promoted: DType) -> Result<()> {
                     a.c_name(),
                     b.c_name()
                 ))),
-                _ if !a.is_float() => {
-                    Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: promoted }.into())
-                }
+                _ if !a.is_float() => Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: *a }.into()),
                 _ => Ok(()),
             }
         }

@@ -1,8 +1,8 @@
 //! The row: everything that is known of an operator, in one static. Python's methods, signatures, stubs and tests are
 //! all read from it.
 
-use crate::base::{DType, Device, Error, Result, Scalar};
 use super::random::Generator;
+use crate::base::{DType, Device, Error, Result, Scalar};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
@@ -194,7 +194,13 @@ pub enum Value {
 }
 
 /// Reads argument `at` of an operator; the default stands in for a missing one.
-pub fn take<T: FromArg>(row: &str, params: &[Param], args: &[Arg], at: usize, default: Option<fn() -> T>) -> Result<T> {
+pub fn take<T: FromArg>(
+    row: &str,
+    params: &[Param],
+    args: &[Arg],
+    at: usize,
+    default: Option<fn() -> T>,
+) -> Result<T> {
     let arg = args.get(at).unwrap_or(&Arg::Missing);
     if let (Arg::Missing, Some(default)) = (arg, default) {
         return Ok(default());

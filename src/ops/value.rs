@@ -77,14 +77,18 @@ impl V {
 
     /// The gradient of output `i`.
     pub fn grad(step: &Step, i: usize) -> Result<V> {
-        step.grad(i).map(V::from).ok_or_else(|| Error::runtime(format!("{} got no gradient", step.node.name())))
+        step.grad(i)
+            .map(V::from)
+            .ok_or_else(|| Error::runtime(format!("{} got no gradient", step.node.name())))
     }
 
     pub fn tensor(self) -> Result<Tensor> {
         match self {
             V::Tensor(t) => Ok(t),
             V::Scalar(s) => super::create::scalar_tensor(s, None),
-            V::Failed(e) => Err(Arc::try_unwrap(e).unwrap_or_else(|shared| Error::runtime(shared.to_string()))),
+            V::Failed(e) => {
+                Err(Arc::try_unwrap(e).unwrap_or_else(|shared| Error::runtime(shared.to_string())))
+            }
         }
     }
 

@@ -128,8 +128,11 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
     let mut list = types.join(", ");
     if !call.keywords.is_empty() {
         types = call.keywords.iter().map(|(name, value)| format!("{name}={}", type_name(value))).collect();
-        let separator = if list.is_empty() { "" } else { ", " };
-        list = format!("{list}{separator}{}, ", types.join(", "));
+        // Keywords alone end in a comma: so says PyTorch.
+        list = match list.as_str() {
+            "" => format!("{}, ", types.join(", ")),
+            _ => format!("{list}, {}", types.join(", ")),
+        };
     }
     PyTypeError::new_err(format!(
         "{}() received an invalid combination of arguments - got ({list}), but expected {signature}",

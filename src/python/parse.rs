@@ -86,7 +86,10 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         Kind::DType => object.cast::<PyDType>().ok().map(|d| Arg::DType(d.get().0)),
         Kind::Device => match object.cast::<PyDevice>() {
             Ok(d) => Some(Arg::Device(d.get().device)),
-            Err(_) => Some(Arg::Device(device_from(object)?)),
+            Err(_) if object.is_instance_of::<PyString>() || object.is_instance_of::<PyInt>() => {
+                Some(Arg::Device(device_from(object)?))
+            }
+            Err(_) => None,
         },
         Kind::Generator => object.cast::<PyGenerator>().ok().map(|g| Arg::Generator(g.get().0.clone())),
         Kind::Str => object.extract::<String>().ok().map(Arg::Str),

@@ -1,6 +1,7 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
+use super::overloads::mismatch;
 use super::parse::{Call, Extra, parse, result, run, scalar_from};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Out, Row, pointwise::Pointwise};
@@ -203,6 +204,10 @@ fn into_out<'py>(
         Ok(tuple) => tuple.iter().collect(),
         Err(_) => vec![target.clone()],
     };
+    let single = matches!(out, Out::Tensor(_));
+    if single && target.cast::<PyTensor>().is_err() {
+        return Err(mismatch(&entry.name, "out", crate::ops::Kind::Tensor, None, &target));
+    }
     let results = match out {
         Out::Tensor(t) => vec![t],
         Out::Tuple(_, _, ts) | Out::List(ts) => ts,
