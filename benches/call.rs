@@ -16,7 +16,9 @@ fn call(c: &mut Criterion) {
     let (plain, leaf) = (four(false), four(true));
     c.bench_function("add of 4, not recording", |b| b.iter(|| arithmetic::add(black_box(&plain), &plain)));
     c.bench_function("add of 4, recording", |b| b.iter(|| arithmetic::add(black_box(&leaf), &plain)));
-    c.bench_function("mul of 4 by a number, recording", |b| b.iter(|| arithmetic::mul(black_box(&leaf), 2.0)));
+    c.bench_function("mul of 4 by a number, recording", |b| {
+        b.iter(|| arithmetic::mul(black_box(&leaf), 2.0))
+    });
     c.bench_function("exp of 4", |b| b.iter(|| unary::exp(black_box(&plain))));
     c.bench_function("select", |b| b.iter(|| view::select(black_box(&plain), 0, 1)));
     c.bench_function("item", |b| {

@@ -18,11 +18,14 @@ fn chain(x: &Tensor, length: usize) -> Tensor {
 fn graph(c: &mut Criterion) {
     let x = leaf();
     c.bench_function("make and free a chain of 1000", |b| b.iter(|| chain(&x, 1000)));
-    c.bench_function("free a chain of 1000", |b| b.iter_batched(|| chain(&x, 1000), drop, BatchSize::LargeInput));
+    c.bench_function("free a chain of 1000", |b| {
+        b.iter_batched(|| chain(&x, 1000), drop, BatchSize::LargeInput)
+    });
     c.bench_function("a fan of 1000 into one sum", |b| {
         b.iter(|| {
             (0..1000).fold(x.clone(), |sum, _| {
-                arithmetic::add(&sum, &arithmetic::mul(&x, 2.0).expect("a small product")).expect("a small sum")
+                arithmetic::add(&sum, &arithmetic::mul(&x, 2.0).expect("a small product"))
+                    .expect("a small sum")
             })
         })
     });

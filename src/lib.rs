@@ -5,13 +5,13 @@
 //! [`tensor`] tensors and the graph; [`ops`] the operators, one row each; [`backward`] the scheduler; `python` the face.
 
 pub mod arena;
+pub mod backward;
 pub mod base;
 pub mod cpu;
 #[cfg(feature = "gpu")]
 pub mod gpu;
-pub mod storage;
-pub mod tensor;
 pub mod ops;
-pub mod backward;
 #[cfg(feature = "python")]
 mod python;
+pub mod storage;
+pub mod tensor;

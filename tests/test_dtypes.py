@@ -232,3 +232,15 @@ def test_bools():
     assert x.sum().item() == 1 and x.sum().dtype is T.int64
     assert (~x).tolist() == [False, True] and (x & True).tolist() == [True, False] and (x ^ x).tolist() == [False, False]
     assert T.tensor([0.5, 0.0, float("nan")]).bool().tolist() == [True, False, True]
+
+
+def test_limits():
+    shown = "finfo(resolution=0.001, min=-65504, max=65504, eps=0.000976562, smallest_normal=6.10352e-05, tiny=6.10352e-05, "
+    assert repr(T.finfo(T.float16)) == shown + "dtype=float16)" and T.finfo().bits == 32
+    assert T.finfo(T.float64).eps == 2.0**-52 and T.finfo(T.bfloat16).max == 3.3895313892515355e38
+    assert T.finfo(T.float32).max == T.tensor(3.4028234663852886e38).item() and T.finfo(T.float32) == T.finfo(T.float32)
+    assert repr(T.iinfo(T.int8)) == "iinfo(min=-128, max=127, dtype=int8)" and T.iinfo(T.uint8).max == 255
+    with pytest.raises(TypeError, match="finfo.. requires a floating point input type"):
+        T.finfo(T.int64)
+    with pytest.raises(TypeError, match="bool is not supported by torch.iinfo"):
+        T.iinfo(T.bool)

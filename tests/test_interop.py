@@ -172,6 +172,48 @@ def test_pickle(name):
     assert w.requires_grad and w.is_leaf
 
 
+@pytest.mark.gradiron
+def test_pickle_keeps_shared_memory_shared():
+    x = T.arange(6.0)
+    a, b = pickle.loads(pickle.dumps([x, x[2:].reshape(2, 2)]))
+    b[0, 0] = 99.0
+    assert a.tolist() == [0.0, 1.0, 99.0, 3.0, 4.0, 5.0] and x[2].item() == 2.0
+
+
+class Reading(T.Tensor):
+    pass
+
+
+def test_subclasses_and_attributes_are_kept():
+    p = pickle.loads(pickle.dumps(T.nn.Parameter(T.ones(2))))
+    q = copy.deepcopy(p)
+    assert type(p) is type(q) is T.nn.Parameter and p.requires_grad and q.requires_grad and q.data_ptr() != p.data_ptr()
+    x = T.ones(2).as_subclass(Reading)
+    x.unit = "m"
+    y = pickle.loads(pickle.dumps(x))
+    assert type(y) is Reading and y.unit == "m" and y.tolist() == [1.0, 1.0]
+    z = leaf([1.0, 2.0])
+    z.as_subclass(Reading).sum().backward()
+    assert z.grad.tolist() == [1.0, 1.0]
+
+
+def test_copies_on_each_device(device):
+    x = leaf([[1.0, 2.0], [3.0, 4.0]], device)
+    a, b = copy.deepcopy(x), pickle.loads(pickle.dumps(x))
+    assert a.tolist() == b.tolist() == x.tolist() and a.device == b.device == x.device
+    with T.no_grad():
+        x.zero_()
+    assert a.sum().item() == b.sum().item() == 10.0
+
+
+@pytest.mark.gradiron
+def test_a_forged_pickle_cannot_reach_beyond_its_bytes():
+    build, (storage, kind, *_) = T.ones(2).__reduce_ex__(4)
+    for offset, shape, strides in ((1, (2,), (1,)), (0, (3,), (1,)), (0, (2,), (2,)), (0, (2**62, 4), (1, 1)), (0, (2,), ())):
+        with pytest.raises(ValueError, match="beyond the storage"):
+            build(storage, kind, offset, shape, strides, False)
+
+
 def test_pickle_of_small_objects():
     for thing in (T.float32, T.Size([2, 3]), T.device("cpu"), T.device("cuda", 0)):
         assert pickle.loads(pickle.dumps(thing)) == thing

@@ -44,7 +44,8 @@ fn key(node: &NodeRef) -> usize {
 
 impl Turn {
     fn new(edge: &Edge, grad: Option<Tensor>) -> Turn {
-        let mut turn = Turn { node: edge.node.clone(), grads: smallvec::smallvec![None; edge.node.outputs.len()] };
+        let mut turn =
+            Turn { node: edge.node.clone(), grads: smallvec::smallvec![None; edge.node.outputs.len()] };
         if let Some(slot) = turn.grads.get_mut(edge.output as usize) {
             *slot = grad;
         }

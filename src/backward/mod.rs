@@ -115,7 +115,13 @@ fn turn_node(
 }
 
 /// Calls a node's derivative.
-fn derive(node: &NodeRef, grads: &[Option<Tensor>], wanted: u64, retain_graph: bool, create_graph: bool) -> Result<Grads> {
+fn derive(
+    node: &NodeRef,
+    grads: &[Option<Tensor>],
+    wanted: u64,
+    retain_graph: bool,
+    create_graph: bool,
+) -> Result<Grads> {
     let results = match &node.kind {
         Kind::Op(_) if grads.iter().all(Option::is_none) => Grads::from_elem(None, node.edges.len()),
         Kind::Op(derivative) => {
@@ -134,10 +140,15 @@ fn derive(node: &NodeRef, grads: &[Option<Tensor>], wanted: u64, retain_graph: b
     };
     if anomaly::checks_nan() {
         for (i, grad) in results.iter().enumerate() {
-            let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_float() && g.numel() > 0) else { continue };
+            let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_float() && g.numel() > 0) else {
+                continue;
+            };
             let sum = mode::with_grad(false, || reduce::sum_all(&crate::ops::unary::isnan(grad)?))?;
             if sum.item()?.as_bool() {
-                return Err(Error::runtime(format!("Function '{}' returned nan values in its {i}th output.", node.name())));
+                return Err(Error::runtime(format!(
+                    "Function '{}' returned nan values in its {i}th output.",
+                    node.name()
+                )));
             }
         }
     }
@@ -188,8 +199,7 @@ fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
 
 /// Whether `small` broadcasts to `large`.
 fn expandable(small: &Dims, large: &Dims) -> bool {
-    small.len() <= large.len()
-        && small.iter().rev().zip(large.iter().rev()).all(|(&s, &l)| s == l || s == 1)
+    small.len() <= large.len() && small.iter().rev().zip(large.iter().rev()).all(|(&s, &l)| s == l || s == 1)
 }
 
 /// The hooks of a node's outputs, then the gradients that non-leaf tensors keep.

@@ -12,7 +12,9 @@ pub struct Error(Box<Fault>);
 /// What went wrong, in PyTorch's words.
 #[derive(Debug, thiserror::Error)]
 pub enum Fault {
-    #[error("The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}")]
+    #[error(
+        "The size of tensor a ({a}) must match the size of tensor b ({b}) at non-singleton dimension {dim}"
+    )]
     Broadcast { a: usize, b: usize, dim: usize },
     #[error("Dimension out of range (expected to be in range of [{low}, {high}], but got {dim})")]
     DimRange { dim: i64, low: i64, high: i64 },

@@ -49,7 +49,8 @@ impl Layout {
         let lead = sizes.len() - self.ndim();
         let mut out = Layout { shape: Dims::new(), strides: Dims::new(), offset: self.offset };
         for (i, &want) in sizes.iter().enumerate() {
-            let (have, stride) = if i < lead { (1, 0) } else { (self.shape[i - lead], self.strides[i - lead]) };
+            let (have, stride) =
+                if i < lead { (1, 0) } else { (self.shape[i - lead], self.strides[i - lead]) };
             let size = match want {
                 -1 if i >= lead => have,
                 -1 => {
@@ -163,11 +164,15 @@ impl Layout {
             return Err(Error::runtime(format!("diagonal dimensions cannot be identical {dim1}, {dim2}")));
         }
         let (rows, columns) = (self.shape[a] as i64, self.shape[b] as i64);
-        let length = if offset >= 0 { rows.min(columns - offset) } else { (rows + offset).min(columns) }.max(0);
+        let length =
+            if offset >= 0 { rows.min(columns - offset) } else { (rows + offset).min(columns) }.max(0);
         let mut out = self.clone();
         if length > 0 {
-            out.offset +=
-                if offset >= 0 { offset as usize * self.strides[b] } else { (-offset) as usize * self.strides[a] };
+            out.offset += if offset >= 0 {
+                offset as usize * self.strides[b]
+            } else {
+                (-offset) as usize * self.strides[a]
+            };
         }
         let stride = self.strides[a] + self.strides[b];
         for dim in [a.max(b), a.min(b)] {
@@ -261,7 +266,11 @@ pub fn infer_shape(shape: &[i64], count: usize) -> Result<Dims> {
                 hole = Some(i);
                 out.push(1);
             }
-            n if n < 0 => return Err(Error::runtime(format!("invalid shape dimension {n} at index {i} of shape {shape:?}"))),
+            n if n < 0 => {
+                return Err(Error::runtime(format!(
+                    "invalid shape dimension {n} at index {i} of shape {shape:?}"
+                )));
+            }
             n => out.push(n as usize),
         }
     }
@@ -309,7 +318,13 @@ pub fn dense_like(layout: &Layout) -> Layout {
     // A negative answer keeps the order, a positive one swaps; stretched dimensions have no say.
     let compare = |a: usize, b: usize| match (strides[a], strides[b]) {
         (0, _) | (_, 0) => 0,
-        (x, y) if x != y => if x < y { -1 } else { 1 },
+        (x, y) if x != y => {
+            if x < y {
+                -1
+            } else {
+                1
+            }
+        }
         _ => i32::from(shape[a] > shape[b]),
     };
     let mut order: Dims = (0..shape.len()).rev().collect();

@@ -2,8 +2,8 @@
 
 pub mod cast;
 mod element;
-mod line;
 pub mod index;
+mod line;
 pub mod math;
 pub mod matmul;
 pub mod par;

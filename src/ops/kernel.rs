@@ -61,17 +61,27 @@ fn across(out: &Body, src: &Body) -> Result<()> {
     let bytes = src.numel() * src.dtype.size();
     if src.device().is_cpu() {
         let host = if dense(src) { src.clone() } else { duplicate(src)? };
-        let landing =
-            if dense(out) && out.dtype == src.dtype { out.clone() } else { Body::new(src.shape(), src.dtype, out.device())? };
+        let landing = if dense(out) && out.dtype == src.dtype {
+            out.clone()
+        } else {
+            Body::new(src.shape(), src.dtype, out.device())?
+        };
         let view = host.host()?;
         // SAFETY: the body is dense, so its elements fill `bytes` bytes from the first on.
         let slice = unsafe { std::slice::from_raw_parts(view.ptr, bytes) };
         gpu::upload(landing.gpu()?.buffer, landing.layout.offset * landing.dtype.size(), slice)?;
-        return if landing.storage.same(&out.storage) { Ok(()) } else { gpu::copy(out.gpu()?, landing.gpu()?) };
+        return if landing.storage.same(&out.storage) {
+            Ok(())
+        } else {
+            gpu::copy(out.gpu()?, landing.gpu()?)
+        };
     }
     let device = if dense(src) { src.clone() } else { duplicate(src)? };
-    let landing =
-        if dense(out) && out.dtype == src.dtype { out.clone() } else { Body::new(src.shape(), src.dtype, out.device())? };
+    let landing = if dense(out) && out.dtype == src.dtype {
+        out.clone()
+    } else {
+        Body::new(src.shape(), src.dtype, out.device())?
+    };
     let view = landing.host()?;
     // SAFETY: as above; nobody else writes to the landing now.
     let slice = unsafe { std::slice::from_raw_parts_mut(view.ptr, bytes) };
@@ -145,8 +155,8 @@ pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<(
         return Ok(());
     }
     fork!([out, a, b], cpu: cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
-        gpu: match out.dtype {
-            DType::Bool => Err(Fault::NoShader { op: "matmul", dtype: DType::Bool }.into()),
-            _ => crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta),
-        })
+    gpu: match out.dtype {
+        DType::Bool => Err(Fault::NoShader { op: "matmul", dtype: DType::Bool }.into()),
+        _ => crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta),
+    })
 }

@@ -41,7 +41,12 @@ pub fn begin(
 }
 
 /// Finishes the node and gives the result its history.
-pub fn end(recorder: Option<Recorder>, saves: &[(usize, u64)], inputs: &[&Tensor], made: Made) -> Result<Tensor> {
+pub fn end(
+    recorder: Option<Recorder>,
+    saves: &[(usize, u64)],
+    inputs: &[&Tensor],
+    made: Made,
+) -> Result<Tensor> {
     match made {
         Made::View(layout) => {
             let source = inputs[0];

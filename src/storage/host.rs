@@ -219,7 +219,9 @@ mod tests {
             drop(block);
             let again = Block::new(bytes, true).ok();
             // SAFETY: the block has that many bytes, all initialised.
-            assert!(again.is_some_and(|b| unsafe { std::slice::from_raw_parts(b.ptr(), bytes) }.iter().all(|&x| x == 0)));
+            assert!(again.is_some_and(|b| {
+                unsafe { std::slice::from_raw_parts(b.ptr(), bytes) }.iter().all(|&x| x == 0)
+            }));
         }
     }
 }

@@ -45,7 +45,9 @@ pub fn trace() -> Option<Box<str>> {
 pub fn report(name: &str, trace: Option<&str>) {
     let Some(host) = HOST.get() else { return };
     (host.tell)(&match trace {
-        Some(trace) => format!("Error detected in {name}. Traceback of forward call that caused the error:\n{trace}"),
+        Some(trace) => {
+            format!("Error detected in {name}. Traceback of forward call that caused the error:\n{trace}")
+        }
         None => format!(
             "Error detected in {name}. No forward pass information available. Enable detect anomaly during forward pass \
              for more information."

@@ -22,7 +22,8 @@ pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
             }
             Viewing::Multi => {
                 let edge = target.history();
-                let (output, name) = edge.map_or((0, "UnbindBackward0".into()), |e| (e.output, e.node.name()));
+                let (output, name) =
+                    edge.map_or((0, "UnbindBackward0".into()), |e| (e.output, e.node.name()));
                 let name = name.trim_end_matches(char::is_numeric).trim_end_matches("Backward").to_owned();
                 return Err(Error::runtime(format!(
                     "Output {output} of {name} is a view and is being modified inplace. This view is the output of a \
@@ -38,7 +39,9 @@ pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
         }
     }
     if target.requires_grad() && target.is_leaf() {
-        return Err(Error::runtime("a leaf Variable that requires grad is being used in an in-place operation."));
+        return Err(Error::runtime(
+            "a leaf Variable that requires grad is being used in an in-place operation.",
+        ));
     }
     Ok(())
 }

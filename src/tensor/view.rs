@@ -35,7 +35,13 @@ pub struct ViewRules {
 
 impl Tensor {
     /// A view of `of` with the given body; `edge` is the view operator's own node.
-    pub fn view_of(of: &Tensor, body: Body, edge: Option<Edge>, made: Viewing, rules: &'static ViewRules) -> Tensor {
+    pub fn view_of(
+        of: &Tensor,
+        body: Body,
+        edge: Option<Edge>,
+        made: Viewing,
+        rules: &'static ViewRules,
+    ) -> Tensor {
         let (base, made) = match &of.0.view {
             Some(view) => (view.base.clone(), if made == Viewing::Plain { view.made } else { made }),
             None => (of.clone(), made),

@@ -124,7 +124,9 @@ fn zeta(s: f64, x: f64) -> f64 {
 /// The `n`th derivative of digamma, for a whole n ≥ 1.
 pub fn polygamma(n: f64, x: f64) -> f64 {
     let (s, odd) = (n + 1.0, n % 2.0 == 1.0);
-    let sum = if x > 0.0 {
+    let sum = if x == f64::INFINITY {
+        0.0
+    } else if x > 0.0 {
         zeta(s, x)
     } else if x == x.floor() {
         f64::INFINITY

@@ -158,3 +158,36 @@ fn trigamma(x: f32) -> f32 {
   tail += 1.0 / y + 0.5 * z + z / y * (0.16666667 - z * (0.033333333 - z * 0.023809524));
   return sum + sign * tail;
 }
+// The sum of (x + k)^-s over all k >= 0, for x > 0 and s >= 2.
+fn zeta_sum(s: f32, x: f32) -> f32 {
+  var y = x;
+  var sum = 0.0;
+  while (y < 8.0) {
+    sum += pow(y, -s);
+    y += 1.0;
+  }
+  let last = pow(y, -s);
+  let first = last * s / y;
+  let z = 1.0 / (y * y);
+  let second = first * (s + 1.0) * (s + 2.0) * z;
+  let third = second * (s + 3.0) * (s + 4.0) * z;
+  return sum + y * last / (s - 1.0) + 0.5 * last
+    + (first * 0.083333333 - second * 0.0013888889 + third * 0.000033068783);
+}
+fn polygamma(n: f32, x: f32) -> f32 {
+  if (is_nan(x)) { return x; }
+  let odd = n - 2.0 * floor(n * 0.5) == 1.0;
+  var sum = 0.0;
+  if (x > 0.0) {
+    if (!is_inf(x)) { sum = zeta_sum(n + 1.0, x); }
+  } else if (x == floor(x)) {
+    sum = inf();
+  } else {
+    let above = x - floor(x);
+    let below = zeta_sum(n + 1.0, 1.0 - above) - zeta_sum(n + 1.0, 1.0 - x);
+    sum = zeta_sum(n + 1.0, above) + select(-below, below, odd);
+  }
+  var factorial = 1.0;
+  for (var k = 2.0; k <= min(n, 40.0); k += 1.0) { factorial *= k; }
+  return select(-sum, sum, odd) * factorial;
+}
