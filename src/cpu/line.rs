@@ -86,11 +86,6 @@ impl Line {
         from
     }
 
-    /// Where to put `n` values that [`Line::write`] will then store: their final place, or `room`.
-    pub fn target(&self, offset: usize, room: &mut Room) -> *mut u8 {
-        if self.is_direct() { self.at(offset) } else { room.converted.at() }
-    }
-
     /// Stores `n` values of the compute type, at most a tile unless they already lie in their place.
     ///
     /// # Safety

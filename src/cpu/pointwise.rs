@@ -187,8 +187,8 @@ fn dense_layout(s: &Strided) -> bool {
 unsafe fn constant(source: &Source) -> Option<Scalar> {
     match source {
         Source::Scalar(value) => Some(*value),
-        // SAFETY: a source is valid, and there is at least one element.
         Source::Strided(s) if (0..s.shape.len()).all(|d| s.strides[d] == 0 || s.shape[d] == 1) => {
+            // SAFETY: a source is valid, and there is at least one element.
             Some(unsafe { Scalar::read(s.dtype, s.ptr) })
         }
         Source::Strided(_) => None,

@@ -186,8 +186,7 @@ impl Classes {
     /// Targets with the ignored ones made class 0, as an index into the input.
     fn index(&self, ndim: usize) -> Result<Tensor> {
         let target = to_dtype(&self.target, DType::I64)?;
-        let counted =
-            select(0.0, &V::from(&target), super::formal::ne(V::from(&target), self.ignored as f64));
+        let counted = select(0.0, V::from(&target), super::formal::ne(V::from(&target), self.ignored as f64));
         unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
     }
 
@@ -389,7 +388,7 @@ mod more {
                 "Using a target size ({t}) that is different to the input size ({i}) is deprecated. Please ensure they have \
                  the same size."
             ))?;
-            let inside = super::super::formal::both(super::super::formal::ge(&V::from(&input), 0.0), le(&V::from(&input), 1.0));
+            let inside = super::super::formal::both(super::super::formal::ge(V::from(&input), 0.0), le(V::from(&input), 1.0));
             if input.device().is_cpu() && !reduce::all(&inside.tensor()?, None, false)?.item()?.as_bool() {
                 return Err(Error::runtime("all elements of input should be between 0 and 1"));
             }

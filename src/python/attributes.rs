@@ -44,7 +44,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
     if let Some(sizes) = sizes {
         return empty(&sizes);
     }
-    if first.get_type().name()?.to_string() == "Size" {
+    if first.get_type().name()? == "Size" {
         return empty(&first.extract::<Vec<i64>>()?);
     }
     if first.is_instance_of::<PyString>() {

@@ -43,7 +43,7 @@ impl PyTensor {
                 let shape = slf.get().tensor.shape();
                 let n = shape.get(crate::base::wrap_dim(dim, shape.len())?).copied();
                 let n =
-                    n.ok_or_else(|| Error::index("dimension specified as 0 but tensor has no dimensions"))?;
+                    n.ok_or_else(|| Error::index("Dimension specified as 0 but tensor has no dimensions"))?;
                 Ok(n.into_pyobject(slf.py())?.into_any())
             }
         }
@@ -60,7 +60,7 @@ impl PyTensor {
             Some(dim) => {
                 let n = strides.get(crate::base::wrap_dim(dim, strides.len())?).copied();
                 let n =
-                    n.ok_or_else(|| Error::index("dimension specified as 0 but tensor has no dimensions"))?;
+                    n.ok_or_else(|| Error::index("Dimension specified as 0 but tensor has no dimensions"))?;
                 Ok(n.into_pyobject(slf.py())?.into_any())
             }
         }

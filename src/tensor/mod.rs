@@ -426,15 +426,17 @@ impl Tensor {
         match body.storage.host() {
             // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
             Some(base) => Ok(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }),
+            #[cfg(feature = "gpu")]
             None => {
                 let mut bytes = [0u8; 8];
-                #[cfg(feature = "gpu")]
                 if let Some(buffer) = body.storage.gpu() {
                     crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
                 }
                 // SAFETY: eight bytes hold any element.
                 Ok(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) })
             }
+            #[cfg(not(feature = "gpu"))]
+            None => Err(Error::runtime("this build of gradiron has no GPU support")),
         }
     }
 }

@@ -198,7 +198,7 @@ fn nan_and_infinity_survive() {
 fn special_functions() {
     // PyTorch's float64 results for these float32 arguments.
     type Case = (&'static str, &'static [(f32, f64)]);
-    let cases: [Case; 6] = [
+    let cases: [Case; 7] = [
         (
             "erf",
             &[
@@ -344,10 +344,11 @@ fn special_functions() {
         ),
     ];
     for (name, points) in cases {
-        let wgsl = ["erf(x)", "erfc(x)", "erfinv(x)", "lgamma(x)", "digamma(x)", "trigamma(x)", "polygamma(2.0, x)"]
-            .into_iter()
-            .find(|w| w.split('(').next() == Some(name))
-            .unwrap();
+        let wgsl =
+            ["erf(x)", "erfc(x)", "erfinv(x)", "lgamma(x)", "digamma(x)", "trigamma(x)", "polygamma(2.0, x)"]
+                .into_iter()
+                .find(|w| w.split('(').next() == Some(name))
+                .unwrap();
         let xs: Vec<f32> = points.iter().map(|p| p.0).collect();
         for ((x, want), got) in points.iter().zip(apply(name, wgsl, &xs)) {
             let error = (f64::from(got) - want).abs() / want.abs().max(0.05);
