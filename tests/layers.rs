@@ -66,8 +66,8 @@ fn code(text: &str) -> String {
             rest[1..].find(close).map_or(rest.len(), |end| 1 + end + close.len())
         } else if rest.starts_with('"') {
             string_end(rest)
-        } else if rest.starts_with("'\\") {
-            rest[2..].find('\'').map_or(rest.len(), |end| end + 3)
+        } else if let Some(escaped) = rest.strip_prefix("'\\") {
+            escaped.find('\'').map_or(rest.len(), |end| end + 3)
         } else if rest.starts_with("'\"'") || rest.starts_with("'/'") {
             3
         } else {

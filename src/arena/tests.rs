@@ -170,7 +170,8 @@ mod alone {
         let barrier = Barrier::new(THREADS);
         let (senders, receivers): (Vec<_>, Vec<_>) = (0..THREADS).map(|_| mpsc::channel()).unzip();
         thread::scope(|scope| {
-            let spawn = |(me, inbox): (usize, mpsc::Receiver<Option<(Id<A>, Ref<A>)>>)| {
+            type Inbox = mpsc::Receiver<Option<(Id<A>, Ref<A>)>>;
+            let spawn = |(me, inbox): (usize, Inbox)| {
                 let outbox = senders[(me + 1) % THREADS].clone();
                 let barrier = &barrier;
                 scope.spawn(move || {

@@ -199,7 +199,7 @@ mod tests {
         let first = Block::new(100, false).map(|b| b.ptr()).ok();
         let second = Block::new(120, false).map(|b| b.ptr()).ok();
         assert_eq!(first, second);
-        assert!(first.is_some_and(|p| p as usize % ALIGN == 0));
+        assert!(first.is_some_and(|p| (p as usize).is_multiple_of(ALIGN)));
     }
 
     #[test]
@@ -218,8 +218,8 @@ mod tests {
             }
             drop(block);
             let again = Block::new(bytes, true).ok();
-            // SAFETY: the block has that many bytes, all initialised.
             assert!(again.is_some_and(|b| {
+                // SAFETY: the block has that many bytes, all initialised.
                 unsafe { std::slice::from_raw_parts(b.ptr(), bytes) }.iter().all(|&x| x == 0)
             }));
         }
