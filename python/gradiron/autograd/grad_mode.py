@@ -9,14 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+_swap = _core.swap_grad_enabled
+
 
 class _Mode:
     """A context manager that can be used again, nested, and as a decorator."""
 
-    __slots__ = ("_before",)
-
-    def __init__(self) -> None:
-        self._before: list[bool] = []
+    # What was on before, innermost first: one instance may be entered again inside itself.
+    _before: Any = None
 
     def __call__(self, target: Callable[..., Any]) -> Any:
         # Imported here: `import gradiron` is not to wait for them.
@@ -78,65 +78,48 @@ class _Mode:
         return type(self)()
 
     def __exit__(self, *exception: object) -> None:
-        _core.swap_grad_enabled(self._before.pop())
+        on, self._before = self._before
+        _swap(on)
 
 
 class no_grad(_Mode):
     """Nothing is recorded inside."""
 
-    __slots__ = ()
-
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)
-
-    def __init__(self, function: object = None) -> None:
-        self._before = []
+        made = object.__new__(cls)
+        return made if function is None else made(function)
 
     def __enter__(self) -> None:
-        self._before.append(_core.swap_grad_enabled(False))
+        self._before = (_swap(False), self._before)
 
 
 class enable_grad(_Mode):
     """Recording goes on inside, within `no_grad` too."""
 
-    __slots__ = ()
-
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = super().__new__(cls)
-        if function is None:
-            return made
-        made.__init__()  # type: ignore[misc]
-        return made(function)
-
-    def __init__(self, function: object = None) -> None:
-        self._before = []
+        made = object.__new__(cls)
+        return made if function is None else made(function)
 
     def __enter__(self) -> None:
-        self._before.append(_core.swap_grad_enabled(True))
+        self._before = (_swap(True), self._before)
 
 
 class set_grad_enabled(_Mode):
     """Switches recording at once; as a context manager, back at its end."""
 
-    __slots__ = ("_mode",)
-
     def __init__(self, mode: bool) -> None:
         if not isinstance(mode, bool):
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         self._mode = mode
-        self._before = [_core.swap_grad_enabled(mode)]
+        self._before = (_swap(mode), None)
 
     def __call__(self, target: Callable[..., Any]) -> Any:
         # As a decorator it switches only inside.
-        _core.swap_grad_enabled(self._before[-1])
+        _swap(self._before[0])
         return super().__call__(target)
 
     def __enter__(self) -> None:
-        _core.swap_grad_enabled(self._mode)
+        _swap(self._mode)
 
     def clone(self) -> Any:
         return set_grad_enabled(self._mode)
@@ -145,22 +128,19 @@ class set_grad_enabled(_Mode):
 class inference_mode(_Mode):
     """Nothing is recorded inside. Unlike PyTorch's, tensors made inside keep all their uses."""
 
-    __slots__ = ("_mode", "_outer")
-
     def __init__(self, mode: bool = True) -> None:
-        self._before = []
         self._outer: list[bool] = []
         self._mode = mode
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = super().__new__(cls)
+        made = object.__new__(cls)
         if isinstance(mode, bool):
             return made
         made.__init__()  # type: ignore[misc]
         return made(mode)
 
     def __enter__(self) -> None:
-        self._before.append(_core.swap_grad_enabled(not self._mode))
+        self._before = (_swap(not self._mode), self._before)
         self._outer.append(_core.swap_inference_mode(self._mode))
 
     def __exit__(self, *exception: object) -> None:
