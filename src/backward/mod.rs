@@ -228,18 +228,17 @@ fn output_hooks(turn: &mut Turn, retain: bool) -> Result<()> {
 }
 
 /// Switches recording to `create_graph` for a run.
-struct Recording(bool, bool);
+struct Recording(bool);
 
 impl Recording {
     fn start(create_graph: bool) -> Recording {
-        Recording(mode::set_grad_enabled(create_graph), mode::set_creating_graph(create_graph))
+        Recording(mode::set_grad_enabled(create_graph))
     }
 }
 
 impl Drop for Recording {
     fn drop(&mut self) {
         mode::set_grad_enabled(self.0);
-        mode::set_creating_graph(self.1);
     }
 }
 

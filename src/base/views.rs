@@ -1,6 +1,6 @@
 //! Views as pure functions of layouts: every view operator, and every basic index, is one of these.
 
-use super::{Dims, Error, Fault, Layout, Result, contiguous_strides, wrap_dim};
+use super::{Dims, Error, Fault, Layout, Result, wrap_dim};
 
 impl Layout {
     pub fn transpose(&self, a: i64, b: i64) -> Result<Layout> {
@@ -307,11 +307,6 @@ pub fn may_overlap(layout: &Layout) -> bool {
     false
 }
 
-/// The strides of a dense tensor of this shape; kept here so that callers need one import.
-pub fn dense(shape: &[usize]) -> Layout {
-    Layout { shape: Dims::from_slice(shape), strides: contiguous_strides(shape), offset: 0 }
-}
-
 /// A dense layout of the same shape whose dimensions lie in the same order; layouts without gaps stay as they are.
 pub fn dense_like(layout: &Layout) -> Layout {
     let (shape, strides) = (&layout.shape, &layout.strides);
@@ -360,17 +355,17 @@ mod tests {
 
     #[test]
     fn view_follows_runs() {
-        let whole = dense(&[2, 3, 4]);
+        let whole = Layout::contiguous(&[2, 3, 4]);
         assert_eq!(whole.view(&[6, 4]).map(|l| l.strides.to_vec()), Some(vec![4, 1]));
         let turned = whole.transpose(0, 1).unwrap_or(whole.clone());
         assert!(turned.view(&[6, 4]).is_none());
         assert_eq!(turned.view(&[3, 2, 2, 2]).map(|l| l.strides.to_vec()), Some(vec![4, 12, 2, 1]));
-        assert_eq!(dense(&[4, 1]).view(&[2, 2]).map(|l| l.numel()), Some(4));
+        assert_eq!(Layout::contiguous(&[4, 1]).view(&[2, 2]).map(|l| l.numel()), Some(4));
     }
 
     #[test]
     fn expand_then_view_of_broadcast() {
-        let row = dense(&[1, 3]).expand(&[2, 3]).unwrap_or(dense(&[0]));
+        let row = Layout::contiguous(&[1, 3]).expand(&[2, 3]).unwrap_or(Layout::contiguous(&[0]));
         assert_eq!(row.strides.as_slice(), &[0, 1]);
         assert!(row.view(&[6]).is_none());
     }
@@ -384,7 +379,7 @@ mod tests {
 
     #[test]
     fn overlap_is_seen() {
-        assert!(!may_overlap(&dense(&[3, 4])));
-        assert!(may_overlap(&dense(&[5]).unfold(0, 3, 1).unwrap_or(dense(&[1]))));
+        assert!(!may_overlap(&Layout::contiguous(&[3, 4])));
+        assert!(may_overlap(&Layout::contiguous(&[5]).unfold(0, 3, 1).unwrap_or(Layout::contiguous(&[1]))));
     }
 }

@@ -143,7 +143,4 @@ pointwise! {
     [tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
         input: |g| g, tensor1: |g, tensor2, value| g * (value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * (tensor1 * value) / (tensor2 * tensor2);
-    /// What softmax's derivative does element by element.
-    [hidden] squared_difference(input, other): Float = (input - other) * (input - other),
-        input: |g, input, other| g * ((input - other) * 2.0), other: |g, input, other| g * ((other - input) * 2.0);
 }

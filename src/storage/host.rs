@@ -7,7 +7,6 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 const ALIGN: usize = 64;
 /// Classes of 64, 128, ... 64 KiB bytes are kept per thread.
@@ -29,10 +28,6 @@ unsafe impl Send for Block {}
 // SAFETY: as above.
 unsafe impl Sync for Block {}
 
-/// Bytes handed out and not yet given back, and the most that ever were. Large blocks only: the small ones would cost
-/// an atomic operation each.
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-static PEAK: AtomicUsize = AtomicUsize::new(0);
 static LARGE: Mutex<Large> = Mutex::new(Large { kept: 0, free: BTreeMap::new() });
 
 thread_local! {
@@ -119,8 +114,6 @@ impl Block {
             }
             None => Block { ptr: fresh(size, zeroed, bytes)?, size },
         };
-        let live = LIVE.fetch_add(size, Ordering::Relaxed) + size;
-        PEAK.fetch_max(live, Ordering::Relaxed);
         Ok(block)
     }
 
@@ -147,7 +140,6 @@ impl Drop for Block {
             }
             return;
         }
-        LIVE.fetch_sub(size, Ordering::Relaxed);
         if let Ok(mut large) = LARGE.lock()
             && large.kept + size <= LARGE_KEEP
         {
@@ -182,12 +174,6 @@ pub fn trim_heap() {
         // SAFETY: glibc's malloc_trim may be called at any time.
         unsafe { malloc_trim(0) };
     }
-}
-
-/// Bytes in large blocks: live now, the peak, and kept for reuse.
-pub fn statistics() -> (usize, usize, usize) {
-    let kept = LARGE.lock().map_or(0, |large| large.kept);
-    (LIVE.load(Ordering::Relaxed), PEAK.load(Ordering::Relaxed), kept)
 }
 
 #[cfg(test)]

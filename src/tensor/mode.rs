@@ -5,7 +5,6 @@ use std::cell::Cell;
 thread_local! {
     static GRAD: Cell<bool> = const { Cell::new(true) };
     static SEQUENCE: Cell<u64> = const { Cell::new(0) };
-    static CREATING: Cell<bool> = const { Cell::new(false) };
     static INFERENCE: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -48,13 +47,4 @@ pub fn next_sequence(inputs: u64) -> u64 {
         s.set(next);
         next
     })
-}
-
-/// Whether this thread is inside a backward that records itself (`create_graph=True`).
-pub fn creating_graph() -> bool {
-    CREATING.with(Cell::get)
-}
-
-pub fn set_creating_graph(on: bool) -> bool {
-    CREATING.with(|c| c.replace(on))
 }

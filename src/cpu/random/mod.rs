@@ -7,18 +7,9 @@ use super::element::{Element, by_dtype};
 use super::walk::Walk;
 use crate::base::{DType, Dims, Scalar, Strided};
 use half::{bf16, f16};
-use std::sync::{Mutex, PoisonError};
 
 pub use engine::{DEFAULT_SEED, Generator};
 pub use normal::normal;
-
-static DEFAULT: Mutex<Option<Generator>> = Mutex::new(None);
-
-/// Runs `body` with the generator that operators use when none is named.
-pub fn with_default<R>(body: impl FnOnce(&mut Generator) -> R) -> R {
-    let mut default = DEFAULT.lock().unwrap_or_else(PoisonError::into_inner);
-    body(default.get_or_insert_with(Generator::default))
-}
 
 /// Uniform numbers in `[low, high)`, for float dtypes.
 ///
