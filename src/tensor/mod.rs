@@ -54,6 +54,10 @@ const REQUIRES: u8 = 1;
 /// Body or edge were replaced: look in `Extra`.
 const LATE: u8 = 2;
 const RETAINS: u8 = 4;
+/// Carries tangents of forward mode.
+const DUAL: u8 = 8;
+/// One sample of a batch that `vmap` runs over; its values lie in another tensor.
+const BATCHED: u8 = 16;
 
 /// What few tensors have.
 #[derive(Default)]
@@ -202,10 +206,16 @@ impl Tensor {
         BodyRef::Birth(&self.0.body)
     }
 
-    /// The body this tensor was born with, unless it was replaced since.
+    /// The body this tensor was born with, unless it was replaced since; nothing for what needs more than its bytes.
     #[inline]
     pub fn birth_body(&self) -> Option<&Body> {
-        (self.flags() & LATE == 0).then_some(&self.0.body)
+        (self.flags() & (LATE | DUAL | BATCHED) == 0).then_some(&self.0.body)
+    }
+
+    /// Whether forward mode or `vmap` has a say in what an operator does to this tensor.
+    #[inline]
+    pub fn is_special(&self) -> bool {
+        self.flags() & (DUAL | BATCHED) != 0
     }
 
     #[inline]
