@@ -56,7 +56,7 @@ __version__ = "0.1.0"
 
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
-_MODULES = ("nn", "viz", "testing", "cuda", "utils", "random", "_tensor_str")
+_MODULES = ("nn", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
 _NAMES = {
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     **dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "_tensor_str"),

@@ -21,7 +21,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::marker::PhantomData;
 use std::mem::{ManuallyDrop, offset_of};
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
 use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::ptr::NonNull;
 pub use sync::LocalKey;
@@ -85,13 +85,56 @@ pub(crate) use pool;
 /// Puts a value into a slot of this thread.
 #[inline]
 pub fn insert<T: Pooled>(value: T) -> Ref<T> {
+    draft(value).publish()
+}
+
+/// Puts a value into a slot of this thread, to be changed there before anybody sees it.
+#[inline]
+pub fn draft<T: Pooled>(value: T) -> Draft<T> {
     let slot = T::local().try_with(Local::take).unwrap_or_else(|_| T::arena().late.take(T::arena()));
-    // SAFETY: a free slot is ours alone; its count is published with the value written.
-    unsafe {
-        (*slot.as_ref().value.get()).write(value);
-        slot.as_ref().count.store(1, Ordering::Release);
+    // SAFETY: a free slot is ours alone.
+    unsafe { (*slot.as_ref().value.get()).write(value) };
+    Draft { slot, owns: PhantomData }
+}
+
+/// A value in the making: in its slot already, but no handle counts it and no name finds it.
+pub struct Draft<T: Pooled> {
+    slot: NonNull<Slot<T>>,
+    owns: PhantomData<T>,
+}
+
+impl<T: Pooled> Draft<T> {
+    #[inline]
+    pub fn publish(self) -> Ref<T> {
+        let slot = ManuallyDrop::new(self).slot;
+        // SAFETY: the slot is in use; its count is published with the value written.
+        unsafe { slot.as_ref() }.count.store(1, Ordering::Release);
+        Ref { slot, owns: PhantomData }
     }
-    Ref { slot, owns: PhantomData }
+}
+
+impl<T: Pooled> Deref for Draft<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        // SAFETY: the value was written when the draft was made, and is ours alone.
+        unsafe { (*self.slot.as_ref().value.get()).assume_init_ref() }
+    }
+}
+
+impl<T: Pooled> DerefMut for Draft<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above.
+        unsafe { (*self.slot.as_ref().value.get()).assume_init_mut() }
+    }
+}
+
+impl<T: Pooled> Drop for Draft<T> {
+    fn drop(&mut self) {
+        retire(self.slot);
+    }
 }
 
 /// A counted handle, one pointer wide. The last one to be dropped drops the value, without recursion.

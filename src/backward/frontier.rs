@@ -1,11 +1,12 @@
 //! The nodes that have a gradient and wait for their turn, latest first. A chain never touches the heap: the newest
 //! arrival is kept aside.
 
+use super::early::Uses;
 use crate::base::Result;
 use crate::ops::{arithmetic, quick};
 use crate::tensor::{Edge, Node, NodeRef, Tensor};
 use smallvec::SmallVec;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// A node whose turn it is, with the gradients of its outputs.
@@ -20,6 +21,9 @@ pub struct Frontier {
     aside: Option<Turn>,
     order: BinaryHeap<(u64, usize)>,
     waiting: HashMap<usize, Turn, BuildHasherDefault<Address>>,
+    /// How many gradients each leaf still waits for, when that is counted; and the leaves that wait no more.
+    uses: Option<Uses>,
+    ready: VecDeque<Turn>,
 }
 
 /// Hashes addresses: they are spread well enough by one multiplication.
@@ -38,7 +42,7 @@ impl Hasher for Address {
     }
 }
 
-fn key(node: &NodeRef) -> usize {
+pub fn key(node: &NodeRef) -> usize {
     std::ptr::from_ref::<Node>(node) as usize
 }
 
@@ -81,11 +85,26 @@ fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
 
 impl Frontier {
     pub fn new(create_graph: bool) -> Frontier {
-        Frontier { create_graph, aside: None, order: BinaryHeap::new(), waiting: HashMap::default() }
+        Frontier {
+            create_graph,
+            aside: None,
+            order: BinaryHeap::new(),
+            waiting: HashMap::default(),
+            uses: None,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// From now on leaves get their turn as soon as they have all their gradients.
+    pub fn count(&mut self, uses: Uses) {
+        self.uses = Some(uses);
     }
 
     /// Delivers a gradient along an edge. A missing one counts as zeros, but its node gets a turn: a custom Function sees it.
     pub fn add(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
+        if self.uses.is_some() && edge.node.is_leaf() {
+            return self.add_to_leaf(edge, grad);
+        }
         let create_graph = self.create_graph;
         if let Some(aside) = &mut self.aside
             && key(&aside.node) == key(&edge.node)
@@ -110,12 +129,46 @@ impl Frontier {
         Ok(())
     }
 
+    fn add_to_leaf(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
+        let key = key(&edge.node);
+        match self.waiting.get_mut(&key) {
+            Some(turn) => turn.add(edge.output, grad, self.create_graph)?,
+            None => drop(self.waiting.insert(key, Turn::new(edge, grad))),
+        }
+        let left = self.uses.as_mut().and_then(|uses| uses.get_mut(&key));
+        let more = left.is_some_and(|left| {
+            *left = left.saturating_sub(1);
+            *left > 0
+        });
+        if !more {
+            self.ready.extend(self.waiting.remove(&key));
+        }
+        Ok(())
+    }
+
+    /// A node whose turn failed waits again.
+    pub fn put_back(&mut self, node: NodeRef) {
+        self.wait(Turn { node, grads: SmallVec::new() });
+    }
+
+    /// Everybody who still waits: leaves, and the others.
+    pub fn take_all(&mut self) -> (Vec<Turn>, Vec<Turn>) {
+        self.aside
+            .take()
+            .into_iter()
+            .chain(self.waiting.drain().map(|(_, turn)| turn))
+            .partition(|t| t.node.is_leaf())
+    }
+
     fn wait(&mut self, turn: Turn) {
         self.order.push((turn.node.sequence, key(&turn.node)));
         self.waiting.insert(key(&turn.node), turn);
     }
 
     pub fn next(&mut self) -> Option<Turn> {
+        if let Some(turn) = self.ready.pop_front() {
+            return Some(turn);
+        }
         if let Some(turn) = self.aside.take() {
             return Some(turn);
         }

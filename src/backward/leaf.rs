@@ -7,6 +7,9 @@ use crate::tensor::{Leaf, Tensor, When, mode};
 
 pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     let (Some(tensor), Some(Some(grad))) = (leaf.tensor.upgrade(), turn.grads.first()) else { return Ok(()) };
+    if !tensor.requires_grad() {
+        return Ok(());
+    }
     tensor.update_grad(|old| match old {
         None => first(&tensor, grad, create_graph),
         Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),

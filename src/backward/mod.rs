@@ -2,13 +2,15 @@
 //! A node's number is above its inputs', so the highest number among those with a gradient is always ready; nothing is
 //! counted beforehand. The order of every sum is fixed: the same program gives the same bits.
 
+mod early;
 mod frontier;
 mod leaf;
+pub mod task;
 
-use crate::base::{Dims, Error, Result};
+use crate::base::{Dims, Error, Result, profile};
 use crate::ops::{create, reduce};
-use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, mode};
-use frontier::{Frontier, Turn};
+use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, mode};
+use frontier::{Frontier, Turn, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
@@ -29,64 +31,128 @@ pub struct Request<'a> {
 pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
     let plan = inputs.map(|inputs| Plan::find(roots, inputs));
-    let mut captured: Vec<Option<Tensor>> = vec![None; inputs.map_or(0, <[Edge]>::len)];
-    let mut frontier = Frontier::new(create_graph);
+    let captured = vec![None; inputs.map_or(0, <[Edge]>::len)];
+    let frontier = Frontier::new(create_graph);
+    let mut run = Run { plan, captured, frontier, retain_graph, create_graph, accumulate };
     let _recording = Recording::start(create_graph);
+    let watched = any_hosted();
+    if watched {
+        let starts = roots.iter().map(|(edge, _)| &edge.node);
+        run.frontier.count(early::uses(starts, |node| run.executes(node)));
+    }
+    let task = match &run.plan {
+        _ if !watched => task::Entered::unseen(),
+        plan => task::Entered::new(roots, accumulate && plan.is_none(), plan.as_ref().map(|p| &p.leads)),
+    };
+    // A root gets its turn, with its hooks, even where no wanted input lies behind it.
     for (edge, grad) in roots {
-        if plan.as_ref().is_none_or(|p| p.leads(&edge.node)) {
-            frontier.add(edge, Some(grad.clone()))?;
+        run.frontier.add(edge, Some(grad.clone()))?;
+    }
+    match run.go(poll) {
+        Ok(()) => task.finish().map(|()| run.captured),
+        Err(error) => {
+            if !watched {
+                run.settle();
+            }
+            Err(error)
         }
     }
-    let mut turns = 0u32;
-    while let Some(mut turn) = frontier.next() {
-        turns = turns.wrapping_add(1);
-        if turns & 1023 == 0 {
-            poll()?;
-        }
-        if turn.node.has_hooks() {
-            output_hooks(&mut turn, accumulate || plan.is_none())?;
-        }
-        if let Some(plan) = &plan {
-            for (slot, output) in plan.captures(&turn.node) {
-                captured[slot] = turn.grads.get(output).cloned().flatten();
+}
+
+struct Run {
+    plan: Option<Plan>,
+    captured: Vec<Option<Tensor>>,
+    frontier: Frontier,
+    retain_graph: bool,
+    create_graph: bool,
+    accumulate: bool,
+}
+
+impl Run {
+    fn go(&mut self, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let mut turns = 0u32;
+        while let Some(mut turn) = self.frontier.next() {
+            turns = turns.wrapping_add(1);
+            if turns & 1023 == 0 {
+                poll()?;
+            }
+            let _span = span(profile::Kind::Turn, &turn.node);
+            if turn.node.has_hooks() {
+                output_hooks(&mut turn)?;
+            }
+            if let Some(plan) = &self.plan {
+                for (slot, output) in plan.captures(&turn.node) {
+                    self.captured[slot] = turn.grads.get(output).cloned().flatten();
+                }
+            }
+            if turn.node.is_leaf() {
+                self.accumulate(&turn)?;
+            } else if self.executes(&turn.node) {
+                self.execute(turn)?;
             }
         }
-        if let Kind::Leaf(target) = &turn.node.kind {
-            if accumulate && plan.as_ref().is_none_or(|p| p.wants(&turn.node)) {
-                leaf::accumulate(&turn, target, create_graph)?;
-            }
-            continue;
-        }
-        if plan.as_ref().is_some_and(|p| !p.passes(&turn.node)) {
-            continue;
-        }
-        turn_node(turn, &mut frontier, plan.as_ref(), retain_graph, create_graph)?;
+        Ok(())
     }
-    Ok(captured)
+
+    /// Whether a node's derivative is called: something wanted lies beyond it, or its own tensor keeps its gradient.
+    fn executes(&self, node: &NodeRef) -> bool {
+        let plan = self.plan.as_ref();
+        plan.is_none_or(|p| p.passes(node) || (self.accumulate && p.wants(node)))
+    }
+
+    fn accumulate(&self, turn: &Turn) -> Result<()> {
+        match &turn.node.kind {
+            Kind::Leaf(leaf) if self.accumulate && self.plan.as_ref().is_none_or(|p| p.wants(&turn.node)) => {
+                let _span = span(profile::Kind::Derivative, &turn.node);
+                leaf::accumulate(turn, leaf, self.create_graph)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn execute(&mut self, turn: Turn) -> Result<()> {
+        let Turn { node, grads } = turn;
+        let (retain, create) = (self.retain_graph, self.create_graph);
+        let done = turn_node(&node, grads, &mut self.frontier, self.plan.as_ref(), retain, create);
+        if done.is_err() {
+            self.frontier.put_back(node);
+        }
+        done
+    }
+
+    /// After an error: the leaves that nothing can reach any more have their whole gradient, and get it.
+    fn settle(&mut self) {
+        let (leaves, rest) = self.frontier.take_all();
+        let uses = early::uses(rest.iter().map(|turn| &turn.node), |node| self.executes(node));
+        for turn in leaves.iter().filter(|turn| !uses.contains_key(&key(&turn.node))) {
+            // The error that is under way comes first.
+            let _ = self.accumulate(turn);
+        }
+    }
 }
 
 /// One node's turn: its hooks, its derivative, and its gradients on their way.
 fn turn_node(
-    mut turn: Turn,
+    node: &NodeRef,
+    mut grads: SmallVec<[Option<Tensor>; 1]>,
     frontier: &mut Frontier,
     plan: Option<&Plan>,
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<()> {
-    let hooked = turn.node.has_hooks();
+    let hooked = node.has_hooks();
     if hooked {
-        for (_, hook) in turn.node.hooks_at(|w| w == When::Before) {
-            if let Some(changed) = hook.call(&[], &turn.grads)? {
-                turn.grads = changed.into_iter().collect();
+        for (_, hook) in node.hooks_at(|w| w == When::Before) {
+            if let Some(changed) = hook.call(&[], &grads)? {
+                grads = changed.into_iter().collect();
             }
         }
     }
-    let node = turn.node;
     let wanted = node.edges.iter().enumerate().fold(0u64, |bits, (i, edge)| {
         let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
         bits | u64::from(wants) << i.min(63)
     });
-    let mut results = match derive(&node, &turn.grads, wanted, retain_graph, create_graph) {
+    let mut results = match derive(node, &grads, wanted, retain_graph, create_graph) {
         Ok(results) => results,
         Err(error) => {
             if anomaly::enabled() {
@@ -97,21 +163,34 @@ fn turn_node(
     };
     if hooked {
         for (_, hook) in node.hooks_at(|w| w == When::After) {
-            if let Some(changed) = hook.call(&results, &turn.grads)? {
+            if let Some(changed) = hook.call(&results, &grads)? {
                 results = changed;
             }
         }
     }
-    drop(turn.grads);
+    drop(grads);
     for (i, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
         if let Some(edge) = edge
             && wanted >> i.min(63) & 1 == 1
         {
-            let grad = grad.map(|g| fit(&node, i, edge, g)).transpose()?;
+            let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
             frontier.add(edge, grad)?;
         }
     }
     Ok(())
+}
+
+/// The profiler's span around what is done at a node, if somebody profiles.
+#[inline]
+fn span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
+    if profile::on() { open_span(kind, node) } else { None }
+}
+
+#[cold]
+fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
+    let mut span = profile::open(kind, node.full_name().into())?;
+    span.facts.sequence = Some(node.sequence);
+    Some(Box::new(span))
 }
 
 /// Calls a node's derivative.
@@ -122,6 +201,7 @@ fn derive(
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<Grads> {
+    let _span = span(profile::Kind::Derivative, node);
     let results = match &node.kind {
         Kind::Op(_) if grads.iter().all(Option::is_none) => Grads::from_elem(None, node.edges.len()),
         Kind::Op(derivative) => {
@@ -203,7 +283,7 @@ fn expandable(small: &Dims, large: &Dims) -> bool {
 }
 
 /// The hooks of a node's outputs, then the gradients that non-leaf tensors keep.
-fn output_hooks(turn: &mut Turn, retain: bool) -> Result<()> {
+fn output_hooks(turn: &mut Turn) -> Result<()> {
     for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_))) {
         let When::Output(output) = when else { continue };
         let at = output as usize;
@@ -214,13 +294,12 @@ fn output_hooks(turn: &mut Turn, retain: bool) -> Result<()> {
             }
         }
     }
-    let retained = if retain { turn.node.hooks().retained() } else { Vec::new() };
+    let retained = turn.node.hooks().retained();
     for (output, tensor) in retained {
         if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
-            let grad = grad.clone();
             tensor.update_grad(|old| match old {
-                None => Ok(grad),
-                Some(old) => crate::ops::arithmetic::add(&old, &grad),
+                None => create::clone_dense(grad),
+                Some(old) => crate::ops::arithmetic::add(&old, grad),
             })?;
         }
     }
@@ -247,10 +326,6 @@ struct Plan {
     leads: HashSet<usize>,
     targets: HashMap<usize, SmallVec<[(usize, usize); 1]>>,
     passes: HashSet<usize>,
-}
-
-fn key(node: &NodeRef) -> usize {
-    std::ptr::from_ref::<Node>(node) as usize
 }
 
 impl Plan {

@@ -6,6 +6,7 @@ mod dtype;
 mod error;
 mod fold;
 mod layout;
+pub mod profile;
 mod scalar;
 mod shape;
 pub mod views;

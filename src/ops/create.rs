@@ -2,6 +2,7 @@
 
 use super::kernel::{copy, duplicate, filled};
 use super::macros::ops;
+use crate::base::views::dense_like;
 use crate::base::{DType, Device, Result, Scalar};
 use crate::tensor::{Body, Tensor};
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -43,23 +44,25 @@ pub fn copy_of(body: &Body) -> Result<Body> {
 
 ops! { "create";
     /// A copy with its own storage; the gradient flows through.
-    [hidden] fn clone_dense(input) -> y { duplicate(&input.body()) }
+    [hidden, linear] fn clone_dense(input) -> y { duplicate(&input.body()) }
     input: |g| g;
     /// What `copy_` leaves in its target.
-    [hidden] fn copied(input) -> y { Ok(input.body().clone()) }
+    [hidden, linear] fn copied(input) -> y { Ok(input.body().clone()) }
     input: |g| g;
     /// The values in another dtype.
-    [hidden] fn convert(input; dtype: DType) -> y {
+    [hidden, linear] fn convert(input; dtype: DType) -> y {
         let body = input.body();
-        let out = Body::new(body.shape(), dtype, body.device())?;
+        let mut out = Body::new(body.shape(), dtype, body.device())?;
+        out.layout = dense_like(&body.layout);
         copy(&out, &body)?;
         Ok(out)
     }
     input: |g, at| g.cast(at.dtype);
     /// The values on another device.
-    [hidden] fn transfer(input; device: Device) -> y {
+    [hidden, linear] fn transfer(input; device: Device) -> y {
         let body = input.body();
-        let out = Body::new(body.shape(), body.dtype, device)?;
+        let mut out = Body::new(body.shape(), body.dtype, device)?;
+        out.layout = dense_like(&body.layout);
         copy(&out, &body)?;
         Ok(out)
     }

@@ -117,10 +117,11 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<T
     let (name, derivative) = if largest { ("max", &MAX) } else { ("min", &MIN) };
     let at = wrap_dim(dim, x.layout.ndim())?;
     check_not_empty(name, &x, Some(&[dim]))?;
-    let recorder = begin(derivative, &[input], || Box::new((dim, keepdim)));
+    let recorder = begin(derivative, &[input], || Some(Box::new((dim, keepdim))));
     if x.layout.ndim() == 0 {
         let zero = super::kernel::filled(&[], crate::base::Scalar::Int(0), DType::I64, x.device())?;
-        return Ok(end_many(recorder, SAVE_INDICES, &[input], vec![super::kernel::duplicate(&x)?, zero]));
+        let made = end_many(recorder, SAVE_INDICES, &[input], vec![super::kernel::duplicate(&x)?, zero])?;
+        return super::tangent::picked(made, input, dim, true);
     }
     let kept = kept_shape(x.shape(), &[at]);
     let values = Body::new(&kept, x.dtype, x.device())?;
@@ -131,7 +132,8 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<T
             gpu: crate::gpu::max_with_index(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }
     let finish = |body: Body| if keepdim { body } else { drop_dims(body, &[at]) };
-    Ok(end_many(recorder, SAVE_INDICES, &[input], vec![finish(values), finish(indices)]))
+    let made = end_many(recorder, SAVE_INDICES, &[input], vec![finish(values), finish(indices)])?;
+    super::tangent::picked(made, input, dim, keepdim)
 }
 
 static AMINMAX: Derivative = Derivative {
@@ -159,6 +161,7 @@ static AMINMAX: Derivative = Derivative {
 mod more {
     use super::*;
     use crate::ops::arithmetic::{maximum, minimum};
+    use crate::ops::tangent;
 
     /// The three meanings of `max(input, …)`: of all, along a dimension, of two tensors.
     fn overloaded(name: &'static str, input: &Tensor, dim: Option<Arg>, keepdim: bool) -> Result<Out> {
@@ -194,11 +197,19 @@ mod more {
                 )),
                 _ => check_not_empty("aminmax", &body, dim.as_deref())?,
             }
-            let recorder = begin(&AMINMAX, &[&input], || Box::new((dim.clone(), keepdim)));
+            let recorder = begin(&AMINMAX, &[&input], || Some(Box::new((dim.clone(), keepdim))));
             let low = folded(Fold::Min, &body, dim.as_deref(), keepdim, body.dtype)?;
             let high = folded(Fold::Max, &body, dim.as_deref(), keepdim, body.dtype)?;
             let saves = &[(0, 1 | 1 << 63 | 1 << 62)];
-            Ok(Out::Tuple("aminmax", &["min", "max"], end_many(recorder, saves, &[&input], vec![low, high])))
+            let made = end_many(recorder, saves, &[&input], vec![low, high])?;
+            if input.is_dual() {
+                let dim = dim.as_ref().map(|d| d[0]);
+                tangent::attach(&made, &[&input], tangent::Rule::Transposed, &|xs| match aminmax(xs[0].clone(), dim, keepdim)? {
+                    Out::Tuple(_, _, both) => Ok(both),
+                    _ => Ok(Vec::new()),
+                })?;
+            }
+            Ok(Out::Tuple("aminmax", &["min", "max"], made))
         }
     }
 }

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
     let Some(g) = step.grad(0) else { return Ok(grads) };
+    let dual = step.is_dual();
     for gradient in op.gradients {
         let at = usize::from(gradient.of);
         let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };
@@ -18,7 +19,7 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
             grads[at] = Some(g.clone());
             continue;
         }
-        if step.create_graph {
+        if step.create_graph || dual {
             let value = |&source: &u16| -> Result<V> {
                 Ok(match source {
                     GRAD => V::from(g),

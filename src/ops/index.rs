@@ -262,7 +262,8 @@ pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
         recorder.input(Some(t)).params(Box::new((indices.to_vec(),)));
         Edge { node: recorder.publish(&[&out]), output: 0 }
     });
-    Ok(Tensor::made_by(out, edge))
+    let made = Tensor::made_by(out, edge);
+    super::tangent::joined(made, std::slice::from_ref(t), &|xs| index(&xs[0], indices))
 }
 
 static INDEX_PUT: Derivative = Derivative {
@@ -296,7 +297,8 @@ pub fn index_put(
     let out = duplicate(&t.body())?;
     write(&out, indices, values, accumulate)?;
     let edge = any_requires_grad([t, values]).then(|| put_node(t, indices, values, accumulate, &out));
-    Ok(Tensor::made_by(out, edge))
+    let made = Tensor::made_by(out, edge);
+    super::tangent::joined(made, &[t.clone(), values.clone()], &|xs| index_put(&xs[0], indices, &xs[1], accumulate))
 }
 
 fn put_node(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool, out: &Body) -> Edge {
@@ -341,6 +343,9 @@ pub fn index_put_into(
     write(&target.body(), indices, &values, accumulate)?;
     target.body().storage.bump();
     finish_inplace(target, edge);
+    if target.is_dual() || values.is_dual() {
+        super::tangent::put(target, &values, &|part, values| index_put_into(part, part, indices, values, accumulate))?;
+    }
     Ok(())
 }
 
@@ -367,7 +372,7 @@ pub(super) fn check_index(op: &str, index: &Tensor) -> Result<()> {
 
 ops! { "index";
     /// `out[i][j] = input[index[i][j]][j]` (for dim 0): values picked along a dimension.
-    [out] fn gather(input; dim: i64, index: Tensor) -> y {
+    [out, linear] fn gather(input; dim: i64, index: Tensor) -> y {
         check_index("gather", &index)?;
         let (body, by) = (input.body(), index.body());
         let dim = crate::base::wrap_dim(dim, body.layout.ndim())?;
@@ -440,7 +445,7 @@ ops! { "index";
         }
     });
     /// Slices of `input` along `dim`, picked by a vector of indices.
-    [out] fn index_select(input; dim: i64, index: Tensor) -> y {
+    [out, linear] fn index_select(input; dim: i64, index: Tensor) -> y {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
             return Err(Error::runtime("index_select(): Expected dtype int32 or int64 for index"));
         }
@@ -470,7 +475,7 @@ ops! { "index";
         g.then(|t| index_add_scaled(&zeros, &t, dim, index))
     };
     /// `input` with the slices of `source` added where `index` points.
-    [hidden] fn index_add_scaled(input, source; dim: i64, index: Tensor) -> y {
+    [hidden, linear] fn index_add_scaled(input, source; dim: i64, index: Tensor) -> y {
         let out = duplicate(&input.body())?;
         let (from, by) = (source.body(), index.body());
         let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;

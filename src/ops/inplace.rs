@@ -28,6 +28,9 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
         let same = super::create::to_dtype(result, body.dtype)?;
         finish_inplace(target, same.history());
     }
+    if target.is_dual() || result.is_dual() {
+        super::tangent::rewrite(target, result)?;
+    }
     Ok(())
 }
 
@@ -69,6 +72,9 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
             false => super::create::constant(target),
         };
         finish_inplace(target, edge);
+    }
+    if target.is_dual() || source.is_dual() {
+        super::tangent::rewrite(target, source)?;
     }
     Ok(())
 }

@@ -6,9 +6,11 @@ use super::row::{Arg, Ints, Several};
 use super::shape::{at_least_2d, at_least_3d};
 use super::view::{RULES, ints};
 use crate::base::{Device, Dims, Error, Fault, Layout, Result, wrap_dim};
+use super::tangent;
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, any_requires_grad};
 
 /// Where each input lies along the joined dimension.
+#[derive(Clone)]
 struct Joined {
     dim: i64,
     lengths: Vec<usize>,
@@ -118,7 +120,8 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     }
     let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
     let out = join(shape, at, &parts, &lengths)?;
-    Ok(record(&CAT, tensors, out, Joined { dim: at as i64, lengths }))
+    let made = record(&CAT, tensors, out, Joined { dim: at as i64, lengths });
+    tangent::joined(made, tensors, &|xs| cat_all(xs, dim))
 }
 
 /// The tensors as slices across a new dimension.
@@ -143,7 +146,8 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
     let lengths = vec![1; tensors.len()];
     let out = join(shape, at, &parts, &lengths)?;
-    Ok(record(&STACK, tensors, out, Joined { dim: at as i64, lengths }))
+    let made = record(&STACK, tensors, out, Joined { dim: at as i64, lengths });
+    tangent::joined(made, tensors, &|xs| stack_all(xs, dim))
 }
 
 /// The gradients of the pieces, zeros where a piece got none.
@@ -199,21 +203,25 @@ static UNBIND: Derivative = Derivative {
 fn views(
     derivative: &'static Derivative,
     input: &Tensor,
-    layouts: Vec<Layout>,
-    joined: Joined,
-) -> Vec<Tensor> {
+    layouts: &[Layout],
+    joined: &Joined,
+) -> Result<Vec<Tensor>> {
     let body = input.body();
-    let bodies: Vec<Body> = layouts.into_iter().map(|l| body.with_layout(l)).collect();
+    let bodies: Vec<Body> = layouts.iter().map(|l| body.with_layout(l.clone())).collect();
     let node = any_requires_grad([input]).then(|| {
         let mut recorder = Recorder::new(derivative);
-        recorder.input(Some(input)).params(Box::new(joined));
+        recorder.input(Some(input)).params(Box::new(joined.clone()));
         recorder.publish(&bodies.iter().collect::<Vec<_>>())
     });
     let view = |(i, body): (usize, Body)| {
         let edge = node.clone().map(|node| Edge { node, output: i as u32 });
         Tensor::view_of(input, body, edge, Viewing::Multi, &RULES)
     };
-    bodies.into_iter().enumerate().map(view).collect()
+    let made: Vec<Tensor> = bodies.into_iter().enumerate().map(view).collect();
+    if input.is_dual() {
+        tangent::attach(&made, &[input], tangent::Rule::Linear, &|xs| views(derivative, &xs[0], layouts, joined))?;
+    }
+    Ok(made)
 }
 
 fn split_at(
@@ -230,7 +238,7 @@ fn split_at(
         layout.slice(dim as i64, Some(from), Some(start), 1)
     };
     let layouts = lengths.iter().map(|&n| part(n)).collect::<Result<Vec<_>>>()?;
-    Ok(views(derivative, input, layouts, Joined { dim: dim as i64, lengths }))
+    views(derivative, input, &layouts, &Joined { dim: dim as i64, lengths })
 }
 
 /// Equal parts of `size`; the last may be shorter.
@@ -398,7 +406,7 @@ compose! { "join";
         let layout = input.body().layout.clone();
         let count = layout.shape[at];
         let layouts = (0..count as i64).map(|i| layout.select(at as i64, i)).collect::<Result<Vec<_>>>()?;
-        Ok(views(&UNBIND, &input, layouts, Joined { dim: at as i64, lengths: vec![1; count] }))
+        views(&UNBIND, &input, &layouts, &Joined { dim: at as i64, lengths: vec![1; count] })
     }
     /// Views of nearly equal parts, or of the parts between these indices.
     fn tensor_split(input: Tensor, indices_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {

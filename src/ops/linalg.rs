@@ -36,7 +36,7 @@ fn batched(a: &Body, b: &Body) -> Result<Body> {
 
 ops! { "linalg";
     /// Product of two matrices.
-    [out] fn mm(input, mat2) -> y {
+    [out, multilinear] fn mm(input, mat2) -> y {
         let (a, b) = (input.body(), mat2.body());
         if a.layout.ndim() != 2 {
             return Err(Error::runtime(format!("mm: self must be a matrix, got {}-D tensor", a.layout.ndim())));
@@ -56,7 +56,7 @@ ops! { "linalg";
     input: |g, mat2| g.matmul(mat2.mt());
     mat2: |g, input| input.mt().matmul(g);
     /// Products of two batches of matrices.
-    [out] fn bmm(input, mat2) -> y {
+    [out, multilinear] fn bmm(input, mat2) -> y {
         let (a, b) = (input.body(), mat2.body());
         if a.layout.ndim() != 3 || b.layout.ndim() != 3 {
             let which = if a.layout.ndim() != 3 { "batch1" } else { "batch2" };
@@ -74,7 +74,7 @@ ops! { "linalg";
     input: |g, mat2| g.matmul(mat2.mt());
     mat2: |g, input| input.mt().matmul(g);
     /// Inner product of two vectors.
-    [hidden] fn inner_product(input, tensor) -> y {
+    [hidden, multilinear] fn inner_product(input, tensor) -> y {
         let (a, b) = (input.body(), tensor.body());
         let row = a.with_layout(a.layout.unsqueeze(0)?);
         let column = b.with_layout(b.layout.unsqueeze(1)?);
@@ -167,7 +167,7 @@ mod more {
                 let tall = reshape(&a, &[rows, sa[sa.len() - 1]])?;
                 let mut shape = Dims::from_slice(&sa[..sa.len() - 1]);
                 shape.push(sb[1]);
-                reshape(&mm(&tall, &b)?, &shape)?
+                unsafe_view(&mm(&tall, &b)?, shape)?
             } else {
                 product(&a, &b)?
             };

@@ -100,34 +100,61 @@ fn emphasis(target: &V, positive: &Option<Tensor>) -> V {
     }
 }
 
+// The losses as formulas.
+
+pub(super) fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
+    let d = V::from(x) - V::from(target);
+    how.apply(&d * &d)
+}
+
+pub(super) fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
+    let d = abs(V::from(x) - V::from(target));
+    how.apply(select(&d - 0.5 * beta, &d * &d * (0.5 / beta), lt(&d, beta)))
+}
+
+pub(super) fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
+    let d = abs(V::from(x) - V::from(target));
+    how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
+}
+
+pub(super) fn entropy_of(x: &Tensor, target: &Tensor, weight: &Option<Tensor>, how: Reduction) -> V {
+    how.apply(weighted(entropy(&x.into(), &target.into()), weight))
+}
+
+pub(super) fn logit_entropy_of(
+    x: &Tensor,
+    target: &Tensor,
+    weight: &Option<Tensor>,
+    positive: &Option<Tensor>,
+    how: Reduction,
+) -> V {
+    let (x, t) = (V::from(x), V::from(target));
+    let loss = (1.0 - &t) * &x + emphasis(&t, positive) * soft_minus(&x);
+    how.apply(weighted(loss, weight))
+}
+
 ops! { "loss";
     /// Squared difference.
     [hidden] fn mean_square(input, target; how: Reduction) -> y {
-        formula(|| { let d = V::from(input) - V::from(target); how.apply(&d * &d) })
+        formula(|| square_of(input, target, how))
     }
     input: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((input - target) * 2.0);
     target: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((target - input) * 2.0);
     /// Quadratic within `beta` of zero, linear beyond.
     [hidden] fn smooth_absolute(input, target; how: Reduction, beta: f64) -> y {
-        formula(|| {
-            let d = abs(V::from(input) - V::from(target));
-            how.apply(select(&d - 0.5 * beta, &d * &d * (0.5 / beta), lt(&d, beta)))
-        })
+        formula(|| smooth_of(input, target, how, beta))
     }
     input: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(input - target, beta) / beta);
     target: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(target - input, beta) / beta);
     /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
     [hidden] fn huber(input, target; how: Reduction, delta: f64) -> y {
-        formula(|| {
-            let d = abs(V::from(input) - V::from(target));
-            how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
-        })
+        formula(|| huber_of(input, target, how, delta))
     }
     input: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(input - target, delta);
     target: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(target - input, delta);
     /// Cross entropy of probabilities.
     [hidden] fn bit_entropy(input, target; weight: Option<Tensor>, how: Reduction) -> y {
-        formula(|| how.apply(weighted(entropy(&input.into(), &target.into()), &weight)))
+        formula(|| entropy_of(input, target, &weight, how))
     }
     input: |g, input, target, weight, how| {
         let g = weighted(how.undo(g, joint(&input, &target)?), &weight);
@@ -140,11 +167,7 @@ ops! { "loss";
     };
     /// Cross entropy of sigmoids.
     [hidden] fn logit_entropy(input, target; weight: Option<Tensor>, positive: Option<Tensor>, how: Reduction) -> y {
-        formula(|| {
-            let (x, t) = (V::from(input), V::from(target));
-            let loss = (1.0 - &t) * &x + emphasis(&t, &positive) * soft_minus(&x);
-            how.apply(weighted(loss, &weight))
-        })
+        formula(|| logit_entropy_of(input, target, &weight, &positive, how))
     }
     input: |g, input, target, weight, positive, how| {
         let g = weighted(how.undo(g, joint(&input, &target)?), &weight);
@@ -171,10 +194,10 @@ ops! { "loss";
 }
 
 /// Target classes, what each class counts, and the class that counts nothing.
-struct Classes {
-    target: Tensor,
-    weight: Option<Tensor>,
-    ignored: i64,
+pub(super) struct Classes {
+    pub target: Tensor,
+    pub weight: Option<Tensor>,
+    pub ignored: i64,
 }
 
 impl Classes {
@@ -211,7 +234,7 @@ impl Classes {
         }
     }
 
-    fn loss(&self, input: &Tensor, how: Reduction) -> V {
+    pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
         let ndim = input.ndim();
         let picked = || -> Result<(V, V)> {
             let index = self.index(ndim)?;
@@ -347,6 +370,11 @@ mod more {
         /// Mean squared difference.
         [nn] fn mse_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), weight: Option<Tensor> = None) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
+            let dtype = input.dtype().promote(target.dtype());
+            if !dtype.is_float() {
+                return Err(crate::base::Fault::NoKernel { op: "mse", dtype }.into());
+            }
+            let (input, target) = (create::to_dtype(&input, dtype)?, create::to_dtype(&target, dtype)?);
             let Some(weight) = weight else { return super::mean_square(&input, &target, how) };
             if weight.shape() != input.shape() {
                 return Err(Error::value("Weights and input must have the same size."));

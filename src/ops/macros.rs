@@ -89,8 +89,9 @@ macro_rules! ops {
             #[allow(non_camel_case_types, dead_code, unused_imports, unused_mut, unused_variables, non_upper_case_globals)]
             pub mod $name {
                 use super::*;
-                type Params = ($($($pt,)*)?);
-                enum Place { $($in,)* }
+                pub type Params = ($($($pt,)*)?);
+                pub enum Place { $($in,)* }
+                pub const RULE: $crate::ops::tangent::Rule = $crate::ops::tangent::rule(&[$($(stringify!($form)),*)?]);
                 mod bit {
                     use super::Place;
                     pub const g: u64 = 0;
@@ -99,6 +100,15 @@ macro_rules! ops {
                     $($(pub const $p: u64 = 0;)*)?
                     pub const $y: u64 = 1 << 63;
                 }
+                /// Which names of a derivative are arguments: none of them, and the node need not keep any.
+                mod argument {
+                    pub const g: bool = false;
+                    pub const at: bool = false;
+                    $(pub const $in: bool = false;)*
+                    $($(pub const $p: bool = true;)*)?
+                    pub const $y: bool = false;
+                }
+                pub const KEEPS_ARGUMENTS: bool = false $($(|| argument::$arg)*)*;
                 mod fetch {
                     use super::*;
                     use $crate::ops::V;
@@ -153,14 +163,28 @@ macro_rules! ops {
             $(#[doc = $doc])*
             #[allow(clippy::too_many_arguments)]
             pub fn $name($($in: &$crate::tensor::Tensor,)* $($($p: $pt,)*)?) -> $crate::base::Result<$crate::tensor::Tensor> {
-                let params = || -> Box<dyn std::any::Any + Send + Sync> { Box::new(($($($p.clone(),)*)?)) };
+                if $crate::ops::batch::any(&[$($in),*]) $($(|| <$pt as $crate::ops::FromArg>::as_tensor(&$p).is_some_and($crate::tensor::Tensor::is_batched))*)? {
+                    let others: &[Option<&$crate::tensor::Tensor>] = &[$($(<$pt as $crate::ops::FromArg>::as_tensor(&$p)),*)?];
+                    let others: smallvec::SmallVec<[&$crate::tensor::Tensor; 2]> = others.iter().copied().flatten().collect();
+                    return $crate::ops::batch::row(stringify!($name), &[$($in),*], &others, &($($($p.clone(),)*)?) as &$name::Params);
+                }
+                let params = || -> Option<Box<dyn std::any::Any + Send + Sync>> {
+                    if $name::KEEPS_ARGUMENTS { Some(Box::new(($($($p.clone(),)*)?))) } else { None }
+                };
                 let recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
                 let made: $crate::ops::record::Made = {
                     $($(#[allow(unused_variables)] let $p = $p.clone();)*)?
                     #[allow(clippy::redundant_closure_call)]
                     (|| -> $crate::base::Result<_> { $body })()?.into()
                 };
-                $crate::ops::record::end(recorder, $name::SAVES, &[$($in),*], made)
+                let inputs: &[&$crate::tensor::Tensor] = &[$($in),*];
+                let made = $crate::ops::record::end(recorder, $name::SAVES, inputs, made)?;
+                if $name::ROW.differentiable && inputs.iter().any(|t| t.is_dual()) {
+                    $crate::ops::tangent::attach_one(&made, inputs, $name::RULE, &|xs| {
+                        $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)
+                    })?;
+                }
+                Ok(made)
             }
         )*
         pub static ROWS: &[&$crate::ops::Row] = &[$(&$name::ROW),*];

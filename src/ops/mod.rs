@@ -3,6 +3,7 @@
 pub(crate) mod macros;
 
 pub mod arithmetic;
+pub mod batch;
 pub mod compare;
 pub mod create;
 pub mod creation;
@@ -33,9 +34,11 @@ pub mod scan;
 pub mod scatter;
 pub mod scatter_reduce;
 pub mod shape;
+pub mod short;
 pub mod softmax;
 pub mod sort;
 pub mod stats;
+pub mod tangent;
 pub mod triangle;
 pub mod unary;
 pub mod view;
@@ -292,6 +295,8 @@ pub const fn forms(base: u8, words: &[&str]) -> u8 {
             forms | Forms::TENSORS
         } else if same(word, "numbers") {
             forms | Forms::NUMBERS
+        } else if same(word, "linear") || same(word, "multilinear") || same(word, "still") {
+            forms
         } else {
             panic!("unknown word in a row's brackets")
         };

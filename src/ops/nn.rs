@@ -8,7 +8,7 @@ use super::value::V;
 use super::view::{ints, reshape};
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
 use crate::base::{DType, Dims, Error, Fault, Result, Scalar, numel};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, packing};
 
 static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
 
@@ -103,7 +103,18 @@ pub fn native_layer_norm(
     });
     let out = layer_norm_body(x, weight, bias, normalized, eps)?;
     let edge = recorder.map(|r| Edge { node: r.publish(&[&out]), output: 0 });
-    Ok(Tensor::made_by(out, edge))
+    if let Some(edge) = &edge {
+        packing::pack(&edge.node, |i| inputs.get(i).copied().flatten())?;
+    }
+    let made = Tensor::made_by(out, edge);
+    let given: Vec<&Tensor> = inputs.into_iter().flatten().collect();
+    if given.iter().any(|t| t.is_dual()) {
+        super::tangent::attach_one(&made, &given, super::tangent::Rule::Transposed, &|xs| {
+            let bias = bias.map(|_| &xs[given.len() - 1]);
+            native_layer_norm(&xs[0], weight.map(|_| &xs[1]), bias, normalized, eps)
+        })?;
+    }
+    Ok(made)
 }
 
 /// `x @ weightᵀ + bias` for a matrix `x`.
@@ -127,7 +138,7 @@ fn check_affine(name: &str, given: &[usize], expected: &[i64]) -> Result<()> {
 
 ops! { "nn";
     /// The same elements under another shape, not as a view: nobody sees the product that it comes from.
-    [hidden] fn unsafe_view(input; shape: Dims) -> y {
+    [hidden, linear] fn unsafe_view(input; shape: Dims) -> y {
         let body = input.body();
         let layout = body.layout.view(&shape).ok_or_else(|| Error::runtime("a product that is not dense"))?;
         Ok(body.with_layout(layout))

@@ -6,7 +6,7 @@ use super::value::V;
 use crate::base::views::dense_like;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loops, Source, run};
-use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor, mode};
+use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor, mode, packing};
 use smallvec::SmallVec;
 
 pub use super::fused::backward;
@@ -224,7 +224,8 @@ impl Class {
 }
 
 pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
-    let typed = if op.class == Class::Choose { &operands[..2] } else { operands };
+    // A row's parameters have no say in its type, nor has the condition of a choice.
+    let typed = if op.class == Class::Choose { &operands[..2] } else { &operands[..op.inputs.min(operands.len())] };
     let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
     let mut only_zero_dim = true;
     for i in 0..operands.len() {
@@ -346,17 +347,23 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     let plan = plan(op, operands)?;
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
-    if let Some(layout) = kept_order(&plan, &bodies) {
+    if let Some(layout) = kept_order(op, &plan, &bodies) {
         out.layout = layout;
     }
     execute(op.row.name, &op.forward, plan.compute, &out, &inputs(operands, &bodies))?;
-    let edge = record(op, operands, &bodies, &out);
-    Ok(Tensor::made_by(out, edge))
+    let edge = record(op, operands, &bodies, &out)?;
+    drop(bodies);
+    let out = Tensor::made_by(out, edge);
+    if operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.is_dual())) {
+        super::tangent::pointwise(op, operands, &out)?;
+    }
+    Ok(out)
 }
 
-/// Results keep their first operand's order of dimensions.
-fn kept_order(plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
-    let first = bodies.iter().flatten().find(|b| b.layout.ndim() > 0)?;
+/// Results keep their first operand's order of dimensions; of a choice, that is the condition.
+fn kept_order(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
+    let mut found = bodies.iter().flatten().filter(|b| b.layout.ndim() > 0);
+    let first = if op.class == Class::Choose { found.next_back() } else { found.next() }?;
     let layout = &first.layout;
     let stretched = || layout.shape.iter().zip(&layout.strides).any(|(&n, &s)| n > 1 && s == 0);
     let keep = layout.shape == plan.shape && !layout.is_contiguous() && !stretched();
@@ -383,13 +390,13 @@ pub fn record(
     operands: &[Operand],
     bodies: &[Option<BodyRef>],
     out: &Body,
-) -> Option<Edge> {
+) -> Result<Option<Edge>> {
     if op.gradients.is_empty() || !mode::grad_enabled() || !out.dtype.is_float() {
-        return None;
+        return Ok(None);
     }
     let wants = |o: &Operand| matches!(o, Operand::Tensor(t) if t.requires_grad());
     if !operands.iter().any(wants) {
-        return None;
+        return Ok(None);
     }
     let mut recorder = Recorder::new(&op.derivative);
     for operand in operands {
@@ -423,7 +430,9 @@ pub fn record(
             operands.iter().map(|o| if let Operand::Scalar(s) = o { *s } else { Scalar::Int(0) }).collect();
         recorder.params(Box::new(numbers));
     }
-    Some(Edge { node: recorder.publish(&[out]), output: 0 })
+    let node = recorder.publish(&[out]);
+    packing::pack(&node, |i| if let Some(Operand::Tensor(t)) = operands.get(i) { Some(t) } else { None })?;
+    Ok(Some(Edge { node, output: 0 }))
 }
 
 /// The call from parsed arguments.

@@ -2,12 +2,37 @@
 //! values, and gives the target its new history.
 
 use super::pointwise::{Input, Operand, Pointwise, bodies, execute, inputs, plan, record};
+use super::tangent;
 use crate::base::{DType, Error, Fault, Result};
-use crate::tensor::{Body, Edge, Saved, Tensor, check_inplace, finish_inplace, mode};
+use crate::tensor::{Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, mode, packing};
 use smallvec::SmallVec;
 
 /// `x.mul_(y)`: the result over the first operand.
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    if operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.is_dual())) {
+        return write_dual(op, target, operands);
+    }
+    packing::after(|| write(op, target, operands)).map(drop)
+}
+
+/// The tangents are those of the operator on a copy of what is about to be written over.
+#[cold]
+fn write_dual(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    let old = super::shape::clone_as_it_lies(target)?;
+    let replaced: SmallVec<[Operand; 4]> = operands
+        .iter()
+        .map(|o| if let Operand::Tensor(t) = o && t.same(target) { Operand::Tensor(&old) } else { *o })
+        .collect();
+    let result = super::pointwise::apply(op, &replaced)?;
+    let edge = packing::after(|| write(op, target, operands))?;
+    tangent::rewrite(target, &result)?;
+    if let Some(edge) = edge {
+        tangent::remember_write(&edge, &replaced, target);
+    }
+    Ok(())
+}
+
+fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<Option<Edge>> {
     let plan = plan(op, operands)?;
     let recording =
         mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
@@ -41,7 +66,7 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
         }
     }
     // What the derivative reads of the target is its old value: recorded before, at the old version.
-    let early = if recording { record(op, operands, &bodies, &body) } else { None };
+    let early = if recording { record(op, operands, &bodies, &body)? } else { None };
     if let Some(edge) = &early {
         keep_old(edge, &body)?;
     }
@@ -55,15 +80,19 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
             .filter(|s| s.source >= Saved::OUTPUT)
             .for_each(|s| s.version += 1);
     }
-    finish_inplace(target, early);
-    Ok(())
+    finish_inplace(target, early.clone());
+    Ok(early)
 }
 
-/// A derivative that reads what the write is about to replace keeps a copy of it.
+/// A derivative that reads what the write is about to replace keeps a copy of it. (Of the target as the target: where it
+/// is another operand, too, the write spoils that, and the backward says so.)
 pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
     for saved in edge.node.saves().values.iter_mut() {
-        if saved.source < Saved::OUTPUT && saved.body.storage.same(&target.storage) {
-            saved.body = super::create::copy_of(&saved.body)?;
+        if let Kept::Body(body) = &mut saved.kept
+            && saved.source == 0
+            && body.storage.same(&target.storage)
+        {
+            *body = super::create::copy_of(body)?;
             saved.version = 0;
         }
     }

@@ -113,7 +113,7 @@ ops! { "linalg";
     batch1: |g, batch2, alpha| g.matmul(batch2.mt()) * alpha.as_f64();
     batch2: |g, batch1, alpha| batch1.mt().matmul(g) * alpha.as_f64();
     /// Product of a matrix and a vector.
-    [out] fn mv(input, vec) -> y {
+    [out, multilinear] fn mv(input, vec) -> y {
         check_vector(input, vec)?;
         let m = input.body();
         let out = Body::new(&[m.shape()[0], 1], m.dtype, m.device())?;

@@ -78,7 +78,7 @@ fn run(
         unsafe { kernel(n, out, inputs) };
     }
     let out = Body { storage, layout, dtype: result };
-    let edge = record(op, operands, bodies, &out);
+    let edge = record(op, operands, bodies, &out)?;
     Ok(Tensor::made_by(out, edge))
 }
 

@@ -299,7 +299,7 @@ mod more {
     use super::*;
     ops! { "random";
         /// Ones with the probabilities in `input` (or `p` everywhere), else zeros.
-        [out] fn bernoulli(input; p: Option<f64> = None, generator: Option<Generator> = None) -> y {
+        [out, still] fn bernoulli(input; p: Option<f64> = None, generator: Option<Generator> = None) -> y {
             let body = input.body();
             let out = Body::new(body.shape(), body.dtype, body.device())?;
             match p {
@@ -413,4 +413,4 @@ mod drawn {
 }
 mod choice;
 pub use drawn::COMPOSED;
-pub use more::ROWS;
+pub use more::{ROWS, bernoulli};

@@ -2,7 +2,7 @@
 
 use super::view::RULES;
 use crate::base::{Layout, Result};
-use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, Viewing, any_requires_grad};
+use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, Viewing, any_requires_grad, packing};
 use std::any::Any;
 
 /// What an operator's body made.
@@ -28,14 +28,16 @@ impl From<Layout> for Made {
 pub fn begin(
     derivative: &'static Derivative,
     inputs: &[&Tensor],
-    params: impl FnOnce() -> Box<dyn Any + Send + Sync>,
+    params: impl FnOnce() -> Option<Box<dyn Any + Send + Sync>>,
 ) -> Option<Recorder> {
     any_requires_grad(inputs.iter().copied()).then(|| {
         let mut recorder = Recorder::new(derivative);
         for t in inputs {
             recorder.input(Some(t));
         }
-        recorder.params(params());
+        if let Some(params) = params() {
+            recorder.params(params);
+        }
         recorder
     })
 }
@@ -51,12 +53,12 @@ pub fn end(
         Made::View(layout) => {
             let source = inputs[0];
             let body = source.body().with_layout(layout);
-            let edge = finish(recorder, saves, inputs, &[&body]).map(|node| Edge { node, output: 0 });
+            let edge = finish(recorder, saves, inputs, &[&body])?.map(|node| Edge { node, output: 0 });
             Ok(Tensor::view_of(source, body, edge, Viewing::Plain, &RULES))
         }
         Made::Body(body) => {
             let recorder = recorder.filter(|_| body.dtype.is_float());
-            let edge = finish(recorder, saves, inputs, &[&body]).map(|node| Edge { node, output: 0 });
+            let edge = finish(recorder, saves, inputs, &[&body])?.map(|node| Edge { node, output: 0 });
             Ok(Tensor::made_by(body, edge))
         }
     }
@@ -68,14 +70,14 @@ pub fn end_many(
     saves: &[(usize, u64)],
     inputs: &[&Tensor],
     bodies: Vec<Body>,
-) -> Vec<Tensor> {
+) -> Result<Vec<Tensor>> {
     let recorder = recorder.filter(|_| bodies.iter().any(|b| b.dtype.is_float()));
-    let node = finish(recorder, saves, inputs, &bodies.iter().collect::<Vec<_>>());
+    let node = finish(recorder, saves, inputs, &bodies.iter().collect::<Vec<_>>())?;
     let with_edge = |(i, body): (usize, Body)| {
         let edge = node.clone().filter(|_| body.dtype.is_float()).map(|node| Edge { node, output: i as u32 });
         Tensor::made_by(body, edge)
     };
-    bodies.into_iter().enumerate().map(with_edge).collect()
+    Ok(bodies.into_iter().enumerate().map(with_edge).collect())
 }
 
 fn finish(
@@ -83,8 +85,8 @@ fn finish(
     saves: &[(usize, u64)],
     inputs: &[&Tensor],
     outputs: &[&Body],
-) -> Option<crate::tensor::NodeRef> {
-    let mut recorder = recorder?;
+) -> Result<Option<crate::tensor::NodeRef>> {
+    let Some(mut recorder) = recorder else { return Ok(None) };
     let wanted = recorder.wanted();
     let need = saves.iter().filter(|(input, _)| wanted >> input & 1 == 1).fold(0, |bits, (_, b)| bits | b);
     for (i, input) in inputs.iter().enumerate() {
@@ -97,5 +99,7 @@ fn finish(
             recorder.save_output(output, i);
         }
     }
-    Some(recorder.publish(outputs))
+    let node = recorder.publish(outputs);
+    packing::pack(&node, |i| inputs.get(i).copied())?;
+    Ok(Some(node))
 }

@@ -55,22 +55,22 @@ fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
 
 ops! { "reduce";
     /// Sum of all elements.
-    [hidden] fn sum_all(input) -> y {
+    [hidden, linear] fn sum_all(input) -> y {
         let body = input.body();
         folded(Fold::Sum, &body, None, false, sum_dtype(body.dtype))
     }
     input: |g, at| g.unreduce(&at, &None, false);
     /// Sum over dimensions.
-    [hidden] fn sum_dims(input; dim: Ints, keepdim: bool) -> y {
+    [hidden, linear] fn sum_dims(input; dim: Ints, keepdim: bool) -> y {
         let body = input.body();
         folded(Fold::Sum, &body, Some(&dim), keepdim, sum_dtype(body.dtype))
     }
     input: |g, at, dim, keepdim| g.unreduce(&at, &Some(dim), keepdim);
     /// Mean of all elements.
-    [hidden] fn mean_all(input) -> y { averaged(&input.body(), None, false) }
+    [hidden, linear] fn mean_all(input) -> y { averaged(&input.body(), None, false) }
     input: |g, at| (g / crate::base::numel(&at.shape) as f64).unreduce(&at, &None, false);
     /// Mean over dimensions.
-    [hidden] fn mean_dims(input; dim: Ints, keepdim: bool) -> y { averaged(&input.body(), Some(&dim), keepdim) }
+    [hidden, linear] fn mean_dims(input; dim: Ints, keepdim: bool) -> y { averaged(&input.body(), Some(&dim), keepdim) }
     input: |g, at, dim, keepdim| (g / count(&at.shape, Some(&dim))?).unreduce(&at, &Some(dim), keepdim);
     /// Product of all elements.
     [hidden] fn prod_all(input) -> y {
@@ -190,7 +190,7 @@ mod logical {
         if dtype == DType::U8 { DType::U8 } else { DType::Bool }
     }
 }
-pub use logical::{ROWS as LOGICAL, all, any, count_nonzero};
+pub use logical::{ROWS as LOGICAL, all, any, any_zero, count_nonzero};
 
 mod more {
     use super::*;

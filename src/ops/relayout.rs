@@ -18,6 +18,11 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
     if recording {
         target.set_history(made.history());
     }
+    for level in made.dual_levels() {
+        if let Some(tangent) = made.tangent(level) {
+            target.set_tangent(level, tangent)?;
+        }
+    }
     Ok(target)
 }
 

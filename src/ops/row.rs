@@ -124,6 +124,11 @@ pub trait FromArg: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
     fn from_arg(arg: &Arg) -> Option<Self>;
+    /// The tensor in this argument, where there is one.
+    #[inline]
+    fn as_tensor(&self) -> Option<&Tensor> {
+        None
+    }
 }
 
 macro_rules! from_arg {
@@ -135,7 +140,6 @@ macro_rules! from_arg {
     )* };
 }
 from_arg! {
-    Tensor, Tensor, |arg| if let Arg::Tensor(t) = arg { Some(t.clone()) } else { None };
     Vec<Tensor>, Tensors, |arg| if let Arg::Tensors(t) = arg { Some(t.clone()) } else { None };
     bool, Bool, |arg| match arg { Arg::Bool(b) => Some(*b), Arg::Int(i) => Some(*i != 0), _ => None };
     i64, Int, |arg| match arg { Arg::Int(i) => Some(*i), Arg::Bool(b) => Some(i64::from(*b)), _ => None };
@@ -155,6 +159,17 @@ from_arg! {
     };
 }
 
+impl FromArg for Tensor {
+    const KIND: Kind = Kind::Tensor;
+    fn from_arg(arg: &Arg) -> Option<Tensor> {
+        if let Arg::Tensor(t) = arg { Some(t.clone()) } else { None }
+    }
+    #[inline]
+    fn as_tensor(&self) -> Option<&Tensor> {
+        Some(self)
+    }
+}
+
 /// Arguments that only other operators pass.
 macro_rules! internal {
     ($($ty:ty),*) => { $(impl FromArg for $ty {
@@ -172,6 +187,10 @@ impl<T: FromArg> FromArg for Option<T> {
             Arg::None | Arg::Missing => Some(None),
             other => T::from_arg(other).map(Some),
         }
+    }
+    #[inline]
+    fn as_tensor(&self) -> Option<&Tensor> {
+        self.as_ref().and_then(T::as_tensor)
     }
 }
 

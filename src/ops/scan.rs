@@ -28,7 +28,7 @@ macro_rules! scan {
 
 ops! { "scan";
     /// Running sum along a dimension.
-    [hidden] fn cumsum_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumsum, Sum, input, dim) }
+    [hidden, linear] fn cumsum_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumsum, Sum, input, dim) }
     input: |g, dim| reversed_sum(g, dim);
     /// Running product along a dimension.
     [hidden] fn cumprod_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumprod, Prod, input, dim) }
@@ -106,7 +106,7 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     if !super::reduce::any(&zero, None, false)?.item()?.as_bool() {
         return (reversed_sum(g * y, dim) / V::from(x)).tensor();
     }
-    if mode::grad_enabled() {
+    if mode::grad_enabled() || g.is_special() || x.is_special() {
         return every_cumprod(g, &x, dim);
     }
     // Before the first zero as above; at it the products without it; behind it nothing.
@@ -139,7 +139,7 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
 fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: bool) -> Result<Vec<Tensor>> {
     let x = at_least_vector(&input.body());
     let at = wrap_dim(dim, x.layout.ndim())?;
-    let recorder = begin(derivative, &[input], || Box::new((dim, true)));
+    let recorder = begin(derivative, &[input], || Some(Box::new((dim, true))));
     let values = Body::new(x.shape(), x.dtype, x.device())?;
     let indices = Body::new(x.shape(), DType::I64, x.device())?;
     if values.numel() > 0 {
@@ -149,12 +149,9 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
             }),
             gpu: crate::gpu::cum_extreme(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }
-    Ok(end_many(
-        recorder,
-        SAVE_INDICES,
-        &[input],
-        vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())],
-    ))
+    let bodies = vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())];
+    let made = end_many(recorder, SAVE_INDICES, &[input], bodies)?;
+    super::tangent::picked(made, input, dim, true)
 }
 
 static CUMMAX: Derivative = Derivative { name: "CummaxBackward0", apply: put_back };

@@ -89,6 +89,28 @@ fn check_fill_index(index: &Tensor) -> Result<()> {
     }
 }
 
+/// `index_copy` has words of its own for what does not fit.
+fn check_copied(out: &Body, source: &Body, picked: usize, count: usize) -> Result<()> {
+    let (from, to) = (source.layout.ndim(), out.layout.ndim());
+    if from != to && from > 0 && to > 0 {
+        return Err(Error::index(format!(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality \
+             ({from}), destination dimensionality ({to})"
+        )));
+    }
+    if from == 0 && count != 1 {
+        return Err(Error::index(format!(
+            "index_copy_(): When source is scalar, index should have one element (got {count})"
+        )));
+    }
+    if picked != count {
+        return Err(Error::index(format!(
+            "index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({picked})"
+        )));
+    }
+    Ok(())
+}
+
 /// The shape rule of `index_add` and `index_copy`.
 fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<usize> {
     let at = wrap_dim(dim, out.layout.ndim())?;
@@ -107,6 +129,9 @@ fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -
         )));
     }
     let picked = source.shape().get(at).copied().unwrap_or(1);
+    if op == "index_copy_" {
+        check_copied(out, source, picked, index.numel())?;
+    }
     if picked != index.numel() {
         return Err(Error::runtime(format!(
             "{op}(): Number of indices ({}) should be equal to source.size(dim): ({picked}), for dim: {at}",
@@ -164,7 +189,7 @@ fn put_line(input: &Tensor, index: &Tensor, values: &Tensor, accumulate: bool) -
 
 ops! { "index";
     /// Elements picked by number, as if `input` were one line.
-    [out] fn take(input; index: Tensor) -> y {
+    [out, linear] fn take(input; index: Tensor) -> y {
         let body = input.body();
         check_line("take", &index, &body)?;
         let (from, by) = (line(&body)?, index.body());
@@ -224,7 +249,7 @@ ops! { "index";
     }
     input: |g, dim, index| g.then(|t| scatter_number(&t, dim, index, Scalar::Int(0)));
     /// `input` with `src` added along a dimension where `index` points.
-    [hidden] fn scatter_added(input, src; dim: i64, index: Tensor) -> y {
+    [hidden, linear] fn scatter_added(input, src; dim: i64, index: Tensor) -> y {
         let made = mode::with_grad(false, || scatter_into(input, src, dim, index.clone(), Put::Add))?;
         let body = made.body().clone();
         Ok(body)
@@ -237,7 +262,7 @@ ops! { "index";
         crate::ops::view::embed(&picked, at.shape, place)
     });
     /// `input` with the slices of `source` where `index` points.
-    [hidden] fn index_copied(input, source; dim: i64, index: Tensor) -> y {
+    [hidden, linear] fn index_copied(input, source; dim: i64, index: Tensor) -> y {
         let out = duplicate(&input.body())?;
         let (from, by) = (source.body(), index.body());
         let at = check_slices("index_copy_", &out, &from, dim, &index)?;
@@ -249,8 +274,7 @@ ops! { "index";
             }
             let index = by.with_layout(down(&by, at, &shape));
             let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
-            put(&out.with_layout(along(&out, at, &shape)), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)
-                .map_err(as_runtime)?;
+            put(&out.with_layout(along(&out, at, &shape)), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)?;
         }
         Ok(out)
     }
@@ -282,6 +306,9 @@ mod more {
                 return Err(Error::runtime(format!(
                     "torch.take_along_dim(): dtype of indices should be Long but got {}", indices.dtype().scalar_name()
                 )));
+            }
+            if input.ndim() == 0 {
+                return Err(Error::index(format!("Dimension specified as {} but tensor has no dimensions", dim.max(0))));
             }
             let at = wrap_dim(dim, input.ndim())?;
             if input.ndim() != indices.ndim() {

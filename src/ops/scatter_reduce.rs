@@ -79,7 +79,7 @@ mod reduced {
     };
     }
 }
-use reduced::scatter_reduced;
+pub use reduced::scatter_reduced;
 
 /// How values meet what is there, by PyTorch's names for it.
 fn manner(reduce: &str) -> Result<Put> {

@@ -91,10 +91,10 @@ fn quarter_turns(k: i64, dims: &[i64], ndim: usize) -> Result<(i64, [i64; 2])> {
 
 ops! { "view";
     /// A copy with its own storage; the gradient flows through.
-    [hidden] fn clone_as_it_lies(input) -> y { preserved(&input.body()) }
+    [hidden, linear] fn clone_as_it_lies(input) -> y { preserved(&input.body()) }
     input: |g| g;
     /// The elements in reverse order along dimensions.
-    fn flip(input; dims: Sizes) -> y {
+    [linear] fn flip(input; dims: Sizes) -> y {
         let body = input.body();
         let dims = distinct(&dims.0, body.layout.ndim())?;
         let out = Body::new(body.shape(), body.dtype, body.device())?;
@@ -121,7 +121,7 @@ ops! { "view";
     }
     input: |g, dims| g.then(|t| flip(&t, dims));
     /// The elements shifted along dimensions (all of them in a row when none is named), the last ones coming first.
-    fn roll(input; shifts: Ints, dims: Option<Ints> = None) -> y {
+    [linear] fn roll(input; shifts: Ints, dims: Option<Ints> = None) -> y {
         let body = input.body();
         let dims = dims.unwrap_or_default();
         if shifts.is_empty() {
@@ -152,20 +152,14 @@ ops! { "view";
         g.then(|t| roll(&t, back, dims))
     };
     /// Quarter turns in the plane of two dimensions, from the first towards the second.
-    fn rot90(input; k: i64 = 1, dims: Ints = smallvec![0, 1]) -> y {
-        let (k, [a, b]) = quarter_turns(k, &dims, input.ndim())?;
-        let turned = crate::tensor::mode::with_grad(false, || match k {
-            1 => transpose(&flip(input, Sizes(smallvec![b]))?, a, b),
-            2 => flip(input, Sizes(smallvec![a, b])),
-            3 => transpose(&flip(input, Sizes(smallvec![a]))?, a, b),
-            _ => Ok(input.clone()),
-        })?;
+    [linear] fn rot90(input; k: i64 = 1, dims: Ints = smallvec![0, 1]) -> y {
+        let turned = crate::tensor::mode::with_grad(false, || turned(input, k, &dims))?;
         let body = duplicate(&turned.body())?;
         Ok(body)
     }
     input: |g, k, dims| g.then(|t| rot90(&t, k.wrapping_neg(), dims));
     /// Copies of the whole tensor along each dimension, new ones in front.
-    [no_function] fn repeat(input; repeats: Sizes) -> y {
+    [no_function, linear] fn repeat(input; repeats: Sizes) -> y {
         let body = input.body();
         let (_, pairs, whole) = tiles(body.shape(), &repeats.0)?;
         let out = Body::new(&whole, body.dtype, body.device())?;
@@ -182,6 +176,17 @@ ops! { "view";
         let dims: Ints = (0..times.len() as i64).map(|i| 2 * i).collect();
         if dims.is_empty() { g } else { g.reshape(&pairs).sum(&dims, false).reshape(&at.shape) }
     };
+}
+
+/// Quarter turns as a composition.
+pub(super) fn turned(input: &Tensor, k: i64, dims: &[i64]) -> Result<Tensor> {
+    let (k, [a, b]) = quarter_turns(k, dims, input.ndim())?;
+    match k {
+        1 => transpose(&flip(input, Sizes(smallvec![b]))?, a, b),
+        2 => flip(input, Sizes(smallvec![a, b])),
+        3 => transpose(&flip(input, Sizes(smallvec![a]))?, a, b),
+        _ => Ok(input.clone()),
+    }
 }
 
 /// The permutation that moves `source` dimensions to `destination`.

@@ -25,7 +25,7 @@ fn forward(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body
 
 /// The gradient by one kernel, or by operators when it is recorded itself.
 fn backward(g: V, y: V, dim: i64, log: bool) -> Result<Tensor> {
-    if mode::grad_enabled() {
+    if mode::grad_enabled() || g.is_special() || y.is_special() {
         return match log {
             true => (&g - exp(&y) * g.clone().sum(&[dim], true)).tensor(),
             false => (&y * (&g - (&g * &y).sum(&[dim], true))).tensor(),

@@ -129,14 +129,15 @@ fn picking(
 ) -> Result<Vec<Tensor>> {
     let x = at_least_vector(&input.body());
     let at = wrap_dim(dim, x.layout.ndim())?;
-    let recorder = begin(derivative, &[input], || Box::new((dim, keepdim)));
+    let recorder = begin(derivative, &[input], || Some(Box::new((dim, keepdim))));
     let picked = crate::tensor::mode::with_grad(false, || pick(&x, at))?;
     let picked = match (input.ndim(), keepdim) {
         (0, _) => picked.map(|body| with_shape(body, &[])),
         (_, true) => picked,
         _ => picked.map(|body| super::kernel::drop_dims(body, &[at])),
     };
-    Ok(end_many(recorder, SAVE_INDICES, &[input], picked.outputs()))
+    let made = end_many(recorder, SAVE_INDICES, &[input], picked.outputs())?;
+    super::tangent::picked(made, input, dim, keepdim)
 }
 
 static SORT: Derivative = Derivative { name: "SortBackward0", apply: put_back };
@@ -145,6 +146,14 @@ static TOPK: Derivative = Derivative { name: "TopkBackward0", apply: put_back };
 static KTHVALUE: Derivative = Derivative { name: "KthvalueBackward0", apply: put_back };
 static MEDIAN: Derivative = Derivative { name: "MedianBackward1", apply: put_back };
 static NANMEDIAN: Derivative = Derivative { name: "NanmedianBackward1", apply: put_back };
+
+/// The lower medians along a dimension.
+pub fn middle_along(x: &Tensor, dim: i64, numbers: bool) -> Result<Tensor> {
+    let (derivative, pick) = if numbers { (&NANMEDIAN, middle_number as Pick) } else { (&MEDIAN, middle as Pick) };
+    picking(derivative, x, dim, false, pick).map(|mut outputs| outputs.swap_remove(0))
+}
+
+type Pick = fn(&Body, usize) -> Result<Picked>;
 
 /// The median of all elements, as one line; of none it is NaN.
 fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
@@ -176,7 +185,7 @@ ops! { "sort";
     [hidden] fn nanmedian_all(input) -> y { middle_of_all(input, true) }
     input: |g, input, y, at| shared(g, input, y, &at, &None, false);
     /// The elements where `mask` (of the input's shape) is true.
-    [hidden] fn masked_pick(input; mask: Tensor) -> y { select_masked(&input.body(), &mask.body()) }
+    [hidden, linear] fn masked_pick(input; mask: Tensor) -> y { select_masked(&input.body(), &mask.body()) }
     input: |g, at, mask| {
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;

@@ -114,10 +114,16 @@ fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim:
 /// Variance (or standard deviation) and mean at once.
 fn with_mean(derivative: &'static Derivative, input: &Tensor, of: Spread, root: bool) -> Result<Vec<Tensor>> {
     let Spread { dim, correction, keepdim } = of;
-    let recorder = begin(derivative, &[input], || Box::new((dim.clone(), correction, keepdim)));
+    let recorder = begin(derivative, &[input], || Some(Box::new((dim.clone(), correction, keepdim))));
     let spread = spread(input, &dim, correction, keepdim, root)?;
     let mean = quietly(|| super::reduce::mean(input.clone(), dim.clone(), keepdim, None))?;
-    Ok(end_many(recorder, &[(0, 1 | 1 << 63)], &[input], vec![spread, mean]))
+    let made = end_many(recorder, &[(0, 1 | 1 << 63)], &[input], vec![spread, mean])?;
+    if input.is_dual() {
+        super::tangent::attach(&made, &[input], super::tangent::Rule::Transposed, &|xs| {
+            with_mean(derivative, &xs[0], Spread { dim: dim.clone(), correction, keepdim }, root)
+        })?;
+    }
+    Ok(made)
 }
 
 fn with_mean_grad(step: &crate::tensor::Step, root: bool) -> Result<Grads> {

@@ -40,13 +40,13 @@ fn embedding(shape: &[usize], offset: i64, dim1: i64, dim2: i64) -> Result<(Dims
 
 ops! { "linalg";
     /// The lower triangle of matrices, zeros above the `diagonal`.
-    [inplace, out] fn tril(input; diagonal: i64 = 0) -> y { triangle("tril", &input.body(), diagonal, true) }
+    [inplace, out, linear] fn tril(input; diagonal: i64 = 0) -> y { triangle("tril", &input.body(), diagonal, true) }
     input: |g, diagonal| g.then(|t| tril(&t, diagonal));
     /// The upper triangle of matrices, zeros below the `diagonal`.
-    [inplace, out] fn triu(input; diagonal: i64 = 0) -> y { triangle("triu", &input.body(), diagonal, false) }
+    [inplace, out, linear] fn triu(input; diagonal: i64 = 0) -> y { triangle("triu", &input.body(), diagonal, false) }
     input: |g, diagonal| g.then(|t| triu(&t, diagonal));
     /// Matrices of zeros with the last dimension of `input` on a diagonal.
-    fn diag_embed(input; offset: i64 = 0, dim1: i64 = -2, dim2: i64 = -1) -> y {
+    [linear] fn diag_embed(input; offset: i64 = 0, dim1: i64 = -2, dim2: i64 = -1) -> y {
         let body = input.body();
         if body.layout.ndim() == 0 {
             return Err(Error::runtime("diag_embed: the input has no dimension to put on a diagonal"));
@@ -58,7 +58,7 @@ ops! { "linalg";
     }
     input: |g, offset, dim1, dim2| g.then(|t| diagonal_view(&t, offset, dim1, dim2));
     /// Copies of a diagonal.
-    [hidden] fn diagonal_copy(input; offset: i64) -> y {
+    [hidden, linear] fn diagonal_copy(input; offset: i64) -> y {
         let body = input.body();
         duplicate(&body.with_layout(body.layout.diagonal(offset, 0, 1)?))
     }
@@ -67,7 +67,7 @@ ops! { "linalg";
         g.then(|t| embed(&t, at.shape, place))
     };
     /// Sum of a matrix' diagonal.
-    fn trace(input) -> y {
+    [linear] fn trace(input) -> y {
         let body = input.body();
         if body.layout.ndim() != 2 {
             return Err(Error::runtime("trace: expected a matrix"));

@@ -82,6 +82,11 @@ impl V {
             .ok_or_else(|| Error::runtime(format!("{} got no gradient", step.node.name())))
     }
 
+    /// Whether forward mode or `vmap` has a say: then only operators will do, no bare kernels.
+    pub fn is_special(&self) -> bool {
+        matches!(self, V::Tensor(t) if t.is_special())
+    }
+
     pub fn tensor(self) -> Result<Tensor> {
         match self {
             V::Tensor(t) => Ok(t),

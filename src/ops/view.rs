@@ -5,7 +5,12 @@ use super::macros::{compose, ops};
 use super::row::{self, Arg, FromArg, Ints};
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
 use crate::base::{Dims, Error, Layout, Result, Scalar, wrap_dim};
-use crate::tensor::{Edge, Kind, Meta, Parts, Tensor, ViewRules, mode};
+use crate::tensor::{Edge, Kind, Meta, Node, Tensor, ViewRules, Viewing, mode};
+
+/// The bytes of `source` under another layout, as a view without history.
+pub fn seen(source: &Tensor, layout: Layout) -> Tensor {
+    Tensor::view_of(source, source.body().with_layout(layout), None, Viewing::Plain, &RULES)
+}
 
 /// How histories of views are rewritten after an in-place write.
 pub static RULES: ViewRules = ViewRules { regenerate, scatter };
@@ -21,14 +26,11 @@ fn regenerate(base: &Tensor, layout: &Layout) -> Option<Edge> {
 /// The base's history after a write: the old one outside the view, the written value inside.
 fn scatter(base: &Tensor, layout: &Layout, value: Edge) -> Edge {
     let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
-    let node = crate::tensor::Node::publish(Parts {
-        kind: Kind::Op(&COPY_SLICES),
-        edges: smallvec::smallvec![base.edge(), Some(value)],
-        outputs: smallvec::smallvec![meta],
-        saved: smallvec::smallvec![],
-        params: Some(Box::new((relative(base, layout),))),
-    });
-    Edge { node, output: 0 }
+    let mut node = Node::draft(Kind::Op(&COPY_SLICES));
+    node.edges = smallvec::smallvec![base.edge(), Some(value)];
+    node.outputs.push(meta);
+    node.params = Some(Box::new((relative(base, layout),)));
+    Edge { node: Node::publish(node), output: 0 }
 }
 
 static COPY_SLICES: crate::tensor::Derivative = crate::tensor::Derivative {
@@ -103,7 +105,7 @@ fn in_dense(at: &Meta, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<L
 
 ops! { "view";
     /// The same elements under another shape.
-    [hidden] fn view_as_shape(input; shape: Dims) -> y {
+    [hidden, linear] fn view_as_shape(input; shape: Dims) -> y {
         let body = input.body();
         body.layout.view(&shape).ok_or_else(|| Error::runtime(
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two \
@@ -112,13 +114,13 @@ ops! { "view";
     }
     input: |g, at| g.reshape(&at.shape);
     /// The same tensor, as a view.
-    [hidden] fn alias(input) -> y { Ok(input.body().layout.clone()) }
+    [hidden, linear] fn alias(input) -> y { Ok(input.body().layout.clone()) }
     input: |g| g;
     /// Swap two dimensions (a view).
-    fn transpose(input; dim0: i64, dim1: i64) -> y { input.body().layout.transpose(dim0, dim1) }
+    [linear] fn transpose(input; dim0: i64, dim1: i64) -> y { input.body().layout.transpose(dim0, dim1) }
     input: |g, dim0, dim1| g.transpose(dim0, dim1);
     /// Swap the dimensions of a matrix (a view).
-    fn t(input) -> y {
+    [linear] fn t(input) -> y {
         let body = input.body();
         match body.layout.ndim() {
             0 | 1 => Ok(body.layout.clone()),
@@ -128,7 +130,7 @@ ops! { "view";
     }
     input: |g, at| if at.shape.len() == 2 { g.transpose(0, 1) } else { g };
     /// Dimensions in another order (a view).
-    fn permute(input; dims: Ints) -> y { input.body().layout.permute(&dims) }
+    [linear] fn permute(input; dims: Ints) -> y { input.body().layout.permute(&dims) }
     input: |g, dims, at| {
         let mut back: Ints = smallvec::smallvec![0; dims.len()];
         for (i, &d) in dims.iter().enumerate() {
@@ -137,44 +139,44 @@ ops! { "view";
         g.then(|t| permute(&t, back))
     };
     /// Dimensions of size 1 stretched without a copy (a view).
-    [no_function] fn expand(input; size: Ints) -> y { input.body().layout.expand(&size) }
+    [no_function, linear] fn expand(input; size: Ints) -> y { input.body().layout.expand(&size) }
     input: |g, at| g.sum_to(&at.shape);
     /// A dimension of size 1 put in (a view).
-    fn unsqueeze(input; dim: i64) -> y { input.body().layout.unsqueeze(dim) }
+    [linear] fn unsqueeze(input; dim: i64) -> y { input.body().layout.unsqueeze(dim) }
     input: |g, at| g.reshape(&at.shape);
     /// All dimensions of size 1 taken out (a view).
-    [hidden] fn squeeze_all(input) -> y {
+    [hidden, linear] fn squeeze_all(input) -> y {
         let layout = &input.body().layout;
         Ok(layout.squeeze(&(0..layout.ndim()).collect::<Dims>()))
     }
     input: |g, at| g.reshape(&at.shape);
     /// One dimension of size 1 taken out (a view).
-    [hidden] fn squeeze_one(input; dim: i64) -> y {
+    [hidden, linear] fn squeeze_one(input; dim: i64) -> y {
         let layout = &input.body().layout;
         Ok(layout.squeeze(&[wrap_dim(dim, layout.ndim())?]))
     }
     input: |g, at| g.reshape(&at.shape);
     /// Dimensions of size 1 taken out (a view).
-    [hidden] fn squeeze_many(input; dim: Ints) -> y {
+    [hidden, linear] fn squeeze_many(input; dim: Ints) -> y {
         let layout = &input.body().layout;
         Ok(layout.squeeze(&dim.iter().map(|&d| wrap_dim(d, layout.ndim())).collect::<Result<Dims>>()?))
     }
     input: |g, at| g.reshape(&at.shape);
     /// A fresh dense tensor under another shape; nobody else sees it under its own.
-    [hidden] fn unsafe_view(input; shape: Dims) -> y {
+    [hidden, linear] fn unsafe_view(input; shape: Dims) -> y {
         let body = input.body();
         let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
         Ok(body.with_layout(layout))
     }
     input: |g, at| g.reshape(&at.shape);
     /// One slice across a dimension (a view).
-    fn select(input; dim: i64, index: i64) -> y { input.body().layout.select(dim, index) }
+    [linear] fn select(input; dim: i64, index: i64) -> y { input.body().layout.select(dim, index) }
     input: |g, at, dim, index| {
         let place = in_dense(&at, |l| l.select(dim, index))?;
         g.then(|t| embed(&t, at.shape, place))
     };
     /// Every `step`-th slice from `start` to `end` (a view).
-    [hidden] fn slice(input; dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> y {
+    [hidden, linear] fn slice(input; dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> y {
         input.body().layout.slice(dim, start, end, step)
     }
     input: |g, at, dim, start, end, step| {
@@ -182,25 +184,25 @@ ops! { "view";
         g.then(|t| embed(&t, at.shape, place))
     };
     /// `length` slices from `start` on (a view).
-    fn narrow(input; dim: i64, start: i64, length: i64) -> y { input.body().layout.narrow(dim, start, length) }
+    [linear] fn narrow(input; dim: i64, start: i64, length: i64) -> y { input.body().layout.narrow(dim, start, length) }
     input: |g, at, dim, start, length| {
         let place = in_dense(&at, |l| l.narrow(dim, start, length))?;
         g.then(|t| embed(&t, at.shape, place))
     };
     /// The diagonal of two dimensions, as the last one (a view).
-    fn diagonal(input; offset: i64 = 0, dim1: i64 = 0, dim2: i64 = 1) -> y { input.body().layout.diagonal(offset, dim1, dim2) }
+    [linear] fn diagonal(input; offset: i64 = 0, dim1: i64 = 0, dim2: i64 = 1) -> y { input.body().layout.diagonal(offset, dim1, dim2) }
     input: |g, at, offset, dim1, dim2| {
         let place = in_dense(&at, |l| l.diagonal(offset, dim1, dim2))?;
         g.then(|t| embed(&t, at.shape, place))
     };
     /// Sliding windows along a dimension (a view).
-    [no_function] fn unfold(input; dimension: i64, size: i64, step: i64) -> y { input.body().layout.unfold(dimension, size, step) }
+    [no_function, linear] fn unfold(input; dimension: i64, size: i64, step: i64) -> y { input.body().layout.unfold(dimension, size, step) }
     input: |g, at, dimension, size, step| {
         let place = in_dense(&at, |l| l.unfold(dimension, size, step))?;
         g.then(|t| embed(&t, at.shape, place))
     };
     /// The storage read with any sizes and strides (a view).
-    fn as_strided(input; size: Ints, stride: Ints, storage_offset: Option<i64> = None) -> y {
+    [linear] fn as_strided(input; size: Ints, stride: Ints, storage_offset: Option<i64> = None) -> y {
         let body = input.body();
         if size.len() != stride.len() {
             return Err(Error::runtime("mismatch in length of strides and shape"));
@@ -241,7 +243,7 @@ ops! { "view";
         g.then(|t| embed(&t, at.shape, place))
     };
     /// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
-    [hidden] fn embed(input; shape: Dims, place: Layout) -> y {
+    [hidden, linear] fn embed(input; shape: Dims, place: Layout) -> y {
         let body = input.body();
         let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;
         let part = out.with_layout(place.clone());
@@ -254,13 +256,13 @@ ops! { "view";
     }
     input: |g, place| g.then(|t| read_part(&t, place));
     /// What lies at `place` in a dense copy of `input`.
-    [hidden] fn read_part(input; place: Layout) -> y {
+    [hidden, linear] fn read_part(input; place: Layout) -> y {
         let dense = super::kernel::duplicate(&input.body())?;
         super::kernel::duplicate(&dense.with_layout(place.clone()))
     }
     input: |g, at, place| g.then(|t| embed(&t, at.shape, place));
     /// A dense copy of `input` with zeros at `place`.
-    [hidden] fn erase(input; place: Layout) -> y {
+    [hidden, linear] fn erase(input; place: Layout) -> y {
         let out = super::kernel::duplicate(&input.body())?;
         super::kernel::fill(&out.with_layout(place.clone()), Scalar::Int(0))?;
         Ok(out)
@@ -276,6 +278,15 @@ pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     match input.body().layout.view(shape) {
         Some(_) => view_as_shape(input, Dims::from_slice(shape)),
         None => unsafe_view(&super::create::clone_dense(input)?, Dims::from_slice(shape)),
+    }
+}
+
+/// As the method: sizes of which one may be -1.
+pub fn reshape_to(input: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    let dims = infer_shape(sizes, input.numel())?;
+    match input.body().layout.view(&dims) {
+        Some(_) => view_as_shape(input, dims),
+        None => unsafe_view(&super::create::clone_dense(input)?, dims),
     }
 }
 
@@ -363,11 +374,7 @@ mod more {
         }
         /// The same elements under another shape; a copy only where it must be.
         fn reshape_(input: Tensor, shape: Ints) -> Tensor {
-            let dims = infer_shape(&shape, input.numel())?;
-            match input.body().layout.view(&dims) {
-                Some(_) => view_as_shape(&input, dims),
-                None => unsafe_view(&crate::ops::create::clone_dense(&input)?, dims),
-            }
+            reshape_to(&input, &shape)
         }
         /// Dimensions `start_dim` to `end_dim` made one.
         fn flatten(input: Tensor, start_dim: i64 = 0, end_dim: i64 = -1) -> Tensor {

@@ -37,6 +37,9 @@ pub fn over(
     write(&body)?;
     body.storage.bump();
     finish_inplace(target, edge);
+    if target.is_dual() {
+        super::tangent::erase(target)?;
+    }
     Ok(())
 }
 
@@ -89,6 +92,12 @@ pub(crate) use writes;
 writes! { "create";
     /// Zeros.
     "ZeroBackward0" fn zero(body) { fill_body(body, Scalar::Int(0)) }
+}
+
+/// Zeros everywhere.
+pub fn erase(target: &Tensor) -> Result<()> {
+    static ZERO: Derivative = Derivative { name: "ZeroBackward0", apply: nothing };
+    over(target, &ZERO, zero)
 }
 
 static FILL: Derivative = Derivative { name: "FillBackward2", apply: nothing };

@@ -89,6 +89,9 @@ fn matrix_transpose<'py>(
     batches: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
+    if t.ndim() == 0 && batches {
+        return Ok(slf.clone().into_any());
+    }
     need_matrix(name, t, batches)?;
     wrap(slf.py(), view::transpose(t, -2, -1)?)
 }

@@ -1,13 +1,16 @@
 //! Backward, grad, grad mode and hooks as Python calls them.
 
+use super::graph::Place;
 use super::node::{hang, node_object};
 use super::tensor::{PyTensor, wrap};
 use crate::backward::{self, Request};
 use crate::ops;
-use crate::tensor::{Edge, NodeRef, Tensor, When, anomaly, mode};
+use crate::tensor::{Edge, Meta, NodeRef, Tensor, When, anomaly, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
 
 /// Gives the interpreter a chance to notice Ctrl-C.
 fn poll() -> crate::base::Result<()> {
@@ -37,18 +40,18 @@ fn execute(
 }
 
 /// The gradient that a root starts with: the user's, checked, or 1 for a scalar.
-fn root_gradient(root: &Tensor, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+fn root_gradient(root: &Meta, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
     let Some(object) = gradient.filter(|g| !g.is_none()) else {
-        if root.numel() != 1 {
+        if root.shape.iter().product::<usize>() != 1 {
             return Err(PyRuntimeError::new_err("grad can be implicitly created only for scalar outputs"));
         }
-        if !root.dtype().is_float() {
+        if !root.dtype.is_float() {
             return Err(PyRuntimeError::new_err(format!(
                 "grad can be implicitly created only for real scalar outputs but got {}",
-                root.dtype().name()
+                root.dtype.name()
             )));
         }
-        return Ok(ops::create::ones(&root.shape(), root.dtype(), root.device())?);
+        return Ok(ops::create::ones(&root.shape, root.dtype, root.device)?);
     };
     let Ok(gradient) = object.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err(format!(
@@ -57,26 +60,26 @@ fn root_gradient(root: &Tensor, gradient: Option<&Bound<'_, PyAny>>) -> PyResult
         )));
     };
     let gradient = gradient.get().tensor.clone();
-    if gradient.shape() != root.shape() {
+    if gradient.shape() != root.shape {
         return Err(PyRuntimeError::new_err(format!(
             "Mismatch in shape: grad_output[0] has a shape of torch.Size({:?}) and output[0] has a shape of torch.Size({:?}).",
             gradient.shape().as_slice(),
-            root.shape().as_slice()
+            root.shape.as_slice()
         )));
     }
-    let gradient = ops::create::to_dtype(&gradient, root.dtype())?;
+    let gradient = ops::create::to_dtype(&gradient, root.dtype)?;
     // Only a number goes along by itself.
-    if gradient.ndim() > 0 && !gradient.device().same_place(root.device()) {
+    if gradient.ndim() > 0 && !gradient.device().same_place(root.device) {
         return Err(PyRuntimeError::new_err(format!(
             "invalid gradient at index 0 - expected device {} but got {}",
-            root.device(),
+            root.device,
             gradient.device()
         )));
     }
-    Ok(ops::create::to_device(&gradient, root.device())?)
+    Ok(ops::create::to_device(&gradient, root.device)?)
 }
 
-fn root_edge(root: &Tensor, index: usize) -> PyResult<Edge> {
+fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
     root.edge().ok_or_else(|| {
         PyRuntimeError::new_err(format!(
             "element {index} of tensors does not require grad and does not have a grad_fn"
@@ -92,8 +95,8 @@ pub fn backward_one(
     create_graph: bool,
     inputs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
-    let root = &slf.get().tensor;
-    let roots = vec![(root_edge(root, 0)?, root_gradient(root, gradient)?)];
+    let root = Place::Tensor(slf.get().tensor.clone());
+    let roots = vec![(root_edge(&root, 0)?, root_gradient(&root.meta(), gradient)?)];
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
     execute(slf.py(), roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
     Ok(())
@@ -119,8 +122,26 @@ fn tensors(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
     Ok(out)
 }
 
+/// One place of the graph or a sequence of them; `wrong` is the error for anything else.
+fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<SmallVec<[Place; 1]>> {
+    if let Some(place) = Place::of(object)? {
+        return Ok(smallvec::smallvec![place]);
+    }
+    let mut found = SmallVec::new();
+    for item in object.try_iter()? {
+        let item = item?;
+        match Place::of(&item)? {
+            Some(place) => found.push(place),
+            None => return Err(wrong(item.get_type().name()?.to_string())),
+        }
+    }
+    Ok(found)
+}
+
 fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
-    let inputs = tensors(object, "inputs")?;
+    let inputs = places(object, |kind| {
+        PyRuntimeError::new_err(format!("all inputs have to be Tensors or GradientEdges, but got {kind}"))
+    })?;
     if inputs.is_empty() {
         let caller = if keep { "backward" } else { "grad" };
         return Err(PyRuntimeError::new_err(format!("`inputs` argument to `{caller}()` cannot be empty.")));
@@ -166,7 +187,9 @@ pub fn run_backward(
 }
 
 fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Tensor)>> {
-    let roots = tensors(roots, "tensors")?;
+    let roots = places(roots, |kind| {
+        PyTypeError::new_err(format!("tensors must be Tensors or GradientEdges, but got {kind}"))
+    })?;
     let gradients: Vec<Bound<'_, PyAny>> = gradients.try_iter()?.collect::<PyResult<_>>()?;
     if gradients.len() != roots.len() {
         return Err(PyRuntimeError::new_err(format!(
@@ -175,8 +198,8 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
             gradients.len()
         )));
     }
-    let start = |(i, (root, gradient)): (usize, (&Tensor, &Bound<'_, PyAny>))| {
-        Ok((root_edge(root, i)?, root_gradient(root, Some(gradient))?))
+    let start = |(i, (root, gradient)): (usize, (&Place, &Bound<'_, PyAny>))| {
+        Ok((root_edge(root, i)?, root_gradient(&root.meta(), Some(gradient))?))
     };
     roots.iter().zip(&gradients).enumerate().map(start).collect()
 }
@@ -207,10 +230,45 @@ pub fn is_grad_enabled() -> bool {
     mode::grad_enabled()
 }
 
-/// Switches recording; returns what it was.
+/// Switches recording.
 #[pyfunction]
-pub fn swap_grad_enabled(on: bool) -> bool {
-    mode::set_grad_enabled(on)
+pub fn set_recording(on: bool) {
+    mode::set_grad_enabled(on);
+}
+
+/// Recording switched inside a `with` block; may be entered again inside itself.
+#[pyclass(subclass, frozen, module = "gradiron")]
+pub struct GradSwitch {
+    #[pyo3(get)]
+    to: bool,
+    /// What it was at each entry, innermost last.
+    before: Mutex<SmallVec<[bool; 8]>>,
+}
+
+#[pymethods]
+impl GradSwitch {
+    #[new]
+    #[pyo3(signature = (to, /))]
+    fn new(to: bool) -> GradSwitch {
+        GradSwitch { to, before: Mutex::default() }
+    }
+
+    fn __enter__(&self) {
+        let before = mode::set_grad_enabled(self.to);
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).push(before);
+    }
+
+    #[pyo3(signature = (_type = None, _value = None, _trace = None))]
+    fn __exit__(
+        &self,
+        _type: Option<&Bound<'_, PyAny>>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) {
+        if let Some(before) = self.before.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            mode::set_grad_enabled(before);
+        }
+    }
 }
 
 /// Whether this thread is inside `inference_mode`.

@@ -179,6 +179,14 @@ impl PyTensor {
                 "only Tensors of floating point and complex dtype can require gradients",
             ));
         }
+        if !self.tensor.is_leaf() {
+            return Err(PyRuntimeError::new_err(if on {
+                "you can only change requires_grad flags of leaf variables."
+            } else {
+                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
+                 subgraph that doesn't require differentiation use var_no_grad = var.detach()."
+            }));
+        }
         Ok(self.tensor.set_requires_grad(on)?)
     }
     /// Switches recording of operators on this tensor on or off.
@@ -293,12 +301,15 @@ impl PyTensor {
                 value.get_type().name()?
             )));
         };
-        let body = other.get().tensor.body().clone();
+        let mut body = other.get().tensor.body().clone();
         if self.tensor.requires_grad() && !body.dtype.is_float() {
             return Err(PyRuntimeError::new_err(
                 "data set to a tensor that requires gradients must be floating point or complex dtype",
             ));
         }
+        // The bytes are the other's, the count of writes stays this tensor's own.
+        body.storage = body.storage.alias();
+        body.storage.set_version(self.tensor.version());
         self.tensor.set_body(body);
         Ok(())
     }

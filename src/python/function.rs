@@ -4,7 +4,7 @@
 use super::node::next_functions;
 use super::tensor::{PyTensor, wrap};
 use crate::ops;
-use crate::tensor::{Custom, Edge, Grads, Kind, Meta, Node, NodeRef, Parts, Saved, Step, Tensor, When, mode};
+use crate::tensor::{Custom, Edge, Grads, Kind, Meta, Node, NodeRef, Saved, Step, Tensor, When, mode, packing};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -38,7 +38,7 @@ impl Ctx {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn node(&self) -> Option<NodeRef> {
+    pub fn node(&self) -> Option<NodeRef> {
         self.state().node.as_ref().and_then(|id| id.upgrade())
     }
 }
@@ -108,24 +108,14 @@ impl Ctx {
     fn saved_tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let Some(node) = self.node() else { return Ok(PyTuple::empty(py)) };
         let places = self.state().saved.clone();
-        let tensors = {
-            let saves = node.saves();
-            if saves.freed {
-                return Err(crate::tensor::freed_error().into());
-            }
-            let unpack = |place: &Option<usize>| -> PyResult<Option<Tensor>> {
-                Ok(match place {
-                    Some(at) => Some(saves.values[*at].unpack(&node)?),
-                    None => None,
-                })
-            };
-            places.iter().map(unpack).collect::<PyResult<Vec<_>>>()?
+        if node.saves().freed {
+            return Err(crate::tensor::freed_error().into());
+        }
+        let unpack = |place: Option<usize>| match place {
+            Some(at) => wrap(py, super::saving::unpack_at(&node, at)?),
+            None => Ok(py.None().into_bound(py)),
         };
-        let objects = tensors
-            .into_iter()
-            .map(|t| t.map_or_else(|| Ok(py.None().into_bound(py)), |t| wrap(py, t)))
-            .collect::<PyResult<Vec<_>>>()?;
-        PyTuple::new(py, objects)
+        PyTuple::new(py, places.into_iter().map(unpack).collect::<PyResult<Vec<_>>>()?)
     }
     fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
         Ok(slf.get_type().name()?.to_string())
@@ -346,18 +336,15 @@ fn finish<'py>(
     };
     let name = ctx.get_type().name()?.to_string();
     let count = edges.len();
-    let node = Node::publish(Parts {
-        kind: Kind::Custom(Box::new(PyFunction {
-            class: class.clone().unbind(),
-            ctx: ctx.clone().unbind(),
-            name,
-            inputs: count,
-        })),
-        edges,
-        outputs: tensors.iter().map(meta).collect(),
-        saved: SmallVec::new(),
-        params: None,
-    });
+    let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
+        class: class.clone().unbind(),
+        ctx: ctx.clone().unbind(),
+        name,
+        inputs: count,
+    })));
+    node.edges = edges;
+    node.outputs = tensors.iter().map(meta).collect();
+    let node = Node::publish(node);
     state.state().node = Some(node.id());
     for (i, t) in tensors.iter().enumerate() {
         let Some(t) = t else { continue };
@@ -387,17 +374,13 @@ fn finish<'py>(
         ) {
             (Some(i), _) => Saved::output(&body, i),
             (None, Some(i)) => Saved::input(&body, i),
-            (None, None) => Saved {
-                body: body.clone(),
-                version: body.storage.version(),
-                source: Saved::DETACHED,
-                view: false,
-            },
+            (None, None) => Saved::new(&body, Saved::DETACHED),
         };
         node.save(saved);
         places.push(Some(at));
         at += 1;
     }
     state.state().saved = places;
+    packing::pack(&node, |i| inputs.get(i)?.as_ref())?;
     Ok(results)
 }

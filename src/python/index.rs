@@ -2,38 +2,39 @@
 
 use super::overloads::type_name;
 use super::parse::scalar_from;
+use super::profile;
 use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Error, Scalar};
 use crate::ops::{self, view};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, any_requires_grad};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
+use smallvec::SmallVec;
 
 /// One item of an index.
 enum Item {
     At(i64),
-    Slice(Option<i64>, Option<i64>, i64),
+    Slice(i64, i64, i64),
     New,
     Rest,
     Tensor(Tensor),
     Flag(bool),
 }
 
-fn bound(object: &Bound<'_, PyAny>, name: &str) -> PyResult<Option<i64>> {
-    let value = object.getattr(name)?;
-    if value.is_none() {
-        return Ok(None);
+/// A slice's numbers; what was left out is Python's smallest or largest.
+fn slice(object: &Bound<'_, PySlice>) -> PyResult<Item> {
+    let (mut start, mut stop, mut step) = (0, 0, 0);
+    // SAFETY: the object is a slice and lives during the call, which writes three numbers.
+    let outcome = unsafe { ffi::PySlice_Unpack(object.as_ptr(), &mut start, &mut stop, &mut step) };
+    if outcome < 0 {
+        return Err(PyErr::fetch(object.py()));
     }
-    match value.extract::<i64>() {
-        Ok(i) => Ok(Some(i)),
-        Err(e) if e.is_instance_of::<pyo3::exceptions::PyOverflowError>(object.py()) => {
-            Ok(Some(if value.lt(0)? { i64::MIN / 2 } else { i64::MAX / 2 }))
-        }
-        Err(_) => {
-            Err(PyTypeError::new_err("slice indices must be integers or None or have an __index__ method"))
-        }
+    if step < 0 {
+        return Err(PyValueError::new_err("step must be greater than zero"));
     }
+    Ok(Item::Slice(start as i64, stop as i64, step as i64))
 }
 
 fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
@@ -49,15 +50,8 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     if object.is_instance_of::<PyBool>() {
         return Ok(Item::Flag(object.extract()?));
     }
-    if object.cast::<PySlice>().is_ok() {
-        let step = bound(object, "step")?.unwrap_or(1);
-        if step == 0 {
-            return Err(PyValueError::new_err("slice step cannot be zero"));
-        }
-        if step < 0 {
-            return Err(PyValueError::new_err("step must be greater than zero"));
-        }
-        return Ok(Item::Slice(bound(object, "start")?, bound(object, "stop")?, step));
+    if let Ok(cut) = object.cast::<PySlice>() {
+        return slice(cut);
     }
     if let Ok(t) = object.cast::<PyTensor>() {
         let t = t.get().tensor.clone();
@@ -91,16 +85,18 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     )))
 }
 
-fn items(index: &Bound<'_, PyAny>) -> PyResult<Vec<Item>> {
+type Items = SmallVec<[Item; 4]>;
+
+fn items(index: &Bound<'_, PyAny>) -> PyResult<Items> {
     match index.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().map(|o| item(&o)).collect(),
         // A list of slices or lists is read as a tuple; a list of numbers is an index tensor.
-        Err(_) => Ok(vec![item(index)?]),
+        Err(_) => Ok(smallvec::smallvec![item(index)?]),
     }
 }
 
 /// Applies the views of an index; what needs an advanced index comes back with its dimensions.
-fn basic(t: &Tensor, items: Vec<Item>) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
+fn basic(t: &Tensor, items: Items) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
     let consumes = |i: &Item| match i {
         Item::At(_) | Item::Slice(..) => 1,
         Item::Tensor(t) if matches!(t.dtype(), DType::Bool | DType::U8) => t.ndim(),
@@ -121,23 +117,60 @@ fn basic(t: &Tensor, items: Vec<Item>) -> PyResult<(Tensor, Vec<Option<Tensor>>)
     if items.iter().filter(|i| matches!(i, Item::Rest)).count() > 1 {
         return Err(PyIndexError::new_err("an index can only have a single ellipsis ('...')"));
     }
-    let (mut out, mut dim, mut real) = (t.clone(), 0usize, 0usize);
+    let outside = |i: i64, size: i64| i < -size || i >= size;
+    let refuse = |i: i64, dim: usize, size: i64| {
+        PyIndexError::new_err(format!("index {i} is out of bounds for dimension {dim} with size {size}"))
+    };
+    let whole = |start: i64, end: i64, step: i64, size: usize| start == 0 && end >= size as i64 && step == 1;
+    let (mut dim, mut real) = (0usize, 0usize);
+    let recorded = t.is_special() || any_requires_grad([t]);
+    if !recorded && !items.iter().any(|i| matches!(i, Item::Tensor(_) | Item::Flag(_))) {
+        // Nobody will see the steps between: one new layout does.
+        let mut layout = t.body().layout.clone();
+        for item in items {
+            match item {
+                Item::At(i) => {
+                    let size = layout.shape[dim] as i64;
+                    if outside(i, size) {
+                        return Err(refuse(i, real, size));
+                    }
+                    layout = layout.select(dim as i64, i)?;
+                    real += 1;
+                }
+                Item::Slice(start, end, step) => {
+                    if !whole(start, end, step, layout.shape[dim]) {
+                        layout = layout.slice(dim as i64, Some(start), Some(end), step)?;
+                    }
+                    dim += 1;
+                    real += 1;
+                }
+                Item::New => {
+                    layout = layout.unsqueeze(dim as i64)?;
+                    dim += 1;
+                }
+                _ => {
+                    dim += ndim - used;
+                    real += ndim - used;
+                }
+            }
+        }
+        return Ok((view::seen(t, layout), Vec::new()));
+    }
+    let mut out = t.clone();
     let mut advanced: Vec<Option<Tensor>> = Vec::new();
     for item in items {
         match item {
             Item::At(i) => {
                 let size = out.body().shape()[dim] as i64;
-                if i < -size || i >= size {
-                    return Err(PyIndexError::new_err(format!(
-                        "index {i} is out of bounds for dimension {real} with size {size}"
-                    )));
+                if outside(i, size) {
+                    return Err(refuse(i, real, size));
                 }
                 out = view::select(&out, dim as i64, i)?;
                 real += 1;
             }
             Item::Slice(start, end, step) => {
-                if !(start.is_none() && end.is_none() && step == 1) {
-                    out = view::slice(&out, dim as i64, start, end, step)?;
+                if !whole(start, end, step, out.body().shape()[dim]) {
+                    out = view::slice(&out, dim as i64, Some(start), Some(end), step)?;
                 }
                 dim += 1;
                 real += 1;
@@ -172,8 +205,20 @@ fn basic(t: &Tensor, items: Vec<Item>) -> PyResult<(Tensor, Vec<Option<Tensor>>)
     Ok((out, advanced))
 }
 
+/// The operator that an index asks for first, for the profiler.
+fn operator_of(index: &Bound<'_, PyAny>) -> &'static str {
+    let advanced = |o: &Bound<'_, PyAny>| o.is_instance_of::<PyTensor>() || o.is_instance_of::<PyList>();
+    match index.cast::<PyTuple>() {
+        _ if advanced(index) => "index",
+        Ok(tuple) if tuple.iter().any(|o| advanced(&o)) => "index",
+        _ if index.is_instance_of::<PyInt>() => "select",
+        _ => "slice",
+    }
+}
+
 pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
+    let _span = profile::named(|| operator_of(index), [slf.as_any(), index]);
     // The common case first: one integer.
     if index.is_exact_instance_of::<PyInt>() && t.ndim() > 0 {
         let i: i64 = index.extract()?;
@@ -194,6 +239,8 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
 
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let t = &slf.get().tensor;
+    let written = || if operator_of(index) == "index" { "index_put_" } else { "copy_" };
+    let _span = profile::named(written, [slf.as_any(), index, value]);
     let number = scalar_from(value);
     let value = match (value.cast::<PyTensor>(), number) {
         (Ok(v), _) => v.get().tensor.clone(),

@@ -8,12 +8,15 @@ mod facts;
 mod function;
 #[cfg(feature = "gpu")]
 mod gpu;
+mod graph;
 mod index;
 mod interop;
 mod node;
 mod overloads;
 mod parse;
+mod profile;
 mod random;
+mod saving;
 mod storage;
 mod table;
 mod tensor;
@@ -69,6 +72,7 @@ fn convert<'py>(
     let source = tensor.get().tensor.clone();
     let dtype = dtype.map(|d| d.get().0);
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
+    let _span = profile::named(|| "to", [tensor.as_any()]);
     let made = py.detach(|| -> crate::base::Result<_> {
         let mut t = ops::create::to_dtype(&source, dtype.unwrap_or(source.dtype()))?;
         if let Some(device) = device {
@@ -126,7 +130,11 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<node::PyNode>()?;
     module.add_class::<function::Ctx>()?;
     module.add_class::<autograd::Handle>()?;
+    module.add_class::<autograd::GradSwitch>()?;
+    module.add_class::<saving::SavedTensor>()?;
+    module.add_class::<graph::InputMetadata>()?;
     module.add_class::<random::PyGenerator>()?;
+    module.add_class::<profile::Mark>()?;
     for dtype in DType::ALL {
         module.add(dtype.name(), types::dtype_object(py, dtype)?)?;
     }
@@ -143,7 +151,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::run_backward,
         autograd::run_grad,
         autograd::is_grad_enabled,
-        autograd::swap_grad_enabled,
+        autograd::set_recording,
         autograd::is_inference_mode_enabled,
         autograd::swap_inference_mode,
         autograd::gradient_edge,
@@ -153,11 +161,24 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::is_anomaly_enabled,
         autograd::is_anomaly_check_nan_enabled,
         function::apply_function,
+        graph::current_graph_task_id,
+        graph::is_whole_backward,
+        graph::will_execute,
+        graph::queue_callback,
+        saving::push_saved_hooks,
+        saving::pop_saved_hooks,
+        saving::disable_saved_hooks,
+        saving::saved_hooks_disabled,
         storage::make_subclass,
         storage::as_subclass,
         storage::storage_view,
         storage::to_bytes,
         storage::from_bytes,
+        profile::profiler_mark,
+        profile::profiler_enabled,
+        profile::profiler_start,
+        profile::profiler_clock,
+        profile::profiler_stop,
         attributes::legacy_tensor,
         attributes::result_type,
         attributes::can_cast,

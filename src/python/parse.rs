@@ -40,6 +40,9 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
 }
 
 pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
+    if object.is_exact_instance_of::<PyInt>() {
+        return object.extract().ok();
+    }
     if object.is_instance_of::<PyBool>() {
         return None;
     }
@@ -152,14 +155,17 @@ pub struct Extra<'py> {
     pub alpha: Option<Scalar>,
 }
 
-pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Extra<'py>)> {
-    read_all(row, call)
+/// Reads a call's arguments into `args`.
+pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
+    read_all(row, call, args)
         .map_err(|e| explain(e, row, call, &super::table::signature(row, call.receiver.is_none())))
 }
 
-fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Extra<'py>)> {
+fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
     let params = row.params;
-    let mut args: Args = smallvec::smallvec![Arg::Missing; params.len()];
+    for _ in params {
+        args.push(Arg::Missing);
+    }
     let mut extra = Extra::default();
     let first = usize::from(call.receiver.is_some());
     if let Some(receiver) = call.receiver {
@@ -233,10 +239,10 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>) -> PyResult<(Args, Ext
     }
     for (at, param) in params.iter().enumerate() {
         if matches!(args[at], Arg::Missing) && param.default.is_none() {
-            return Err(missing(call.name, params, &args));
+            return Err(missing(call.name, params, args));
         }
     }
-    Ok((args, extra))
+    Ok(extra)
 }
 
 #[cold]

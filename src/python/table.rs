@@ -2,12 +2,13 @@
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
 use super::overloads::mismatch;
-use super::parse::{Call, Extra, parse, result, run, scalar_from};
+use super::parse::{Args, Call, Extra, parse, result, run, scalar_from};
 use super::tensor::{PyTensor, wrap};
+use crate::ops::short::{self, Short};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Out, Row, pointwise::Pointwise};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyInt, PyTuple};
 use pyo3::{PyTypeInfo, ffi};
 use std::ffi::CString;
 use std::sync::OnceLock;
@@ -23,6 +24,7 @@ enum Style {
 struct Entry {
     row: &'static Row,
     pointwise: Option<&'static Pointwise>,
+    short: Option<Short>,
     style: Style,
     name: String,
     c_name: CString,
@@ -75,6 +77,8 @@ unsafe fn enter(
             let receiver = (entry.style != Style::Function)
                 .then(|| &*std::ptr::from_ref(&slf).cast::<Bound<'_, PyAny>>());
             let keywords = keywords(py, args.add(nargs as usize), names)?;
+            let arguments = receiver.into_iter().chain(given).chain(keywords.iter().map(|k| &k.1));
+            let _span = super::profile::call(entry.row, entry.style == Style::Inplace, arguments);
             call(py, entry, receiver, given, &keywords)
         }
     }));
@@ -125,8 +129,14 @@ fn call<'py>(
     {
         return done;
     }
-    let (mut args, extra) =
-        parse(entry.row, &Call { py, name: &entry.name, receiver, positional: given, keywords })?;
+    if let (Some(short), Some(receiver), true) = (entry.short, receiver, keywords.is_empty())
+        && let Some(done) = of_ints(py, short, receiver, given)
+    {
+        return done;
+    }
+    let mut args = Args::new();
+    let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
+    let extra = parse(entry.row, &call, &mut args)?;
     if let Some(alpha) = extra.alpha {
         check_alpha(&args, alpha)?;
         scale(&mut args, alpha)?;
@@ -141,6 +151,21 @@ fn call<'py>(
             into_out(py, entry, &args, out, extra)
         }
     }
+}
+
+/// Methods called with whole numbers.
+fn of_ints<'py>(
+    py: Python<'py>,
+    short: Short,
+    receiver: &Bound<'py, PyAny>,
+    given: &[Bound<'py, PyAny>],
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let tensor = &receiver.cast::<PyTensor>().ok()?.get().tensor;
+    let mut ints = ops::Ints::new();
+    for object in given {
+        ints.push(object.is_exact_instance_of::<PyInt>().then(|| object.extract().ok()).flatten()?);
+    }
+    Some(short(tensor, &ints)?.map_err(PyErr::from).and_then(|t| wrap(py, t)))
 }
 
 fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
@@ -178,6 +203,10 @@ fn scale(args: &mut [Arg], alpha: crate::base::Scalar) -> PyResult<()> {
 }
 
 fn inplace(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
+    crate::tensor::packing::after(|| write(py, entry, args))
+}
+
+fn write(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
     if let Some(own) = entry.row.call_inplace {
         return run(py, args, own).map(drop);
     }
@@ -339,6 +368,7 @@ fn collect() -> Vec<Entry> {
             entries.push(Entry {
                 row,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
+                short: short::of(row.name).filter(|_| style == Style::Method),
                 style,
                 c_name: c(&name),
                 doc: c(&doc),

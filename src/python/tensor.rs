@@ -3,6 +3,7 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use super::parse::scalar_from;
+use super::profile;
 use super::types::{PyDType, dtype_object};
 use crate::base::{DType, Scalar};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
@@ -84,6 +85,7 @@ fn compute<'py>(
     op: &'static Pointwise,
     operands: &[Operand],
 ) -> PyResult<Bound<'py, PyAny>> {
+    let _span = profile::operands(&op.row, false, operands);
     let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= LONG));
     let made = if long { py.detach(|| apply(op, operands)) } else { apply(op, operands) };
     wrap(py, made?)
@@ -110,6 +112,7 @@ fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Poi
         )));
     };
     let target = &slf.get().tensor;
+    let _span = profile::operands(&op.row, true, &[Operand::Tensor(target), value]);
     let write = || apply_inplace(op, target, &[Operand::Tensor(target), value]);
     if target.numel() >= LONG {
         slf.py().detach(write)?
@@ -128,6 +131,7 @@ fn power<'py>(
     let Some(exponent) = operand(exponent) else { return Ok(py.NotImplemented().into_bound(py)) };
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
+    let _span = profile::named(|| "pow", [slf.as_any()]);
     wrap(py, ops::power::power(base, exponent)?)
 }
 
@@ -171,6 +175,7 @@ macro_rules! slots {
                 let py = slf.py();
                 let Ok(other) = other.cast::<PyTensor>() else { return Ok(py.NotImplemented().into_bound(py)) };
                 let (x, y) = (&slf.get().tensor, &other.get().tensor);
+                let _span = profile::named(|| "matmul", [slf.as_any(), other.as_any()]);
                 let long = x.numel() + y.numel() >= 2048;
                 let made = if long { py.detach(|| ops::linalg::matmul(x.clone(), y.clone())) } else { ops::linalg::matmul(x.clone(), y.clone()) };
                 wrap(py, made?)
@@ -198,6 +203,7 @@ macro_rules! slots {
                 if slf.get().tensor.dtype().is_float() {
                     return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
                 }
+                let _span = profile::named(|| "bitwise_not", [slf.as_any()]);
                 wrap(slf.py(), ops::power::bitwise_not(slf.get().tensor.clone())?)
             }
         }
@@ -325,6 +331,7 @@ impl PyTensor {
         non_blocking: Option<bool>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let _ = non_blocking;
+        let _span = super::profile::named(|| "copy_", [slf.as_any(), src]);
         let source = match src.cast::<PyTensor>() {
             Ok(t) => t.get().tensor.clone(),
             Err(_) => match scalar_from(src) {

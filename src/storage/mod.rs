@@ -5,7 +5,7 @@ pub mod host;
 
 #[cfg(not(feature = "gpu"))]
 use crate::base::Error;
-use crate::base::{Device, Result};
+use crate::base::{Device, Result, profile};
 #[cfg(feature = "gpu")]
 use crate::gpu;
 use host::Block;
@@ -36,12 +36,25 @@ enum Bytes {
     Gpu(gpu::Buffer),
     /// The bytes of another storage under a version of their own (`x.data`).
     Alias(Storage),
+    /// No memory: the bytes of a batched tensor lie in its physical one.
+    Nowhere,
 }
 
 // SAFETY: the borrowed pointer is kept alive by its owner, which is Send and Sync itself; the rest already is.
 unsafe impl Send for Inner {}
 // SAFETY: as above; concurrent writes through tensors are the user's race, as in PyTorch, and never on our own metadata.
 unsafe impl Sync for Inner {}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        match self.bytes {
+            Bytes::Host(_) => profile::memory(self.len, false, false),
+            #[cfg(feature = "gpu")]
+            Bytes::Gpu(_) => profile::memory(self.len, false, true),
+            Bytes::Borrowed { .. } | Bytes::Alias(_) | Bytes::Nowhere => {}
+        }
+    }
+}
 
 impl Storage {
     /// `len` bytes on `device`, not initialised.
@@ -58,12 +71,15 @@ impl Storage {
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(..) => return Err(Error::runtime("this build of gradiron has no GPU support")),
         };
+        profile::memory(len, true, !device.is_cpu());
         Ok(Storage::from_bytes(bytes, len, device))
     }
 
     /// `len` zero bytes on the host.
     pub fn zeroed(len: usize) -> Result<Storage> {
-        Ok(Storage::from_bytes(Bytes::Host(Block::new(len, true)?), len, Device::Cpu))
+        let block = Block::new(len, true)?;
+        profile::memory(len, true, false);
+        Ok(Storage::from_bytes(Bytes::Host(block), len, Device::Cpu))
     }
 
     /// Host memory that `owner` keeps alive.
@@ -76,7 +92,17 @@ impl Storage {
 
     #[cfg(feature = "gpu")]
     pub fn from_gpu(buffer: gpu::Buffer, len: usize, device: Device) -> Storage {
+        profile::memory(len, true, true);
         Storage::from_bytes(Bytes::Gpu(buffer), len, device)
+    }
+
+    /// A storage without bytes, for a tensor whose values lie elsewhere.
+    pub fn nowhere(device: Device) -> Storage {
+        Storage::from_bytes(Bytes::Nowhere, 0, device)
+    }
+
+    pub fn is_nowhere(&self) -> bool {
+        matches!(self.root().0.bytes, Bytes::Nowhere)
     }
 
     fn from_bytes(bytes: Bytes, len: usize, device: Device) -> Storage {
@@ -118,7 +144,7 @@ impl Storage {
     pub fn host(&self) -> Option<*mut u8> {
         match &self.root().0.bytes {
             Bytes::Host(block) => Some(block.ptr()),
-            Bytes::Alias(_) => None,
+            Bytes::Alias(_) | Bytes::Nowhere => None,
             Bytes::Borrowed { ptr, .. } => Some(*ptr),
             #[cfg(feature = "gpu")]
             Bytes::Gpu(_) => None,

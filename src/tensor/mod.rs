@@ -2,18 +2,23 @@
 //! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
 
 pub mod anomaly;
+mod batched;
+pub mod dual;
 mod inplace;
 pub mod mode;
 mod node;
+pub mod packing;
 mod record;
+mod saved;
 mod view;
 
+pub use batched::{Batched, Level, Levels};
 pub use inplace::{check_inplace, finish_inplace};
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Meta, Node, NodeRef, Parts, Saved, Saves, Step,
-    When, any_hosted, freed_error, type_string,
+    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, When, any_hosted, type_string,
 };
 pub use record::{Recorder, any_requires_grad};
+pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use view::{View, ViewRules, Viewing};
 
 use crate::base::{DType, Device, Dims, Error, Layout, Result, Scalar, Strided};
@@ -43,7 +48,7 @@ struct Inner {
     /// The node that made this tensor, when one did and nothing was written over it since (see `LATE`).
     edge: Option<Edge>,
     flags: AtomicU8,
-    view: Option<Box<View>>,
+    view: Option<View>,
     extra: OnceLock<Box<Extra>>,
     /// The Python object that shows this tensor, while there is one.
     host: AtomicPtr<c_void>,
@@ -64,10 +69,13 @@ const BATCHED: u8 = 16;
 struct Extra {
     late: Mutex<Late>,
     grad: Mutex<Option<Tensor>>,
-    /// The leaf's end of the graph, once something was computed from it.
-    leaf: Mutex<Option<NodeRef>>,
+    /// The leaf's end of the graph, once something was computed from it (see `Late::leaf`).
+    leaf: OnceLock<NodeRef>,
     /// Counts rewrites of this tensor's history, so that its views notice.
     rewrites: AtomicU32,
+    tangents: dual::Tangents,
+    /// Where the values of a batched tensor lie.
+    batched: OnceLock<Batched>,
 }
 
 #[derive(Default)]
@@ -75,6 +83,8 @@ struct Late {
     body: Option<Arc<Body>>,
     /// `Some(None)`: the history was cut off.
     edge: Option<Option<Edge>>,
+    /// The leaf's end of the graph for a new body; `Some(None)`: to be made.
+    leaf: Option<Option<NodeRef>>,
 }
 
 /// A tensor's body, borrowed where it is the one it was born with.
@@ -129,7 +139,7 @@ impl Body {
 
     /// The host memory, for a CPU kernel; an error for a tensor elsewhere.
     pub fn host(&self) -> Result<Strided<'_>> {
-        let base = self.storage.host().ok_or_else(|| Error::runtime("the tensor is not in host memory"))?;
+        let base = self.storage.host().ok_or_else(|| self.out_of_reach("host"))?;
         Ok(Strided {
             ptr: base.wrapping_add(self.layout.offset * self.dtype.size()),
             dtype: self.dtype,
@@ -141,7 +151,7 @@ impl Body {
     /// The GPU memory, for a shader.
     #[cfg(feature = "gpu")]
     pub fn gpu(&self) -> Result<crate::gpu::View<'_>> {
-        let buffer = self.storage.gpu().ok_or_else(|| Error::runtime("the tensor is not in GPU memory"))?;
+        let buffer = self.storage.gpu().ok_or_else(|| self.out_of_reach("GPU"))?;
         Ok(crate::gpu::View {
             buffer,
             dtype: self.dtype,
@@ -149,6 +159,14 @@ impl Body {
             strides: &self.layout.strides,
             offset: self.layout.offset,
         })
+    }
+
+    #[cold]
+    fn out_of_reach(&self, place: &str) -> Error {
+        if self.storage.is_nowhere() {
+            return Error::not_implemented("vmap: an operator that was called here has no batching rule");
+        }
+        Error::runtime(format!("the tensor is not in {place} memory"))
     }
 
     /// The same bytes seen otherwise.
@@ -162,7 +180,8 @@ impl Body {
 }
 
 impl Tensor {
-    fn make(body: Body, edge: Option<Edge>, flags: u8, view: Option<Box<View>>) -> Tensor {
+    #[inline]
+    fn make(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
         Tensor(Arc::new(Inner {
             body,
             edge,
@@ -193,7 +212,20 @@ impl Tensor {
         {
             return tensor;
         }
+        if edge.as_ref().is_some_and(|e| e.node.is_leaf()) {
+            return Tensor::other_leaf(body, edge.map(|e| e.node));
+        }
         Tensor::make(body, edge, 0, None)
+    }
+
+    /// Other values for a leaf: a leaf itself, whose gradient goes where the first one's does.
+    #[cold]
+    fn other_leaf(body: Body, node: Option<NodeRef>) -> Tensor {
+        let tensor = Tensor::make(body, None, REQUIRES, None);
+        if let Some(node) = node {
+            let _ = tensor.extra().leaf.set(node);
+        }
+        tensor
     }
 
     pub fn body(&self) -> BodyRef<'_> {
@@ -248,7 +280,7 @@ impl Tensor {
     }
 
     pub fn version(&self) -> u32 {
-        self.body().storage.version()
+        self.physical().body().storage.version()
     }
 
     pub fn same(&self, other: &Tensor) -> bool {
@@ -284,9 +316,13 @@ impl Tensor {
         }
         if self.flags() & LATE != 0
             && let Some(extra) = self.0.extra.get()
-            && let Some(edge) = &lock(&extra.late).edge
         {
-            return edge.clone();
+            if let Some(batched) = extra.batched.get() {
+                return batched.value.history();
+            }
+            if let Some(edge) = &lock(&extra.late).edge {
+                return edge.clone();
+            }
         }
         self.0.edge.clone()
     }
@@ -300,7 +336,9 @@ impl Tensor {
     }
 
     pub fn requires_grad(&self) -> bool {
-        self.flags() & REQUIRES != 0 || self.has_history()
+        let flags = self.flags();
+        let wanted = |flags| flags & REQUIRES != 0;
+        wanted(flags) || self.has_history() || (flags & BATCHED != 0 && wanted(self.physical().flags()))
     }
 
     pub fn is_leaf(&self) -> bool {
@@ -312,22 +350,30 @@ impl Tensor {
         if let Some(edge) = self.history() {
             return Some(edge);
         }
-        if self.flags() & REQUIRES == 0 {
+        let leaf = self.physical();
+        if leaf.flags() & REQUIRES == 0 {
             return None;
         }
-        let mut leaf = lock(&self.extra().leaf);
-        let node = leaf.get_or_insert_with(|| {
+        Some(Edge { node: leaf.leaf(), output: 0 })
+    }
+
+    /// The leaf's end of the graph.
+    fn leaf(&self) -> NodeRef {
+        let extra = self.extra();
+        if self.flags() & LATE != 0 {
             let body = self.body().clone();
-            let meta = body.meta();
-            Node::publish(Parts {
-                kind: Kind::Leaf(Leaf { tensor: self.downgrade(), body }),
-                edges: smallvec::smallvec![],
-                outputs: smallvec::smallvec![meta],
-                saved: smallvec::smallvec![],
-                params: None,
-            })
-        });
-        Some(Edge { node: node.clone(), output: 0 })
+            if let Some(leaf) = &mut lock(&extra.late).leaf {
+                return leaf.get_or_insert_with(|| self.new_leaf(body)).clone();
+            }
+        }
+        extra.leaf.get_or_init(|| self.new_leaf(self.body().clone())).clone()
+    }
+
+    fn new_leaf(&self, body: Body) -> NodeRef {
+        let meta = body.meta();
+        let mut node = Node::draft(Kind::Leaf(Box::new(Leaf { tensor: self.downgrade(), body })));
+        node.outputs.push(meta);
+        Node::publish(node)
     }
 
     pub fn set_requires_grad(&self, on: bool) -> Result<()> {
@@ -340,10 +386,11 @@ impl Tensor {
         if on && !self.dtype().is_float() {
             return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
         }
+        let flags = &self.physical().0.flags;
         if on && self.is_leaf() {
-            self.0.flags.fetch_or(REQUIRES, Ordering::AcqRel);
+            flags.fetch_or(REQUIRES, Ordering::AcqRel);
         } else if !on {
-            self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
+            flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
         Ok(())
     }
@@ -386,19 +433,23 @@ impl Tensor {
 
     /// Replaces what this tensor shows (`x.data = y`, `resize_`, `squeeze_`).
     pub fn set_body(&self, body: Body) {
-        lock(&self.extra().late).body = Some(Arc::new(body));
-        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
-        if let Some(extra) = self.0.extra.get() {
-            // A leaf's end of the graph remembers the old body: the next use makes a new one.
-            let mut leaf = lock(&extra.leaf);
-            if leaf.as_ref().is_some_and(|node| !node.has_hooks()) {
-                *leaf = None;
-            }
+        let extra = self.extra();
+        let mut late = lock(&extra.late);
+        late.body = Some(Arc::new(body));
+        // A leaf's end of the graph remembers the old body: the next use makes a new one.
+        let leaf = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
+        if leaf.is_some_and(|node| !node.has_hooks()) {
+            late.leaf = Some(None);
         }
+        drop(late);
+        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
     }
 
     /// Replaces this tensor's history (in-place writes, `detach_`).
     pub fn set_history(&self, edge: Option<Edge>) {
+        if let Some(batched) = self.as_batched() {
+            return batched.value.set_history(edge);
+        }
         if let Some(Edge { node, .. }) = &edge
             && let Kind::Op(derivative) = &node.kind
         {
@@ -426,6 +477,9 @@ impl Tensor {
     /// One element as a number; for the tensor's device this waits.
     pub fn item(&self) -> Result<Scalar> {
         let body = self.body();
+        if self.is_batched() {
+            return Err(batched::no_number());
+        }
         if body.numel() != 1 {
             return Err(Error::runtime(format!(
                 "a Tensor with {} elements cannot be converted to Scalar",
@@ -472,7 +526,8 @@ impl Tensor {
     pub fn for_collector(&self) -> Held {
         let extra = self.0.extra.get();
         let late = extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.edge.clone());
-        let leaf = || extra.and_then(|e| e.leaf.try_lock().ok()).and_then(|leaf| leaf.clone());
+        let new = || extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.leaf.clone());
+        let leaf = || new().unwrap_or_else(|| extra.and_then(|e| e.leaf.get().cloned()));
         let edge = match late {
             Some(edge) => edge,
             None => self.0.edge.clone(),

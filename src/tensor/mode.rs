@@ -40,6 +40,11 @@ pub fn set_inference(on: bool) -> bool {
     INFERENCE.with(|i| i.replace(on))
 }
 
+/// The number of this thread's latest node.
+pub fn latest_sequence() -> u64 {
+    SEQUENCE.with(Cell::get)
+}
+
 /// The number of the next node, above all of `inputs`': edges point to smaller numbers, across threads too.
 pub fn next_sequence(inputs: u64) -> u64 {
     SEQUENCE.with(|s| {

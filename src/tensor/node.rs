@@ -1,9 +1,10 @@
 //! The graph: nodes in the arena, edges to their outputs, saved values. It holds values and edges, never tensors,
 //! so that no cycle can be made on the Rust side.
 
+use super::saved::{Kept, Saved, Saves, Step};
 use super::{Body, Tensor, WeakTensor, anomaly, mode};
-use crate::arena::{self, Ref};
-use crate::base::{DType, Device, Dims, Error, Result};
+use crate::arena::{self, Draft, Ref};
+use crate::base::{DType, Device, Dims, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_void;
@@ -45,9 +46,15 @@ pub trait Hook: Send + Sync {
     fn host(&self) -> *mut c_void;
 }
 
+/// An object of the host language that a node keeps.
+pub trait HostObject: Send + Sync {
+    fn host(&self) -> *mut c_void;
+    fn as_any(&self) -> &dyn Any;
+}
+
 pub enum Kind {
     Op(&'static Derivative),
-    Leaf(Leaf),
+    Leaf(Box<Leaf>),
     Custom(Box<dyn Custom>),
 }
 
@@ -81,24 +88,11 @@ pub struct Node {
 }
 
 #[derive(Default)]
-pub struct Saves {
-    pub values: SmallVec<[Saved; 2]>,
-    pub freed: bool,
-}
-
-/// One saved value. `source` names the input (or, from [`Saved::OUTPUT`] on, the output) that it is.
-pub struct Saved {
-    pub body: Body,
-    pub version: u32,
-    pub source: u16,
-    /// Whether it was saved of a view, whose history follows its base's.
-    pub view: bool,
-}
-
-#[derive(Default)]
 pub struct Hooks {
     next: u64,
     pub list: Vec<(u64, When, Arc<dyn Hook>)>,
+    /// The user's own notes at this node.
+    pub metadata: Option<Arc<dyn HostObject>>,
     /// Outputs whose tensors keep their `.grad` (retain_grad).
     pub retain: Vec<(u32, WeakTensor)>,
 }
@@ -132,7 +126,15 @@ pub fn any_hosted() -> bool {
     HOSTED.load(Ordering::Relaxed) > 0
 }
 
-fn namespaced(name: &str) -> String {
+pub(super) fn count_hosted() {
+    HOSTED.fetch_add(1, Ordering::Relaxed);
+}
+
+pub(super) fn uncount_hosted() {
+    HOSTED.fetch_sub(1, Ordering::Relaxed);
+}
+
+pub(super) fn namespaced(name: &str) -> String {
     if matches!(name, "AccumulateGrad" | "CopySlices") {
         format!("torch::autograd::{name}")
     } else {
@@ -141,60 +143,10 @@ fn namespaced(name: &str) -> String {
 }
 
 /// `Mul` for `MulBackward0`.
-fn operator_of(name: &str) -> &str {
+pub(super) fn operator_of(name: &str) -> &str {
     match name.rfind("Backward") {
         Some(at) if name[at + 8..].bytes().all(|b| b.is_ascii_digit()) => &name[..at],
         _ => name,
-    }
-}
-
-impl Saved {
-    pub const OUTPUT: u16 = 1 << 15;
-    /// A value that is neither an input nor an output.
-    pub const DETACHED: u16 = (1 << 15) - 1;
-
-    pub fn input(body: &Body, index: usize) -> Saved {
-        Saved { body: body.clone(), version: body.storage.version(), source: index as u16, view: false }
-    }
-
-    pub fn output(body: &Body, index: usize) -> Saved {
-        Saved {
-            body: body.clone(),
-            version: body.storage.version(),
-            source: Saved::OUTPUT + index as u16,
-            view: false,
-        }
-    }
-
-    /// Refuses a value that was written over since it was saved.
-    fn check(&self, node: &Node) -> Result<()> {
-        let now = self.body.storage.version();
-        if now == self.version {
-            return Ok(());
-        }
-        let is_output = self.source >= Saved::OUTPUT;
-        let from = if is_output {
-            Some((node.operator(), u32::from(self.source - Saved::OUTPUT)))
-        } else {
-            match node.edges.get(usize::from(self.source)) {
-                // The tensor is known by who wrote it last; a view's history starts anew with such a write.
-                Some(Some(edge)) if !edge.node.is_leaf() => Some(match self.body.storage.last_writer() {
-                    Some(_) if self.view => ("AsStrided".into(), 0),
-                    Some(name) => (operator_of(&namespaced(name)).into(), 0),
-                    None => (edge.node.operator(), edge.output),
-                }),
-                _ => None,
-            }
-        };
-        let which = from.map(|(name, n)| format!(", which is output {n} of {name},")).unwrap_or_default();
-        Err(Error::runtime(format!(
-            "one of the variables needed for gradient computation has been modified by an inplace operation: \
-             [{} {:?}]{which} is at version {now}; expected version {} instead. Hint: enable anomaly detection to \
-             find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).",
-            type_string(self.body.dtype, self.body.storage.device()),
-            self.body.layout.shape.as_slice(),
-            self.version
-        )))
     }
 }
 
@@ -204,33 +156,39 @@ pub fn type_string(dtype: DType, device: Device) -> String {
     format!("torch.{place}{}Tensor", dtype.scalar_name())
 }
 
-/// Everything a new node is made of, for [`Node::publish`].
-pub struct Parts {
-    pub kind: Kind,
-    pub edges: SmallVec<[Option<Edge>; 3]>,
-    pub outputs: SmallVec<[Meta; 1]>,
-    pub saved: SmallVec<[Saved; 2]>,
-    pub params: Option<Box<dyn Any + Send + Sync>>,
-}
-
 impl Node {
-    /// Puts a node into the arena. From here on it does not change, but for saved values and hooks.
-    pub fn publish(parts: Parts) -> NodeRef {
-        let above = parts.edges.iter().flatten().map(|e| e.node.sequence).max().unwrap_or(0);
-        if matches!(parts.kind, Kind::Custom(_)) {
+    /// A node to be filled in, in its place in the arena.
+    #[inline]
+    pub fn draft(kind: Kind) -> Draft<Node> {
+        if matches!(kind, Kind::Custom(_)) {
             HOSTED.fetch_add(1, Ordering::Relaxed);
         }
-        arena::insert(Node {
-            sequence: mode::next_sequence(above),
-            kind: parts.kind,
-            edges: parts.edges,
-            outputs: parts.outputs,
-            saved: Mutex::new(Saves { values: parts.saved, freed: false }),
-            params: parts.params,
+        arena::draft(Node {
+            sequence: 0,
+            kind,
+            edges: SmallVec::new(),
+            outputs: SmallVec::new(),
+            saved: Mutex::new(Saves { values: SmallVec::new(), freed: false }),
+            params: None,
             hooks: OnceLock::new(),
-            trace: anomaly::trace(),
+            trace: None,
             host: AtomicPtr::new(std::ptr::null_mut()),
         })
+    }
+
+    /// Numbers a node above its inputs. From here on it does not change, but for saved values and hooks.
+    #[inline]
+    pub fn publish(mut node: Draft<Node>) -> NodeRef {
+        let above = node.edges.iter().flatten().map(|e| e.node.sequence).max().unwrap_or(0);
+        node.sequence = mode::next_sequence(above);
+        node.trace = anomaly::trace();
+        node.publish()
+    }
+
+    /// The saved values of a node that nobody else sees yet.
+    #[inline]
+    pub fn saves_mut(&mut self) -> &mut Saves {
+        self.saved.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
     pub fn name(&self) -> String {
@@ -326,6 +284,16 @@ impl Node {
         }
         if let Some(Ok(hooks)) = self.hooks.get().map(|h| h.try_lock()) {
             hooks.list.iter().for_each(|h| see(h.2.host()));
+            hooks.metadata.iter().for_each(|m| see(m.host()));
+        }
+        if let Ok(saves) = self.saved.try_lock() {
+            for saved in &saves.values {
+                if let Kept::Packed(packed) = &saved.kept
+                    && Arc::strong_count(packed) == 1
+                {
+                    packed.hook.visit_hosts(see);
+                }
+            }
         }
     }
 }
@@ -343,109 +311,5 @@ impl Drop for Node {
 impl Hooks {
     pub fn retained(&self) -> Vec<(u32, WeakTensor)> {
         self.retain.clone()
-    }
-}
-
-/// One node's turn in a backward: what its derivative sees.
-pub struct Step<'a> {
-    pub node: &'a NodeRef,
-    pub grads: &'a [Option<Tensor>],
-    /// Whether the derivative is recorded itself.
-    pub create_graph: bool,
-    /// Which edges' gradients are wanted.
-    pub wanted: u64,
-    values: SmallVec<[Saved; 2]>,
-    freed: bool,
-}
-
-const FREED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
-    have already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
-    autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
-    to access saved tensors after calling backward.";
-
-pub fn freed_error() -> Error {
-    Error::runtime(FREED)
-}
-
-impl<'a> Step<'a> {
-    /// Takes the node's saved values, for good unless `keep`.
-    pub fn new(
-        node: &'a NodeRef,
-        grads: &'a [Option<Tensor>],
-        create_graph: bool,
-        wanted: u64,
-        keep: bool,
-    ) -> Result<Step<'a>> {
-        let mut saves = node.saves();
-        let freed = saves.freed;
-        let values = if keep {
-            saves.values.iter().map(Saved::share).collect()
-        } else {
-            saves.freed = true;
-            std::mem::take(&mut saves.values)
-        };
-        drop(saves);
-        Ok(Step { node, grads, create_graph, wanted, values, freed })
-    }
-
-    pub fn wants(&self, edge: usize) -> bool {
-        self.wanted >> edge & 1 == 1
-    }
-
-    /// The gradient of an output, if one arrived.
-    pub fn grad(&self, output: usize) -> Option<&Tensor> {
-        self.grads.get(output)?.as_ref()
-    }
-
-    /// The bytes of a saved value, for a kernel that does not record.
-    pub fn body(&self, source: u16) -> Result<&Body> {
-        match self.values.iter().find(|s| s.source == source) {
-            Some(saved) => saved.check(self.node).map(|()| &saved.body),
-            None if self.freed => Err(freed_error()),
-            None => Err(Error::runtime(format!("{} did not save value {source}", self.node.name()))),
-        }
-    }
-
-    /// A saved value as a tensor, with its place in the graph.
-    pub fn tensor(&self, source: u16) -> Result<Tensor> {
-        let body = self.body(source)?.clone();
-        let edge = if source >= Saved::OUTPUT {
-            Some(Edge { node: self.node.clone(), output: u32::from(source - Saved::OUTPUT) })
-        } else {
-            self.node.edges.get(usize::from(source)).cloned().flatten()
-        };
-        Ok(Tensor::from_saved(body, edge))
-    }
-
-    pub fn params<P: 'static>(&self) -> Result<&P> {
-        self.node
-            .params
-            .as_ref()
-            .and_then(|p| p.downcast_ref())
-            .ok_or_else(|| Error::runtime(format!("{} lost its arguments", self.node.name())))
-    }
-}
-
-impl Saved {
-    fn share(&self) -> Saved {
-        Saved { body: self.body.clone(), version: self.version, source: self.source, view: self.view }
-    }
-
-    /// This saved value as a tensor, checked; `node` is the one that saved it.
-    pub fn unpack(&self, node: &NodeRef) -> Result<Tensor> {
-        self.check(node)?;
-        let edge = if self.source >= Saved::OUTPUT {
-            Some(Edge { node: node.clone(), output: u32::from(self.source - Saved::OUTPUT) })
-        } else {
-            node.edges.get(usize::from(self.source)).cloned().flatten()
-        };
-        Ok(Tensor::from_saved(self.body.clone(), edge))
-    }
-}
-
-impl Step<'_> {
-    /// Whether a value from this source was saved.
-    pub fn has(&self, source: u16) -> bool {
-        self.values.iter().any(|s| s.source == source)
     }
 }

@@ -51,11 +51,11 @@ impl Tensor {
             other => other,
         };
         let seen = AtomicU32::new(base.rewrites());
-        Tensor::make(body, edge, 0, Some(Box::new(View { base, made, rules, seen })))
+        Tensor::make(body, edge, 0, Some(View { base, made, rules, seen }))
     }
 
     pub fn as_view(&self) -> Option<&View> {
-        self.0.view.as_deref()
+        self.0.view.as_ref()
     }
 
     pub(super) fn rewrites(&self) -> u32 {

@@ -113,6 +113,6 @@ def __getattr__(name: str) -> object:
         # The module's name is the function's as well; the function wins, as in PyTorch.
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
-    if name in ("functional", "graph"):
+    if name in ("functional", "profiler", "profiler_util", "graph"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")

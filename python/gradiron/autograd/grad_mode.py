@@ -9,14 +9,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-_swap = _core.swap_grad_enabled
 
 
-class _Mode:
+class _Mode(_core.GradSwitch):
     """A context manager that can be used again, nested, and as a decorator."""
-
-    # What was on before, innermost first: one instance may be entered again inside itself.
-    _before: Any = None
 
     def __call__(self, target: Callable[..., Any]) -> Any:
         # Imported here: `import gradiron` is not to wait for them.
@@ -77,52 +73,46 @@ class _Mode:
     def clone(self) -> Any:
         return type(self)()
 
-    def __exit__(self, *exception: object) -> None:
-        on, self._before = self._before
-        _swap(on)
+
+_new: Any = _core.GradSwitch.__new__
 
 
 class no_grad(_Mode):
     """Nothing is recorded inside."""
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = object.__new__(cls)
+        made = _new(cls, False)
         return made if function is None else made(function)
-
-    def __enter__(self) -> None:
-        self._before = (_swap(False), self._before)
 
 
 class enable_grad(_Mode):
     """Recording goes on inside, within `no_grad` too."""
 
     def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
-        made = object.__new__(cls)
+        made = _new(cls, True)
         return made if function is None else made(function)
-
-    def __enter__(self) -> None:
-        self._before = (_swap(True), self._before)
 
 
 class set_grad_enabled(_Mode):
     """Switches recording at once; as a context manager, back at its end."""
 
-    def __init__(self, mode: bool) -> None:
+    def __new__(cls, mode: bool) -> Any:
         if not isinstance(mode, bool):
             raise TypeError(f"set_grad_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
-        self._mode = mode
-        self._before = (_swap(mode), None)
+        made = _new(cls, mode)
+        _core.GradSwitch.__enter__(made)
+        return made
 
     def __call__(self, target: Callable[..., Any]) -> Any:
         # As a decorator it switches only inside.
-        _swap(self._before[0])
+        self.__exit__()
         return super().__call__(target)
 
     def __enter__(self) -> None:
-        _swap(self._mode)
+        _core.set_recording(self.to)
 
     def clone(self) -> Any:
-        return set_grad_enabled(self._mode)
+        return set_grad_enabled(self.to)
 
 
 class inference_mode(_Mode):
@@ -133,14 +123,14 @@ class inference_mode(_Mode):
         self._mode = mode
 
     def __new__(cls, mode: Any = True) -> Any:
-        made = object.__new__(cls)
+        made = _new(cls, mode is False)
         if isinstance(mode, bool):
             return made
         made.__init__()  # type: ignore[misc]
         return made(mode)
 
     def __enter__(self) -> None:
-        self._before = (_swap(not self._mode), self._before)
+        super().__enter__()
         self._outer.append(_core.swap_inference_mode(self._mode))
 
     def __exit__(self, *exception: object) -> None:

@@ -1,0 +1,139 @@
+"""The profiler's table, in PyTorch's columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from .profiler_util import format_time
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from .profiler_util import EventList
+
+_WIDTH = 12
+_GAP = "  "
+_UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+class Layout(NamedTuple):
+    """How a table is to look."""
+
+    row_limit: int
+    max_source_width: int
+    max_name_width: int
+    max_shapes_width: int
+    header: str | None
+    top_level_only: bool
+    time_unit: str | None
+    memory: bool
+
+
+class Column(NamedTuple):
+    title: str
+    width: int
+    cell: Callable[[Any], str]
+    left: bool = False
+
+    def pad(self, text: str) -> str:
+        return text.ljust(self.width) if self.left else text.rjust(self.width)
+
+
+def format_memory(count: int) -> str:
+    """Bytes for people: `12 B`, `1.50 KB`, `-3.00 MB`."""
+    for power, unit in ((30, "GB"), (20, "MB"), (10, "KB")):
+        if abs(count) >= 1 << power:
+            return f"{count / (1 << power):.2f} {unit}"
+    return f"{count} B"
+
+
+def render(events: EventList, sort_by: str | None, layout: Layout) -> str:
+    if not events:
+        return ""
+    shown = list(events)
+    if sort_by is not None:
+        # PyTorch's older names for a GPU's columns.
+        attribute = sort_by.replace("cuda", "device")
+        shown.sort(key=lambda event: getattr(event, attribute), reverse=True)
+    if layout.top_level_only:
+        shown = [event for event in shown if event.cpu_parent is None]
+    if layout.row_limit >= 0:
+        shown = shown[: layout.row_limit]
+    columns = _columns(events, layout)
+    rule = "".join("-" * column.width + _GAP for column in columns)
+    ruler = "=" * (len(rule) - len(_GAP))
+    lines = []
+    if layout.header is not None:
+        lines += [ruler, layout.header]
+    if layout.top_level_only:
+        lines += [ruler, "This report only display top-level ops statistics"]
+    lines += [rule, "".join(column.pad(column.title) + _GAP for column in columns), rule]
+    for event in shown:
+        lines.append("".join(column.pad(column.cell(event)) + _GAP for column in columns))
+        lines += _rest_of_stack(event, columns, layout)
+    lines += [rule, f"Self CPU time total: {_time(events.self_cpu_time_total, layout.time_unit)}", ""]
+    return "\n".join(lines)
+
+
+def _time(us: float, unit: str | None) -> str:
+    return format_time(us) if unit is None else f"{us / _UNITS[unit]:.3f}{unit}"
+
+
+def _columns(events: EventList, layout: Layout) -> list[Column]:
+    total = events.self_cpu_time_total
+
+    def share(of: str) -> Callable[[Any], str]:
+        return lambda event: f"{100 * getattr(event, of) / total:.2f}%" if total else "NaN"
+
+    def time(of: str) -> Callable[[Any], str]:
+        return lambda event: _time(getattr(event, of), layout.time_unit)
+
+    def memory(of: str) -> Callable[[Any], str]:
+        return lambda event: format_memory(getattr(event, of))
+
+    def width(texts: list[str], most: int) -> int:
+        return min(max(map(len, texts)) + 4, most)
+
+    name_width = width([event.key for event in events], layout.max_name_width)
+    columns = [
+        Column("Name", name_width, lambda event: _cut(event.key, name_width)),
+        Column("Self CPU %", _WIDTH, share("self_cpu_time_total")),
+        Column("Self CPU", _WIDTH, time("self_cpu_time_total")),
+        Column("CPU total %", _WIDTH, share("cpu_time_total")),
+        Column("CPU total", _WIDTH, time("cpu_time_total")),
+        Column("CPU time avg", _WIDTH, time("cpu_time")),
+    ]
+    if layout.memory:
+        columns.append(Column("CPU Mem", _WIDTH, memory("cpu_memory_usage")))
+        columns.append(Column("Self CPU Mem", _WIDTH, memory("self_cpu_memory_usage")))
+        if any(event.device_memory_usage for event in events):
+            columns.append(Column("CUDA Mem", _WIDTH, memory("device_memory_usage")))
+            columns.append(Column("Self CUDA Mem", _WIDTH + 1, memory("self_device_memory_usage")))
+    columns.append(Column("# of Calls", _WIDTH, lambda event: str(event.count)))
+    if any(event.input_shapes for event in events):
+        shapes_width = max(width([str(event.input_shapes) for event in events], layout.max_shapes_width), _WIDTH)
+        columns.append(Column("Input Shapes", shapes_width, lambda event: str(event.input_shapes)[:shapes_width]))
+    if any(event.stack for event in events):
+        source_width = max(width([line for event in events for line in event.stack], layout.max_source_width), 15)
+        columns.append(
+            Column("Source Location", source_width, lambda e: _tail(e.stack[0] if e.stack else "", source_width), True)
+        )
+    return columns
+
+
+def _cut(text: str, width: int) -> str:
+    return f"{text[: width - 3]}..." if len(text) >= width - 3 else text
+
+
+def _tail(text: str, width: int) -> str:
+    """A long path loses its beginning."""
+    return text if len(text) <= width else f"...{text[3 - width :]}"
+
+
+def _rest_of_stack(event: Any, columns: list[Column], layout: Layout) -> list[str]:
+    """The stack's further lines, each below the first."""
+    if not event.stack or columns[-1].title != "Source Location":
+        return []
+    blank = "".join(" " * column.width + _GAP for column in columns[:-1])
+    further = [blank + columns[-1].pad(_tail(line, columns[-1].width)) + _GAP for line in event.stack[1:]]
+    return [*further, blank + columns[-1].pad("") + _GAP]

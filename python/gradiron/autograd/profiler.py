@@ -1,0 +1,146 @@
+"""Where time and memory go: `profile` records a block, `record_function` marks a part of it.
+
+Times are the host's: a GPU operator's is the time that it took to hand the work over.
+"""
+
+from __future__ import annotations
+
+from contextlib import ContextDecorator
+from typing import TYPE_CHECKING, Any
+
+from .. import _core
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_from
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Self
+
+__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+
+
+def refuse(**options: object) -> None:
+    """Raises for an option that is asked for and does not exist here."""
+    asked = next((name for name, value in options.items() if value), None)
+    if asked is not None:
+        raise NotImplementedError(f"gradiron's profiler does not have {asked}= yet")
+
+
+class Session:
+    """One recording, from `begin` to `end`."""
+
+    def __init__(self, record_shapes: bool, profile_memory: bool, with_stack: bool) -> None:
+        self.options = (record_shapes, profile_memory, with_stack)
+        self.running = False
+        self.base = 0
+
+    def begin(self) -> None:
+        if not _core.profiler_start(*self.options):
+            raise RuntimeError("Profiler is already enabled: gradiron records one session at a time, over all threads")
+        self.running = True
+
+    def end(self) -> EventList:
+        self.running = False
+        records = _core.profiler_stop()
+        start = min((record["start"] for record in records), default=0)
+        self.base = _core.profiler_clock() + start
+        return events_from(records, start, self.options[1])
+
+    def __del__(self) -> None:
+        # Nobody can end it any more.
+        if self.running:
+            _core.profiler_stop()
+
+
+class profile:
+    """Records the operators and backward nodes of a `with` block, in all threads."""
+
+    def __init__(
+        self,
+        enabled: bool = True,
+        *,
+        use_device: str | None = None,
+        record_shapes: bool = False,
+        with_flops: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_modules: bool = False,
+        use_kineto: bool = False,
+        use_cpu: bool = True,
+        experimental_config: object = None,
+        acc_events: bool = False,
+    ) -> None:
+        refuse(with_flops=with_flops, with_modules=with_modules, experimental_config=experimental_config)
+        if not use_cpu:
+            raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
+        self.enabled, self.entered = enabled, False
+        self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.use_device, self.use_cpu, self.acc_events = use_device, use_cpu, acc_events
+        self._session = Session(record_shapes, profile_memory, with_stack)
+        self.function_events: EventList = EventList(profile_memory=profile_memory)
+
+    def __enter__(self) -> Self | None:
+        if not self.enabled:
+            return None
+        if self.entered:
+            raise RuntimeError("Profiler context manager is not reentrant")
+        self._session.begin()
+        self.entered = True
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._session.running:
+            self.function_events = self._session.end()
+
+    def __str__(self) -> str:
+        return str(self.function_events)
+
+    __repr__ = __str__
+
+    def table(self, *args: Any, **kwargs: Any) -> str:
+        return self.function_events.table(*args, **kwargs)
+
+    def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
+        return self.function_events.key_averages(*args, **kwargs)
+
+    def total_average(self) -> FunctionEventAvg:
+        return self.function_events.total_average()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """All time in all events, in microseconds."""
+        return self.function_events.self_cpu_time_total
+
+    def export_chrome_trace(self, path: str) -> None:
+        from ._profiler_trace import write
+
+        write(path, self.function_events, self._session.base)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self.function_events.export_stacks(path, metric)
+
+    for _method in (table, key_averages, total_average, export_chrome_trace):
+        _method.__doc__ = getattr(EventList, _method.__name__).__doc__
+    del _method
+
+
+class record_function(ContextDecorator):
+    """A named event around a `with` block or around each call of a function; nothing while nobody profiles."""
+
+    def __init__(self, name: str, args: str | None = None) -> None:
+        self.name, self.args = name, args
+        self._marks: list[_core.ProfilerMark | None] = []
+
+    def __enter__(self) -> Self:
+        self._marks.append(_core.profiler_mark(self.name))
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        mark = self._marks.pop()
+        if mark is not None:
+            mark.end()
+
+    def _recreate_cm(self) -> record_function:
+        # Threads and nested calls of a decorated function have marks of their own.
+        return record_function(self.name, self.args)

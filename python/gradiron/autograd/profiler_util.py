@@ -1,0 +1,321 @@
+"""What a profiler recorded: one `FunctionEvent` per call, one `FunctionEventAvg` per kind of call, and lists of either."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable
+from enum import Enum
+from typing import Any
+
+__all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
+
+
+class DeviceType(Enum):
+    """Where an event's time was measured: always the host."""
+
+    CPU = 0
+
+
+def format_time(us: float) -> str:
+    """Microseconds for people: `12.500us`, `1.250ms`, `2.000s`."""
+    for factor, unit in ((1e6, "s"), (1e3, "ms")):
+        if us >= factor:
+            return f"{us / factor:.3f}{unit}"
+    return f"{us:.3f}us"
+
+
+class Interval:
+    """From `start` to `end`, in microseconds since the session's start."""
+
+    def __init__(self, start: float, end: float) -> None:
+        self.start, self.end = start, end
+
+    def elapsed_us(self) -> float:
+        return self.end - self.start
+
+
+def _text_of(name: str) -> Any:
+    return property(lambda self: format_time(getattr(self, name)), doc=f"`{name}` for people.")
+
+
+class FormattedTimesMixin:
+    """Average times, and all times as text."""
+
+    count: int
+    cpu_time_total: float
+    device_time_total: float = 0.0
+    self_device_time_total: float = 0.0
+
+    cpu_time_str = _text_of("cpu_time")
+    cpu_time_total_str = _text_of("cpu_time_total")
+    self_cpu_time_total_str = _text_of("self_cpu_time_total")
+    device_time_str = _text_of("device_time")
+    device_time_total_str = _text_of("device_time_total")
+    self_device_time_total_str = _text_of("self_device_time_total")
+
+    @property
+    def cpu_time(self) -> float:
+        return self.cpu_time_total / self.count if self.count else 0.0
+
+    @property
+    def device_time(self) -> float:
+        """The GPU runs behind the host's back and its time is not measured."""
+        return self.device_time_total / self.count if self.count else 0.0
+
+
+class FunctionEvent(FormattedTimesMixin):
+    """One call of an operator, one node of a backward, or one mark of the user's."""
+
+    node_id = -1
+    device_type = DeviceType.CPU
+    is_async = is_remote = is_legacy = False
+    use_device = None
+    overload_name = ""
+    flops = 0
+
+    def __init__(
+        self,
+        id: int,
+        name: str,
+        thread: int,
+        start_us: float,
+        end_us: float,
+        *,
+        input_shapes: list[list[int]] | None = None,
+        stack: list[str] | None = None,
+        scope: int = 0,
+        cpu_memory_usage: int = 0,
+        device_memory_usage: int = 0,
+        sequence_nr: int = -1,
+        is_user_annotation: bool = False,
+    ) -> None:
+        self.id, self.trace_name, self.thread = id, name, thread
+        # The steps of a training loop are counted together.
+        self.name = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        self.time_range = Interval(start_us, end_us)
+        self.input_shapes = input_shapes or []
+        self.stack = stack or []
+        self.scope, self.sequence_nr, self.is_user_annotation = scope, sequence_nr, is_user_annotation
+        self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
+        self.count = 1
+        self.cpu_children: list[FunctionEvent] = []
+        self._parent: weakref.ref[FunctionEvent] | None = None
+
+    @property
+    def key(self) -> str:
+        return self.name
+
+    @property
+    def cpu_parent(self) -> FunctionEvent | None:
+        """The event that this one lies in, while it lives."""
+        return self._parent() if self._parent else None
+
+    def set_cpu_parent(self, parent: FunctionEvent) -> None:
+        self._parent = weakref.ref(parent)
+
+    def append_cpu_child(self, child: FunctionEvent) -> None:
+        self.cpu_children.append(child)
+
+    @property
+    def cpu_time_total(self) -> float:  # type: ignore[override]
+        return self.time_range.elapsed_us()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        return self.cpu_time_total - sum(child.cpu_time_total for child in self.cpu_children)
+
+    @property
+    def self_cpu_memory_usage(self) -> int:
+        return self.cpu_memory_usage - sum(child.cpu_memory_usage for child in self.cpu_children)
+
+    @property
+    def self_device_memory_usage(self) -> int:
+        return self.device_memory_usage - sum(child.device_memory_usage for child in self.cpu_children)
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEvent id={self.id} name={self.name} overload_name={self.overload_name} device_type={self.device_type} "
+            f"node_id={self.node_id} cpu_time={self.cpu_time_str} start_us={self.time_range.start:.3f} "
+            f"end_us={self.time_range.end:.3f} cpu_children={[child.id for child in self.cpu_children]} thread={self.thread} "
+            f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
+            f"device_memory_usage={self.device_memory_usage} is_async={self.is_async} is_remote={self.is_remote} "
+            f"seq_nr={self.sequence_nr} is_legacy={self.is_legacy}>"
+        )
+
+
+class FunctionEventAvg(FormattedTimesMixin):
+    """The sum over the events of one key."""
+
+    # What is added up.
+    _SUMS = (
+        "count",
+        "cpu_time_total",
+        "self_cpu_time_total",
+        "cpu_memory_usage",
+        "self_cpu_memory_usage",
+        "device_memory_usage",
+        "self_device_memory_usage",
+    )
+
+    def __init__(self) -> None:
+        self.key: str | None = None
+        self.count = 0
+        self.cpu_time_total = self.self_cpu_time_total = 0.0
+        self.cpu_memory_usage = self.self_cpu_memory_usage = 0
+        self.device_memory_usage = self.self_device_memory_usage = 0
+        self.input_shapes: Any = None
+        self.stack: list[str] | None = None
+        self.cpu_children: list[FunctionEvent] = []
+        self.cpu_parent: FunctionEvent | None = None
+        self.node_id, self.scope, self.is_user_annotation = -1, 0, False
+        self.device_type, self.use_device, self.overload_name = DeviceType.CPU, None, ""
+        self.is_async = self.is_remote = self.is_legacy = False
+        self.flops = 0
+
+    def add(self, other: FunctionEvent | FunctionEventAvg) -> FunctionEventAvg:
+        """Adds an event, or another sum, of the same key."""
+        if self.key is None:
+            self.key, self.input_shapes, self.stack = other.key, other.input_shapes, other.stack
+            self.scope, self.is_user_annotation = other.scope, other.is_user_annotation
+            self.cpu_children, self.cpu_parent = other.cpu_children, other.cpu_parent
+        for name in self._SUMS:
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        return self
+
+    __iadd__ = add
+
+    def __repr__(self) -> str:
+        return (
+            f"<FunctionEventAvg key={self.key} self_cpu_time={self.self_cpu_time_total_str} cpu_time={self.cpu_time_str} "
+            f" self_cuda_time={self.self_device_time_total_str} cuda_time={self.device_time_str} "
+            f"input_shapes={self.input_shapes} cpu_memory_usage={self.cpu_memory_usage} "
+            f"cuda_memory_usage={self.device_memory_usage}>"
+        )
+
+
+class EventList(list[Any]):
+    """Events, or their sums by key, as a table or a trace."""
+
+    def __init__(self, events: Iterable[Any] = (), *, use_device: str | None = None, profile_memory: bool = False) -> None:
+        super().__init__(events)
+        self._use_device, self._profile_memory = use_device, profile_memory
+
+    def __str__(self) -> str:
+        return self.table()
+
+    @property
+    def self_cpu_time_total(self) -> float:
+        """All time in all events, in microseconds, each moment counted once."""
+        return float(sum(event.self_cpu_time_total for event in self))
+
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+        time_unit: str | None = None,
+    ) -> str:
+        """The events as text, most expensive first by the attribute `sort_by`."""
+        from ._profiler_table import Layout, render
+
+        layout = Layout(
+            row_limit,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            header,
+            top_level_events_only,
+            time_unit,
+            self._profile_memory,
+        )
+        return render(self, sort_by, layout)
+
+    def key_averages(
+        self,
+        group_by_input_shapes: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+    ) -> EventList:
+        """Sums over the events of one name (and shapes, and innermost `group_by_stack_n` lines of the stack)."""
+        sums: dict[object, FunctionEventAvg] = {}
+        for event in self:
+            shapes = str(event.input_shapes) if group_by_input_shapes else None
+            stack = tuple(event.stack[:group_by_stack_n])
+            sums.setdefault((event.key, event.is_user_annotation, shapes, stack), FunctionEventAvg()).add(event)
+        for total in sums.values():
+            total.stack = (total.stack or [])[:group_by_stack_n]
+            if not group_by_input_shapes:
+                total.input_shapes = ""
+        return EventList(sums.values(), use_device=self._use_device, profile_memory=self._profile_memory)
+
+    def total_average(self) -> FunctionEventAvg:
+        """The sum over all events."""
+        total = FunctionEventAvg()
+        for event in self:
+            total.add(event)
+        total.key = "Total"
+        return total
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes the events for chrome://tracing or Perfetto."""
+        from ._profiler_trace import write
+
+        write(path, self)
+
+    def supported_export_stacks_metrics(self) -> list[str]:
+        return ["self_cpu_time_total", "self_cuda_time_total", "self_xpu_time_total", "self_privateuse1_time_total"]
+
+    def export_stacks(self, path: str, metric: str) -> None:
+        """Writes one line per event with a stack, outermost first and the metric last, as flame graph tools read them."""
+        if metric not in self.supported_export_stacks_metrics():
+            raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
+        # Only the host's time is measured.
+        measured = metric == "self_cpu_time_total"
+        with open(path, "w") as file:
+            for event in self:
+                value = int(event.self_cpu_time_total) if measured else 0
+                if event.stack and value > 0:
+                    lines = [line.translate(_SEPARATORS) for line in reversed(event.stack)]
+                    file.write(f"{';'.join(lines)} {value}\n")
+
+
+_SEPARATORS = str.maketrans(" ;\t\n", "____")
+
+# PyTorch's numbers for what kind of thing an event is.
+_SCOPES = {"Derivative": 1, "Turn": 1, "Mark": 7}
+
+
+def events_from(records: list[dict[str, Any]], start: int, profile_memory: bool) -> EventList:
+    """The core's records as events in the order of their starts, each with the events that lie in it."""
+    records.sort(key=lambda r: (r["start"], r["depth"]))
+    events = EventList(profile_memory=profile_memory)
+    open_events: dict[int, list[FunctionEvent]] = {}
+    for number, r in enumerate(records, 1):
+        event = FunctionEvent(
+            number,
+            r["name"],
+            r["thread"],
+            (r["start"] - start) / 1e3,
+            (r["end"] - start) / 1e3,
+            input_shapes=r["shapes"],
+            stack=r["stack"],
+            scope=_SCOPES.get(r["kind"], 0),
+            cpu_memory_usage=r["bytes"],
+            device_memory_usage=r["device_bytes"],
+            sequence_nr=-1 if r["sequence"] is None else r["sequence"],
+            is_user_annotation=r["kind"] == "Mark",
+        )
+        outer = open_events.setdefault(event.thread, [])
+        # What ended before does not hold what comes now; marks need not be nested.
+        while outer and outer[-1].time_range.end < event.time_range.end:
+            outer.pop()
+        if outer:
+            outer[-1].append_cpu_child(event)
+            event.set_cpu_parent(outer[-1])
+        outer.append(event)
+        events.append(event)
+    return events

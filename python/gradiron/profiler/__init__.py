@@ -1,0 +1,187 @@
+"""PyTorch's `torch.profiler`: a profiler that can follow a training loop step by step.
+
+Times are the host's: a GPU operator's is the time that it took to hand the work over.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from ..autograd.profiler import Session, record_function, refuse
+from ..autograd.profiler_util import DeviceType, EventList
+from ._schedule import RECORDING, ProfilerAction, ProfilerActivity, always, schedule
+
+if TYPE_CHECKING:
+    from typing import Self
+
+__all__ = [
+    "DeviceType",
+    "ProfilerAction",
+    "ProfilerActivity",
+    "profile",
+    "record_function",
+    "schedule",
+    "supported_activities",
+    "tensorboard_trace_handler",
+]
+
+
+def supported_activities() -> set[ProfilerActivity]:
+    """What `profile` can record."""
+    return {ProfilerActivity.CPU}
+
+
+def tensorboard_trace_handler(
+    dir_name: str, worker_name: str | None = None, use_gzip: bool = False
+) -> Callable[[profile], None]:
+    """For `on_trace_ready`: writes each trace to a file of its own in `dir_name`."""
+    import os
+    import socket
+    import time
+
+    worker = worker_name or f"{socket.gethostname()}_{os.getpid()}"
+
+    def handle(profiler: profile) -> None:
+        os.makedirs(dir_name, exist_ok=True)
+        name = f"{worker}.{time.time_ns()}.pt.trace.json{'.gz' if use_gzip else ''}"
+        profiler.export_chrome_trace(os.path.join(dir_name, name))
+
+    return handle
+
+
+class profile:
+    """Records a `with` block, or the steps that `schedule` chooses of a loop that calls `step()`."""
+
+    def __init__(
+        self,
+        *,
+        activities: Iterable[ProfilerActivity] | None = None,
+        schedule: Callable[[int], ProfilerAction] | None = None,
+        on_trace_ready: Callable[..., Any] | None = None,
+        record_shapes: bool = False,
+        profile_memory: bool = False,
+        with_stack: bool = False,
+        with_flops: bool = False,
+        with_modules: bool = False,
+        experimental_config: object = None,
+        execution_trace_observer: object = None,
+        acc_events: bool = False,
+    ) -> None:
+        refuse(
+            with_flops=with_flops,
+            with_modules=with_modules,
+            experimental_config=experimental_config,
+            execution_trace_observer=execution_trace_observer,
+        )
+        self.activities = set(activities) if activities is not None else supported_activities()
+        for activity in self.activities:
+            if not isinstance(activity, ProfilerActivity):
+                raise TypeError(f"Expected ProfilerActivity or dict, got {type(activity)}")
+        if not self.activities:
+            raise AssertionError("No valid profiler activities found")
+        if ProfilerActivity.CUDA in self.activities:
+            warnings.warn(
+                "The GPU's own time is not measured: its operators show the host's time to hand them over", stacklevel=2
+            )
+        self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
+        self.schedule, self.record_steps = schedule or always, schedule is not None
+        self.on_trace_ready, self.acc_events = on_trace_ready, acc_events
+        self.step_num = 0
+        self.current_action = self.schedule(0)
+        self.metadata: dict[str, str] = {}
+        self._session = Session(record_shapes, profile_memory, with_stack)
+        self._events: EventList | None = None
+        self._started = False
+        self._step_mark: record_function | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Begins with what the schedule says for step 0."""
+        self._started = True
+        if self.current_action in RECORDING:
+            self._session.begin()
+        self._mark_step()
+
+    def step(self) -> None:
+        """The loop's next step begins."""
+        if not self._started:
+            return
+        self._end_mark()
+        before = self.current_action
+        self.step_num += 1
+        self.current_action = self.schedule(self.step_num)
+        goes_on = self.current_action in RECORDING
+        if self._session.running and (before is ProfilerAction.RECORD_AND_SAVE or not goes_on):
+            self._finish()
+        if goes_on and not self._session.running:
+            self._session.begin()
+        self._mark_step()
+
+    def stop(self) -> None:
+        """Ends; what is being recorded is handed to `on_trace_ready`."""
+        if not self._started:
+            raise AssertionError("Profiler must be initialized before stopping trace")
+        self._end_mark()
+        if self._session.running:
+            self._finish()
+
+    def _mark_step(self) -> None:
+        if self.record_steps and self._session.running:
+            self._step_mark = record_function(f"ProfilerStep#{self.step_num}")
+            self._step_mark.__enter__()
+
+    def _end_mark(self) -> None:
+        if self._step_mark is not None:
+            self._step_mark.__exit__(None, None, None)
+            self._step_mark = None
+
+    def _finish(self) -> None:
+        found = self._session.end()
+        if self.acc_events and self._events is not None:
+            found[:0] = self._events
+        self._events = found
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _recorded(self, purpose: str) -> EventList:
+        if self._events is None:
+            raise AssertionError(f"Profiler must be initialized before {purpose}")
+        return self._events
+
+    def events(self) -> EventList:
+        """All events, in the order of their starts."""
+        return self._recorded("accessing events")
+
+    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any) -> EventList:
+        """Sums over the events of one name, and of the same shapes or stack where asked."""
+        return self._recorded("getting key averages").key_averages(group_by_input_shape, group_by_stack_n, **options)
+
+    def export_chrome_trace(self, path: str) -> None:
+        """Writes the events for chrome://tracing or Perfetto; packed if the name ends in `.gz`."""
+        from ..autograd._profiler_trace import write
+
+        write(path, self._recorded("exporting chrome trace"), self._session.base, self.metadata)
+
+    def export_stacks(self, path: str, metric: str = "self_cpu_time_total") -> None:
+        """Writes the events' stacks as flame graph tools read them."""
+        if not self.with_stack:
+            raise AssertionError("export_stacks() requires with_stack=True")
+        self._recorded("exporting stacks").export_stacks(path, metric)
+
+    def add_metadata(self, key: str, value: str) -> None:
+        """Adds a text to the trace."""
+        import json
+
+        self.add_metadata_json(key, json.dumps(value))
+
+    def add_metadata_json(self, key: str, value: str) -> None:
+        """Adds a JSON text to the trace."""
+        self.metadata[key] = value

@@ -1,0 +1,287 @@
+//! What a profiler sees: spans with a name, two times, and the bytes that came and went between them. While nobody
+//! profiles, a span costs one load and one jump; while somebody does, each thread writes to a list of its own.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::{Instant, SystemTime, UNIX_EPOCH};
+
+/// What a session records beside names and times.
+#[derive(Clone, Copy, Default)]
+pub struct Options {
+    pub shapes: bool,
+    pub memory: bool,
+    pub stacks: bool,
+}
+
+const ON: u8 = 1;
+const SHAPES: u8 = 2;
+const MEMORY: u8 = 4;
+const STACKS: u8 = 8;
+
+static FLAGS: AtomicU8 = AtomicU8::new(0);
+/// Counts the sessions: a span that was opened in an earlier one is not recorded.
+static SESSION: AtomicU32 = AtomicU32::new(0);
+static THREADS: AtomicU32 = AtomicU32::new(0);
+static LISTS: Mutex<Vec<Arc<Mutex<Vec<Event>>>>> = Mutex::new(Vec::new());
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Kind {
+    /// A call of an operator.
+    Operator,
+    /// The same, written over its first operand.
+    Inplace,
+    /// All that a backward does at a node: hooks, derivative, sums.
+    Turn,
+    /// A node's derivative alone.
+    Derivative,
+    /// The user's own mark.
+    Mark,
+    /// Bytes that came or went outside of every span.
+    Memory,
+}
+
+/// The sizes of each operand; nothing for a number.
+pub type Shapes = Vec<Vec<usize>>;
+
+/// A span that is over. Times are nanoseconds since the process's first one.
+#[derive(Debug)]
+pub struct Event {
+    pub kind: Kind,
+    pub name: Cow<'static, str>,
+    pub thread: u32,
+    pub start: u64,
+    pub end: u64,
+    /// How many spans of its thread it lies in.
+    pub depth: u32,
+    /// Bytes taken less bytes given back, on the host and on the GPU.
+    pub bytes: [i64; 2],
+    pub facts: Facts,
+}
+
+/// What is recorded on demand.
+#[derive(Debug, Default)]
+pub struct Facts {
+    /// The number of the node that the span made or ran.
+    pub sequence: Option<u64>,
+    pub shapes: Option<Shapes>,
+    /// The lines of the program that led here, innermost first.
+    pub stack: Vec<String>,
+}
+
+/// A span that is open; dropping it ends it.
+pub struct Span {
+    kind: Kind,
+    name: Cow<'static, str>,
+    session: u32,
+    thread: u32,
+    start: u64,
+    depth: u32,
+    before: [i64; 2],
+    pub facts: Facts,
+}
+
+struct Local {
+    session: u32,
+    thread: u32,
+    depth: u32,
+    bytes: [i64; 2],
+    events: Arc<Mutex<Vec<Event>>>,
+}
+
+thread_local! {
+    static LOCAL: RefCell<Option<Local>> = const { RefCell::new(None) };
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[inline]
+pub fn on() -> bool {
+    FLAGS.load(Ordering::Relaxed) != 0
+}
+
+fn flag(which: u8) -> bool {
+    FLAGS.load(Ordering::Relaxed) & which != 0
+}
+
+pub fn wants_shapes() -> bool {
+    flag(SHAPES)
+}
+
+pub fn wants_stacks() -> bool {
+    flag(STACKS)
+}
+
+fn first() -> (Instant, SystemTime) {
+    static FIRST: OnceLock<(Instant, SystemTime)> = OnceLock::new();
+    *FIRST.get_or_init(|| (Instant::now(), SystemTime::now()))
+}
+
+fn now() -> u64 {
+    first().0.elapsed().as_nanos() as u64
+}
+
+/// When the clock of the events began, in nanoseconds since 1970.
+pub fn clock_start() -> u64 {
+    first().1.duration_since(UNIX_EPOCH).map_or(0, |d| d.as_nanos() as u64)
+}
+
+/// Starts a session; false when one is under way.
+pub fn start(options: Options) -> bool {
+    let bit = |wanted: bool, flag: u8| if wanted { flag } else { 0 };
+    let flags = ON | bit(options.shapes, SHAPES) | bit(options.memory, MEMORY) | bit(options.stacks, STACKS);
+    let mut lists = lock(&LISTS);
+    if on() {
+        return false;
+    }
+    // What spans still wrote after the last session's end.
+    lists.iter().for_each(|list| lock(list).clear());
+    SESSION.fetch_add(1, Ordering::Relaxed);
+    first();
+    FLAGS.store(flags, Ordering::Relaxed);
+    true
+}
+
+/// Ends the session and hands out what was recorded, thread by thread.
+pub fn stop() -> Vec<Event> {
+    let mut lists = lock(&LISTS);
+    FLAGS.store(0, Ordering::Relaxed);
+    let events = lists.iter().flat_map(|list| std::mem::take(&mut *lock(list))).collect();
+    // The lists of threads that ended are not needed again.
+    lists.retain(|list| Arc::strong_count(list) > 1);
+    events
+}
+
+/// Runs `f` on this thread's record; nothing while the thread ends.
+fn local<R>(f: impl FnOnce(&mut Local) -> R) -> Option<R> {
+    let enter = |cell: &RefCell<Option<Local>>| {
+        let mut cell = cell.try_borrow_mut().ok()?;
+        let local = cell.get_or_insert_with(|| {
+            let events = Arc::default();
+            lock(&LISTS).push(Arc::clone(&events));
+            let thread = THREADS.fetch_add(1, Ordering::Relaxed) + 1;
+            Local { session: 0, thread, depth: 0, bytes: [0; 2], events }
+        });
+        let session = SESSION.load(Ordering::Relaxed);
+        if local.session != session {
+            (local.session, local.depth, local.bytes) = (session, 0, [0; 2]);
+        }
+        Some(f(local))
+    };
+    LOCAL.try_with(enter).ok().flatten()
+}
+
+/// Opens a span if somebody profiles.
+#[inline]
+pub fn span(kind: Kind, name: impl FnOnce() -> Cow<'static, str>) -> Option<Span> {
+    if on() { open(kind, name()) } else { None }
+}
+
+#[cold]
+pub fn open(kind: Kind, name: Cow<'static, str>) -> Option<Span> {
+    local(|local| {
+        let depth = local.depth;
+        local.depth += 1;
+        let (session, thread, before) = (local.session, local.thread, local.bytes);
+        Span { kind, name, session, thread, start: now(), depth, before, facts: Facts::default() }
+    })
+}
+
+impl Drop for Span {
+    fn drop(&mut self) {
+        let end = now();
+        local(|local| {
+            if !on() || local.session != self.session {
+                return;
+            }
+            let here = local.thread == self.thread;
+            if here {
+                local.depth = self.depth;
+            }
+            let gone = |side: usize| if here { local.bytes[side] - self.before[side] } else { 0 };
+            let event = Event {
+                kind: self.kind,
+                name: std::mem::take(&mut self.name),
+                thread: self.thread,
+                start: self.start,
+                end,
+                depth: self.depth,
+                bytes: [gone(0), gone(1)],
+                facts: std::mem::take(&mut self.facts),
+            };
+            lock(&local.events).push(event);
+        });
+    }
+}
+
+/// Notes bytes taken (or, below zero, given back) on the host or on the GPU.
+#[inline]
+pub fn memory(bytes: usize, taken: bool, gpu: bool) {
+    if on() {
+        count(bytes, taken, gpu);
+    }
+}
+
+#[cold]
+fn count(bytes: usize, taken: bool, gpu: bool) {
+    if bytes == 0 || !flag(MEMORY) {
+        return;
+    }
+    let bytes = if taken { bytes as i64 } else { -(bytes as i64) };
+    local(|local| {
+        local.bytes[usize::from(gpu)] += bytes;
+        if local.depth == 0 {
+            let at = now();
+            let (kind, name) = (Kind::Memory, Cow::Borrowed("[memory]"));
+            let bytes = if gpu { [0, bytes] } else { [bytes, 0] };
+            let (thread, facts) = (local.thread, Facts::default());
+            let event = Event { kind, name, thread, start: at, end: at, depth: 0, bytes, facts };
+            lock(&local.events).push(event);
+        }
+    });
+}
+
+impl Event {
+    /// The name as PyTorch's tables have it.
+    pub fn full_name(&self) -> String {
+        match self.kind {
+            Kind::Operator => format!("aten::{}", self.name),
+            Kind::Inplace => format!("aten::{}_", self.name),
+            Kind::Turn => format!("autograd::engine::evaluate_function: {}", self.name),
+            Kind::Derivative | Kind::Mark | Kind::Memory => self.name.to_string(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn spans_nest_and_count_bytes() {
+        assert!(span(Kind::Mark, || unreachable!()).is_none());
+        assert!(start(Options { memory: true, ..Options::default() }));
+        assert!(!start(Options::default()));
+        let outer = span(Kind::Mark, || "outer".into());
+        memory(100, true, false);
+        let inner = span(Kind::Inplace, || "add".into());
+        memory(40, false, false);
+        drop(inner);
+        drop(outer);
+        memory(7, true, true);
+        let left_open = span(Kind::Mark, || "late".into());
+        let mut events = stop();
+        drop(left_open);
+        // Other tests run meanwhile, on threads of their own.
+        let own = events.iter().find(|e| e.name == "outer").map(|e| e.thread);
+        events.retain(|e| Some(e.thread) == own);
+        let told: Vec<_> = events.iter().map(|e| (e.full_name(), e.depth, e.bytes)).collect();
+        let expected =
+            [("aten::add_", 1, [-40, 0]), ("outer", 0, [60, 0]), ("[memory]", 0, [0, 7])];
+        assert_eq!(told, expected.map(|(name, depth, bytes)| (name.to_owned(), depth, bytes)));
+        assert!(events[1].start <= events[0].start && events[0].end <= events[1].end);
+    }
+}

@@ -1,0 +1,49 @@
+//! The live calls of `vmap` in a thread, innermost last.
+
+use crate::base::Error;
+use crate::tensor::Level;
+use std::cell::{Cell, RefCell};
+
+/// What random operators do inside a `vmap`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Randomness {
+    Error,
+    Different,
+    Same,
+}
+
+#[derive(Clone, Copy)]
+pub struct Frame {
+    pub level: Level,
+    pub size: usize,
+    pub randomness: Randomness,
+}
+
+thread_local! {
+    static FRAMES: RefCell<Vec<Frame>> = const { RefCell::new(Vec::new()) };
+    static NEXT: Cell<Level> = const { Cell::new(0) };
+}
+
+/// Begins a `vmap` over `size` samples. Levels are never used twice: a tensor that outlives its `vmap` stays foreign.
+pub fn enter(size: usize, randomness: Randomness) -> Level {
+    let level = NEXT.with(|next| {
+        next.set(next.get() + 1);
+        next.get()
+    });
+    FRAMES.with(|frames| frames.borrow_mut().push(Frame { level, size, randomness }));
+    level
+}
+
+pub fn leave() -> Result<Frame, Error> {
+    let frame = FRAMES.with(|frames| frames.borrow_mut().pop());
+    frame.ok_or_else(|| Error::runtime("vmap: there is no level to leave"))
+}
+
+pub fn frames() -> Vec<Frame> {
+    FRAMES.with(|frames| frames.borrow().clone())
+}
+
+/// How deep a level is nested, counted from 1; nothing when its `vmap` is over.
+pub fn depth_of(level: Level) -> Option<usize> {
+    FRAMES.with(|frames| frames.borrow().iter().position(|f| f.level == level).map(|at| at + 1))
+}

@@ -1,0 +1,73 @@
+//! Rules of products: batches of matrices where both operands are batched, one tall product where only one is.
+
+use super::rules::{Rules, rules};
+use super::Batch;
+use crate::base::{Error, Result, Scalar};
+use crate::ops::linalg::{bmm, matmul, mm, product};
+use crate::ops::view::{squeeze_one, unsqueeze};
+use crate::ops::{arithmetic as a, reduce};
+use crate::tensor::Tensor;
+
+/// The product of two matrices; what a sample may not do is refused in its own words.
+fn matrices(b: &Batch, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let (sx, sy) = (x.shape(), y.shape());
+    for (t, shape, which) in [(x, &sx, "self"), (y, &sy, "mat2")] {
+        if t.ndim() != 2 {
+            return Err(Error::runtime(format!("mm: {which} must be a matrix, got {}-D tensor", shape.len())));
+        }
+    }
+    if sx[1] != sy[0] {
+        return Err(Error::runtime(format!(
+            "mm: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+            sx[0], sx[1], sy[0], sy[1]
+        )));
+    }
+    let made = match (x.is_batched(), y.is_batched()) {
+        (true, false) => matmul(x.physical().clone(), y.clone()),
+        (false, true) => product(x, y.physical()),
+        _ => product(&b.full(x)?, &b.full(y)?),
+    };
+    made.map(|t| b.wrap(t))
+}
+
+fn batches(b: &Batch, x: &Tensor, y: &Tensor) -> Result<Tensor> {
+    let (sx, sy) = (x.shape(), y.shape());
+    if sx.len() != 3 || sy.len() != 3 {
+        let which = if sx.len() != 3 { "batch1" } else { "batch2" };
+        return Err(Error::runtime(format!("{which} must be a 3D tensor")));
+    }
+    if sx[0] != sy[0] || sx[2] != sy[1] {
+        return Err(Error::runtime(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            sx[0], sx[2], sy[0], sy[1]
+        )));
+    }
+    product(&b.full(x)?, &b.full(y)?).map(|t| b.wrap(t))
+}
+
+fn matrix_by_vector(matrix: &Tensor, vector: &Tensor) -> Result<Tensor> {
+    squeeze_one(&mm(matrix, &unsqueeze(vector, 1)?)?, 1)
+}
+
+/// `beta * input + alpha * product`; when beta is 0 the input, even NaN, is not looked at.
+fn added(input: &Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let product = if alpha.as_f64() == 1.0 { product } else { a::mul(&product, alpha)? };
+    match beta.as_f64() {
+        0.0 => Ok(product),
+        1.0 => a::add(input, &product),
+        _ => a::add(&a::mul(input, beta)?, &product),
+    }
+}
+
+pub const PHYSICAL: Rules = rules! { physical b;
+    linalg::inner_product(x, y) => reduce::sum_dims(&a::mul(x, y)?, smallvec::smallvec![-1], false);
+};
+
+pub const SEEN: Rules = rules! { seen b;
+    linalg::mm(x, y) => matrices(b, x, y);
+    linalg::bmm(x, y) => batches(b, x, y);
+    product::mv(x, vector) => matrix_by_vector(x, vector);
+    product::addmm(input, x, y; beta, alpha) => added(input, mm(x, y)?, beta, alpha);
+    product::baddbmm(input, x, y; beta, alpha) => added(input, bmm(x, y)?, beta, alpha);
+    product::addmv(input, x, vector; beta, alpha) => added(input, matrix_by_vector(x, vector)?, beta, alpha);
+};

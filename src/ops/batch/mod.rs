@@ -1,0 +1,195 @@
+//! `vmap`: how operators treat tensors that stand for one sample of many. A batched tensor's samples lie in one physical
+//! tensor (see `tensor/batched.rs`); a rule says what an operator does to that one. What has no rule raises: nothing
+//! loops in secret.
+
+mod along;
+mod index;
+mod join;
+mod level;
+mod linalg;
+mod loss;
+mod pointwise;
+mod random;
+mod rules;
+mod view;
+mod write;
+
+pub use index::{index, index_put, index_put_into};
+pub use join::{cat, cut, stack};
+pub use level::{Frame, Randomness, depth_of, enter, frames, leave};
+pub use pointwise::{apply, apply_inplace};
+pub use random::{draw, draw_over};
+pub use rules::{row, rule_names};
+pub use write::{copy_into, overwrite, relayout};
+
+use super::row::Ints;
+use super::view::{expand, ints, permute, reshape, unsqueeze};
+use crate::base::{Dims, Error, Result, wrap_dim};
+use crate::tensor::{Level, Levels, Tensor};
+
+/// Whether any of these is batched.
+#[inline]
+pub fn any(tensors: &[&Tensor]) -> bool {
+    tensors.iter().any(|t| t.is_batched())
+}
+
+/// The levels that the operands of a call have together, with their sizes.
+pub struct Batch {
+    pub levels: Levels,
+    pub sizes: Dims,
+}
+
+impl Batch {
+    pub fn of<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> Batch {
+        let mut found: smallvec::SmallVec<[(Level, usize); 4]> = smallvec::SmallVec::new();
+        for t in tensors {
+            let Some(batched) = t.as_batched() else { continue };
+            let shape = batched.value.shape();
+            for (&level, &size) in batched.levels.iter().zip(&shape) {
+                if let Err(place) = found.binary_search_by_key(&level, |(l, _)| *l) {
+                    found.insert(place, (level, size));
+                }
+            }
+        }
+        Batch {
+            levels: found.iter().map(|(level, _)| *level).collect(),
+            sizes: found.iter().map(|(_, size)| *size).collect(),
+        }
+    }
+
+    /// How many dimensions lie in front.
+    pub fn k(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// A shape with the batch dimensions in front.
+    pub fn shape(&self, seen: &[usize]) -> Dims {
+        self.sizes.iter().chain(seen).copied().collect()
+    }
+
+    /// The physical tensor with a dimension for every level, of size 1 where it has none of its own, and the seen
+    /// dimensions padded on the left to `rank`.
+    pub fn aligned(&self, t: &Tensor, rank: usize) -> Result<Tensor> {
+        let (own, seen) = (t.as_batched(), t.shape());
+        let value = own.map_or(t, |b| &b.value);
+        let pad = rank.saturating_sub(seen.len());
+        if own.is_some_and(|b| b.levels == self.levels) && pad == 0 {
+            return Ok(value.clone());
+        }
+        let has = |level: &Level| own.is_some_and(|b| b.levels.contains(level));
+        let size = |(level, &n): (&Level, &usize)| if has(level) { n } else { 1 };
+        let mut shape: Dims = self.levels.iter().zip(&self.sizes).map(size).collect();
+        shape.extend(std::iter::repeat_n(1, pad));
+        shape.extend_from_slice(&seen);
+        reshape(value, &shape)
+    }
+
+    /// The physical tensor with every level, stretched where it has none of its own.
+    pub fn full(&self, t: &Tensor) -> Result<Tensor> {
+        let aligned = self.aligned(t, 0)?;
+        let shape = self.shape(&t.shape());
+        if aligned.shape() == shape { Ok(aligned) } else { expand(&aligned, ints(&shape)) }
+    }
+
+    /// What a function sees of a physical tensor with all levels.
+    pub fn wrap(&self, physical: Tensor) -> Tensor {
+        Tensor::batched(physical, self.levels.clone())
+    }
+
+    /// A seen dimension as a physical one; `rank` is the number of seen dimensions.
+    pub fn dim(&self, dim: i64, rank: usize) -> Result<i64> {
+        Ok((wrap_dim(dim, rank)? + self.k()) as i64)
+    }
+
+    pub fn dims(&self, dims: &[i64], rank: usize) -> Result<Ints> {
+        dims.iter().map(|&d| self.dim(d, rank)).collect()
+    }
+
+    /// The number of seen dimensions of a physical tensor.
+    pub fn rank(&self, physical: &Tensor) -> usize {
+        physical.ndim() - self.k()
+    }
+}
+
+/// One dimension moved, by a permutation; none when it is there already.
+fn moved(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
+    if from == to {
+        return Ok(t.clone());
+    }
+    let mut order: Ints = (0..t.ndim() as i64).filter(|&d| d != from as i64).collect();
+    order.insert(to, from as i64);
+    permute(t, order)
+}
+
+/// `t` with its dimension `dim` taken for `level`, which is above all levels that it has.
+pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
+    let dim = wrap_dim(dim, t.ndim())?;
+    let mut levels = t.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
+    let k = levels.len();
+    levels.push(level);
+    let value = moved(t.physical(), k + dim, k)?;
+    let value = if value.same(t.physical()) { super::view::alias(&value)? } else { value };
+    Ok(Tensor::batched(value, levels))
+}
+
+/// The samples of `level` as an ordinary dimension again, at `dim`.
+pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Tensor> {
+    let at = wrap_dim(dim, t.ndim() + 1)?;
+    if let Some(batched) = t.as_batched()
+        && let Some(place) = batched.levels.iter().position(|&l| l == level)
+    {
+        let mut levels = batched.levels.clone();
+        levels.remove(place);
+        let value = moved(&batched.value, place, levels.len() + at)?;
+        return Ok(Tensor::batched(value, levels));
+    }
+    let mut shape = ints(&t.shape());
+    shape.insert(at, size as i64);
+    expand(&unsqueeze(t, at as i64)?, shape)
+}
+
+/// `t` with the samples of `level` only, its dimension at the front; nothing when it has none of them.
+pub fn unwrap_level(t: &Tensor, level: Level) -> Result<Option<Tensor>> {
+    match t.as_batched() {
+        Some(batched) if batched.levels.contains(&level) => remove_dim(t, level, 0, 0).map(Some),
+        _ => Ok(None),
+    }
+}
+
+/// A tensor that wants a gradient of its own for every sample: stretched over all live levels.
+pub fn spread(t: &Tensor) -> Result<Tensor> {
+    let live = frames();
+    if live.is_empty() {
+        return Ok(t.clone());
+    }
+    let batch =
+        Batch { levels: live.iter().map(|f| f.level).collect(), sizes: live.iter().map(|f| f.size).collect() };
+    Ok(batch.wrap(batch.full(t)?))
+}
+
+/// A gradient for a root of the graph: its samples lie in it as in the root, those of other levels stay batched.
+pub fn into_graph(root: &Tensor, grad: &Tensor) -> Result<Tensor> {
+    let Some(own) = root.as_batched() else { return Ok(grad.clone()) };
+    let mut grad = grad.clone();
+    let sizes = own.value.shape();
+    for (at, (&level, &size)) in own.levels.iter().zip(&sizes).enumerate() {
+        grad = remove_dim(&grad, level, size, at as i64)?;
+    }
+    Ok(grad)
+}
+
+/// A gradient that the graph gave for `input`, as its samples see it.
+pub fn out_of_graph(input: &Tensor, grad: &Tensor) -> Result<Tensor> {
+    let Some(own) = input.as_batched() else { return Ok(grad.clone()) };
+    let mut levels = grad.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
+    let mut value = grad.physical().clone();
+    let mut k = levels.len();
+    for &level in &own.levels {
+        let place = levels.binary_search(&level).err();
+        let place = place.ok_or_else(|| Error::runtime("vmap: a gradient is batched twice over one level"))?;
+        value = moved(&value, k, place)?;
+        levels.insert(place, level);
+        k += 1;
+    }
+    Ok(Tensor::batched(value, levels))
+}

@@ -1,0 +1,89 @@
+//! Pointwise rows: operands are aligned, the rest is broadcasting.
+
+use super::Batch;
+use crate::base::{Error, Result, broadcast};
+use crate::ops::create::to_dtype;
+use crate::ops::pointwise::{Class, Operand, Pointwise, result_type};
+use crate::tensor::Tensor;
+use smallvec::SmallVec;
+
+/// Operands whose physical forms broadcast against each other as their seen ones do.
+struct Aligned<'a> {
+    batch: Batch,
+    tensors: SmallVec<[Option<Tensor>; 4]>,
+    operands: &'a [Operand<'a>],
+}
+
+impl<'a> Aligned<'a> {
+    fn new(op: &Pointwise, operands: &'a [Operand<'a>]) -> Result<Aligned<'a>> {
+        let given = || operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
+        let batch = Batch::of(given());
+        let rank = given().map(Tensor::ndim).max().unwrap_or(0);
+        let align = |o: &Operand| match o {
+            Operand::Tensor(t) if t.is_batched() => batch.aligned(t, rank).map(Some),
+            Operand::Tensor(t) => Ok(Some((*t).clone())),
+            Operand::Scalar(_) => Ok(None),
+        };
+        let tensors = operands.iter().map(align).collect::<Result<SmallVec<[Option<Tensor>; 4]>>>()?;
+        let mut aligned = Aligned { batch, tensors, operands };
+        aligned.keep_promotion(op)?;
+        Ok(aligned)
+    }
+
+    fn physical(&self) -> SmallVec<[Operand<'_>; 4]> {
+        self.tensors
+            .iter()
+            .zip(self.operands)
+            .map(|(t, given)| match t {
+                Some(t) => Operand::Tensor(t),
+                None => match given {
+                    Operand::Scalar(s) => Operand::Scalar(*s),
+                    Operand::Tensor(t) => Operand::Tensor(t),
+                },
+            })
+            .collect()
+    }
+
+    /// A sample without dimensions counts less in promotion than its physical tensor would: it is converted beforehand.
+    fn keep_promotion(&mut self, op: &Pointwise) -> Result<()> {
+        let count = if op.class == Class::Choose { 2 } else { self.operands.len() };
+        let seen = result_type(self.operands[..count].iter().copied());
+        if result_type(self.physical()[..count].iter().copied()) == seen {
+            return Ok(());
+        }
+        for (t, given) in self.tensors.iter_mut().zip(self.operands).take(count) {
+            if let (Some(t), Operand::Tensor(given)) = (t, given)
+                && given.is_batched()
+                && given.ndim() == 0
+            {
+                *t = to_dtype(t, seen)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
+    let aligned = Aligned::new(op, operands)?;
+    let made = crate::ops::pointwise::apply(op, &aligned.physical())?;
+    Ok(aligned.batch.wrap(made))
+}
+
+pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    let given = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
+    let others: SmallVec<[&Tensor; 4]> = given.collect();
+    super::write::check_target(target, &others)?;
+    let shape = target.shape();
+    for other in &others {
+        let wide = broadcast(&shape, &other.shape())?;
+        if wide != shape {
+            return Err(Error::runtime(format!(
+                "output with shape {:?} doesn't match the broadcast shape {:?}",
+                shape.as_slice(),
+                wide.as_slice()
+            )));
+        }
+    }
+    let aligned = Aligned::new(op, operands)?;
+    crate::ops::pointwise::apply_inplace(op, target.physical(), &aligned.physical())
+}

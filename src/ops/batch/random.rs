@@ -1,0 +1,80 @@
+//! Random numbers inside a `vmap`: refused, drawn for every sample, or drawn once for all, as its `randomness` says.
+
+use super::level::{Randomness, frames};
+use super::{Batch, Frame};
+use super::rules::{Rules, rules};
+use crate::base::{DType, Error, Result};
+use crate::ops::random::Generator;
+use crate::ops::{arithmetic as a, create};
+use crate::tensor::{Body, Tensor};
+
+fn refuse() -> Error {
+    Error::runtime(
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' \
+         randomness flags on vmap or perform the randomness operation out of vmap",
+    )
+}
+
+/// The frames whose samples draw for themselves.
+fn different(live: &[Frame]) -> Result<Vec<Frame>> {
+    match live.iter().any(|f| f.randomness == Randomness::Error) {
+        true => Err(refuse()),
+        false => Ok(live.iter().filter(|f| f.randomness == Randomness::Different).copied().collect()),
+    }
+}
+
+/// A new random tensor: `fill` writes into a body whose shape may have more dimensions in front.
+pub fn draw(
+    shape: &[usize],
+    new: impl FnOnce(&[usize]) -> Result<Body>,
+    fill: impl FnOnce(&Body) -> Result<()>,
+) -> Result<Tensor> {
+    let own = different(&frames())?;
+    let batch =
+        Batch { levels: own.iter().map(|f| f.level).collect(), sizes: own.iter().map(|f| f.size).collect() };
+    let body = new(&batch.shape(shape))?;
+    fill(&body)?;
+    Ok(batch.wrap(Tensor::new(body)))
+}
+
+/// Random numbers over a tensor: `write` fills the whole of it.
+pub fn draw_over(target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
+    let live = frames();
+    let own = different(&live)?;
+    let has = |f: &Frame| target.as_batched().is_some_and(|b| b.levels.contains(&f.level));
+    if own.iter().any(|f| !has(f)) {
+        return Err(Error::runtime(
+            "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same \
+             randomness. If this is necessary for your usage, please file an issue with functorch.",
+        ));
+    }
+    let Some(batched) = target.as_batched() else { return write(target) };
+    let shared = |level| live.iter().any(|f| f.level == level && f.randomness == Randomness::Same);
+    if !batched.levels.iter().any(|&l| shared(l)) {
+        return write(&batched.value);
+    }
+    // One draw for all samples of a level: into the first of them, then copied to the others.
+    let mut one = batched.value.clone();
+    for (at, _) in batched.levels.iter().enumerate().filter(|(_, l)| shared(**l)) {
+        one = crate::ops::view::narrow(&one, at as i64, 0, 1)?;
+    }
+    let drawn = crate::ops::create::zeros(&one.shape(), one.dtype(), one.device())?;
+    write(&drawn)?;
+    crate::ops::inplace::copy_into(&batched.value, &drawn)
+}
+
+pub const SEEN: Rules = rules! { seen b;
+    random::bernoulli(x; p, generator) => chances(x, p, &generator);
+};
+
+/// Ones with the probabilities in `x`, or `p` everywhere.
+fn chances(x: &Tensor, p: Option<f64>, generator: &Option<Generator>) -> Result<Tensor> {
+    let new = |shape: &[usize]| Body::new(shape, DType::F64, x.device());
+    let drawn = draw(&x.shape(), new, |body| crate::ops::random::uniform(body, 0.0, 1.0, generator.clone()))?;
+    let hit = match p {
+        Some(p) => a::lt(&drawn, p)?,
+        None => a::lt(&drawn, &create::shallow(x))?,
+    };
+    create::to_dtype(&hit, x.dtype())
+}
+

@@ -1,0 +1,62 @@
+//! Writing in place: the target must have the samples of all that is written into it.
+
+use super::Batch;
+use crate::base::{Error, Result};
+use crate::tensor::Tensor;
+
+/// Refuses to write many samples into a tensor that has only one.
+pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
+    let own = target.as_batched().map(|b| b.levels.as_slice()).unwrap_or_default();
+    let foreign = |t: &&Tensor| t.as_batched().is_some_and(|b| b.levels.iter().any(|l| !own.contains(l)));
+    if !others.iter().any(foreign) {
+        return Ok(());
+    }
+    Err(Error::runtime(
+        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args \
+         that has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped \
+         over in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said operator is being \
+         called inside the PyTorch framework, please file a bug report instead.",
+    ))
+}
+
+/// `target.copy_(source)`.
+pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    check_target(target, &[source])?;
+    let batch = Batch::of([target]);
+    let (to, from) = (target.shape(), source.shape());
+    if !crate::base::broadcast(&from, &to).is_ok_and(|s| s == to) {
+        return Err(Error::runtime(format!(
+            "The expanded size of the tensor must match the existing size: {:?} cannot be written into {:?}",
+            from.as_slice(),
+            to.as_slice()
+        )));
+    }
+    crate::ops::inplace::copy_into(target.physical(), &batch.aligned(source, to.len())?)
+}
+
+/// `target` becomes `result`, values and history.
+pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
+    check_target(target, &[result])?;
+    let (to, from) = (target.shape(), result.shape());
+    if to != from {
+        return Err(Error::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            to.as_slice(),
+            from.as_slice()
+        )));
+    }
+    let batch = Batch::of([target]);
+    crate::ops::inplace::overwrite(target.physical(), &batch.full(result)?)
+}
+
+/// `target` becomes the view of itself that `made` is.
+pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) {
+    let (place, made) = (target.physical(), made.physical());
+    let body = made.body().clone();
+    body.storage.bump();
+    place.set_body(body);
+    if recording {
+        place.set_history(made.history());
+    }
+    target.refresh_batched();
+}

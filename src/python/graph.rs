@@ -1,0 +1,159 @@
+//! The graph as Python sees it, beside its nodes: gradient edges, what a node knows of its outputs, and the backward
+//! that the calling thread is in.
+
+use super::function::Ctx;
+use super::node::PyNode;
+use super::tensor::PyTensor;
+use super::types::{device_object, dtype_object, size_object};
+use crate::backward::task;
+use crate::tensor::{Edge, HostObject, Meta, Node, NodeRef, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// The node behind a Python object: a node's own, or a Function's context.
+pub fn node_of(object: &Bound<'_, PyAny>) -> Option<NodeRef> {
+    match object.cast::<PyNode>() {
+        Ok(node) => Some(node.get().node.clone()),
+        Err(_) => object.cast::<Ctx>().ok().and_then(|ctx| ctx.get().node()),
+    }
+}
+
+/// A tensor, or a place in the graph: what gradients are asked of and for.
+pub enum Place {
+    Tensor(Tensor),
+    Edge(Edge),
+}
+
+impl Place {
+    /// Nothing for an object that is neither.
+    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
+        if let Ok(tensor) = object.cast::<PyTensor>() {
+            return Ok(Some(Place::Tensor(tensor.get().tensor.clone())));
+        }
+        let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
+        if tuple.is_exact_instance_of::<PyTuple>() || !object.hasattr("output_nr")? {
+            return Ok(None);
+        }
+        let first = tuple.get_item(0)?;
+        let Some(node) = node_of(&first) else {
+            return Err(PyRuntimeError::new_err(format!(
+                "GradientEdge's first object must be an autograd.graph.Node but got {}",
+                first.get_type().name()?
+            )));
+        };
+        let output: u32 = tuple.get_item(1)?.extract()?;
+        if output as usize >= node.outputs.len() {
+            return Err(PyRuntimeError::new_err(format!(
+                "GradientEdge's second object is output {output}, but {} has {} outputs",
+                node.name(),
+                node.outputs.len()
+            )));
+        }
+        Ok(Some(Place::Edge(Edge { node, output })))
+    }
+
+    /// Where its gradient flows to.
+    pub fn edge(&self) -> Option<Edge> {
+        match self {
+            Place::Tensor(tensor) => tensor.edge(),
+            Place::Edge(edge) => Some(edge.clone()),
+        }
+    }
+
+    pub fn meta(&self) -> Meta {
+        match self {
+            Place::Tensor(tensor) => tensor.body().meta(),
+            Place::Edge(edge) => edge.node.outputs[edge.output as usize].clone(),
+        }
+    }
+}
+
+/// What a node expects of one gradient that it is given.
+#[pyclass(name = "_InputMetadata", module = "gradiron.autograd.graph", frozen)]
+pub struct InputMetadata(Meta);
+
+#[pymethods]
+impl InputMetadata {
+    #[getter]
+    fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(dtype_object(py, self.0.dtype)?.into_any())
+    }
+    #[getter]
+    fn device(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
+        Ok(device_object(py, self.0.device)?.into_any())
+    }
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        size_object(py, &self.0.shape)
+    }
+    #[getter]
+    fn is_nested_tensor(&self) -> bool {
+        false
+    }
+    #[getter]
+    fn is_cpp_nested_tensor(&self) -> bool {
+        false
+    }
+}
+
+pub fn input_metadata<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, node.outputs.iter().map(|meta| InputMetadata(meta.clone())))
+}
+
+struct Metadata(Py<PyDict>);
+
+impl HostObject for Metadata {
+    fn host(&self) -> *mut c_void {
+        self.0.as_ptr().cast()
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+/// The dict that users keep at a node: the same one as long as the node lives.
+pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
+    let kept = node.hooks().metadata.clone();
+    if let Some(found) = kept.as_ref().and_then(|m| m.as_any().downcast_ref::<Metadata>()) {
+        return found.0.bind(py).clone();
+    }
+    let made = PyDict::new(py);
+    node.hooks().metadata = Some(Arc::new(Metadata(made.clone().unbind())));
+    made
+}
+
+/// The number of the backward that this thread is in, or -1.
+#[pyfunction]
+pub fn current_graph_task_id() -> i64 {
+    task::current().map_or(-1, |task| task.id as i64)
+}
+
+/// Whether the backward that this thread is in gives all leaves their `.grad`: it was asked for no `inputs`.
+#[pyfunction]
+pub fn is_whole_backward() -> bool {
+    task::current().is_none_or(|task| task.whole)
+}
+
+/// Whether the backward that this thread is in will run a node.
+#[pyfunction]
+pub fn will_execute(node: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let Some(task) = task::current() else {
+        return Err(PyRuntimeError::new_err(
+            "_get_current_graph_task_exec_info should only be called during the backward pass",
+        ));
+    };
+    match node_of(node) {
+        Some(node) => Ok(task.will_run(&node)),
+        None => Err(PyTypeError::new_err("expected a node of the graph")),
+    }
+}
+
+/// Calls `callback()` when the backward that this thread is in has ended well.
+#[pyfunction]
+pub fn queue_callback(callback: Py<PyAny>) -> PyResult<()> {
+    let call = move || Python::attach(|py| callback.call0(py).map(drop)).map_err(super::errors::carry);
+    Ok(task::queue(Box::new(call))?)
+}

@@ -1,0 +1,171 @@
+//! The profiler's Python end: spans around operator calls, the user's own marks, and a session's start and stop.
+
+use super::tensor::PyTensor;
+use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
+use crate::ops::{Forms, Operand, Row};
+use crate::tensor::mode;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList};
+use std::sync::{Mutex, PoisonError};
+
+/// The span of one operator call, while it runs.
+pub struct Call {
+    span: Span,
+    sequence: u64,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let latest = mode::latest_sequence();
+        self.span.facts.sequence = (latest != self.sequence).then_some(latest);
+    }
+}
+
+/// A span around a call of a row on Python's arguments, if somebody profiles.
+#[inline]
+pub fn call<'a, 'py: 'a>(
+    row: &'static Row,
+    inplace: bool,
+    arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
+) -> Option<Box<Call>> {
+    if profile::on() { begin(row, inplace, arguments) } else { None }
+}
+
+#[cold]
+fn begin<'a, 'py: 'a>(
+    row: &'static Row,
+    inplace: bool,
+    arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
+) -> Option<Box<Call>> {
+    open(row.name, inplace, || {
+        let mut shapes: Shapes = arguments.into_iter().map(shape_of).collect();
+        // PyTorch lists every parameter, given or not.
+        let count = row.params.len() + usize::from(row.forms.has(Forms::ALPHA));
+        shapes.resize(count.max(shapes.len()), Vec::new());
+        shapes
+    })
+}
+
+/// The same for operands that are read already.
+#[inline]
+pub fn operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Option<Box<Call>> {
+    if profile::on() { begin_operands(row, inplace, operands) } else { None }
+}
+
+#[cold]
+fn begin_operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Option<Box<Call>> {
+    let shape = |o: &Operand| match o {
+        Operand::Tensor(t) => t.shape().to_vec(),
+        Operand::Scalar(_) => Vec::new(),
+    };
+    open(row.name, inplace, || {
+        let mut shapes: Shapes = operands.iter().map(shape).collect();
+        shapes.extend(row.forms.has(Forms::ALPHA).then(Vec::new));
+        shapes
+    })
+}
+
+/// The same for what is no row's.
+#[inline]
+pub fn named<'a, 'py: 'a>(
+    name: impl FnOnce() -> &'static str,
+    arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
+) -> Option<Box<Call>> {
+    if profile::on() { open(name(), false, || arguments.into_iter().map(shape_of).collect()) } else { None }
+}
+
+#[cold]
+fn open(name: &'static str, inplace: bool, shapes: impl FnOnce() -> Shapes) -> Option<Box<Call>> {
+    let shapes = profile::wants_shapes().then(shapes);
+    let stack = if profile::wants_stacks() { stack() } else { Vec::new() };
+    let kind = if inplace { Kind::Inplace } else { Kind::Operator };
+    let mut span = profile::open(kind, name.into())?;
+    span.facts = Facts { shapes, stack, sequence: None };
+    Some(Box::new(Call { span, sequence: mode::latest_sequence() }))
+}
+
+fn shape_of(object: &Bound<'_, PyAny>) -> Vec<usize> {
+    object.cast::<PyTensor>().map_or_else(|_| Vec::new(), |t| t.get().tensor.shape().to_vec())
+}
+
+/// The lines of Python's stack, innermost first: `file(line): function`.
+fn stack() -> Vec<String> {
+    const DEEPEST: usize = 64;
+    Python::attach(|py| {
+        let mut lines = Vec::new();
+        let mut frame = py.import("sys").and_then(|sys| sys.call_method0("_getframe")).ok();
+        while let Some(at) = frame.take().filter(|f| !f.is_none() && lines.len() < DEEPEST) {
+            let read = || -> PyResult<String> {
+                let code = at.getattr("f_code")?;
+                let (file, name) = (code.getattr("co_filename")?, code.getattr("co_name")?);
+                Ok(format!("{file}({}): {name}", at.getattr("f_lineno")?))
+            };
+            lines.extend(read().ok());
+            frame = at.getattr("f_back").ok();
+        }
+        lines
+    })
+}
+
+/// A mark of the user's, from `enter` to `exit`.
+#[pyclass(frozen, name = "ProfilerMark")]
+pub struct Mark(Mutex<Option<Span>>);
+
+#[pymethods]
+impl Mark {
+    fn end(&self) {
+        let span = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(span);
+    }
+}
+
+/// Opens a mark if somebody profiles.
+#[pyfunction]
+pub fn profiler_mark(name: String) -> Option<Mark> {
+    let mut span = profile::span(Kind::Mark, || name.into())?;
+    if profile::wants_stacks() {
+        span.facts.stack = stack();
+    }
+    Some(Mark(Mutex::new(Some(span))))
+}
+
+/// Whether a session is under way.
+#[pyfunction]
+pub fn profiler_enabled() -> bool {
+    profile::on()
+}
+
+/// Starts a session; false when one is under way.
+#[pyfunction]
+pub fn profiler_start(shapes: bool, memory: bool, stacks: bool) -> bool {
+    profile::start(Options { shapes, memory, stacks })
+}
+
+/// When the events' clock began, in nanoseconds since 1970.
+#[pyfunction]
+pub fn profiler_clock() -> u64 {
+    profile::clock_start()
+}
+
+/// Ends the session: one dict per event.
+#[pyfunction]
+pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let events = profile::stop();
+    PyList::new(py, events.iter().map(|event| as_dict(py, event)).collect::<PyResult<Vec<_>>>()?)
+}
+
+fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("name", event.full_name())?;
+    dict.set_item("kind", format!("{:?}", event.kind))?;
+    dict.set_item("thread", event.thread)?;
+    dict.set_item("start", event.start)?;
+    dict.set_item("end", event.end)?;
+    dict.set_item("depth", event.depth)?;
+    dict.set_item("bytes", event.bytes[0])?;
+    dict.set_item("device_bytes", event.bytes[1])?;
+    dict.set_item("sequence", event.facts.sequence)?;
+    dict.set_item("shapes", event.facts.shapes.as_ref())?;
+    dict.set_item("stack", &event.facts.stack)?;
+    Ok(dict)
+}

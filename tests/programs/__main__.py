@@ -1,0 +1,92 @@
+"""Runs random programs on gradiron and on PyTorch, and prints each difference as a short program.
+
+`PYTHONPATH=python:tests python -m programs -n 10000`
+"""
+
+import argparse
+import re
+import sys
+import time
+
+from .generate import Generator
+from .machine import Machine, difference
+
+
+def differs(lines, libraries, each=True, strict=False):
+    """(line number, what differs) of the first difference that a program shows, or None."""
+    expected, actual = (Machine(T) for T in libraries)
+    for i, line in enumerate(lines):
+        errors = [m.run(line) for m in (expected, actual)]
+        found = difference({"error": errors[0]}, {"error": errors[1]}, strict=strict)
+        if not found and (each or i == len(lines) - 1):
+            found = difference(expected.see(), actual.see(), strict=strict)
+        if found:
+            return i, found
+    return None
+
+
+def generate(seed, length, library):
+    machine = Machine(library)
+    generator = Generator(seed, machine)
+    lines = []
+    for _ in range(length):
+        lines.append(generator.line())
+        machine.run(lines[-1])
+    return lines
+
+
+def sort_of(found):
+    """The kind of a difference: what it is about, whichever tensor it is."""
+    where = found.partition(":")[0].split("[")[0]
+    return where.split(".")[-1] if "error" not in where else found
+
+
+def minimise(lines, libraries, each, strict):
+    """The lines without which there would be no such difference."""
+    at, found = differs(lines, libraries, each, strict)
+    lines, want = lines[: at + 1], sort_of(found)
+    changed = True
+    while changed:
+        changed = False
+        for i in reversed(range(len(lines) - 1)):
+            fewer = lines[:i] + lines[i + 1 :]
+            now = differs(fewer, libraries, each, strict)
+            if now and sort_of(now[1]) == want:
+                lines, changed, found = fewer[: now[0] + 1], True, now[1]
+                break
+    return lines, found
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("-n", type=int, default=1000, help="how many programs")
+    options.add_argument("--first", type=int, default=0, help="the first seed")
+    options.add_argument("--strict", action="store_true", help="compare the words of errors and the names of nodes, too")
+    options.add_argument("--length", type=int, default=22)
+    options.add_argument("--show", type=int, default=10, help="how many differences to show")
+    chosen = options.parse_args()
+    import torch
+
+    import gradiron
+
+    torch.set_num_threads(1)
+    libraries = (torch, gradiron)
+    start, count, shown = time.time(), 0, set()
+    for seed in range(chosen.first, chosen.first + chosen.n):
+        lines = generate(seed, chosen.length, torch)
+        # Looking may itself renew what is seen (a view's history): half of the programs are looked at only once.
+        each = seed % 2 == 0
+        if differs(lines, libraries, each, chosen.strict):
+            count += 1
+            if len(shown) < chosen.show:
+                short, found = minimise(lines, libraries, each, chosen.strict)
+                kind = sort_of(found), re.sub(r"v\d+|[\d.-]+", "", short[-1])
+                if kind not in shown:
+                    shown.add(kind)
+                    print(f"# seed {seed}: {found}", *short, "", sep="\n", flush=True)
+    print(f"{chosen.n} programs, {count} with a difference, {time.time() - start:.0f} s")
+    return count > 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,227 @@
+"""Runs a program, a list of lines of Python over `T`, and says what can be seen of it after each line.
+
+A line that raises leaves the program running: what an error leaves behind must agree, too.
+"""
+
+import math
+import re
+import warnings
+
+FUNCTIONS = '''
+class Double(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+class Product(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        log("needs", ctx.needs_input_grad)
+        return (g * b).sum_to_size(a.shape), (g * a).sum_to_size(b.shape)
+
+class Exponential(T.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.exp()
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(output)
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y
+
+class Triple_(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(3)
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3
+
+class Parts(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        whole = x.long() if x.is_floating_point() else x
+        ctx.mark_non_differentiable(whole)
+        ctx.save_for_backward(x)
+        return x * x, x + 1, whole
+    @staticmethod
+    def backward(ctx, g, h, _):
+        (x,) = ctx.saved_tensors
+        return 2 * x * g + h
+
+class Same(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        return x, y.view_as(y)
+    @staticmethod
+    def backward(ctx, g, h):
+        log("same", g is None, h is None)
+        return g, h
+
+class Once(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale=2):
+        ctx.scale = scale
+        ctx.save_for_backward(x)
+        return x.sin() * scale
+    @staticmethod
+    @T.autograd.function.once_differentiable
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0].cos() * ctx.scale, None
+
+class Wrong(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, how):
+        ctx.how = how
+        return x * 1
+    @staticmethod
+    def backward(ctx, g):
+        if ctx.how == "raise":
+            raise ValueError("backward said no. Really")
+        return {"count": g, "type": (3, None), "shape": (T.ones(7, 5), None), "none": (None, None), "extra": (g, g)}[ctx.how]
+'''
+
+NAME = re.compile(r"v\d+")
+
+
+class Machine:
+    def __init__(self, T):
+        self.T, self.events, self.born = T, [], {}
+        self.env = {"T": T, "log": self.log}
+        exec(compile(FUNCTIONS, "functions", "exec"), self.env)
+
+    def log(self, *what):
+        self.events.append([self.plain(w) for w in what])
+
+    def plain(self, value):
+        if isinstance(value, self.T.Tensor):
+            return [str(value.dtype), list(value.shape), value.detach().tolist()]
+        if isinstance(value, (tuple, list)):
+            return [self.plain(v) for v in value]
+        return value
+
+    def run(self, line):
+        """None, or what the line raised: the type and the first sentence."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                exec(compile(line, "program", "exec"), self.env)
+        except Exception as error:
+            return [type(error).__name__, first_sentence(str(error))]
+        finally:
+            self.T.set_grad_enabled(True)
+        return None
+
+    def tensors(self):
+        return {n: v for n, v in self.env.items() if NAME.fullmatch(n) and isinstance(v, self.T.Tensor)}
+
+    def see(self):
+        """Everything that can be seen of the program's tensors, and what its hooks said since the last look."""
+        tensors = self.tensors()
+        seen = {name: self.look(name, t, tensors) for name, t in tensors.items()}
+        seen["events"], self.events = self.events, []
+        return seen
+
+    def look(self, name, t, tensors):
+        def first(other):
+            return next((n for n, o in tensors.items() if o is other), "?")
+
+        def facts(which, t):
+            seen = {key: attempt(look, t) for key, look in FACTS.items()}
+            # How often an operator writes to its own result before anybody sees it is its own business.
+            known, version = self.born.setdefault(which, (t, seen["version"]))
+            if known is t and isinstance(version, int):
+                seen["version"] -= version
+            else:
+                self.born[which] = (t, seen["version"])
+                seen["version"] = 0
+            return seen
+
+        def grad():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return None if t.grad is None else facts(("grad", name), t.grad)
+
+        seen = facts(name, t)
+        seen["is"] = first(t)
+        seen["base"] = attempt(lambda: first(t._base) if t._is_view() else None)
+        seen["grad"] = attempt(grad)
+        return seen
+
+
+FACTS = {
+    "dtype": lambda t: str(t.dtype),
+    "shape": lambda t: list(t.shape),
+    "stride": lambda t: strides(t),
+    "offset": lambda t: t.storage_offset(),
+    "requires_grad": lambda t: t.requires_grad,
+    "is_leaf": lambda t: t.is_leaf,
+    "grad_fn": lambda t: None if t.grad_fn is None else t.grad_fn.name(),
+    "output_nr": lambda t: t.output_nr,
+    "version": lambda t: t._version,
+    "retains_grad": lambda t: t.retains_grad,
+    "values": lambda t: t.detach().tolist(),
+}
+
+
+def attempt(look, *args):
+    """What a look shows; looking at a view that must not be used any more raises."""
+    try:
+        return look(*args)
+    except Exception as error:
+        return [type(error).__name__, first_sentence(str(error))]
+
+
+def strides(t):
+    """The strides that matter: over a dimension of one element nobody steps."""
+    return [s if n > 1 and t.numel() else None for n, s in zip(t.shape, t.stride())]
+
+
+def is_error(seen):
+    return len(seen) == 2 and all(isinstance(s, str) for s in seen)
+
+
+def first_sentence(text):
+    return re.split(r"\. |\.?\n", text.strip(), maxsplit=1)[0].rstrip(".").replace("gradiron", "torch")
+
+
+def difference(expected, actual, where="", rtol=1e-6, strict=False):
+    """The first place at which two observations differ, in words; None when they agree. Unless `strict`, the words of
+    errors and the names of nodes may differ."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key in [*expected, *(k for k in actual if k not in expected)]:
+            if not strict and key == "grad_fn":
+                continue
+            if key not in actual or key not in expected:
+                return f"{where}.{key}: {expected.get(key)!r}, but {actual.get(key)!r}"
+            loose = 2e-4 if "dtype" in expected and expected["dtype"] == "torch.float32" else rtol
+            found = difference(expected[key], actual[key], f"{where}.{key}", loose, strict)
+            if found:
+                return found
+        return None
+    if isinstance(expected, (list, tuple)) and isinstance(actual, (list, tuple)):
+        if not strict and is_error(expected) and is_error(actual):
+            expected, actual = expected[:1], actual[:1]
+        if len(expected) == len(actual):
+            found = (difference(e, a, f"{where}[{i}]", rtol, strict) for i, (e, a) in enumerate(zip(expected, actual)))
+            return next((f for f in found if f), None)
+    elif isinstance(expected, float) and isinstance(actual, float):
+        if expected == actual or (math.isnan(expected) and math.isnan(actual)):
+            return None
+        if abs(expected - actual) <= 1e-6 + rtol * abs(expected):
+            return None
+    elif expected == actual and type(expected) is type(actual):
+        return None
+    return f"{where}: {expected!r}, but {actual!r}"
