@@ -3,6 +3,7 @@
 //! counted beforehand. The order of every sum is fixed: the same program gives the same bits.
 
 mod early;
+pub mod forward;
 mod frontier;
 mod leaf;
 pub mod task;

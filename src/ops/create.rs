@@ -90,11 +90,17 @@ pub fn constant(target: &Tensor) -> Option<crate::tensor::Edge> {
 
 /// The same bytes without history and with a version of its own: `x.data`.
 pub fn data(t: &Tensor) -> Tensor {
+    if let Some(batched) = t.as_batched() {
+        return Tensor::batched(data(&batched.value), batched.levels.clone());
+    }
     let body = t.body();
     Tensor::new(Body { storage: body.storage.alias(), layout: body.layout.clone(), dtype: body.dtype })
 }
 
 /// The same storage without history: `x.detach()`.
 pub fn shallow(t: &Tensor) -> Tensor {
-    Tensor::new(t.body().clone())
+    match t.as_batched() {
+        Some(batched) => Tensor::batched(shallow(&batched.value), batched.levels.clone()),
+        None => Tensor::new(t.body().clone()),
+    }
 }

@@ -1,5 +1,6 @@
 //! Tensors from sizes and numbers: the public rows over `create`.
 
+use super::batch::Batch;
 use super::create::default_dtype;
 use super::kernel::{done, fill, filled, fork};
 use super::macros::compose;
@@ -11,7 +12,10 @@ use crate::tensor::{Body, Tensor};
 
 /// A fresh leaf, wanting gradients when asked to.
 pub fn born(body: Body, requires_grad: bool) -> Result<Tensor> {
-    let t = Tensor::new(body);
+    wanting(Tensor::new(body), requires_grad)
+}
+
+pub fn wanting(t: Tensor, requires_grad: bool) -> Result<Tensor> {
     if requires_grad {
         t.set_requires_grad(true).map_err(|_| {
             Error::runtime("Only Tensors of floating point and complex dtype can require gradients")
@@ -43,9 +47,24 @@ pub fn room_like(
     Ok(out)
 }
 
-fn filled_room(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
+fn filled_with(body: Body, value: Scalar) -> Result<Body> {
     fill(&body, value)?;
-    born(body, requires_grad)
+    Ok(body)
+}
+
+fn filled_room(body: Body, value: Scalar, requires_grad: bool) -> Result<Tensor> {
+    born(filled_with(body, value)?, requires_grad)
+}
+
+/// A tensor that takes after another: where that stands for samples, so does the new one.
+fn alike(
+    input: &Tensor,
+    requires_grad: bool,
+    make: impl FnOnce(&Tensor, &Batch) -> Result<Body>,
+) -> Result<Tensor> {
+    let batch = Batch::of([input]);
+    let made = born(make(input.physical(), &batch)?, requires_grad)?;
+    Ok(batch.wrap(made))
 }
 
 /// The dtype of a range of these numbers.
@@ -145,46 +164,54 @@ compose! { "create";
     /// Zeros, like another tensor.
     [no_method] fn zeros_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        filled_room(room_like(&input, dtype, device, memory_format.as_deref())?, Scalar::Int(0), requires_grad)
+        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format.as_deref())?, Scalar::Int(0)))
     }
     /// Ones, like another tensor.
     [no_method] fn ones_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        filled_room(room_like(&input, dtype, device, memory_format.as_deref())?, Scalar::Int(1), requires_grad)
+        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format.as_deref())?, Scalar::Int(1)))
     }
     /// A tensor like another whose elements nobody has set.
     [no_method] fn empty_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        born(room_like(&input, dtype, device, memory_format.as_deref())?, requires_grad)
+        alike(&input, requires_grad, |x, _| room_like(x, dtype, device, memory_format.as_deref()))
     }
     /// One number, like another tensor.
     [no_method] fn full_like(input: Tensor, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        filled_room(room_like(&input, dtype, device, memory_format.as_deref())?, fill_value, requires_grad)
+        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format.as_deref())?, fill_value))
     }
     /// Zeros of this dtype and device.
     [no_function] fn new_zeros(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let body = Body::new(&new_shape("zeros", &size.0)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
-        filled_room(body, Scalar::Int(0), requires_grad)
+        let shape = new_shape("zeros", &size.0)?;
+        alike(&input, requires_grad, |x, batch| {
+            filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, Scalar::Int(0))
+        })
     }
     /// Ones of this dtype and device.
     [no_function] fn new_ones(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let body = Body::new(&new_shape("ones", &size.0)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
-        filled_room(body, Scalar::Int(1), requires_grad)
+        let shape = new_shape("ones", &size.0)?;
+        alike(&input, requires_grad, |x, batch| {
+            filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, Scalar::Int(1))
+        })
     }
     /// A tensor of this dtype and device whose elements nobody has set.
     [no_function] fn new_empty(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
         let shape = new_shape("empty", &size.0)?;
-        born(Body::new(&shape, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?, requires_grad)
+        alike(&input, requires_grad, |x, batch| {
+            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))
+        })
     }
     /// One number in this dtype and on this device.
     [no_function] fn new_full(input: Tensor, size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let body = Body::new(&dims_of(&size)?, dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()))?;
-        filled_room(body, fill_value, requires_grad)
+        let shape = dims_of(&size)?;
+        alike(&input, requires_grad, |x, batch| {
+            filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, fill_value)
+        })
     }
     /// The numbers from `start` to `end`, which is left out, by `step`.
     [no_method, out] fn arange(start: Scalar, end: Option<Scalar> = None, step: Scalar = Scalar::Int(1), dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {

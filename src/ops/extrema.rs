@@ -117,6 +117,9 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<T
     let (name, derivative) = if largest { ("max", &MAX) } else { ("min", &MIN) };
     let at = wrap_dim(dim, x.layout.ndim())?;
     check_not_empty(name, &x, Some(&[dim]))?;
+    if input.is_batched() {
+        return super::batch::picked(input, dim, |value, at| along(value, at, keepdim, largest));
+    }
     let recorder = begin(derivative, &[input], || Some(Box::new((dim, keepdim))));
     if x.layout.ndim() == 0 {
         let zero = super::kernel::filled(&[], crate::base::Scalar::Int(0), DType::I64, x.device())?;
@@ -196,6 +199,13 @@ mod more {
                     "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
                 )),
                 _ => check_not_empty("aminmax", &body, dim.as_deref())?,
+            }
+            if input.is_batched() {
+                let (low, high) = match &dim {
+                    None => (min_all(&input)?, max_all(&input)?),
+                    Some(dim) => (amin(&input, dim.clone(), keepdim)?, amax(&input, dim.clone(), keepdim)?),
+                };
+                return Ok(Out::Tuple("aminmax", &["min", "max"], vec![low, high]));
             }
             let recorder = begin(&AMINMAX, &[&input], || Some(Box::new((dim.clone(), keepdim))));
             let low = folded(Fold::Min, &body, dim.as_deref(), keepdim, body.dtype)?;

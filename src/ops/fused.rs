@@ -11,7 +11,7 @@ use smallvec::SmallVec;
 pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
     let Some(g) = step.grad(0) else { return Ok(grads) };
-    let dual = step.is_dual();
+    let dual = step.is_dual() || g.is_batched();
     for gradient in op.gradients {
         let at = usize::from(gradient.of);
         let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };

@@ -235,6 +235,10 @@ impl Plan {
     }
 }
 
+fn any_batched(indices: &[Option<Tensor>]) -> bool {
+    indices.iter().flatten().any(Tensor::is_batched)
+}
+
 static INDEX: Derivative = Derivative {
     name: "IndexBackward0",
     apply: |step| {
@@ -251,6 +255,9 @@ static INDEX: Derivative = Derivative {
 
 /// `x[i, :, j]`: a new tensor of what the index tensors point at.
 pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
+    if t.is_batched() || any_batched(indices) {
+        return super::batch::index(t, indices);
+    }
     let body = t.body();
     let plan = plan(&body.layout, indices)?;
     let out = Body::new(&plan.shape, body.dtype, body.device())?;
@@ -294,6 +301,9 @@ pub fn index_put(
     values: &Tensor,
     accumulate: bool,
 ) -> Result<Tensor> {
+    if super::batch::any(&[t, values]) || any_batched(indices) {
+        return super::batch::index_put(t, indices, values, accumulate);
+    }
     let out = duplicate(&t.body())?;
     write(&out, indices, values, accumulate)?;
     let edge = any_requires_grad([t, values]).then(|| put_node(t, indices, values, accumulate, &out));
@@ -334,6 +344,9 @@ pub fn index_put_into(
     values: &Tensor,
     accumulate: bool,
 ) -> Result<()> {
+    if super::batch::any(&[part, values]) || any_batched(indices) {
+        return super::batch::index_put_into(whole, part, indices, values, accumulate);
+    }
     let target = if part.same(whole) { whole } else { part };
     let recording = any_requires_grad([target, values]);
     check_inplace(target, recording)?;
@@ -455,8 +468,17 @@ ops! { "index";
         let (body, by) = (input.body(), index.body());
         let dim = crate::base::wrap_dim(dim, body.layout.ndim())?;
         let mut shape = Dims::from_slice(body.shape());
-        if let Some(n) = shape.get_mut(dim) {
-            *n = by.numel();
+        match shape.get_mut(dim) {
+            Some(0) if by.numel() > 0 && body.layout.ndim() > 1 => {
+                return Err(Error::runtime("index_select(): self indexing axis dim should be positive"));
+            }
+            Some(n) => *n = by.numel(),
+            None if by.numel() != 1 => {
+                return Err(Error::runtime(format!(
+                    "index_select(): Index to scalar can have only 1 value, got {} value(s)", by.numel()
+                )));
+            }
+            None => {}
         }
         let out = Body::new(&shape, body.dtype, body.device())?;
         if out.numel() > 0 {
@@ -483,7 +505,10 @@ ops! { "index";
             let (size, stride) = size_and_stride(&out, dim);
             let index = by.with_layout(down(&by, dim, from.shape()));
             put(&out.with_layout(along(&out, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)
-                .map_err(as_runtime)?;
+                .map_err(|error| match error.fault() {
+                    Fault::Index(_) => Error::index("index out of range in self"),
+                    _ => error,
+                })?;
         }
         Ok(out)
     }

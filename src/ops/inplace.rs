@@ -1,5 +1,6 @@
 //! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
 
+use super::batch;
 use super::kernel::copy;
 use super::pointwise::{check_cast, check_writable, overlaps};
 use crate::base::{Error, Fault, Result, broadcast};
@@ -7,6 +8,9 @@ use crate::tensor::{Tensor, check_inplace, finish_inplace, mode};
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
+    if batch::any(&[target, result]) {
+        return batch::overwrite(target, result);
+    }
     let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
     check_inplace(target, recording)?;
     let (body, new) = (target.body(), result.body());
@@ -36,6 +40,9 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
 
 /// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    if batch::any(&[target, source]) {
+        return batch::copy_into(target, source);
+    }
     let recording = mode::grad_enabled() && (target.requires_grad() || source.requires_grad());
     check_inplace(target, recording)?;
     let body = target.body();

@@ -118,6 +118,9 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         shape[at] += own[at];
         lengths.push(own[at]);
     }
+    if tensors.iter().any(Tensor::is_batched) {
+        return super::batch::cat(tensors, shape.len(), at as i64);
+    }
     let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
     let out = join(shape, at, &parts, &lengths)?;
     let made = record(&CAT, tensors, out, Joined { dim: at as i64, lengths });
@@ -138,6 +141,9 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         )));
     }
     let at = wrap_dim(dim, shape.len() + 1)?;
+    if tensors.iter().any(Tensor::is_batched) {
+        return super::batch::stack(tensors, shape.len(), at as i64);
+    }
     shape.insert(at, tensors.len());
     let raised = |t: &Tensor| -> Result<Body> {
         let body = t.body();
@@ -230,6 +236,9 @@ fn split_at(
     lengths: Vec<usize>,
     dim: usize,
 ) -> Result<Vec<Tensor>> {
+    if input.is_batched() {
+        return super::batch::cut(input, |value, k| split_at(derivative, value, lengths, dim + k));
+    }
     let layout = input.body().layout.clone();
     let mut start = 0;
     let mut part = |length: usize| {
@@ -403,6 +412,9 @@ compose! { "join";
             return Err(Fault::Index("Dimension specified as 0 but tensor has no dimensions".into()).into());
         }
         let at = wrap_dim(dim, input.ndim())?;
+        if input.is_batched() {
+            return super::batch::cut(&input, |value, k| unbind(value.clone(), (at + k) as i64));
+        }
         let layout = input.body().layout.clone();
         let count = layout.shape[at];
         let layouts = (0..count as i64).map(|i| layout.select(at as i64, i)).collect::<Result<Vec<_>>>()?;

@@ -102,7 +102,7 @@ pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
             let out = bmm(&flat(a, &sa)?, &flat(b, &sb)?)?;
             let mut shape = batch.clone();
             shape.extend([sa[x - 2], sb[y - 1]]);
-            super::view::reshape(&out, &shape)
+            super::view::unsafe_view(&out, shape)
         }
         _ => Err(Fault::Runtime("both arguments to matmul need to be at least 1D".into()).into()),
     }
@@ -111,7 +111,7 @@ pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 mod more {
     use super::super::macros::compose;
     use super::*;
-    use crate::ops::view::{reshape, unsqueeze};
+    use crate::ops::view::{reshape, unsafe_view, unsqueeze};
     compose! { "linalg";
         /// Inner product of two vectors.
         [out] fn dot(input: Tensor, tensor: Tensor) -> Tensor {
@@ -162,7 +162,7 @@ mod more {
                     )
                 }));
             }
-            let mut out = if sb.len() == 2 && sa.len() > 2 {
+            let out = if sb.len() == 2 && sa.len() > 2 {
                 let rows = sa[..sa.len() - 1].iter().product();
                 let tall = reshape(&a, &[rows, sa[sa.len() - 1]])?;
                 let mut shape = Dims::from_slice(&sa[..sa.len() - 1]);
@@ -171,14 +171,17 @@ mod more {
             } else {
                 product(&a, &b)?
             };
-            let squeeze = |t: &Tensor, dim: i64| crate::ops::view::squeeze(t, Some(smallvec::smallvec![dim]));
+            if x > 1 && y > 1 {
+                return Ok(out);
+            }
+            let mut shape = out.shape();
             if y == 1 {
-                out = squeeze(&out, -1)?;
+                shape.pop();
             }
             if x == 1 {
-                out = squeeze(&out, if y == 1 { -1 } else { -2 })?;
+                shape.remove(shape.len() - if y == 1 { 1 } else { 2 });
             }
-            Ok(out)
+            unsafe_view(&out, shape)
         }
     }
 }

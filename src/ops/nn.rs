@@ -55,6 +55,27 @@ fn layer_norm_grad(step: &Step) -> Result<Grads> {
 }
 
 /// Halves are normalized in float32.
+fn layer_norm_formula(
+    x: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    normalized: usize,
+    eps: f64,
+) -> Result<Tensor> {
+    let shape = x.shape();
+    let rows = rows_of(&shape, normalized);
+    let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
+    let (mut y, _) = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
+    let line = |t: &Tensor| reshape(t, &[rows[1]]);
+    if let Some(weight) = weight {
+        y = y * V::from(line(weight)?);
+    }
+    if let Some(bias) = bias {
+        y = y + V::from(line(bias)?);
+    }
+    y.reshape(&shape).cast(x.dtype()).tensor()
+}
+
 fn layer_norm_body(
     x: &Tensor,
     weight: Option<&Tensor>,
@@ -62,20 +83,7 @@ fn layer_norm_body(
     normalized: usize,
     eps: f64,
 ) -> Result<Body> {
-    let shape = x.shape();
-    let rows = rows_of(&shape, normalized);
-    let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
-    super::reduce::quietly(|| {
-        let (mut y, _) = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
-        let line = |t: &Tensor| reshape(t, &[rows[1]]);
-        if let Some(weight) = weight {
-            y = y * V::from(line(weight)?);
-        }
-        if let Some(bias) = bias {
-            y = y + V::from(line(bias)?);
-        }
-        y.reshape(&shape).cast(x.dtype()).tensor()
-    })
+    super::reduce::quietly(|| layer_norm_formula(x, weight, bias, normalized, eps))
 }
 
 /// Normalizes over the last `normalized` dimensions, then scales and shifts.
@@ -87,6 +95,9 @@ pub fn native_layer_norm(
     eps: f64,
 ) -> Result<Tensor> {
     let inputs = [Some(x), weight, bias];
+    if inputs.into_iter().flatten().any(Tensor::is_batched) {
+        return layer_norm_formula(x, weight, bias, normalized, eps);
+    }
     let recorder = any_requires_grad(inputs.into_iter().flatten()).then(|| {
         let mut recorder = Recorder::new(&LAYER_NORM);
         for input in inputs {
@@ -148,9 +159,8 @@ ops! { "nn";
 
 /// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
 fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
-    let body = Body::new(&x.shape(), x.dtype(), x.device())?;
-    random::coin(&body, 1.0 - p, &None)?;
-    let coins = Tensor::new(body);
+    let new = |shape: &[usize]| Body::new(shape, x.dtype(), x.device());
+    let coins = super::batch::draw(&x.shape(), new, |body| random::coin(body, 1.0 - p, &None))?;
     if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
 }
 

@@ -80,6 +80,12 @@ pub enum Operand<'a> {
     Scalar(Scalar),
 }
 
+impl Operand<'_> {
+    pub fn is_batched(&self) -> bool {
+        matches!(self, Operand::Tensor(t) if t.is_batched())
+    }
+}
+
 impl<'a> From<&'a Tensor> for Operand<'a> {
     fn from(t: &'a Tensor) -> Self {
         Operand::Tensor(t)
@@ -344,6 +350,9 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     if let Some(done) = super::quick::apply(op, operands) {
         return done;
     }
+    if operands.iter().any(Operand::is_batched) {
+        return super::batch::apply(op, operands);
+    }
     let plan = plan(op, operands)?;
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
@@ -430,6 +439,7 @@ pub fn record(
             operands.iter().map(|o| if let Operand::Scalar(s) = o { *s } else { Scalar::Int(0) }).collect();
         recorder.params(Box::new(numbers));
     }
+    recorder.check(operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }))?;
     let node = recorder.publish(&[out]);
     packing::pack(&node, |i| if let Some(Operand::Tensor(t)) = operands.get(i) { Some(t) } else { None })?;
     Ok(Some(Edge { node, output: 0 }))

@@ -9,6 +9,9 @@ use smallvec::SmallVec;
 
 /// `x.mul_(y)`: the result over the first operand.
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    if operands.iter().any(Operand::is_batched) {
+        return super::batch::apply_inplace(op, target, operands);
+    }
     if operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.is_dual())) {
         return write_dual(op, target, operands);
     }

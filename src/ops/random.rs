@@ -1,12 +1,13 @@
 //! Random numbers: on the CPU PyTorch's own, on the GPU from a counter, so that they depend on the seed alone.
 
 use super::create::default_dtype;
-use super::creation::{born, new_shape, room_like};
+use super::batch::draw;
+use super::creation::{new_shape, room_like, wanting};
 use super::kernel::{done, fork};
 use super::macros::{compose, ops};
 use super::row::{Arg, Ints, Sizes, Value};
 use super::write::writes;
-use crate::base::{DType, Device, Error, Fault, Fold, Result, Scalar};
+use crate::base::{DType, Device, Error, Fault, Fold, Layout, Result, Scalar};
 use crate::cpu::random as cpu;
 use crate::tensor::{Body, Tensor};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -312,71 +313,88 @@ mod more {
     }
 }
 
+/// Room of this shape that takes after `t`.
+fn room_of(
+    shape: &[usize],
+    t: &Tensor,
+    dtype: Option<DType>,
+    device: Option<Device>,
+    format: Option<&str>,
+) -> Result<Body> {
+    if shape == t.shape().as_slice() && !t.is_batched() {
+        return room_like(t, dtype, device, format);
+    }
+    Body::new(shape, dtype.unwrap_or(t.dtype()), device.unwrap_or(t.device()))
+}
+
+/// Calls `fill` for every vector along the last dimension of a dense body.
+fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
+    let n = body.shape().last().copied().unwrap_or(0);
+    let lines = body.numel().checked_div(n).unwrap_or(0);
+    let line = |i: usize| body.with_layout(Layout { offset: body.layout.offset + i * n, ..Layout::contiguous(&[n]) });
+    (0..lines).try_for_each(|i| fill(&line(i)))
+}
+
 mod drawn {
     use super::*;
     compose! { "random";
         /// Uniform random numbers between 0 and 1.
         [no_method, out] fn rand(size: Sizes, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
             let _ = (layout, pin_memory);
-            let body = Body::new(&new_shape("rand", &size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-            super::uniform(&body, 0.0, 1.0, generator)?;
-            born(body, requires_grad)
+            let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
+            let new = |shape: &[usize]| Body::new(shape, dtype, device);
+            wanting(draw(&new_shape("rand", &size.0)?, new, |body| super::uniform(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random numbers of the standard normal distribution.
         [no_method, out] fn randn(size: Sizes, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
             let _ = (layout, pin_memory);
-            let body = Body::new(&new_shape("randn", &size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-            super::normal(&body, 0.0, 1.0, generator)?;
-            born(body, requires_grad)
+            let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
+            let new = |shape: &[usize]| Body::new(shape, dtype, device);
+            wanting(draw(&new_shape("randn", &size.0)?, new, |body| super::normal(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random whole numbers from `low` (0 when left out) to below `high`.
         [no_method, out] fn randint(low: Option<Arg> = None, high: Option<Arg> = None, size: Option<Arg> = None, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
             let _ = (layout, pin_memory);
             let (low, high, size) = bounds("randint", low, high, size)?;
-            let body = Body::new(&new_shape("randint", &size)?, dtype.unwrap_or(DType::I64), device.unwrap_or(Device::Cpu))?;
-            integers(&body, low, high, &generator)?;
-            born(body, requires_grad)
+            let (dtype, device) = (dtype.unwrap_or(DType::I64), device.unwrap_or(Device::Cpu));
+            let new = |shape: &[usize]| Body::new(shape, dtype, device);
+            wanting(draw(&new_shape("randint", &size)?, new, |body| integers(body, low, high, &generator))?, requires_grad)
         }
         /// Uniform random numbers between 0 and 1, like another tensor.
         [no_method] fn rand_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None, generator: Option<Generator> = None) -> Tensor {
             let _ = (layout, pin_memory);
-            let body = room_like(&input, dtype, device, memory_format.as_deref())?;
-            super::uniform(&body, 0.0, 1.0, generator)?;
-            born(body, requires_grad)
+            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format.as_deref());
+            wanting(draw(&input.shape(), new, |body| super::uniform(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random numbers of the standard normal distribution, like another tensor.
         [no_method] fn randn_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None, generator: Option<Generator> = None) -> Tensor {
             let _ = (layout, pin_memory);
-            let body = room_like(&input, dtype, device, memory_format.as_deref())?;
-            super::normal(&body, 0.0, 1.0, generator)?;
-            born(body, requires_grad)
+            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format.as_deref());
+            wanting(draw(&input.shape(), new, |body| super::normal(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random whole numbers, like another tensor.
         [no_method] fn randint_like(input: Tensor, low: Option<Arg> = None, high: Option<Arg> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None, generator: Option<Generator> = None) -> Tensor {
             let _ = (layout, pin_memory);
             let (low, high, _) = bounds("randint_like", low, high, None)?;
-            let body = room_like(&input, dtype, device, memory_format.as_deref())?;
-            integers(&body, low, high, &generator)?;
-            born(body, requires_grad)
+            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format.as_deref());
+            wanting(draw(&input.shape(), new, |body| integers(body, low, high, &generator))?, requires_grad)
         }
         /// The numbers below `n` in random order.
         [no_method, out] fn randperm(n: i64, generator: Option<Generator> = None, dtype: DType = DType::I64, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
             let _ = (layout, pin_memory);
             let shape = crate::ops::view::dims_of(&[n])?;
             let device = device.unwrap_or(Device::Cpu);
-            let body = Body::new(&shape, if device.is_cpu() { dtype } else { DType::I64 }, device)?;
-            if n > 0 {
+            let new = |shape: &[usize]| Body::new(shape, if device.is_cpu() { dtype } else { DType::I64 }, device);
+            let out = draw(&shape, new, |body| each_line(body, |body| {
                 let mut s = stream(&generator);
-                fork!([&body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
-                    gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))?;
-            }
-            let out = crate::ops::create::to_dtype(&Tensor::new(body), dtype)?;
-            let body = out.body().clone();
-            born(body, requires_grad)
+                fork!([body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
+                    gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))
+            }))?;
+            wanting(crate::ops::create::to_dtype(&out, dtype)?, requires_grad)
         }
         /// Numbers of categories, drawn by their weights in the last dimension.
         fn multinomial(input: Tensor, num_samples: i64, replacement: bool = false, generator: Option<Generator> = None) -> Tensor {
-            super::choice::multinomial(&input, num_samples, replacement, &generator)
+            crate::ops::batch::choose(&input, |weights| super::choice::multinomial(weights, num_samples, replacement, &generator))
         }
         /// Normally distributed random numbers with these means and standard deviations.
         [no_method, out] fn normal_(mean: Value = Value::Scalar(Scalar::Float(0.0)), std: Value = Value::Scalar(Scalar::Float(1.0)), size: Option<Ints> = None, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
@@ -384,17 +402,19 @@ mod drawn {
             crate::tensor::mode::with_grad(false, || match (mean, std) {
                 (Value::Scalar(mean), Value::Scalar(std)) => {
                     let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;
-                    let body = Body::new(&new_shape("normal", &size)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-                    super::normal(&body, mean.as_f64(), std.as_f64(), generator)?;
-                    born(body, requires_grad)
+                    let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
+                    let new = |shape: &[usize]| Body::new(shape, dtype, device);
+                    let made = draw(&new_shape("normal", &size)?, new, |body| super::normal(body, mean.as_f64(), std.as_f64(), generator))?;
+                    wanting(made, requires_grad)
                 }
                 (Value::Tensor(mean), Value::Scalar(std)) => {
-                    let body = room_like(&mean, None, None, None)?;
-                    super::normal(&body, 0.0, std.as_f64(), generator)?;
-                    crate::ops::arithmetic::add(&Tensor::new(body), &mean)
+                    let new = |shape: &[usize]| room_of(shape, &mean, None, None, None);
+                    let noise = draw(&mean.shape(), new, |body| super::normal(body, 0.0, std.as_f64(), generator))?;
+                    crate::ops::arithmetic::add(&noise, &mean)
                 }
                 (mean, Value::Tensor(std)) => {
-                    let least = crate::ops::kernel::reduce(Fold::Min, &std.body(), &(0..std.ndim()).collect::<crate::base::Dims>(), DType::F64);
+                    let all = std.physical();
+                    let least = crate::ops::kernel::reduce(Fold::Min, &all.body(), &(0..all.ndim()).collect::<crate::base::Dims>(), DType::F64);
                     if std.device().is_cpu() && std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
                         return Err(Error::runtime("normal expects all elements of std >= 0.0"));
                     }
@@ -402,9 +422,9 @@ mod drawn {
                         Value::Tensor(mean) => crate::base::broadcast(&mean.shape(), &std.shape())?,
                         Value::Scalar(_) => std.shape(),
                     };
-                    let body = Body::new(&shape, std.dtype(), std.device())?;
-                    super::normal(&body, 0.0, 1.0, generator)?;
-                    let spread = crate::ops::arithmetic::mul(&Tensor::new(body), &std)?;
+                    let new = |shape: &[usize]| Body::new(shape, std.dtype(), std.device());
+                    let noise = draw(&shape, new, |body| super::normal(body, 0.0, 1.0, generator))?;
+                    let spread = crate::ops::arithmetic::mul(&noise, &std)?;
                     crate::ops::arithmetic::add(&spread, &mean)
                 }
             })

@@ -99,6 +99,7 @@ fn finish(
             recorder.save_output(output, i);
         }
     }
+    recorder.check(inputs.iter().copied())?;
     let node = recorder.publish(outputs);
     packing::pack(&node, |i| inputs.get(i).copied())?;
     Ok(Some(node))

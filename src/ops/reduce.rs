@@ -111,6 +111,9 @@ fn zero_for_nan(x: V) -> V {
 
 /// The gradient of a product `y` along `dim`: `g` times the product of all elements but one.
 fn without_one(g: V, x: V, y: V, dim: i64) -> V {
+    if x.is_batched() {
+        return g * x.then(|t| super::scan::exclusive_product(&t, dim));
+    }
     let zeros = x.clone().then(|t| logical::any_zero(&t));
     match zeros.tensor().and_then(|t| t.item()) {
         // Where an element is zero, dividing it out of the product would be 0/0.

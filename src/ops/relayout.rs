@@ -12,6 +12,10 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
     let Out::Tensor(made) = (row.call)(args)? else {
         return Err(Error::runtime(format!("{} has no in-place form", row.name)));
     };
+    if target.is_batched() {
+        super::batch::relayout(&target, &made, recording);
+        return Ok(target);
+    }
     let body = made.body().clone();
     body.storage.bump();
     target.set_body(body);

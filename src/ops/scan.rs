@@ -103,7 +103,8 @@ pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
 
 fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     let zero = super::unary::logical_not(&x)?;
-    if !super::reduce::any(&zero, None, false)?.item()?.as_bool() {
+    let batched = g.is_batched() || x.is_batched();
+    if !batched && !super::reduce::any(&zero, None, false)?.item()?.as_bool() {
         return (reversed_sum(g * y, dim) / V::from(x)).tensor();
     }
     if mode::grad_enabled() || g.is_special() || x.is_special() {
@@ -137,6 +138,9 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
 
 /// Running largest (or smallest) value and its index.
 fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: bool) -> Result<Vec<Tensor>> {
+    if input.is_batched() {
+        return super::batch::picked(input, dim, |value, at| running(derivative, value, at, largest));
+    }
     let x = at_least_vector(&input.body());
     let at = wrap_dim(dim, x.layout.ndim())?;
     let recorder = begin(derivative, &[input], || Some(Box::new((dim, true))));

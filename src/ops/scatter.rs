@@ -1,7 +1,7 @@
 //! Operators that put values where an index or a mask points.
 
 use super::index::{
-    By, along, as_runtime, check_index, down, gather, get, index_put, index_select, put, scatter_into,
+    By, along, check_index, down, gather, get, index_put, index_select, put, scatter_into,
     size_and_stride,
 };
 use super::kernel::duplicate;
@@ -367,6 +367,10 @@ mod more {
         }
         /// `input` with one number in the slices that `index` names.
         [inplace] fn index_fill(input: Tensor, dim: i64, index: Tensor, value: Value) -> Tensor {
+            match value {
+                Value::Tensor(t) if t.is_batched() && t.ndim() == 0 => return index_fill_tensor(&input, &t, dim, index),
+                _ => {}
+            }
             let given = number("index_fill_", &value)?;
             match value {
                 Value::Tensor(t) if t.requires_grad() => index_fill_tensor(&input, &t, dim, index),

@@ -127,6 +127,9 @@ fn picking(
     keepdim: bool,
     pick: impl FnOnce(&Body, usize) -> Result<Picked>,
 ) -> Result<Vec<Tensor>> {
+    if input.is_batched() {
+        return super::batch::picked(input, dim, |value, at| picking(derivative, value, at, keepdim, pick));
+    }
     let x = at_least_vector(&input.body());
     let at = wrap_dim(dim, x.layout.ndim())?;
     let recorder = begin(derivative, &[input], || Some(Box::new((dim, keepdim))));
@@ -209,6 +212,9 @@ fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
 
 /// The positions of elements that are not zero: (count, ndim), row by row.
 fn positions(x: &Body) -> Result<Body> {
+    if x.storage.is_nowhere() {
+        return Err(super::batch::refuse_dynamic("nonzero"));
+    }
     let ndim = x.layout.ndim();
     fork!([x],
     cpu: {
@@ -270,6 +276,10 @@ mod more {
         /// The indices that sort `input` along `dim`.
         fn argsort(input: Tensor, dim: i64 = -1, descending: bool = false, stable: bool = false) -> Tensor {
             let _ = stable;
+            if input.is_batched() {
+                let pick = |x: &Body, at: usize| sorted(x, at, descending);
+                return Ok(picking(&SORT, &input, dim, true, pick)?.swap_remove(1));
+            }
             let x = at_least_vector(&input.body());
             let indices = sorted(&x, wrap_dim(dim, x.layout.ndim())?, descending)?.indices;
             Ok(Tensor::new(if input.ndim() == 0 { with_shape(indices, &[]) } else { indices }))

@@ -8,7 +8,7 @@ use super::reduce::{count, dims_or_all, folded, quietly};
 use super::row::{Arg, Ints};
 use super::value::V;
 use super::{arithmetic, unary};
-use crate::base::{DType, Error, Fold, Result, Scalar};
+use crate::base::{DType, Error, Fold, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Grads, Meta, Saved, Tensor};
 
 fn spread(input: &Tensor, dim: &Option<Ints>, correction: f64, keepdim: bool, root: bool) -> Result<Body> {
@@ -54,12 +54,33 @@ ops! { "reduce";
     };
 }
 
+/// A largest or smallest magnitude needs an element.
+fn no_identity(x: &Body, ord: f64, dims: Option<&[i64]>) -> Result<()> {
+    let refuse = |place: String| {
+        let name = if ord > 0.0 { "inf".into() } else { ord.to_string() };
+        Err(Error::runtime(format!(
+            "linalg.vector_norm cannot compute the {name} norm on {place} empty and the operation does not have an identity"
+        )))
+    };
+    match dims {
+        None if x.numel() == 0 => refuse("an empty tensor because the tensor is".into()),
+        Some(dims) => match dims.iter().find(|&&d| wrap_dim(d, x.layout.ndim()).is_ok_and(|at| x.shape().get(at) == Some(&0))) {
+            Some(d) => refuse(format!("the dimension {d}because this dimension is")),
+            None => Ok(()),
+        },
+        None => Ok(()),
+    }
+}
+
 fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Result<Body> {
     let x = input.body();
     let dims = dim.as_deref();
     // Sums of halves overflow long before their norm does.
     let wide = if x.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let magnitudes = || quietly(|| unary::abs(input));
+    if ord < 0.0 || ord == f64::INFINITY {
+        no_identity(&x, ord, dims)?;
+    }
     let body = match ord {
         0.0 => {
             let marks = quietly(|| arithmetic::ne(input, 0.0))?;
@@ -114,6 +135,10 @@ fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim:
 /// Variance (or standard deviation) and mean at once.
 fn with_mean(derivative: &'static Derivative, input: &Tensor, of: Spread, root: bool) -> Result<Vec<Tensor>> {
     let Spread { dim, correction, keepdim } = of;
+    if input.is_batched() {
+        let spread = if root { deviation } else { variance }(input, dim.clone(), correction, keepdim)?;
+        return Ok(vec![spread, super::reduce::mean(input.clone(), dim, keepdim, None)?]);
+    }
     let recorder = begin(derivative, &[input], || Some(Box::new((dim.clone(), correction, keepdim))));
     let spread = spread(input, &dim, correction, keepdim, root)?;
     let mean = quietly(|| super::reduce::mean(input.clone(), dim.clone(), keepdim, None))?;

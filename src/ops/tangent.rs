@@ -1,6 +1,7 @@
 //! Forward mode: the tangents of what an operator made, from its inputs' tangents and its row. A pointwise derivative is
 //! its own transpose, a linear operator is its own tangent map, and for the rest two reverse passes give the tangent.
 
+use super::batch::Batch;
 use super::pointwise::{GRAD, Operand, Pointwise};
 use super::value::V;
 use super::{create, inplace, view};
@@ -364,4 +365,44 @@ pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) ->
         }
     }
     Ok(())
+}
+
+// --- for the user ---
+
+/// `tensor` (the same bytes) with a tangent.
+pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<Tensor> {
+    if tensor.is_batched() || tangent.is_batched() {
+        let batch = Batch::of([tensor, tangent]);
+        let mut values = batch.full(tensor)?;
+        if tensor.as_batched().is_none_or(|b| b.levels != batch.levels) {
+            values = create::clone_dense(&values)?;
+        }
+        return Ok(batch.wrap(make_dual(&values, &batch.full(tangent)?, level)?));
+    }
+    if tensor.tangent(level).is_some() {
+        return Err(Error::runtime(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.",
+        ));
+    }
+    if tangent.tangent(level).is_some() {
+        return Err(Error::runtime(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.",
+        ));
+    }
+    let dual = view::view_as_shape(tensor, tensor.shape())?;
+    dual.set_tangent(level, paired(tensor, tangent)?)?;
+    Ok(dual)
+}
+
+/// The tensor without its tangent at `level`, and that tangent.
+pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<Tensor>)> {
+    if let Some(batched) = tensor.as_batched() {
+        let (value, tangent) = unpack_dual(&batched.value, level)?;
+        let seen = |t: Tensor| Tensor::batched(t, batched.levels.clone());
+        return Ok((seen(value), tangent.map(seen)));
+    }
+    let tangent = tensor.tangent(level).filter(|_| dual::enabled());
+    let plain = view::view_as_shape(tensor, tensor.shape())?;
+    plain.take_tangent(level);
+    Ok((plain, tangent))
 }

@@ -83,6 +83,10 @@ impl V {
     }
 
     /// Whether forward mode or `vmap` has a say: then only operators will do, no bare kernels.
+    pub fn is_batched(&self) -> bool {
+        matches!(self, V::Tensor(t) if t.is_batched())
+    }
+
     pub fn is_special(&self) -> bool {
         matches!(self, V::Tensor(t) if t.is_special())
     }

@@ -67,7 +67,10 @@ macro_rules! writes {
                     let mut next = 1..;
                     let target: $crate::tensor::Tensor = take(stringify!($name), PARAMS, args, 0, None)?;
                     $(let $p: $pt = take(stringify!($name), PARAMS, args, next.next().unwrap_or(0), macros::default!($($pd)?))?;)*
-                    $crate::ops::write::over(&target, &DERIVATIVE, |body| super::$name(body $(, $p)*))?;
+                    let write = |target: &$crate::tensor::Tensor| {
+                        $crate::ops::write::over(target, &DERIVATIVE, |body| super::$name(body $(, $p)*))
+                    };
+                    $crate::ops::batch::write_over($family, &target, write)?;
                     Ok(target)
                 }
                 pub static ROW: Row = Row {
@@ -105,7 +108,7 @@ static FILL: Derivative = Derivative { name: "FillBackward2", apply: nothing };
 fn fill_with(args: &[Arg]) -> Result<Tensor> {
     let target: Tensor = take("fill_", FILL_PARAMS, args, 0, None)?;
     match take::<Value>("fill_", FILL_PARAMS, args, 1, None)? {
-        Value::Scalar(value) => over(&target, &FILL, |body| fill_body(body, value))?,
+        Value::Scalar(value) => over(target.physical(), &FILL, |body| fill_body(body, value))?,
         Value::Tensor(value) if value.ndim() > 0 => {
             return Err(Error::runtime(format!(
                 "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",

@@ -102,26 +102,6 @@ pub fn backward_one(
     Ok(())
 }
 
-fn tensors(object: &Bound<'_, PyAny>, what: &str) -> PyResult<Vec<Tensor>> {
-    if let Ok(t) = object.cast::<PyTensor>() {
-        return Ok(vec![t.get().tensor.clone()]);
-    }
-    let mut out = Vec::new();
-    for item in object.try_iter()? {
-        let item = item?;
-        match item.cast::<PyTensor>() {
-            Ok(t) => out.push(t.get().tensor.clone()),
-            Err(_) => {
-                return Err(PyTypeError::new_err(format!(
-                    "{what} must be Tensors, but got {}",
-                    item.get_type().name()?
-                )));
-            }
-        }
-    }
-    Ok(out)
-}
-
 /// One place of the graph or a sequence of them; `wrong` is the error for anything else.
 fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<SmallVec<[Place; 1]>> {
     if let Some(place) = Place::of(object)? {
@@ -150,8 +130,11 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
     for input in inputs {
         match input.edge() {
             Some(edge) => {
-                if keep && !input.is_leaf() {
-                    input.retain_grad()?;
+                if let Place::Tensor(tensor) = &input
+                    && keep
+                    && !tensor.is_leaf()
+                {
+                    tensor.retain_grad()?;
                 }
                 edges.push(edge);
             }
@@ -361,8 +344,21 @@ pub fn live_nodes() -> usize {
 /// Counts a write in place that happened outside of gradiron's sight.
 #[pyfunction]
 pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
-    for t in tensors(object, "increment_version's arguments")? {
-        t.body().storage.bump();
+    if let Ok(t) = object.cast::<PyTensor>() {
+        t.get().tensor.body().storage.bump();
+        return Ok(());
+    }
+    let Ok(items) = object.try_iter() else {
+        return Err(PyRuntimeError::new_err("increment_version expect a Iterable[Tensor] as input"));
+    };
+    for item in items {
+        let item = item?;
+        let Ok(t) = item.cast::<PyTensor>() else {
+            return Err(PyRuntimeError::new_err(
+                "increment_version expects each element of the iterable to be a tensor",
+            ));
+        };
+        t.get().tensor.body().storage.bump();
     }
     Ok(())
 }

@@ -5,6 +5,7 @@ mod autograd;
 mod dlpack;
 mod errors;
 mod facts;
+mod forward;
 mod function;
 #[cfg(feature = "gpu")]
 mod gpu;
@@ -160,6 +161,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::set_anomaly,
         autograd::is_anomaly_enabled,
         autograd::is_anomaly_check_nan_enabled,
+        forward::enter_dual_level,
+        forward::exit_dual_level,
+        forward::make_dual,
+        forward::unpack_dual,
+        forward::is_fwd_grad_enabled,
+        forward::set_fwd_grad_enabled,
         function::apply_function,
         graph::current_graph_task_id,
         graph::is_whole_backward,

@@ -10,8 +10,22 @@ use crate::base::{Device, Result, profile};
 use crate::gpu;
 use host::Block;
 use std::any::Any;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+
+/// The version of a storage that counts none: it was made in inference mode.
+pub const UNTRACKED: u32 = u32::MAX;
+
+thread_local! {
+    /// The version that this thread's new storages start with.
+    static FIRST: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Whether storages made by this thread from now on count the writes into them.
+pub fn track_versions(on: bool) {
+    FIRST.set(if on { 0 } else { UNTRACKED });
+}
 
 #[derive(Clone)]
 pub struct Storage(Arc<Inner>);
@@ -110,7 +124,7 @@ impl Storage {
             bytes,
             len,
             device,
-            version: AtomicU32::new(0),
+            version: AtomicU32::new(FIRST.get()),
             writer: AtomicPtr::default(),
         }))
     }
@@ -118,7 +132,9 @@ impl Storage {
     /// The same bytes with a version of their own: writes through it are not seen by saved values.
     pub fn alias(&self) -> Storage {
         let root = self.root().clone();
-        Storage::from_bytes(Bytes::Alias(root), self.0.len, self.0.device)
+        let alias = Storage::from_bytes(Bytes::Alias(root), self.0.len, self.0.device);
+        alias.0.version.store(if self.is_untracked() { UNTRACKED } else { 0 }, Ordering::Relaxed);
+        alias
     }
 
     fn root(&self) -> &Storage {
@@ -165,11 +181,21 @@ impl Storage {
 
     /// Counts one in-place write.
     pub fn bump(&self) {
-        self.0.version.fetch_add(1, Ordering::Relaxed);
+        if !self.is_untracked() {
+            self.0.version.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether this storage was made in inference mode.
+    #[inline]
+    pub fn is_untracked(&self) -> bool {
+        self.version() == UNTRACKED
     }
 
     pub fn set_version(&self, version: u32) {
-        self.0.version.store(version, Ordering::Relaxed);
+        if !self.is_untracked() {
+            self.0.version.store(version, Ordering::Relaxed);
+        }
     }
 
     /// Notes whose recorded write in place was the last.

@@ -5,40 +5,27 @@ use crate::base::{Error, Result};
 
 /// Refuses an in-place write that the graph could not describe. `recording` tells whether any operand wants gradients.
 pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
-    let orphan = target.as_view().is_some_and(|v| v.made == Viewing::NoGrad && v.base.requires_grad());
-    if !(recording || orphan) || !mode::grad_enabled() {
+    if target.body().storage.is_untracked() && !mode::inference() {
+        // PyTorch's sentences have no space between them.
+        return Err(Error::runtime(
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal \
+             tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.",
+        ));
+    }
+    if !recording || !mode::grad_enabled() {
         return Ok(());
     }
     if let Some(view) = target.as_view() {
-        match view.made {
-            Viewing::Plain => {}
-            Viewing::NoGrad => {
-                return Err(Error::runtime(
-                    "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that \
-                     this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving \
-                     both the view and the inplace either both inside the no_grad block (if you don't want the inplace \
-                     to be tracked) or both outside (if you want the inplace to be tracked).",
-                ));
-            }
-            Viewing::Multi => {
-                let edge = target.history();
-                let (output, name) =
-                    edge.map_or((0, "UnbindBackward0".into()), |e| (e.output, e.node.name()));
-                let name = name.trim_end_matches(char::is_numeric).trim_end_matches("Backward").to_owned();
-                return Err(Error::runtime(format!(
-                    "Output {output} of {name} is a view and is being modified inplace. This view is the output of a \
-                     function that returns multiple views. Such functions do not allow the output views to be modified \
-                     inplace. You should replace the inplace operation by an out-of-place one."
-                )));
-            }
+        if view.made != Viewing::Plain {
+            return Err(view.refusal(target, "is being"));
         }
-        if view.base.is_leaf() && view.base.requires_grad() {
+        if view.base.is_leaf() && target.requires_grad() {
             return Err(Error::runtime(
                 "a view of a leaf Variable that requires grad is being used in an in-place operation.",
             ));
         }
     }
-    if target.requires_grad() && target.is_leaf() {
+    if target.is_leaf() && target.requires_grad() {
         return Err(Error::runtime(
             "a leaf Variable that requires grad is being used in an in-place operation.",
         ));

@@ -17,7 +17,7 @@ pub use inplace::{check_inplace, finish_inplace};
 pub use node::{
     Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, When, any_hosted, type_string,
 };
-pub use record::{Recorder, any_requires_grad};
+pub use record::{Recorder, any_requires_grad, inference_error};
 pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use view::{View, ViewRules, Viewing};
 
@@ -283,6 +283,11 @@ impl Tensor {
         self.physical().body().storage.version()
     }
 
+    /// Whether this tensor's bytes were made in inference mode.
+    pub fn is_inference(&self) -> bool {
+        self.physical().body().storage.is_untracked()
+    }
+
     pub fn same(&self, other: &Tensor) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -338,7 +343,10 @@ impl Tensor {
     pub fn requires_grad(&self) -> bool {
         let flags = self.flags();
         let wanted = |flags| flags & REQUIRES != 0;
-        wanted(flags) || self.has_history() || (flags & BATCHED != 0 && wanted(self.physical().flags()))
+        wanted(flags)
+            || self.has_history()
+            || (flags & BATCHED != 0 && wanted(self.physical().flags()))
+            || self.as_view().is_some_and(|view| view.base.requires_grad())
     }
 
     pub fn is_leaf(&self) -> bool {
@@ -351,7 +359,7 @@ impl Tensor {
             return Some(edge);
         }
         let leaf = self.physical();
-        if leaf.flags() & REQUIRES == 0 {
+        if leaf.flags() & REQUIRES == 0 && !leaf.as_view().is_some_and(|view| view.base.requires_grad()) {
             return None;
         }
         Some(Edge { node: leaf.leaf(), output: 0 })
@@ -386,6 +394,11 @@ impl Tensor {
         if on && !self.dtype().is_float() {
             return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
         }
+        if on && self.is_inference() && !mode::inference() {
+            return Err(Error::runtime(
+                "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.",
+            ));
+        }
         let flags = &self.physical().0.flags;
         if on && self.is_leaf() {
             flags.fetch_or(REQUIRES, Ordering::AcqRel);
@@ -416,7 +429,7 @@ impl Tensor {
     }
 
     pub fn retains_grad(&self) -> bool {
-        self.flags() & RETAINS != 0 && !self.is_leaf()
+        self.flags() & RETAINS != 0
     }
 
     pub fn retain_grad(&self) -> Result<()> {
@@ -458,7 +471,8 @@ impl Tensor {
         let retains = self.flags() & RETAINS != 0;
         let extra = self.extra();
         let old = lock(&extra.late).edge.replace(edge.clone());
-        extra.rewrites.fetch_add(1, Ordering::AcqRel);
+        // Views of a tensor that was detached in place keep the history that they have.
+        extra.rewrites.fetch_add(u32::from(edge.is_some()), Ordering::AcqRel);
         self.0.flags.fetch_or(LATE, Ordering::AcqRel);
         if edge.is_some() {
             self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);

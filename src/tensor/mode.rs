@@ -37,6 +37,7 @@ pub fn inference() -> bool {
 }
 
 pub fn set_inference(on: bool) -> bool {
+    crate::storage::track_versions(!on);
     INFERENCE.with(|i| i.replace(on))
 }
 

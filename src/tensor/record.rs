@@ -2,6 +2,8 @@
 
 use super::{Body, Derivative, Kind, Node, Saved, Tensor, mode};
 use crate::arena::Draft;
+use crate::base::{Error, Result};
+use crate::storage::UNTRACKED;
 use std::any::Any;
 
 /// Whether an operator on these inputs is recorded.
@@ -14,12 +16,14 @@ pub struct Recorder {
     node: Draft<Node>,
     /// Which inputs are views.
     views: u64,
+    /// Whether a value made in inference mode was saved.
+    untracked: bool,
 }
 
 impl Recorder {
     #[inline]
     pub fn new(derivative: &'static Derivative) -> Recorder {
-        Recorder { node: Node::draft(Kind::Op(derivative)), views: 0 }
+        Recorder { node: Node::draft(Kind::Op(derivative)), views: 0, untracked: false }
     }
 
     /// The next input's edge; nothing for scalars and for tensors that want no gradient.
@@ -39,7 +43,9 @@ impl Recorder {
     #[inline]
     pub fn save_input(&mut self, body: &Body, index: usize) -> &mut Recorder {
         let view = self.views >> (index & 63) & 1 == 1;
-        self.node.saves_mut().values.push(Saved { view, ..Saved::input(body, index) });
+        let saved = Saved { view, ..Saved::input(body, index) };
+        self.untracked |= saved.version == UNTRACKED;
+        self.node.saves_mut().values.push(saved);
         self
     }
 
@@ -47,6 +53,15 @@ impl Recorder {
     pub fn save_output(&mut self, body: &Body, index: usize) -> &mut Recorder {
         self.node.saves_mut().values.push(Saved::output(body, index));
         self
+    }
+
+    /// Refuses what must not be recorded: views whose base was written behind their back, values of inference mode.
+    #[inline]
+    pub fn check<'a>(&self, inputs: impl Iterator<Item = &'a Tensor>) -> Result<()> {
+        if self.views != 0 {
+            inputs.into_iter().try_for_each(Tensor::check_view)?;
+        }
+        if self.untracked { Err(inference_error()) } else { Ok(()) }
     }
 
     pub fn params(&mut self, params: Box<dyn Any + Send + Sync>) -> &mut Recorder {
@@ -62,4 +77,13 @@ impl Recorder {
         }
         Node::publish(self.node)
     }
+}
+
+/// Why a tensor of inference mode cannot be saved for a derivative.
+#[cold]
+pub fn inference_error() -> Error {
+    Error::runtime(
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation \
+         tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd.",
+    )
 }

@@ -2,7 +2,7 @@
 //! (or through a sister) renews the history of the others.
 
 use super::{Body, Edge, LATE, Tensor, lock, mode};
-use crate::base::Layout;
+use crate::base::{Error, Layout, Result};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// What a tensor keeps when it is a view.
@@ -12,6 +12,8 @@ pub struct View {
     /// How the view was made, which decides whether it may be written in place.
     pub made: Viewing,
     rules: &'static ViewRules,
+    /// How often the base's history was rewritten when this view's was last renewed; of a view whose history cannot be
+    /// renewed, the version at its birth.
     seen: AtomicU32,
 }
 
@@ -19,10 +21,12 @@ pub struct View {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Viewing {
     Plain,
-    /// Under `no_grad`, of a base that wants gradients.
     NoGrad,
+    Inference,
     /// One of several outputs of one call (`unbind`, `split`).
     Multi,
+    /// By a custom Function, whose backward a rewritten history would pass by.
+    Function,
 }
 
 /// How histories of views are rewritten; the view operators know (they are a room above this one).
@@ -42,15 +46,21 @@ impl Tensor {
         made: Viewing,
         rules: &'static ViewRules,
     ) -> Tensor {
+        // Nothing follows what happens to a tensor of inference mode.
+        if body.storage.is_untracked() {
+            return Tensor::make(body, edge, 0, None);
+        }
+        let made = match made {
+            Viewing::Plain | Viewing::Multi if mode::inference() => Viewing::Inference,
+            Viewing::Plain | Viewing::Multi if !mode::grad_enabled() => Viewing::NoGrad,
+            other => other,
+        };
         let (base, made) = match &of.0.view {
             Some(view) => (view.base.clone(), if made == Viewing::Plain { view.made } else { made }),
             None => (of.clone(), made),
         };
-        let made = match made {
-            Viewing::Plain if !mode::grad_enabled() && base.requires_grad() => Viewing::NoGrad,
-            other => other,
-        };
-        let seen = AtomicU32::new(base.rewrites());
+        let seen = if made == Viewing::Plain { base.rewrites() } else { body.storage.version() };
+        let seen = AtomicU32::new(seen);
         Tensor::make(body, edge, 0, Some(View { base, made, rules, seen }))
     }
 
@@ -65,17 +75,82 @@ impl Tensor {
     /// Renews this view's history when its base's was rewritten since.
     #[inline]
     pub(super) fn refresh_view(&self, view: &View) {
+        if view.made != Viewing::Plain {
+            return;
+        }
         let now = view.base.rewrites();
-        if now != view.seen.load(Ordering::Acquire) && view.made != Viewing::NoGrad {
+        if now != view.seen.load(Ordering::Acquire) {
             view.seen.store(now, Ordering::Release);
             let edge = (view.rules.regenerate)(&view.base, &self.body().layout);
             lock(&self.extra().late).edge = Some(edge);
             self.0.flags.fetch_or(LATE, Ordering::AcqRel);
         }
     }
+
+    /// Refuses a view whose bytes were written since and whose history cannot follow.
+    #[inline]
+    pub fn check_view(&self) -> Result<()> {
+        match &self.0.view {
+            Some(view) if view.made != Viewing::Plain => view.check(self),
+            _ => Ok(()),
+        }
+    }
 }
 
 impl View {
+    #[cold]
+    fn check(&self, view: &Tensor) -> Result<()> {
+        let written = view.version() != self.seen.load(Ordering::Acquire);
+        if written && (view.history().is_some() || self.base.requires_grad()) {
+            return Err(self.refusal(view, "its base or another view of its base has been"));
+        }
+        Ok(())
+    }
+
+    /// Why this view must not be written; `what` tells who is.
+    pub(super) fn refusal(&self, view: &Tensor, what: &str) -> Error {
+        const AMBIGUOUS: &str = "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your \
+            code by moving both the view and the inplace either both inside the";
+        let edge = view.history();
+        let maker = edge.map(|e| {
+            let name = e.node.name();
+            let name = name.trim_end_matches(char::is_numeric).trim_end_matches("Backward");
+            format!("Output {} of {name} is a view", e.output)
+        });
+        let unrecorded = matches!(self.made, Viewing::NoGrad | Viewing::Inference);
+        let head = match (maker, unrecorded) {
+            (Some(maker), false) => format!("{maker} and {what} modified inplace."),
+            (maker, _) => {
+                let who = maker.map_or("A view was".into(), |m| format!("{m} of a view which was"));
+                let (then, now) = match self.made {
+                    Viewing::Inference => ("inference", "in normal mode"),
+                    _ => ("no_grad", "with grad mode enabled"),
+                };
+                format!("{who} created in {then} mode and {what} modified inplace {now}.")
+            }
+        };
+        Error::runtime(match self.made {
+            Viewing::Multi => format!(
+                "{head} This view is the output of a function that returns multiple views. Such functions do not allow the \
+                 output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
+            ),
+            Viewing::Function => format!(
+                "{head} This view was created inside a custom Function (or because an input was returned as-is) and the \
+                 autograd logic to handle view+inplace would override the custom backward associated with the custom \
+                 Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the \
+                 output of the custom Function."
+            ),
+            Viewing::Inference => format!(
+                "{head} {AMBIGUOUS} inference_mode block (if you don't want the inplace to be tracked) or both outside (if \
+                 you want the inplace to be tracked)."
+            ),
+            _ => format!(
+                "{head} {AMBIGUOUS} no_grad block (if you don't want the inplace to be tracked) or both outside (if you want \
+                 the inplace to be tracked)."
+            ),
+        })
+    }
+
     /// Writes `value`, the node of an in-place operator on the view with this layout, into the base's history.
     pub fn rewrite_base(&self, layout: &Layout, value: Edge) {
         let edge = (self.rules.scatter)(&self.base, layout, value);

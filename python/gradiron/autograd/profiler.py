@@ -13,7 +13,6 @@ from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_fr
 
 if TYPE_CHECKING:
     from types import TracebackType
-    from typing import Self
 
 __all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
 
@@ -78,7 +77,7 @@ class profile:
         self._session = Session(record_shapes, profile_memory, with_stack)
         self.function_events: EventList = EventList(profile_memory=profile_memory)
 
-    def __enter__(self) -> Self | None:
+    def __enter__(self) -> profile | None:
         if not self.enabled:
             return None
         if self.entered:
@@ -99,8 +98,10 @@ class profile:
     def table(self, *args: Any, **kwargs: Any) -> str:
         return self.function_events.table(*args, **kwargs)
 
-    def key_averages(self, *args: Any, **kwargs: Any) -> EventList:
-        return self.function_events.key_averages(*args, **kwargs)
+    def key_averages(
+        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+    ) -> EventList:
+        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
 
     def total_average(self) -> FunctionEventAvg:
         return self.function_events.total_average()
@@ -132,7 +133,7 @@ class record_function(ContextDecorator):
         self.name, self.args = name, args
         self._marks: list[_core.ProfilerMark | None] = []
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> record_function:
         self._marks.append(_core.profiler_mark(self.name))
         return self
 

@@ -318,4 +318,17 @@ def events_from(records: list[dict[str, Any]], start: int, profile_memory: bool)
             event.set_cpu_parent(outer[-1])
         outer.append(event)
         events.append(event)
+    merged = {id(event) for event in events if _merge(event)}
+    events[:] = [event for event in events if id(event) not in merged]
     return events
+
+
+def _merge(event: FunctionEvent) -> bool:
+    """Merges an event into the one around it if that has the same name and nothing else inside."""
+    parent = event.cpu_parent
+    if parent is None or parent.name != event.name or len(parent.cpu_children) != 1:
+        return False
+    parent.cpu_children = event.cpu_children
+    for child in event.cpu_children:
+        child.set_cpu_parent(parent)
+    return True

@@ -7,14 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..autograd.profiler import Session, record_function, refuse
 from ..autograd.profiler_util import DeviceType, EventList
 from ._schedule import RECORDING, ProfilerAction, ProfilerActivity, always, schedule
-
-if TYPE_CHECKING:
-    from typing import Self
 
 __all__ = [
     "DeviceType",
@@ -93,10 +90,10 @@ class profile:
         self.metadata: dict[str, str] = {}
         self._session = Session(record_shapes, profile_memory, with_stack)
         self._events: EventList | None = None
-        self._started = False
+        self._started = self._stopped = False
         self._step_mark: record_function | None = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> profile:
         self.start()
         return self
 
@@ -105,14 +102,14 @@ class profile:
 
     def start(self) -> None:
         """Begins with what the schedule says for step 0."""
-        self._started = True
+        self._started, self._stopped = True, False
         if self.current_action in RECORDING:
             self._session.begin()
         self._mark_step()
 
     def step(self) -> None:
         """The loop's next step begins."""
-        if not self._started:
+        if not self._started or self._stopped:
             return
         self._end_mark()
         before = self.current_action
@@ -129,6 +126,7 @@ class profile:
         """Ends; what is being recorded is handed to `on_trace_ready`."""
         if not self._started:
             raise AssertionError("Profiler must be initialized before stopping trace")
+        self._stopped = True
         self._end_mark()
         if self._session.running:
             self._finish()

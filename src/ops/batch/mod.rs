@@ -14,11 +14,11 @@ mod rules;
 mod view;
 mod write;
 
-pub use index::{index, index_put, index_put_into};
-pub use join::{cat, cut, stack};
+pub use index::{index, index_put, index_put_into, refuse_dynamic};
+pub use join::{cat, cut, picked, stack};
 pub use level::{Frame, Randomness, depth_of, enter, frames, leave};
 pub use pointwise::{apply, apply_inplace};
-pub use random::{draw, draw_over};
+pub use random::{choose, draw, write_over};
 pub use rules::{row, rule_names};
 pub use write::{copy_into, overwrite, relayout};
 

@@ -5,7 +5,7 @@ use super::{Batch, Frame};
 use super::rules::{Rules, rules};
 use crate::base::{DType, Error, Result};
 use crate::ops::random::Generator;
-use crate::ops::{arithmetic as a, create};
+use crate::ops::{arithmetic as a, create, view};
 use crate::tensor::{Body, Tensor};
 
 fn refuse() -> Error {
@@ -78,3 +78,32 @@ fn chances(x: &Tensor, p: Option<f64>, generator: &Option<Generator>) -> Result<
     create::to_dtype(&hit, x.dtype())
 }
 
+
+/// Something written over the whole of a tensor, random or not.
+pub fn write_over(family: &str, target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
+    if family == "random" { draw_over(target, write) } else { write(target.physical()) }
+}
+
+/// Categories drawn by their weights, a vector or a matrix of them for each sample.
+pub fn choose(weights: &Tensor, draw: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let own = different(&frames())?;
+    if own.is_empty() && !weights.is_batched() {
+        return draw(weights);
+    }
+    let mut batch = Batch::of([weights]);
+    if batch.levels.iter().any(|l| own.iter().all(|f| f.level != *l)) {
+        return Err(Error::not_implemented("vmap: multinomial of batched weights has no 'same' randomness"));
+    }
+    batch.levels = own.iter().map(|f| f.level).collect();
+    batch.sizes = own.iter().map(|f| f.size).collect();
+    let shape = weights.shape();
+    if shape.is_empty() || shape.len() > 2 {
+        return Err(Error::runtime("prob_dist must be 1 or 2 dim"));
+    }
+    let lead = batch.shape(&shape[..shape.len() - 1]);
+    let rows: usize = lead.iter().product();
+    let drawn = draw(&view::reshape(&batch.full(weights)?, &[rows, shape[shape.len() - 1]])?)?;
+    let mut out = lead;
+    out.push(drawn.shape()[1]);
+    Ok(batch.wrap(view::reshape(&drawn, &out)?))
+}
