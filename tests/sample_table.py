@@ -7,13 +7,23 @@ from library import T
 
 F = T.nn.functional
 UNARY = """
-abs neg positive sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan asin acos atan sinh
+abs neg positive sign sgn angle conj_physical exp exp2 expm1 log log2 log10 log1p sqrt rsqrt square reciprocal sin cos tan asin acos atan sinh
 cosh tanh asinh acosh
 atanh erf erfc erfinv lgamma digamma sigmoid relu floor ceil round trunc frac deg2rad rad2deg nan_to_num clone
 """.split()
 BINARY = "add sub mul div true_divide remainder fmod pow atan2 hypot copysign maximum minimum fmax fmin logaddexp xlogy".split()
 TERNARY = "lerp addcmul addcdiv".split()
 ACTIVATIONS = "softplus leaky_relu elu gelu silu logsigmoid".split()
+
+
+def in_parts(call):
+    """Halves go by way of float32: there are no complex halves."""
+
+    def run(*xs):
+        return call(*(x.to(T.float32) if x.dtype.itemsize == 2 else x for x in xs)).to(xs[0].dtype)
+
+    return run
+
 
 SAMPLES = {
     **{n: s.pointwise(getattr(T, n), 1, s.DOMAINS.get(n, s.WIDE)) for n in UNARY if hasattr(T, n)},
@@ -40,6 +50,11 @@ SAMPLES = {
             s.named("where"),
         )
     )(draw(s.SHAPES)),
+    # complex numbers, seen as their parts
+    "complex": s.pointwise(in_parts(lambda x, y: T.view_as_real(T.complex(x, y))), 2, s.WIDE),
+    "polar": s.pointwise(in_parts(lambda x, y: T.view_as_real(T.polar(x.abs() + 0.1, y))), 2, s.WIDE),
+    "view_as_real": s.pointwise(in_parts(lambda x: T.view_as_real(T.complex(x, x * 2))), 1, s.WIDE),
+    "view_as_complex": s.pointwise(in_parts(lambda x: T.view_as_complex(T.stack([x, x * x], -1)).abs()), 1, s.WIDE),
     # reductions
     "sum": s.reduction("sum"),
     "nansum": s.reduction("nansum"),

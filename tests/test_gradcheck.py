@@ -189,3 +189,92 @@ def test_inputs_are_left_as_they_were():
         gradcheck(T.sin, x, fast_mode=fast_mode)
         gradcheck(Square.apply, x, fast_mode=fast_mode, raise_exception=False)
     assert x.tolist() == before and x.grad is None
+
+
+# --- forward mode ---
+
+
+class Cube(T.autograd.Function):
+    """Both derivatives are right, but for what its factor makes of the tangent."""
+
+    factor = 1.0
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * 3 * x**2
+
+    @classmethod
+    def jvp(cls, ctx, v):
+        (x,) = ctx.saved_tensors
+        return v * 3 * x**2 * cls.factor
+
+
+class WrongCube(Cube):
+    factor = 1.5
+
+
+@modes
+def test_tangents_are_checked(fast_mode):
+    x, y = double(3), double(3)
+    options = {"fast_mode": fast_mode, "check_forward_ad": True}
+    assert gradcheck(lambda a, b: (a * b.sin(), a.sum()), (x, y), **options)
+    assert gradcheck(lambda a, b: (a * b.sin(), a.sum()), (x, y), check_backward_ad=False, **options)
+    assert gradcheck(Cube.apply, x, **options)
+    assert gradcheck(WrongCube.apply, x, fast_mode=fast_mode)
+    assert not gradcheck(WrongCube.apply, x, raise_exception=False, **options)
+    with pytest.raises(
+        GradcheckError, match=r"(?s)^Jacobian computed with forward mode mismatch for output 0 with respect to input 0,\nnumer"
+    ) as info:
+        gradcheck(WrongCube.apply, x, check_backward_ad=False, **options)
+    assert ("in slow mode" in str(info.value)) is fast_mode
+
+
+@modes
+def test_tangents_of_gradients_are_checked(fast_mode):
+    x, y = double(3), double(3)
+    assert gradgradcheck(lambda a, b: a * b.sin(), (x, y), check_fwd_over_rev=True, fast_mode=fast_mode)
+    assert gradgradcheck(lambda a: a.exp(), x, check_fwd_over_rev=True, check_rev_over_rev=False, check_undefined_grad=False)
+
+
+def test_a_function_without_a_jvp_cannot_be_checked():
+    with pytest.raises(NotImplementedError, match="You must implement the jvp function"):
+        gradcheck(Careless.apply, double(2), check_forward_ad=True, check_backward_ad=False)
+
+
+class Forgetful(Cube):
+    """Takes a missing tangent for another one than zeros."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.set_materialize_grads(False)
+        return x * 2 + y
+
+    @staticmethod
+    def backward(ctx, g):
+        return (None, None) if g is None else (g * 2, g)
+
+    @staticmethod
+    def jvp(ctx, v, w):
+        return (0 if v is None else v * 2) + (1 if w is None else w)
+
+
+def test_missing_tangents_count_as_zeros():
+    pair = (double(2), double(2))
+    with pytest.raises(GradcheckError, match="Mismatch in tangent values for output with index"):
+        gradcheck(lambda x, y: Forgetful.apply(x, y + 0 * x.detach()), pair, check_forward_ad=True, check_backward_ad=False)
+
+
+def test_batches_of_gradients_and_tangents():
+    pair = (double(2, 3), double(3))
+    options = {"check_batched_grad": True, "check_forward_ad": True, "check_batched_forward_grad": True}
+    assert gradcheck(lambda a, b: (a * b.tanh()).cumsum(0), pair, **options)
+    assert gradgradcheck(lambda a, b: a * b.tanh(), pair, check_batched_grad=True)
+    with pytest.raises(AssertionError, match="check_batched_forward_grad=True requires check_forward_ad to be True"):
+        gradcheck(T.sin, pair[0], check_batched_forward_grad=True)

@@ -9,7 +9,7 @@ import weakref
 
 import pytest
 
-from library import IS_GRADIRON, NAME, T, python_ok
+from library import IS_GRADIRON, NAME, T, devices, python_ok
 
 P = importlib.import_module(f"{NAME}.profiler")
 AP = importlib.import_module(f"{NAME}.autograd.profiler")
@@ -64,6 +64,7 @@ def test_names_of_operators_nodes_and_leaves():
         (lambda x: x.__setitem__(slice(0, 1), T.zeros(1, 3)), "aten::copy_"),
         (lambda x: x.copy_(x + 1), "aten::copy_"),
         (lambda x: x.to(T.float64), "aten::to"),
+        (lambda x: x.detach(), "aten::detach"),
         (lambda x: T.cat([x, x]), "aten::cat"),
         (lambda x: T.zeros(2), "aten::zeros"),
         (lambda x: T.nn.functional.softplus(x), "aten::softplus"),
@@ -198,6 +199,8 @@ def test_custom_functions_have_their_names():
 
     x = T.ones(2, requires_grad=True)
     names = by_name(recorded(lambda: Twice.apply(x).sum().backward()).events())
+    (call,) = names["Twice"]
+    assert any(e.cpu_parent is call for e in names["aten::mul"])
     (node,) = names["TwiceBackward"]
     assert node.cpu_parent.key == TURN + "TwiceBackward"
     assert any(e.cpu_parent is node for e in names["aten::mul"])
@@ -286,6 +289,17 @@ def test_stacks_name_this_file():
     averages = p.key_averages(group_by_stack_n=2)
     assert max(len(a.stack) for a in averages) == 2
     assert "Source Location" in averages.table()
+
+
+@ours
+def test_nodes_show_the_stack_of_their_call():
+    def forward(x):
+        return (x * 2).sum()
+
+    names = by_name(recorded(lambda: forward(T.ones(2, requires_grad=True)).backward(), with_stack=True).events())
+    (node,), (turn,) = names["MulBackward0"], names[TURN + "MulBackward0"]
+    assert node.stack == turn.stack == names["aten::mul"][0].stack
+    assert node.stack[0].endswith(": forward")
 
 
 def test_stacks_are_written_for_flame_graphs(tmp_path):
@@ -675,3 +689,23 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 def test_the_profiler_is_loaded_when_it_is_asked_for():
     out = python_ok('print([m for m in sys.modules if "profil" in m], T.profiler.profile.__name__)')
     assert out.split("]")[0] == "["
+
+
+@ours
+@pytest.mark.skipif("cuda" not in devices(), reason="needs a GPU, or Mesa's software one")
+def test_memory_of_the_gpu_is_counted_apart():
+    x = T.ones(256, device="cuda")
+    kept = []
+    p = recorded(lambda: kept.append(x + 1), profile_memory=True)
+    (add,) = by_name(p.events())["aten::add"]
+    assert (add.cpu_memory_usage, add.device_memory_usage) == (0, 1024)
+    assert "CUDA Mem" in p.key_averages().table()
+    gone = recorded(kept.clear, profile_memory=True)
+    assert sum(e.device_memory_usage for e in gone.events()) == -1024
+
+
+@ours
+@pytest.mark.skipif("cuda" not in devices(), reason="needs a GPU, or Mesa's software one")
+def test_asking_for_the_gpu_s_time_says_what_is_measured():
+    with pytest.warns(UserWarning, match="host's time"):
+        P.profile(activities=[P.ProfilerActivity.CPU, P.ProfilerActivity.CUDA])

@@ -13,6 +13,8 @@ from ._core import (
     _nn,
     bfloat16,
     bool,
+    complex64,
+    complex128,
     device,
     dtype,
     float16,
@@ -45,6 +47,8 @@ from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_e
 
 float = float32
 double = float64
+cfloat = complex64
+cdouble = complex128
 half = float16
 short = int16
 int = int32
@@ -56,13 +60,23 @@ __version__ = "0.1.0"
 
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
-_MODULES = ("nn", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
+_MODULES = ("func", "nn", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
 _NAMES = {
+    "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     **dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "_tensor_str"),
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
     "UntypedStorage": "_storage",
 }
+
+# Methods that are functions as well: `relu_(x)`.
+_WRITES = """
+    abs_ acos_ acosh_ addmv_ arccos_ arccosh_ arcsin_ arcsinh_ arctan_ arctanh_ as_strided_ asin_ asinh_
+    atan_ atanh_ ceil_ clamp_ clamp_max_ clamp_min_ clip_ conj_physical_ cos_ cosh_ deg2rad_ detach_
+    erf_ erfc_ exp2_ exp_ expm1_ fill_ fix_ floor_ frac_ index_put_ log10_ log1p_ log2_ log_ nan_to_num_
+    neg_ negative_ rad2deg_ reciprocal_ relu_ resize_as_ round_ rsqrt_ sigmoid_ sin_ sinh_ sqrt_ square_
+    tan_ tanh_ trunc_ xlogy_ zero_
+""".split()
 
 
 def __getattr__(name: str) -> Any:
@@ -74,8 +88,10 @@ def __getattr__(name: str) -> Any:
         found = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
         globals()[name] = found
         return found
+    if name in _WRITES:
+        return getattr(Tensor, name)
     raise AttributeError(f"module 'gradiron' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES})
+    return sorted({*globals(), *_MODULES, *_NAMES, *_WRITES})

@@ -137,6 +137,8 @@ _CODES = {
     "float32": "<f4",
     "float64": "<f8",
     "float16": "<f2",
+    "complex64": "<c8",
+    "complex128": "<c16",
     "int64": "<i8",
     "int32": "<i4",
     "int16": "<i2",

@@ -28,6 +28,8 @@ class finfo(_Info):
 
     def __init__(self, type: dtype | None = None) -> None:
         kind = _core.get_default_dtype() if type is None else type
+        if isinstance(kind, dtype) and kind.is_complex:
+            kind = kind.to_real()  # of each part
         if not isinstance(kind, dtype) or not kind.is_floating_point:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         super().__init__(kind)
@@ -47,7 +49,7 @@ class iinfo(_Info):
     """The limits of an integer dtype: `min`, `max`, `bits`."""
 
     def __init__(self, type: dtype) -> None:
-        if not isinstance(type, dtype) or type.is_floating_point:
+        if not isinstance(type, dtype) or type.is_floating_point or type.is_complex:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type == _core.bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")

@@ -77,6 +77,8 @@ _NAMES = {
     "int32": "IntTensor",
     "int64": "LongTensor",
     "bool": "BoolTensor",
+    "complex64": "ComplexFloatTensor",
+    "complex128": "ComplexDoubleTensor",
 }
 
 
@@ -133,7 +135,7 @@ def iterate(self: Tensor) -> Iterator[Tensor]:
 
 
 def contains(self: Tensor, element: Any) -> bool:
-    if isinstance(element, (Tensor, int, float, bool)):
+    if isinstance(element, (Tensor, int, float, complex, bool)):
         return bool((self == element).any().item())
     raise RuntimeError(f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}.")
 
@@ -201,6 +203,8 @@ def install() -> None:
         "float": cast(_core.float32),
         "double": cast(_core.float64),
         "half": cast(_core.float16),
+        "cfloat": cast(_core.complex64),
+        "cdouble": cast(_core.complex128),
         "bfloat16": cast(_core.bfloat16),
         "int": cast(_core.int32),
         "long": cast(_core.int64),

@@ -5,6 +5,7 @@ All values are brought over in one read, formatted once, and then laid out; a su
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from math import ceil, inf, isfinite
@@ -77,6 +78,11 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 def tensor_str(t: Tensor) -> str:
     """The text of `repr(t)`."""
+    sample = gradiron._core.batch_description(t)
+    if sample is not None:
+        level, dim, value = sample
+        inner = tensor_str(value).replace("\n", "\n    ")
+        return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n    {inner}\n)"
     opening = "tensor(" if _is_plain(t) else f"{type(t).__name__}("
     return _with_notes(opening + _body(t.detach(), len(opening)), _notes(t), len(opening))
 
@@ -105,14 +111,23 @@ def _notes(t: Tensor) -> list[str]:
         notes.append(f"device='{t.device}'")
     if t.dim() != 1 if empty else not OPTIONS.edgeitems:
         notes.append(f"size={tuple(t.shape)}")
-    if t.dtype not in ((default,) if empty else (default, gradiron.int64, gradiron.bool)):
+    usual = (default, default.to_complex(), gradiron.int64, gradiron.bool)
+    if t.dtype not in (usual[:1] if empty else usual):
         notes.append(f"dtype={t.dtype}")
     origin = _origin(t)
     if origin is not None:
         notes.append(f"grad_fn=<{origin}>")
     elif t.requires_grad:
         notes.append("requires_grad=True")
+    tangent = _tangent(t)
+    if tangent is not None:
+        notes.append(f"tangent={tangent}")
     return notes
+
+
+def _tangent(t: Tensor) -> Tensor | None:
+    forward_ad = sys.modules.get("gradiron.autograd.forward_ad")
+    return None if forward_ad is None else forward_ad.unpack_dual(t).tangent
 
 
 def _origin(t: Tensor) -> str | None:
@@ -148,7 +163,10 @@ def _body(t: Tensor, indent: int) -> str:
     gaps = [summarised and size > 2 * edge for size in t.shape]
     shown = _edges(t, gaps, edge)
     values = shown.reshape(-1).tolist()
-    cells, width = _float_cells(values) if t.dtype.is_floating_point else _plain_cells(values)
+    if t.dtype.is_complex:
+        cells, width = _complex_cells(values)
+    else:
+        cells, width = _float_cells(values) if t.dtype.is_floating_point else _plain_cells(values)
     if t.dim() == 0:
         return cells[0]
     return _Page(cells, list(shown.shape), gaps, width).block(0, indent)
@@ -182,6 +200,15 @@ def _float_cells(values: list[float]) -> tuple[list[str], int]:
     if point:
         cells = [cell + "." if isfinite(value) else cell for cell, value in zip(cells, values, strict=True)]
     return [cell.rjust(width) for cell in cells], max(width, 1)
+
+
+def _complex_cells(values: list[complex]) -> tuple[list[str], int]:
+    """Each part in its own notation; the real ones are as wide as each other, and so fill the width up."""
+    reals, real_width = _float_cells([value.real for value in values])
+    imags, imag_width = _float_cells([value.imag for value in values])
+    signed = (imag.strip() if imag.strip().startswith("-") else "+" + imag.strip() for imag in imags)
+    cells = [f"{real}{imag}j" for real, imag in zip(reals, signed, strict=True)]
+    return cells, real_width + imag_width + 1
 
 
 def _is_scientific(values: list[float]) -> bool:

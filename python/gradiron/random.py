@@ -40,11 +40,38 @@ def set_rng_state(new_state: Tensor) -> None:
 
 
 @contextlib.contextmanager
-def fork_rng(devices: Any = None, enabled: bool = True) -> Iterator[None]:
-    """What is drawn inside does not change the numbers that come after."""
-    state = get_rng_state()
+def fork_rng(
+    devices: Any = None,
+    enabled: bool = True,
+    _caller: str = "fork_rng",
+    _devices_kw: str = "devices",
+    device_type: str | None = None,
+) -> Iterator[None]:
+    """What is drawn inside does not change the numbers that come after: on the CPU, and on `devices` (all GPUs, if None)."""
+    if not enabled:
+        yield
+        return
+    if device_type not in (None, "cuda", "cpu"):
+        raise RuntimeError(
+            f"torch has no module of `{device_type}`, you should register a module by `torch._register_device_module`."
+        )
+    # A GPU that nobody asked for is left alone.
+    places = list(devices) if devices is not None else [0] if _gpu_is_open() else []
+    state, states = get_rng_state(), []
+    if places:
+        from . import cuda
+
+        states = [cuda.get_rng_state(place) for place in places]
     try:
         yield
     finally:
-        if enabled:
-            set_rng_state(state)
+        set_rng_state(state)
+        for place, gpu_state in zip(places, states, strict=True):
+            cuda.set_rng_state(gpu_state, place)
+
+
+def _gpu_is_open() -> bool:
+    """Whether the GPU was used already; its numbers cannot have been drawn before."""
+    from . import cuda
+
+    return cuda.is_initialized()

@@ -8,9 +8,9 @@ mod frontier;
 mod leaf;
 pub mod task;
 
-use crate::base::{Dims, Error, Result, profile};
+use crate::base::{Dims, Error, Guidance, Result, profile};
 use crate::ops::{create, reduce};
-use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, mode};
+use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode};
 use frontier::{Frontier, Turn, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -79,7 +79,7 @@ impl Run {
             }
             let _span = span(profile::Kind::Turn, &turn.node);
             if turn.node.has_hooks() {
-                output_hooks(&mut turn)?;
+                output_hooks(&mut turn).map_err(|error| in_turn(error, &turn.node))?;
             }
             if let Some(plan) = &self.plan {
                 for (slot, output) in plan.captures(&turn.node) {
@@ -87,7 +87,7 @@ impl Run {
                 }
             }
             if turn.node.is_leaf() {
-                self.accumulate(&turn)?;
+                self.accumulate(&turn).map_err(|error| in_turn(error, &turn.node))?;
             } else if self.executes(&turn.node) {
                 self.execute(turn)?;
             }
@@ -115,10 +115,11 @@ impl Run {
         let Turn { node, grads } = turn;
         let (retain, create) = (self.retain_graph, self.create_graph);
         let done = turn_node(&node, grads, &mut self.frontier, self.plan.as_ref(), retain, create);
-        if done.is_err() {
+        done.map_err(|error| {
+            let error = in_turn(error, &node);
             self.frontier.put_back(node);
-        }
-        done
+            error
+        })
     }
 
     /// After an error: the leaves that nothing can reach any more have their whole gradient, and get it.
@@ -157,7 +158,7 @@ fn turn_node(
         Ok(results) => results,
         Err(error) => {
             if anomaly::enabled() {
-                anomaly::report(&node.name(), node.trace.as_deref());
+                anomaly::report(&node);
             }
             return Err(error);
         }
@@ -203,6 +204,7 @@ fn derive(
     create_graph: bool,
 ) -> Result<Grads> {
     let _span = span(profile::Kind::Derivative, node);
+    let _turn = anomaly::turn(node);
     let results = match &node.kind {
         Kind::Op(_) if grads.iter().all(Option::is_none) => Grads::from_elem(None, node.edges.len()),
         Kind::Op(derivative) => {
@@ -221,15 +223,15 @@ fn derive(
     };
     if anomaly::checks_nan() {
         for (i, grad) in results.iter().enumerate() {
-            let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_float() && g.numel() > 0) else {
+            let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_differentiable() && g.numel() > 0) else {
                 continue;
             };
             let sum = mode::with_grad(false, || reduce::sum_all(&crate::ops::unary::isnan(grad)?))?;
             if sum.item()?.as_bool() {
-                return Err(Error::runtime(format!(
-                    "Function '{}' returned nan values in its {i}th output.",
-                    node.name()
-                )));
+                let message = format!("Function '{}' returned nan values in its {i}th output.", node.name());
+                let advice = "look at the values that the operator was given: at the edge of its domain (0/0, sqrt(0), \
+                    log(0)) a derivative is not finite";
+                return Err(Guidance::new(message).node("operator", node).advice(advice).done());
             }
         }
     }
@@ -250,10 +252,8 @@ fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     if !same_shape {
         let have = grad.shape();
         if !expandable(&meta.shape, &have) {
-            return Err(Error::runtime(format!(
-                "Function {} returned an invalid gradient at index {index} - got {:?} but expected shape compatible with \
-                 {:?}",
-                node.name(),
+            return Err(misfit(node, index, edge, &format!(
+                "got {:?} but expected shape compatible with {:?}",
                 have.as_slice(),
                 meta.shape.as_slice()
             )));
@@ -265,17 +265,23 @@ fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
         if !grad.device().same_place(meta.device) {
             // Only a number goes along by itself.
             if grad.ndim() > 0 {
-                return Err(Error::runtime(format!(
-                    "Function {} returned an invalid gradient at index {index} - expected device {} but got {}",
-                    node.name(),
-                    meta.device,
-                    grad.device()
-                )));
+                let what = format!("expected device {} but got {}", meta.device, grad.device());
+                return Err(misfit(node, index, edge, &what));
             }
             grad = create::to_device(&grad, meta.device)?;
         }
     }
     Ok(grad)
+}
+
+#[cold]
+fn misfit(node: &Node, index: usize, edge: &Edge, what: &str) -> Error {
+    let name = node.name();
+    Guidance::new(format!("Function {name} returned an invalid gradient at index {index} - {what}"))
+        .node("operator", node)
+        .node("gradient of", &edge.node)
+        .advice(format!("let backward return for input {index} what that input is: its shape, on its device"))
+        .done()
 }
 
 /// Whether `small` broadcasts to `large`.
@@ -288,7 +294,7 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
     for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_))) {
         let When::Output(output) = when else { continue };
         let at = output as usize;
-        if turn.grads.get(at).is_some_and(Option::is_some) {
+        if at < turn.grads.len() {
             let changed = hook.call(&turn.grads[at..=at], &[])?;
             if let Some(Some(new)) = changed.and_then(|g| g.into_iter().next()) {
                 turn.grads[at] = Some(new);

@@ -14,6 +14,8 @@ pub enum DType {
     BF16,
     F32,
     F64,
+    C64,
+    C128,
 }
 
 /// What promotion looks at first: a higher category always wins.
@@ -22,12 +24,16 @@ pub enum Category {
     Bool,
     Int,
     Float,
+    Complex,
 }
 
-use DType::{BF16, Bool, F16, F32, F64, I8, I16, I32, I64, U8};
+use DType::{BF16, Bool, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8};
 
 impl DType {
-    pub const ALL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
+    pub const ALL: [DType; 12] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128];
+
+    /// All but the complex ones.
+    pub const REAL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
 
     /// Bytes per element.
     pub const fn size(self) -> usize {
@@ -35,7 +41,8 @@ impl DType {
             Bool | U8 | I8 => 1,
             I16 | F16 | BF16 => 2,
             I32 | F32 => 4,
-            I64 | F64 => 8,
+            I64 | F64 | C64 => 8,
+            C128 => 16,
         }
     }
 
@@ -44,11 +51,38 @@ impl DType {
             Bool => Category::Bool,
             U8 | I8 | I16 | I32 | I64 => Category::Int,
             F16 | BF16 | F32 | F64 => Category::Float,
+            C64 | C128 => Category::Complex,
         }
     }
 
     pub const fn is_float(self) -> bool {
         matches!(self, F16 | BF16 | F32 | F64)
+    }
+
+    pub const fn is_complex(self) -> bool {
+        matches!(self, C64 | C128)
+    }
+
+    /// Whether gradients can flow through it.
+    pub const fn is_differentiable(self) -> bool {
+        self.is_float() || self.is_complex()
+    }
+
+    /// The type of a complex number's parts; any other type is its own.
+    pub const fn to_real(self) -> DType {
+        match self {
+            C64 => F32,
+            C128 => F64,
+            other => other,
+        }
+    }
+
+    /// The complex type whose parts hold this type's numbers.
+    pub const fn to_complex(self) -> DType {
+        match self {
+            F64 | C128 => C128,
+            _ => C64,
+        }
     }
 
     pub const fn is_int(self) -> bool {
@@ -68,6 +102,8 @@ impl DType {
             BF16 => "bfloat16",
             F32 => "float32",
             F64 => "float64",
+            C64 => "complex64",
+            C128 => "complex128",
         }
     }
 
@@ -84,6 +120,8 @@ impl DType {
             BF16 => "BFloat16",
             F32 => "Float",
             F64 => "Double",
+            C64 => "ComplexFloat",
+            C128 => "ComplexDouble",
         }
     }
 
@@ -100,6 +138,8 @@ impl DType {
             BF16 => "c10::BFloat16",
             F32 => "float",
             F64 => "double",
+            C64 => "c10::complex<float>",
+            C128 => "c10::complex<double>",
         }
     }
 
@@ -112,6 +152,7 @@ impl DType {
         match (low, high) {
             (U8, I8) => I16,
             (F16, BF16) => F32,
+            (F64, C64) => C128,
             _ => high,
         }
     }

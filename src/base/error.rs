@@ -1,6 +1,6 @@
 //! Everything that can go wrong, as one enum. `python/errors.rs` turns it into Python exceptions.
 
-use super::{DType, Device};
+use super::{DType, Device, Guidance};
 use std::any::Any;
 
 pub type Result<T> = std::result::Result<T, Error>;
@@ -34,6 +34,9 @@ pub enum Fault {
     OutOfMemory { message: String },
     #[error("{0}")]
     Runtime(String),
+    /// A RuntimeError that shows the way.
+    #[error("{0}")]
+    Guided(Guidance),
     #[error("{0}")]
     Index(String),
     #[error("{0}")]
@@ -61,6 +64,13 @@ impl From<Fault> for Error {
     #[cold]
     fn from(fault: Fault) -> Error {
         Error(Box::new(fault))
+    }
+}
+
+impl From<Guidance> for Error {
+    #[cold]
+    fn from(guidance: Guidance) -> Error {
+        Fault::Guided(guidance).into()
     }
 }
 

@@ -35,6 +35,15 @@ impl Layout {
         self.shape.len()
     }
 
+    /// The layout over the parts of complex elements: twice as many, in a last dimension of two.
+    pub fn as_parts(&self) -> Layout {
+        let mut parts = Layout { offset: 2 * self.offset, ..self.clone() };
+        parts.strides.iter_mut().for_each(|s| *s *= 2);
+        parts.shape.push(2);
+        parts.strides.push(1);
+        parts
+    }
+
     /// Row-major without gaps; the strides of dimensions of size 1 do not matter.
     pub fn is_contiguous(&self) -> bool {
         let mut expected = 1;

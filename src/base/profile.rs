@@ -32,6 +32,8 @@ pub enum Kind {
     Operator,
     /// The same, written over its first operand.
     Inplace,
+    /// The forward of a custom Function.
+    Function,
     /// All that a backward does at a node: hooks, derivative, sums.
     Turn,
     /// A node's derivative alone.
@@ -133,7 +135,7 @@ pub fn clock_start() -> u64 {
 pub fn start(options: Options) -> bool {
     let bit = |wanted: bool, flag: u8| if wanted { flag } else { 0 };
     let flags = ON | bit(options.shapes, SHAPES) | bit(options.memory, MEMORY) | bit(options.stacks, STACKS);
-    let mut lists = lock(&LISTS);
+    let lists = lock(&LISTS);
     if on() {
         return false;
     }
@@ -251,7 +253,7 @@ impl Event {
             Kind::Operator => format!("aten::{}", self.name),
             Kind::Inplace => format!("aten::{}_", self.name),
             Kind::Turn => format!("autograd::engine::evaluate_function: {}", self.name),
-            Kind::Derivative | Kind::Mark | Kind::Memory => self.name.to_string(),
+            Kind::Function | Kind::Derivative | Kind::Mark | Kind::Memory => self.name.to_string(),
         }
     }
 }
@@ -279,8 +281,7 @@ mod tests {
         let own = events.iter().find(|e| e.name == "outer").map(|e| e.thread);
         events.retain(|e| Some(e.thread) == own);
         let told: Vec<_> = events.iter().map(|e| (e.full_name(), e.depth, e.bytes)).collect();
-        let expected =
-            [("aten::add_", 1, [-40, 0]), ("outer", 0, [60, 0]), ("[memory]", 0, [0, 7])];
+        let expected = [("aten::add_", 1, [-40, 0]), ("outer", 0, [60, 0]), ("[memory]", 0, [0, 7])];
         assert_eq!(told, expected.map(|(name, depth, bytes)| (name.to_owned(), depth, bytes)));
         assert!(events[1].start <= events[0].start && events[0].end <= events[1].end);
     }

@@ -7,6 +7,8 @@ pub enum Scalar {
     Bool(bool),
     Int(i64),
     Float(f64),
+    /// Real and imaginary part.
+    Complex(f64, f64),
 }
 
 impl Scalar {
@@ -15,6 +17,7 @@ impl Scalar {
             Scalar::Bool(_) => Category::Bool,
             Scalar::Int(_) => Category::Int,
             Scalar::Float(_) => Category::Float,
+            Scalar::Complex(..) => Category::Complex,
         }
     }
 
@@ -24,14 +27,42 @@ impl Scalar {
             Scalar::Bool(_) => "bool",
             Scalar::Int(_) => "int",
             Scalar::Float(_) => "float",
+            Scalar::Complex(..) => "complex",
         }
     }
 
+    /// The number, or its real part.
     pub fn as_f64(self) -> f64 {
         match self {
             Scalar::Bool(b) => f64::from(u8::from(b)),
             Scalar::Int(i) => i as f64,
-            Scalar::Float(f) => f,
+            Scalar::Float(f) | Scalar::Complex(f, _) => f,
+        }
+    }
+
+    pub fn imaginary(self) -> f64 {
+        if let Scalar::Complex(_, part) = self { part } else { 0.0 }
+    }
+
+    pub fn conj(self) -> Scalar {
+        if let Scalar::Complex(re, im) = self { Scalar::Complex(re, -im) } else { self }
+    }
+
+    /// Whether it is the number 1.
+    pub fn is_one(self) -> bool {
+        self.as_f64() == 1.0 && self.imaginary() == 0.0
+    }
+
+    /// The product: a whole number only of whole numbers.
+    pub fn times(self, other: Scalar) -> Scalar {
+        let (a, b) = (self.as_f64(), other.as_f64());
+        match self.category().max(other.category()) {
+            Category::Complex => {
+                let (x, y) = (self.imaginary(), other.imaginary());
+                Scalar::Complex(a * b - x * y, a * y + x * b)
+            }
+            Category::Float => Scalar::Float(a * b),
+            _ => Scalar::Int(self.as_i64().wrapping_mul(other.as_i64())),
         }
     }
 
@@ -40,7 +71,7 @@ impl Scalar {
         match self {
             Scalar::Bool(b) => i64::from(b),
             Scalar::Int(i) => i,
-            Scalar::Float(f) => f as i64,
+            Scalar::Float(f) | Scalar::Complex(f, _) => f as i64,
         }
     }
 
@@ -49,6 +80,7 @@ impl Scalar {
             Scalar::Bool(b) => b,
             Scalar::Int(i) => i != 0,
             Scalar::Float(f) => f != 0.0,
+            Scalar::Complex(re, im) => re != 0.0 || im != 0.0,
         }
     }
 
@@ -71,6 +103,14 @@ impl Scalar {
                 DType::BF16 => Scalar::Float(at.cast::<bf16>().read_unaligned().to_f64()),
                 DType::F32 => Scalar::Float(f64::from(at.cast::<f32>().read_unaligned())),
                 DType::F64 => Scalar::Float(at.cast::<f64>().read_unaligned()),
+                DType::C64 => {
+                    let [re, im] = at.cast::<[f32; 2]>().read_unaligned();
+                    Scalar::Complex(f64::from(re), f64::from(im))
+                }
+                DType::C128 => {
+                    let [re, im] = at.cast::<[f64; 2]>().read_unaligned();
+                    Scalar::Complex(re, im)
+                }
             }
         }
     }
@@ -94,6 +134,13 @@ impl Scalar {
                 DType::BF16 => at.cast::<bf16>().write_unaligned(bf16::from_f64(self.as_f64())),
                 DType::F32 => at.cast::<f32>().write_unaligned(self.as_f64() as f32),
                 DType::F64 => at.cast::<f64>().write_unaligned(self.as_f64()),
+                DType::C64 => {
+                    let parts = [self.as_f64() as f32, self.imaginary() as f32];
+                    at.cast::<[f32; 2]>().write_unaligned(parts);
+                }
+                DType::C128 => {
+                    at.cast::<[f64; 2]>().write_unaligned([self.as_f64(), self.imaginary()]);
+                }
             }
         }
     }

@@ -1,6 +1,7 @@
-//! The ten element types as Rust types, for kernels that are generic over them.
+//! The element types as Rust types, for kernels that are generic over them.
 
 use crate::base::{DType, Error, Fault, Result};
+use crate::cpu::math::complex::Complex;
 use half::{bf16, f16};
 
 /// A boolean as it lies in memory: one byte, 0 or 1.
@@ -18,6 +19,14 @@ pub trait Element: Copy + Send + Sync + 'static {
     fn from_i64(value: i64) -> Self;
     fn to_f32(self) -> f32;
     fn from_f32(value: f32) -> Self;
+    #[inline(always)]
+    fn to_complex(self) -> Complex<f64> {
+        self.to_f64().into()
+    }
+    #[inline(always)]
+    fn from_complex(value: Complex<f64>) -> Self {
+        Self::from_f64(value.re)
+    }
     /// Whether `self` sorts before `other`; NaN is the largest number.
     fn less(self, other: Self) -> bool;
     /// Integers wrap; booleans saturate (or).
@@ -144,6 +153,42 @@ impl Element for Bit {
     }
 }
 
+/// Complex numbers have no order; as real numbers they are their real parts.
+macro_rules! complex_element {
+    ($($part:ty: $dtype:ident),*) => { $(
+        impl Element for Complex<$part> {
+            const DTYPE: DType = DType::$dtype;
+            #[inline(always)]
+            fn to_f64(self) -> f64 { self.re as f64 }
+            #[inline(always)]
+            fn to_i64(self) -> i64 { self.re as i64 }
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self { Complex { re: value as $part, im: 0.0 } }
+            #[inline(always)]
+            fn from_i64(value: i64) -> Self { Complex { re: value as $part, im: 0.0 } }
+            #[inline(always)]
+            fn to_f32(self) -> f32 { self.re as f32 }
+            #[inline(always)]
+            fn from_f32(value: f32) -> Self { Self::from_f64(value as f64) }
+            #[inline(always)]
+            fn to_complex(self) -> Complex<f64> { Complex { re: self.re as f64, im: self.im as f64 } }
+            #[inline(always)]
+            fn from_complex(value: Complex<f64>) -> Self { Complex { re: value.re as $part, im: value.im as $part } }
+            #[inline(always)]
+            fn less(self, _other: Self) -> bool { false }
+            #[inline(always)]
+            fn plus(self, other: Self) -> Self { Complex { re: self.re + other.re, im: self.im + other.im } }
+            #[inline(always)]
+            fn times(self, other: Self) -> Self {
+                Complex { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
+            }
+            #[inline(always)]
+            fn smaller(self, _other: Self) -> Self { self }
+        }
+    )* };
+}
+complex_element!(f32: C64, f64: C128);
+
 #[inline(always)]
 fn widen_bf16(x: bf16) -> f32 {
     f32::from_bits(u32::from(x.to_bits()) << 16)
@@ -166,7 +211,8 @@ macro_rules! by_dtype {
         $crate::cpu::element::by_dtype!(
             @arms $dtype, $T => $body,
             [Bool: $crate::cpu::element::Bit, U8: u8, I8: i8, I16: i16, I32: i32, I64: i64,
-             F16: half::f16, BF16: half::bf16, F32: f32, F64: f64]
+             F16: half::f16, BF16: half::bf16, F32: f32, F64: f64,
+             C64: $crate::cpu::math::complex::Complex<f32>, C128: $crate::cpu::math::complex::Complex<f64>]
         )
     };
     (@arms $dtype:expr, $T:ident => $body:expr, [$($name:ident: $ty:ty),*]) => {

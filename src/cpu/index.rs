@@ -104,12 +104,13 @@ ops! {
     Min: Element, |indexed, plain| *indexed = (*indexed).smaller(*plain);
 }
 
-fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64>>(size: usize) -> Mover {
+fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64> + Op<[u64; 2]>>(size: usize) -> Mover {
     match size {
         1 => Mover::of::<u8, O>(),
         2 => Mover::of::<u16, O>(),
         4 => Mover::of::<u32, O>(),
-        _ => Mover::of::<u64, O>(),
+        8 => Mover::of::<u64, O>(),
+        _ => Mover::of::<[u64; 2], O>(),
     }
 }
 

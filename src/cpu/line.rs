@@ -12,6 +12,7 @@ pub fn compute_type(dtype: DType) -> DType {
     match dtype {
         DType::F16 | DType::BF16 | DType::F32 => DType::F32,
         DType::F64 => DType::F64,
+        DType::C64 | DType::C128 => DType::C128,
         _ => DType::I64,
     }
 }

@@ -3,36 +3,96 @@
 use rayon::prelude::*;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Below this many elements (of average work) one thread is faster. Measured in `benches/kernels.rs`.
 pub const GRAIN: usize = 32_768;
 
-static POOL: OnceLock<Option<rayon::ThreadPool>> = OnceLock::new();
+type Pool = rayon::ThreadPool;
 
-fn pool() -> Option<&'static rayon::ThreadPool> {
-    POOL.get_or_init(|| {
-        let threads = threads();
-        let built = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads)
-            .thread_name(|i| format!("gradiron-{i}"))
-            .build();
-        if threads > 1 { built.ok() } else { None }
-    })
-    .as_ref()
+/// The pool in use; null until the first kernel asks, after a change of [`set_threads`], and in a forked child, where
+/// the parent's threads do not exist.
+static POOL: AtomicPtr<Pool> = AtomicPtr::new(std::ptr::null_mut());
+/// Zero: not asked for yet.
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+/// How many forks lie between this process and the first.
+static FORKS: AtomicUsize = AtomicUsize::new(0);
+/// Pools that were made, by fork and size: a pool is never dropped, for a kernel may still be in it.
+static MADE: Mutex<Vec<(usize, usize, &'static Pool)>> = Mutex::new(Vec::new());
+
+fn pool() -> Option<&'static Pool> {
+    let pool = POOL.load(Ordering::Acquire);
+    // SAFETY: what is stored there is never dropped.
+    unsafe { pool.as_ref() }.or_else(find_pool)
 }
 
-/// How many threads kernels may use: `GRADIRON_NUM_THREADS`, `OMP_NUM_THREADS`, or the machine's cores.
+#[cold]
+fn find_pool() -> Option<&'static Pool> {
+    let threads = threads();
+    if threads < 2 {
+        return None;
+    }
+    watch_forks();
+    let fork = FORKS.load(Ordering::Acquire);
+    let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+    let known = made.iter().find(|m| (m.0, m.1) == (fork, threads)).map(|m| m.2);
+    let pool = known.or_else(|| {
+        let name = |i| format!("gradiron-{i}");
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
+        let pool: &'static Pool = Box::leak(Box::new(pool));
+        made.push((fork, threads, pool));
+        Some(pool)
+    })?;
+    if THREADS.load(Ordering::Acquire) == threads {
+        POOL.store(std::ptr::from_ref(pool).cast_mut(), Ordering::Release);
+    }
+    Some(pool)
+}
+
+/// How many threads kernels may use: what was set, `GRADIRON_NUM_THREADS`, `OMP_NUM_THREADS`, or the machine's cores.
 pub fn threads() -> usize {
-    static THREADS: OnceLock<usize> = OnceLock::new();
-    *THREADS.get_or_init(|| {
-        ["GRADIRON_NUM_THREADS", "OMP_NUM_THREADS"]
-            .iter()
-            .find_map(|name| std::env::var(name).ok()?.parse().ok().filter(|&n: &usize| n > 0))
-            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
-    })
+    match THREADS.load(Ordering::Acquire) {
+        0 => {
+            let wished = ["GRADIRON_NUM_THREADS", "OMP_NUM_THREADS"]
+                .iter()
+                .find_map(|name| std::env::var(name).ok()?.parse().ok().filter(|&n: &usize| n > 0))
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+            let _ = THREADS.compare_exchange(0, wished, Ordering::AcqRel, Ordering::Acquire);
+            THREADS.load(Ordering::Acquire)
+        }
+        threads => threads,
+    }
 }
+
+/// Kernels that start from now on use `threads` threads.
+pub fn set_threads(threads: usize) {
+    THREADS.store(threads.max(1), Ordering::Release);
+    POOL.store(std::ptr::null_mut(), Ordering::Release);
+}
+
+#[cfg(unix)]
+fn watch_forks() {
+    static WATCHING: std::sync::Once = std::sync::Once::new();
+    extern "C" fn in_child() {
+        POOL.store(std::ptr::null_mut(), Ordering::Release);
+        FORKS.fetch_add(1, Ordering::AcqRel);
+    }
+    unsafe extern "C" {
+        fn pthread_atfork(
+            prepare: Option<extern "C" fn()>,
+            parent: Option<extern "C" fn()>,
+            child: Option<extern "C" fn()>,
+        ) -> i32;
+    }
+    // SAFETY: the handler lives as long as the process (extension modules are never unloaded) and only stores numbers.
+    WATCHING.call_once(|| unsafe {
+        pthread_atfork(None, None, Some(in_child));
+    });
+}
+
+#[cfg(not(unix))]
+fn watch_forks() {}
 
 /// Calls `body` with ranges that cover `0..n`, on several threads when `n` is at least two grains.
 /// Ranges start at multiples of `grain`, so a kernel that works in blocks gives the same bits on any number of threads.

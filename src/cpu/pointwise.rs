@@ -5,7 +5,7 @@
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
 use crate::cpu::cast::convert::{Conversion, Convert, widen};
-use crate::cpu::cast::tile::{TILE, Tile, splat};
+use crate::cpu::cast::tile::{TILE, Tile, room, splat};
 use crate::cpu::par::{self, GRAIN};
 use smallvec::SmallVec;
 use std::array::from_fn;
@@ -27,17 +27,19 @@ pub struct Loops {
     pub f32: Option<Loop>,
     pub f64: Option<Loop>,
     pub i64: Option<Loop>,
+    pub c128: Option<Loop>,
     /// Whether the result is a truth value.
     pub predicate: bool,
 }
 
 impl Loops {
-    /// The loop over elements of `compute` (F32, F64 or I64).
+    /// The loop over elements of `compute` (F32, F64, I64 or C128).
     pub fn of(&self, compute: DType) -> Option<Loop> {
         match compute {
             DType::F32 => self.f32,
             DType::F64 => self.f64,
             DType::I64 => self.i64,
+            DType::C128 => self.c128,
             _ => None,
         }
     }
@@ -53,6 +55,22 @@ pub enum Source<'a> {
 /// Compiles an expression into a [`Loop`]: `pointwise_loop!(f32; (a, b) a * b)`, and for a predicate
 /// `pointwise_loop!(f64 => bool; (a, b) lt(a, b))`. The functions of `cpu::math` for that type are in scope, and `T`.
 macro_rules! pointwise_loop {
+    // Complex loops are compiled once: their pairs would gain little from wider registers, and the wheel would pay.
+    (@ c128, $out:ty, ($($x:ident)*), $value:expr) => {{
+        #[allow(unused_imports)]
+        use $crate::cpu::math::c128::*;
+        unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
+            let [$($x,)* ..] = *ins;
+            for i in 0..n {
+                // SAFETY: the contract of `Loop`.
+                unsafe {
+                    $(let $x = *$x.cast::<T>().add(i);)*
+                    out.cast::<$out>().add(i).write($value);
+                }
+            }
+        }
+        run as $crate::cpu::pointwise::Loop
+    }};
     (@ $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
         #[allow(unused_imports)]
         use $crate::cpu::math::$t::*;
@@ -75,6 +93,12 @@ macro_rules! pointwise_loop {
         }
         run as $crate::cpu::pointwise::Loop
     }};
+    (c128 => bool; ($($x:ident),* $(,)?) $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ c128, u8, ($($x)*), u8::from($value))
+    };
+    (c128; ($($x:ident),* $(,)?) $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@ c128, T, ($($x)*), $value)
+    };
     ($t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
         $crate::cpu::pointwise::pointwise_loop!(@ $t, u8, ($($x)*), u8::from($value))
     };
@@ -87,7 +111,7 @@ pub(crate) use pointwise_loop;
 /// Up to so many elements the call itself is what costs: no tiles, no threads.
 const SMALL: usize = 16;
 
-/// Runs `looop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64 or I64), and the
+/// Runs `looop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64 or C128), and the
 /// result, of that type or a truth value for a `predicate`, to the output's dtype.
 ///
 /// # Safety
@@ -213,6 +237,7 @@ unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
         match compute {
             DType::F32 => splat(value.as_f64() as f32, n, to),
             DType::F64 => splat(value.as_f64(), n, to),
+            DType::C128 => splat([value.as_f64(), value.imaginary()], n, to),
             _ => splat(value.as_i64(), n, to),
         }
     }
@@ -270,7 +295,7 @@ unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, ins: 
             (Source::Scalar(_), None) => unused,
         });
     }
-    let mut walk = Walk::new(out.shape, &operands[..=ins.len()], TILE);
+    let mut walk = Walk::new(out.shape, &operands[..=ins.len()], room(compute.is_complex()));
     for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
         if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
             let gather = !walk.is_dense(k + 1, input.size);

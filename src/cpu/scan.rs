@@ -2,6 +2,7 @@
 //! vectors work on many lines side by side.
 
 use super::element::{Element, by_dtype};
+use super::math::complex::Complex;
 use super::par;
 use super::walk::Walk;
 use crate::base::{DType, Dims, Fault, Result, Strided};
@@ -15,6 +16,8 @@ pub unsafe fn cumsum(out: Strided, x: Strided, dim: usize) {
     unsafe {
         if out.dtype.is_float() {
             running::<f64>(out, x, dim, 0.0, |a, b| a + b);
+        } else if out.dtype.is_complex() {
+            complex(out, x, dim, Complex { re: 0.0, im: 0.0 }, |a, b| a + b);
         } else {
             running::<i64>(out, x, dim, 0, i64::wrapping_add);
         }
@@ -30,6 +33,8 @@ pub unsafe fn cumprod(out: Strided, x: Strided, dim: usize) {
     unsafe {
         if out.dtype.is_float() {
             running::<f64>(out, x, dim, 1.0, |a, b| a * b);
+        } else if out.dtype.is_complex() {
+            complex(out, x, dim, Complex { re: 1.0, im: 0.0 }, |a, b| a * b);
         } else {
             running::<i64>(out, x, dim, 1, i64::wrapping_mul);
         }
@@ -147,6 +152,38 @@ unsafe fn running<A: Running>(
             let load = by_dtype!(x.dtype, U => load::<A, U>);
             scan::<A, T>(&lines, out, x, first, step, |x, at| load(x.ptr, at))
         })
+    }
+}
+
+impl Running for Complex<f64> {
+    #[inline(always)]
+    fn read<T: Element>(x: T) -> Complex<f64> {
+        x.to_complex()
+    }
+    #[inline(always)]
+    fn written<T: Element>(self) -> T {
+        T::from_complex(self)
+    }
+}
+
+/// Of one complex dtype on both sides.
+unsafe fn complex(
+    out: Strided,
+    x: Strided,
+    dim: usize,
+    first: Complex<f64>,
+    step: impl Fn(Complex<f64>, Complex<f64>) -> Complex<f64> + Sync,
+) {
+    let lines = Lines::new(out.shape, [out.strides, x.strides], dim);
+    // SAFETY: the lines are inside both views.
+    unsafe {
+        if out.dtype == DType::C64 {
+            let load = |x: &Strided, at: usize| Running::read(*x.ptr.cast::<Complex<f32>>().add(at));
+            scan::<_, Complex<f32>>(&lines, out, x, first, step, load);
+        } else {
+            let load = |x: &Strided, at: usize| Running::read(*x.ptr.cast::<Complex<f64>>().add(at));
+            scan::<_, Complex<f64>>(&lines, out, x, first, step, load);
+        }
     }
 }
 

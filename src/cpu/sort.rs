@@ -331,6 +331,8 @@ unsafe fn scan_block(x: &Strided, walk: &Walk<1>, range: Range<usize>, mut found
         DType::F16 | DType::BF16 => scan!(u16, |b: u16| b << 1 != 0),
         DType::F32 => scan!(f32, |b: f32| b != 0.0),
         DType::F64 => scan!(f64, |b: f64| b != 0.0),
+        DType::C64 => scan!([f32; 2], |b: [f32; 2]| b != [0.0; 2]),
+        DType::C128 => scan!([f64; 2], |b: [f64; 2]| b != [0.0; 2]),
     }
 }
 

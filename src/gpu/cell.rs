@@ -44,6 +44,8 @@ impl Cell {
             DType::F32 => Cell::F32,
             DType::I64 => Cell::I64,
             DType::F64 => Cell::F64,
+            // Complex tensors reach no shader as such: their parts do.
+            DType::C64 | DType::C128 => Cell::Bits64,
         }
     }
 

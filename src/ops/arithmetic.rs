@@ -4,18 +4,19 @@ use super::macros::pointwise;
 
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [numbers, alpha] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
+    [complex, numbers, alpha] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
-    [numbers, alpha] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [complex, numbers, alpha] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `other - input`.
-    [hidden] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    [complex, hidden] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// Product of both operands.
-    [numbers] mul(input, other): Arith = input * other, input: |g, other| g * other, other: |g, input| g * input;
+    [complex, numbers] mul(input, other): Arith = input * other,
+        input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
-    [hidden] div(input, other): Float = input / other,
-        input: |g, other| g / other, other: |g, input, other| -g * (input / other) / other;
+    [complex, hidden] div(input, other): Float = input / other,
+        input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other) / conj(other);
     /// The opposite, `-input`.
-    neg(input): Number = -input, input: |g| -g;
+    [complex] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
     [numbers] floor_divide(input, other): Divide = floor_div(input, other);
     /// The same, with a gradient of zero.
@@ -29,20 +30,20 @@ pointwise! {
     fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power `exponent`.
-    [hidden] pow(input, exponent) -> y: Arith = pow(input, exponent),
-        input: |g, input, exponent| select(g * exponent * pow(input, exponent - 1.0), 0.0, eq(exponent, 0.0)),
-        exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+    [complex, hidden] pow(input, exponent) -> y: Arith = pow(input, exponent),
+        input: |g, input, exponent| select(g * conj(exponent) * conj(pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
+        exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// `input` to the power of a tensor.
-    [hidden] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
-        input: |g, input, exponent| select(g * exponent * pow(input, exponent - 1.0), 0.0, eq(exponent, 0.0)),
-        exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+    [complex, hidden] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
+        input: |g, input, exponent| select(g * conj(exponent) * conj(pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
+        exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [hidden] pow_number(input, exponent) -> y: Plain = pow(input, exponent),
-        exponent: |g, input, exponent, y| select(g * y * log(input), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+    [complex, hidden] pow_number(input, exponent) -> y: Plain = pow(input, exponent),
+        exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g| g * 0.0;
+    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g| g * 0.0;
     /// `input * input`, as a power.
-    [hidden] pow_square(input): Arith = input * input, input: |g, input| g * (input * 2.0);
+    [complex, hidden] pow_square(input): Arith = input * input, input: |g, input| g * (conj(input) * 2.0);
     /// Angle of the point (`other`, `input`).
     [tensors] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| select(g * other / (input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
@@ -71,8 +72,10 @@ pointwise! {
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    [tensors] logaddexp(input, other): Real = select(maximum(input, other) + log1p(exp(-abs(input - other))), input, eq(input, other) ) + select(0.0, 0.6931471805599453, eq(input, other)),
-        input: |g, input, other| g * sigmoid(input - other), other: |g, input, other| g * sigmoid(other - input);
+    [complex, tensors] logaddexp(input, other): Real
+        = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
+            + select(0.0, 0.6931471805599453, eq(input, other)),
+        input: |g, input, other| g * conj(sigmoid(input - other)), other: |g, input, other| g * conj(sigmoid(other - input));
     /// `input * log(other)`, 0 where `input` is 0.
     [numbers] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
@@ -80,9 +83,9 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    eq(input, other): Compare = eq(input, other);
+    [complex] eq(input, other): Compare = eq(input, other);
     /// Whether both differ.
-    ne(input, other): Compare = ne(input, other);
+    [complex] ne(input, other): Compare = ne(input, other);
     /// Whether `input` is less.
     lt(input, other): Compare = lt(input, other);
     /// Whether `input` is less or equal.
@@ -92,11 +95,11 @@ pointwise! {
     /// Whether `input` is greater or equal.
     ge(input, other): Compare = ge(input, other);
     /// Whether both are not zero.
-    [tensors] logical_and(input, other): Compare = both(truth(input), truth(other));
+    [complex, tensors] logical_and(input, other): Compare = both(truth(input), truth(other));
     /// Whether one is not zero.
-    [tensors] logical_or(input, other): Compare = either(truth(input), truth(other));
+    [complex, tensors] logical_or(input, other): Compare = either(truth(input), truth(other));
     /// Whether exactly one is not zero.
-    [tensors] logical_xor(input, other): Compare = differ(truth(input), truth(other));
+    [complex, tensors] logical_xor(input, other): Compare = differ(truth(input), truth(other));
     /// Bitwise and.
     [numbers] bitwise_and(input, other): Bits = bit_and(input, other);
     /// Bitwise or.
@@ -108,7 +111,7 @@ pointwise! {
     /// Bits shifted to the right.
     [numbers] bitwise_right_shift(input, other): Bits = shr(input, other);
     /// `yes` where `condition`, else `no`.
-    [hidden] choose(no, yes, condition): Choose = select(no, yes, truth(condition)),
+    [complex, hidden] choose(no, yes, condition): Choose = select(no, yes, truth(condition)),
         no: |g, condition| select(g, 0.0, truth(condition)), yes: |g, condition| select(0.0, g, truth(condition));
     /// `input` kept between two numbers.
     [hidden] clamp_both(input, low, high): Arith = minimum(maximum(input, low), high),
@@ -134,13 +137,13 @@ pointwise! {
         input: |g, input, max| select(select(g, 0.0, gt(input, max)), g * 0.5, eq(input, max)),
         max: |g, input, max| select(select(g, 0.0, lt(input, max)), g * 0.5, eq(input, max));
     /// `input + weight * (end - input)`.
-    lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
-        input: |g, weight| g * (1.0 - weight), end: |g, weight| g * weight, weight: |g, input, end| g * (end - input);
+    [complex] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
+        input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end| g * conj(end - input);
     /// `input + value * tensor1 * tensor2`.
-    [tensors] addcmul(input, tensor1, tensor2; value = 1): Arith = input + value * tensor1 * tensor2,
-        input: |g| g, tensor1: |g, tensor2, value| g * (tensor2 * value), tensor2: |g, tensor1, value| g * (tensor1 * value);
+    [complex, tensors] addcmul(input, tensor1, tensor2; value = 1): Arith = input + value * tensor1 * tensor2,
+        input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
-    [tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
-        input: |g| g, tensor1: |g, tensor2, value| g * (value / tensor2),
-        tensor2: |g, tensor1, tensor2, value| -g * (tensor1 * value) / (tensor2 * tensor2);
+    [complex, tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
+        input: |g| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
+        tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value) / conj(tensor2 * tensor2);
 }

@@ -39,7 +39,7 @@ mod more {
                 let (name, value) = if rtol < 0.0 { ("rtol", rtol) } else { ("atol", atol) };
                 return Err(Error::runtime(format!("{name} must be greater than or equal to zero, but got {value}")));
             }
-            let float = input.dtype().is_float();
+            let float = input.dtype().is_differentiable();
             let (x, y) = (V::from(&input), V::from(&other));
             let mut close = eq(&x, &y);
             if equal_nan && float {
@@ -70,6 +70,10 @@ mod more {
         }
         /// NaN and infinities replaced by numbers: 0 and the largest and smallest finite ones unless given.
         [inplace, out] fn nan_to_num(input: Tensor, nan: Option<f64> = None, posinf: Option<f64> = None, neginf: Option<f64> = None) -> Tensor {
+            if input.dtype().is_complex() {
+                let parts = crate::ops::complex::view_as_real(&input)?;
+                return crate::ops::complex::view_as_complex(&nan_to_num(parts, nan, posinf, neginf)?);
+            }
             if !input.dtype().is_float() {
                 return crate::ops::create::clone_dense(&input);
             }

@@ -78,16 +78,6 @@ pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
     if t.device() == device { Ok(t.clone()) } else { transfer(t, device) }
 }
 
-static COPIED: crate::tensor::Derivative =
-    crate::tensor::Derivative { name: "CopyBackwards", apply: super::write::nothing };
-
-/// The history of a tensor over which constants were written: the gradient of what was there is zero.
-pub fn constant(target: &Tensor) -> Option<crate::tensor::Edge> {
-    let mut recorder = crate::tensor::Recorder::new(&COPIED);
-    recorder.input(Some(target));
-    Some(crate::tensor::Edge { node: recorder.publish(&[&target.body()]), output: 0 })
-}
-
 /// The same bytes without history and with a version of its own: `x.data`.
 pub fn data(t: &Tensor) -> Tensor {
     if let Some(batched) = t.as_batched() {

@@ -104,6 +104,7 @@ fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: 
 
 /// `start, start + step, …` in place of numbers that are made one by one.
 pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
+    super::refuse::order("arange_cpu", dtype)?;
     let out = Body::new(&[count], dtype, device)?;
     if count > 0 {
         fork!([&out], cpu: done(crate::cpu::sequence::arange(out.host()?, start, step)), gpu: crate::gpu::arange(out.gpu()?, start, step))?;

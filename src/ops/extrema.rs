@@ -46,6 +46,7 @@ ops! { "reduce";
     /// The largest elements over dimensions; equal ones share the gradient.
     [out] fn amax(input; dim: Ints = Ints::new(), keepdim: bool = false) -> y {
         let body = input.body();
+        super::refuse::order("max_values_cpu", body.dtype)?;
         check_not_empty("amax", &body, Some(&dim))?;
         folded(Fold::Max, &body, Some(&dim), keepdim, body.dtype)
     }
@@ -53,6 +54,7 @@ ops! { "reduce";
     /// The smallest elements over dimensions; equal ones share the gradient.
     [out] fn amin(input; dim: Ints = Ints::new(), keepdim: bool = false) -> y {
         let body = input.body();
+        super::refuse::order("min_values_cpu", body.dtype)?;
         check_not_empty("amin", &body, Some(&dim))?;
         folded(Fold::Min, &body, Some(&dim), keepdim, body.dtype)
     }
@@ -116,6 +118,7 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<T
     let x = input.body();
     let (name, derivative) = if largest { ("max", &MAX) } else { ("min", &MIN) };
     let at = wrap_dim(dim, x.layout.ndim())?;
+    super::refuse::order(name, x.dtype)?;
     check_not_empty(name, &x, Some(&[dim]))?;
     if input.is_batched() {
         return super::batch::picked(input, dim, |value, at| along(value, at, keepdim, largest));
@@ -192,6 +195,7 @@ mod more {
         }
         /// The smallest and the largest element.
         [out] fn aminmax(input: Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Out {
+            crate::ops::refuse::order("aminmax", input.dtype())?;
             let dim: Option<Ints> = dim.map(|d| smallvec::smallvec![d]);
             let body = input.body();
             match &dim {

@@ -13,7 +13,6 @@ macro_rules! formal {
 
 formal! {
     abs(x) = u::abs::ROW;
-    sign(x) = u::sign::ROW;
     exp(x) = u::exp::ROW;
     expm1(x) = u::expm1::ROW;
     log(x) = u::log::ROW;
@@ -45,7 +44,6 @@ formal! {
     lt(x, y) = a::lt::ROW;
     le(x, y) = a::le::ROW;
     gt(x, y) = a::gt::ROW;
-    ge(x, y) = a::ge::ROW;
     is_nan(x) = u::isnan::ROW;
     is_inf(x) = u::isinf::ROW;
     is_finite(x) = u::isfinite::ROW;
@@ -56,9 +54,46 @@ formal! {
     copysign(x, y) = a::copysign::ROW;
 }
 
+/// The conjugate of complex values.
+pub fn conj(x: impl Into<V>) -> V {
+    x.into().conj()
+}
+
+/// The real part of complex values.
+pub fn real_part(x: impl Into<V>) -> V {
+    x.into().re()
+}
+
+/// The direction: of complex values, as a number of magnitude 1.
+pub fn sign(x: impl Into<V>) -> V {
+    let x = x.into();
+    if x.is_complex() { V::apply(&u::sgn::ROW, &[x]) } else { V::apply(&u::sign::ROW, &[x]) }
+}
+
+/// The derivative of acosh; of complex values by two roots, which keep to their branches.
+pub fn acosh_slope(x: impl Into<V>) -> V {
+    let x = x.into();
+    if x.is_complex() { rsqrt(&x - 1.0) * rsqrt(x + 1.0) } else { rsqrt(&x * &x - 1.0) }
+}
+
+/// The derivative of the angle, i z / |z|²; 0 for real values.
+pub fn angle_slope(x: impl Into<V>) -> V {
+    let x = x.into();
+    if !x.is_complex() {
+        return x * 0.0;
+    }
+    let square = (&x * conj(&x)).re();
+    &x * V::Scalar(crate::base::Scalar::Complex(0.0, 1.0)) / square
+}
+
 /// The order comes first, as the kernels' function has it.
 pub fn polygamma(n: impl Into<V>, x: impl Into<V>) -> V {
     V::apply(&u::polygamma::ROW, &[x.into(), n.into()])
+}
+
+/// Of real parts: complex exponents are compared with zero.
+pub fn ge(x: impl Into<V>, y: impl Into<V>) -> V {
+    V::apply(&a::ge::ROW, &[x.into().re(), y.into().re()])
 }
 
 /// A condition stays as it is: [`select`] takes any tensor.

@@ -1,9 +1,9 @@
 //! A pointwise node's turn in a backward: each gradient in one fused pass, or over differentiable tensors when the backward
 //! is recorded itself.
 
-use super::pointwise::{GRAD, Gradient, Input, Pointwise, compute_type, execute};
+use super::pointwise::{GRAD, Gradient, Input, Numbers, Pointwise, compute_type, execute};
 use super::value::V;
-use crate::base::{Error, Result, Scalar, broadcast};
+use crate::base::{Result, Scalar, broadcast};
 use crate::tensor::{Body, Edge, Grads, Step, Tensor};
 use smallvec::SmallVec;
 
@@ -19,12 +19,15 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
             grads[at] = Some(g.clone());
             continue;
         }
-        if step.create_graph || dual {
+        // Complex gradients have no fused kernels: their formulas run over tensors.
+        if step.create_graph || dual || is_complex(g, edge) {
             let value = |&source: &u16| -> Result<V> {
                 Ok(match source {
                     GRAD => V::from(g),
-                    _ if is_number(op, step, source) => V::Scalar(number(step, source)?),
-                    _ => V::from(step.tensor(source)?),
+                    _ => match number(op, step, source)? {
+                        Some(number) => V::Scalar(number),
+                        None => V::from(step.tensor(source)?),
+                    },
                 })
             };
             let values = gradient.sources.iter().map(value).collect::<Result<SmallVec<[V; 4]>>>()?;
@@ -36,14 +39,22 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-/// Whether a source was a number in this call rather than a tensor.
-fn is_number(op: &Pointwise, step: &Step, source: u16) -> bool {
-    usize::from(source) < op.forward.inputs.len() && step.node.params.is_some() && !step.has(source)
+fn is_complex(g: &Tensor, edge: &Edge) -> bool {
+    g.dtype().is_complex() || edge.node.outputs[edge.output as usize].dtype.is_complex()
 }
 
-fn number(step: &Step, source: u16) -> Result<Scalar> {
-    let numbers = step.params::<SmallVec<[Scalar; 4]>>()?;
-    numbers.get(usize::from(source)).copied().ok_or_else(|| Error::runtime("a saved number is missing"))
+/// The number that a source was in this call, when it was no tensor.
+fn number(op: &Pointwise, step: &Step, source: u16) -> Result<Option<Scalar>> {
+    if usize::from(source) >= op.forward.inputs.len() {
+        return Ok(None);
+    }
+    let numbers = step.node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
+    let found = numbers.and_then(|numbers| numbers.get(usize::from(source)).copied().flatten());
+    // A factor counts as a saved value, be it a number.
+    if found.is_some() && matches!(op.row.name, "mul" | "div") {
+        step.check_alive()?;
+    }
+    Ok(found)
 }
 
 /// `g * f'(x)` in one pass.
@@ -56,7 +67,7 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
     for &source in gradient.sources {
         inputs.push(match source {
             GRAD => Input::Body(&g_body),
-            _ if is_number(op, step, source) => Input::Scalar(number(step, source)?),
+            _ if let Some(number) = number(op, step, source)? => Input::Scalar(number),
             _ => {
                 let body = step.body(source)?;
                 if body.dtype.is_float() {

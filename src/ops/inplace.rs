@@ -3,8 +3,9 @@
 use super::batch;
 use super::kernel::copy;
 use super::pointwise::{check_cast, check_writable, overlaps};
+use super::row::{Arg, Out, Row};
 use crate::base::{Error, Fault, Result, broadcast};
-use crate::tensor::{Tensor, check_inplace, finish_inplace, mode};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, check_inplace, finish_inplace, mode};
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
@@ -38,16 +39,46 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
     Ok(())
 }
 
+/// What a value's gradient becomes: converted and moved; the engine undoes the broadcast.
+pub fn value_grads(step: &Step) -> Result<Grads> {
+    let mut grads = super::write::nothing(step)?;
+    if step.wants(1)
+        && let Some(grad) = step.grad(0)
+    {
+        let at = super::meta_of(step, 1)?;
+        let grad = super::create::to_dtype(grad, at.dtype)?;
+        grads[1] = Some(super::create::to_device(&grad, at.device)?);
+    }
+    Ok(grads)
+}
+
+static COPY: Derivative = Derivative { name: "CopyBackwards", apply: value_grads };
+
+/// The history of a tensor whose elements were replaced by a value's.
+fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) -> Result<Edge> {
+    let mut recorder = Recorder::new(derivative);
+    recorder.input(Some(target)).input(Some(value));
+    recorder.check([target, value].into_iter())?;
+    Ok(Edge { node: recorder.publish(&[&target.body()]), output: 0 })
+}
+
 /// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    assign(&COPY, target, source)
+}
+
+/// The same for an operator with a derivative of its own name.
+pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor) -> Result<()> {
     if batch::any(&[target, source]) {
         return batch::copy_into(target, source);
     }
     let recording = mode::grad_enabled() && (target.requires_grad() || source.requires_grad());
     check_inplace(target, recording)?;
     let body = target.body();
-    check_writable(&body)?;
     let from = source.body();
+    if from.numel() != 1 {
+        check_writable(&body)?;
+    }
     let fits = broadcast(from.shape(), body.shape()).is_ok_and(|s| s.as_slice() == body.shape());
     if !fits {
         return Err(match broadcast(body.shape(), from.shape()) {
@@ -60,25 +91,15 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
         });
     }
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
+    check_aligned(&body, &from)?;
     if overlaps(&wide, &body) {
         copy(&body, &super::kernel::duplicate(&wide)?)?;
     } else {
         copy(&body, &wide)?;
     }
     body.storage.bump();
-    if recording && body.dtype.is_float() {
-        let edge = match source.requires_grad() {
-            // Through the operators that say the same: stretched, converted, moved.
-            true => {
-                let mut value = super::create::to_dtype(source, body.dtype)?;
-                value = super::create::to_device(&value, body.device())?;
-                value = super::view::expand(&value, super::view::ints(body.shape()))?;
-                value = super::create::copied(&value)?;
-                value.history()
-            }
-            false => super::create::constant(target),
-        };
-        finish_inplace(target, edge);
+    if recording && body.dtype.is_differentiable() {
+        finish_inplace(target, Some(replaced(derivative, target, source)?));
     }
     if target.is_dual() || source.is_dual() {
         super::tangent::rewrite(target, source)?;
@@ -93,15 +114,64 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
     if !body.device().same_place(new.device()) {
         return Err(Fault::Devices { a: body.device(), b: new.device() }.into());
     }
+    check_inplace(target, false)?;
     check_cast(new.dtype, body.dtype)?;
     if body.shape() != new.shape() {
         let fresh = crate::tensor::Body::new(new.shape(), body.dtype, body.device())?;
         copy(&fresh, &new)?;
-        fresh.storage.set_version(body.storage.version() + 1);
+        fresh.storage.set_version(body.storage.version().wrapping_add(1));
         target.set_body(fresh);
         return Ok(());
     }
+    check_writable(&body)?;
     copy(&body, &new)?;
     body.storage.bump();
     Ok(())
+}
+
+/// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)
+fn overlap(target: &Body, source: &Body) -> Option<bool> {
+    let dense = |b: &Body| b.numel() > 0 && b.layout.end() - b.layout.offset == b.numel();
+    if !target.storage.same(&source.storage) {
+        return None;
+    }
+    if target.layout == source.layout && target.dtype == source.dtype {
+        return Some(true);
+    }
+    let meets = target.layout.offset < source.layout.end() && source.layout.offset < target.layout.end();
+    (dense(target) && dense(source) && meets).then_some(false)
+}
+
+fn overlap_error() -> Error {
+    Error::runtime(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory \
+         location. Please clone() the tensor before performing the operation.",
+    )
+}
+
+/// Refuses a source that shares memory with the tensor that it is put into.
+pub fn check_disjoint(target: &Body, source: &Body) -> Result<()> {
+    overlap(target, source).map_or(Ok(()), |_| Err(overlap_error()))
+}
+
+/// Refuses an operand that shares memory with its target, unless element by element.
+pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
+    if overlap(target, source) == Some(false) { Err(overlap_error()) } else { Ok(()) }
+}
+
+/// Writes what `row` makes of its arguments over the first of them.
+pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
+    let Some(Arg::Tensor(target)) = args.first() else {
+        return Err(Error::runtime("an in-place method without a tensor"));
+    };
+    let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
+    check_inplace(target, any_requires_grad(tensors()))?;
+    let made = (row.call)(args)?;
+    if row.family == "index" && !row.name.starts_with("masked") {
+        tensors().skip(1).try_for_each(|t| check_disjoint(&target.body(), &t.body()))?;
+    }
+    match made {
+        Out::Tensor(result) => overwrite(target, &result),
+        _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),
+    }
 }

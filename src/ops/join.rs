@@ -1,19 +1,21 @@
 //! Several tensors made one, and one cut into several.
 
+pub use super::cut::split_sizes;
+use super::cut::{SPLIT_SIZES, UNBIND, cut_into, cut_whole, split_at, split_evenly, untied, views};
 use super::kernel::{copy, on_host};
 use super::macros::compose;
 use super::row::{Arg, Ints, Several};
 use super::shape::{at_least_2d, at_least_3d};
-use super::view::{RULES, ints};
-use crate::base::{Device, Dims, Error, Fault, Layout, Result, wrap_dim};
 use super::tangent;
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, any_requires_grad};
+use super::view::ints;
+use crate::base::{Dims, Error, Fault, Result, wrap_dim};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Tensor, records};
 
 /// Where each input lies along the joined dimension.
 #[derive(Clone)]
-struct Joined {
-    dim: i64,
-    lengths: Vec<usize>,
+pub struct Joined {
+    pub dim: i64,
+    pub lengths: Vec<usize>,
 }
 
 static CAT: Derivative = Derivative {
@@ -67,8 +69,8 @@ fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize]) -> Result<Bo
     Ok(out)
 }
 
-fn record(derivative: &'static Derivative, tensors: &[Tensor], out: Body, joined: Joined) -> Tensor {
-    let edge = (any_requires_grad(tensors) && out.dtype.is_float()).then(|| {
+fn record(derivative: &'static Derivative, tensors: &[Tensor], out: Body, joined: Joined) -> Result<Tensor> {
+    let edge = (records(tensors)? && out.dtype.is_differentiable()).then(|| {
         let mut recorder = Recorder::new(derivative);
         for t in tensors {
             recorder.input(Some(t));
@@ -76,7 +78,7 @@ fn record(derivative: &'static Derivative, tensors: &[Tensor], out: Body, joined
         recorder.params(Box::new(joined));
         Edge { node: recorder.publish(&[&out]), output: 0 }
     });
-    Tensor::made_by(out, edge)
+    Ok(Tensor::made_by(out, edge))
 }
 
 /// The tensors one after the other along `dim`.
@@ -123,7 +125,7 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     }
     let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
     let out = join(shape, at, &parts, &lengths)?;
-    let made = record(&CAT, tensors, out, Joined { dim: at as i64, lengths });
+    let made = record(&CAT, tensors, out, Joined { dim: at as i64, lengths })?;
     tangent::joined(made, tensors, &|xs| cat_all(xs, dim))
 }
 
@@ -152,176 +154,8 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
     let lengths = vec![1; tensors.len()];
     let out = join(shape, at, &parts, &lengths)?;
-    let made = record(&STACK, tensors, out, Joined { dim: at as i64, lengths });
+    let made = record(&STACK, tensors, out, Joined { dim: at as i64, lengths })?;
     tangent::joined(made, tensors, &|xs| stack_all(xs, dim))
-}
-
-/// The gradients of the pieces, zeros where a piece got none.
-fn pieces(step: &Step, dim: usize, lengths: &[usize]) -> Result<Vec<Tensor>> {
-    let at = super::meta_of(step, 0)?;
-    let piece = |(i, &length): (usize, &usize)| match step.grad(i) {
-        Some(g) => Ok(g.clone()),
-        None => {
-            let mut shape = at.shape.clone();
-            shape[dim] = length;
-            super::create::zeros(&shape, at.dtype, at.device)
-        }
-    };
-    lengths.iter().enumerate().map(piece).collect()
-}
-
-fn unsplit(step: &Step) -> Result<Grads> {
-    let mut grads: Grads = smallvec::smallvec![None];
-    if step.wants(0) {
-        let Joined { dim, lengths } = step.params::<Joined>()?;
-        grads[0] = Some(cat_all(&pieces(step, *dim as usize, lengths)?, *dim)?);
-    }
-    Ok(grads)
-}
-
-static SPLIT: Derivative = Derivative { name: "SplitBackward0", apply: unsplit };
-static SPLIT_SIZES: Derivative = Derivative { name: "SplitWithSizesBackward0", apply: unsplit };
-static UNBIND: Derivative = Derivative {
-    name: "UnbindBackward0",
-    apply: |step| {
-        let mut grads: Grads = smallvec::smallvec![None];
-        if step.wants(0) {
-            let Joined { dim, lengths } = step.params::<Joined>()?;
-            let (at, count) = (super::meta_of(step, 0)?, lengths.len());
-            let mut shape = at.shape.clone();
-            shape.remove(*dim as usize);
-            let piece = |i| match step.grad(i) {
-                Some(g) => Ok(g.clone()),
-                None => super::create::zeros(&shape, at.dtype, at.device),
-            };
-            let parts = (0..count).map(piece).collect::<Result<Vec<_>>>()?;
-            grads[0] = Some(if count == 0 {
-                super::create::zeros(&at.shape, at.dtype, at.device)?
-            } else {
-                stack_all(&parts, *dim)?
-            });
-        }
-        Ok(grads)
-    },
-};
-
-/// Views of `input` with one node for all of them.
-fn views(
-    derivative: &'static Derivative,
-    input: &Tensor,
-    layouts: &[Layout],
-    joined: &Joined,
-) -> Result<Vec<Tensor>> {
-    let body = input.body();
-    let bodies: Vec<Body> = layouts.iter().map(|l| body.with_layout(l.clone())).collect();
-    let node = any_requires_grad([input]).then(|| {
-        let mut recorder = Recorder::new(derivative);
-        recorder.input(Some(input)).params(Box::new(joined.clone()));
-        recorder.publish(&bodies.iter().collect::<Vec<_>>())
-    });
-    let view = |(i, body): (usize, Body)| {
-        let edge = node.clone().map(|node| Edge { node, output: i as u32 });
-        Tensor::view_of(input, body, edge, Viewing::Multi, &RULES)
-    };
-    let made: Vec<Tensor> = bodies.into_iter().enumerate().map(view).collect();
-    if input.is_dual() {
-        tangent::attach(&made, &[input], tangent::Rule::Linear, &|xs| views(derivative, &xs[0], layouts, joined))?;
-    }
-    Ok(made)
-}
-
-fn split_at(
-    derivative: &'static Derivative,
-    input: &Tensor,
-    lengths: Vec<usize>,
-    dim: usize,
-) -> Result<Vec<Tensor>> {
-    if input.is_batched() {
-        return super::batch::cut(input, |value, k| split_at(derivative, value, lengths, dim + k));
-    }
-    let layout = input.body().layout.clone();
-    let mut start = 0;
-    let mut part = |length: usize| {
-        let from = start;
-        start += length as i64;
-        layout.slice(dim as i64, Some(from), Some(start), 1)
-    };
-    let layouts = lengths.iter().map(|&n| part(n)).collect::<Result<Vec<_>>>()?;
-    views(derivative, input, &layouts, &Joined { dim: dim as i64, lengths })
-}
-
-/// Equal parts of `size`; the last may be shorter.
-fn split_evenly(input: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> {
-    if input.ndim() == 0 {
-        return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
-    }
-    if size < 0 {
-        return Err(Error::runtime(format!(
-            "split expects split_size be non-negative, but got split_size={size}"
-        )));
-    }
-    let dim = wrap_dim(dim, input.ndim())?;
-    let (total, size) = (input.shape()[dim], size as usize);
-    if size == 0 && total != 0 {
-        return Err(Error::runtime(format!(
-            "split_size can only be 0 if dimension size is 0, but got dimension size of {total}"
-        )));
-    }
-    let count = if size == 0 { 1 } else { total.div_ceil(size).max(1) };
-    let lengths = (0..count).map(|i| size.min(total - i * size)).collect();
-    split_at(&SPLIT, input, lengths, dim)
-}
-
-/// `input` cut before each of `places`.
-fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-    let mut start = 0;
-    let ends = places.iter().map(|&end| Some(end)).chain([None]);
-    ends.map(|end| {
-        let part = super::view::slice(input, dim, Some(start), end, 1);
-        start = end.unwrap_or(0);
-        part
-    })
-    .collect()
-}
-
-/// `tensor_split`: so many nearly equal parts, or cuts at these places.
-fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
-    if input.ndim() == 0 {
-        return Err(Error::runtime(
-            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
-        ));
-    }
-    let at = wrap_dim(dim, input.ndim())?;
-    let places: Ints = match how {
-        Arg::Int(n) if *n > 0 => {
-            let (total, n) = (input.shape()[at], *n as usize);
-            let (each, longer) = (total / n, total % n);
-            (1..n).map(|i| (i * each + i.min(longer)) as i64).collect()
-        }
-        Arg::Int(n) => {
-            return Err(Error::runtime(format!("number of sections must be larger than 0, got {n}")));
-        }
-        Arg::Ints(places) => places.clone(),
-        Arg::Tensor(t) => {
-            let host =
-                super::create::to_device(&super::create::to_dtype(t, crate::base::DType::I64)?, Device::Cpu)?;
-            let list = (0..host.numel())
-                .map(|i| {
-                    super::view::select(&super::view::reshape(&host, &[host.numel()])?, 0, i as i64)?.item()
-                })
-                .collect::<Result<Vec<_>>>()?;
-            if t.ndim() == 0 {
-                return cut_into(input, &Arg::Int(list[0].as_i64()), dim);
-            }
-            list.into_iter().map(|s| s.as_i64()).collect()
-        }
-        _ => {
-            return Err(Error::type_error(
-                "tensor_split(): argument 'indices_or_sections' must be int or tuple of ints",
-            ));
-        }
-    };
-    cut(input, &places, at as i64)
 }
 
 fn some(name: &str, tensors: Vec<Tensor>) -> Result<Vec<Tensor>> {
@@ -329,26 +163,6 @@ fn some(name: &str, tensors: Vec<Tensor>) -> Result<Vec<Tensor>> {
         return Err(Error::runtime(format!("{name} expects a non-empty TensorList")));
     }
     Ok(tensors)
-}
-
-/// `hsplit` and its sisters want whole parts.
-fn cut_whole(name: &str, input: &Tensor, how: &Arg, ndim: usize, dim: usize) -> Result<Vec<Tensor>> {
-    if input.ndim() < ndim {
-        return Err(Error::runtime(format!(
-            "torch.{name} requires a tensor with at least {ndim} dimension, but got a tensor with {} dimensions!",
-            input.ndim()
-        )));
-    }
-    let total = input.shape()[dim];
-    if let Arg::Int(n) = how
-        && (*n <= 0 || total as i64 % n != 0)
-    {
-        return Err(Error::runtime(format!(
-            "torch.{name} attempted to split along dimension {dim}, but the size of the dimension {total} is not divisible \
-             by the split_size {n}!"
-        )));
-    }
-    cut_into(input, how, dim as i64)
 }
 
 fn each(tensors: Vec<Tensor>, f: impl Fn(Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
@@ -406,6 +220,10 @@ compose! { "join";
         }
         split_evenly(&input, total.div_ceil(chunks as usize) as i64, dim)
     }
+    /// The parts of `chunk` with no tie to each other: each may be written in place, and only one of them should be used.
+    fn unsafe_chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> { untied(chunk(input, chunks, dim)?) }
+    /// The parts of `split`, see `unsafe_chunk`.
+    fn unsafe_split(tensor: Tensor, split_size: Arg, dim: i64 = 0) -> Vec<Tensor> { untied(split(tensor, split_size, dim)?) }
     /// A view of every slice across a dimension.
     fn unbind(input: Tensor, dim: i64 = 0) -> Vec<Tensor> {
         if input.ndim() == 0 {
@@ -485,25 +303,4 @@ compose! { "join";
         };
         tensors.0.into_iter().enumerate().map(place).collect()
     }
-}
-
-/// Parts of these sizes.
-pub fn split_sizes(input: &Tensor, sections: &[i64], dim: i64) -> Result<Vec<Tensor>> {
-    if input.ndim() == 0 {
-        return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
-    }
-    let at = wrap_dim(dim, input.ndim())?;
-    let total = input.shape()[at] as i64;
-    if sections.iter().any(|&n| n < 0) {
-        return Err(Error::runtime(format!(
-            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sections:?}"
-        )));
-    }
-    if sections.iter().sum::<i64>() != total {
-        return Err(Error::runtime(format!(
-            "split_with_sizes expects split_sizes to sum exactly to {total} (input tensor's size at dimension {at}), but got \
-             split_sizes={sections:?}"
-        )));
-    }
-    split_at(&SPLIT_SIZES, input, sections.iter().map(|&n| n as usize).collect(), at)
 }

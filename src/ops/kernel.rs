@@ -44,6 +44,9 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
+    if out.dtype == src.dtype && out.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
+        return copy(&out.as_parts(), &src.as_parts());
+    }
     if out.device().same_place(src.device()) {
         return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
@@ -96,9 +99,26 @@ pub fn duplicate(src: &Body) -> Result<Body> {
     Ok(out)
 }
 
+/// Refuses to put imaginary numbers into real tensors.
+pub fn holds(dtype: DType, value: Scalar) -> Result<()> {
+    if value.imaginary() == 0.0 || dtype.is_complex() || dtype == DType::Bool {
+        return Ok(());
+    }
+    Err(crate::base::Error::runtime(format!(
+        "value cannot be converted to type {} without overflow",
+        if dtype == DType::I64 { "int64_t" } else { dtype.c_name() }
+    )))
+}
+
 pub fn fill(out: &Body, value: Scalar) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
+    }
+    holds(out.dtype, value)?;
+    if out.dtype.is_complex() && !out.device().is_cpu() {
+        let [re, im] = parts(out)?;
+        fill(&re, Scalar::Float(value.as_f64()))?;
+        return fill(&im, Scalar::Float(value.imaginary()));
     }
     fork!([out], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
 }
@@ -116,8 +136,19 @@ pub fn kept_shape(shape: &[usize], dims: &[usize]) -> Dims {
     kept
 }
 
+/// A complex body's real parts, and its imaginary ones.
+pub fn parts(body: &Body) -> Result<[Body; 2]> {
+    let parts = body.as_parts();
+    let last = parts.layout.ndim() - 1;
+    let part = |i| parts.layout.narrow(last as i64, i, 1).map(|l| drop_dims(parts.with_layout(l), &[last]));
+    Ok([part(0)?, part(1)?])
+}
+
 /// Reduces over `dims`, keeping them as 1.
 pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
+    if x.dtype.is_complex() {
+        return super::complex::reduce(fold, x, dims, dtype);
+    }
     let out = Body::new(&kept_shape(x.shape(), dims), dtype, x.device())?;
     if out.numel() > 0 {
         fork!([&out, x], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
@@ -153,6 +184,9 @@ pub fn with_shape(body: Body, shape: &[usize]) -> Body {
 pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
+    }
+    if out.dtype.is_complex() {
+        return super::complex::matmul(out, a, b, alpha, beta);
     }
     fork!([out, a, b], cpu: cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
     gpu: match out.dtype {

@@ -53,8 +53,8 @@ ops! { "linalg";
         same_dtype(input, mat2)?;
         batched(&a, &b)
     }
-    input: |g, mat2| g.matmul(mat2.mt());
-    mat2: |g, input| input.mt().matmul(g);
+    input: |g, mat2| g.matmul(mat2.mh());
+    mat2: |g, input| input.mh().matmul(g);
     /// Products of two batches of matrices.
     [out, multilinear] fn bmm(input, mat2) -> y {
         let (a, b) = (input.body(), mat2.body());
@@ -71,8 +71,8 @@ ops! { "linalg";
         same_dtype(input, mat2)?;
         batched(&a, &b)
     }
-    input: |g, mat2| g.matmul(mat2.mt());
-    mat2: |g, input| input.mt().matmul(g);
+    input: |g, mat2| g.matmul(mat2.mh());
+    mat2: |g, input| input.mh().matmul(g);
     /// Inner product of two vectors.
     [hidden, multilinear] fn inner_product(input, tensor) -> y {
         let (a, b) = (input.body(), tensor.body());
@@ -81,8 +81,8 @@ ops! { "linalg";
         let out = batched(&row, &column)?;
         Ok(super::kernel::drop_dims(out, &[0, 1]))
     }
-    input: |g, tensor| g * tensor;
-    tensor: |g, input| g * input;
+    input: |g, tensor| g * tensor.conj();
+    tensor: |g, input| g * input.conj();
 }
 
 /// A product of operands with two dimensions each, or a batch of such.

@@ -1,8 +1,9 @@
 //! Losses, and how they are reduced to one number.
 
 use super::create::to_dtype;
-use super::formal::{abs, eq, exp, le, log, lt, maximum, select, sigmoid, sign};
+use super::formal::{abs, eq, le, log, lt, maximum, select, sigmoid};
 use super::index::{gather, scatter_into};
+use super::loss_formula::*;
 use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::row::{Arg, FromArg, Kind};
@@ -45,7 +46,7 @@ impl Reduction {
         }
     }
 
-    fn apply(self, loss: V) -> V {
+    pub fn apply(self, loss: V) -> V {
         match self {
             Reduction::None => loss,
             Reduction::Sum => loss.then(|t| reduce::sum_all(&t)),
@@ -67,70 +68,6 @@ fn joint(x: &V, y: &V) -> Result<usize> {
 /// Runs a formula over operators that are not recorded.
 fn formula(compute: impl FnOnce() -> V) -> Result<Body> {
     quietly(|| compute().tensor())
-}
-
-/// Slope of the smooth losses: the difference, at most `knee` either way.
-fn clipped(difference: V, knee: f64) -> V {
-    select(sign(&difference) * knee, &difference, lt(abs(&difference), knee))
-}
-
-/// The loss of probabilities, with logarithms no smaller than -100.
-fn entropy(p: &V, target: &V) -> V {
-    let bounded = |x: V| maximum(log(x), -100.0);
-    -(target * bounded(p.clone()) + (1.0 - target) * bounded(1.0 - p))
-}
-
-fn weighted(loss: V, weight: &Option<Tensor>) -> V {
-    match weight {
-        Some(weight) => loss * V::from(weight),
-        None => loss,
-    }
-}
-
-/// `log(1 + exp(-|x|)) + max(-x, 0)`: the logarithm of the sigmoid, negated, without overflow.
-fn soft_minus(x: &V) -> V {
-    super::formal::log1p(exp(-abs(x))) + maximum(-x, 0.0)
-}
-
-/// How much more than 1 positive targets count.
-fn emphasis(target: &V, positive: &Option<Tensor>) -> V {
-    match positive {
-        Some(weight) => (V::from(weight) - 1.0) * target + 1.0,
-        None => V::from(1.0),
-    }
-}
-
-// The losses as formulas.
-
-pub(super) fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
-    let d = V::from(x) - V::from(target);
-    how.apply(&d * &d)
-}
-
-pub(super) fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    let d = abs(V::from(x) - V::from(target));
-    how.apply(select(&d - 0.5 * beta, &d * &d * (0.5 / beta), lt(&d, beta)))
-}
-
-pub(super) fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    let d = abs(V::from(x) - V::from(target));
-    how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
-}
-
-pub(super) fn entropy_of(x: &Tensor, target: &Tensor, weight: &Option<Tensor>, how: Reduction) -> V {
-    how.apply(weighted(entropy(&x.into(), &target.into()), weight))
-}
-
-pub(super) fn logit_entropy_of(
-    x: &Tensor,
-    target: &Tensor,
-    weight: &Option<Tensor>,
-    positive: &Option<Tensor>,
-    how: Reduction,
-) -> V {
-    let (x, t) = (V::from(x), V::from(target));
-    let loss = (1.0 - &t) * &x + emphasis(&t, positive) * soft_minus(&x);
-    how.apply(weighted(loss, weight))
 }
 
 ops! { "loss";
@@ -392,6 +329,7 @@ mod more {
         }
         /// Quadratic within `beta` of zero, linear beyond.
         [nn] fn smooth_l1_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), beta: f64 = 1.0) -> Tensor {
+            crate::ops::refuse::order("smooth_l1_cpu", input.dtype())?;
             let how = Reduction::new(&reduction, size_average, reduce)?;
             if beta < 0.0 {
                 return Err(Error::runtime("smooth_l1_loss does not support negative values for beta."));
@@ -403,6 +341,7 @@ mod more {
         }
         /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
         [nn] fn huber_loss(input: Tensor, target: Tensor, reduction: String = "mean".to_string(), delta: f64 = 1.0) -> Tensor {
+            crate::ops::refuse::order("huber_cpu", input.dtype())?;
             let how = Reduction::new(&reduction, None, None)?;
             if delta <= 0.0 {
                 return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
@@ -432,6 +371,7 @@ mod more {
         }
         /// Minus the log-probability of each target class.
         [nn] fn nll_loss(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, ignore_index: i64 = -100, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
+            crate::ops::refuse::order("nll_loss_out_frame", input.dtype())?;
             negative_log(&input, &target, weight, ignore_index, Reduction::new(&reduction, size_average, reduce)?)
         }
         /// Cross entropy of softmax and target classes or probabilities.

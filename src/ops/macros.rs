@@ -52,7 +52,7 @@ macro_rules! pointwise {
                         key: concat!(stringify!($name), ""),
                         inputs: &[$(stringify!($in),)+ $($(stringify!($p),)+)?],
                         wgsl: stringify!($f),
-                        loops: loops!($class; ($($in,)+ $($($p,)+)?) $f),
+                        loops: loops!([$($($form),*)?] $class; ($($in,)+ $($($p,)+)?) $f),
                     },
                     derivative: $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply },
                     gradients: &[$(Gradient {
@@ -172,7 +172,9 @@ macro_rules! ops {
                     if $name::KEEPS_ARGUMENTS { Some(Box::new(($($($p.clone(),)*)?))) } else { None }
                 };
                 let recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
-                let made: $crate::ops::record::Made = {
+                let made: $crate::ops::record::Made = if let Some(made) = $crate::ops::record::supplied(recorder.as_ref())? {
+                    made
+                } else {
                     $($(#[allow(unused_variables)] let $p = $p.clone();)*)?
                     #[allow(clippy::redundant_closure_call)]
                     (|| -> $crate::base::Result<_> { $body })()?.into()

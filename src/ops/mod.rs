@@ -2,11 +2,14 @@
 
 pub(crate) mod macros;
 
+pub mod advanced;
 pub mod arithmetic;
 pub mod batch;
 pub mod compare;
+pub mod complex;
 pub mod create;
 pub mod creation;
+pub mod cut;
 pub mod einsum;
 #[cfg(test)]
 mod example;
@@ -18,7 +21,9 @@ pub mod inplace;
 pub mod join;
 pub mod kernel;
 pub mod linalg;
+pub mod loops;
 pub mod loss;
+pub mod loss_formula;
 pub mod nn;
 pub mod pointwise;
 mod pointwise_inplace;
@@ -111,6 +116,8 @@ static FAMILIES: &[&[&Row]] = &[
     relayout::RELAYOUTS,
     scatter_reduce::ROWS,
     scatter_reduce::COMPOSED,
+    complex::ROWS,
+    complex::COMPOSED,
 ];
 
 /// Shape, dtype and device of the input that a gradient is for.
@@ -188,6 +195,8 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("scatter_number", "ScatterBackward1"),
     ("inner_product", "DotBackward0"),
     ("diagonal_copy", "DiagonalBackward0_copy"),
+    ("conjugate", "ConjBackward0"),
+    ("conjugate_product", "VdotBackward0"),
     ("logsigmoid", "LogSigmoidBackward0"),
 ];
 
@@ -275,7 +284,9 @@ pub const fn forms(base: u8, words: &[&str]) -> u8 {
     let (mut forms, mut i) = (base, 0);
     while i < words.len() {
         let word = words[i];
-        forms = if same(word, "hidden") {
+        forms = if same(word, "complex") {
+            forms
+        } else if same(word, "hidden") {
             0
         } else if same(word, "nn") {
             Forms::NN

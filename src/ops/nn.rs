@@ -8,7 +8,7 @@ use super::value::V;
 use super::view::{ints, reshape};
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
 use crate::base::{DType, Dims, Error, Fault, Result, Scalar, numel};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, packing};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, records, packing};
 
 static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
 
@@ -98,7 +98,7 @@ pub fn native_layer_norm(
     if inputs.into_iter().flatten().any(Tensor::is_batched) {
         return layer_norm_formula(x, weight, bias, normalized, eps);
     }
-    let recorder = any_requires_grad(inputs.into_iter().flatten()).then(|| {
+    let recorder = records(inputs.into_iter().flatten())?.then(|| {
         let mut recorder = Recorder::new(&LAYER_NORM);
         for input in inputs {
             recorder.input(input);
@@ -115,7 +115,7 @@ pub fn native_layer_norm(
     let out = layer_norm_body(x, weight, bias, normalized, eps)?;
     let edge = recorder.map(|r| Edge { node: r.publish(&[&out]), output: 0 });
     if let Some(edge) = &edge {
-        packing::pack(&edge.node, |i| inputs.get(i).copied().flatten())?;
+        packing::pack(&edge.node, |i| inputs.get(i).copied().flatten(), &[&out])?;
     }
     let made = Tensor::made_by(out, edge);
     let given: Vec<&Tensor> = inputs.into_iter().flatten().collect();

@@ -10,6 +10,7 @@ use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor, mo
 use smallvec::SmallVec;
 
 pub use super::fused::backward;
+pub(crate) use super::loops::loops;
 pub use super::pointwise_inplace::{apply_inplace, check_cast, check_writable, keep_old, overlaps};
 
 /// The source that is the incoming gradient.
@@ -42,6 +43,10 @@ pub enum Class {
     Choose,
     /// Floating point only, keeps the type, gives bool.
     Test,
+    /// As `Plain`; of complex numbers the result is real.
+    Modulus,
+    /// As `Float`; of complex numbers the result is real.
+    Angle,
 }
 
 /// One expression in its readings for kernels.
@@ -86,6 +91,12 @@ impl Operand<'_> {
     }
 }
 
+impl<'a> Operand<'a> {
+    pub fn tensor(&self) -> Option<&'a Tensor> {
+        if let Operand::Tensor(t) = *self { Some(t) } else { None }
+    }
+}
+
 impl<'a> From<&'a Tensor> for Operand<'a> {
     fn from(t: &'a Tensor) -> Self {
         Operand::Tensor(t)
@@ -115,35 +126,12 @@ impl<'a> From<&'a Value> for Operand<'a> {
     }
 }
 
-/// The loops of one expression, per class.
-macro_rules! loops {
-    (Float; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
-    (Arith; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Divide; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (FloatAlike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
-    (Alike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Number; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Plain; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Real; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
-    (Choose; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Compare; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64 i64; ($($x),*) $e) };
-    (Test; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64; ($($x),*) $e) };
-    (Bits; ($($x:ident,)*) $e:expr) => { loops!(@ false; i64; ($($x),*) $e) };
-    (@ $p:tt; $($t:ident)+; $names:tt $e:expr) => {
-        $crate::cpu::pointwise::Loops { predicate: $p, $($t: Some(loops!(@one $p; $t; $names $e)),)+ ..$crate::ops::pointwise::NO_LOOPS }
-    };
-    (@one true; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t => bool; $names $e) };
-    (@one false; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t; $names $e) };
-}
-pub(crate) use loops;
-
-pub const NO_LOOPS: Loops = Loops { arity: 0, f32: None, f64: None, i64: None, predicate: false };
-
 impl Expr {
     pub fn loop_for(&self, compute: DType) -> Option<crate::cpu::pointwise::Loop> {
         match compute {
             DType::F32 => self.loops.f32,
             DType::F64 => self.loops.f64,
+            DType::C128 => self.loops.c128,
             _ => self.loops.i64,
         }
     }
@@ -159,6 +147,7 @@ pub fn compute_type(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,
         DType::F32 | DType::F16 | DType::BF16 => DType::F32,
+        DType::C64 | DType::C128 => DType::C128,
         _ => DType::I64,
     }
 }
@@ -169,6 +158,7 @@ pub fn scalar_dtype(scalar: Scalar) -> DType {
         Category::Bool => DType::Bool,
         Category::Int => DType::I64,
         Category::Float => super::create::default_dtype(),
+        Category::Complex => super::create::default_dtype().to_complex(),
     }
 }
 
@@ -189,9 +179,11 @@ pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType
         }
     }
     let combine = |high: Option<DType>, low: Option<DType>| match (high, low) {
-        (Some(h), Some(l)) => Some(if h.is_float() {
+        (Some(h), Some(l)) => Some(if h.is_float() && l.is_complex() {
+            h.to_complex()
+        } else if h.is_differentiable() {
             h
-        } else if h == DType::Bool || l.is_float() {
+        } else if h == DType::Bool || l.is_differentiable() {
             h.promote(l)
         } else {
             h
@@ -214,16 +206,21 @@ impl Class {
     fn types(self, row: &Row, promoted: DType) -> Result<(DType, DType)> {
         let no_kernel = |dtype| Error::from(Fault::NoKernel { op: row.name, dtype });
         Ok(match self {
-            Class::Float if !promoted.is_float() => {
+            Class::Modulus | Class::Angle if promoted.is_complex() => (DType::C128, promoted.to_real()),
+            Class::Float | Class::Angle if !promoted.is_differentiable() => {
                 let default = super::create::default_dtype();
                 (compute_type(default), default)
             }
             Class::Compare => (compute_type(promoted), DType::Bool),
-            Class::Test if promoted.is_float() => (compute_type(promoted), DType::Bool),
+            Class::Test if promoted.is_differentiable() => (compute_type(promoted), DType::Bool),
             Class::Test => (DType::F64, DType::Bool),
-            Class::Bits if promoted.is_float() => return Err(super::refuse::bits(row.name, promoted)),
-            Class::Plain | Class::Divide if promoted == DType::Bool => return Err(no_kernel(promoted)),
-            Class::Real if !promoted.is_float() => return Err(no_kernel(promoted)),
+            Class::Bits if promoted.is_differentiable() => {
+                return Err(super::refuse::bits(row.name, promoted));
+            }
+            Class::Plain | Class::Divide | Class::Modulus if promoted == DType::Bool => {
+                return Err(no_kernel(promoted));
+            }
+            Class::Real if !promoted.is_differentiable() => return Err(no_kernel(promoted)),
             _ => (compute_type(promoted), promoted),
         })
     }
@@ -231,7 +228,8 @@ impl Class {
 
 pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     // A row's parameters have no say in its type, nor has the condition of a choice.
-    let typed = if op.class == Class::Choose { &operands[..2] } else { &operands[..op.inputs.min(operands.len())] };
+    let typed =
+        if op.class == Class::Choose { &operands[..2] } else { &operands[..op.inputs.min(operands.len())] };
     let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
     let mut only_zero_dim = true;
     for i in 0..operands.len() {
@@ -261,6 +259,9 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
         [Operand::Tensor(a)] => a.dtype(),
         _ => result_type(typed.iter().copied()),
     };
+    if promoted.is_complex() && op.forward.loops.c128.is_none() {
+        return Err(super::refuse::complex(op.row.name, promoted));
+    }
     let (compute, result) = op.class.types(&op.row, promoted)?;
     if matches!(op.class, Class::Number | Class::Divide | Class::Alike | Class::FloatAlike) {
         super::refuse::check(op, operands, promoted)?;
@@ -281,6 +282,9 @@ pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inpu
     }
     #[cfg(feature = "gpu")]
     if out.storage.gpu().is_some() {
+        if compute.is_complex() {
+            return Err(Fault::NoShader { op: name, dtype: out.dtype }.into());
+        }
         return execute_gpu(expr, compute, out, inputs);
     }
     let Some(kernel) = expr.loop_for(compute) else {
@@ -359,7 +363,10 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     if let Some(layout) = kept_order(op, &plan, &bodies) {
         out.layout = layout;
     }
-    execute(op.row.name, &op.forward, plan.compute, &out, &inputs(operands, &bodies))?;
+    match super::record::supplied_pointwise(op, operands, plan.result)? {
+        Some(body) => out = body,
+        None => execute(op.row.name, &op.forward, plan.compute, &out, &inputs(operands, &bodies))?,
+    }
     let edge = record(op, operands, &bodies, &out)?;
     drop(bodies);
     let out = Tensor::made_by(out, edge);
@@ -393,6 +400,9 @@ pub fn inputs<'b>(operands: &[Operand], bodies: &'b [Option<BodyRef>]) -> SmallV
     operands.iter().zip(bodies).map(input).collect()
 }
 
+/// The numbers among a call's operands, as its node keeps them.
+pub type Numbers = SmallVec<[Option<Scalar>; 4]>;
+
 /// The node of a call, when gradients are wanted. `out` holds the result already.
 pub fn record(
     op: &'static Pointwise,
@@ -400,7 +410,7 @@ pub fn record(
     bodies: &[Option<BodyRef>],
     out: &Body,
 ) -> Result<Option<Edge>> {
-    if op.gradients.is_empty() || !mode::grad_enabled() || !out.dtype.is_float() {
+    if op.gradients.is_empty() || !mode::grad_enabled() || !out.dtype.is_differentiable() {
         return Ok(None);
     }
     let wants = |o: &Operand| matches!(o, Operand::Tensor(t) if t.requires_grad());
@@ -435,13 +445,14 @@ pub fn record(
         recorder.save_output(out, 0);
     }
     if scalars {
-        let numbers: SmallVec<[Scalar; 4]> =
-            operands.iter().map(|o| if let Operand::Scalar(s) = o { *s } else { Scalar::Int(0) }).collect();
+        let numbers: Numbers =
+            operands.iter().map(|o| if let Operand::Scalar(s) = o { Some(*s) } else { None }).collect();
         recorder.params(Box::new(numbers));
     }
-    recorder.check(operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }))?;
+    recorder
+        .check(operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }))?;
     let node = recorder.publish(&[out]);
-    packing::pack(&node, |i| if let Some(Operand::Tensor(t)) = operands.get(i) { Some(t) } else { None })?;
+    packing::pack(&node, |i| operands.get(i).and_then(Operand::tensor), &[out])?;
     Ok(Some(Edge { node, output: 0 }))
 }
 

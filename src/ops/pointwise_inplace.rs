@@ -24,7 +24,15 @@ fn write_dual(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> 
     let old = super::shape::clone_as_it_lies(target)?;
     let replaced: SmallVec<[Operand; 4]> = operands
         .iter()
-        .map(|o| if let Operand::Tensor(t) = o && t.same(target) { Operand::Tensor(&old) } else { *o })
+        .map(|o| {
+            if let Operand::Tensor(t) = o
+                && t.same(target)
+            {
+                Operand::Tensor(&old)
+            } else {
+                *o
+            }
+        })
         .collect();
     let result = super::pointwise::apply(op, &replaced)?;
     let edge = packing::after(|| write(op, target, operands))?;
@@ -57,7 +65,10 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
     let copies = operands
         .iter()
         .map(|o| match o {
-            Operand::Tensor(t) if overlaps(&t.body(), &body) => Ok(Some(super::create::copy_of(&t.body())?)),
+            Operand::Tensor(t) if overlaps(&t.body(), &body) => {
+                super::inplace::check_aligned(&body, &t.body())?;
+                Ok(Some(super::create::copy_of(&t.body())?))
+            }
             _ => Ok(None),
         })
         .collect::<Result<SmallVec<[Option<Body>; 4]>>>()?;

@@ -16,7 +16,7 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
             y.type_name()
         ))),
         (Operand::Tensor(_), Operand::Scalar(s))
-            if s.as_f64() == 2.0 && s.category() != crate::base::Category::Bool =>
+            if s.as_f64() == 2.0 && s.imaginary() == 0.0 && s.category() != crate::base::Category::Bool =>
         {
             let promoted = result_type([base, exponent]);
             let Operand::Tensor(t) = base else { return Err(Error::runtime("pow needs a tensor")) };
@@ -27,10 +27,10 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
             }
         }
         (Operand::Tensor(t), Operand::Scalar(s)) => {
-            if !t.dtype().is_float() && matches!(s, Scalar::Int(i) if i < 0) {
+            if !t.dtype().is_differentiable() && matches!(s, Scalar::Int(i) if i < 0) {
                 return Err(Error::runtime("Integers to negative integer powers are not allowed."));
             }
-            let row = if s.as_f64() == 0.0 { &a::pow_zero::ROW } else { &a::pow::ROW };
+            let row = if !s.as_bool() { &a::pow_zero::ROW } else { &a::pow::ROW };
             apply(row, &[base, exponent])
         }
         (Operand::Scalar(_), _) => apply(&a::pow_number::ROW, &[base, exponent]),

@@ -1,6 +1,7 @@
 //! Products built on matrix products, and those that add to something.
 
 use super::arithmetic as a;
+use super::complex::factor;
 use super::kernel::{copy, matmul as multiply};
 use super::linalg::{bmm, dot, matmul, mm, product, same_dtype};
 use super::macros::{compose, ops};
@@ -23,6 +24,17 @@ fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: S
             start.dtype.scalar_name(),
             right.dtype.scalar_name()
         )));
+    }
+    if alpha.imaginary() != 0.0 || beta.imaginary() != 0.0 {
+        multiply(&out, left, right, 1.0, 0.0)?;
+        return super::reduce::quietly(|| {
+            let product = a::mul(&Tensor::new(out.clone()), alpha)?;
+            if !beta.as_bool() {
+                Ok(product)
+            } else {
+                a::add(&a::mul(&Tensor::new(start.clone()), beta)?, &product)
+            }
+        });
     }
     if beta.as_f64() != 0.0 {
         copy(&out, &start.with_layout(wide))?;
@@ -101,17 +113,17 @@ ops! { "linalg";
         check_matrices("addmm", mat1, mat2)?;
         add_product(input, &mat1.body(), &mat2.body(), beta, alpha)
     }
-    input: |g, beta| g * beta.as_f64();
-    mat1: |g, mat2, alpha| g.matmul(mat2.mt()) * alpha.as_f64();
-    mat2: |g, mat1, alpha| mat1.mt().matmul(g) * alpha.as_f64();
+    input: |g, beta| g * factor(beta);
+    mat1: |g, mat2, alpha| g.matmul(mat2.mh()) * factor(alpha);
+    mat2: |g, mat1, alpha| mat1.mh().matmul(g) * factor(alpha);
     /// `beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.
     [inplace, out] fn baddbmm(input, batch1, batch2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         check_batches(batch1, batch2)?;
         add_product(input, &batch1.body(), &batch2.body(), beta, alpha)
     }
-    input: |g, beta| g * beta.as_f64();
-    batch1: |g, batch2, alpha| g.matmul(batch2.mt()) * alpha.as_f64();
-    batch2: |g, batch1, alpha| batch1.mt().matmul(g) * alpha.as_f64();
+    input: |g, beta| g * factor(beta);
+    batch1: |g, batch2, alpha| g.matmul(batch2.mh()) * factor(alpha);
+    batch2: |g, batch1, alpha| batch1.mh().matmul(g) * factor(alpha);
     /// Product of a matrix and a vector.
     [out, multilinear] fn mv(input, vec) -> y {
         check_vector(input, vec)?;
@@ -120,8 +132,8 @@ ops! { "linalg";
         multiply(&out, &m, &column(vec)?, 1.0, 0.0)?;
         without_last(out)
     }
-    input: |g, vec| g.with(vec, |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?));
-    vec: |g, input| input.with(g, |m, g| mv(&transpose(m, 0, 1)?, g));
+    input: |g, vec| g.with(vec.conj(), |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?));
+    vec: |g, input| input.conj().with(g, |m, g| mv(&transpose(m, 0, 1)?, g));
     /// `beta * input + alpha * (mat @ vec)`.
     [inplace, out] fn addmv(input, mat, vec; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         check_vector(mat, vec)?;
@@ -137,9 +149,9 @@ ops! { "linalg";
         };
         without_last(add_product(&raised, &mat.body(), &column(vec)?, beta, alpha)?)
     }
-    input: |g, beta| g * beta.as_f64();
-    mat: |g, vec, alpha| g.with(vec, |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?)) * alpha.as_f64();
-    vec: |g, mat, alpha| mat.with(g, |m, g| mv(&transpose(m, 0, 1)?, g)) * alpha.as_f64();
+    input: |g, beta| g * factor(beta);
+    mat: |g, vec, alpha| g.with(vec.conj(), |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?)) * factor(alpha);
+    vec: |g, mat, alpha| mat.conj().with(g, |m, g| mv(&transpose(m, 0, 1)?, g)) * factor(alpha);
 }
 
 mod more {
@@ -147,9 +159,9 @@ mod more {
 
     /// `input` scaled and `addition` scaled, added.
     fn blend(input: &Tensor, beta: Scalar, addition: &Tensor, alpha: Scalar) -> Result<Tensor> {
-        let scaled = |t: &Tensor, s: Scalar| if s.as_f64() == 1.0 { Ok(t.clone()) } else { a::mul(t, s) };
+        let scaled = |t: &Tensor, s: Scalar| if s.is_one() { Ok(t.clone()) } else { a::mul(t, s) };
         let addition = scaled(addition, alpha)?;
-        if beta.as_f64() == 0.0 { Ok(addition) } else { a::add(&scaled(input, beta)?, &addition) }
+        if !beta.as_bool() { Ok(addition) } else { a::add(&scaled(input, beta)?, &addition) }
     }
 
     /// Reorders `dims` of `t` to the front, keeping the others in order behind them.
@@ -201,7 +213,10 @@ mod more {
             reshape(&out, &shape)
         }
         /// Inner product of two vectors, the first conjugated where that means something.
-        [out] fn vdot(input: Tensor, other: Tensor) -> Tensor { dot(input, other) }
+        [out] fn vdot(input: Tensor, other: Tensor) -> Tensor {
+            let complex = input.dtype().is_complex() && input.dtype() == other.dtype();
+            if complex { crate::ops::complex::conjugate_product(&input, &other) } else { dot(input, other) }
+        }
         /// Sums of products over several dimensions.
         [no_method] fn tensordot(input: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor {
             if dims_self.len() != dims_other.len() {

@@ -29,6 +29,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
     };
     let result = match op.class {
         Class::Float | Class::Arith | Class::Number | Class::Plain | Class::Real | Class::Divide => dtype,
+        Class::Modulus | Class::Angle => dtype,
         Class::Compare => DType::Bool,
         _ => return None,
     };
@@ -53,7 +54,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
                 body.storage.host()?.wrapping_add(body.layout.offset * dtype.size()).cast_const()
             }
             // Some rows refuse truth values.
-            Operand::Scalar(Scalar::Bool(_)) => return None,
+            Operand::Scalar(Scalar::Bool(_) | Scalar::Complex(..)) => return None,
             Operand::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
             Operand::Scalar(_) => return None,
         };

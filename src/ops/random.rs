@@ -1,7 +1,7 @@
 //! Random numbers: on the CPU PyTorch's own, on the GPU from a counter, so that they depend on the seed alone.
 
-use super::create::default_dtype;
 use super::batch::draw;
+use super::create::default_dtype;
 use super::creation::{new_shape, room_like, wanting};
 use super::kernel::{done, fork};
 use super::macros::{compose, ops};
@@ -107,6 +107,9 @@ fn fits(name: &str, value: i64, dtype: DType) -> Result<()> {
 writes! { "random";
     /// Uniform random numbers, from `from` to just below `to`.
     "UniformBackward0" fn uniform(body, from: f64 = 0.0, to: f64 = 1.0, generator: Option<Generator> = None) {
+        if body.dtype.is_complex() {
+            return uniform(&body.as_parts(), from, to, generator);
+        }
         need_float("check_uniform_bounds", body)?;
         if from > to {
             return Err(Error::runtime(format!(
@@ -124,6 +127,9 @@ writes! { "random";
     "NormalBackward0" fn normal(body, mean: f64 = 0.0, std: f64 = 1.0, generator: Option<Generator> = None) {
         if std < 0.0 || std.is_nan() {
             return Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")));
+        }
+        if body.dtype.is_complex() {
+            return complex_normal(body, mean, std, generator);
         }
         need_float("normal_kernel_cpu", body)?;
         if body.numel() == 0 {
@@ -151,6 +157,7 @@ writes! { "random";
         if !(p > 0.0 && p < 1.0) {
             return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
         }
+        crate::ops::refuse::order("geometric_cpu", body.dtype)?;
         if body.numel() == 0 {
             return Ok(());
         }
@@ -205,7 +212,21 @@ writes! { "random";
     }
 }
 
+/// The variance is shared by real and imaginary parts; a mean would be real.
+fn complex_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
+    normal(&body.as_parts(), 0.0, std * std::f64::consts::FRAC_1_SQRT_2, generator)?;
+    if mean == 0.0 {
+        return Ok(());
+    }
+    let shifted =
+        crate::ops::reduce::quietly(|| crate::ops::arithmetic::add(&Tensor::new(body.clone()), mean))?;
+    crate::ops::kernel::copy(body, &shifted)
+}
+
 fn integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
+    if body.dtype.is_complex() {
+        return Err(Error::runtime("check_random_bounds handles only integral, floating-point and boolean types"));
+    }
     if low >= high {
         return Err(Error::runtime(format!(
             "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
@@ -222,6 +243,7 @@ fn integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> 
 }
 
 fn whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
+    crate::ops::refuse::order("random_kernel_cpu", body.dtype)?;
     let high = match body.dtype {
         DType::Bool => 2,
         DType::U8 => 1 << 8,
@@ -232,7 +254,7 @@ fn whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
         DType::F16 => (1 << 11) + 1,
         DType::BF16 => (1 << 8) + 1,
         DType::F32 => (1 << 24) + 1,
-        DType::F64 => (1 << 53) + 1,
+        DType::F64 | DType::C64 | DType::C128 => (1 << 53) + 1,
     };
     if body.numel() == 0 {
         return Ok(());
@@ -244,6 +266,7 @@ fn whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
 
 /// Ones with probability `p`.
 pub fn coin(body: &Body, p: f64, generator: &Option<Generator>) -> Result<()> {
+    crate::ops::refuse::order("bernoulli_scalar_cpu_", body.dtype)?;
     if !(0.0..=1.0).contains(&p) {
         return Err(Error::runtime(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")));
     }
@@ -331,7 +354,9 @@ fn room_of(
 fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
     let n = body.shape().last().copied().unwrap_or(0);
     let lines = body.numel().checked_div(n).unwrap_or(0);
-    let line = |i: usize| body.with_layout(Layout { offset: body.layout.offset + i * n, ..Layout::contiguous(&[n]) });
+    let line = |i: usize| {
+        body.with_layout(Layout { offset: body.layout.offset + i * n, ..Layout::contiguous(&[n]) })
+    };
     (0..lines).try_for_each(|i| fill(&line(i)))
 }
 

@@ -1,7 +1,8 @@
 //! From a computed body to a tensor with history: shared by every row that is not pointwise.
 
+use super::pointwise::{Operand, Pointwise};
 use super::view::RULES;
-use crate::base::{Layout, Result};
+use crate::base::{DType, Layout, Result};
 use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, Viewing, any_requires_grad, packing};
 use std::any::Any;
 
@@ -10,6 +11,8 @@ pub enum Made {
     Body(Body),
     /// The first input's bytes, seen otherwise.
     View(Layout),
+    /// Likewise, as elements of another dtype.
+    Reread(Layout, DType),
 }
 
 impl From<Body> for Made {
@@ -21,6 +24,12 @@ impl From<Body> for Made {
 impl From<Layout> for Made {
     fn from(layout: Layout) -> Made {
         Made::View(layout)
+    }
+}
+
+impl From<(Layout, DType)> for Made {
+    fn from((layout, dtype): (Layout, DType)) -> Made {
+        Made::Reread(layout, dtype)
     }
 }
 
@@ -42,6 +51,24 @@ pub fn begin(
     })
 }
 
+/// What this operator made when it ran before, when somebody kept that.
+#[inline]
+pub fn supplied(recorder: Option<&Recorder>) -> Result<Option<Made>> {
+    match recorder.filter(|_| packing::active()).and_then(Recorder::derivative) {
+        Some(derivative) => Ok(packing::supply(derivative)?.map(Made::Body)),
+        None => Ok(None),
+    }
+}
+
+/// The same for a pointwise row.
+pub fn supplied_pointwise(op: &'static Pointwise, operands: &[Operand], result: DType) -> Result<Option<Body>> {
+    let recorded = packing::active()
+        && !op.gradients.is_empty()
+        && result.is_differentiable()
+        && any_requires_grad(operands.iter().filter_map(Operand::tensor));
+    if recorded { packing::supply(&op.derivative) } else { Ok(None) }
+}
+
 /// Finishes the node and gives the result its history.
 pub fn end(
     recorder: Option<Recorder>,
@@ -50,18 +77,27 @@ pub fn end(
     made: Made,
 ) -> Result<Tensor> {
     match made {
-        Made::View(layout) => {
-            let source = inputs[0];
-            let body = source.body().with_layout(layout);
-            let edge = finish(recorder, saves, inputs, &[&body])?.map(|node| Edge { node, output: 0 });
-            Ok(Tensor::view_of(source, body, edge, Viewing::Plain, &RULES))
+        Made::View(layout) => viewed(recorder, saves, inputs, inputs[0].body().with_layout(layout)),
+        Made::Reread(layout, dtype) => {
+            let body = Body { dtype, ..inputs[0].body().with_layout(layout) };
+            viewed(recorder, saves, inputs, body)
         }
         Made::Body(body) => {
-            let recorder = recorder.filter(|_| body.dtype.is_float());
+            let recorder = recorder.filter(|_| body.dtype.is_differentiable());
             let edge = finish(recorder, saves, inputs, &[&body])?.map(|node| Edge { node, output: 0 });
             Ok(Tensor::made_by(body, edge))
         }
     }
+}
+
+fn viewed(
+    recorder: Option<Recorder>,
+    saves: &[(usize, u64)],
+    inputs: &[&Tensor],
+    body: Body,
+) -> Result<Tensor> {
+    let edge = finish(recorder, saves, inputs, &[&body])?.map(|node| Edge { node, output: 0 });
+    Ok(Tensor::view_of(inputs[0], body, edge, Viewing::Plain, &RULES))
 }
 
 /// The same for several outputs; those that are not floating point get no history.
@@ -71,10 +107,13 @@ pub fn end_many(
     inputs: &[&Tensor],
     bodies: Vec<Body>,
 ) -> Result<Vec<Tensor>> {
-    let recorder = recorder.filter(|_| bodies.iter().any(|b| b.dtype.is_float()));
+    let recorder = recorder.filter(|_| bodies.iter().any(|b| b.dtype.is_differentiable()));
     let node = finish(recorder, saves, inputs, &bodies.iter().collect::<Vec<_>>())?;
     let with_edge = |(i, body): (usize, Body)| {
-        let edge = node.clone().filter(|_| body.dtype.is_float()).map(|node| Edge { node, output: i as u32 });
+        let edge = node
+            .clone()
+            .filter(|_| body.dtype.is_differentiable())
+            .map(|node| Edge { node, output: i as u32 });
         Tensor::made_by(body, edge)
     };
     Ok(bodies.into_iter().enumerate().map(with_edge).collect())
@@ -101,6 +140,6 @@ fn finish(
     }
     recorder.check(inputs.iter().copied())?;
     let node = recorder.publish(outputs);
-    packing::pack(&node, |i| inputs.get(i).copied())?;
+    packing::pack(&node, |i| inputs.get(i).copied(), outputs)?;
     Ok(Some(node))
 }

@@ -33,7 +33,7 @@ pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
 
 /// Sums of integers and bools are int64.
 fn sum_dtype(dtype: DType) -> DType {
-    if dtype.is_float() { dtype } else { DType::I64 }
+    if dtype.is_differentiable() { dtype } else { DType::I64 }
 }
 
 /// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
@@ -43,13 +43,19 @@ pub fn folded(fold: Fold, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: D
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
 }
 
+fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
+    let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, x], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, dims)),
+            gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, dims))?;
+    }
+    Ok(out)
+}
+
 fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
     let dims = dims_or_all(dim, x.layout.ndim())?;
-    let out = Body::new(&kept_shape(x.shape(), &dims), x.dtype, x.device())?;
-    if out.numel() > 0 {
-        fork!([&out, x], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, &dims)),
-            gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, &dims))?;
-    }
+    let out =
+        if x.dtype.is_complex() { super::complex::mean(x, &dims, mean_over)? } else { mean_over(x, &dims)? };
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
 }
 
@@ -117,8 +123,8 @@ fn without_one(g: V, x: V, y: V, dim: i64) -> V {
     let zeros = x.clone().then(|t| logical::any_zero(&t));
     match zeros.tensor().and_then(|t| t.item()) {
         // Where an element is zero, dividing it out of the product would be 0/0.
-        Ok(some) if some.as_bool() => g * x.then(|t| super::scan::exclusive_product(&t, dim)),
-        Ok(_) => g * (y / x),
+        Ok(some) if some.as_bool() => g * x.then(|t| super::scan::exclusive_product(&t, dim)).conj(),
+        Ok(_) => g * (y / x).conj(),
         Err(e) => V::from(Err(e)),
     }
 }
@@ -211,7 +217,7 @@ mod more {
         /// Mean of all elements, or over dimensions.
         [out] fn mean(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
             let input = as_dtype(input, dtype)?;
-            if !input.dtype().is_float() {
+            if !input.dtype().is_differentiable() {
                 return Err(Error::not_implemented(format!(
                     "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. \
                      Got: {}",
@@ -233,6 +239,9 @@ mod more {
         }
         /// Sum of the elements that are not NaN.
         [out] fn nansum(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
+            if input.dtype().is_complex() {
+                return Err(Error::not_implemented("nansum on CPU does not support complex inputs"));
+            }
             if !input.dtype().is_float() {
                 return super::sum(&input, dim, keepdim, dtype);
             }

@@ -3,6 +3,62 @@
 use super::pointwise::{Class, Operand, Pointwise};
 use crate::base::{DType, Error, Fault, Fold, Result, Scalar};
 
+/// What PyTorch calls the kernels of rows whose own name, with `_cpu`, is not it.
+const KERNELS: &[(&str, &str)] = &[
+    ("floor_divide", "div_floor_cpu"),
+    ("floor_quotient", "div_floor_cpu"),
+    ("trunc_quotient", "div_trunc_cpu"),
+    ("round", "round_vml_cpu"),
+    ("erf", "erf_vml_cpu"),
+    ("erfc", "erfc_vml_cpu"),
+    ("erfinv", "erfinv_vml_cpu"),
+    ("lgamma", "lgamma_vml_cpu"),
+    ("digamma", "digamma"),
+    ("bit_invert", "bitwise_not_cpu"),
+    ("gelu_erf", "GeluKernelImpl"),
+    ("gelu_tanh", "GeluKernelImpl"),
+];
+
+/// Pointwise operators that have no meaning, or no kernel, for complex numbers.
+#[cold]
+pub fn complex(row: &'static str, dtype: DType) -> Error {
+    match row {
+        "maximum" | "minimum" | "fmax" | "fmin" => {
+            Error::type_error(format!("{row} not implemented for complex tensors."))
+        }
+        "heaviside" => Error::not_implemented("heaviside is not yet implemented for complex tensors."),
+        "sign" => Error::not_implemented(
+            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
+        ),
+        "floor" | "ceil" | "trunc" => {
+            Error::not_implemented(format!("{row} is not supported for complex inputs"))
+        }
+        "deg2rad" | "rad2deg" => {
+            Error::not_implemented(format!("{row} is not supported for complex tensors."))
+        }
+        _ if row.starts_with("clamp") => Error::not_implemented("clamp is not supported for complex types"),
+        _ => {
+            let known = KERNELS.iter().find(|k| k.0 == row).map(|k| k.1.to_owned());
+            let kernel = known.unwrap_or_else(|| format!("{row}_cpu"));
+            Error::not_implemented(format!("\"{kernel}\" not implemented for '{}'", dtype.scalar_name()))
+        }
+    }
+}
+
+/// Refuses to order complex numbers.
+pub fn order(kernel: &'static str, dtype: DType) -> Result<()> {
+    if !dtype.is_complex() {
+        return Ok(());
+    }
+    Err(match kernel {
+        "sort" => Error::type_error(" Sort does not support complex dtypes on CPU"),
+        "topk" => Error::type_error(" topk does not support complex dtypes on CPU"),
+        "argmax" | "argmin" | "max" | "min" => Error::type_error(format!("{kernel}(): does not support complex input")),
+        "aminmax" => Error::type_error(format!("aminmax not implemented for {}", dtype.scalar_name())),
+        op => Fault::NoKernel { op, dtype }.into(),
+    })
+}
+
 /// Bitwise operators on floats.
 #[cold]
 pub fn bits(row: &str, dtype: DType) -> Error {
@@ -69,11 +125,11 @@ fn types(name: &str, operands: &[Operand]) -> Result<()> {
                     a.c_name(),
                     b.c_name()
                 ))),
-                _ if !a.is_float() => Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: *a }.into()),
+                _ if !a.is_differentiable() => Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: *a }.into()),
                 _ => Ok(()),
             }
         }
-        ("addcdiv", [_, Some(a), Some(b), ..]) if !a.is_float() && !b.is_float() => Err(Error::runtime(
+        ("addcdiv", [_, Some(a), Some(b), ..]) if !a.is_differentiable() && !b.is_differentiable() => Err(Error::runtime(
             "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
              division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * \
              torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) \

@@ -48,6 +48,7 @@ pub enum Arg {
     Bool(bool),
     Int(i64),
     Float(f64),
+    Complex(f64, f64),
     Ints(Ints),
     Str(String),
     DType(DType),
@@ -146,7 +147,7 @@ from_arg! {
     Ints, Ints, |arg| match arg { Arg::Ints(i) => Some(i.clone()), Arg::Int(i) => Some(smallvec::smallvec![*i]), _ => None };
     Sizes, Sizes, |arg| Ints::from_arg(arg).map(Sizes);
     Several, Several, |arg| Vec::<Tensor>::from_arg(arg).map(Several);
-    f64, Float, |arg| arg.number().map(Scalar::as_f64);
+    f64, Float, |arg| arg.number().filter(|n| !matches!(n, Scalar::Complex(..))).map(Scalar::as_f64);
     Scalar, Scalar, |arg| arg.number();
     DType, DType, |arg| if let Arg::DType(d) = arg { Some(*d) } else { None };
     Device, Device, |arg| if let Arg::Device(d) = arg { Some(*d) } else { None };
@@ -200,6 +201,7 @@ impl Arg {
             Arg::Bool(b) => Some(Scalar::Bool(*b)),
             Arg::Int(i) => Some(Scalar::Int(*i)),
             Arg::Float(f) => Some(Scalar::Float(*f)),
+            Arg::Complex(re, im) => Some(Scalar::Complex(*re, *im)),
             _ => None,
         }
     }

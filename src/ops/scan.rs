@@ -105,9 +105,9 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     let zero = super::unary::logical_not(&x)?;
     let batched = g.is_batched() || x.is_batched();
     if !batched && !super::reduce::any(&zero, None, false)?.item()?.as_bool() {
-        return (reversed_sum(g * y, dim) / V::from(x)).tensor();
+        return (reversed_sum(g * y.conj(), dim) / V::from(x).conj()).tensor();
     }
-    if mode::grad_enabled() || g.is_special() || x.is_special() {
+    if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {
         return every_cumprod(g, &x, dim);
     }
     // Before the first zero as above; at it the products without it; behind it nothing.
@@ -133,7 +133,7 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let spared = select(factors, 1.0, eq(&column, &row)).then(|t| cumprod_along(&t, -1));
     let upper = select(0.0, spared, ge(&row, &column));
     let g = g.transpose(dim, -1).then(|t| super::view::unsqueeze(&t, -2));
-    (g * upper).sum(&[-1], false).transpose(dim, -1).tensor()
+    (g * upper.conj()).sum(&[-1], false).transpose(dim, -1).tensor()
 }
 
 /// Running largest (or smallest) value and its index.
@@ -143,6 +143,7 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
     }
     let x = at_least_vector(&input.body());
     let at = wrap_dim(dim, x.layout.ndim())?;
+    super::refuse::order(if largest { "cummax_cpu" } else { "cummin_cpu" }, x.dtype)?;
     let recorder = begin(derivative, &[input], || Some(Box::new((dim, true))));
     let values = Body::new(x.shape(), x.dtype, x.device())?;
     let indices = Body::new(x.shape(), DType::I64, x.device())?;
@@ -166,7 +167,8 @@ mod more {
 
     /// Sums and products of integers are int64.
     fn widened(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
-        let dtype = dtype.unwrap_or(if input.dtype().is_float() { input.dtype() } else { DType::I64 });
+        let dtype =
+            dtype.unwrap_or(if input.dtype().is_differentiable() { input.dtype() } else { DType::I64 });
         crate::ops::create::to_dtype(&input, dtype)
     }
 

@@ -1,8 +1,7 @@
 //! Operators that put values where an index or a mask points.
 
 use super::index::{
-    By, along, check_index, down, gather, get, index_put, index_select, put, scatter_into,
-    size_and_stride,
+    By, along, check_index, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride,
 };
 use super::kernel::duplicate;
 use super::macros::{compose, ops};
@@ -206,7 +205,10 @@ ops! { "index";
         g.then(|t| put_line(&zeros, &index, &t, true))
     };
     /// `input` with one number where the mask is true.
-    [hidden] fn masked_fill_number(input, mask; value: Scalar) -> y { filled_at(input, mask, value.into()) }
+    [hidden] fn masked_fill_number(input, mask; value: Scalar) -> y {
+        super::kernel::holds(input.dtype(), value)?;
+        filled_at(input, mask, value.into())
+    }
     input: |g, mask| g.then(|t| masked_fill_number(&t, &mask.tensor()?, Scalar::Int(0)));
     /// `input` with a 0-d tensor's value where the mask is true.
     [hidden] fn masked_fill_tensor(input, mask, value) -> y { filled_at(input, mask, value.into()) }

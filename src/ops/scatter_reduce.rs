@@ -112,6 +112,14 @@ mod more {
         [inplace, out] fn scatter_reduce(input: Tensor, dim: i64, index: Tensor, src: Tensor, reduce: String, include_self: bool = true) -> Tensor {
             let mean = reduce == "mean";
             let how = manner(if mean { "sum" } else { &reduce })?;
+            if matches!(how, Put::Max | Put::Min) {
+                crate::ops::refuse::order("scatter_gather_tensor_cpu_reduce_amax", input.dtype())?;
+            }
+            if input.dtype().is_complex() && crate::tensor::any_requires_grad([&input, &src]) {
+                return Err(Error::runtime(
+                    "scatter_reduce does not support automatic differentiation for outputs with complex dtype.",
+                ));
+            }
             let start = if include_self { input.clone() } else {
                 // Places that nothing is sent to keep what they have; the others start neutral.
                 let neutral = match how {
@@ -131,8 +139,8 @@ mod more {
                 return Ok(out);
             }
             let count = meetings(&input, dim, &index, include_self)?;
-            let count = a::maximum(&count, 1.0)?;
-            if input.dtype().is_float() { a::div(&out, &count) } else { a::floor_divide(&out, &create::to_dtype(&count, input.dtype())?) }
+            let count = a::maximum(&crate::ops::complex::real(count)?, 1.0)?;
+            if input.dtype().is_differentiable() { a::div(&out, &count) } else { a::floor_divide(&out, &create::to_dtype(&count, input.dtype())?) }
         }
     }
 }

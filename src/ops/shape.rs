@@ -290,7 +290,14 @@ mod more {
         /// Swap two dimensions (a view; `transpose`).
         fn swapdims(input: Tensor, dim0: i64, dim1: i64) -> Tensor { transpose(&input, dim0, dim1) }
         /// Transposed in the last two dimensions, and conjugated where that means something (a view).
-        fn adjoint(input: Tensor) -> Tensor { transpose(&input, -2, -1) }
+        fn adjoint(input: Tensor) -> Tensor {
+            if input.dtype().is_complex() && input.ndim() < 2 {
+                return Err(Error::runtime(format!(
+                    "tensor.adjoint() is only supported on matrices or batches of matrices. Got {}-D tensor.", input.ndim()
+                )));
+            }
+            crate::ops::complex::conj_(transpose(&input, -2, -1)?)
+        }
         /// Stretched to the shape of `other` (a view).
         [no_function] fn expand_as(input: Tensor, other: Tensor) -> Tensor { expand(&input, ints(&other.shape())) }
         /// The shape of `other` (a view, or an error).
@@ -312,7 +319,7 @@ mod more {
             if sizes.is_empty() {
                 return Err(Error::runtime("unflatten: sizes must be non-empty"));
             }
-            let n = shape.get(at).copied().ok_or_else(|| Error::index("unflatten: a tensor without dimensions has none to cut"))?;
+            let n = shape.get(at).copied().ok_or_else(|| Error::runtime("unflatten: a tensor without dimensions has none to cut"))?;
             let parts = infer_shape(&sizes, n).map_err(|_| Error::runtime(format!(
                 "unflatten: Provided sizes {:?} don't multiply up to the size of dim {at} ({n}) in the input tensor", sizes.as_slice()
             )))?;

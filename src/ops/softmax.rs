@@ -13,6 +13,11 @@ fn forward(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body
     let x = at_least_vector(&input.body());
     let dim = wrap_dim(dim, x.layout.ndim())?;
     if !x.dtype.is_float() {
+        let op = match (dim + 1 == x.layout.ndim(), log) {
+            (true, true) => "log_softmax_lastdim_kernel_impl",
+            (true, false) => "softmax_lastdim_kernel_impl",
+            _ => op,
+        };
         return Err(Fault::NoKernel { op, dtype: x.dtype }.into());
     }
     let out = Body::new(x.shape(), x.dtype, x.device())?;
@@ -51,7 +56,9 @@ fn log_sum(input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Tensor> {
     if input.numel() == 0 {
         return log(exp(x).sum(dim, keepdim)).tensor();
     }
-    let top = V::from(super::extrema::amax(input, dim.clone(), true));
+    // (Of complex numbers the one with the largest real part: that is whose exponential is largest.)
+    let sizes = V::from(input).re().tensor()?;
+    let top = V::from(super::extrema::amax(&sizes, dim.clone(), true));
     // An infinite largest element must not become infinity minus infinity.
     let top = select(0.0, &top, is_finite(&top));
     let sum = log(exp(x - &top).sum(dim, true)) + top;
@@ -71,7 +78,7 @@ ops! { "softmax";
     [hidden] fn logsumexp_over(input; dim: Ints, keepdim: bool) -> y { quietly(|| log_sum(input, &dim, keepdim)) }
     input: |g, input, y, at, dim, keepdim| {
         let y = y.unreduce(&at, &Some(dim.clone()), keepdim);
-        g.unreduce(&at, &Some(dim), keepdim) * exp(&input - &y)
+        g.unreduce(&at, &Some(dim), keepdim) * exp(&input - &y).conj()
     };
 }
 
@@ -98,7 +105,7 @@ mod more {
         }
         /// The logarithm of the sum of exponentials over `dim`, without overflow.
         [out] fn logsumexp(input: Tensor, dim: Ints, keepdim: bool = false) -> Tensor {
-            let input = if input.dtype().is_float() { input } else { to_dtype(&input, default_dtype())? };
+            let input = if input.dtype().is_differentiable() { input } else { to_dtype(&input, default_dtype())? };
             super::logsumexp_over(&input, dim, keepdim)
         }
     }

@@ -47,6 +47,7 @@ impl Picked {
 }
 
 fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
+    super::refuse::order("sort", x.dtype)?;
     let out = Picked::new(x, dim, x.shape()[dim])?;
     if x.numel() > 0 {
         let (values, indices) = (&out.values, &out.indices);
@@ -58,6 +59,7 @@ fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
 
 /// The `k` largest or smallest; on the GPU the head of all, sorted.
 fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
+    super::refuse::order("topk", x.dtype)?;
     if !x.device().is_cpu() {
         return sorted(x, dim, largest)?.part(dim, 0, k);
     }
@@ -72,6 +74,7 @@ fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
 
 /// The `k`-th smallest, counted from 1.
 fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
+    super::refuse::order("kthvalue_cpu", x.dtype)?;
     if !x.device().is_cpu() {
         return sorted(x, dim, false)?.part(dim, k - 1, 1);
     }
@@ -86,6 +89,7 @@ fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
 
 /// The lower median; a line with a NaN has NaN.
 fn middle(x: &Body, dim: usize) -> Result<Picked> {
+    super::refuse::order("median_cpu", x.dtype)?;
     let found = kth(x, x.shape()[dim].div_ceil(2), dim)?;
     if !x.dtype.is_float() || found.values.numel() == 0 {
         return Ok(found);
@@ -152,7 +156,8 @@ static NANMEDIAN: Derivative = Derivative { name: "NanmedianBackward1", apply: p
 
 /// The lower medians along a dimension.
 pub fn middle_along(x: &Tensor, dim: i64, numbers: bool) -> Result<Tensor> {
-    let (derivative, pick) = if numbers { (&NANMEDIAN, middle_number as Pick) } else { (&MEDIAN, middle as Pick) };
+    let (derivative, pick) =
+        if numbers { (&NANMEDIAN, middle_number as Pick) } else { (&MEDIAN, middle as Pick) };
     picking(derivative, x, dim, false, pick).map(|mut outputs| outputs.swap_remove(0))
 }
 
@@ -161,7 +166,7 @@ type Pick = fn(&Body, usize) -> Result<Picked>;
 /// The median of all elements, as one line; of none it is NaN.
 fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
     let x = input.body();
-    if x.dtype == DType::Bool {
+    if x.dtype == DType::Bool || x.dtype.is_complex() {
         return Err(Fault::NoKernel { op: "median_cpu", dtype: x.dtype }.into());
     }
     if x.numel() == 0 {
@@ -350,6 +355,10 @@ mod more {
             let _ = sorted;
             if dim.is_some() {
                 return Err(Error::not_implemented("unique: dim is not supported"));
+            }
+            crate::ops::refuse::order("unique", input.dtype())?;
+            if input.is_batched() {
+                return Err(crate::ops::batch::refuse_dynamic("_unique2"));
             }
             let flat = view::reshape(&input, &[input.numel()])?;
             let order = argsort(flat.clone(), 0, false, true)?;

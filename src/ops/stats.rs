@@ -11,17 +11,26 @@ use super::{arithmetic, unary};
 use crate::base::{DType, Error, Fold, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Grads, Meta, Saved, Tensor};
 
+fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
+    let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, x], cpu: crate::cpu::reduce::var(out.host()?, x.host()?, dims, correction, root),
+            gpu: crate::gpu::var(out.gpu()?, x.gpu()?, dims, correction, root))?;
+    }
+    Ok(out)
+}
+
 fn spread(input: &Tensor, dim: &Option<Ints>, correction: f64, keepdim: bool, root: bool) -> Result<Body> {
     let x = input.body();
-    if !x.dtype.is_float() {
+    if !x.dtype.is_differentiable() {
         return Err(Error::not_implemented("std and var only support floating point and complex dtypes"));
     }
     let dims = dims_or_all(dim.as_deref(), x.layout.ndim())?;
-    let out = Body::new(&kept_shape(x.shape(), &dims), x.dtype, x.device())?;
-    if out.numel() > 0 {
-        fork!([&out, &x], cpu: crate::cpu::reduce::var(out.host()?, x.host()?, &dims, correction, root),
-            gpu: crate::gpu::var(out.gpu()?, x.gpu()?, &dims, correction, root))?;
-    }
+    let out = if x.dtype.is_complex() {
+        super::complex::variance(spread_over(&x.as_parts(), &dims, correction, false)?, root)?
+    } else {
+        spread_over(&x, &dims, correction, root)?
+    };
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
 }
 
@@ -64,7 +73,10 @@ fn no_identity(x: &Body, ord: f64, dims: Option<&[i64]>) -> Result<()> {
     };
     match dims {
         None if x.numel() == 0 => refuse("an empty tensor because the tensor is".into()),
-        Some(dims) => match dims.iter().find(|&&d| wrap_dim(d, x.layout.ndim()).is_ok_and(|at| x.shape().get(at) == Some(&0))) {
+        Some(dims) => match dims
+            .iter()
+            .find(|&&d| wrap_dim(d, x.layout.ndim()).is_ok_and(|at| x.shape().get(at) == Some(&0)))
+        {
             Some(d) => refuse(format!("the dimension {d}because this dimension is")),
             None => Ok(()),
         },
@@ -76,7 +88,7 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     let x = input.body();
     let dims = dim.as_deref();
     // Sums of halves overflow long before their norm does.
-    let wide = if x.dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let wide = if x.dtype.to_real() == DType::F64 { DType::F64 } else { DType::F32 };
     let magnitudes = || quietly(|| unary::abs(input));
     if ord < 0.0 || ord == f64::INFINITY {
         no_identity(&x, ord, dims)?;
@@ -109,7 +121,7 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
             quietly(|| arithmetic::pow(&sum, 1.0 / ord))?
         }
     };
-    let dtype = x.dtype;
+    let dtype = x.dtype.to_real();
     quietly(|| super::create::to_dtype(&Tensor::new(body), dtype))
 }
 
@@ -249,13 +261,13 @@ mod more {
         [out] fn norm(input: Tensor, p: Option<Arg> = None, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
             let ord = order(p)?;
             let given = input.dtype();
-            if !given.is_float() {
+            if !given.is_differentiable() {
                 return Err(Error::not_implemented(format!(
                     "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}", given.scalar_name()
                 )));
             }
             let input = match dtype {
-                Some(wanted) if !wanted.is_float() => return Err(Error::runtime(format!(
+                Some(wanted) if !wanted.is_differentiable() => return Err(Error::runtime(format!(
                     "linalg.vector_norm: dtype should be floating point or complex, but got {}", wanted.scalar_name()
                 ))),
                 Some(wanted) if given.promote(wanted) != wanted => return Err(Error::runtime(format!(

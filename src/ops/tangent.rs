@@ -5,7 +5,7 @@ use super::batch::Batch;
 use super::pointwise::{GRAD, Operand, Pointwise};
 use super::value::V;
 use super::{create, inplace, view};
-use crate::base::{DType, Error, Layout, Result, Scalar};
+use crate::base::{DType, Error, Result, Scalar};
 use crate::tensor::dual::{self, DualLevel};
 use crate::tensor::{Body, Edge, Saved, Tensor, mode};
 use smallvec::SmallVec;
@@ -69,7 +69,7 @@ pub fn attach(outputs: &[Tensor], inputs: &[&Tensor], rule: Rule, map: Map) -> R
             Rule::Transposed => transposed(&lower, &tangents, map)?,
         };
         for (output, tangent) in outputs.iter().zip(found) {
-            if let Some(tangent) = tangent.filter(|_| output.dtype().is_float()) {
+            if let Some(tangent) = tangent.filter(|_| output.dtype().is_differentiable()) {
                 output.set_tangent(level, own(output, tangent)?)?;
             }
         }
@@ -130,7 +130,7 @@ fn zeros_like(t: &Tensor) -> Result<Tensor> {
 fn linear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
     let moved = |(x, t): (&Tensor, &Option<Tensor>)| match t {
         Some(t) => Ok(t.clone()),
-        None if x.dtype().is_float() => zeros_like(x),
+        None if x.dtype().is_differentiable() => zeros_like(x),
         None => Ok(x.clone()),
     };
     let moved = lower.iter().zip(tangents).map(moved).collect::<Result<Vec<_>>>()?;
@@ -160,18 +160,32 @@ fn source(x: &Tensor) -> Result<Tensor> {
     if x.requires_grad() {
         return view::alias(x);
     }
-    let fresh = create::shallow(x);
-    for level in x.dual_levels() {
-        if let Some(tangent) = x.tangent(level) {
-            fresh.set_tangent(level, tangent)?;
-        }
-    }
+    let fresh = unrecorded(x, true)?;
     fresh.set_requires_grad(true)?;
     Ok(fresh)
 }
 
+/// The same values without their history, and the same tangents: with theirs, or without too.
+pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
+    if let Some(batched) = x.as_batched() {
+        return Ok(Tensor::batched(unrecorded(&batched.value, keep)?, batched.levels.clone()));
+    }
+    let fresh = create::shallow(x);
+    for level in x.dual_levels() {
+        if let Some(tangent) = x.tangent(level) {
+            fresh.set_tangent(level, if keep { tangent } else { unrecorded(&tangent, false)? })?;
+        }
+    }
+    Ok(fresh)
+}
+
+/// Whether a value, or a tangent that it carries, wants a gradient.
+fn is_recorded(t: &Tensor) -> bool {
+    t.requires_grad() || t.dual_levels().iter().any(|&l| t.tangent(l).is_some_and(|t| is_recorded(&t)))
+}
+
 fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
-    let recording = mode::grad_enabled();
+    let recording = mode::grad_enabled() && lower.iter().chain(tangents.iter().flatten()).any(is_recorded);
     mode::with_grad(true, || {
         let moved: Vec<usize> = (0..lower.len()).filter(|&i| tangents[i].is_some()).collect();
         let mut xs = lower.to_vec();
@@ -180,13 +194,13 @@ fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result
         }
         let sources: Vec<Tensor> = moved.iter().map(|&i| xs[i].clone()).collect();
         let outputs = map(&xs)?;
-        // What comes in does not matter: the gradient is linear in it.
+        // What comes in does not matter, as the gradient is linear in it; zero would be a corner of some formulas.
         let mut roots: Vec<(Tensor, Tensor)> = Vec::new();
         let mut places: Vec<Option<usize>> = Vec::new();
         for output in &outputs {
             places.push(output.requires_grad().then_some(roots.len()));
             if output.requires_grad() {
-                let incoming = zeros_like(output)?;
+                let incoming = create::ones(&output.shape(), output.dtype(), output.device())?;
                 incoming.set_requires_grad(true)?;
                 roots.push((output.clone(), incoming));
             }
@@ -198,14 +212,18 @@ fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result
             .filter_map(|(g, &i)| Some((g.filter(Tensor::requires_grad)?, tangents[i].clone()?)))
             .collect();
         let incoming: Vec<Tensor> = roots.into_iter().map(|(_, u)| u).collect();
-        let found = if pairs.is_empty() { vec![None; incoming.len()] } else { reverse(&pairs, &incoming, recording)? };
+        let found = if pairs.is_empty() {
+            vec![None; incoming.len()]
+        } else {
+            reverse(&pairs, &incoming, recording)?
+        };
         Ok(places.into_iter().map(|p| p.and_then(|p| found[p].clone())).collect())
     })
 }
 
 /// A tangent as its output needs it: of its dtype and shape, and with bytes of its own that lie as the output's do, so that
 /// views of both match and a write to one tangent is no write to another. A view's tangent is a view.
-fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
+pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     let body = output.body();
     let mut tangent = tangent;
     if tangent.dtype() != body.dtype {
@@ -226,9 +244,7 @@ fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
 /// Whether an element lies at the same place of both.
 fn lies_alike(a: &Body, b: &Body) -> bool {
     let apart = |i: usize| a.layout.shape[i] > 1 && a.layout.strides[i] != b.layout.strides[i];
-    a.layout.shape == b.layout.shape
-        && a.layout.offset == b.layout.offset
-        && !(0..a.layout.ndim()).any(apart)
+    a.layout.shape == b.layout.shape && a.layout.offset == b.layout.offset && !(0..a.layout.ndim()).any(apart)
 }
 
 /// A new body of zeros in which everything lies as in another one.
@@ -237,8 +253,8 @@ fn laid_like(body: &Body, dtype: DType) -> Result<Body> {
     Ok(whole.with_layout(body.layout.clone()))
 }
 
-/// A tangent for a tensor that the user pairs with it: as it is where it lies as its tensor does, else a copy.
-pub fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
+/// Refuses a tangent of another shape than its tensor's.
+pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
     let body = tensor.body();
     if tangent.shape().as_slice() != body.shape() {
         return Err(Error::runtime(format!(
@@ -248,6 +264,13 @@ pub fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
             tangent.shape().as_slice()
         )));
     }
+    Ok(())
+}
+
+/// A tangent for a tensor that the user pairs with it: as it is where it lies as its tensor does, else a copy.
+fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
+    check_shape(tensor, tangent)?;
+    let body = tensor.body();
     if lies_alike(&body, &tangent.body()) {
         return Ok(tangent.clone());
     }
@@ -259,10 +282,22 @@ pub fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
 /// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
 #[cold]
 pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> Result<()> {
-    if op.gradients.is_empty() || !output.dtype().is_float() {
+    if op.gradients.is_empty() || !output.dtype().is_differentiable() {
         return Ok(());
     }
     let tensors = || operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
+    // A derivative with respect to a complex number need not be its own transpose.
+    if output.dtype().is_complex() || tensors().any(|t| t.dtype().is_complex()) {
+        let inputs: Vec<&Tensor> = tensors().collect();
+        return attach_one(output, &inputs, Rule::Transposed, &|xs| {
+            let mut next = xs.iter();
+            let moved =
+                |o: &Operand<'_>| if let Operand::Scalar(s) = o { Some(Operand::Scalar(*s)) } else { None };
+            let operands: Option<SmallVec<[Operand; 4]>> =
+                operands.iter().map(|o| moved(o).or_else(|| next.next().map(Operand::Tensor))).collect();
+            super::pointwise::apply(op, &operands.unwrap_or_default())
+        });
+    }
     for level in dual::levels_of(tensors()) {
         let result = output.below(level);
         let mut sum: Option<V> = None;
@@ -346,8 +381,7 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
             whole
         }
     };
-    let Layout { shape, strides, offset } = target.body().layout.clone();
-    let part = view::as_strided(&whole, view::ints(&shape), view::ints(&strides), Some(offset as i64))?;
+    let part = view::part(&whole, &target.body())?;
     inplace::copy_into(&part, &tangent)?;
     target.set_tangent(level, part)
 }

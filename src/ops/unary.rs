@@ -4,53 +4,63 @@ use super::macros::pointwise;
 
 pointwise! {
     /// Magnitude of each element.
-    abs(input): Plain = abs(input), input: |g, input| g * sign(input);
+    [complex] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
-    sign(input): Arith = sign(input), input: |g| g * 0.0;
+    sign(input): Arith = sign(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
+    /// The direction of each element: its sign, or a complex number of magnitude 1.
+    [complex] sgn(input) -> y: Arith = sign(input),
+        input: |g, input, y| select((g - real_part(g * conj(y)) * y) / real_part(abs(input)), 0.0, eq(input, 0.0));
+    /// The angle in the plane: 0 or π for real numbers.
+    [complex] angle(input): Angle = angle(input),
+        input: |g, input| select(g * angle_slope(input), 0.0, eq(input, 0.0));
+    /// The complex conjugate, computed.
+    [complex] conj_physical(input): Arith = conj(input), input: |g| conj(g);
+    /// The complex conjugate.
+    [complex, hidden] conjugate(input): Arith = conj(input), input: |g| conj(g);
     /// e to the power of each element.
-    exp(input) -> y: Float = exp(input), input: |g, y| g * y;
+    [complex] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
     /// 2 to the power of each element.
-    exp2(input) -> y: Float = exp2(input), input: |g, y| g * (y * 0.6931471805599453);
+    [complex] exp2(input) -> y: Float = exp2(input), input: |g, y| g * conj(y * 0.6931471805599453);
     /// `exp(input) - 1`, exact near 0.
-    expm1(input) -> y: Float = expm1(input), input: |g, y| g * (y + 1.0);
+    [complex] expm1(input) -> y: Float = expm1(input), input: |g, y| g * conj(y + 1.0);
     /// Natural logarithm.
-    log(input): Float = log(input), input: |g, input| g / input;
+    [complex] log(input): Float = log(input), input: |g, input| g / conj(input);
     /// Logarithm to the base 2.
-    log2(input): Float = log2(input), input: |g, input| g / (input * 0.6931471805599453);
+    [complex] log2(input): Float = log2(input), input: |g, input| g / conj(input * 0.6931471805599453);
     /// Logarithm to the base 10.
-    log10(input): Float = log10(input), input: |g, input| g / (input * 2.302585092994046);
+    [complex] log10(input): Float = log10(input), input: |g, input| g / conj(input * 2.302585092994046);
     /// `log(1 + input)`, exact near 0.
-    log1p(input): Float = log1p(input), input: |g, input| g / (input + 1.0);
+    [complex] log1p(input): Float = log1p(input), input: |g, input| g / conj(input + 1.0);
     /// Square root.
-    sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / (y * 2.0);
+    [complex] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
     /// `1 / sqrt(input)`.
-    rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * (y * y * y * -0.5);
+    [complex] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * conj(y * y * y * -0.5);
     /// `1 / input`.
-    reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * (y * y);
+    [complex] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
     /// Sine of each element.
-    sin(input): Float = sin(input), input: |g, input| g * cos(input);
+    [complex] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
     /// Cosine of each element.
-    cos(input): Float = cos(input), input: |g, input| g * -sin(input);
+    [complex] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
     /// Tangent of each element.
-    tan(input) -> y: Float = tan(input), input: |g, y| g * (y * y + 1.0);
+    [complex] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
     /// Arcsine.
-    asin(input): Float = asin(input), input: |g, input| g * rsqrt(1.0 - input * input);
+    [complex] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
     /// Arccosine.
-    acos(input): Float = acos(input), input: |g, input| g * -rsqrt(1.0 - input * input);
+    [complex] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
     /// Arctangent.
-    atan(input): Float = atan(input), input: |g, input| g / (input * input + 1.0);
+    [complex] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
     /// Hyperbolic sine.
-    sinh(input): Float = sinh(input), input: |g, input| g * cosh(input);
+    [complex] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
     /// Hyperbolic cosine.
-    cosh(input): Float = cosh(input), input: |g, input| g * sinh(input);
+    [complex] cosh(input): Float = cosh(input), input: |g, input| g * conj(sinh(input));
     /// Hyperbolic tangent.
-    tanh(input) -> y: Float = tanh(input), input: |g, y| g * (1.0 - y * y);
+    [complex] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
     /// Inverse hyperbolic sine.
-    asinh(input): Float = asinh(input), input: |g, input| g * rsqrt(input * input + 1.0);
+    [complex] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
     /// Inverse hyperbolic cosine.
-    acosh(input): Float = acosh(input), input: |g, input| g * rsqrt(input * input - 1.0);
+    [complex] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
     /// Inverse hyperbolic tangent.
-    atanh(input): Float = atanh(input), input: |g, input| g / (1.0 - input * input);
+    [complex] atanh(input): Float = atanh(input), input: |g, input| g / conj(1.0 - input * input);
     /// Error function.
     erf(input): Float = erf(input), input: |g, input| g * (exp(-(input * input)) * 1.1283791670955126);
     /// `1 - erf(input)`.
@@ -66,23 +76,23 @@ pointwise! {
     /// The `n`th derivative of `digamma`.
     [hidden] polygamma(input; n = 2): Float = polygamma(n, input), input: |g, input, n| g * polygamma(n + 1.0, input);
     /// `1 / (1 + exp(-input))`.
-    sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * (y * (1.0 - y));
+    [complex] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
     [nn] logsigmoid(input) -> y: Float = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, y| g * (1.0 - exp(y));
-    /// `input` where positive, else 0.
-    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, 0.0, le(y, 0.0));
+    /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
+    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, y * 0.0, le(y, 0.0));
     /// `input` where positive, else `negative_slope * input`.
-    [nn] leaky_relu(input; negative_slope = 0.01): Float = select(input * negative_slope, input, gt(input, 0.0)),
+    [nn] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, input, negative_slope| select(g * negative_slope, g, gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
-    [nn] elu(input; alpha = 1.0): Float = select(alpha * expm1(input), input, gt(input, 0.0)),
+    [nn] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| select(g, g * (alpha * exp(select(0.0, input, lt(input, 0.0)))), le(input, 0.0));
     /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
-    [nn] softplus(input; beta = 1.0, threshold = 20.0): Float = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
+    [nn] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| select(g * sigmoid(input * beta), g, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
-    [nn] silu(input): Float = input * sigmoid(input),
-        input: |g, input| g * (sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
+    [complex, nn] silu(input): Float = input * sigmoid(input),
+        input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
     [hidden] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
         input: |g, input| g * ((erf(input * 0.7071067811865476) + 1.0) * 0.5 + input * exp(input * input * -0.5) * 0.3989422804014327);
@@ -92,13 +102,13 @@ pointwise! {
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
                 * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
     /// Largest integer not above.
-    floor(input): Plain = floor(input), input: |g| g * 0.0;
+    floor(input): Plain = floor(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
     /// Smallest integer not below.
-    ceil(input): Plain = ceil(input), input: |g| g * 0.0;
+    ceil(input): Plain = ceil(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
     /// Nearest integer, halves to even.
-    [hidden] round(input): Plain = round(input), input: |g| g * 0.0;
+    [hidden] round(input): Plain = round(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
     /// Integer part.
-    trunc(input): Plain = trunc(input), input: |g| g * 0.0;
+    trunc(input): Plain = trunc(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
     /// Fractional part, with the sign of `input`.
     frac(input): Real = frac(input), input: |g| g;
     /// Degrees to radians.
@@ -106,13 +116,13 @@ pointwise! {
     /// Radians to degrees.
     rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
     /// Whether each element is zero.
-    logical_not(input): Compare = not(truth(input));
+    [complex] logical_not(input): Compare = not(truth(input));
     /// Bits inverted; for bool the opposite.
     [hidden] bit_invert(input): Bits = bit_not(input);
     /// Whether each element is NaN.
-    isnan(input): Test = is_nan(input);
+    [complex] isnan(input): Test = is_nan(input);
     /// Whether each element is infinite.
-    isinf(input): Test = is_inf(input);
+    [complex] isinf(input): Test = is_inf(input);
     /// Whether each element is neither infinite nor NaN.
-    isfinite(input): Test = is_finite(input);
+    [complex] isfinite(input): Test = is_finite(input);
 }

@@ -136,6 +136,7 @@ impl V {
     /// A function of numbers is a number, as exact as they are.
     fn number(row: &'static super::pointwise::Pointwise, operands: &[Operand]) -> V {
         let wide = |o: &Operand| match o {
+            Operand::Scalar(s @ Scalar::Complex(..)) => super::create::scalar_tensor(*s, Some(DType::C128)),
             Operand::Scalar(s) => super::create::scalar_tensor(Scalar::Float(s.as_f64()), Some(DType::F64)),
             Operand::Tensor(t) => Ok((*t).clone()),
         };
@@ -175,6 +176,32 @@ impl V {
         self.then(|t| super::reduce::unreduce(&t, &at.shape, dims.as_deref(), keepdim)).cast(at.dtype)
     }
 
+    pub fn is_complex(&self) -> bool {
+        match self {
+            V::Tensor(t) => t.dtype().is_complex(),
+            V::Scalar(s) => matches!(s, Scalar::Complex(..)),
+            V::Failed(_) => false,
+        }
+    }
+
+    /// The complex conjugate; real values stay what they are.
+    pub fn conj(self) -> V {
+        match self {
+            V::Scalar(s) => V::Scalar(s.conj()),
+            V::Tensor(t) if t.dtype().is_complex() => super::unary::conj_physical(&t).into(),
+            other => other,
+        }
+    }
+
+    /// The real part.
+    pub fn re(self) -> V {
+        match self {
+            V::Scalar(s) => V::Scalar(if self.is_complex() { Scalar::Float(s.as_f64()) } else { s }),
+            V::Tensor(t) if t.dtype().is_complex() => super::complex::real(t).into(),
+            other => other,
+        }
+    }
+
     pub fn cast(self, dtype: DType) -> V {
         self.then(|t| super::create::to_dtype(&t, dtype))
     }
@@ -185,6 +212,11 @@ impl V {
 
     pub fn matmul(&self, other: impl Into<V>) -> V {
         self.with(other, super::linalg::product)
+    }
+
+    /// The conjugate of the matrix transpose.
+    pub fn mh(&self) -> V {
+        self.mt().conj()
     }
 
     /// Matrix transpose of the last two dimensions.

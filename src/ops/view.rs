@@ -1,11 +1,12 @@
 //! Views: new layouts over the same bytes. Their derivatives put a gradient back where it came from.
 
+use super::complex::{back_to, seen_as};
 use super::kernel::{copy, filled};
 use super::macros::{compose, ops};
 use super::row::{self, Arg, FromArg, Ints};
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
-use crate::base::{Dims, Error, Layout, Result, Scalar, wrap_dim};
-use crate::tensor::{Edge, Kind, Meta, Node, Tensor, ViewRules, Viewing, mode};
+use crate::base::{DType, Dims, Error, Layout, Result, Scalar, wrap_dim};
+use crate::tensor::{Body, Edge, Kind, Meta, Node, Tensor, ViewRules, Viewing, mode};
 
 /// The bytes of `source` under another layout, as a view without history.
 pub fn seen(source: &Tensor, layout: Layout) -> Tensor {
@@ -13,23 +14,27 @@ pub fn seen(source: &Tensor, layout: Layout) -> Tensor {
 }
 
 /// How histories of views are rewritten after an in-place write.
-pub static RULES: ViewRules = ViewRules { regenerate, scatter };
+pub static RULES: ViewRules = ViewRules { regenerate, scatter, part };
 
 /// The history of a view, anew: its layout read from its base.
-fn regenerate(base: &Tensor, layout: &Layout) -> Option<Edge> {
-    let read = mode::with_grad(true, || {
-        as_strided(base, sizes(layout), strides(layout), Some(layout.offset as i64))
-    });
-    read.ok()?.history()
+fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
+    mode::with_grad(true, || part(base, view)).ok()?.history()
+}
+
+/// What a view shows of a tensor that lies as its base does.
+pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
+    let base = super::complex::seen_as(base, view.dtype)?;
+    as_strided(&base, sizes(&view.layout), strides(&view.layout), Some(view.layout.offset as i64))
 }
 
 /// The base's history after a write: the old one outside the view, the written value inside.
 fn scatter(base: &Tensor, layout: &Layout, value: Edge) -> Edge {
     let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
+    let dtype = value.node.outputs.get(value.output as usize).map_or(meta.dtype, |written| written.dtype);
     let mut node = Node::draft(Kind::Op(&COPY_SLICES));
     node.edges = smallvec::smallvec![base.edge(), Some(value)];
     node.outputs.push(meta);
-    node.params = Some(Box::new((relative(base, layout),)));
+    node.params = Some(Box::new((relative(base, layout, dtype), dtype)));
     Edge { node: Node::publish(node), output: 0 }
 }
 
@@ -37,20 +42,35 @@ static COPY_SLICES: crate::tensor::Derivative = crate::tensor::Derivative {
     name: "CopySlices",
     apply: |step| {
         let mut grads: crate::tensor::Grads = smallvec::smallvec![None, None];
-        let (Some(g), (layout,)) = (step.grad(0), step.params::<(Layout,)>()?) else { return Ok(grads) };
+        // The written operator's derivative belongs to it, and goes with it.
+        step.check_alive()?;
+        let (Some(g), (layout, dtype)) = (step.grad(0), step.params::<(Layout, DType)>()?) else { return Ok(grads) };
         if step.wants(0) {
-            grads[0] = Some(erase(g, layout.clone())?);
+            let left = erase(&seen_as(g, *dtype)?, layout.clone())?;
+            grads[0] = Some(back_to(left, g.dtype(), &g.shape())?);
         }
         if step.wants(1) {
-            grads[1] = Some(read_part(g, layout.clone())?);
+            grads[1] = Some(read_part(&seen_as(g, *dtype)?, layout.clone())?);
         }
         Ok(grads)
     },
 };
 
 /// A view's layout as it would lie over a dense copy of its base.
-fn relative(base: &Tensor, layout: &Layout) -> Layout {
-    let body = base.body();
+fn relative(base: &Tensor, layout: &Layout, dtype: DType) -> Layout {
+    let mut body = base.body().clone();
+    if dtype != body.dtype && body.dtype.is_complex() {
+        body = body.as_parts();
+    }
+    if dtype != body.dtype && dtype.is_complex() && body.layout != Layout::contiguous(body.shape()) {
+        // In whole numbers: found among the parts, whose pairs stay together.
+        let parts = relative(base, &layout.as_parts(), body.dtype);
+        return Layout {
+            shape: layout.shape.clone(),
+            strides: parts.strides[..layout.ndim()].iter().map(|s| s / 2).collect(),
+            offset: parts.offset / 2,
+        };
+    }
     let dense = Layout::contiguous(body.shape());
     if body.layout == dense {
         return layout.clone();

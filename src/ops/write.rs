@@ -19,16 +19,19 @@ pub fn nothing(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-/// Lets `write` overwrite the whole of `target`.
+/// Lets `write` overwrite the whole of `target`; only one value may go where one element stands for several.
 pub fn over(
     target: &Tensor,
     derivative: &'static Derivative,
+    one_value: bool,
     write: impl FnOnce(&Body) -> Result<()>,
 ) -> Result<()> {
     let recording = mode::grad_enabled() && target.requires_grad();
     check_inplace(target, recording)?;
     let body = target.body();
-    check_writable(&body)?;
+    if !one_value {
+        check_writable(&body)?;
+    }
     let edge = recording.then(|| {
         let mut recorder = Recorder::new(derivative);
         recorder.input(Some(target));
@@ -68,7 +71,7 @@ macro_rules! writes {
                     let target: $crate::tensor::Tensor = take(stringify!($name), PARAMS, args, 0, None)?;
                     $(let $p: $pt = take(stringify!($name), PARAMS, args, next.next().unwrap_or(0), macros::default!($($pd)?))?;)*
                     let write = |target: &$crate::tensor::Tensor| {
-                        $crate::ops::write::over(target, &DERIVATIVE, |body| super::$name(body $(, $p)*))
+                        $crate::ops::write::over(target, &DERIVATIVE, $family == "create", |body| super::$name(body $(, $p)*))
                     };
                     $crate::ops::batch::write_over($family, &target, write)?;
                     Ok(target)
@@ -100,7 +103,14 @@ writes! { "create";
 /// Zeros everywhere.
 pub fn erase(target: &Tensor) -> Result<()> {
     static ZERO: Derivative = Derivative { name: "ZeroBackward0", apply: nothing };
-    over(target, &ZERO, zero)
+    over(target, &ZERO, true, zero)
+}
+
+static FILL_TENSOR: Derivative =
+    Derivative { name: "FillBackward3", apply: super::inplace::value_grads };
+/// One number everywhere.
+pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
+    over(target.physical(), &FILL, true, |body| fill_body(body, value))
 }
 
 static FILL: Derivative = Derivative { name: "FillBackward2", apply: nothing };
@@ -108,14 +118,14 @@ static FILL: Derivative = Derivative { name: "FillBackward2", apply: nothing };
 fn fill_with(args: &[Arg]) -> Result<Tensor> {
     let target: Tensor = take("fill_", FILL_PARAMS, args, 0, None)?;
     match take::<Value>("fill_", FILL_PARAMS, args, 1, None)? {
-        Value::Scalar(value) => over(target.physical(), &FILL, |body| fill_body(body, value))?,
+        Value::Scalar(value) => fill(&target, value)?,
         Value::Tensor(value) if value.ndim() > 0 => {
             return Err(Error::runtime(format!(
                 "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
                 value.ndim()
             )));
         }
-        Value::Tensor(value) => super::inplace::copy_into(&target, &value)?,
+        Value::Tensor(value) => super::inplace::assign(&FILL_TENSOR, &target, &value)?,
     }
     Ok(target)
 }

@@ -93,7 +93,9 @@ fn matrix_transpose<'py>(
         return Ok(slf.clone().into_any());
     }
     need_matrix(name, t, batches)?;
-    wrap(slf.py(), view::transpose(t, -2, -1)?)
+    let turned = view::transpose(t, -2, -1)?;
+    // `H` and `mH` conjugate as well, which changes complex numbers only.
+    wrap(slf.py(), if name.ends_with('H') { ops::complex::conj_(turned)? } else { turned })
 }
 
 #[pymethods]
@@ -152,6 +154,27 @@ impl PyTensor {
     #[getter(mH)]
     fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         matrix_transpose(slf, "mH", true)
+    }
+    /// The real part, as a view.
+    #[getter(real)]
+    fn real_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        if !slf.get().tensor.dtype().is_complex() {
+            return Ok(slf.clone().into_any());
+        }
+        wrap(slf.py(), ops::complex::real(slf.get().tensor.clone())?)
+    }
+    #[setter(real)]
+    fn set_real_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        PyTensor::real_part(slf)?.call_method1("copy_", (value,)).map(drop)
+    }
+    /// The imaginary part, as a view.
+    #[getter(imag)]
+    fn imaginary_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        wrap(slf.py(), ops::complex::imag(slf.get().tensor.clone())?)
+    }
+    #[setter(imag)]
+    fn set_imaginary_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        PyTensor::imaginary_part(slf)?.call_method1("copy_", (value,)).map(drop)
     }
     #[pyo3(signature = (**_options))]
     fn __dlpack__<'py>(

@@ -1,11 +1,13 @@
 //! Backward, grad, grad mode and hooks as Python calls them.
 
 use super::graph::Place;
+use super::hooks::Handle;
 use super::node::{hang, node_object};
 use super::tensor::{PyTensor, wrap};
 use crate::backward::{self, Request};
+use crate::base::Guidance;
 use crate::ops;
-use crate::tensor::{Edge, Meta, NodeRef, Tensor, When, anomaly, mode};
+use crate::tensor::{Edge, NodeRef, Tensor, When, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -40,14 +42,21 @@ fn execute(
 }
 
 /// The gradient that a root starts with: the user's, checked, or 1 for a scalar.
-fn root_gradient(root: &Meta, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+fn root_gradient(place: &Place, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+    let root = place.meta();
     let Some(object) = gradient.filter(|g| !g.is_none()) else {
         if root.shape.iter().product::<usize>() != 1 {
-            return Err(PyRuntimeError::new_err("grad can be implicitly created only for scalar outputs"));
+            let advice = "reduce it first, as with y.sum().backward(), or pass the gradient that it gets, a tensor of shape";
+            return Err(guided(
+                "grad can be implicitly created only for scalar outputs",
+                "output",
+                place,
+                format!("{advice} {:?}", root.shape.as_slice()),
+            ));
         }
         if !root.dtype.is_float() {
             return Err(PyRuntimeError::new_err(format!(
-                "grad can be implicitly created only for real scalar outputs but got {}",
+                "grad can be implicitly created only for real scalar outputs but got torch.{}",
                 root.dtype.name()
             )));
         }
@@ -61,10 +70,20 @@ fn root_gradient(root: &Meta, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<T
     };
     let gradient = gradient.get().tensor.clone();
     if gradient.shape() != root.shape {
+        let (given, wanted) = (gradient.shape(), root.shape.as_slice());
+        let message = format!(
+            "Mismatch in shape: grad_output[0] has a shape of torch.Size({:?}) and output[0] has a shape of torch.Size({wanted:?}).",
+            given.as_slice()
+        );
+        let advice = format!("pass a gradient of the output's own shape, {wanted:?}");
+        return Err(guided(&message, "output", place, advice));
+    }
+    if gradient.dtype().is_complex() != root.dtype.is_complex() {
         return Err(PyRuntimeError::new_err(format!(
-            "Mismatch in shape: grad_output[0] has a shape of torch.Size({:?}) and output[0] has a shape of torch.Size({:?}).",
-            gradient.shape().as_slice(),
-            root.shape.as_slice()
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: \
+             grad_output[0] has a dtype of torch.{} and output[0] has a dtype of torch.{}.",
+            gradient.dtype().name(),
+            root.dtype.name()
         )));
     }
     let gradient = ops::create::to_dtype(&gradient, root.dtype)?;
@@ -81,10 +100,46 @@ fn root_gradient(root: &Meta, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<T
 
 fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
     root.edge().ok_or_else(|| {
-        PyRuntimeError::new_err(format!(
-            "element {index} of tensors does not require grad and does not have a grad_fn"
-        ))
+        let message = format!("element {index} of tensors does not require grad and does not have a grad_fn");
+        guided(&message, "output", root, unrecorded(root).into())
     })
+}
+
+/// Why a tensor has no history.
+fn unrecorded(place: &Place) -> &'static str {
+    if !place.meta().dtype.is_float() {
+        "compute it in a floating point dtype: integers and truth values have no gradients"
+    } else if !mode::grad_enabled() {
+        "leave no_grad() before computing it: nothing is recorded there"
+    } else {
+        "call requires_grad_() on the inputs before computing it, and look for no_grad(), detach(), .data or a conversion \
+         to integers on the way"
+    }
+}
+
+/// An error about a tensor, with what made it and what to do.
+fn guided(message: &str, label: &'static str, place: &Place, advice: String) -> PyErr {
+    let (text, line) = place.describe();
+    Guidance::new(message).note(label, text, line).advice(advice).done().into()
+}
+
+/// Where a run starts, and with which gradient; of a batched tensor the graph knows the physical one.
+fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<(Edge, Tensor)> {
+    let edge = root_edge(root, index)?;
+    let gradient = root_gradient(root, gradient)?;
+    match root {
+        Place::Tensor(t) if t.is_batched() => Ok((edge, ops::batch::into_graph(t, &gradient)?)),
+        _ => Ok((edge, gradient)),
+    }
+}
+
+/// Raises an error about a tensor, for checks on the Python side.
+#[pyfunction]
+pub fn refuse(message: &str, object: &Bound<'_, PyAny>, advice: String) -> PyResult<()> {
+    match Place::of(object)? {
+        Some(place) => Err(guided(message, "input", &place, advice)),
+        None => Err(PyRuntimeError::new_err(message.to_owned())),
+    }
 }
 
 /// `x.backward(...)`.
@@ -95,8 +150,9 @@ pub fn backward_one(
     create_graph: bool,
     inputs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    super::batch::refuse_backward([&slf.get().tensor])?;
     let root = Place::Tensor(slf.get().tensor.clone());
-    let roots = vec![(root_edge(&root, 0)?, root_gradient(&root.meta(), gradient)?)];
+    let roots = vec![root_start(&root, 0, gradient)?];
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
     execute(slf.py(), roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
     Ok(())
@@ -128,7 +184,7 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
     }
     let mut edges = Vec::new();
     for input in inputs {
-        match input.edge() {
+        match input.edge_for_hooks() {
             Some(edge) => {
                 if let Place::Tensor(tensor) = &input
                     && keep
@@ -139,14 +195,12 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
                 edges.push(edge);
             }
             None if keep => {
-                return Err(PyRuntimeError::new_err(
-                    "can't retain_grad on Tensor that has requires_grad=False",
-                ));
+                let message = "can't retain_grad on Tensor that has requires_grad=False";
+                return Err(guided(message, "input", &input, unrecorded(&input).into()));
             }
             None => {
-                return Err(PyRuntimeError::new_err(
-                    "One of the differentiated Tensors does not require grad",
-                ));
+                let message = "One of the differentiated Tensors does not require grad";
+                return Err(guided(message, "input", &input, unrecorded(&input).into()));
             }
         }
     }
@@ -163,6 +217,8 @@ pub fn run_backward(
     create_graph: bool,
     inputs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
+    let given = roots.try_iter()?.filter_map(|r| Some(r.ok()?.cast::<PyTensor>().ok()?.get().tensor.clone()));
+    super::batch::refuse_backward(&given.collect::<Vec<_>>())?;
     let starts = starts(roots, gradients)?;
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
     execute(py, starts, retain_graph, create_graph, inputs, true)?;
@@ -182,7 +238,7 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
         )));
     }
     let start = |(i, (root, gradient)): (usize, (&Place, &Bound<'_, PyAny>))| {
-        Ok((root_edge(root, i)?, root_gradient(&root.meta(), Some(gradient))?))
+        root_start(root, i, Some(gradient))
     };
     roots.iter().zip(&gradients).enumerate().map(start).collect()
 }
@@ -199,6 +255,7 @@ pub fn run_grad<'py>(
 ) -> PyResult<Bound<'py, PyTuple>> {
     let edges = input_edges(inputs, false)?;
     let found = execute(py, starts(roots, gradients)?, retain_graph, create_graph, Some(edges), false)?;
+    let found = super::batch::out_of_graph(inputs, found)?;
     let objects = found
         .into_iter()
         .map(|g| g.map_or_else(|| Ok(py.None().into_bound(py)), |g| wrap(py, g)))
@@ -210,7 +267,7 @@ pub fn run_grad<'py>(
 /// Whether operators are recorded in this thread.
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
-    mode::grad_enabled()
+    mode::grad_switch()
 }
 
 /// Switches recording.
@@ -266,31 +323,6 @@ pub fn swap_inference_mode(on: bool) -> bool {
     mode::set_inference(on)
 }
 
-/// Takes a hook off again: `remove()`, or the end of a `with` block.
-#[pyclass(frozen, name = "RemovableHandle", module = "gradiron.utils.hooks")]
-pub struct Handle {
-    node: NodeRef,
-    pub id: u64,
-}
-
-#[pymethods]
-impl Handle {
-    #[getter]
-    fn id(&self) -> u64 {
-        self.id
-    }
-    fn remove(&self) {
-        self.node.remove_hook(self.id);
-    }
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-    #[pyo3(signature = (*_args))]
-    fn __exit__(&self, _args: &Bound<'_, PyTuple>) {
-        self.remove();
-    }
-}
-
 pub fn node_hook<'py>(
     py: Python<'py>,
     node: &NodeRef,
@@ -298,27 +330,35 @@ pub fn node_hook<'py>(
     hook: Py<PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let id = hang(node, when, hook);
-    Ok(Bound::new(py, Handle { node: node.clone(), id })?.into_any())
+    Ok(Bound::new(py, Handle::new(node, id))?.into_any())
+}
+
+fn no_hook(tensor: &Tensor) -> PyErr {
+    let place = Place::Tensor(tensor.clone());
+    let message = "cannot register a hook on a tensor that doesn't require gradient";
+    guided(message, "tensor", &place, unrecorded(&place).into())
 }
 
 pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
-    let Some(edge) = t.edge() else {
-        return Err(PyRuntimeError::new_err(
-            "cannot register a hook on a tensor that doesn't require gradient",
-        ));
+    t.check_view()?;
+    let Some(edge) = t.edge_for_hooks() else {
+        return Err(no_hook(t));
     };
     node_hook(slf.py(), &edge.node, When::Output(edge.output), hook)
 }
 
 pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
-    match t.edge() {
+    match t.edge_for_hooks() {
         None => {
-            Err(PyRuntimeError::new_err("cannot register a hook on a tensor that doesn't require gradient"))
+            Err(no_hook(t))
         }
-        Some(_) if !t.is_leaf() => Err(PyRuntimeError::new_err(
+        Some(_) if !t.is_leaf() => Err(guided(
             "post accumulate grad hooks cannot be registered on non-leaf tensors",
+            "tensor",
+            &Place::Tensor(t.clone()),
+            "use register_hook(), or hang it on the leaf that this was computed from".into(),
         )),
         Some(edge) => node_hook(slf.py(), &edge.node, When::Accumulated, hook),
     }
@@ -333,6 +373,18 @@ pub fn gradient_edge<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<(Bound<'py,
             "It is not possible to get the gradient edge for a Tensor that does not require gradients",
         )),
     }
+}
+
+/// Whether a tensor was made in inference mode.
+#[pyfunction]
+pub fn is_inference(input: &Bound<'_, PyTensor>) -> bool {
+    input.get().tensor.is_inference()
+}
+
+/// Sets the number of writes that a tensor has seen.
+#[pyfunction]
+pub fn set_version(tensor: &Bound<'_, PyTensor>, version: u32) {
+    tensor.get().tensor.body().storage.set_version(version);
 }
 
 /// How many nodes live in the arena.
@@ -361,40 +413,4 @@ pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
         t.get().tensor.body().storage.bump();
     }
     Ok(())
-}
-
-/// Switches anomaly mode.
-#[pyfunction]
-pub fn set_anomaly(on: bool, check_nan: bool) {
-    anomaly::set_host(anomaly::Host { here, tell });
-    anomaly::set(on, on && check_nan);
-}
-
-/// Whether anomaly mode is on.
-#[pyfunction]
-pub fn is_anomaly_enabled() -> bool {
-    anomaly::enabled()
-}
-
-/// Whether anomaly mode looks for NaN.
-#[pyfunction]
-pub fn is_anomaly_check_nan_enabled() -> bool {
-    anomaly::checks_nan()
-}
-
-/// Python's stack as text.
-fn here() -> Option<String> {
-    Python::attach(|py| {
-        let lines = py.import("traceback").and_then(|t| t.call_method0("format_stack")).ok()?;
-        lines.extract::<Vec<String>>().ok().map(|lines| lines.concat())
-    })
-}
-
-fn tell(text: &str) {
-    Python::attach(|py| {
-        let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
-        let message = std::ffi::CString::new(text).unwrap_or_default();
-        // A warning that the user turned into an error gives way to the error that is under way.
-        let _ = PyErr::warn(py, &category, &message, 1);
-    });
 }

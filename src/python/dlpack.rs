@@ -42,7 +42,7 @@ struct Export {
     managed: Managed,
 }
 
-const CODES: [(DType, u8); 10] = [
+const CODES: [(DType, u8); 12] = [
     (DType::Bool, 6),
     (DType::U8, 1),
     (DType::I8, 0),
@@ -53,6 +53,8 @@ const CODES: [(DType, u8); 10] = [
     (DType::BF16, 4),
     (DType::F32, 2),
     (DType::F64, 2),
+    (DType::C64, 5),
+    (DType::C128, 5),
 ];
 
 unsafe extern "C" fn drop_export(managed: *mut Managed) {

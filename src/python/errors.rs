@@ -1,9 +1,11 @@
 //! Faults become PyTorch's exceptions here, and nowhere else.
 
-use crate::base::{Error, Fault};
+use crate::base::{Error, Fault, Guidance};
+use pyo3::PyErrArguments;
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 
 /// `gradiron.OutOfMemoryError`, a RuntimeError; made on the Python side.
 pub static OUT_OF_MEMORY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
@@ -23,8 +25,19 @@ impl From<Error> for PyErr {
             Fault::NotImplemented(_) | Fault::NoShader { .. } => PyNotImplementedError::new_err(text),
             Fault::NoKernel { .. } => PyNotImplementedError::new_err(text),
             Fault::OutOfMemory { .. } => out_of_memory(text),
+            Fault::Guided(guidance) => PyRuntimeError::new_err(Told(guidance)),
             _ => PyRuntimeError::new_err(text),
         }
+    }
+}
+
+/// A guided error's text, with the user's lines read only when Python wants it: files are not read under locks.
+struct Told(Guidance);
+
+impl PyErrArguments for Told {
+    fn arguments(self, py: Python<'_>) -> Py<PyAny> {
+        let text = self.0.render(|line| super::anomaly::source(py, line));
+        PyString::new(py, &text).into_any().unbind()
     }
 }
 
@@ -33,6 +46,13 @@ fn out_of_memory(text: String) -> PyErr {
         Some(instance) => PyErr::from_value(instance),
         None => PyRuntimeError::new_err(text),
     })
+}
+
+impl From<PyErr> for Error {
+    #[cold]
+    fn from(error: PyErr) -> Error {
+        carry(error)
+    }
 }
 
 /// An exception on its way through the core.

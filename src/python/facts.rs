@@ -7,7 +7,7 @@ use super::overloads::mismatch;
 use super::parse::int_from;
 use super::tensor::{PyTensor, wrap};
 use super::types::{PyDType, device_object, dtype_object, size_object};
-use crate::base::{Error, Scalar};
+use crate::base::{Guidance, Error, Scalar};
 use crate::ops::{self, Kind};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -121,10 +121,11 @@ impl PyTensor {
         self.tensor.dtype().is_float()
     }
     /// The address of the first element.
-    fn data_ptr(&self) -> usize {
+    fn data_ptr(&self) -> PyResult<usize> {
+        super::batch::need_storage(&self.tensor)?;
         let body = self.tensor.body();
         let start = body.storage.host().map_or_else(|| body.storage.id(), |p| p as usize);
-        if body.numel() == 0 { 0 } else { start + body.layout.offset * body.dtype.size() }
+        Ok(if body.numel() == 0 { 0 } else { start + body.layout.offset * body.dtype.size() })
     }
     /// Names the storage: equal for tensors that share memory.
     fn _storage_id(&self) -> usize {
@@ -163,8 +164,9 @@ impl PyTensor {
     }
     /// Whether the tensor was made by the user, not by a recorded operator.
     #[getter]
-    fn is_leaf(&self) -> bool {
-        self.tensor.is_leaf()
+    fn is_leaf(&self) -> PyResult<bool> {
+        self.tensor.check_view()?;
+        Ok(self.tensor.is_leaf())
     }
     /// Whether operators on this tensor are recorded.
     #[getter]
@@ -174,28 +176,31 @@ impl PyTensor {
     #[setter]
     fn set_requires_grad(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
         let on = on.extract().map_err(|_| PyRuntimeError::new_err("requires_grad must be a bool"))?;
-        if on && !self.tensor.dtype().is_float() {
+        if on && !self.tensor.dtype().is_differentiable() {
             return Err(PyRuntimeError::new_err(
                 "only Tensors of floating point and complex dtype can require gradients",
             ));
         }
         if !self.tensor.is_leaf() {
-            return Err(PyRuntimeError::new_err(if on {
+            let (text, line) = self.tensor.describe();
+            let guidance = Guidance::new(if on {
                 "you can only change requires_grad flags of leaf variables."
             } else {
                 "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
                  subgraph that doesn't require differentiation use var_no_grad = var.detach()."
-            }));
+            });
+            return Err(guidance.note("tensor", text, line).done().into());
         }
         Ok(self.tensor.set_requires_grad(on)?)
     }
     /// Switches recording of operators on this tensor on or off.
-    #[pyo3(signature = (requires_grad = true))]
+    #[pyo3(signature = (requires_grad = None))]
     fn requires_grad_<'py>(
         slf: &Bound<'py, PyTensor>,
-        requires_grad: bool,
+        requires_grad: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        slf.get().tensor.set_requires_grad(requires_grad)?;
+        let on = requires_grad.map(|on| super::hooks::flag("requires_grad_", "requires_grad", on)).transpose()?;
+        slf.get().tensor.set_requires_grad(on.unwrap_or(true))?;
         Ok(slf.clone())
     }
     /// The gradient that `backward` has added up, or None.
@@ -255,7 +260,9 @@ impl PyTensor {
     /// The node of the graph that made this tensor; None for leaves.
     #[getter]
     fn grad_fn<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
-        slf.get().tensor.history().map(|edge| node_object(slf.py(), edge.node)).transpose()
+        let t = &slf.get().tensor;
+        t.check_view()?;
+        t.history().map(|edge| node_object(slf.py(), edge.node)).transpose()
     }
     /// Which output of `grad_fn` this tensor is.
     #[getter]
@@ -276,8 +283,15 @@ impl PyTensor {
     }
     /// How many writes in place the storage has seen.
     #[getter]
-    fn _version(&self) -> u32 {
-        self.tensor.version()
+    fn _version(&self) -> PyResult<u32> {
+        if self.tensor.is_inference() {
+            return Err(PyRuntimeError::new_err("Inference tensors do not track version counter."));
+        }
+        Ok(self.tensor.version())
+    }
+    /// Whether the tensor was made in inference mode.
+    fn is_inference(&self) -> bool {
+        self.tensor.is_inference()
     }
     /// Whether the tensor is a view of another.
     fn _is_view(&self) -> bool {
@@ -302,7 +316,7 @@ impl PyTensor {
             )));
         };
         let mut body = other.get().tensor.body().clone();
-        if self.tensor.requires_grad() && !body.dtype.is_float() {
+        if self.tensor.requires_grad() && !body.dtype.is_differentiable() {
             return Err(PyRuntimeError::new_err(
                 "data set to a tensor that requires gradients must be floating point or complex dtype",
             ));
@@ -313,24 +327,32 @@ impl PyTensor {
         self.tensor.set_body(body);
         Ok(())
     }
+    #[deleter]
+    fn delete_data(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err("Deleting tensor data is not allowed. Delete tensor instead!"))
+    }
     /// The same values without history, as a view.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let _span = super::profile::named(|| "detach", [slf.as_any()]);
         wrap(slf.py(), ops::create::shallow(&slf.get().tensor))
     }
     /// Forgets the history, in place.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
         if t.as_view().is_some() {
-            return Err(PyRuntimeError::new_err(
+            let (text, line) = t.describe();
+            let guidance = Guidance::new(
                 "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for \
                  training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence \
                  detach_() cannot be called on these gradients. To fix this error, please refer to the \
                  Optimizer.zero_grad() function in torch/optim/optimizer.py as a solution.",
-            ));
+            );
+            return Err(guidance.note("view", text, line).done().into());
         }
         if !t.is_leaf() {
             t.set_history(None);
         }
+        t.drop_tangents();
         t.set_requires_grad(false)?;
         Ok(slf.clone())
     }
@@ -341,6 +363,7 @@ impl PyTensor {
             Scalar::Bool(b) => pyo3::types::PyBool::new(py, b).to_owned().into_any(),
             Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
             Scalar::Float(f) => f.into_pyobject(py)?.into_any(),
+            Scalar::Complex(re, im) => pyo3::types::PyComplex::from_doubles(py, re, im).into_any(),
         })
     }
 }

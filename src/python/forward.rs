@@ -1,10 +1,15 @@
-//! Forward mode's levels, for `autograd.forward_ad` and `func`.
+//! Forward mode: its levels, for `autograd.forward_ad` and `func`, and the tangents of custom Functions.
 
+use super::function::Ctx;
 use super::tensor::{PyTensor, wrap};
 use crate::backward::forward;
-use crate::ops::tangent;
-use crate::tensor::dual;
+use crate::ops::{Arg, create, tangent, view};
+use crate::tensor::dual::{self, DualLevel};
+use crate::tensor::{Saved, Tensor};
+use pyo3::exceptions::{PyAssertionError, PyNotImplementedError, PyRuntimeError};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 
 /// Enters a level; its number is never given again.
 #[pyfunction]
@@ -39,6 +44,13 @@ pub fn unpack_dual<'py>(
     Ok((wrap(py, plain)?, tangent.map(|t| wrap(py, t)).transpose()?))
 }
 
+/// The same values without their history, and the same tangents: with theirs, or without too.
+#[pyfunction]
+#[pyo3(signature = (tensor, keep = false))]
+pub fn unrecorded<'py>(tensor: &Bound<'py, PyTensor>, keep: bool) -> PyResult<Bound<'py, PyAny>> {
+    wrap(tensor.py(), tangent::unrecorded(&tensor.get().tensor, keep)?)
+}
+
 /// Whether this thread's operators carry tangents on.
 #[pyfunction]
 pub fn is_fwd_grad_enabled() -> bool {
@@ -49,4 +61,170 @@ pub fn is_fwd_grad_enabled() -> bool {
 #[pyfunction]
 pub fn set_fwd_grad_enabled(mode: bool) {
     dual::set_enabled(mode);
+}
+
+/// What `save_for_forward` was given.
+pub fn saved_list(tensors: &Bound<'_, PyTuple>) -> PyResult<Vec<Option<Py<PyTensor>>>> {
+    let one = |object: Bound<'_, PyAny>| match object.cast::<PyTensor>() {
+        Ok(t) => Ok(Some(t.clone().unbind())),
+        Err(_) if object.is_none() => Ok(None),
+        Err(_) => Err(PyAssertionError::new_err(
+            "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.",
+        )),
+    };
+    tensors.iter().map(one).collect()
+}
+
+/// While it lives, operators of this thread carry no tangents on.
+pub struct Quiet(bool);
+
+impl Quiet {
+    pub fn start() -> Quiet {
+        Quiet(dual::set_enabled(false))
+    }
+}
+
+impl Drop for Quiet {
+    fn drop(&mut self) {
+        dual::set_enabled(self.0);
+    }
+}
+
+/// The tensors, by their identity, that a Function's forward marked.
+pub struct Marked {
+    pub dirty: Vec<usize>,
+    pub plain: Vec<usize>,
+}
+
+/// Asks a Function's `jvp` for the tangents of what its forward returned, level by level.
+pub fn function_tangents<'py>(
+    class: &Bound<'py, PyAny>,
+    ctx: &Bound<'py, PyAny>,
+    inputs: &[Option<Tensor>],
+    outputs: &mut [Bound<'py, PyAny>],
+    marked: &Marked,
+) -> PyResult<()> {
+    let py = class.py();
+    let state = ctx.cast::<Ctx>()?;
+    let (saved, keep_none) = state.get().take_for_forward(py);
+    for output in outputs.iter_mut() {
+        // An input that comes out as it went in needs a tangent of its own.
+        if let Ok(t) = output.cast::<PyTensor>().map(|t| t.get().tensor.clone())
+            && t.is_dual()
+            && !marked.dirty.contains(&t.id())
+        {
+            *output = wrap(py, view::seen(&t, t.body().layout.clone()))?;
+        }
+    }
+    let none = || py.None().into_bound(py);
+    for level in dual::levels_of(inputs.iter().flatten()) {
+        let shown = saved
+            .iter()
+            .map(|t| t.as_ref().map_or_else(|| Ok(none()), |t| wrap(py, t.get().tensor.below(level))));
+        let shown = PyTuple::new(py, shown.collect::<PyResult<Vec<_>>>()?)?;
+        let mut arguments = vec![ctx.clone()];
+        for input in inputs {
+            arguments.push(match input.as_ref().map(|t| (t, t.tangent(level))) {
+                Some((_, Some(tangent))) => wrap(py, tangent)?,
+                Some((t, None)) if !keep_none && t.dtype().is_differentiable() => {
+                    wrap(py, create::zeros(&t.shape(), t.dtype(), t.device())?)?
+                }
+                _ => none(),
+            });
+        }
+        state.get().show(Some(shown.unbind()));
+        let returned =
+            class.getattr(intern!(py, "jvp")).and_then(|jvp| jvp.call1(PyTuple::new(py, arguments)?));
+        state.get().show(None);
+        let returned = returned?;
+        let values: Vec<Bound<'py, PyAny>> = match returned.cast::<PyTuple>() {
+            Ok(tuple) => tuple.iter().collect(),
+            Err(_) => vec![returned],
+        };
+        if values.len() != outputs.len() {
+            return Err(PyRuntimeError::new_err(format!(
+                "Function's jvp returned an invalid number of forward gradients (expected {} but got {})",
+                outputs.len(),
+                values.len()
+            )));
+        }
+        for (i, (value, output)) in values.iter().zip(outputs.iter()).enumerate() {
+            let differentiable = output
+                .cast::<PyTensor>()
+                .ok()
+                .map(|t| &t.get().tensor)
+                .filter(|t| t.dtype().is_differentiable() && !marked.plain.contains(&t.id()));
+            match differentiable {
+                Some(output) => take_tangent(output, value, i, level, inputs)?,
+                None if value.is_none() || output.cast::<PyTensor>().is_err() => {}
+                None => {
+                    return Err(PyRuntimeError::new_err(format!(
+                        "Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a \
+                         differentiable Tensor.You should return None at that position instead."
+                    )));
+                }
+            }
+        }
+    }
+    if let Some(node) = state.get().node() {
+        let made: Vec<Option<Tensor>> =
+            outputs.iter().map(|o| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
+        dual::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {
+            Some(output) => made.get(usize::from(output))?.as_ref(),
+            None => inputs.get(usize::from(source))?.as_ref(),
+        });
+    }
+    Ok(())
+}
+
+/// Gives output `i` of a Function the tangent that its `jvp` returned.
+fn take_tangent(
+    output: &Tensor,
+    value: &Bound<'_, PyAny>,
+    i: usize,
+    level: DualLevel,
+    inputs: &[Option<Tensor>],
+) -> PyResult<()> {
+    let tangent = match value.cast::<PyTensor>() {
+        Ok(t) => t.get().tensor.clone(),
+        Err(_) if value.is_none() => return Ok(()),
+        Err(_) => {
+            return Err(PyRuntimeError::new_err(format!(
+                "expected Variable or None (got {}) for grad output {i}.",
+                value.get_type().name()?
+            )));
+        }
+    };
+    tangent::check_shape(output, &tangent)?;
+    if let Some(written) = inputs.iter().flatten().find(|t| t.same(output)) {
+        if written.tangent(level).is_some_and(|old| !old.same(&tangent)) {
+            return Err(PyRuntimeError::new_err(
+                "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying \
+                 an input inplace, then the jvp function must modify the corresponding gradient inplace.",
+            ));
+        }
+        return Ok(output.set_tangent(level, tangent)?);
+    }
+    let shares = |a: &Tensor, b: &Tensor| a.body().storage.same(&b.body().storage);
+    let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
+        return Ok(output.set_tangent(level, tangent::own(output, tangent)?)?);
+    };
+    if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
+        return Err(PyRuntimeError::new_err(
+            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.",
+        ));
+    }
+    Ok(output.set_tangent(level, tangent)?)
+}
+
+/// A result that is written elsewhere takes no tangent along.
+pub fn refuse_out(name: &str, args: &[Arg], targets: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    let carries =
+        |target: &Bound<'_, PyAny>| target.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.is_dual());
+    if !args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.is_dual())) && !targets.iter().any(carries) {
+        return Ok(());
+    }
+    Err(PyNotImplementedError::new_err(format!(
+        "Trying to use forward AD with {name}_out that does not support it because it is an out= function"
+    )))
 }

@@ -2,12 +2,15 @@
 //! Python face; it holds no tensors of its own accord, the node's saved values do.
 
 use super::node::next_functions;
+use super::outputs::{Call, finish};
 use super::tensor::{PyTensor, wrap};
+use crate::base::Guidance;
 use crate::ops;
-use crate::tensor::{Custom, Edge, Grads, Kind, Meta, Node, NodeRef, Saved, Step, Tensor, When, mode, packing};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use crate::tensor::{Custom, Edge, Grads, Node, NodeRef, Step, Tensor, When, mode};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -22,20 +25,76 @@ pub struct Ctx {
 
 #[derive(Default)]
 struct State {
-    to_save: Vec<Option<Py<PyTensor>>>,
+    to_save: Option<Py<PyTuple>>,
     dirty: Vec<Py<PyTensor>>,
     non_differentiable: Vec<Py<PyTensor>>,
     needs_input_grad: Option<Py<PyTuple>>,
+    /// Which of forward's arguments were tensors.
+    variables: Vec<bool>,
     keep_none: bool,
     /// Where saved values lie among the node's, None for a saved None.
     saved: Vec<Option<usize>>,
     /// The node, named so that context and node do not keep each other alive.
     node: Option<crate::arena::Id<Node>>,
+    /// What `save_for_forward` was given.
+    for_forward: Vec<Option<Py<PyTensor>>>,
+    /// The same as `jvp` sees it, while it runs.
+    shown: Option<Py<PyTuple>>,
 }
+
+type Marks = (Option<Py<PyTuple>>, Vec<Py<PyTensor>>, Vec<Py<PyTensor>>);
 
 impl Ctx {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For forward mode: what was saved for it, what is written in place, and whether missing tangents stay None.
+    pub fn take_for_forward(&self, py: Python<'_>) -> (Vec<Option<Py<PyTensor>>>, bool) {
+        let mut state = self.state();
+        let keep_none = state.keep_none;
+        (std::mem::take(&mut state.for_forward).iter().map(|t| t.as_ref().map(|t| t.clone_ref(py))).collect(), keep_none)
+    }
+
+    /// Lets `saved_tensors` show these instead of the node's.
+    pub fn show(&self, saved: Option<Py<PyTuple>>) {
+        let old = std::mem::replace(&mut self.state().shown, saved);
+        drop(old);
+    }
+
+    /// The tensors that were marked: as written in place, and as not differentiable.
+    pub fn marked(&self) -> super::forward::Marked {
+        let state = self.state();
+        let ids = |list: &[Py<PyTensor>]| list.iter().map(|t| t.get().tensor.id()).collect();
+        super::forward::Marked { dirty: ids(&state.dirty), plain: ids(&state.non_differentiable) }
+    }
+
+    /// What was to be saved, and the tensors that were marked, for whoever finishes the call.
+    pub fn take_marks(&self) -> Marks {
+        let mut state = self.state();
+        let dirty = std::mem::take(&mut state.dirty);
+        (state.to_save.take(), dirty, std::mem::take(&mut state.non_differentiable))
+    }
+
+    /// Names the node that this context shows.
+    pub fn publish(&self, node: &NodeRef, variables: Vec<bool>) {
+        let mut state = self.state();
+        state.node = Some(node.id());
+        state.variables = variables;
+    }
+
+    /// Remembers where the saved values lie.
+    pub fn keep(&self, places: Vec<Option<usize>>) {
+        self.state().saved = places;
+    }
+
+    fn living(&self) -> PyResult<NodeRef> {
+        self.node().ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "Attribute 'metadata' is invalid for this instance of _C._FunctionBase. Accessing this attribute directly on \
+                 an instance of autograd.Function is a legacy access pattern that is no longer supported.",
+            )
+        })
     }
 
     pub fn node(&self) -> Option<NodeRef> {
@@ -43,17 +102,15 @@ impl Ctx {
     }
 }
 
-fn tensor_list(args: &Bound<'_, PyTuple>, what: &str) -> PyResult<Vec<Py<PyTensor>>> {
-    args.iter()
-        .enumerate()
-        .map(|(i, a)| match a.cast_into::<PyTensor>() {
-            Ok(t) => Ok(t.unbind()),
-            Err(e) => Err(PyTypeError::new_err(format!(
-                "{what} can only be applied to variables, but argument {i} is of type {}",
-                e.into_inner().get_type().name()?
-            ))),
-        })
-        .collect()
+fn tensor_list(args: &Bound<'_, PyTuple>, what: impl Fn(usize, &str) -> String) -> PyResult<Vec<Py<PyTensor>>> {
+    let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
+        Ok(t) => Ok(t.unbind()),
+        Err(e) => {
+            let kind = e.into_inner().get_type().name()?.to_string();
+            Err(PyRuntimeError::new_err(what(i, &kind)))
+        }
+    };
+    args.iter().enumerate().map(one).collect()
 }
 
 #[pymethods]
@@ -64,36 +121,32 @@ impl Ctx {
         Ctx::default()
     }
     #[pyo3(signature = (*tensors))]
-    fn save_for_backward(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let save = |(i, a): (usize, Bound<'_, PyAny>)| -> PyResult<Option<Py<PyTensor>>> {
-            if a.is_none() {
-                return Ok(None);
-            }
-            match a.cast_into::<PyTensor>() {
-                Ok(t) => Ok(Some(t.unbind())),
-                Err(e) => Err(PyTypeError::new_err(format!(
-                    "save_for_backward can only save variables, but argument {i} is of type {}",
-                    e.into_inner().get_type().name()?
-                ))),
-            }
-        };
-        let list = tensors.iter().enumerate().map(save).collect::<PyResult<Vec<_>>>()?;
-        self.state().to_save = list;
+    fn save_for_backward(&self, tensors: &Bound<'_, PyTuple>) {
+        self.state().to_save = Some(tensors.clone().unbind());
+    }
+    #[getter]
+    fn to_save(&self, py: Python<'_>) -> Option<Py<PyTuple>> {
+        self.state().to_save.as_ref().map(|t| t.clone_ref(py))
+    }
+    #[pyo3(signature = (*tensors))]
+    fn save_for_forward(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let list = super::forward::saved_list(tensors)?;
+        self.state().for_forward = list;
         Ok(())
     }
     #[pyo3(signature = (*tensors))]
-    fn save_for_forward(&self, tensors: &Bound<'_, PyTuple>) {
-        let _ = tensors;
-    }
-    #[pyo3(signature = (*tensors))]
     fn mark_dirty(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let list = tensor_list(tensors, "mark_dirty")?;
+        let list = tensor_list(tensors, |i, kind| {
+            format!("mark_dirty can only accept variables, but argument {i} is of type {kind}")
+        })?;
         self.state().dirty = list;
         Ok(())
     }
     #[pyo3(signature = (*tensors))]
     fn mark_non_differentiable(&self, tensors: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let list = tensor_list(tensors, "mark_non_differentiable")?;
+        let list = tensor_list(tensors, |_, kind| {
+            format!("mark_non_differentiable only accepts variable arguments, but got {kind}")
+        })?;
         self.state().non_differentiable = list;
         Ok(())
     }
@@ -106,10 +159,13 @@ impl Ctx {
     }
     #[getter]
     fn saved_tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        if let Some(shown) = &self.state().shown {
+            return Ok(shown.bind(py).clone());
+        }
         let Some(node) = self.node() else { return Ok(PyTuple::empty(py)) };
         let places = self.state().saved.clone();
         if node.saves().freed {
-            return Err(crate::tensor::freed_error().into());
+            return Err(crate::tensor::freed_error(Some(&node)).into());
         }
         let unpack = |place: Option<usize>| match place {
             Some(at) => wrap(py, super::saving::unpack_at(&node, at)?),
@@ -117,13 +173,37 @@ impl Ctx {
         };
         PyTuple::new(py, places.into_iter().map(unpack).collect::<PyResult<Vec<_>>>()?)
     }
+    #[getter]
+    fn _raw_saved_tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let Some(node) = self.node() else { return Ok(PyTuple::empty(py)) };
+        if node.saves().freed {
+            return Err(crate::tensor::freed_error(Some(&node)).into());
+        }
+        let places = self.state().saved.clone();
+        PyTuple::new(py, places.into_iter().map(|at| super::saving::SavedTensor { node: node.clone(), at }))
+    }
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.living().map(|node| super::graph::metadata(py, &node))
+    }
+    #[getter]
+    fn _input_metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        super::graph::input_metadata(py, &*self.living()?)
+    }
+    fn _sequence_nr(&self) -> PyResult<u64> {
+        self.living().map(|node| node.sequence)
+    }
     fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
         Ok(slf.get_type().name()?.to_string())
     }
     #[getter]
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         match self.node() {
-            Some(node) => next_functions(py, &node),
+            Some(node) => {
+                let variables = self.state().variables.clone();
+                let all = next_functions(py, &node)?.iter().zip(variables);
+                PyTuple::new(py, all.filter(|(_, is_tensor)| *is_tensor).map(|(edge, _)| edge).collect::<Vec<_>>())
+            }
             None => Ok(PyTuple::empty(py)),
         }
     }
@@ -141,18 +221,20 @@ impl Ctx {
     }
     fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.node() {
-            Some(node) => Ok(super::node::saved(py, &node)?.into_any()),
+            Some(node) => Ok(super::saving::saved(py, &node)?.into_any()),
             None => Ok(PyTuple::empty(py).into_any()),
         }
     }
 }
 
 /// The node's side: the class whose `backward` is called, and the context it is called with.
-struct PyFunction {
-    class: Py<PyAny>,
-    ctx: Py<PyAny>,
-    name: String,
-    inputs: usize,
+pub struct PyFunction {
+    pub class: Py<PyAny>,
+    pub ctx: Py<PyAny>,
+    pub name: String,
+    /// Which of forward's arguments were tensors, and which of its outputs.
+    pub variables: Vec<bool>,
+    pub tensors: Vec<bool>,
 }
 
 impl Custom for PyFunction {
@@ -167,55 +249,86 @@ impl Custom for PyFunction {
     }
 }
 
+/// What a Function has as `backward` and as `vjp` when it has none of its own; handed over by the Python side.
+static NONE_OWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+
+#[pyfunction]
+pub fn register_function(py: Python<'_>, none_own: Py<PyAny>) {
+    let _ = NONE_OWN.set(py, none_own);
+}
+
 impl PyFunction {
+    /// The class's `backward`, or `vjp`, its other name.
+    fn method<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let class = self.class.bind(py);
+        let (backward, vjp) = (class.getattr(intern!(py, "backward"))?, class.getattr(intern!(py, "vjp"))?);
+        let own = |method: &Bound<'_, PyAny>| NONE_OWN.get(py).is_none_or(|none| !method.is(none));
+        match (own(&backward), own(&vjp)) {
+            (true, true) => Err(PyRuntimeError::new_err(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one \
+                 of them.",
+            )),
+            (_, true) => Ok(vjp),
+            _ => Ok(backward),
+        }
+    }
+
+    /// What `backward` returned does not fit.
+    #[cold]
+    fn guided(&self, node: &Node, what: String, advice: &str) -> PyErr {
+        let message = format!("function {} returned {what}", self.name);
+        Guidance::new(message).node("operator", node).advice(advice).done().into()
+    }
+
     fn backward(&self, py: Python<'_>, step: &Step) -> PyResult<Grads> {
         let ctx = self.ctx.bind(py);
         let keep_none = ctx.cast::<Ctx>()?.get().state().keep_none;
         let mut grads: Vec<Bound<'_, PyAny>> = Vec::with_capacity(step.grads.len());
-        for (grad, meta) in step.grads.iter().zip(&step.node.outputs) {
+        for ((grad, meta), is_tensor) in step.grads.iter().zip(&step.node.outputs).zip(&self.tensors) {
             grads.push(match grad {
                 Some(g) => wrap(py, g.clone())?,
-                None if keep_none => py.None().into_bound(py),
+                None if keep_none || !is_tensor => py.None().into_bound(py),
                 None => wrap(py, ops::create::zeros(&meta.shape, meta.dtype, meta.device)?)?,
             });
         }
         let mut arguments = vec![ctx.clone()];
         arguments.extend(grads);
-        let method = self.class.bind(py).getattr(intern!(py, "backward"))?;
+        let method = self.method(py)?;
         let returned = method.call1(PyTuple::new(py, arguments)?)?;
         let mut values: Vec<Bound<'_, PyAny>> = match returned.cast::<PyTuple>() {
             Ok(tuple) => tuple.iter().collect(),
             Err(_) => vec![returned],
         };
-        if values.len() > self.inputs && values[self.inputs..].iter().all(|v| v.is_none()) {
-            values.truncate(self.inputs);
+        if values.len() > self.variables.len() && values[self.variables.len()..].iter().all(|v| v.is_none()) {
+            values.truncate(self.variables.len());
         }
-        if values.len() != self.inputs {
-            return Err(PyRuntimeError::new_err(format!(
-                "function {} returned an incorrect number of gradients (expected {}, got {})",
-                self.name,
-                self.inputs,
-                values.len()
-            )));
+        if values.len() != self.variables.len() {
+            return Err(self.guided(
+                step.node,
+                format!("an incorrect number of gradients (expected {}, got {})", self.variables.len(), values.len()),
+                "return one gradient for each argument of forward after ctx, None for those that have none",
+            ));
         }
         let mut out = Grads::new();
-        for (i, (value, edge)) in values.iter().zip(&step.node.edges).enumerate() {
+        for (i, value) in values.iter().enumerate() {
             out.push(match value.cast::<PyTensor>() {
-                Ok(t) => Some(t.get().tensor.clone()),
-                Err(_) if value.is_none() => None,
-                Err(_) if edge.is_none() => {
-                    return Err(PyRuntimeError::new_err(format!(
-                        "function {} returned a gradient different than None at position {}, but the corresponding forward \
-                         input was not a Variable",
-                        self.name,
-                        i + 1
-                    )));
+                _ if value.is_none() => None,
+                _ if !self.variables[i] => {
+                    return Err(self.guided(
+                        step.node,
+                        format!(
+                            "a gradient different than None at position {}, but the corresponding forward input was not a \
+                             Variable",
+                            i + 1
+                        ),
+                        "return None there",
+                    ));
                 }
+                Ok(t) => Some(t.get().tensor.clone()),
                 Err(_) => {
-                    return Err(PyRuntimeError::new_err(format!(
-                        "expected Variable or None (got {})",
-                        value.get_type().name()?
-                    )));
+                    let message = format!("expected Variable or None (got {})", value.get_type().name()?);
+                    let advice = "let backward return tensors, None where there is no gradient";
+                    return Err(Guidance::new(message).node("operator", step.node).advice(advice).done().into());
                 }
             });
         }
@@ -232,9 +345,13 @@ pub fn apply_function<'py>(
     setup: bool,
     args: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let ctx = context.call0()?;
+    let _span = super::profile::function(class, args);
     let inputs: Vec<Option<Tensor>> =
         args.iter().map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
+    if inputs.iter().flatten().any(Tensor::is_batched) {
+        return super::batch::apply_function(class, args, &inputs);
+    }
+    let ctx = context.call0()?;
     let recording = mode::grad_enabled() && inputs.iter().flatten().any(Tensor::requires_grad);
     let edges: SmallVec<[Option<Edge>; 3]> =
         inputs.iter().map(|t| t.as_ref().filter(|_| recording).and_then(Tensor::edge)).collect();
@@ -244,6 +361,8 @@ pub fn apply_function<'py>(
     )?;
     let state = ctx.cast::<Ctx>()?;
     state.get().state().needs_input_grad = Some(needs.unbind());
+    let dual = inputs.iter().flatten().any(Tensor::is_dual);
+    let quiet = dual.then(super::forward::Quiet::start);
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {
         let forward = class.getattr(intern!(py, "forward"))?;
         if !setup {
@@ -261,126 +380,14 @@ pub fn apply_function<'py>(
         Err(_) => vec![returned.clone()],
     };
     if single && outputs[0].cast::<PyTensor>().is_err() {
-        return Err(PyTypeError::new_err(format!(
-            "{}.forward: expected to have Tensor or tuple of Tensors outputs (got {})",
-            class.getattr(intern!(py, "__name__"))?,
-            returned.get_type().name()?
-        )));
+        return Ok(returned);
     }
-    let finished = finish(py, class, &ctx, state.get(), &inputs, edges, outputs, recording)?;
+    drop(quiet);
+    let marked = dual.then(|| state.get().marked());
+    let call = Call { class, ctx: &ctx, inputs: &inputs, edges, recording };
+    let mut finished = finish(call, state.get(), outputs)?;
+    if let Some(marked) = marked {
+        super::forward::function_tangents(class, &ctx, &inputs, &mut finished, &marked)?;
+    }
     if single { Ok(finished[0].clone()) } else { Ok(PyTuple::new(py, finished)?.into_any()) }
-}
-
-/// Gives the outputs of a forward their histories.
-#[allow(clippy::too_many_arguments)]
-fn finish<'py>(
-    py: Python<'py>,
-    class: &Bound<'py, PyAny>,
-    ctx: &Bound<'py, PyAny>,
-    state: &Ctx,
-    inputs: &[Option<Tensor>],
-    edges: SmallVec<[Option<Edge>; 3]>,
-    outputs: Vec<Bound<'py, PyAny>>,
-    recording: bool,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
-    let (to_save, dirty, plain) = {
-        let mut s = state.state();
-        (
-            std::mem::take(&mut s.to_save),
-            std::mem::take(&mut s.dirty),
-            std::mem::take(&mut s.non_differentiable),
-        )
-    };
-    let among = |list: &[Py<PyTensor>], t: &Tensor| list.iter().any(|p| p.get().tensor.same(t));
-    for t in &dirty {
-        let t = &t.get().tensor;
-        let leaf = t.is_leaf() && t.requires_grad();
-        if recording && leaf {
-            return Err(PyRuntimeError::new_err(
-                "a leaf Variable that requires grad has been used in an in-place operation.",
-            ));
-        }
-    }
-    // An input that comes out as it went in is a view of itself; a written one stays the same tensor.
-    let mut results: Vec<Bound<'py, PyAny>> = Vec::with_capacity(outputs.len());
-    for output in outputs {
-        results.push(match output.cast::<PyTensor>() {
-            Ok(t) if recording => {
-                let t = &t.get().tensor;
-                let is_input = inputs.iter().flatten().any(|i| i.same(t));
-                if is_input && !among(&dirty, t) {
-                    wrap(py, Tensor::new(t.body().clone()))?
-                } else if t.requires_grad() && !is_input {
-                    wrap(py, ops::create::shallow(t))?
-                } else {
-                    output
-                }
-            }
-            _ => output,
-        });
-    }
-    if !recording {
-        let mut s = state.state();
-        s.dirty = Vec::new();
-        return Ok(results);
-    }
-    let tensors: Vec<Option<Tensor>> =
-        results.iter().map(|o| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
-    let meta = |t: &Option<Tensor>| match t {
-        Some(t) => t.body().meta(),
-        None => Meta {
-            shape: crate::base::Dims::new(),
-            dtype: crate::base::DType::F32,
-            device: crate::base::Device::Cpu,
-        },
-    };
-    let name = ctx.get_type().name()?.to_string();
-    let count = edges.len();
-    let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
-        class: class.clone().unbind(),
-        ctx: ctx.clone().unbind(),
-        name,
-        inputs: count,
-    })));
-    node.edges = edges;
-    node.outputs = tensors.iter().map(meta).collect();
-    let node = Node::publish(node);
-    state.state().node = Some(node.id());
-    for (i, t) in tensors.iter().enumerate() {
-        let Some(t) = t else { continue };
-        if among(&plain, t) || !t.dtype().is_float() {
-            continue;
-        }
-        let edge = Edge { node: node.clone(), output: i as u32 };
-        if among(&dirty, t) {
-            crate::tensor::check_inplace(t, true)?;
-            crate::tensor::finish_inplace(t, Some(edge));
-        } else {
-            t.set_history(Some(edge));
-        }
-    }
-    let mut places = Vec::with_capacity(to_save.len());
-    let mut at = 0;
-    for object in &to_save {
-        let Some(object) = object else {
-            places.push(None);
-            continue;
-        };
-        let t = &object.get().tensor;
-        let body = t.body();
-        let saved = match (
-            tensors.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t))),
-            inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t))),
-        ) {
-            (Some(i), _) => Saved::output(&body, i),
-            (None, Some(i)) => Saved::input(&body, i),
-            (None, None) => Saved::new(&body, Saved::DETACHED),
-        };
-        node.save(saved);
-        places.push(Some(at));
-        at += 1;
-    }
-    state.state().saved = places;
-    packing::pack(&node, |i| inputs.get(i)?.as_ref())?;
-    Ok(results)
 }

@@ -5,7 +5,9 @@ use super::function::Ctx;
 use super::node::PyNode;
 use super::tensor::PyTensor;
 use super::types::{device_object, dtype_object, size_object};
+use crate::arena::Id;
 use crate::backward::task;
+use crate::base::Line;
 use crate::tensor::{Edge, HostObject, Meta, Node, NodeRef, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -60,6 +62,21 @@ impl Place {
         match self {
             Place::Tensor(tensor) => tensor.edge(),
             Place::Edge(edge) => Some(edge.clone()),
+        }
+    }
+    /// As [`Tensor::edge_for_hooks`]: for a place that gradients are asked for.
+    pub fn edge_for_hooks(&self) -> Option<Edge> {
+        match self {
+            Place::Tensor(tensor) => tensor.edge_for_hooks(),
+            Place::Edge(edge) => Some(edge.clone()),
+        }
+    }
+
+    /// The place in words, and the line that made it.
+    pub fn describe(&self) -> (String, Option<Line>) {
+        match self {
+            Place::Tensor(tensor) => tensor.describe(),
+            Place::Edge(edge) => edge.node.describe(),
         }
     }
 
@@ -137,18 +154,28 @@ pub fn is_whole_backward() -> bool {
     task::current().is_none_or(|task| task.whole)
 }
 
+/// A node by name, for closures that hang on the node themselves and must not keep it.
+#[pyclass(frozen, name = "NodeName", module = "gradiron._core")]
+pub struct NodeName(Id<Node>);
+
+/// The name of a node.
+#[pyfunction]
+pub fn node_name(node: &Bound<'_, PyAny>) -> PyResult<NodeName> {
+    match node_of(node) {
+        Some(node) => Ok(NodeName(node.id())),
+        None => Err(PyTypeError::new_err("expected a node of the graph")),
+    }
+}
+
 /// Whether the backward that this thread is in will run a node.
 #[pyfunction]
-pub fn will_execute(node: &Bound<'_, PyAny>) -> PyResult<bool> {
+pub fn will_execute(node: &NodeName) -> PyResult<bool> {
     let Some(task) = task::current() else {
         return Err(PyRuntimeError::new_err(
             "_get_current_graph_task_exec_info should only be called during the backward pass",
         ));
     };
-    match node_of(node) {
-        Some(node) => Ok(task.will_run(&node)),
-        None => Err(PyTypeError::new_err("expected a node of the graph")),
-    }
+    Ok(node.0.upgrade().is_some_and(|node| task.will_run(&node)))
 }
 
 /// Calls `callback()` when the backward that this thread is in has ended well.

@@ -56,6 +56,8 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     if let Ok(t) = object.cast::<PyTensor>() {
         let t = t.get().tensor.clone();
         return Ok(match t.dtype() {
+            // A number for each sample cannot be read here.
+            _ if t.is_batched() => Item::Tensor(t),
             DType::Bool | DType::U8 if t.ndim() == 0 => Item::Flag(t.item()?.as_bool()),
             dtype if t.ndim() == 0 && dtype.is_int() => Item::At(t.item()?.as_i64()),
             _ => Item::Tensor(t),
@@ -266,6 +268,11 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         let fills = masked && value.numel() == 1;
         let value = if fills { ops::create::to_dtype(&value, part.dtype())? } else { value };
         return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
+    }
+    // The whole is written as itself, not as a view.
+    let part = if part.body().layout == t.body().layout { t.clone() } else { part };
+    if let Some(number) = number {
+        return Ok(ops::write::fill(&part, number)?);
     }
     // Leading dimensions of size 1 in the value are dropped, as PyTorch does.
     let mut value = value;

@@ -10,7 +10,7 @@ use crate::storage::Storage;
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>()
@@ -168,6 +168,13 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
 
 /// Refuses numbers that the dtype cannot hold.
 fn fits(value: Scalar, dtype: DType) -> PyResult<()> {
+    if matches!(value, Scalar::Complex(..)) && !dtype.is_complex() {
+        return match dtype {
+            DType::Bool => Ok(()),
+            _ if dtype.is_float() => Err(PyTypeError::new_err("must be real number, not complex")),
+            _ => Err(PyTypeError::new_err("'complex' object cannot be interpreted as an integer")),
+        };
+    }
     let range = match dtype {
         DType::U8 => (-255, 255),
         DType::I8 => (-128, 127),
@@ -202,7 +209,7 @@ pub fn make_tensor<'py>(
         if t.history().is_some() {
             t = ops::create::shallow(&t);
         }
-        if !t.dtype().is_float() {
+        if !t.dtype().is_differentiable() {
             return Err(PyRuntimeError::new_err(
                 "Only Tensors of floating point and complex dtype can require gradients",
             ));
@@ -221,6 +228,7 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
             Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
             Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
             Scalar::Float(f) => f.into_pyobject(py)?.into_any(),
+            Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_any(),
         });
     }
     let (n, stride) = (body.shape()[dim], body.layout.strides[dim]);
@@ -230,12 +238,15 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
 }
 
 pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    super::batch::need_storage(&slf.get().tensor)?;
     let host = ops::create::to_device(&ops::create::shallow(&slf.get().tensor), Device::Cpu)?;
     let body = host.body();
     numbers(slf.py(), &body, 0, body.layout.offset)
 }
 
-const KINDS: [(&str, DType); 9] = [
+const KINDS: [(&str, DType); 11] = [
+    ("c8", DType::C64),
+    ("c16", DType::C128),
     ("f4", DType::F32),
     ("f8", DType::F64),
     ("f2", DType::F16),
@@ -297,7 +308,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
             _ => format!("numpy.{name}"),
         };
         return Err(PyTypeError::new_err(format!(
-            "can't convert np.ndarray of type {class}. The only supported types are: float64, float32, float16, int64, \
+            "can't convert np.ndarray of type {class}. The only supported types are: float64, float32, float16, complex64, complex128, int64, \
              int32, int16, int8, uint8, and bool."
         )));
     };
@@ -351,6 +362,7 @@ pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
 pub fn array_interface<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyDict>> {
     let py = tensor.py();
     let t = &tensor.get().tensor;
+    super::batch::need_storage(t)?;
     let body = t.body();
     let Some(code) = KINDS.iter().find(|k| k.1 == body.dtype) else {
         return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));

@@ -1,7 +1,9 @@
 //! The Python face: the only room that knows PyO3.
 
+mod anomaly;
 mod attributes;
 mod autograd;
+mod batch;
 mod dlpack;
 mod errors;
 mod facts;
@@ -10,17 +12,22 @@ mod function;
 #[cfg(feature = "gpu")]
 mod gpu;
 mod graph;
+mod hooks;
 mod index;
 mod interop;
 mod node;
+mod outputs;
 mod overloads;
 mod parse;
 mod profile;
 mod random;
+mod replace;
+mod saved_names;
 mod saving;
 mod storage;
 mod table;
 mod tensor;
+mod threads;
 mod types;
 
 use crate::base::DType;
@@ -73,6 +80,7 @@ fn convert<'py>(
     let source = tensor.get().tensor.clone();
     let dtype = dtype.map(|d| d.get().0);
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
+    types::warn_of_loss(py, source.dtype(), dtype.unwrap_or(source.dtype()))?;
     let _span = profile::named(|| "to", [tensor.as_any()]);
     let made = py.detach(|| -> crate::base::Result<_> {
         let mut t = ops::create::to_dtype(&source, dtype.unwrap_or(source.dtype()))?;
@@ -130,7 +138,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<types::PyDevice>()?;
     module.add_class::<node::PyNode>()?;
     module.add_class::<function::Ctx>()?;
-    module.add_class::<autograd::Handle>()?;
+    module.add_class::<hooks::Handle>()?;
     module.add_class::<autograd::GradSwitch>()?;
     module.add_class::<saving::SavedTensor>()?;
     module.add_class::<graph::InputMetadata>()?;
@@ -151,28 +159,53 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         register,
         autograd::run_backward,
         autograd::run_grad,
+        autograd::refuse,
+        batch::vmap_enter,
+        batch::vmap_leave,
+        batch::vmap_depth,
+        batch::add_batch_dim,
+        batch::remove_batch_dim,
+        batch::unwrap_batched,
+        batch::is_batched,
+        batch::batch_description,
+        batch::spread_over_levels,
+        batch::reaches_others,
+        batch::rules_of_vmap,
         autograd::is_grad_enabled,
         autograd::set_recording,
         autograd::is_inference_mode_enabled,
         autograd::swap_inference_mode,
         autograd::gradient_edge,
         autograd::live_nodes,
+        threads::get_num_threads,
+        threads::set_num_threads,
+        autograd::is_inference,
+        autograd::set_version,
         autograd::increment_version,
-        autograd::set_anomaly,
-        autograd::is_anomaly_enabled,
-        autograd::is_anomaly_check_nan_enabled,
+        anomaly::set_anomaly,
+        anomaly::is_anomaly_enabled,
+        anomaly::is_anomaly_check_nan_enabled,
+        anomaly::swap_source_lines,
         forward::enter_dual_level,
         forward::exit_dual_level,
         forward::make_dual,
         forward::unpack_dual,
+        forward::unrecorded,
         forward::is_fwd_grad_enabled,
         forward::set_fwd_grad_enabled,
         function::apply_function,
+        function::register_function,
         graph::current_graph_task_id,
         graph::is_whole_backward,
+        graph::node_name,
         graph::will_execute,
         graph::queue_callback,
         saving::push_saved_hooks,
+        saving::push_chooser,
+        saving::pop_chooser,
+        saving::packing_node,
+        saving::keep_tensors,
+        saving::watch_writes,
         saving::pop_saved_hooks,
         saving::disable_saved_hooks,
         saving::saved_hooks_disabled,

@@ -2,14 +2,15 @@
 
 use super::parse::result;
 use super::tensor::{PyTensor, wrap};
+use crate::base::Error;
 use crate::ops::Out;
-use crate::tensor::{Hook, Kind, Node, NodeRef, Saved, Tensor, When};
-use pyo3::exceptions::PyRuntimeError;
+use crate::tensor::{Edge, Held, Hook, Kind, Node, NodeRef, Tensor, When, any_hosted};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTypeInfo, ffi};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -79,9 +80,15 @@ fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
 
 /// The graph's side of `grad_fn`, for nodes and for a Function's context.
 pub fn next_functions<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyTuple>> {
-    let pairs = node
-        .edges
-        .iter()
+    // A write through a view stands for the operator that wrote: its other inputs are shown as its own.
+    let edges: Vec<&Option<Edge>> = match (&node.kind, node.edges.get(1)) {
+        (Kind::Op(_), Some(Some(written))) if node.name() == "CopySlices" => {
+            node.edges.iter().take(1).chain(written.node.edges.iter().skip(1)).collect()
+        }
+        _ => node.edges.iter().collect(),
+    };
+    let pairs = edges
+        .into_iter()
         .map(|edge| match edge {
             Some(edge) => (node_object(py, edge.node.clone())?, edge.output).into_pyobject(py),
             None => (py.None(), 0u32).into_pyobject(py),
@@ -90,31 +97,14 @@ pub fn next_functions<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, 
     PyTuple::new(py, pairs)
 }
 
-/// What a node saved: (name, tensor) pairs; freed values raise.
-pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList>> {
-    let tensors = {
-        let saves = node.saves();
-        if saves.freed {
-            return Err(crate::tensor::freed_error().into());
-        }
-        let unpack = |s: &Saved| -> PyResult<(String, Tensor)> {
-            let name = match s.source {
-                source if source >= Saved::OUTPUT => "result".into(),
-                source => format!("input{source}"),
-            };
-            Ok((name, s.unpack(node)?))
-        };
-        saves.values.iter().map(unpack).collect::<PyResult<Vec<_>>>()?
-    };
-    let items = tensors
-        .into_iter()
-        .map(|(name, t)| (name, wrap(py, t)?).into_pyobject(py))
-        .collect::<PyResult<Vec<_>>>()?;
-    PyList::new(py, items)
-}
-
 #[pymethods]
 impl PyNode {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Between its allocation and its first value an object is all zeroes, and the collector may already look.
+        // SAFETY: a handle is one pointer; reading it as a number is always defined here.
+        let empty = unsafe { std::ptr::from_ref(&self.node).cast::<usize>().read() } == 0;
+        if any_hosted() && !empty { walk(std::iter::once((&self.node, 1)), &visit) } else { Ok(()) }
+    }
     /// The operator's name with `Backward` and a number.
     fn name(&self) -> String {
         self.node.full_name()
@@ -148,10 +138,11 @@ impl PyNode {
     }
     /// What the node keeps for its derivative, as pairs of a name and a tensor.
     fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        saved(py, &self.node)
+        super::saving::saved(py, &self.node)
     }
     fn _sequence_nr(&self) -> u64 {
-        self.node.sequence
+        // Leaves come after everything, in PyTorch's order.
+        if self.node.is_leaf() { u64::MAX } else { self.node.sequence }
     }
     /// Calls `hook(grad_inputs, grad_outputs)` after the node's derivative.
     fn register_hook<'py>(&self, py: Python<'py>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -161,51 +152,49 @@ impl PyNode {
     fn register_prehook<'py>(&self, py: Python<'py>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::node_hook(py, &self.node, When::Before, hook)
     }
-    /// `_saved_result`, `_saved_input0`, …
+    /// The user's own notes, kept as long as the node.
+    #[getter]
+    fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        super::graph::metadata(py, &self.node)
+    }
+    #[getter]
+    fn _input_metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        super::graph::input_metadata(py, &self.node)
+    }
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        true
+    }
+    fn __dir__(slf: &Bound<'_, PyNode>) -> PyResult<Vec<String>> {
+        let own: Vec<String> = slf.py().get_type::<PyAny>().call_method1("__dir__", (slf,))?.extract()?;
+        let hidden = |name: &String| name == "variable" && !slf.get().node.is_leaf();
+        let mut names: Vec<String> = own.into_iter().filter(|name| !hidden(name)).collect();
+        names.extend(super::saving::attributes(&slf.get().node));
+        Ok(names)
+    }
+    /// `_saved_self`, `_raw_saved_self`, …
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(wanted) = name.strip_prefix("_saved_") {
-            for item in saved(py, &self.node)?.iter() {
-                let (have, value): (String, Bound<'py, PyAny>) = item.extract()?;
-                if have == wanted
-                    || (wanted == "self" && have == "input0")
-                    || (wanted == "other" && have == "input1")
-                {
-                    return Ok(value);
-                }
-            }
+        match super::saving::attribute(py, &self.node, name)? {
+            Some(value) => Ok(value),
+            None => Err(pyo3::exceptions::PyAttributeError::new_err(format!(
+                "'{}' object has no attribute '{name}'",
+                self.node.name()
+            ))),
         }
-        Err(pyo3::exceptions::PyAttributeError::new_err(format!(
-            "'{}' object has no attribute '{name}'",
-            self.node.name()
-        )))
     }
 }
 
-/// Shows the collector the Python objects that hang on nodes which this tensor alone keeps alive.
-pub fn traverse(tensor: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-    if tensor.handles() != 1 {
-        return Ok(());
+/// Shows the collector the Python objects that hang on nodes which these handles alone keep alive: so many of each.
+fn walk<'a>(
+    starts: impl Iterator<Item = (&'a NodeRef, usize)>,
+    visit: &PyVisit<'_>,
+) -> Result<(), PyTraverseError> {
+    let mut found = Owned::default();
+    for (node, handles) in starts {
+        found.see(node, handles);
     }
-    // The tensor itself and `.grad`'s own graph: each is entered only while one handle keeps it.
-    let mut waiting: Vec<NodeRef> = Vec::new();
     let mut outcome = Ok(());
-    let first = tensor.for_collector();
-    if let Some(edge) = first.edge {
-        waiting.push(edge);
-    }
-    if let Some(grad) = first.grad {
-        // Two handles: the leaf's and ours.
-        if grad.handles() == 2
-            && let Some(edge) = grad.for_collector().edge
-        {
-            waiting.push(edge);
-        }
-    }
-    while let Some(node) = waiting.pop() {
-        // Two handles: the graph's and ours.
-        if crate::arena::Ref::count(&node) != 2 {
-            continue;
-        }
+    while let Some(node) = found.waiting.pop() {
         node.visit_hosts(&mut |object| {
             if outcome.is_ok() && !object.is_null() {
                 // SAFETY: the node keeps the object alive, and the collector runs with the interpreter held.
@@ -214,9 +203,48 @@ pub fn traverse(tensor: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseEr
                 std::mem::forget(object);
             }
         });
-        waiting.extend(node.edges.iter().flatten().map(|e| e.node.clone()));
+        for edge in node.edges.iter().flatten() {
+            found.see(&edge.node, 1);
+        }
     }
     outcome
+}
+
+/// Shows the collector the Python objects that hang on nodes which this tensor alone keeps alive.
+pub fn traverse(tensor: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    if tensor.handles() != 1 {
+        return Ok(());
+    }
+    // The tensor itself and `.grad`'s own graph.
+    let Held { edge, grad } = tensor.for_collector();
+    // Two handles: the leaf's and ours.
+    let beyond = grad.filter(|grad| grad.handles() == 2).and_then(|grad| grad.for_collector().edge);
+    // To each of the tensors' own handles comes ours.
+    walk([&edge, &beyond].into_iter().flatten().map(|edge| (edge, 2)), visit)
+}
+
+/// The nodes that have no other handles than those that were seen: they go when the first of them goes.
+#[derive(Default)]
+struct Owned<'a> {
+    waiting: Vec<&'a NodeRef>,
+    /// How often nodes with several handles were seen.
+    seen: HashMap<*const Node, usize>,
+}
+
+impl<'a> Owned<'a> {
+    fn see(&mut self, node: &'a NodeRef, handles: usize) {
+        let all = crate::arena::Ref::count(node);
+        let seen = if all == handles {
+            all
+        } else {
+            let seen = self.seen.entry(std::ptr::from_ref::<Node>(node)).or_default();
+            *seen += handles;
+            *seen
+        };
+        if seen == all {
+            self.waiting.push(node);
+        }
+    }
 }
 
 /// A Python callable as a hook.
@@ -231,7 +259,7 @@ impl Hook for PyHook {
         inputs: &[Option<Tensor>],
         outputs: &[Option<Tensor>],
     ) -> crate::base::Result<Option<crate::tensor::Grads>> {
-        Python::attach(|py| self.invoke(py, inputs, outputs)).map_err(super::errors::carry)
+        Python::attach(|py| self.invoke(py, inputs, outputs))
     }
     fn host(&self) -> *mut std::ffi::c_void {
         self.callable.as_ptr().cast()
@@ -244,7 +272,7 @@ impl PyHook {
         py: Python<'_>,
         inputs: &[Option<Tensor>],
         outputs: &[Option<Tensor>],
-    ) -> PyResult<Option<crate::tensor::Grads>> {
+    ) -> crate::base::Result<Option<crate::tensor::Grads>> {
         let object = |t: &Option<Tensor>| match t {
             Some(t) => wrap(py, t.clone()),
             None => Ok(py.None().into_bound(py)),
@@ -256,27 +284,45 @@ impl PyHook {
             When::Before => self.callable.bind(py).call1((list(outputs)?,))?,
             When::After => self.callable.bind(py).call1((list(inputs)?, list(outputs)?))?,
         };
-        if returned.is_none() || self.when == When::Accumulated {
+        if returned.is_none() {
             return Ok(None);
         }
+        if self.when == When::Accumulated {
+            return check(&returned, None, self.callable.bind(py)).map(|_| None);
+        }
         let before = if self.when == When::Before { outputs } else { inputs };
-        let values: Vec<Bound<'_, PyAny>> = match returned.cast::<PyTuple>() {
+        let values: Vec<Bound<'_, PyAny>> = match returned.cast_into::<PyTuple>() {
             Ok(tuple) if !matches!(self.when, When::Output(_)) => tuple.iter().collect(),
-            _ => vec![returned],
+            Ok(tuple) => vec![tuple.into_any()],
+            Err(other) if matches!(self.when, When::Output(_)) => vec![other.into_inner()],
+            Err(other) => {
+                return Err(Error::type_error(format!(
+                    "expected tuple, but hook returned '{}'",
+                    other.into_inner().get_type().name()?
+                )));
+            }
         };
         if values.len() != before.len() {
-            return Err(PyRuntimeError::new_err(format!(
-                "hook has returned an incorrect number of values (got {}, but expected {})",
+            return Err(Error::runtime(format!(
+                "hook '{}' has returned an incorrect number of values (got {}, but expected {})",
+                name_of(self.callable.bind(py)),
                 values.len(),
                 before.len()
             )));
         }
         let mut out = crate::tensor::Grads::new();
         for (value, old) in values.iter().zip(before) {
+            if old.is_none() && !value.is_none() {
+                return Err(Error::runtime("can't replace a None gradient with a non-None value"));
+            }
             out.push(check(value, old.as_ref(), self.callable.bind(py))?);
         }
         Ok(Some(out))
     }
+}
+
+fn name_of(hook: &Bound<'_, PyAny>) -> String {
+    hook.getattr("__name__").map_or_else(|_| "<unknown>".into(), |n| n.to_string())
 }
 
 /// A hook's replacement must be what it replaces.
@@ -284,21 +330,21 @@ fn check(
     value: &Bound<'_, PyAny>,
     old: Option<&Tensor>,
     hook: &Bound<'_, PyAny>,
-) -> PyResult<Option<Tensor>> {
+) -> crate::base::Result<Option<Tensor>> {
     if value.is_none() {
         return Ok(None);
     }
     let Ok(new) = value.cast::<PyTensor>() else {
-        return Err(pyo3::exceptions::PyTypeError::new_err(format!(
+        return Err(Error::type_error(format!(
             "expected Variable, but hook returned '{}'",
             value.get_type().name()?
         )));
     };
     let new = new.get().tensor.clone();
-    let name = || hook.getattr("__name__").map_or_else(|_| "<unknown>".into(), |n| n.to_string());
+    let name = || name_of(hook);
     if let Some(old) = old {
         if new.dtype() != old.dtype() {
-            return Err(PyRuntimeError::new_err(format!(
+            return Err(Error::runtime(format!(
                 "hook '{}' has changed the type of value (was {} got {})",
                 name(),
                 crate::tensor::type_string(old.dtype(), old.device()),
@@ -306,7 +352,7 @@ fn check(
             )));
         }
         if new.shape() != old.shape() {
-            return Err(PyRuntimeError::new_err(format!("hook '{}' has changed the size of value", name())));
+            return Err(Error::runtime(format!("hook '{}' has changed the size of value", name())));
         }
     }
     Ok(Some(new))

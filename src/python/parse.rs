@@ -8,7 +8,7 @@ use crate::base::{Result as CoreResult, Scalar};
 use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};
 use smallvec::SmallVec;
 
 pub type Args = SmallVec<[Arg; 8]>;
@@ -29,6 +29,17 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     }
     if object.is_instance_of::<PyFloat>() {
         return object.extract().ok().map(Scalar::Float);
+    }
+    if let Ok(number) = object.cast::<PyComplex>() {
+        return Some(Scalar::Complex(number.real(), number.imag()));
+    }
+    // NumPy's complex64 is no complex of Python's, and as a float would lose its imaginary part.
+    if object.hasattr("__complex__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
+        let number = object.call_method0("__complex__").ok()?;
+        let kind: String = object.getattr("dtype").and_then(|d| d.getattr("kind")).and_then(|k| k.extract()).ok()?;
+        if let (Ok(number), "c") = (number.cast::<PyComplex>(), kind.as_str()) {
+            return Some(Scalar::Complex(number.real(), number.imag()));
+        }
     }
     if object.hasattr("__index__").unwrap_or(false) {
         return object.extract::<i64>().ok().map(Scalar::Int);
@@ -134,6 +145,7 @@ impl From<Scalar> for Arg {
             Scalar::Bool(b) => Arg::Bool(b),
             Scalar::Int(i) => Arg::Int(i),
             Scalar::Float(f) => Arg::Float(f),
+            Scalar::Complex(re, im) => Arg::Complex(re, im),
         }
     }
 }

@@ -5,7 +5,8 @@ use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::ops::{Forms, Operand, Row};
 use crate::tensor::mode;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyList, PyTuple};
+use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
 /// The span of one operator call, while it runs.
@@ -37,7 +38,7 @@ fn begin<'a, 'py: 'a>(
     inplace: bool,
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
-    open(row.name, inplace, || {
+    open(operator(inplace), row.name.into(), || {
         let mut shapes: Shapes = arguments.into_iter().map(shape_of).collect();
         // PyTorch lists every parameter, given or not.
         let count = row.params.len() + usize::from(row.forms.has(Forms::ALPHA));
@@ -58,7 +59,7 @@ fn begin_operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Opt
         Operand::Tensor(t) => t.shape().to_vec(),
         Operand::Scalar(_) => Vec::new(),
     };
-    open(row.name, inplace, || {
+    open(operator(inplace), row.name.into(), || {
         let mut shapes: Shapes = operands.iter().map(shape).collect();
         shapes.extend(row.forms.has(Forms::ALPHA).then(Vec::new));
         shapes
@@ -71,15 +72,34 @@ pub fn named<'a, 'py: 'a>(
     name: impl FnOnce() -> &'static str,
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
-    if profile::on() { open(name(), false, || arguments.into_iter().map(shape_of).collect()) } else { None }
+    if profile::on() {
+        open(Kind::Operator, name().into(), || arguments.into_iter().map(shape_of).collect())
+    } else {
+        None
+    }
+}
+
+/// The same for a custom Function, by its class's name.
+#[inline]
+pub fn function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
+    if profile::on() { begin_function(class, arguments) } else { None }
 }
 
 #[cold]
-fn open(name: &'static str, inplace: bool, shapes: impl FnOnce() -> Shapes) -> Option<Box<Call>> {
+fn begin_function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
+    let name = class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    open(Kind::Function, name.into(), || arguments.iter().map(|a| shape_of(&a)).collect())
+}
+
+fn operator(inplace: bool) -> Kind {
+    if inplace { Kind::Inplace } else { Kind::Operator }
+}
+
+#[cold]
+fn open(kind: Kind, name: Cow<'static, str>, shapes: impl FnOnce() -> Shapes) -> Option<Box<Call>> {
     let shapes = profile::wants_shapes().then(shapes);
     let stack = if profile::wants_stacks() { stack() } else { Vec::new() };
-    let kind = if inplace { Kind::Inplace } else { Kind::Operator };
-    let mut span = profile::open(kind, name.into())?;
+    let mut span = profile::open(kind, name)?;
     span.facts = Facts { shapes, stack, sequence: None };
     Some(Box::new(Call { span, sequence: mode::latest_sequence() }))
 }
@@ -147,25 +167,28 @@ pub fn profiler_clock() -> u64 {
     profile::clock_start()
 }
 
-/// Ends the session: one dict per event.
+/// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, the number of its node,
+/// shapes and stack.
 #[pyfunction]
 pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let events = profile::stop();
-    PyList::new(py, events.iter().map(|event| as_dict(py, event)).collect::<PyResult<Vec<_>>>()?)
+    let events = profile::stop().into_iter().map(|event| as_tuple(py, event));
+    PyList::new(py, events.collect::<PyResult<Vec<_>>>()?)
 }
 
-fn as_dict<'py>(py: Python<'py>, event: &Event) -> PyResult<Bound<'py, PyDict>> {
-    let dict = PyDict::new(py);
-    dict.set_item("name", event.full_name())?;
-    dict.set_item("kind", format!("{:?}", event.kind))?;
-    dict.set_item("thread", event.thread)?;
-    dict.set_item("start", event.start)?;
-    dict.set_item("end", event.end)?;
-    dict.set_item("depth", event.depth)?;
-    dict.set_item("bytes", event.bytes[0])?;
-    dict.set_item("device_bytes", event.bytes[1])?;
-    dict.set_item("sequence", event.facts.sequence)?;
-    dict.set_item("shapes", event.facts.shapes.as_ref())?;
-    dict.set_item("stack", &event.facts.stack)?;
-    Ok(dict)
+fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
+    let (name, kind) = (event.full_name(), kind_name(event.kind));
+    let Event { thread, start, end, depth, bytes: [here, there], facts, .. } = event;
+    let Facts { sequence, shapes, stack } = facts;
+    (name, kind, thread, start, end, depth, here, there, sequence, shapes, stack).into_pyobject(py)
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Operator | Kind::Inplace => "operator",
+        Kind::Function => "function",
+        Kind::Turn => "turn",
+        Kind::Derivative => "derivative",
+        Kind::Mark => "mark",
+        Kind::Memory => "memory",
+    }
 }

@@ -1,10 +1,11 @@
 //! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
 
 use super::tensor::{PyTensor, wrap};
-use crate::tensor::packing::{self, Pack};
-use crate::tensor::{Kept, NodeRef, Tensor, Unpack, freed_error};
+use crate::tensor::packing::{self, Chooser, Pack};
+use crate::tensor::{Derivative, Kept, Node, NodeRef, Saved, Tensor, Unpack, freed_error};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::types::PyList;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -15,47 +16,50 @@ struct PyHooks {
 }
 
 struct PyPacked {
-    /// What the pack hook returned; nothing when it returned the node's own output, which the node keeps itself.
-    object: Option<Py<PyAny>>,
+    /// What the pack hook returned.
+    object: Py<PyAny>,
     unpack: Py<PyAny>,
 }
 
 impl Pack for PyHooks {
-    fn pack(&self, tensor: &Tensor, output: bool) -> crate::base::Result<(Box<dyn Unpack>, bool)> {
-        Python::attach(|py| self.call(py, tensor, output)).map_err(super::errors::carry)
+    fn pack(&self, tensor: &Tensor) -> crate::base::Result<Box<dyn Unpack>> {
+        Python::attach(|py| self.call(py, tensor)).map_err(super::errors::carry)
     }
 }
 
 impl PyHooks {
-    fn call(&self, py: Python<'_>, tensor: &Tensor, output: bool) -> PyResult<(Box<dyn Unpack>, bool)> {
+    fn new(py: Python<'_>, pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<PyHooks> {
+        for hook in [&pack, &unpack] {
+            if !hook.bind(py).is_callable() {
+                return Err(PyTypeError::new_err(format!(
+                    "hooks of saved tensors must be callable, but got {}",
+                    hook.bind(py).get_type().name()?
+                )));
+            }
+        }
+        Ok(PyHooks { pack, unpack })
+    }
+
+    fn call(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<Box<dyn Unpack>> {
         let returned = self.pack.bind(py).call1((wrap(py, tensor.clone())?,))?;
-        let same = output && returned.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.same(tensor));
         let unpack = self.unpack.clone_ref(py);
-        let object = (!same).then(|| returned.unbind());
-        Ok((Box::new(PyPacked { object, unpack }), same))
+        Ok(Box::new(PyPacked { object: returned.unbind(), unpack }))
     }
 }
 
 impl Unpack for PyPacked {
-    fn unpack(&self, same: Option<Tensor>) -> crate::base::Result<Tensor> {
-        Python::attach(|py| self.call(py, same)).map_err(super::errors::carry)
+    fn unpack(&self) -> crate::base::Result<Tensor> {
+        Python::attach(|py| self.call(py)).map_err(super::errors::carry)
     }
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void)) {
-        if let Some(object) = &self.object {
-            see(object.as_ptr().cast());
-        }
+        see(self.object.as_ptr().cast());
         see(self.unpack.as_ptr().cast());
     }
 }
 
 impl PyPacked {
-    fn call(&self, py: Python<'_>, same: Option<Tensor>) -> PyResult<Tensor> {
-        let packed = match (&self.object, same) {
-            (Some(object), _) => object.bind(py).clone(),
-            (None, Some(same)) => wrap(py, same)?,
-            (None, None) => return Err(freed_error().into()),
-        };
-        let returned = self.unpack.bind(py).call1((packed,))?;
+    fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let returned = self.unpack.bind(py).call1((&self.object,))?;
         match returned.cast::<PyTensor>() {
             Ok(t) => Ok(t.get().tensor.clone()),
             Err(_) => Err(PyTypeError::new_err(format!(
@@ -68,8 +72,8 @@ impl PyPacked {
 
 /// Sets a pair of hooks for what this thread saves from now on.
 #[pyfunction]
-pub fn push_saved_hooks(pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<()> {
-    Ok(packing::push(Arc::new(PyHooks { pack, unpack }))?)
+pub fn push_saved_hooks(py: Python<'_>, pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<()> {
+    Ok(packing::push(Arc::new(PyHooks::new(py, pack, unpack)?))?)
 }
 
 /// Goes back to the hooks before the last pair.
@@ -90,6 +94,23 @@ pub fn saved_hooks_disabled() -> Option<String> {
     packing::disabled_message()
 }
 
+/// The node whose values a pack hook is given now.
+#[pyfunction]
+pub fn packing_node(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    packing::packing_node().map(|node| super::node::node_object(py, node)).transpose()
+}
+
+/// Calls `watcher(tensor)` before each write in place of this thread; None ends that.
+#[pyfunction]
+pub fn watch_writes(watcher: Option<Py<PyAny>>) {
+    packing::watch_writes(watcher.map(|watcher| -> packing::Watcher {
+        Arc::new(move |target: &Tensor| {
+            Python::attach(|py| watcher.call1(py, (wrap(py, target.clone())?,)).map(drop))
+                .map_err(super::errors::carry)
+        })
+    }));
+}
+
 /// One saved value of a node, in the form in which the node keeps it.
 #[pyclass(name = "SavedTensor", module = "gradiron.autograd.graph", frozen)]
 pub struct SavedTensor {
@@ -101,7 +122,8 @@ pub struct SavedTensor {
 #[pymethods]
 impl SavedTensor {
     /// Packs this value with a pair of hooks of its own.
-    fn register_hooks(&self, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
+    fn register_hooks(&self, py: Python<'_>, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
+        let hooks = PyHooks::new(py, pack_hook, unpack_hook)?;
         let Some(at) = self.at else {
             return Err(PyRuntimeError::new_err(
                 "Calling register_hooks on a saved tensor with value None is forbidden",
@@ -123,7 +145,6 @@ impl SavedTensor {
                 },
             }
         };
-        let hooks = PyHooks { pack: pack_hook, unpack: unpack_hook };
         let packed = packing::pack_tensor(&hooks, &Tensor::new(body), output)?;
         let old = match self.node.saves().values.get_mut(at) {
             Some(saved) => std::mem::replace(&mut saved.kept, Kept::Packed(Arc::new(packed))),
@@ -156,8 +177,130 @@ pub fn unpack_at(node: &NodeRef, at: usize) -> PyResult<Tensor> {
         let saves = node.saves();
         match saves.values.get(at) {
             Some(saved) if !saves.freed => saved.share(),
-            _ => return Err(freed_error().into()),
+            _ => return Err(freed_error(Some(node)).into()),
         }
     };
     Ok(saved.unpack(node)?)
+}
+
+/// Where among a node's saved values a name's value lies: nothing when the name is unknown, `Some(None)` when this call
+/// did not save it.
+fn place(node: &NodeRef, name: &str) -> Option<Option<usize>> {
+    let names = super::saved_names::names(node);
+    let source = names.iter().find(|(n, _)| n == name)?.1;
+    Some(node.saves().values.iter().position(|saved| saved.source == source))
+}
+
+/// The attribute `name` of a node, when it is one of a saved value.
+pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (raw, wanted) = match (name.strip_prefix("_raw_saved_"), name.strip_prefix("_saved_")) {
+        (Some(wanted), _) => (true, wanted),
+        (_, Some(wanted)) => (false, wanted),
+        _ => return Ok(None),
+    };
+    if node.saves().freed {
+        // What was saved is forgotten with its names.
+        return match raw {
+            true => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at: Some(usize::MAX) })?.into_any())),
+            false => Err(freed_error(Some(node)).into()),
+        };
+    }
+    match place(node, wanted) {
+        None => Ok(None),
+        Some(at) if raw => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any())),
+        Some(None) => Ok(Some(py.None().into_bound(py))),
+        Some(Some(at)) => wrap(py, unpack_at(node, at)?).map(Some),
+    }
+}
+
+/// The names of a node's attributes for saved values.
+pub fn attributes(node: &NodeRef) -> Vec<String> {
+    let names = super::saved_names::names(node);
+    names.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]).collect()
+}
+
+/// What a node saved: pairs of a name and a tensor; freed values raise.
+pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList>> {
+    if node.saves().freed {
+        return Err(freed_error(Some(node)).into());
+    }
+    let list = PyList::empty(py);
+    for (name, source) in super::saved_names::names(node) {
+        let at = node.saves().values.iter().position(|saved| saved.source == source);
+        if let Some(at) = at {
+            list.append((name, wrap(py, unpack_at(node, at)?)?))?;
+        }
+    }
+    Ok(list)
+}
+
+/// A user's choice of the operators whose results are kept.
+struct PyChooser(Py<PyAny>);
+
+impl Chooser for PyChooser {
+    fn supply(&self, kind: &'static str) -> crate::base::Result<Option<Tensor>> {
+        let ask = |py: Python<'_>| -> PyResult<Option<Tensor>> {
+            let found = self.0.call_method1(py, "supply", (row_of(kind),))?;
+            Ok(found.bind(py).cast::<PyTensor>().ok().map(|t| t.get().tensor.clone()))
+        };
+        Python::attach(ask).map_err(super::errors::carry)
+    }
+    fn made(&self, kind: &'static str, inputs: Vec<Tensor>, result: Option<Tensor>) -> crate::base::Result<()> {
+        let tell = |py: Python<'_>| -> PyResult<()> {
+            let inputs = inputs.into_iter().map(|t| wrap(py, t)).collect::<PyResult<Vec<_>>>()?;
+            let result = result.map(|t| wrap(py, t)).transpose()?;
+            self.0.call_method1(py, "made", (row_of(kind), inputs, result)).map(drop)
+        };
+        Python::attach(tell).map_err(super::errors::carry)
+    }
+}
+
+/// The operator's name behind its node's.
+fn row_of(kind: &'static str) -> String {
+    super::saved_names::row_name(kind).map_or_else(|| kind.to_lowercase(), Into::into)
+}
+
+/// Lets `chooser` keep and supply what operators of this thread make.
+#[pyfunction]
+pub fn push_chooser(chooser: Py<PyAny>) {
+    packing::push_chooser(Arc::new(PyChooser(chooser)));
+}
+
+/// Goes back to the chooser before the last one.
+#[pyfunction]
+pub fn pop_chooser() {
+    packing::pop_chooser();
+}
+
+/// Tensors kept as an operator keeps what it saves: hooks see them, and a write over one of them is noticed.
+#[pyclass(frozen, module = "gradiron.autograd.graph")]
+pub struct KeptTensors {
+    node: NodeRef,
+}
+
+static KEEP: Derivative = Derivative {
+    name: "KeepBackward0",
+    apply: |_| Err(crate::base::Error::runtime("nothing flows through tensors that are only kept")),
+};
+
+/// Keeps tensors for [`KeptTensors::get`].
+#[pyfunction]
+pub fn keep_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
+    let tensors: Vec<Tensor> = tensors.iter().map(|t| t.get().tensor.clone()).collect();
+    let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
+    node.edges = tensors.iter().map(Tensor::edge).collect();
+    let node = Node::publish(node);
+    tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i)));
+    packing::pack(&node, |i| tensors.get(i), &[])?;
+    Ok(KeptTensors { node })
+}
+
+#[pymethods]
+impl KeptTensors {
+    /// The tensors, with their places in the graph.
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let count = self.node.saves().values.len();
+        let tensors = (0..count).map(|at| wrap(py, unpack_at(&self.node, at)?));
+        PyList::new(py, tensors.collect::<PyResult<Vec<_>>>()?)
+    }
 }

@@ -173,9 +173,14 @@ fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
     let dtypes: Vec<_> =
         args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t.dtype()) } else { None }).collect();
     let number = args.iter().any(|a| matches!(a, Arg::Float(_)));
-    if matches!(alpha, Scalar::Float(_)) && !number && !dtypes.iter().any(|d| d.is_float()) {
+    if matches!(alpha, Scalar::Float(_)) && !number && !dtypes.iter().any(|d| d.is_differentiable()) {
         return Err(PyRuntimeError::new_err(
             "For integral input tensors, argument alpha must not be a floating point number.",
+        ));
+    }
+    if matches!(alpha, Scalar::Complex(..)) && !dtypes.iter().any(|d| d.is_complex()) {
+        return Err(PyRuntimeError::new_err(
+            "For non-complex input tensors, argument alpha must not be a complex number.",
         ));
     }
     if matches!(alpha, Scalar::Bool(_)) && dtypes.iter().any(|&d| d != crate::base::DType::Bool) {
@@ -186,16 +191,13 @@ fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
 
 /// `alpha * other`, for the rows that take it.
 fn scale(args: &mut [Arg], alpha: crate::base::Scalar) -> PyResult<()> {
-    if alpha.as_f64() == 1.0 {
+    if alpha.is_one() {
         return Ok(());
     }
     args[1] = match &args[1] {
         Arg::Tensor(t) => Arg::Tensor(ops::arithmetic::mul(t, alpha)?),
         other => match other.number() {
-            Some(crate::base::Scalar::Int(i)) if !matches!(alpha, crate::base::Scalar::Float(_)) => {
-                Arg::Int(i.wrapping_mul(alpha.as_i64()))
-            }
-            Some(n) => Arg::Float(n.as_f64() * alpha.as_f64()),
+            Some(n) => Arg::from(n.times(alpha)),
             None => return Ok(()),
         },
     };
@@ -210,13 +212,7 @@ fn write(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
     if let Some(own) = entry.row.call_inplace {
         return run(py, args, own).map(drop);
     }
-    let Some(Arg::Tensor(target)) = args.first() else {
-        return Err(PyRuntimeError::new_err("an in-place method without a tensor"));
-    };
-    match run(py, args, entry.row.call)? {
-        Out::Tensor(result) => Ok(ops::inplace::overwrite(target, &result)?),
-        _ => Err(PyRuntimeError::new_err(format!("{} has no in-place form", entry.row.name))),
-    }
+    run(py, args, |args| ops::inplace::apply(entry.row, args))
 }
 
 /// Hands the result out, or writes it into `out=`.
@@ -242,6 +238,7 @@ fn into_out<'py>(
         Out::Tuple(_, _, ts) | Out::List(ts) => ts,
         _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", entry.row.name))),
     };
+    super::forward::refuse_out(entry.row.name, args, &targets)?;
     if args.iter().any(|a| matches!(a, Arg::Tensor(t) if wants(t))) {
         return Err(PyRuntimeError::new_err(format!(
             "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments \

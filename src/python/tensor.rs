@@ -200,7 +200,7 @@ macro_rules! slots {
                 compute(slf.py(), &u::abs::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
             fn __invert__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-                if slf.get().tensor.dtype().is_float() {
+                if slf.get().tensor.dtype().is_differentiable() {
                     return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
                 }
                 let _span = profile::named(|| "bitwise_not", [slf.as_any()]);
@@ -248,6 +248,9 @@ impl PyTensor {
 impl PyTensor {
     fn __bool__(&self) -> PyResult<bool> {
         let n = self.tensor.numel();
+        if self.tensor.is_batched() {
+            return Err(super::batch::no_branch());
+        }
         if n == 1 {
             return Ok(self.tensor.item()?.as_bool());
         }
@@ -258,10 +261,14 @@ impl PyTensor {
         }))
     }
     fn __float__(&self) -> PyResult<f64> {
-        Ok(self.number()?.as_f64())
+        Ok(real(self.number()?, "double")?.as_f64())
+    }
+    fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
+        let number = slf.get().number()?;
+        Ok(pyo3::types::PyComplex::from_doubles(slf.py(), number.as_f64(), number.imaginary()))
     }
     fn __int__(&self) -> PyResult<i64> {
-        match self.number()? {
+        match real(self.number()?, "int64_t")? {
             Scalar::Float(f) if f.is_nan() => {
                 Err(pyo3::exceptions::PyValueError::new_err("cannot convert float NaN to integer"))
             }
@@ -272,7 +279,7 @@ impl PyTensor {
         }
     }
     fn __index__(&self) -> PyResult<i64> {
-        if self.tensor.dtype().is_float() || self.tensor.numel() != 1 {
+        if self.tensor.dtype().is_differentiable() || self.tensor.numel() != 1 {
             return Err(PyTypeError::new_err(
                 "only integer tensors of a single element can be converted to an index",
             ));
@@ -345,6 +352,7 @@ impl PyTensor {
             },
         };
         let target = &slf.get().tensor;
+        super::types::warn_of_loss(slf.py(), source.dtype(), target.dtype())?;
         if target.numel() >= LONG {
             slf.py().detach(|| ops::inplace::copy_into(target, &source))?;
         } else {
@@ -362,6 +370,14 @@ impl PyTensor {
         let empty = unsafe { std::ptr::from_ref(&self.tensor).cast::<usize>().read() } == 0;
         if any_hosted() && !empty { super::node::traverse(&self.tensor, &visit) } else { Ok(()) }
     }
+}
+
+/// A number that a real type can hold.
+fn real(number: Scalar, c_type: &str) -> PyResult<Scalar> {
+    if number.imaginary() == 0.0 {
+        return Ok(number);
+    }
+    Err(PyRuntimeError::new_err(format!("value cannot be converted to type {c_type} without overflow")))
 }
 
 /// The default dtype as Python's object.

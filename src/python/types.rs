@@ -1,11 +1,12 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
 use crate::base::{DType, Device, GpuName};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyTuple;
 use std::hash::{Hash, Hasher};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The type of a tensor's elements.
 #[pyclass(frozen, name = "dtype", module = "gradiron", eq, hash)]
@@ -25,7 +26,19 @@ impl PyDType {
     /// Whether it holds complex numbers.
     #[getter]
     fn is_complex(&self) -> bool {
-        false
+        self.0.is_complex()
+    }
+    /// The complex type of the same precision.
+    fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        if !self.0.is_differentiable() {
+            let name = self.0.scalar_name();
+            return Err(PyRuntimeError::new_err(format!("Unknown Complex ScalarType for {name}")));
+        }
+        dtype_object(py, self.0.to_complex())
+    }
+    /// The real type of the same precision.
+    fn to_real(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
+        dtype_object(py, self.0.to_real())
     }
     /// Whether it holds negative numbers.
     #[getter]
@@ -166,6 +179,16 @@ pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
 
 pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
     Py::new(py, PyDevice { device, indexed: !device.is_cpu() })
+}
+
+/// Tells once that a conversion loses imaginary parts.
+pub fn warn_of_loss(py: Python<'_>, from: DType, to: DType) -> PyResult<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    const LOSS: &std::ffi::CStr = c"Casting complex values to real discards the imaginary part";
+    if !from.is_complex() || to.is_complex() || to == DType::Bool || TOLD.swap(true, Ordering::Relaxed) {
+        return Ok(());
+    }
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), LOSS, 1)
 }
 
 /// A `torch.Size`.

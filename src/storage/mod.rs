@@ -133,7 +133,7 @@ impl Storage {
     pub fn alias(&self) -> Storage {
         let root = self.root().clone();
         let alias = Storage::from_bytes(Bytes::Alias(root), self.0.len, self.0.device);
-        alias.0.version.store(if self.is_untracked() { UNTRACKED } else { 0 }, Ordering::Relaxed);
+        alias.0.version.store(0, Ordering::Relaxed);
         alias
     }
 

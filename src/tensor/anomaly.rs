@@ -1,56 +1,210 @@
-//! Anomaly mode: nodes remember where their forward call stood, and a backward that fails or makes NaN tells it.
-//! The host language says where it stands and shows the report; here are only the switches.
+//! What nodes remember of the forward call that made them: the user's line, or in anomaly mode the whole way there, and
+//! the node in whose turn it happened. The host language says where it stands and shows reports; here are the switches.
 
-use std::sync::OnceLock;
+use super::node::Node;
+use crate::base::Line;
+use crate::storage::Storage;
+use std::any::Any;
+use std::cell::RefCell;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 static MODE: AtomicU8 = AtomicU8::new(0);
 static HOST: OnceLock<Host> = OnceLock::new();
 
 const ON: u8 = 1;
 const CHECK: u8 = 2;
+const LINES: u8 = 4;
+/// Nodes made in turns of nodes made in turns...: nobody reads further.
+const DEEPEST: u32 = 64;
 
-/// What the host language does for this mode.
+/// How many writes in place are remembered.
+const REMEMBERED: usize = 4096;
+static WRITES: Mutex<VecDeque<Write>> = Mutex::new(VecDeque::new());
+
+struct Write {
+    storage: usize,
+    found: u32,
+    line: Line,
+}
+
+thread_local! {
+    static TURN: RefCell<Option<Parent>> = const { RefCell::new(None) };
+}
+
+/// What the host language does for these modes.
 pub struct Host {
-    /// The user's present lines, for people.
+    /// The user's present line.
+    pub line: fn() -> Option<Line>,
+    /// The way there, for people.
     pub here: fn() -> Option<String>,
     /// Shows a report as a warning.
     pub tell: fn(&str),
+    /// Adds a note to an exception of the user's.
+    pub note: fn(&(dyn Any + Send + Sync), &str, &Line),
+}
+
+/// Where a node was made.
+pub struct Trace {
+    pub line: Option<Line>,
+    /// The way there, in anomaly mode.
+    pub stack: Option<Box<str>>,
+    pub parent: Option<Parent>,
+}
+
+/// The node in whose turn another one was made.
+#[derive(Clone)]
+pub struct Parent {
+    pub name: Arc<str>,
+    pub trace: Option<Arc<Trace>>,
+    depth: u32,
 }
 
 pub fn set_host(host: Host) {
     let _ = HOST.set(host);
 }
 
+fn forget_writes() {
+    WRITES.lock().unwrap_or_else(PoisonError::into_inner).clear();
+}
+
 pub fn set(on: bool, check_nan: bool) {
-    MODE.store(u8::from(on) * ON + u8::from(check_nan) * CHECK, Ordering::Relaxed);
+    let bits = u8::from(on) * ON + u8::from(check_nan) * CHECK;
+    let _ = MODE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mode| Some(mode & LINES | bits));
+    if !keeps_lines() {
+        forget_writes();
+    }
+}
+
+/// Whether nodes remember the user's line; returns what it was.
+pub fn set_lines(on: bool) -> bool {
+    if !on {
+        forget_writes();
+    }
+    let before =
+        if on { MODE.fetch_or(LINES, Ordering::Relaxed) } else { MODE.fetch_and(!LINES, Ordering::Relaxed) };
+    before & LINES != 0
+}
+
+#[inline]
+fn mode() -> u8 {
+    MODE.load(Ordering::Relaxed)
 }
 
 #[inline]
 pub fn enabled() -> bool {
-    MODE.load(Ordering::Relaxed) & ON != 0
+    mode() & ON != 0
 }
 
 pub fn checks_nan() -> bool {
-    MODE.load(Ordering::Relaxed) & CHECK != 0
+    mode() & CHECK != 0
 }
 
-/// Where the user's program stands, when the mode is on.
+/// Whether nodes remember lines: by that switch, or in anomaly mode.
+pub fn keeps_lines() -> bool {
+    mode() & (ON | LINES) != 0
+}
+
+/// Where the user's program stands, when somebody wants to know.
 #[inline]
-pub fn trace() -> Option<Box<str>> {
-    if enabled() { HOST.get().and_then(|h| (h.here)()).map(Into::into) } else { None }
+pub fn trace() -> Option<Arc<Trace>> {
+    if mode() & (ON | LINES) == 0 { None } else { look() }
 }
 
-/// Tells which forward call made the node that failed.
-pub fn report(name: &str, trace: Option<&str>) {
-    let Some(host) = HOST.get() else { return };
-    (host.tell)(&match trace {
-        Some(trace) => {
-            format!("Error detected in {name}. Traceback of forward call that caused the error:\n{trace}")
+#[cold]
+fn look() -> Option<Arc<Trace>> {
+    let host = HOST.get()?;
+    let stack = if enabled() { (host.here)().map(Into::into) } else { None };
+    let parent = TURN.with_borrow(|turn| turn.clone().filter(|parent| parent.depth < DEEPEST));
+    Some(Arc::new(Trace { line: (host.line)(), stack, parent }))
+}
+
+/// Says whose turn it is in this thread, until dropped.
+pub struct Turn(Option<Parent>);
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        TURN.with_borrow_mut(|turn| *turn = self.0.take());
+    }
+}
+
+/// In anomaly mode, what is made from now on is made in this node's turn.
+#[inline]
+pub fn turn(node: &Node) -> Option<Turn> {
+    if enabled() { Some(take_turn(node)) } else { None }
+}
+
+#[cold]
+fn take_turn(node: &Node) -> Turn {
+    let above = node.trace.as_ref().and_then(|trace| trace.parent.as_ref());
+    let depth = above.map_or(0, |parent| parent.depth + 1);
+    let parent = Parent { name: node.name().into(), trace: node.trace.clone(), depth };
+    Turn(TURN.with_borrow_mut(|turn| turn.replace(parent)))
+}
+
+/// Where lines are kept, an exception of the user's own says in whose turn it was raised.
+pub fn annotate(exception: &(dyn Any + Send + Sync), node: &Node) {
+    if let (Some(host), (text, Some(line))) = (HOST.get(), node.describe())
+        && keeps_lines()
+    {
+        (host.note)(exception, &format!("in the turn of {text}"), &line);
+    }
+}
+
+/// Remembers a write in place, with the version that it found, where lines are kept.
+#[inline]
+pub fn wrote(storage: &Storage) {
+    if keeps_lines() {
+        keep_write(storage);
+    }
+}
+
+#[cold]
+fn keep_write(storage: &Storage) {
+    let Some(line) = HOST.get().and_then(|host| (host.line)()) else { return };
+    let mut writes = WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+    if writes.len() == REMEMBERED {
+        writes.pop_front();
+    }
+    writes.push_back(Write { storage: storage.id(), found: storage.version(), line });
+}
+
+/// The first write to `storage` that found it at `version` or later, if it is remembered.
+pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
+    let writes = WRITES.lock().unwrap_or_else(PoisonError::into_inner);
+    let (mut found, mut next) = (None, u32::MAX);
+    for write in writes.iter().rev().filter(|write| write.storage == storage.id()) {
+        // Another storage, long gone, may have had this number: its versions do not go on here.
+        if write.found >= next || write.found < version {
+            break;
         }
+        (found, next) = (Some(&write.line), write.found);
+    }
+    found.cloned()
+}
+
+/// Tells which forward call made the node that failed, and in whose turn that was, and so on.
+pub fn report(node: &Node) {
+    let Some(host) = HOST.get() else { return };
+    let (name, mut trace) = (node.name(), node.trace.clone());
+    (host.tell)(&said(&format!("Error detected in {name}."), "caused the error", trace.as_deref()));
+    while let Some(Parent { name, trace: above, .. }) = trace.as_deref().and_then(|t| t.parent.clone()) {
+        let what = match above.as_deref().and_then(|t| t.stack.as_ref()) {
+            Some(_) => format!("\n\nPrevious calculation was induced by {name}."),
+            None => format!("Error detected in {name}."),
+        };
+        (host.tell)(&said(&what, "induced the previous calculation", above.as_deref()));
+        trace = above;
+    }
+}
+
+fn said(what: &str, did: &str, trace: Option<&Trace>) -> String {
+    match trace.and_then(|t| t.stack.as_deref()) {
+        Some(stack) => format!("{what} Traceback of forward call that {did}:\n{stack}"),
         None => format!(
-            "Error detected in {name}. No forward pass information available. Enable detect anomaly during forward pass \
-             for more information."
+            "{what} No forward pass information available. Enable detect anomaly during forward pass for more \
+             information."
         ),
-    });
+    }
 }

@@ -1,7 +1,7 @@
 //! Forward mode: a tensor may carry tangents, one for each level that is entered. What derivatives saved of such tensors
 //! remembers them, so that a backward has tangents too. A level that is left takes all its tangents along.
 
-use super::{Body, DUAL, Edge, Node, NodeRef, Saved, Tensor, WeakTensor, lock};
+use super::{Body, DUAL, Edge, Node, NodeRef, Tensor, WeakTensor, lock};
 use crate::arena::Id;
 use crate::base::{Error, Result};
 use smallvec::SmallVec;
@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// A level's number; an inner one is higher than those around it.
 pub type DualLevel = u64;
 
-/// A tensor's tangents, by ascending level.
-pub(super) type Tangents = Mutex<SmallVec<[(DualLevel, Tensor); 1]>>;
+/// A tensor's tangents, by ascending level. `None`: the tangent was taken away, and a view is not to ask its base.
+pub(super) type Tangents = Mutex<SmallVec<[(DualLevel, Option<Tensor>); 1]>>;
 
 /// Whose tangents a node remembers: the source of a saved value, a level, the tangent.
 pub type SavedTangents = Vec<(u16, DualLevel, Tensor)>;
@@ -43,12 +43,7 @@ thread_local! {
 
 fn levels<R>(act: impl FnOnce(&mut Levels) -> R) -> R {
     let mut levels = lock(&LEVELS);
-    act(levels.get_or_insert_with(|| Levels {
-        next: 1,
-        live: Vec::new(),
-        saved: HashMap::new(),
-        full: 1024,
-    }))
+    act(levels.get_or_insert_with(|| Levels { next: 1, live: Vec::new(), saved: HashMap::new(), full: 1024 }))
 }
 
 /// Whether this thread's operators carry tangents on.
@@ -93,7 +88,7 @@ pub fn exit(number: DualLevel) {
         LIVE.fetch_sub(1, Ordering::Relaxed);
         // Nothing is dropped under the lock: a tangent may own anything.
         for tensor in left.tensors.iter().filter_map(WeakTensor::upgrade) {
-            dropped.extend(tensor.take_tangent(number).map(|t| (0, number, t)));
+            dropped.extend(tensor.forget_tangent(number).map(|t| (0, number, t)));
         }
     }
 }
@@ -108,21 +103,48 @@ impl Tensor {
     /// Whether this tensor carries tangents.
     #[inline]
     pub fn is_dual(&self) -> bool {
-        self.flags() & DUAL != 0
+        self.flags() & DUAL != 0 && self.looks_dual()
+    }
+
+    #[cold]
+    fn looks_dual(&self) -> bool {
+        if !any_level() {
+            // A view of the time when forward mode was about.
+            self.0.flags.fetch_and(!DUAL, Ordering::AcqRel);
+            return false;
+        }
+        self.0.view.as_ref().is_some_and(|view| view.base.is_dual())
+            || self.tangents().is_some_and(|t| lock(t).iter().any(|(_, t)| t.is_some()))
     }
 
     fn tangents(&self) -> Option<&Tangents> {
-        if self.is_dual() { self.0.extra.get().map(|extra| &extra.tangents) } else { None }
+        if self.flags() & DUAL != 0 { self.0.extra.get().map(|extra| &extra.tangents) } else { None }
     }
 
     pub fn tangent(&self, level: DualLevel) -> Option<Tensor> {
+        self.ask_base();
         let tangents = lock(self.tangents()?);
-        tangents.iter().find(|(l, _)| *l == level).map(|(_, t)| t.clone())
+        tangents.iter().find(|(l, _)| *l == level).and_then(|(_, t)| t.clone())
     }
 
     /// The levels at which this tensor has a tangent, ascending.
     pub fn dual_levels(&self) -> SmallVec<[DualLevel; 2]> {
-        self.tangents().map(|t| lock(t).iter().map(|(l, _)| *l).collect()).unwrap_or_default()
+        self.ask_base();
+        let present = |t: &Tangents| lock(t).iter().filter(|(_, t)| t.is_some()).map(|(l, _)| *l).collect();
+        self.tangents().map(present).unwrap_or_default()
+    }
+
+    /// A view's tangent is the same view of its base's: also where the base was given one after the view was made.
+    fn ask_base(&self) {
+        let Some(view) = self.0.view.as_ref().filter(|view| view.base.is_dual()) else { return };
+        for level in view.base.dual_levels() {
+            let known = self.tangents().is_some_and(|t| lock(t).iter().any(|(l, _)| *l == level));
+            if let (false, Some(whole)) = (known, view.base.tangent(level))
+                && let Ok(part) = (view.rules.part)(&whole, &self.body())
+            {
+                self.inherit(level, Some(part));
+            }
+        }
     }
 
     /// Gives this tensor a tangent (another one, if it has one).
@@ -141,15 +163,13 @@ impl Tensor {
         let old = {
             let mut tangents = lock(&self.extra().tangents);
             match tangents.iter().position(|(l, _)| *l >= level) {
-                Some(at) if tangents[at].0 == level => {
-                    Some(std::mem::replace(&mut tangents[at].1, tangent))
-                }
+                Some(at) if tangents[at].0 == level => tangents[at].1.replace(tangent),
                 Some(at) => {
-                    tangents.insert(at, (level, tangent));
+                    tangents.insert(at, (level, Some(tangent)));
                     None
                 }
                 None => {
-                    tangents.push((level, tangent));
+                    tangents.push((level, Some(tangent)));
                     None
                 }
             }
@@ -159,15 +179,28 @@ impl Tensor {
         Ok(())
     }
 
-    /// Takes a tangent away.
+    /// Takes a tangent away; a view will not ask its base for it again.
     pub fn take_tangent(&self, level: DualLevel) -> Option<Tensor> {
+        let mut tangents = lock(self.tangents()?);
+        tangents.iter_mut().find(|(l, _)| *l == level)?.1.take()
+    }
+
+    /// Forgets a level that was left.
+    fn forget_tangent(&self, level: DualLevel) -> Option<Tensor> {
         let mut tangents = lock(self.tangents()?);
         let at = tangents.iter().position(|(l, _)| *l == level)?;
         let (_, taken) = tangents.remove(at);
-        if tangents.is_empty() {
+        if tangents.is_empty() && self.0.view.is_none() {
             self.0.flags.fetch_and(!DUAL, Ordering::AcqRel);
         }
-        Some(taken)
+        taken
+    }
+
+    /// Forgets all tangents.
+    pub fn drop_tangents(&self) {
+        for level in self.dual_levels() {
+            drop(self.take_tangent(level));
+        }
     }
 
     /// The tensor as levels below this one see it: without the tangents of this level and of those inside it.
@@ -254,9 +287,4 @@ pub fn restore(source: u16, body: Body, edge: Option<Edge>, tangents: &SavedTang
         tensor.inherit(*level, Some(tangent.clone()));
     }
     tensor
-}
-
-/// The source of output `index`, as saved values name it.
-pub fn output(index: usize) -> u16 {
-    Saved::OUTPUT + index as u16
 }

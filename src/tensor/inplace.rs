@@ -1,10 +1,11 @@
 //! The rules of writing in place: who may be written, and whose history changes.
 
-use super::{Edge, Tensor, Viewing, mode};
-use crate::base::{Error, Result};
+use super::{Edge, Tensor, anomaly, mode, packing};
+use crate::base::{Error, Guidance, Result};
 
 /// Refuses an in-place write that the graph could not describe. `recording` tells whether any operand wants gradients.
 pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
+    packing::before_write(target)?;
     if target.body().storage.is_untracked() && !mode::inference() {
         // PyTorch's sentences have no space between them.
         return Err(Error::runtime(
@@ -12,25 +13,38 @@ pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
              tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.",
         ));
     }
+    anomaly::wrote(&target.body().storage);
     if !recording || !mode::grad_enabled() {
         return Ok(());
     }
     if let Some(view) = target.as_view() {
-        if view.made != Viewing::Plain {
+        if !view.is_plain() {
             return Err(view.refusal(target, "is being"));
         }
         if view.base.is_leaf() && target.requires_grad() {
-            return Err(Error::runtime(
+            return Err(refusal(
+                target,
                 "a view of a leaf Variable that requires grad is being used in an in-place operation.",
             ));
         }
     }
     if target.is_leaf() && target.requires_grad() {
-        return Err(Error::runtime(
+        return Err(refusal(
+            target,
             "a leaf Variable that requires grad is being used in an in-place operation.",
         ));
     }
     Ok(())
+}
+
+/// A leaf's values are the user's: recording a write to them would leave nothing to differentiate for.
+#[cold]
+fn refusal(target: &Tensor, message: &str) -> Error {
+    let (text, line) = target.describe();
+    Guidance::new(message)
+        .note("written", text, line)
+        .advice("write under no_grad(), as optimizers do, or to a clone()")
+        .done()
 }
 
 /// Gives `target`, just written, the history `edge` (none when nothing was recorded).

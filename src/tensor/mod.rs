@@ -2,6 +2,7 @@
 //! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
 
 pub mod anomaly;
+mod guidance;
 mod batched;
 pub mod dual;
 mod inplace;
@@ -13,15 +14,17 @@ mod saved;
 mod view;
 
 pub use batched::{Batched, Level, Levels};
+pub use guidance::in_turn;
 pub use inplace::{check_inplace, finish_inplace};
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, When, any_hosted, type_string,
+    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, When,
+    any_hosted, type_string,
 };
-pub use record::{Recorder, any_requires_grad, inference_error};
+pub use record::{Recorder, any_requires_grad, inference_error, records};
 pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use view::{View, ViewRules, Viewing};
 
-use crate::base::{DType, Device, Dims, Error, Layout, Result, Scalar, Strided};
+use crate::base::{DType, Device, Dims, Error, Guidance, Layout, Result, Scalar, Strided};
 use crate::storage::Storage;
 use std::ffi::c_void;
 use std::ops::Deref;
@@ -152,6 +155,9 @@ impl Body {
     #[cfg(feature = "gpu")]
     pub fn gpu(&self) -> Result<crate::gpu::View<'_>> {
         let buffer = self.storage.gpu().ok_or_else(|| self.out_of_reach("GPU"))?;
+        if self.dtype.is_complex() {
+            return Err(crate::base::Fault::NoShader { op: "complex arithmetic", dtype: self.dtype }.into());
+        }
         Ok(crate::gpu::View {
             buffer,
             dtype: self.dtype,
@@ -172,6 +178,11 @@ impl Body {
     /// The same bytes seen otherwise.
     pub fn with_layout(&self, layout: Layout) -> Body {
         Body { storage: self.storage.clone(), layout, dtype: self.dtype }
+    }
+
+    /// A complex body's real and imaginary parts, along a new last dimension.
+    pub fn as_parts(&self) -> Body {
+        Body { storage: self.storage.clone(), layout: self.layout.as_parts(), dtype: self.dtype.to_real() }
     }
 
     pub fn meta(&self) -> Meta {
@@ -216,6 +227,14 @@ impl Tensor {
             return Tensor::other_leaf(body, edge.map(|e| e.node));
         }
         Tensor::make(body, edge, 0, None)
+    }
+
+    /// A tensor whose history can be taken away again, for good (`set_history`): the one that it was born with stays.
+    pub fn lent(body: Body, edge: Option<Edge>) -> Tensor {
+        let tensor = Tensor::new(body);
+        lock(&tensor.extra().late).edge = Some(edge);
+        tensor.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        tensor
     }
 
     /// Other values for a leaf: a leaf itself, whose gradient goes where the first one's does.
@@ -359,10 +378,17 @@ impl Tensor {
             return Some(edge);
         }
         let leaf = self.physical();
-        if leaf.flags() & REQUIRES == 0 && !leaf.as_view().is_some_and(|view| view.base.requires_grad()) {
+        if leaf.flags() & REQUIRES == 0 {
             return None;
         }
         Some(Edge { node: leaf.leaf(), output: 0 })
+    }
+
+    /// As [`Tensor::edge`], but a view that was made unrecorded of a tensor that wants gradients, and so seems to want
+    /// them too, has one as well, which nothing leads to: hooks may hang there.
+    pub fn edge_for_hooks(&self) -> Option<Edge> {
+        let seems = || self.requires_grad().then(|| Edge { node: self.physical().leaf(), output: 0 });
+        self.edge().or_else(seems)
     }
 
     /// The leaf's end of the graph.
@@ -386,13 +412,15 @@ impl Tensor {
 
     pub fn set_requires_grad(&self, on: bool) -> Result<()> {
         if !on && !self.is_leaf() {
-            return Err(Error::runtime(
-                "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
-                 subgraph that doesn't require differentiation use var_no_grad = var.detach().",
-            ));
+            let message = "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a \
+                 subgraph that doesn't require differentiation use var_no_grad = var.detach().";
+            let (text, line) = self.describe();
+            return Err(Guidance::new(message).note("tensor", text, line).done());
         }
-        if on && !self.dtype().is_float() {
-            return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
+        if on && !self.dtype().is_differentiable() {
+            return Err(Error::runtime(
+                "only Tensors of floating point dtype can require gradients",
+            ));
         }
         if on && self.is_inference() && !mode::inference() {
             return Err(Error::runtime(
@@ -402,6 +430,9 @@ impl Tensor {
         let flags = &self.physical().0.flags;
         if on && self.is_leaf() {
             flags.fetch_or(REQUIRES, Ordering::AcqRel);
+            if anomaly::keeps_lines() {
+                self.edge();
+            }
         } else if !on {
             flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
@@ -434,7 +465,10 @@ impl Tensor {
 
     pub fn retain_grad(&self) -> Result<()> {
         if !self.requires_grad() {
-            return Err(Error::runtime("can't retain_grad on Tensor that has requires_grad=False"));
+            let (text, line) = self.describe();
+            let message = "can't retain_grad on Tensor that has requires_grad=False";
+            let advice = "call requires_grad_() on it, or on what it is computed from, first";
+            return Err(Guidance::new(message).note("tensor", text, line).advice(advice).done());
         }
         if let Some(edge) = self.history()
             && self.0.flags.fetch_or(RETAINS, Ordering::AcqRel) & RETAINS == 0
@@ -506,11 +540,11 @@ impl Tensor {
             Some(base) => Ok(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }),
             #[cfg(feature = "gpu")]
             None => {
-                let mut bytes = [0u8; 8];
+                let mut bytes = [0u8; 16];
                 if let Some(buffer) = body.storage.gpu() {
                     crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
                 }
-                // SAFETY: eight bytes hold any element.
+                // SAFETY: sixteen bytes hold any element.
                 Ok(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) })
             }
             #[cfg(not(feature = "gpu"))]

@@ -2,21 +2,36 @@
 
 use std::cell::Cell;
 
+const ON: u8 = 1;
+const INFERENCE: u8 = 2;
+
 thread_local! {
-    static GRAD: Cell<bool> = const { Cell::new(true) };
+    /// The grad switch, and `INFERENCE` beside it: operators record when nothing but the switch is on.
+    static GRAD: Cell<u8> = const { Cell::new(ON) };
     static SEQUENCE: Cell<u64> = const { Cell::new(0) };
-    static INFERENCE: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Whether operators record.
 #[inline]
 pub fn grad_enabled() -> bool {
-    GRAD.with(Cell::get)
+    GRAD.get() == ON
+}
+
+/// Whether the grad switch is on; inference mode keeps operators from recording all the same.
+pub fn grad_switch() -> bool {
+    GRAD.get() & ON != 0
 }
 
 /// Switches recording on or off; returns what it was.
 pub fn set_grad_enabled(on: bool) -> bool {
-    GRAD.with(|g| g.replace(on))
+    flip(ON, on)
+}
+
+/// Switches one bit; returns what it was.
+fn flip(bit: u8, on: bool) -> bool {
+    let old = GRAD.get();
+    GRAD.set(if on { old | bit } else { old & !bit });
+    old & bit != 0
 }
 
 /// Runs `body` with recording on or off.
@@ -33,12 +48,12 @@ pub fn with_grad<R>(on: bool, body: impl FnOnce() -> R) -> R {
 
 /// Whether this thread is inside `inference_mode`.
 pub fn inference() -> bool {
-    INFERENCE.with(Cell::get)
+    GRAD.get() & INFERENCE != 0
 }
 
 pub fn set_inference(on: bool) -> bool {
     crate::storage::track_versions(!on);
-    INFERENCE.with(|i| i.replace(on))
+    flip(INFERENCE, on)
 }
 
 /// The number of this thread's latest node.

@@ -81,8 +81,8 @@ pub struct Node {
     /// The operator's other arguments, as the row's own tuple.
     pub params: Option<Box<dyn Any + Send + Sync>>,
     hooks: OnceLock<Box<Mutex<Hooks>>>,
-    /// Where the forward call stood, in anomaly mode.
-    pub trace: Option<Box<str>>,
+    /// Where the forward call stood, in the modes that ask for it.
+    pub trace: Option<Arc<anomaly::Trace>>,
     /// The Python object that shows this node, while there is one.
     pub host: AtomicPtr<c_void>,
 }
@@ -135,7 +135,7 @@ pub(super) fn uncount_hosted() {
 }
 
 pub(super) fn namespaced(name: &str) -> String {
-    if matches!(name, "AccumulateGrad" | "CopySlices") {
+    if matches!(name, "AccumulateGrad" | "CopySlices" | "CopyBackwards" | "NotImplemented") {
         format!("torch::autograd::{name}")
     } else {
         name.into()
@@ -202,7 +202,7 @@ impl Node {
     /// The operator as error messages name it: `Mul` for `MulBackward0`.
     pub fn operator(&self) -> String {
         match self.kind {
-            Kind::Op(_) => operator_of(&self.full_name()).into(),
+            Kind::Op(_) | Kind::Custom(_) => operator_of(&self.full_name()).into(),
             _ => self.full_name(),
         }
     }

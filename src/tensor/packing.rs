@@ -1,18 +1,28 @@
 //! Pack hooks: what a thread does with the values that its operators save. A node is packed right after it was published,
 //! or, for a write in place, when the write is done.
 
-use super::node::NodeRef;
+use super::node::{Derivative, Kind, NodeRef};
 use super::saved::{Kept, Packed, Saved, Unpack};
-use super::{Tensor, mode};
+use super::{Body, Tensor, mode};
 use crate::base::Error;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// A pair of hooks; the second half lives in what the first one returns.
 pub trait Pack: Send + Sync {
-    /// Packs a tensor; true when it is a node's `output` and the hook returned just that.
-    fn pack(&self, tensor: &Tensor, output: bool) -> Result<(Box<dyn Unpack>, bool), Error>;
+    fn pack(&self, tensor: &Tensor) -> Result<Box<dyn Unpack>, Error>;
 }
+
+/// Keeps what chosen operators make, and hands it out when they are run again.
+pub trait Chooser: Send + Sync {
+    /// What the next operator of this kind made, when it was kept; `kind` names its node.
+    fn supply(&self, kind: &'static str) -> Result<Option<Tensor>, Error>;
+    /// An operator was recorded: its input tensors, and its result unless that shares its inputs' memory.
+    fn made(&self, kind: &'static str, inputs: Vec<Tensor>, result: Option<Tensor>) -> Result<(), Error>;
+}
+
+/// Told of a write in place before it happens.
+pub type Watcher = Arc<dyn Fn(&Tensor) -> Result<(), Error> + Send + Sync>;
 
 #[derive(Default)]
 struct State {
@@ -21,10 +31,21 @@ struct State {
     disabled: Option<String>,
     /// Nodes that wait for the end of a write in place.
     waiting: Option<Vec<NodeRef>>,
+    watcher: Option<Watcher>,
+    choosers: Vec<Arc<dyn Chooser>>,
+    /// Whose values are being packed.
+    packing: Option<NodeRef>,
+}
+
+impl State {
+    fn is_needed(&self) -> bool {
+        !self.hooks.is_empty() || !self.choosers.is_empty()
+    }
 }
 
 thread_local! {
     static ACTIVE: Cell<bool> = const { Cell::new(false) };
+    static WATCHED: Cell<bool> = const { Cell::new(false) };
     static STATE: RefCell<State> = RefCell::new(State::default());
 }
 
@@ -48,10 +69,53 @@ pub fn push(hooks: Arc<dyn Pack>) -> Result<(), Error> {
 pub fn pop() {
     let gone = STATE.with_borrow_mut(|state| {
         let gone = state.hooks.pop();
-        ACTIVE.set(!state.hooks.is_empty());
+        ACTIVE.set(state.is_needed());
         gone
     });
     drop(gone);
+}
+
+pub fn push_chooser(chooser: Arc<dyn Chooser>) {
+    STATE.with_borrow_mut(|state| state.choosers.push(chooser));
+    ACTIVE.set(true);
+}
+
+pub fn pop_chooser() {
+    let gone = STATE.with_borrow_mut(|state| {
+        let gone = state.choosers.pop();
+        ACTIVE.set(state.is_needed());
+        gone
+    });
+    drop(gone);
+}
+
+fn chooser() -> Option<Arc<dyn Chooser>> {
+    STATE.with_borrow(|state| state.choosers.last().cloned().filter(|_| state.waiting.is_none()))
+}
+
+/// What the operator that is about to be recorded made when it ran before.
+#[inline]
+pub fn supply(derivative: &'static Derivative) -> Result<Option<Body>, Error> {
+    if active() { supply_from(derivative) } else { Ok(None) }
+}
+
+#[cold]
+fn supply_from(derivative: &'static Derivative) -> Result<Option<Body>, Error> {
+    let Some(chooser) = chooser() else { return Ok(None) };
+    Ok(chooser.supply(derivative.name)?.map(|tensor| tensor.body().clone()))
+}
+
+fn tell_made<'a>(
+    node: &NodeRef,
+    input: &dyn Fn(usize) -> Option<&'a Tensor>,
+    outputs: &[&Body],
+) -> Result<(), Error> {
+    let (Some(chooser), Kind::Op(derivative)) = (chooser(), &node.kind) else { return Ok(()) };
+    let inputs: Vec<Tensor> = (0..node.edges.len()).filter_map(|i| input(i).cloned()).collect();
+    let fresh = |body: &&&Body| !inputs.iter().any(|t| t.body().storage.same(&body.storage));
+    let result = outputs.first().filter(fresh).filter(|_| outputs.len() == 1);
+    let result = result.map(|body| Tensor::new((*body).clone()));
+    mode::with_grad(false, || chooser.made(derivative.name, inputs, result))
 }
 
 /// The hooks in force: the innermost pair.
@@ -74,14 +138,42 @@ pub fn disabled_message() -> Option<String> {
     STATE.with_borrow(|state| state.disabled.clone())
 }
 
-/// Lets the hooks in force have the values that `node` has just saved; `input` gives its input tensors.
+/// Has `watcher` told of each write that this thread is about to do.
+pub fn watch_writes(watcher: Option<Watcher>) {
+    WATCHED.set(watcher.is_some());
+    let old = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.watcher, watcher));
+    drop(old);
+}
+
+/// `target` is about to be written over.
 #[inline]
-pub fn pack<'a>(node: &NodeRef, input: impl Fn(usize) -> Option<&'a Tensor>) -> Result<(), Error> {
-    if active() { pack_or_wait(node, &input) } else { Ok(()) }
+pub fn before_write(target: &Tensor) -> Result<(), Error> {
+    if WATCHED.get() { tell(target) } else { Ok(()) }
 }
 
 #[cold]
-fn pack_or_wait<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> Result<(), Error> {
+fn tell(target: &Tensor) -> Result<(), Error> {
+    let watcher = STATE.with_borrow(|state| state.watcher.clone());
+    watcher.map_or(Ok(()), |watcher| watcher(target))
+}
+
+/// Lets the hooks in force have the values that `node` has just saved; `input` gives its input tensors, `outputs` are what
+/// it made.
+#[inline]
+pub fn pack<'a>(
+    node: &NodeRef,
+    input: impl Fn(usize) -> Option<&'a Tensor>,
+    outputs: &[&Body],
+) -> Result<(), Error> {
+    if active() { pack_or_wait(node, &input, outputs) } else { Ok(()) }
+}
+
+#[cold]
+fn pack_or_wait<'a>(
+    node: &NodeRef,
+    input: &dyn Fn(usize) -> Option<&'a Tensor>,
+    outputs: &[&Body],
+) -> Result<(), Error> {
     let waits = STATE.with_borrow_mut(|state| match &mut state.waiting {
         Some(waiting) => {
             waiting.push(node.clone());
@@ -89,7 +181,13 @@ fn pack_or_wait<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>)
         }
         None => false,
     });
-    if waits { Ok(()) } else { pack_now(node, input) }
+    if waits {
+        return Ok(());
+    }
+    if !outputs.is_empty() {
+        tell_made(node, input, outputs)?;
+    }
+    pack_now(node, input)
 }
 
 /// Runs a write in place; what its nodes save is packed when the write is done.
@@ -106,14 +204,15 @@ fn wait_for<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R
     let done = done?;
     for node in nodes.into_iter().flatten() {
         // The tensors were written over meanwhile: the nodes' own values count.
-        pack_or_wait(&node, &|_| None)?;
+        pack_or_wait(&node, &|_| None, &[])?;
     }
     Ok(done)
 }
 
 fn pack_now<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> Result<(), Error> {
     let Some(hooks) = top() else { return Ok(()) };
-    for at in 0..node.saves().values.len() {
+    let count = node.saves().values.len();
+    for at in 0..count {
         let (body, edge, source) = {
             let saves = node.saves();
             let Some((saved, Kept::Body(body))) = saves.values.get(at).map(|s| (s, &s.kept)) else { continue };
@@ -122,9 +221,13 @@ fn pack_now<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> 
         let original = (source < Saved::DETACHED).then(|| input(usize::from(source))).flatten();
         let tensor = match original {
             Some(t) if t.body().storage.same(&body.storage) && t.body().layout == body.layout => t.clone(),
+            _ if source >= Saved::OUTPUT => Tensor::lent(body.clone(), edge),
             _ => Tensor::from_saved(body.clone(), edge),
         };
-        let packed = pack_tensor(&*hooks, &tensor, source >= Saved::OUTPUT)?;
+        let outer = set_packing(Some(node.clone()));
+        let packed = pack_tensor(&*hooks, &tensor, source >= Saved::OUTPUT);
+        drop(set_packing(outer));
+        let packed = packed?;
         let old = match node.saves().values.get_mut(at) {
             Some(saved) => std::mem::replace(&mut saved.kept, Kept::Packed(Arc::new(packed))),
             None => continue,
@@ -134,16 +237,30 @@ fn pack_now<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> 
     Ok(())
 }
 
-/// Packs one tensor. An `output` that comes back as it is must not keep its own node alive: its bytes are kept.
+/// The node whose values this thread is packing.
+pub fn packing_node() -> Option<NodeRef> {
+    STATE.with_borrow(|state| state.packing.clone())
+}
+
+fn set_packing(node: Option<NodeRef>) -> Option<NodeRef> {
+    STATE.with_borrow_mut(|state| std::mem::replace(&mut state.packing, node))
+}
+
+/// Packs one tensor. A hook that holds on to an `output` keeps its values only: with its history it would keep the very node
+/// that keeps it.
 pub fn pack_tensor(hooks: &dyn Pack, tensor: &Tensor, output: bool) -> Result<Packed, Error> {
     let version = tensor.version();
-    let (hook, same) = mode::with_grad(false, || hooks.pack(tensor, output))?;
+    let hook = mode::with_grad(false, || hooks.pack(tensor));
+    if output && tensor.handles() > 1 {
+        tensor.set_history(None);
+    }
+    let hook = hook?;
     if tensor.version() != version {
         return Err(Error::runtime(
-            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook can not be \
+            "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be \
              modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you \
              need to perform in-place operations on the input to a pack hook.",
         ));
     }
-    Ok(Packed::new(hook, same.then(|| tensor.body().clone())))
+    Ok(Packed::new(hook))
 }

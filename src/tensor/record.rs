@@ -2,13 +2,22 @@
 
 use super::{Body, Derivative, Kind, Node, Saved, Tensor, mode};
 use crate::arena::Draft;
-use crate::base::{Error, Result};
+use crate::base::{Error, Guidance, Result};
 use crate::storage::UNTRACKED;
 use std::any::Any;
 
 /// Whether an operator on these inputs is recorded.
 pub fn any_requires_grad<'a>(inputs: impl IntoIterator<Item = &'a Tensor>) -> bool {
     mode::grad_enabled() && inputs.into_iter().any(Tensor::requires_grad)
+}
+
+/// The same, where recording may be refused: for a view whose base was written behind its back.
+pub fn records<'a>(inputs: impl IntoIterator<Item = &'a Tensor> + Clone) -> Result<bool> {
+    let recorded = any_requires_grad(inputs.clone());
+    if recorded {
+        inputs.into_iter().try_for_each(Tensor::check_view)?;
+    }
+    Ok(recorded)
 }
 
 /// A node in the making.
@@ -33,6 +42,15 @@ impl Recorder {
         self.views |= tensor.map_or(0, |t| u64::from(t.as_view().is_some())) << (edges.len() & 63);
         edges.push(tensor.and_then(Tensor::edge));
         self
+    }
+
+    /// What the node will run.
+    #[inline]
+    pub fn derivative(&self) -> Option<&'static Derivative> {
+        match self.node.kind {
+            Kind::Op(derivative) => Some(derivative),
+            _ => None,
+        }
     }
 
     /// Which inputs want gradients.
@@ -61,7 +79,7 @@ impl Recorder {
         if self.views != 0 {
             inputs.into_iter().try_for_each(Tensor::check_view)?;
         }
-        if self.untracked { Err(inference_error()) } else { Ok(()) }
+        if self.untracked { Err(inference_error(&self.node)) } else { Ok(()) }
     }
 
     pub fn params(&mut self, params: Box<dyn Any + Send + Sync>) -> &mut Recorder {
@@ -81,9 +99,9 @@ impl Recorder {
 
 /// Why a tensor of inference mode cannot be saved for a derivative.
 #[cold]
-pub fn inference_error() -> Error {
-    Error::runtime(
-        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation \
-         tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd.",
-    )
+pub fn inference_error(node: &Node) -> Error {
+    const MESSAGE: &str = "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode \
+        in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in \
+        autograd.";
+    Guidance::new(MESSAGE).note("operator", node.name(), None).into()
 }

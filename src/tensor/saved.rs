@@ -2,8 +2,9 @@
 
 use super::node::{Edge, Kind, Node, NodeRef, namespaced, operator_of, type_string};
 use super::dual::{self, SavedTangents};
-use super::{Body, Tensor};
-use crate::base::{Error, Result};
+use super::{anomaly, Body, Tensor};
+use super::guidance::whose;
+use crate::base::{Error, Guidance, Result};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -31,22 +32,20 @@ pub enum Kept {
 
 /// What a pack hook returned, with the hook that undoes it.
 pub trait Unpack: Send + Sync {
-    /// The tensor again. `same` is what was packed, when the hook returned just that.
-    fn unpack(&self, same: Option<Tensor>) -> Result<Tensor>;
+    /// The tensor again.
+    fn unpack(&self) -> Result<Tensor>;
     /// Calls `see` with each object of the host language that this keeps alive.
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
 }
 
 pub struct Packed {
     pub hook: Box<dyn Unpack>,
-    /// The node's own output, packed as itself: kept as bytes, so that it does not keep its own node alive.
-    pub same: Option<Body>,
 }
 
 impl Packed {
-    pub fn new(hook: Box<dyn Unpack>, same: Option<Body>) -> Packed {
+    pub fn new(hook: Box<dyn Unpack>) -> Packed {
         super::node::count_hosted();
-        Packed { hook, same }
+        Packed { hook }
     }
 }
 
@@ -92,7 +91,10 @@ impl Saved {
     /// Where the gradient of this value flows to.
     pub fn edge(&self, node: &NodeRef) -> Option<Edge> {
         if self.is_output() {
-            return Some(Edge { node: node.clone(), output: u32::from(self.source - Saved::OUTPUT) });
+            let output = u32::from(self.source - Saved::OUTPUT);
+            // Indices are outputs without a history.
+            let flows = node.outputs.get(output as usize).is_some_and(|meta| meta.dtype.is_differentiable());
+            return flows.then(|| Edge { node: node.clone(), output });
         }
         node.edges.get(usize::from(self.source)).cloned().flatten()
     }
@@ -117,14 +119,27 @@ impl Saved {
             }
         };
         let which = from.map(|(name, n)| format!(", which is output {n} of {name},")).unwrap_or_default();
-        Err(Error::runtime(format!(
+        let message = format!(
             "one of the variables needed for gradient computation has been modified by an inplace operation: \
              [{} {:?}]{which} is at version {now}; expected version {} instead. Hint: enable anomaly detection to \
-             find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True).",
+             find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).",
             type_string(body.dtype, body.storage.device()),
             body.layout.shape.as_slice(),
             self.version
-        )))
+        );
+        let mut guidance = Guidance::new(message).node("operator", node);
+        let maker = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
+        guidance = match maker {
+            Some(edge) => guidance.node("changed value", &edge.node),
+            None => guidance.note("changed value", whose(self, node), None),
+        };
+        if let Some(line) = anomaly::written_at(&body.storage, self.version) {
+            guidance = guidance.note("written", "in place", Some(line));
+        }
+        if let Some(writer) = body.storage.last_writer() {
+            guidance = guidance.note("last recorded write", operator_of(writer), None);
+        }
+        Err(guidance.advice("use the form of the write that makes a new tensor, or write to a clone()").done())
     }
 
     /// A second handle: hooks run without the node's lock.
@@ -141,7 +156,7 @@ impl Saved {
                 Ok(dual::restore(self.source, body.clone(), self.edge(node), &tangents))
             }
             Kept::Packed(packed) => {
-                let tensor = self.unpack_hooked(node, packed)?;
+                let tensor = packed.hook.unpack()?;
                 match self.edge(node) {
                     None if !tensor.requires_grad() => Ok(tensor),
                     edge => Ok(Tensor::from_saved(tensor.body().clone(), edge)),
@@ -150,10 +165,6 @@ impl Saved {
         }
     }
 
-    fn unpack_hooked(&self, node: &NodeRef, packed: &Packed) -> Result<Tensor> {
-        let same = packed.same.as_ref().map(|body| Tensor::from_saved(body.clone(), self.edge(node)));
-        packed.hook.unpack(same)
-    }
 }
 
 /// One node's turn in a backward: what its derivative sees.
@@ -174,8 +185,14 @@ const FREED: &str = "Trying to backward through the graph a second time (or dire
     autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
     to access saved tensors after calling backward.";
 
-pub fn freed_error() -> Error {
-    Error::runtime(FREED)
+/// Somebody wants values of `node` that were given up.
+pub fn freed_error(node: Option<&Node>) -> Error {
+    let guidance = Guidance::new(FREED);
+    let guidance = if let Some(node) = node { guidance.node("operator", node) } else { guidance };
+    guidance
+        .advice("pass retain_graph=True to the backward that came first, or compute the forward pass again; what is carried \
+            over from an earlier round wants detach()")
+        .done()
 }
 
 impl<'a> Step<'a> {
@@ -207,6 +224,11 @@ impl<'a> Step<'a> {
         self.wanted >> edge & 1 == 1
     }
 
+    /// Refuses a node that an earlier backward has freed.
+    pub fn check_alive(&self) -> Result<()> {
+        if self.freed { Err(freed_error(Some(self.node))) } else { Ok(()) }
+    }
+
     /// The gradient of an output, if one arrived.
     pub fn grad(&self, output: usize) -> Option<&Tensor> {
         self.grads.get(output)?.as_ref()
@@ -223,7 +245,7 @@ impl<'a> Step<'a> {
             Some(saved @ Saved { kept: Kept::Body(body), .. }) => {
                 saved.check(self.node, body).map(|()| body)
             }
-            None if self.freed => Err(freed_error()),
+            None if self.freed => Err(freed_error(Some(self.node))),
             _ => Err(Error::runtime(format!("{} did not save value {source}", self.node.name()))),
         }
     }
@@ -261,7 +283,7 @@ fn unpack_all(node: &NodeRef, values: &mut [Saved]) -> Result<()> {
     }
     for saved in values {
         if let Kept::Packed(packed) = &saved.kept {
-            let body = saved.unpack_hooked(node, packed)?.body().clone();
+            let body = packed.hook.unpack()?.body().clone();
             saved.version = body.storage.version();
             saved.kept = Kept::Body(body);
         }

@@ -1,17 +1,17 @@
 //! Views know their base, so that a write through one of them rewrites the base's history, and a write to the base
 //! (or through a sister) renews the history of the others.
 
-use super::{Body, Edge, LATE, Tensor, lock, mode};
-use crate::base::{Error, Layout, Result};
-use std::sync::atomic::{AtomicU32, Ordering};
+use super::{Body, DUAL, Edge, LATE, Tensor, dual, lock, mode};
+use crate::base::{Error, Guidance, Layout, Result};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// What a tensor keeps when it is a view.
 pub struct View {
     /// The tensor that owns the history; never a view itself.
     pub base: Tensor,
     /// How the view was made, which decides whether it may be written in place.
-    pub made: Viewing,
-    rules: &'static ViewRules,
+    made: AtomicU8,
+    pub(super) rules: &'static ViewRules,
     /// How often the base's history was rewritten when this view's was last renewed; of a view whose history cannot be
     /// renewed, the version at its birth.
     seen: AtomicU32,
@@ -19,6 +19,7 @@ pub struct View {
 
 /// The circumstances in which a view was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
 pub enum Viewing {
     Plain,
     NoGrad,
@@ -31,10 +32,12 @@ pub enum Viewing {
 
 /// How histories of views are rewritten; the view operators know (they are a room above this one).
 pub struct ViewRules {
-    /// The history of a view with this layout, given its base's present one.
-    pub regenerate: fn(base: &Tensor, layout: &Layout) -> Option<Edge>,
+    /// The history of a view with this body, given its base's present one.
+    pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
     /// The history of a base after `value` was written into the part with this layout.
     pub scatter: fn(base: &Tensor, layout: &Layout, value: Edge) -> Edge,
+    /// What a view with this body shows of a tensor that lies as its base does.
+    pub part: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
 }
 
 impl Tensor {
@@ -56,12 +59,14 @@ impl Tensor {
             other => other,
         };
         let (base, made) = match &of.0.view {
-            Some(view) => (view.base.clone(), if made == Viewing::Plain { view.made } else { made }),
+            Some(view) => (view.base.clone(), if made == Viewing::Plain { view.made() } else { made }),
             None => (of.clone(), made),
         };
         let seen = if made == Viewing::Plain { base.rewrites() } else { body.storage.version() };
         let seen = AtomicU32::new(seen);
-        Tensor::make(body, edge, 0, Some(View { base, made, rules, seen }))
+        // While forward mode is about, a view asks its base for tangents.
+        let flags = if dual::any_level() { DUAL } else { 0 };
+        Tensor::make(body, edge, flags, Some(View { base, made: AtomicU8::new(made as u8), rules, seen }))
     }
 
     pub fn as_view(&self) -> Option<&View> {
@@ -75,15 +80,23 @@ impl Tensor {
     /// Renews this view's history when its base's was rewritten since.
     #[inline]
     pub(super) fn refresh_view(&self, view: &View) {
-        if view.made != Viewing::Plain {
+        if !view.is_plain() {
             return;
         }
         let now = view.base.rewrites();
         if now != view.seen.load(Ordering::Acquire) {
             view.seen.store(now, Ordering::Release);
-            let edge = (view.rules.regenerate)(&view.base, &self.body().layout);
+            let edge = (view.rules.regenerate)(&view.base, &self.body());
             lock(&self.extra().late).edge = Some(edge);
             self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        }
+    }
+
+    /// Says that this tensor, if it is a view, was made in other circumstances than it seemed.
+    pub fn remake_view(&self, made: Viewing) {
+        if let Some(view) = &self.0.view {
+            view.seen.store(self.version(), Ordering::Release);
+            view.made.store(made as u8, Ordering::Release);
         }
     }
 
@@ -91,13 +104,24 @@ impl Tensor {
     #[inline]
     pub fn check_view(&self) -> Result<()> {
         match &self.0.view {
-            Some(view) if view.made != Viewing::Plain => view.check(self),
+            Some(view) if !view.is_plain() => view.check(self),
             _ => Ok(()),
         }
     }
 }
 
 impl View {
+    pub fn made(&self) -> Viewing {
+        const ALL: [Viewing; 5] =
+            [Viewing::Plain, Viewing::NoGrad, Viewing::Inference, Viewing::Multi, Viewing::Function];
+        ALL[usize::from(self.made.load(Ordering::Acquire))]
+    }
+
+    #[inline]
+    pub fn is_plain(&self) -> bool {
+        self.made.load(Ordering::Acquire) == Viewing::Plain as u8
+    }
+
     #[cold]
     fn check(&self, view: &Tensor) -> Result<()> {
         let written = view.version() != self.seen.load(Ordering::Acquire);
@@ -117,19 +141,19 @@ impl View {
             let name = name.trim_end_matches(char::is_numeric).trim_end_matches("Backward");
             format!("Output {} of {name} is a view", e.output)
         });
-        let unrecorded = matches!(self.made, Viewing::NoGrad | Viewing::Inference);
+        let unrecorded = matches!(self.made(), Viewing::NoGrad | Viewing::Inference);
         let head = match (maker, unrecorded) {
             (Some(maker), false) => format!("{maker} and {what} modified inplace."),
             (maker, _) => {
                 let who = maker.map_or("A view was".into(), |m| format!("{m} of a view which was"));
-                let (then, now) = match self.made {
+                let (then, now) = match self.made() {
                     Viewing::Inference => ("inference", "in normal mode"),
                     _ => ("no_grad", "with grad mode enabled"),
                 };
                 format!("{who} created in {then} mode and {what} modified inplace {now}.")
             }
         };
-        Error::runtime(match self.made {
+        let message = match self.made() {
             Viewing::Multi => format!(
                 "{head} This view is the output of a function that returns multiple views. Such functions do not allow the \
                  output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
@@ -148,7 +172,14 @@ impl View {
                 "{head} {AMBIGUOUS} no_grad block (if you don't want the inplace to be tracked) or both outside (if you want \
                  the inplace to be tracked)."
             ),
-        })
+        };
+        let (text, line) = view.describe();
+        let (base, base_line) = self.base.describe();
+        Guidance::new(message)
+            .note("view", text, line)
+            .note("of", base, base_line)
+            .advice("write to the base, to a clone() of the view, or use the form of the write that makes a new tensor")
+            .done()
     }
 
     /// Writes `value`, the node of an in-place operator on the view with this layout, into the base's history.

@@ -152,7 +152,11 @@ class Machine:
         def grad():
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                return None if t.grad is None else facts(("grad", name), t.grad)
+                seen = None if t.grad is None else facts(("grad", name), t.grad)
+            if seen:
+                # A gradient may be a part of a larger one that nobody else holds.
+                del seen["offset"]
+            return seen
 
         seen = facts(name, t)
         seen["is"] = first(t)

@@ -8,7 +8,16 @@ from .. import _core
 from .._core import Tensor
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
-from .grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
+from .grad_mode import (
+    _force_original_view_tracking,
+    enable_grad,
+    enforce_grad_layout_policy,
+    inference_mode,
+    no_grad,
+    set_grad_enabled,
+    set_multithreading_enabled,
+)
+from .source_lines import set_source_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,16 +30,20 @@ __all__ = [
     "backward",
     "detect_anomaly",
     "enable_grad",
+    "enforce_grad_layout_policy",
     "grad",
     "inference_mode",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
+    "set_multithreading_enabled",
+    "set_source_lines",
 ]
 
 
 def _tuple(values: Any) -> tuple[Any, ...]:
-    return (values,) if isinstance(values, Tensor) else tuple(values)
+    # A tensor has an `output_nr`, and so has a GradientEdge, a tuple itself.
+    return (values,) if hasattr(values, "output_nr") else tuple(values)
 
 
 def _gradients(given: Any, count: int) -> tuple[Any, ...]:
@@ -74,22 +87,52 @@ def grad(
         raise ValueError(
             "Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False."
         )
-    if is_grads_batched:
-        raise NotImplementedError("gradiron does not have is_grads_batched=True yet")
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
     roots, wanted = _tuple(outputs), _tuple(inputs)
     keep = create_graph if retain_graph is None else retain_graph
-    found = _core.run_grad(roots, wanted, _gradients(grad_outputs, len(roots)), keep, create_graph)
+    run = _run_batched if is_grads_batched else _core.run_grad
+    found = run(roots, wanted, _gradients(grad_outputs, len(roots)), keep, create_graph)
     if materialize_grads:
+        if any(g is None and not isinstance(x, Tensor) for g, x in zip(found, wanted, strict=True)):
+            raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
         return tuple(g if g is not None else x.new_zeros(x.shape) for g, x in zip(found, wanted, strict=True))
     unused = next((i for i, g in enumerate(found) if g is None), None)
     if unused is not None and not allow_unused:
-        raise RuntimeError(
+        _core.refuse(
             f"The differentiated Tensor at index {unused} appears to not have been used in the graph. Set allow_unused=True "
-            "if this is the desired behavior."
+            "if this is the desired behavior.",
+            wanted[unused],
+            "look for detach(), .data or a copy between it and the outputs; or pass materialize_grads=True to get zeros",
         )
     return found
+
+
+def _run_batched(
+    roots: tuple[Any, ...], wanted: tuple[Any, ...], starts: tuple[Any, ...], keep: bool, create_graph: bool
+) -> tuple[Any, ...]:
+    """A backward for each slice of the gradients of the outputs, all of them in one pass."""
+    from ..func._vmap import vmap
+
+    for i, (root, start) in enumerate(zip(roots, starts, strict=True)):
+        if start is None:
+            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+        if isinstance(root, Tensor) and start.dim() > 0 and start.shape[1:] != root.shape:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
+                "sizes of the remaining dimensions are expected to match the shape of corresponding output, but a mismatch "
+                f"was detected: grad_output[{i}] has a shape of {start.shape} and output[{i}] has a shape of {root.shape}. If "
+                "you only want some tensors in `grad_output` to be considered batched, consider using vmap."
+            )
+    there: list[bool] = []
+
+    def vjp(*given: Any) -> tuple[Any, ...]:
+        found = _core.run_grad(roots, wanted, given, keep, create_graph)
+        there.extend(g is not None for g in found)
+        return tuple(g for g in found if g is not None)
+
+    found = iter(vmap(vjp)(*starts))
+    return tuple(next(found) if some else None for some in there)
 
 
 class _VariableMeta(type):
@@ -113,6 +156,6 @@ def __getattr__(name: str) -> object:
         # The module's name is the function's as well; the function wins, as in PyTorch.
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
-    if name in ("functional", "profiler", "profiler_util", "graph"):
+    if name in ("forward_ad", "functional", "profiler", "profiler_util", "graph"):
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import gradiron
 
+from . import forward_ad
+
 if TYPE_CHECKING:
     from gradiron import Tensor
 
@@ -130,12 +132,11 @@ def matrix(columns: Sequence[Tensor | None], x: Tensor, dtype: Any) -> Tensor:
 
 def forward_mode(func: Function, inputs: Tensors, chosen: int, direction: Tensor) -> list[Tensor]:
     """The tangent of each float output as input number `chosen` moves along `direction`."""
-    forward_ad = getattr(gradiron.autograd, "forward_ad", None)
-    if forward_ad is None:
-        raise NotImplementedError("check_forward_ad=True needs forward-mode differentiation, which is missing here")
     with forward_ad.dual_level():
         dual = [x.detach() if isinstance(x, gradiron.Tensor) else x for x in inputs]
-        dual[chosen] = forward_ad.make_dual(dual[chosen], direction.reshape(dual[chosen].shape))
+        for number in [i for i, x in enumerate(inputs) if i == chosen or (isinstance(x, gradiron.Tensor) and x.requires_grad)]:
+            x = dual[number]
+            dual[number] = forward_ad.make_dual(x, direction.reshape(x.shape) if number == chosen else gradiron.zeros_like(x))
         tangents = []
         for output in as_tuple(func(*dual)):
             if is_float(output):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from .profiler_util import uncollected
+
 if TYPE_CHECKING:
     from .profiler_util import EventList, FunctionEvent
 
@@ -15,7 +17,8 @@ def write(path: str, events: EventList, base: int = 0, metadata: dict[str, str] 
 
     trace = {"schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": base}
     extra = {name: json.loads(text) for name, text in (metadata or {}).items()}
-    text = json.dumps({**trace, **extra, "traceEvents": _entries(events), "traceName": path})
+    with uncollected():
+        text = json.dumps({**trace, **extra, "traceEvents": _entries(events), "traceName": path})
     if path.endswith(".gz"):
         with gzip.open(path, "wt") as packed:
             packed.write(text)

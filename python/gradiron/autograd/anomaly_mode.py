@@ -6,12 +6,16 @@ import warnings
 
 from .. import _core
 
+__all__ = ["detect_anomaly", "set_detect_anomaly"]
+
 
 class set_detect_anomaly:
     """Switches the mode at once; as a context manager, back at its end."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._before = (_core.is_anomaly_enabled(), _core.is_anomaly_check_nan_enabled())
+        if not isinstance(mode, bool):
+            raise TypeError(f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
         _core.set_anomaly(mode, check_nan)
 
     def __enter__(self) -> None:

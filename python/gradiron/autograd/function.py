@@ -5,6 +5,8 @@ from __future__ import annotations
 from .. import _core
 from .._core import FunctionCtx
 
+__all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,6 +36,8 @@ class Function(metaclass=FunctionMeta):
 
     _backward_cls: type
     _own_setup: bool
+    #: Whether `vmap` may run the methods over samples; otherwise there is a `vmap` staticmethod, or none.
+    generate_vmap_rule = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         import warnings
@@ -67,9 +71,46 @@ class Function(metaclass=FunctionMeta):
             "backward mode AD."
         )
 
+    #: Another name for `backward`; a class has one of them.
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx: Any, *grad_inputs: Any) -> Any:
+        raise NotImplementedError(
+            "You must implement the jvp function for custom autograd.Function to use it with forward mode AD."
+        )
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[Any, ...], *args: Any) -> Any:
+        raise NotImplementedError(
+            "To use autograd.Function with vmap, you must either override the vmap staticmethod or set generate_vmap_rule=True."
+        )
+
     @classmethod
-    def apply(cls, *args: Any) -> Any:
+    def apply(cls, *args: Any, **kwargs: Any) -> Any:
+        if kwargs or (cls._own_setup and getattr(cls.forward, "__defaults__", None)):
+            args = _positional(cls.forward, args, kwargs, () if cls._own_setup else (None,))
         return _core.apply_function(cls, cls._backward_cls, cls._own_setup, args)
+
+
+_core.register_function(Function.backward)
+
+
+def _positional(forward: Callable[..., Any], args: Any, kwargs: Any, context: tuple[None, ...]) -> tuple[Any, ...]:
+    """The arguments in forward's order, with its defaults; a context comes first where forward takes one."""
+    import inspect
+
+    bound = inspect.signature(forward).bind(*context, *args, **kwargs)
+    bound.apply_defaults()
+    return bound.args[len(context) :]
+
+
+class InplaceFunction(Function):
+    """A Function that was told whether to write its input in place; older programs derive from it."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace
 
 
 def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
@@ -86,7 +127,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         many = isinstance(outputs, tuple)
         made = tuple(
-            _Refuse.apply(o.detach().requires_grad_()) if isinstance(o, _core.Tensor) else o
+            _Refuse.apply(o.detach().requires_grad_(), type(ctx).__name__) if isinstance(o, _core.Tensor) else o
             for o in (outputs if many else (outputs,))
         )
         return made if many else made[0]
@@ -98,9 +139,14 @@ class _Refuse(Function):
     """An identity whose gradient is an error."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any) -> Any:
+    def forward(ctx: Any, x: Any, name: str) -> Any:
+        ctx.refuses = name
         return x.clone()
 
     @staticmethod
     def backward(ctx: Any, grad: Any) -> Any:
-        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
+        raise RuntimeError(
+            "trying to differentiate twice a function that was marked with @once_differentiable\n"
+            f"  operator: {ctx.refuses}\n"
+            "  what to do: leave out create_graph=True, or write its backward in differentiable operators, without the mark"
+        )

@@ -93,7 +93,7 @@ def jacobian(
 ) -> Any:
     """The Jacobian of `func` at `inputs`: for each output and input a tensor of the shape of the output and the input.
 
-    `vectorize` takes all rows in one pass, which needs `vmap`; `strategy="forward-mode"` goes by columns.
+    `strategy="forward-mode"` goes by columns instead of rows; `vectorize` takes all of them in one pass, by `vmap`.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
@@ -104,7 +104,7 @@ def jacobian(
                 f'are not supported together (yet). Please either set `{option}=False` or `strategy="reverse-mode"`.'
             )
     if strategy == "forward-mode":
-        return _jacobian_by_columns(func, inputs)
+        return _columns_at_once(func, inputs) if vectorize else _jacobian_by_columns(func, inputs)
     call = _Call(inputs, "jacobian", create_graph, strict).evaluate(func)
     if vectorize and strict:
         raise RuntimeError(
@@ -318,8 +318,6 @@ def _rows(call: _Call, number: int, out: Tensor) -> list[Tensor]:
 
 
 def _rows_at_once(call: _Call, number: int, out: Tensor) -> list[Tensor]:
-    if not hasattr(gradiron, "vmap"):
-        raise NotImplementedError("vectorize=True needs vmap, which is missing here: use vectorize=False")
     count = out.numel()
     found: Tensors = (None,) * len(call.inputs)
     if out.requires_grad and count:
@@ -348,3 +346,23 @@ def _jacobian_by_columns(func: Function, inputs: Any) -> Any:
             stacked = gradiron.stack([t[number] for t in tangents], 1) if tangents else out.new_zeros(shape)
             columns[number].append(stacked.reshape(shape))
     return call.like_outputs(tuple(call.like_inputs(tuple(block)) for block in columns))
+
+
+def _columns_at_once(func: Function, inputs: Any) -> Any:
+    """The same, all columns in one batched pass."""
+    from ..func import jacfwd
+
+    given = _tensors(inputs, "inputs", "jacobian")
+
+    def checked(*xs: Tensor) -> Any:
+        outputs = func(*xs)
+        _tensors(outputs, "outputs of the user-provided function", "jacobian")
+        return outputs
+
+    found = jacfwd(checked, argnums=tuple(range(len(given))))(*(x.detach() for x in given))
+
+    def block(row: Tensors) -> Any:
+        parts = tuple(part.detach() for part in row)
+        return parts if isinstance(inputs, tuple) else parts[0]
+
+    return tuple(map(block, found)) if isinstance(found[0], tuple) else block(found)

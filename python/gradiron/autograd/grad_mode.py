@@ -74,6 +74,15 @@ class _Mode(_core.GradSwitch):
         return type(self)()
 
 
+__all__ = [
+    "enable_grad",
+    "enforce_grad_layout_policy",
+    "inference_mode",
+    "no_grad",
+    "set_grad_enabled",
+    "set_multithreading_enabled",
+]
+
 _new: Any = _core.GradSwitch.__new__
 
 
@@ -114,9 +123,16 @@ class set_grad_enabled(_Mode):
     def clone(self) -> Any:
         return set_grad_enabled(self.to)
 
+    @property
+    def mode(self) -> bool:
+        return self.to
+
+    def __repr__(self) -> str:
+        return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.to})"
+
 
 class inference_mode(_Mode):
-    """Nothing is recorded inside. Unlike PyTorch's, tensors made inside keep all their uses."""
+    """Nothing is recorded inside, and the tensors made inside are never recorded later: they count no versions."""
 
     def __init__(self, mode: bool = True) -> None:
         self._outer: list[bool] = []
@@ -139,3 +155,48 @@ class inference_mode(_Mode):
 
     def clone(self) -> Any:
         return inference_mode(self._mode)
+
+
+class _Accepted:
+    """A switch of PyTorch's engine that has no counterpart here: it may be set, and nothing depends on it."""
+
+    def __init__(self, mode: bool = True) -> None:
+        if not isinstance(mode, bool):
+            raise TypeError(f"{type(self).__name__}(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
+        self.mode = mode
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        pass
+
+    def clone(self) -> Any:
+        return type(self)(self.mode)
+
+
+class set_multithreading_enabled(_Accepted):
+    """Accepted: a backward always runs in the thread that asks for it."""
+
+
+class enforce_grad_layout_policy(_Accepted):
+    """Accepted: a new gradient always lies as its tensor does."""
+
+
+class _force_original_view_tracking(_Accepted):
+    """Accepted: views are renewed from their base in one step."""
+
+
+class _unsafe_preserve_version_counter:
+    """Writes inside leave the versions of `tensors` as they were: only for who restores what was saved."""
+
+    def __init__(self, tensors: Any) -> None:
+        self._tensors = (tensors,) if isinstance(tensors, _core.Tensor) else tuple(tensors)
+        self._versions = [t._version for t in self._tensors]
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        for tensor, version in zip(self._tensors, self._versions, strict=True):
+            _core.set_version(tensor, version)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradiron
 
+from . import forward_ad
 from ._jacobian import (
     Function,
     Tensors,
@@ -26,11 +27,13 @@ from ._jacobian import (
     units,
     vector_like,
 )
+from ._parts import in_parts, is_complex
 
 if TYPE_CHECKING:
     from gradiron import Tensor
 
 FORWARD = "computed with forward mode "  # what messages say of forward mode
+BATCHED_FORWARD = "gradcheck failed while testing batched gradient computation with forward-mode AD."
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
 
@@ -103,7 +106,7 @@ def gradcheck(
         masked,
     )
     try:
-        _Check(func, as_tuple(inputs), settings).run()
+        _Check(*in_parts(func, as_tuple(inputs)), settings).run()
     except GradcheckError:
         if raise_exception:
             raise
@@ -173,7 +176,7 @@ def gradgradcheck(
 
 
 def _random_gradient(out: Tensor, noncontiguous: bool) -> Tensor:
-    dtype = out.dtype if out.dtype.is_floating_point else gradiron.float64
+    dtype = out.dtype if out.dtype.is_floating_point or is_complex(out) else gradiron.float64
     return gradiron.testing.make_tensor(
         out.shape, dtype=dtype, device=out.device, low=-1, high=1, requires_grad=True, noncontiguous=noncontiguous
     )
@@ -204,8 +207,11 @@ class _Check:
             self.check_projections(outputs)
         else:
             self.check_jacobians(outputs)
+        if self.settings.check_forward_ad and self.settings.check_undefined_grad:
+            self.check_undefined_tangents()
         if self.settings.check_batched_forward_grad:
-            raise NotImplementedError("check_batched_forward_grad=True needs vmap over forward mode")
+            for number, position in enumerate(self.numbers):
+                self.check_batched_tangents(number, position)
         if not self.settings.check_backward_ad:
             return
         if self.settings.check_batched_grad:
@@ -297,11 +303,15 @@ class _Check:
 
     def whole(self, i: int, j: int, mode: str) -> str:
         """For a finding of fast mode: the Jacobians themselves."""
-        if not self.settings.fast_mode or mode:
+        if not self.settings.fast_mode:
             return ""
-        output, x = self.outputs()[i], self.sources[j]
-        n = numerical(self.outputs, x, self.settings.eps)[i]
-        a = matrix(backward_mode(output, [x])[0], x, x.dtype)
+        x = self.sources[j]
+        if mode:
+            n = numerical(self.float_outputs, x, self.settings.eps)[i]
+            a = gradiron.stack([forward_mode(self.func, self.inputs, self.numbers[j], u)[i] for u in units(x)])
+        else:
+            n = numerical(self.outputs, x, self.settings.eps)[i]
+            a = matrix(backward_mode(self.outputs()[i], [x])[0], x, x.dtype)
         text = (
             "\nThe above quantities relating the numerical and analytical jacobians are computed \n"
             "in fast mode: one number stands for the whole matrix. These are the jacobians in slow mode:\n\n"
@@ -346,10 +356,54 @@ class _Check:
                     "Expected all input grads to be undefined or zero when all output grads are undefined or zero."
                 )
 
+    def check_undefined_tangents(self) -> None:
+        """No tangent is as good as a tangent of zeros, for each input beside the others."""
+        draw = random.Random(0)
+        directions = [_direction(x, draw).reshape(x.shape) for x in self.sources]
+
+        def tangents(at: int, there: bool) -> list[Tensor | None]:
+            with forward_ad.dual_level():
+                given = [x.detach() if isinstance(x, gradiron.Tensor) else x for x in self.inputs]
+                for number, (position, direction) in enumerate(zip(self.numbers, directions, strict=True)):
+                    if number != at or there:
+                        moved = gradiron.zeros_like(direction) if number == at else direction.clone()
+                        given[position] = forward_ad.make_dual(given[position], moved)
+                found = as_tuple(self.func(*given))
+                return [forward_ad.unpack_dual(out).tangent for out in found if is_float(out)]
+
+        for at in range(len(self.numbers)):
+            for i, (one, other) in enumerate(zip(tangents(at, True), tangents(at, False), strict=True)):
+                if one is not None and other is not None and not _allclose(one, other, 1e-5, 1e-8):
+                    raise GradcheckError(
+                        "Mismatch in tangent values for output with index: ",
+                        i,
+                        " when input: ",
+                        self.sources[at],
+                        " has an undefined tangent value. ",
+                        " Got: ",
+                        one,
+                        " but expected: ",
+                        other,
+                    )
+
+    def check_batched_tangents(self, number: int, position: int) -> None:
+        """Several directions at once are to give what they give one by one."""
+        x = self.inputs[position]
+        batch = gradiron.stack([gradiron.randn_like(x.detach()) for _ in range(2)])
+        one_by_one = [forward_mode(self.func, self.inputs, position, v) for v in batch]
+        try:
+            together = gradiron.vmap(lambda v: tuple(forward_mode(self.func, self.inputs, position, v)))(batch)
+        except RuntimeError as error:
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{BATCHED_FORWARD}") from error
+        for i, (got, parts) in enumerate(zip(together, zip(*one_by_one, strict=True), strict=True)):
+            expected = gradiron.stack(parts)
+            if not _allclose(got, expected, 1e-5, 1e-8):
+                raise GradcheckError(
+                    f"For output {i} and input {number}:\n\n{BATCHED_FORWARD}\n\nGot:\n{got}\n\nExpected:\n{expected}"
+                )
+
     def check_batched(self, number: int, output: Tensor) -> None:
         """Several gradients at once are to be what they are one by one."""
-        if not hasattr(gradiron, "vmap"):
-            raise NotImplementedError("check_batched_grad=True needs vmap, which is missing here")
         batch = gradiron.stack([gradiron.randn_like(output.detach()) for _ in range(2)])
         one_by_one = [gradients(output, self.sources, g) for g in batch]
         together = gradiron.autograd.grad(

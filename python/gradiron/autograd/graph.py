@@ -1,22 +1,272 @@
-"""The graph as objects: nodes, and the edges that gradients flow along."""
+"""The graph as objects: its nodes, the edges that gradients flow along, and hooks for the values that it keeps."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import abc
+import contextlib
+import threading
+from collections import defaultdict
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from .. import _core
-from .._core import Node, Tensor, increment_version
+from .._core import Tensor, increment_version, queue_callback
+from .function import BackwardCFunction
 
-__all__ = ["GradientEdge", "Node", "get_gradient_edge", "increment_version"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+__all__ = [
+    "GradientEdge",
+    "Node",
+    "allow_mutation_on_saved_tensors",
+    "disable_saved_tensors_hooks",
+    "get_gradient_edge",
+    "increment_version",
+    "queue_callback",
+    "register_multi_grad_hook",
+    "save_on_cpu",
+    "saved_tensors_hooks",
+]
+
+
+class Node(abc.ABC):
+    """What every node of the graph is: an operator's, a leaf's, a custom Function's."""
+
+    @abc.abstractmethod
+    def name(self) -> str:
+        """The operator's name with `Backward` and a number."""
+
+    @property
+    @abc.abstractmethod
+    def next_functions(self) -> tuple[tuple[Node | None, int], ...]:
+        """Where the gradients of the inputs go: nodes, each with the number of its output."""
+
+    @property
+    @abc.abstractmethod
+    def metadata(self) -> dict[Any, Any]:
+        """The user's own notes, kept as long as the node."""
+
+    @abc.abstractmethod
+    def _sequence_nr(self) -> int: ...
+
+    @property
+    @abc.abstractmethod
+    def _input_metadata(self) -> tuple[Any, ...]: ...
+
+    @abc.abstractmethod
+    def register_hook(self, fn: Callable[..., Any]) -> Any:
+        """Calls `fn(grad_inputs, grad_outputs)` after the node ran; what it returns replaces `grad_inputs`."""
+
+    @abc.abstractmethod
+    def register_prehook(self, fn: Callable[..., Any]) -> Any:
+        """Calls `fn(grad_outputs)` before the node runs; what it returns replaces `grad_outputs`."""
+
+
+Node.register(_core.Node)
+Node.register(BackwardCFunction)
 
 
 class GradientEdge(NamedTuple):
     """A place in the graph: output `output_nr` of `node`."""
 
-    node: Node
+    node: Any
     output_nr: int
+    ownership_token: Any = None
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where the gradient of `tensor` is computed, or accumulated for a leaf."""
+    if not tensor.requires_grad:
+        raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     return GradientEdge(*_core.gradient_edge(tensor))
+
+
+class saved_tensors_hooks:
+    """Inside, operators keep `pack_hook(tensor)` instead of a tensor that they save, and use `unpack_hook` of that later."""
+
+    def __init__(self, pack_hook: Callable[[Tensor], Any], unpack_hook: Callable[[Any], Tensor]) -> None:
+        self.pack_hook = pack_hook
+        self.unpack_hook = unpack_hook
+
+    def __enter__(self) -> None:
+        _core.push_saved_hooks(self.pack_hook, self.unpack_hook)
+
+    def __exit__(self, *args: object) -> None:
+        _core.pop_saved_hooks()
+
+
+class save_on_cpu(saved_tensors_hooks):
+    """Inside, saved tensors move to host memory, and back when a backward asks for them."""
+
+    def __init__(self, pin_memory: bool = False, device_type: str = "cuda") -> None:
+        def pack(tensor: Tensor) -> tuple[Any, Tensor]:
+            # Detached, so that what an operator keeps of its own result does not keep the operator.
+            return tensor.device, tensor.detach().cpu()
+
+        def unpack(packed: tuple[Any, Tensor]) -> Tensor:
+            device, tensor = packed
+            return tensor.to(device, non_blocking=pin_memory)
+
+        super().__init__(pack, unpack)
+
+
+@contextlib.contextmanager
+def disable_saved_tensors_hooks(error_message: str) -> Iterator[None]:
+    """Inside, setting hooks for saved tensors is an error with this message."""
+    before = _core.saved_hooks_disabled()
+    try:
+        _core.disable_saved_hooks(error_message)
+        yield
+    finally:
+        _core.disable_saved_hooks(before)
+
+
+class _MultiHandle:
+    """Takes several hooks off again."""
+
+    def __init__(self, handles: tuple[Any, ...]) -> None:
+        self.handles = handles
+
+    def remove(self) -> None:
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self) -> _MultiHandle:
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        self.remove()
+
+
+def _node_of(place: Any) -> Any:
+    if isinstance(place, GradientEdge):
+        return place.node
+    if not place.requires_grad:
+        raise AssertionError("Expected gradient function to be set")
+    return _core.gradient_edge(place)[0]
+
+
+class _Gathered:
+    """The gradients that one backward has brought so far."""
+
+    def __init__(self, nodes: list[Any]) -> None:
+        self.grads: list[Tensor | None] = [None] * len(nodes)
+        self.missing = sum(map(_core.will_execute, nodes))
+
+
+def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], *, mode: str = "all") -> _MultiHandle:
+    """Calls `fn` once in each backward: with all the gradients of `tensors`, or with the first of them that is ready."""
+    modes = ("all", "any")
+    if mode not in modes:
+        raise ValueError(f"Expects mode to be one of {modes} but got {mode}")
+    lock = threading.Lock()
+
+    if mode == "any":
+        seen: set[int] = set()
+
+        def first(grad: Tensor) -> None:
+            backward = _core.current_graph_task_id()
+            with lock:
+                if backward in seen:
+                    return
+                seen.add(backward)
+            # Numbers are not used again; forgotten when the backward is over.
+            queue_callback(lambda: seen.discard(backward))
+            fn(grad)
+
+        return _MultiHandle(tuple(t.register_hook(first) for t in tensors if t.requires_grad))
+
+    # By name: the hooks hang on these nodes, and must not keep them.
+    nodes = [_core.node_name(_node_of(tensor)) for tensor in tensors]
+    gathered: dict[int, _Gathered] = {}
+
+    def hook_for(position: int) -> Callable[[Tensor], None]:
+        def hook(grad: Tensor) -> None:
+            backward = _core.current_graph_task_id()
+            with lock:
+                state = gathered.get(backward)
+                if state is None:
+                    state = gathered[backward] = _Gathered(nodes)
+                state.grads[position] = grad
+                state.missing -= 1
+                complete = state.missing == 0
+                if complete:
+                    del gathered[backward]
+            if complete:
+                fn(state.grads)
+
+        return hook
+
+    return _MultiHandle(tuple(t.register_hook(hook_for(i)) for i, t in enumerate(tensors)))
+
+
+class _Handle:
+    """Stands in the graph for a tensor that it saved."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _AllowMutationOnSavedContext:
+    """What was saved inside `allow_mutation_on_saved_tensors`, and the copies of what was written over since."""
+
+    def __init__(self) -> None:
+        self.cloned: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
+        self.original: WeakKeyDictionary[_Handle, Tensor] = WeakKeyDictionary()
+        self.tid_to_weakhandle: WeakValueDictionary[tuple[int, ...], _Handle] = WeakValueDictionary()
+        self.sid_to_tid: dict[tuple[int, int], set[tuple[int, ...]]] = defaultdict(set)
+
+    def clear(self) -> None:
+        self.cloned.clear()
+        self.original.clear()
+        self.tid_to_weakhandle.clear()
+        self.sid_to_tid.clear()
+
+    def _keep(self, tensor: Tensor) -> _Handle:
+        memory = (tensor.untyped_storage().data_ptr(), tensor._version)
+        identity = (id(tensor), *memory)
+        self.sid_to_tid[memory].add(identity)
+        handle = self.tid_to_weakhandle.get(identity)
+        if handle is None:
+            handle = self.tid_to_weakhandle[identity] = _Handle()
+            self.original[handle] = tensor
+        return handle
+
+    def _before_write(self, target: Tensor) -> None:
+        memory = (target.untyped_storage().data_ptr(), target._version)
+        for identity in self.sid_to_tid.pop(memory, ()):
+            handle = self.tid_to_weakhandle.get(identity)
+            if handle is not None and handle in self.original:
+                self.cloned[handle] = self.original.pop(handle).detach().clone()
+
+    def _give(self, handle: _Handle) -> Tensor:
+        kept = self.cloned if handle in self.cloned else self.original
+        if not _mutation_allowed or handle not in kept:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
+                "in which the graph was originally recorded."
+            )
+        return kept[handle]
+
+
+_mutation_allowed = False
+
+
+@contextlib.contextmanager
+def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
+    """Inside, a tensor that an operator saved may be written over: the graph gets a copy just before."""
+    global _mutation_allowed
+
+    if _mutation_allowed:
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
+    context = _AllowMutationOnSavedContext()
+    with saved_tensors_hooks(context._keep, context._give):
+        _mutation_allowed = True
+        _core.watch_writes(context._before_write)
+        try:
+            yield context
+        finally:
+            _core.watch_writes(None)
+            context.clear()
+            _mutation_allowed = False

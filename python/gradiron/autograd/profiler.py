@@ -9,7 +9,7 @@ from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_from
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_from, uncollected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -39,10 +39,11 @@ class Session:
 
     def end(self) -> EventList:
         self.running = False
-        records = _core.profiler_stop()
-        start = min((record["start"] for record in records), default=0)
-        self.base = _core.profiler_clock() + start
-        return events_from(records, start, self.options[1])
+        with uncollected():
+            records = _core.profiler_stop()
+            start = min((record[3] for record in records), default=0)
+            self.base = _core.profiler_clock() + start
+            return events_from(records, start, self.options[1])
 
     def __del__(self) -> None:
         # Nobody can end it any more.

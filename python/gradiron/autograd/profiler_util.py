@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from enum import Enum
+from operator import itemgetter
 from typing import Any
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
@@ -14,6 +17,18 @@ class DeviceType(Enum):
     """Where an event's time was measured: always the host."""
 
     CPU = 0
+
+
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Holds the collector back: it would walk over all events again and again while they are made."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
 
 
 def format_time(us: float) -> str:
@@ -286,28 +301,31 @@ class EventList(list[Any]):
 _SEPARATORS = str.maketrans(" ;\t\n", "____")
 
 # PyTorch's numbers for what kind of thing an event is.
-_SCOPES = {"Derivative": 1, "Turn": 1, "Mark": 7}
+_SCOPES = {"derivative": 1, "turn": 1, "mark": 7}
+
+Record = tuple[str, str, int, int, int, int, int, int, "int | None", "list[list[int]] | None", list[str]]
 
 
-def events_from(records: list[dict[str, Any]], start: int, profile_memory: bool) -> EventList:
+def events_from(records: list[Record], start: int, profile_memory: bool) -> EventList:
     """The core's records as events in the order of their starts, each with the events that lie in it."""
-    records.sort(key=lambda r: (r["start"], r["depth"]))
+    records.sort(key=itemgetter(3, 5))
     events = EventList(profile_memory=profile_memory)
     open_events: dict[int, list[FunctionEvent]] = {}
-    for number, r in enumerate(records, 1):
+    for number, record in enumerate(records, 1):
+        name, kind, thread, begin, end, _, here, there, sequence, shapes, stack = record
         event = FunctionEvent(
             number,
-            r["name"],
-            r["thread"],
-            (r["start"] - start) / 1e3,
-            (r["end"] - start) / 1e3,
-            input_shapes=r["shapes"],
-            stack=r["stack"],
-            scope=_SCOPES.get(r["kind"], 0),
-            cpu_memory_usage=r["bytes"],
-            device_memory_usage=r["device_bytes"],
-            sequence_nr=-1 if r["sequence"] is None else r["sequence"],
-            is_user_annotation=r["kind"] == "Mark",
+            name,
+            thread,
+            (begin - start) / 1e3,
+            (end - start) / 1e3,
+            input_shapes=shapes,
+            stack=stack,
+            scope=_SCOPES.get(kind, 0),
+            cpu_memory_usage=here,
+            device_memory_usage=there,
+            sequence_nr=-1 if sequence is None else sequence,
+            is_user_annotation=kind == "mark",
         )
         outer = open_events.setdefault(event.thread, [])
         # What ended before does not hold what comes now; marks need not be nested.
@@ -318,9 +336,20 @@ def events_from(records: list[dict[str, Any]], start: int, profile_memory: bool)
             event.set_cpu_parent(outer[-1])
         outer.append(event)
         events.append(event)
+    _tell_nodes_where_they_were_made(events)
     merged = {id(event) for event in events if _merge(event)}
     events[:] = [event for event in events if id(event) not in merged]
     return events
+
+
+def _tell_nodes_where_they_were_made(events: EventList) -> None:
+    """A backward node shows the stack of the call that made it."""
+    made: dict[int, list[str]] = {}
+    for event in events:
+        if event.scope == 0 and event.stack:
+            made[event.sequence_nr] = event.stack
+        elif event.scope == 1 and event.sequence_nr in made:
+            event.stack = made[event.sequence_nr]
 
 
 def _merge(event: FunctionEvent) -> bool:

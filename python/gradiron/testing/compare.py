@@ -238,13 +238,17 @@ def _compare_attributes(actual: Tensor, expected: Tensor, path: Path, options: O
             raise Mismatch(AssertionError, text, path)
 
 
+def _is_inexact(t: Tensor) -> bool:
+    return t.dtype.is_floating_point or t.dtype.is_complex
+
+
 def _isclose(actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
     close = actual == expected
-    if equal_nan and actual.dtype.is_floating_point:
+    if equal_nan and _is_inexact(actual):
         close = close | ((actual != actual) & (expected != expected))
     if rtol == 0 and atol == 0:
         return close
-    if not actual.dtype.is_floating_point:
+    if not _is_inexact(actual):
         actual, expected = actual.to(gradiron.float64), expected.to(gradiron.float64)
     difference = (actual - expected).abs()
     return close | ((difference <= atol + (expected * rtol).abs()) & (difference < float("inf")))
@@ -267,7 +271,7 @@ def _tensor_report(actual: Tensor, expected: Tensor, close: Tensor, rtol: float,
     wrong = count - int(close.sum().item())
     lines = [f"Tensor-likes are not {_wanted(rtol, atol)}!", ""]
     lines.append(f"Mismatched elements: {wrong} / {count} ({wrong / count:.1%})")
-    if not actual.dtype.is_floating_point:
+    if not _is_inexact(actual):
         actual, expected = actual.to(gradiron.int64), expected.to(gradiron.int64)
     difference = (actual - expected).abs().reshape(-1).masked_fill(close.reshape(-1), 0)
     ratio = (difference / expected.abs().reshape(-1)).masked_fill(close.reshape(-1), 0)

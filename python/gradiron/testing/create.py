@@ -19,6 +19,7 @@ FLOATS = {
     "torch.float32": (3.4028234663852886e38, 2.0**-126),
     "torch.float64": (1.7976931348623157e308, 2.0**-1022),
 }
+COMPLEX = {"torch.complex64": "torch.float32", "torch.complex128": "torch.float64"}  # and the type of the parts
 INTEGERS = {
     "torch.bool": (0, 2),
     "torch.uint8": (0, 2**8),
@@ -61,14 +62,15 @@ def make_tensor(
         usual = (0, 2) if name == "torch.bool" else (-9, 10)
         start, stop = _bounds(dtype, low, high, usual, (least, end))
         result = gradiron.randint(math.ceil(start), math.ceil(stop), drawn, device=device, dtype=dtype)
-    elif name in FLOATS:
-        greatest = FLOATS[name][0]
+    elif name in FLOATS or name in COMPLEX:
+        greatest = FLOATS[COMPLEX.get(name, name)][0]
         start, stop = _bounds(dtype, low, high, (-9, 9), (-greatest, greatest))
         result = gradiron.empty(drawn, device=device, dtype=dtype)
+        parts = gradiron.view_as_real(result) if name in COMPLEX else result
         if stop - start >= greatest:  # the width itself would overflow
-            result.uniform_(start / 2, stop / 2).mul_(2)
+            parts.uniform_(start / 2, stop / 2).mul_(2)
         else:
-            result.uniform_(start, stop)
+            parts.uniform_(start, stop)
     else:
         raise TypeError(f"The requested dtype '{dtype}' is not supported by testing.make_tensor().")
     if gaps:
@@ -76,7 +78,7 @@ def make_tensor(
     elif memory_format is not None:
         result = result.clone(memory_format=memory_format)
     if exclude_zero:
-        result[result == 0] = 1 if name in INTEGERS else FLOATS[name][1]
+        result[result == 0] = 1 if name in INTEGERS else FLOATS[COMPLEX.get(name, name)][1]
     if requires_grad:
         result.requires_grad_()
     return result
@@ -93,7 +95,7 @@ def _bounds(
     high = usual[1] if high is None else high
     if math.isnan(low) or math.isnan(high):
         raise ValueError(f"`low` and `high` cannot be NaN, but got {low=} and {high=}")
-    if low == high and str(dtype) in FLOATS:
+    if low == high and str(dtype) not in INTEGERS:
         warnings.warn(
             "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types "
             "is deprecated since 2.1 and will be removed in 2.3. Use `torch.full(...)` instead.",

@@ -169,7 +169,7 @@ impl Place {
     }
 }
 
-/// Moves a block of elements of `size` bytes (1, 2, 4 or 8).
+/// Moves a block of elements of `size` bytes (1, 2, 4, 8 or 16).
 ///
 /// # Safety
 /// Both blocks are valid for `rows` × `cols` elements and do not overlap.
@@ -180,7 +180,8 @@ pub unsafe fn copy_block(size: usize, rows: usize, cols: usize, from: Place, to:
             1 => copy_elements::<u8>(rows, cols, from, to),
             2 => copy_elements::<u16>(rows, cols, from, to),
             4 => copy_elements::<u32>(rows, cols, from, to),
-            _ => copy_elements::<u64>(rows, cols, from, to),
+            8 => copy_elements::<u64>(rows, cols, from, to),
+            _ => copy_elements::<[u64; 2]>(rows, cols, from, to),
         }
     }
 }

@@ -184,69 +184,101 @@ macro_rules! convert {
     }};
 }
 
-/// The element type of a dtype, as a type.
+/// The same without a copy per instruction set: for types of which speed is not asked.
+macro_rules! plain {
+    ($from:ty => $to:ty, |$x:ident| $value:expr) => {{
+        unsafe fn run(n: usize, from: *const u8, to: *mut u8) {
+            for i in 0..n {
+                // SAFETY: the contract of `Convert`.
+                unsafe {
+                    let $x = from.cast::<$from>().add(i).read();
+                    to.cast::<$to>().add(i).write($value);
+                }
+            }
+        }
+        run as Convert
+    }};
+}
+
+/// The element type of a real dtype, as a type; complex ones have an expression of their own.
 macro_rules! for_dtype {
-    ($dtype:expr, $E:ident => $value:expr) => {
+    ($dtype:expr, $E:ident => $value:expr, complex: $complex:expr) => {
+        for_dtype!(@ $dtype, $E => $value, $complex,
+            [Bool: Bit, U8: u8, I8: i8, I16: i16, I32: i32, I64: i64, F16: f16, BF16: bf16, F32: f32, F64: f64])
+    };
+    (@ $dtype:expr, $E:ident => $value:expr, $complex:expr, [$($name:ident: $ty:ty),*]) => {
         match $dtype {
-            DType::Bool => {
-                type $E = Bit;
+            $(DType::$name => {
+                type $E = $ty;
                 $value
-            }
-            DType::U8 => {
-                type $E = u8;
-                $value
-            }
-            DType::I8 => {
-                type $E = i8;
-                $value
-            }
-            DType::I16 => {
-                type $E = i16;
-                $value
-            }
-            DType::I32 => {
-                type $E = i32;
-                $value
-            }
-            DType::I64 => {
-                type $E = i64;
-                $value
-            }
-            DType::F16 => {
-                type $E = f16;
-                $value
-            }
-            DType::BF16 => {
-                type $E = bf16;
-                $value
-            }
-            DType::F32 => {
-                type $E = f32;
-                $value
-            }
-            DType::F64 => {
-                type $E = f64;
-                $value
-            }
+            })*
+            DType::C64 | DType::C128 => $complex,
         }
     };
 }
 
-/// From any dtype to one that kernels compute in (F32, F64, I64).
+/// From any dtype to one that kernels compute in (F32, F64, I64, C128).
 pub fn widen(from: DType, compute: DType) -> Convert {
     match compute {
-        DType::F32 => for_dtype!(from, E => convert!(E => f32, |x| <E as Element>::to_f32(x))),
-        DType::F64 => for_dtype!(from, E => convert!(E => f64, |x| <E as Element>::to_f64(x))),
-        _ => for_dtype!(from, E => convert!(E => i64, |x| <E as Element>::to_i64(x))),
+        DType::F32 => for_dtype!(from, E => convert!(E => f32, |x| <E as Element>::to_f32(x)),
+            complex: real_part(from, compute)),
+        DType::F64 => for_dtype!(from, E => convert!(E => f64, |x| <E as Element>::to_f64(x)),
+            complex: real_part(from, compute)),
+        DType::C64 | DType::C128 => {
+            for_dtype!(from, E => plain!(E => [f64; 2], |x| [<E as Element>::to_f64(x), 0.0]),
+            complex: match from {
+                DType::C64 => plain!([f32; 2] => [f64; 2], |x| x.map(f64::from)),
+                _ => plain!([f64; 2] => [f64; 2], |x| x),
+            })
+        }
+        _ => for_dtype!(from, E => convert!(E => i64, |x| <E as Element>::to_i64(x)),
+            complex: real_part(from, compute)),
     }
 }
 
 /// From a dtype that kernels compute in to any.
 pub fn narrow(compute: DType, to: DType) -> Convert {
     match compute {
-        DType::F32 => for_dtype!(to, E => convert!(f32 => E, |x| <E as Element>::from_f32(x))),
-        DType::F64 => for_dtype!(to, E => convert!(f64 => E, |x| <E as Element>::from_f64(x))),
-        _ => for_dtype!(to, E => convert!(i64 => E, |x| <E as Element>::from_i64(x))),
+        DType::F32 => for_dtype!(to, E => convert!(f32 => E, |x| <E as Element>::from_f32(x)),
+            complex: with_zero(compute, to)),
+        DType::F64 => for_dtype!(to, E => convert!(f64 => E, |x| <E as Element>::from_f64(x)),
+            complex: with_zero(compute, to)),
+        DType::C64 | DType::C128 if to == DType::Bool => {
+            plain!([f64; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0))
+        }
+        DType::C64 | DType::C128 => {
+            for_dtype!(to, E => plain!([f64; 2] => E, |x| <E as Element>::from_f64(x[0])),
+            complex: match to {
+                DType::C64 => plain!([f64; 2] => [f32; 2], |x| x.map(|part| part as f32)),
+                _ => plain!([f64; 2] => [f64; 2], |x| x),
+            })
+        }
+        _ => for_dtype!(to, E => convert!(i64 => E, |x| <E as Element>::from_i64(x)),
+            complex: with_zero(compute, to)),
+    }
+}
+
+/// A complex dtype's real parts.
+fn real_part(from: DType, compute: DType) -> Convert {
+    match (from, compute) {
+        (DType::C64, DType::F32) => plain!([f32; 2] => f32, |x| x[0]),
+        (DType::C64, DType::F64) => plain!([f32; 2] => f64, |x| x[0] as f64),
+        (DType::C64, _) => plain!([f32; 2] => i64, |x| truncate::i64(x[0] as f64)),
+        (_, DType::F32) => plain!([f64; 2] => f32, |x| x[0] as f32),
+        (_, DType::F64) => plain!([f64; 2] => f64, |x| x[0]),
+        _ => plain!([f64; 2] => i64, |x| truncate::i64(x[0])),
+    }
+}
+
+/// Complex numbers with these real parts.
+fn with_zero(compute: DType, to: DType) -> Convert {
+    match (compute, to) {
+        (DType::F32, DType::C64) => plain!(f32 => [f32; 2], |x| [x, 0.0]),
+        (DType::F64, DType::C64) => plain!(f64 => [f32; 2], |x| [x as f32, 0.0]),
+        (_, DType::C64) => plain!(i64 => [f32; 2], |x| [x as f32, 0.0]),
+        (DType::F32, _) => plain!(f32 => [f64; 2], |x| [x as f64, 0.0]),
+        (DType::F64, _) => plain!(f64 => [f64; 2], |x| [x, 0.0]),
+        _ => plain!(i64 => [f64; 2], |x| [x as f64, 0.0]),
     }
 }
 
@@ -285,6 +317,7 @@ impl Conversion {
 /// The type that a conversion goes through; equal to `to` when one step is enough.
 fn through(from: DType, to: DType) -> DType {
     match (from.is_float(), to.is_float()) {
+        _ if from.is_complex() || to.is_complex() => DType::C128,
         (_, true) if from == DType::F64 || to == DType::F64 => DType::F64,
         (_, true) => DType::F32,
         (true, false) if from == DType::F64 => DType::F64,

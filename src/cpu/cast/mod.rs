@@ -8,7 +8,7 @@ use crate::base::{DType, Scalar, Strided};
 use crate::cpu::par::{self, GRAIN, Shared};
 use blocks::{Bytes, Operand, Place, Walk, copy_block};
 use convert::Conversion;
-use tile::{TILE, Tile, splat};
+use tile::{TILE, Tile, room, splat};
 
 /// Copies `src` to `out`, which has the same shape, converting elements as PyTorch does.
 ///
@@ -76,10 +76,11 @@ unsafe fn convert_dense(n: usize, src: Strided, out: Strided) {
     let convert = Conversion::new(src.dtype, out.dtype);
     let (from, to) = (Shared::new(src.ptr), Shared::new(out.ptr));
     let (from_size, to_size) = (src.dtype.size(), out.dtype.size());
+    let most = room(src.dtype.is_complex() || out.dtype.is_complex());
     par::ranges(n, GRAIN, |r| {
         let mut middle = Tile::empty();
-        for start in r.clone().step_by(TILE) {
-            let len = TILE.min(r.end - start);
+        for start in r.clone().step_by(most) {
+            let len = most.min(r.end - start);
             // SAFETY: the caller's contract; ranges do not overlap.
             unsafe {
                 convert.run(
@@ -99,7 +100,7 @@ unsafe fn convert_layout(out: Strided, src: Strided) {
     let (from, to) = (Shared::new(src.ptr), Shared::new(out.ptr));
     let (from_size, to_size) = (src.dtype.size(), out.dtype.size());
     let operands = [(out, to_size), (src, from_size)].map(|(s, size)| Operand { strides: s.strides, size });
-    let walk = Walk::new(out.shape, &operands, TILE);
+    let walk = Walk::new(out.shape, &operands, room(src.dtype.is_complex() || out.dtype.is_complex()));
     each_block(&walk, |offset, rows, cols| {
         let (mut gathered, mut middle, mut converted) = (Tile::empty(), Tile::empty(), Tile::empty());
         let dense = Place::dense(gathered.at(), cols, from_size);
@@ -128,8 +129,8 @@ pub unsafe fn fill(out: Strided, value: Scalar) {
         return;
     }
     let size = out.dtype.size();
-    let mut pattern = [0u8; 8];
-    // SAFETY: no element is larger than eight bytes.
+    let mut pattern = [0u8; 16];
+    // SAFETY: no element is larger than sixteen bytes.
     unsafe { value.write(out.dtype, pattern.as_mut_ptr()) };
     let to = Shared::new(out.ptr);
     if !out.is_contiguous() {
@@ -147,15 +148,16 @@ pub unsafe fn fill(out: Strided, value: Scalar) {
     });
 }
 
-unsafe fn splat_bytes(size: usize, element: [u8; 8], n: usize, to: *mut u8) {
-    let [a, b, c, d, ..] = element;
+unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
+    let [a, b, c, d, e, f, g, h, ..] = element;
     // SAFETY: the caller's contract: room for `n` elements, aligned.
     unsafe {
         match size {
             1 => splat(a, n, to),
             2 => splat(u16::from_ne_bytes([a, b]), n, to),
             4 => splat(u32::from_ne_bytes([a, b, c, d]), n, to),
-            _ => splat(u64::from_ne_bytes(element), n, to),
+            8 => splat(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), n, to),
+            _ => splat(element, n, to),
         }
     }
 }

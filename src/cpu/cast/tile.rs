@@ -5,6 +5,12 @@ use std::mem::MaybeUninit;
 /// Elements in a tile: a few of them fit the first cache, and the calls between them cost nothing.
 pub const TILE: usize = 512;
 
+/// How many elements a tile holds: complex ones, computed in sixteen bytes, only half as many.
+#[inline(always)]
+pub const fn room(complex: bool) -> usize {
+    if complex { TILE / 2 } else { TILE }
+}
+
 /// Room for a tile of any dtype, on the stack.
 #[repr(align(64))]
 pub struct Tile(MaybeUninit<[u64; TILE]>);

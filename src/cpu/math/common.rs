@@ -44,6 +44,17 @@ macro_rules! comparisons {
             b as u8 as T
         }
 
+        /// A real number is its own conjugate.
+        #[inline(always)]
+        pub fn conj(x: T) -> T {
+            x
+        }
+
+        #[inline(always)]
+        pub fn real_part(x: T) -> T {
+            x
+        }
+
         #[inline(always)]
         pub fn square(x: T) -> T {
             product(x, x)
@@ -76,6 +87,25 @@ macro_rules! exact_float {
         #[inline(always)]
         pub fn sign(x: T) -> T {
             num(x > 0.0) - num(x < 0.0)
+        }
+
+        /// 0, or π for negative numbers.
+        #[inline(always)]
+        pub fn angle(x: T) -> T {
+            let pi: T = 3.141592653589793;
+            if x.is_nan() { x } else if x < 0.0 { pi } else { 0.0 }
+        }
+
+        /// The derivative of acosh.
+        #[inline(always)]
+        pub fn acosh_slope(x: T) -> T {
+            rsqrt(x * x - 1.0)
+        }
+
+        /// The derivative of [`angle`], which only complex numbers can change.
+        #[inline(always)]
+        pub fn angle_slope(_x: T) -> T {
+            0.0
         }
 
         #[inline(always)]

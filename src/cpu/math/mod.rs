@@ -3,8 +3,11 @@
 //! of it is free of branches; there are no fused multiply-adds, so every machine gives the same bits.
 
 mod common;
+pub mod complex;
 mod erf;
 pub mod f32;
 pub mod f64;
 pub mod i64;
 mod special;
+
+pub use complex as c128;

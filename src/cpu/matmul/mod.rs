@@ -77,7 +77,8 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
             DType::I64 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
                 int::product::<i64>(s, out, a, b, alpha as i64, beta as i64, threads)
             }),
-            DType::Bool => {
+            // Complex products come here as four real ones.
+            DType::Bool | DType::C64 | DType::C128 => {
                 let op = if batch == 0 { "addmm_impl_cpu_" } else { "bmm" };
                 Err(Fault::NoKernel { op, dtype: out.dtype }.into())
             }

@@ -70,7 +70,7 @@ pub unsafe fn random(generator: &mut Generator, out: Strided) {
         DType::F16 => (1 << 11) + 1,
         DType::BF16 => (1 << 8) + 1,
         DType::F32 => (1 << 24) + 1,
-        DType::F64 => (1 << 53) + 1,
+        DType::F64 | DType::C64 | DType::C128 => (1 << 53) + 1,
     };
     let wide = out.dtype.size() == 8;
     let mut next =

@@ -118,8 +118,8 @@ fn integers_wrap_and_mix() {
 #[test]
 fn every_dtype_converts_to_every_other() {
     let numbers = [0.0f64, 1.0, 2.5, 3.75, 100.0, 5.0, 127.0];
-    for from in DType::ALL {
-        for to in DType::ALL {
+    for from in DType::REAL {
+        for to in DType::REAL {
             let n = numbers.len();
             let mut bytes = vec![0u8; n * from.size()];
             let mut want = vec![0u8; n * to.size()];

@@ -13,3 +13,7 @@ fn truth(x: T) -> bool { return !(x == T(0)); }
 fn num(b: bool) -> T { return select(T(0), T(1), b); }
 fn neg(x: T) -> T { return -x; }
 fn square(x: T) -> T { return x * x; }
+// Numbers are real here: complex ones have no shaders.
+fn conj(x: T) -> T { return x; }
+fn real_part(x: T) -> T { return x; }
+fn angle_slope(x: T) -> T { return T(0); }

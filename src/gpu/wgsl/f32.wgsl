@@ -21,6 +21,8 @@ fn fmin(a: f32, b: f32) -> f32 { return select(select(select(b, a, a < b), a, is
 fn sign(x: f32) -> f32 { return select(0.0, 1.0, x > 0.0) - select(0.0, 1.0, x < 0.0); }
 fn recip(x: f32) -> f32 { return 1.0 / x; }
 fn rsqrt(x: f32) -> f32 { return 1.0 / sqrt(x); }
+fn acosh_slope(x: f32) -> f32 { return rsqrt(x * x - 1.0); }
+fn angle(x: f32) -> f32 { return select(select(0.0, 3.14159265, x < 0.0), x, is_nan(x)); }
 fn frac(x: f32) -> f32 { return x - trunc(x); }
 fn heaviside(x: f32, at_zero: f32) -> f32 { return select(select(0.0, 1.0, x > 0.0), at_zero, x == 0.0); }
 fn hypot(a: f32, b: f32) -> f32 {

@@ -58,3 +58,4 @@ fn floor_div(a: f64, b: f64) -> f64 {
   let down = floor(q);
   return select(down + select(T(0), T(1), q - down > T(0.5)), copysign(T(0), a / b), q == T(0));
 }
+fn angle(x: f64) -> f64 { return select(select(T(0), T(3.141592653589793), x < T(0)), x, is_nan(x)); }

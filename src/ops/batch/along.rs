@@ -28,7 +28,12 @@ fn folded(
 }
 
 /// Something along one dimension that leaves the shape as it is.
-fn scanned(b: &Batch, x: &Tensor, dim: i64, scan: impl FnOnce(&Tensor, i64) -> Result<Tensor>) -> Result<Tensor> {
+fn scanned(
+    b: &Batch,
+    x: &Tensor,
+    dim: i64,
+    scan: impl FnOnce(&Tensor, i64) -> Result<Tensor>,
+) -> Result<Tensor> {
     let rank = b.rank(x);
     let at = b.dim(dim, rank)?;
     if rank > 0 {
@@ -82,4 +87,3 @@ pub const PHYSICAL: Rules = rules! { physical b;
     sort::median_all(x) => sort::middle_along(&line(b, x)?, -1, false);
     sort::nanmedian_all(x) => sort::middle_along(&line(b, x)?, -1, true);
 };
-

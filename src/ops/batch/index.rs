@@ -41,7 +41,8 @@ fn gathered(b: &Batch, x: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
 
 fn scattered(b: &Batch, x: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
     let by = whole(b, index)?;
-    let made = along(b, x, &[src, &by], dim, |x, rest, at| scatter_into(x, &rest[0], at, rest[1].clone(), how))?;
+    let made =
+        along(b, x, &[src, &by], dim, |x, rest, at| scatter_into(x, &rest[0], at, rest[1].clone(), how))?;
     if b.rank(x) == 0 { squeeze_one(&made, -1) } else { Ok(made) }
 }
 
@@ -258,7 +259,12 @@ fn arranged(b: &Batch, how: &Advanced, values: &Tensor) -> Result<Tensor> {
     permute(&values, back)
 }
 
-pub fn index_put(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<Tensor> {
+pub fn index_put(
+    t: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<Tensor> {
     let b = operands(t, indices, Some(values));
     let how = advanced(&b, t.ndim(), indices)?;
     let values = arranged(&b, &how, values)?;

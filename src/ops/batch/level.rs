@@ -47,3 +47,19 @@ pub fn frames() -> Vec<Frame> {
 pub fn depth_of(level: Level) -> Option<usize> {
     FRAMES.with(|frames| frames.borrow().iter().position(|f| f.level == level).map(|at| at + 1))
 }
+
+/// Runs `f` as if the level, and those inside it, had not been entered.
+pub fn outside<R>(level: Level, f: impl FnOnce() -> R) -> R {
+    struct Back(Vec<Frame>);
+    impl Drop for Back {
+        fn drop(&mut self) {
+            FRAMES.with(|frames| frames.borrow_mut().append(&mut self.0));
+        }
+    }
+    let _back = Back(FRAMES.with(|frames| {
+        let mut frames = frames.borrow_mut();
+        let at = frames.iter().position(|f| f.level == level).unwrap_or(frames.len());
+        frames.split_off(at)
+    }));
+    f()
+}

@@ -1,19 +1,25 @@
 //! Rules of products: batches of matrices where both operands are batched, one tall product where only one is.
 
-use super::rules::{Rules, rules};
 use super::Batch;
+use super::rules::{Rules, rules};
 use crate::base::{Error, Result, Scalar};
 use crate::ops::linalg::{bmm, matmul, mm, product};
-use crate::ops::view::{squeeze_one, unsqueeze};
+use crate::ops::view::{squeeze_one, transpose, unsqueeze};
 use crate::ops::{arithmetic as a, reduce};
 use crate::tensor::Tensor;
+
+/// Up to so many columns of samples are rows of one product with the shared matrix.
+const COLUMNS: usize = 4;
 
 /// The product of two matrices; what a sample may not do is refused in its own words.
 fn matrices(b: &Batch, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     let (sx, sy) = (x.shape(), y.shape());
     for (t, shape, which) in [(x, &sx, "self"), (y, &sy, "mat2")] {
         if t.ndim() != 2 {
-            return Err(Error::runtime(format!("mm: {which} must be a matrix, got {}-D tensor", shape.len())));
+            return Err(Error::runtime(format!(
+                "mm: {which} must be a matrix, got {}-D tensor",
+                shape.len()
+            )));
         }
     }
     if sx[1] != sy[0] {
@@ -24,6 +30,11 @@ fn matrices(b: &Batch, x: &Tensor, y: &Tensor) -> Result<Tensor> {
     }
     let made = match (x.is_batched(), y.is_batched()) {
         (true, false) => matmul(x.physical().clone(), y.clone()),
+        // Few columns: the transposed product is a tall one.
+        (false, true) if sy[1] <= COLUMNS => {
+            let turned = |t: &Tensor| transpose(t, -2, -1);
+            matmul(turned(y.physical())?, turned(x)?).and_then(|t| turned(&t))
+        }
         (false, true) => product(x, y.physical()),
         _ => product(&b.full(x)?, &b.full(y)?),
     };

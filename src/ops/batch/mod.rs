@@ -3,6 +3,7 @@
 //! loops in secret.
 
 mod along;
+mod complex;
 mod index;
 mod join;
 mod level;
@@ -16,7 +17,7 @@ mod write;
 
 pub use index::{index, index_put, index_put_into, refuse_dynamic};
 pub use join::{cat, cut, picked, stack};
-pub use level::{Frame, Randomness, depth_of, enter, frames, leave};
+pub use level::{Frame, Randomness, depth_of, enter, frames, leave, outside};
 pub use pointwise::{apply, apply_inplace};
 pub use random::{choose, draw, write_over};
 pub use rules::{row, rule_names};
@@ -162,8 +163,10 @@ pub fn spread(t: &Tensor) -> Result<Tensor> {
     if live.is_empty() {
         return Ok(t.clone());
     }
-    let batch =
-        Batch { levels: live.iter().map(|f| f.level).collect(), sizes: live.iter().map(|f| f.size).collect() };
+    let batch = Batch {
+        levels: live.iter().map(|f| f.level).collect(),
+        sizes: live.iter().map(|f| f.size).collect(),
+    };
     Ok(batch.wrap(batch.full(t)?))
 }
 
@@ -186,7 +189,8 @@ pub fn out_of_graph(input: &Tensor, grad: &Tensor) -> Result<Tensor> {
     let mut k = levels.len();
     for &level in &own.levels {
         let place = levels.binary_search(&level).err();
-        let place = place.ok_or_else(|| Error::runtime("vmap: a gradient is batched twice over one level"))?;
+        let place =
+            place.ok_or_else(|| Error::runtime("vmap: a gradient is batched twice over one level"))?;
         value = moved(&value, k, place)?;
         levels.insert(place, level);
         k += 1;

@@ -16,7 +16,8 @@ struct Aligned<'a> {
 
 impl<'a> Aligned<'a> {
     fn new(op: &Pointwise, operands: &'a [Operand<'a>]) -> Result<Aligned<'a>> {
-        let given = || operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
+        let given =
+            || operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
         let batch = Batch::of(given());
         let rank = given().map(Tensor::ndim).max().unwrap_or(0);
         let align = |o: &Operand| match o {

@@ -1,8 +1,8 @@
 //! Random numbers inside a `vmap`: refused, drawn for every sample, or drawn once for all, as its `randomness` says.
 
 use super::level::{Randomness, frames};
-use super::{Batch, Frame};
 use super::rules::{Rules, rules};
+use super::{Batch, Frame};
 use crate::base::{DType, Error, Result};
 use crate::ops::random::Generator;
 use crate::ops::{arithmetic as a, create, view};
@@ -77,7 +77,6 @@ fn chances(x: &Tensor, p: Option<f64>, generator: &Option<Generator>) -> Result<
     };
     create::to_dtype(&hit, x.dtype())
 }
-
 
 /// Something written over the whole of a tensor, random or not.
 pub fn write_over(family: &str, target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {

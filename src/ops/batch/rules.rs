@@ -2,7 +2,7 @@
 //! In `physical!` the inputs are the physical tensors with all levels and the result is one as well; in `seen!` they are
 //! as the function sees them, for rows that are compositions of others.
 
-use super::{Batch, along, index, linalg, loss, view};
+use super::{Batch, along, complex, index, linalg, loss, view};
 use crate::base::{Error, Result};
 use crate::tensor::Tensor;
 use std::any::Any;
@@ -45,8 +45,17 @@ fn table() -> &'static HashMap<&'static str, Rule> {
     static TABLE: OnceLock<HashMap<&'static str, Rule>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let families = [
-            along::PHYSICAL, index::PHYSICAL, index::SEEN, linalg::PHYSICAL, linalg::SEEN, loss::SEEN,
-            view::PHYSICAL, view::SEEN, super::random::SEEN,
+            along::PHYSICAL,
+            complex::PHYSICAL,
+            complex::SEEN,
+            index::PHYSICAL,
+            index::SEEN,
+            linalg::PHYSICAL,
+            linalg::SEEN,
+            loss::SEEN,
+            view::PHYSICAL,
+            view::SEEN,
+            super::random::SEEN,
         ];
         families.into_iter().flatten().copied().collect()
     })

@@ -4,8 +4,8 @@ use super::rules::{Rules, rules};
 use super::{Batch, Ints};
 use crate::base::{Dims, Layout, Result};
 use crate::ops::view as v;
-use crate::ops::{create, shape, triangle};
 use crate::ops::{Sizes, view::ints};
+use crate::ops::{create, shape, triangle};
 use crate::tensor::Tensor;
 
 impl Batch {
@@ -37,6 +37,13 @@ impl Batch {
     fn kept(&self) -> Ints {
         (0..self.k() as i64).collect()
     }
+}
+
+/// The storage read for every sample with the same sizes and strides, from each sample's own start.
+fn strided(b: &Batch, x: &Tensor, size: &[i64], stride: &[i64], offset: Option<i64>) -> Result<Tensor> {
+    let own = x.body().layout.strides.clone();
+    let strides = ints(&own[..b.k()]).into_iter().chain(stride.iter().copied()).collect();
+    v::as_strided(x, b.lead(size), strides, offset)
 }
 
 fn squeezed(b: &Batch, x: &Tensor, chosen: impl Fn(usize) -> bool) -> Result<Tensor> {
@@ -77,7 +84,10 @@ fn repeated(b: &Batch, x: &Tensor, repeats: &[i64]) -> Result<Tensor> {
     let mut all: Ints = smallvec::smallvec![1; b.k()];
     all.extend_from_slice(repeats);
     // Too few repeats are refused by the row itself.
-    shape::repeat(&if repeats.len() > b.rank(x) { b.widened(x, repeats.len())? } else { x.clone() }, Sizes(all))
+    shape::repeat(
+        &if repeats.len() > b.rank(x) { b.widened(x, repeats.len())? } else { x.clone() },
+        Sizes(all),
+    )
 }
 
 fn permuted(b: &Batch, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
@@ -114,6 +124,7 @@ pub const PHYSICAL: Rules = rules! { physical b;
         0 => v::unfold(&v::unsqueeze(x, -1)?, b.k() as i64, size, step).and_then(|t| v::select(&t, b.k() as i64, 0)),
         n => v::unfold(x, b.dim(dimension, n)?, size, step),
     };
+    view::as_strided(x; size, stride, offset) => strided(b, x, &size, &stride, offset);
     view::embed(x; shape, place) => {
         let numel = shape.iter().product();
         v::embed(x, b.shape(&shape), b.place(&place, numel))
@@ -138,7 +149,9 @@ pub const PHYSICAL: Rules = rules! { physical b;
 
 fn seen_matrix(b: &Batch, x: &Tensor, name: &str) -> Result<Tensor> {
     if b.rank(x) < 2 {
-        return Err(crate::base::Error::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
+        return Err(crate::base::Error::runtime(format!(
+            "{name}: input tensor must have at least 2 dimensions"
+        )));
     }
     Ok(x.clone())
 }

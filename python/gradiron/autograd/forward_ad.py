@@ -1,0 +1,117 @@
+"""Forward mode: dual tensors carry their tangents through a function, within a level.
+
+with forward_ad.dual_level():
+    dual = forward_ad.make_dual(x, v)
+    value, tangent = forward_ad.unpack_dual(f(dual))
+"""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import TYPE_CHECKING
+
+from .. import _core
+from .grad_mode import _Mode
+
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .._core import Tensor
+
+__all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_level", "make_dual", "unpack_dual"]
+
+_is_fwd_grad_enabled = _core.is_fwd_grad_enabled
+
+# The level that is entered, as users number it, and the core's own name for it.
+_current_level = -1
+_number = 0
+
+UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
+
+
+def enter_dual_level() -> int:
+    """Enters a level, within which dual tensors can be made; one at a time."""
+    global _current_level, _number
+    if _current_level >= 0:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
+    _number = _core.enter_dual_level()
+    _current_level = 0
+    return _current_level
+
+
+def exit_dual_level(*, level: int | None = None) -> None:
+    """Leaves the level; its tangents are gone."""
+    global _current_level
+    if level is not None and level != _current_level:
+        raise RuntimeError(
+            "Trying to exit a forward AD level that was not the last one that was created. This is not supported."
+        )
+    if _current_level < 0:
+        raise RuntimeError("Dual level must be a positive number.")
+    _current_level = -1
+    _core.exit_dual_level(_number)
+
+
+def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> Tensor:
+    """A view of `tensor` that carries `tangent`."""
+    if level is None:
+        level = _current_level
+    if level < 0:
+        raise RuntimeError(
+            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
+        )
+    for name, part in (("primal", tensor), ("tangent", tangent)):
+        if not (part.is_floating_point() or part.dtype.is_complex):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {part.dtype}")
+    if level != _current_level:
+        raise RuntimeError("Invalid level given to _make_dual")
+    return _core.make_dual(tensor, tangent, _number)
+
+
+def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTensor:
+    """The value of a dual tensor, as a view, and its tangent: None for what did not depend on a dual tensor."""
+    if level is None:
+        level = _current_level
+    if level < 0:
+        return UnpackedDualTensor(tensor, None)
+    if not isinstance(tensor, _core.Tensor):
+        raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
+    if level != _current_level:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(*_core.unpack_dual(tensor, _number))
+
+
+class dual_level:
+    """A level for a `with` block or for each call of a function."""
+
+    __call__: Any = _Mode.__call__
+    _generator: Any = _Mode._generator
+
+    def clone(self) -> dual_level:
+        return type(self)()
+
+    def __enter__(self) -> int:
+        return enter_dual_level()
+
+    def __exit__(self, *exception: object) -> None:
+        exit_dual_level()
+
+
+class _set_fwd_grad_enabled:
+    """Switches the carrying of tangents, at once; as a context manager, back at its end."""
+
+    __call__: Any = _Mode.__call__
+    _generator: Any = _Mode._generator
+
+    def __init__(self, mode: bool) -> None:
+        self.mode, self.prev = mode, _is_fwd_grad_enabled()
+        _core.set_fwd_grad_enabled(mode)
+
+    def clone(self) -> _set_fwd_grad_enabled:
+        return type(self)(self.mode)
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, *exception: object) -> None:
+        _core.set_fwd_grad_enabled(self.prev)

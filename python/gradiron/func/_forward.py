@@ -1,0 +1,201 @@
+"""Transforms of functions by forward mode: `jvp`, `jacfwd` and `linearize`.
+
+Each call has a level of its own, so that they nest: in one another, in reverse mode and in `vmap`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..utils import _pytree as tree
+from ._reverse import Argnums, Inputs, Pulled, Recording, checked_argnums, gradients, with_aux
+from ._vmap import vmap
+
+JVP = "jvp(f, primals, tangents)"
+
+
+class Level:
+    """A level of forward mode, in which operators carry tangents on whatever was chosen outside."""
+
+    def __enter__(self) -> int:
+        self.enabled = _core.is_fwd_grad_enabled()
+        _core.set_fwd_grad_enabled(True)
+        self.number: int = _core.enter_dual_level()
+        return self.number
+
+    def __exit__(self, *_: object) -> None:
+        _core.exit_dual_level(self.number)
+        _core.set_fwd_grad_enabled(self.enabled)
+
+
+def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
+    """The value of `func` at `primals`, and how it changes as they move along `tangents`."""
+    return _pushed(func, primals, tangents, None, strict, has_aux)
+
+
+def _pushed(
+    func: Callable[..., Any], primals: Any, tangents: Any, argnums: Argnums, strict: bool, has_aux: bool
+) -> tuple[Any, ...]:
+    if not isinstance(primals, tuple):
+        raise RuntimeError(f"{JVP}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals).")
+    numbers = range(len(primals)) if argnums is None else checked_argnums(argnums, len(primals))
+    points, structure = tree.flatten(tuple(primals[n] for n in numbers))
+    directions, own = tree.flatten(tangents)
+    if structure != own:
+        raise RuntimeError(
+            f"{JVP}: Expected primals and tangents to have the same python structure. For example, if primals is a tuple of 3 "
+            f"tensors, tangents also must be. Got primals with structure {structure} and tangents with structure {own}"
+        )
+    _only_tensors(points, "primals")
+    _only_tensors(directions, "tangents")
+    with Level() as level:
+        duals = [_dual(x, v, level) for x, v in zip(points, directions, strict=True)]
+        call = list(primals)
+        for number, value in zip(numbers, tree.unflatten(duals, structure), strict=True):
+            call[number] = value
+        value, aux = func(*call), None
+        if has_aux:
+            value, aux = with_aux(value, JVP)
+            leaves, aux_tree = tree.flatten(aux)
+            aux = tree.unflatten([_core.unpack_dual(leaf, level)[0] for leaf in leaves], aux_tree)
+        outputs, shape = tree.flatten(value)
+        if not outputs or (len(outputs) == 1 and outputs[0] is None):
+            raise RuntimeError(f"{JVP}: Expected f to be a function that has non-empty output (got output = {outputs})")
+        pairs = [_unpacked(out, level, strict) for out in outputs]
+    values, moved = (tree.unflatten([pair[i] for pair in pairs], shape) for i in (0, 1))
+    return (values, moved, aux) if has_aux else (values, moved)
+
+
+def _only_tensors(values: list[Any], name: str) -> None:
+    if not values:
+        raise RuntimeError(f"{JVP}: Expected {name} to contain at least one Tensor.")
+    for value in values:
+        if not isinstance(value, Tensor):
+            raise RuntimeError(f"{JVP}: Expected {name} to only contain Tensors, got {type(value)}")
+
+
+def _dual(x: Tensor, v: Tensor, level: int) -> Tensor:
+    for name, part in (("primal", x), ("tangent", v)):
+        if not (part.dtype.is_floating_point or part.dtype.is_complex):
+            raise ValueError(f"Expected {name} to be floating point or complex, but got: {part.dtype}")
+    return _core.make_dual(x, v, level)
+
+
+def _unpacked(out: Any, level: int, strict: bool) -> tuple[Tensor, Tensor]:
+    if not isinstance(out, Tensor):
+        raise RuntimeError(f"{JVP}: expected f(*primals) to return only tensors, got unsupported type {type(out)}")
+    value, tangent = _core.unpack_dual(out, level)
+    if tangent is None:
+        if strict:
+            raise RuntimeError(
+                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This is not allowed "
+                "with strict=True."
+            )
+        tangent = _core.zeros_like(value)
+    return value, tangent
+
+
+def jacfwd(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    has_aux: bool = False,
+    *,
+    randomness: str = "error",
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, by one batched forward pass over the elements of the inputs."""
+
+    @functools.wraps(func)
+    def wrapper(*args: Any) -> Any:
+        numbers = checked_argnums(argnums, len(args))
+        points, structure = tree.flatten(tuple(args[n] for n in numbers))
+        for index, x in enumerate(points):
+            if isinstance(x, Tensor) and x.dtype.is_complex:
+                raise RuntimeError(
+                    f"jacfwd: Expected all inputs to be real but received complex tensor at flattened input idx: {index}"
+                )
+        units, sizes = _units(points), [x.numel() for x in points]
+
+        def push(*directions: Tensor) -> Any:
+            moved = tree.unflatten(list(directions), structure)
+            _, tangents, *aux = _pushed(func, args, moved, argnums, False, has_aux)
+            return (tangents, *aux) if has_aux else tangents
+
+        if sum(sizes) == 0:
+            found, aux = _nothing(push(*(x.new_zeros(x.shape) for x in points)), has_aux), None
+            if has_aux:
+                found, aux = found
+        else:
+            found, aux = vmap(push, randomness=randomness)(*units), None
+            if has_aux:
+                found, aux = found
+                leaves, aux_tree = tree.flatten(aux)
+                aux = tree.unflatten([leaf[0] for leaf in leaves], aux_tree)
+        columns, shape = tree.flatten(found)
+        blocks = [_blocks(column, points, sizes, structure, isinstance(argnums, int)) for column in columns]
+        jacobian = tree.unflatten(blocks, shape)
+        return (jacobian, aux) if has_aux else jacobian
+
+    return wrapper
+
+
+def _units(points: list[Tensor]) -> list[Tensor]:
+    """For each input a batch of directions: together, the unit vectors of the space of all inputs."""
+    total, start, units = sum(x.numel() for x in points), 0, []
+    for x in points:
+        unit = _core.zeros((total, x.numel()), dtype=x.dtype, device=x.device)
+        unit.diagonal(-start).fill_(1)
+        units.append(unit.reshape((total, *x.shape)))
+        start += x.numel()
+    return units
+
+
+def _nothing(pushed: Any, has_aux: bool) -> Any:
+    """No columns at all, for inputs without elements."""
+    tangents, *aux = pushed if has_aux else (pushed,)
+    leaves, structure = tree.flatten(tangents)
+    empty = tree.unflatten([leaf.new_zeros((0, *leaf.shape)) for leaf in leaves], structure)
+    return (empty, *aux) if has_aux else empty
+
+
+def _blocks(column: Tensor, points: list[Tensor], sizes: list[int], structure: tree.Tree, single: bool) -> Any:
+    """The Jacobian of one output, cut into one block for each input."""
+    parts = column.movedim(0, -1).split(sizes, -1)
+    blocks = [part.reshape((*column.shape[1:], *x.shape)) for part, x in zip(parts, points, strict=True)]
+    found = tree.unflatten(blocks, structure)
+    return found[0] if single else found
+
+
+def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
+    """The value of `func` at `primals`, and its derivative there as a function of a direction.
+
+    The derivative is recorded once: two reverse passes give the linear map, and each call is one walk along it.
+    """
+    points, structure = tree.flatten(primals)
+    _only_tensors(points, "primals")
+    with Recording():
+        inputs = Inputs(primals, tuple(range(len(primals))))
+    pulled = Pulled(func, inputs, {}, False, "linearize(f, *primals)")
+    with Recording():
+        starts = [_core.ones_like(out).requires_grad_() for out in pulled.outputs]
+        pulled_back = gradients(pulled.outputs, inputs.aliases, starts, True, True)
+
+    def jvp_fn(*tangents: Any) -> Any:
+        given, own = tree.flatten(tangents)
+        if own != structure:
+            raise RuntimeError(f"Expected the tangents {own} to have the same argspec as the primals {structure}")
+        for index, (v, x) in enumerate(zip(given, points, strict=True)):
+            for name in ("shape", "device", "dtype"):
+                one, other = getattr(v, name), getattr(x, name)
+                if one != other:
+                    raise RuntimeError(
+                        f"tangent:{index} with {name} {one} in flattened pytree doesn't match the {name} {other} of the "
+                        "corresponding primal."
+                    )
+        record = _core.is_grad_enabled() and (pulled.keep or any(v.requires_grad for v in given))
+        return tree.unflatten(gradients(pulled_back, starts, given, record, True), pulled.tree)
+
+    return pulled.value(), jvp_fn

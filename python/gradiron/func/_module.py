@@ -1,0 +1,156 @@
+"""A module called with other parameters than its own. Any object will do whose dotted names are attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from .._core import Tensor
+
+
+def functional_call(
+    module: Any,
+    parameter_and_buffer_dicts: dict[str, Tensor] | Sequence[dict[str, Tensor]],
+    args: Any = None,
+    kwargs: dict[str, Any] | None = None,
+    *,
+    tie_weights: bool = True,
+    strict: bool = False,
+) -> Any:
+    """`module(*args, **kwargs)` with the given parameters and buffers in the places that their names say.
+
+    With `tie_weights` a tensor that the module has under several names is replaced under all of them; with `strict` the
+    names must be exactly the module's.
+    """
+    given = _merged(parameter_and_buffer_dicts)
+    own = _names(module)
+    if strict:
+        _check_names(given, own)
+    if tie_weights:
+        given = _tied(given, own)
+    positional = args if isinstance(args, tuple) else () if args is None else (args,)
+    with _replaced(module, given):
+        return module(*positional, **(kwargs or {}))
+
+
+def _merged(dicts: Any) -> dict[str, Any]:
+    if isinstance(dicts, dict):
+        return dict(dicts)
+    if not isinstance(dicts, Sequence):
+        raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}")
+    if not all(isinstance(d, dict) for d in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [name for d in dicts for name in d]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+    return {name: value for d in dicts for name, value in d.items()}
+
+
+def _names(module: Any) -> dict[str, Any]:
+    """The module's own tensors by name, a shared one under each of its names."""
+    found: dict[str, Any] = {}
+    for method in ("named_parameters", "named_buffers"):
+        listing = getattr(module, method, None)
+        if listing is not None:
+            try:
+                found.update(listing(remove_duplicate=False))
+            except TypeError:
+                found.update(listing())
+    return found
+
+
+def _check_names(given: dict[str, Any], own: dict[str, Any]) -> None:
+    missing = sorted(set(own) - set(given))
+    unexpected = sorted(set(given) - set(own))
+    parts = []
+    if missing:
+        parts.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
+    if unexpected:
+        parts.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
+    if parts:
+        raise RuntimeError("Error(s) in loading state: " + " ".join(parts))
+
+
+def _tied(given: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
+    by_tensor: dict[int, list[str]] = {}
+    for name, value in own.items():
+        by_tensor.setdefault(id(value), []).append(name)
+    out = dict(given)
+    for names in by_tensor.values():
+        values = {name: given[name] for name in names if name in given}
+        if len({id(v) for v in values.values()}) > 1:
+            raise ValueError(
+                f"functional_call got multiple values for keys {sorted(values)}, which are tied. Consider using "
+                "tie_weights=False"
+            )
+        for value in list(values.values())[:1]:
+            out.update(dict.fromkeys(names, value))
+    return out
+
+
+@contextmanager
+def _replaced(module: Any, given: dict[str, Any]) -> Iterator[None]:
+    """The tensors in their places; the module's own ones come back, whatever happens."""
+    before: list[tuple[Any, str, Any]] = []
+    try:
+        for name, value in given.items():
+            *path, last = name.split(".")
+            owner = module
+            for part in path:
+                owner = getattr(owner, part) if not _holds(owner, part) else owner[_key(owner, part)]
+            before.append((owner, last, _exchange(owner, last, value)))
+        yield
+    finally:
+        for owner, last, value in reversed(before):
+            _exchange(owner, last, value)
+
+
+def _holds(owner: Any, part: str) -> bool:
+    return isinstance(owner, dict) or (isinstance(owner, list) and part.isdigit())
+
+
+def _key(owner: Any, part: str) -> Any:
+    return int(part) if isinstance(owner, list) else part
+
+
+def _exchange(owner: Any, name: str, value: Any) -> Any:
+    """Puts `value` under a name; returns what was there."""
+    for store in ("_parameters", "_buffers"):
+        kept = owner.__dict__.get(store) if hasattr(owner, "__dict__") else None
+        if isinstance(kept, dict) and name in kept:
+            # Past the module's own checks: any tensor may stand in for a parameter.
+            old, kept[name] = kept[name], value
+            return old
+    if _holds(owner, name):
+        key = _key(owner, name)
+        old, owner[key] = owner[key], value
+        return old
+    old = getattr(owner, name)
+    setattr(owner, name, value)
+    return old
+
+
+def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The parameters and the buffers of models of one kind, each stacked along a new first dimension, for `vmap`."""
+    from .. import stack
+
+    models = list(models)
+    if not models:
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if any(type(m) is not type(models[0]) for m in models):
+        raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
+
+    def stacked(method: str, leaf: bool) -> dict[str, Any]:
+        names = [name for name, _ in getattr(models[0], method)()]
+        rows = [dict(getattr(m, method)()) for m in models]
+        out = {name: stack([row[name] for row in rows]) for name in names}
+        if not leaf:
+            return out
+        return {
+            name: value.detach().requires_grad_(rows[0][name].requires_grad) if rows[0][name].is_leaf else value
+            for name, value in out.items()
+        }
+
+    return stacked("named_parameters", True), stacked("named_buffers", False)

@@ -1,0 +1,256 @@
+"""Transforms of functions by reverse mode: `grad`, `vjp`, `jacrev` and what is built on them.
+
+A transform gives the function an alias of each input on a node of its own, and asks the one tape for the gradients of these
+aliases. Its results stay connected to the tape only where the output depends on something else that wants a gradient: a
+transform around this one, or the user's own leaves.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..utils import _pytree as tree
+from ._vmap import vmap
+
+Argnums = Any
+
+
+def alias(x: Any) -> Tensor:
+    """`x` as an input of its own: where samples are live, each of them gets a gradient of its own."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
+    if _core.vmap_depth():
+        x = _core.spread_over_levels(x)
+    return x.view_as(x) if x.requires_grad else _core.unrecorded(x, True).requires_grad_()
+
+
+class Recording:
+    """Recording is on inside a transform, whatever it was outside."""
+
+    def __enter__(self) -> Recording:
+        self.outside = _core.is_grad_enabled()
+        _core.set_recording(True)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _core.set_recording(self.outside)
+
+
+def connected(outputs: list[Any], own: list[Tensor]) -> bool:
+    """Whether any output leads to a leaf beside these inputs."""
+    return any(isinstance(out, Tensor) and _core.reaches_others(out, own) for out in outputs)
+
+
+def released(value: Any, own: list[Tensor], keep: bool) -> Any:
+    """What a transform hands out: without a history, unless that belongs to somebody else, too."""
+    leaves, structure = tree.flatten(value)
+    out = [
+        _core.unrecorded(leaf) if isinstance(leaf, Tensor) and not (keep and connected([leaf], own)) else leaf
+        for leaf in leaves
+    ]
+    return tree.unflatten(out, structure)
+
+
+def gradients(
+    outputs: list[Tensor], inputs: list[Tensor], starts: list[Any], create_graph: bool, retain_graph: bool
+) -> list[Tensor]:
+    """The gradients of the inputs, zeros where nothing depends on one."""
+    pairs = [(out, start) for out, start in zip(outputs, starts, strict=True) if out.requires_grad]
+    found: tuple[Any, ...] = (None,) * len(inputs)
+    if pairs:
+        roots, starts = [out for out, _ in pairs], [start for _, start in pairs]
+        found = _core.run_grad(roots, inputs, starts, retain_graph, create_graph)
+    return [_core.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
+
+
+def checked_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
+    """The positions that are differentiated, counted from the front."""
+    if not isinstance(argnums, (int, tuple)):
+        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+    given = (argnums,) if isinstance(argnums, int) else argnums
+    if not given:
+        raise RuntimeError("argnums must be non-empty")
+    for number in given:
+        if not isinstance(number, int):
+            raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {argnums}")
+        if not -count <= number < count:
+            raise RuntimeError(f"Got argnum={number}, but only {count} positional inputs")
+    wrapped = tuple(number % count for number in given)
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
+    return wrapped
+
+
+class Inputs:
+    """The differentiated ones among a call's arguments, as aliases, and the call with them in their places."""
+
+    def __init__(self, args: tuple[Any, ...], argnums: Argnums) -> None:
+        numbers = checked_argnums(argnums, len(args))
+        chosen = args[numbers[0]] if isinstance(argnums, int) else tuple(args[n] for n in numbers)
+        leaves, self.tree = tree.flatten(chosen)
+        self.aliases = [alias(leaf) for leaf in leaves]
+        placed = tree.unflatten(self.aliases, self.tree)
+        call = list(args)
+        for number, value in zip(numbers, (placed,) if isinstance(argnums, int) else placed, strict=True):
+            call[number] = value
+        self.args = tuple(call)
+
+    def shaped(self, found: list[Any]) -> Any:
+        return tree.unflatten(found, self.tree)
+
+
+def with_aux(value: Any, where: str) -> tuple[Any, Any]:
+    if not (isinstance(value, tuple) and len(value) == 2):
+        raise RuntimeError(f"{where}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    aux = tree.flatten(value[1])[0]
+    for leaf in aux:
+        if not isinstance(leaf, Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(leaf)}")
+    return value
+
+
+def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, which returns one number, and the number."""
+    where = "grad_and_value(f)(*args)"
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with Recording() as recording:
+            inputs = Inputs(args, argnums)
+            output, aux = func(*inputs.args, **kwargs), None
+            if has_aux:
+                output, aux = with_aux(output, where)
+            if not isinstance(output, Tensor):
+                raise RuntimeError(f"{where}: Expected f(*args) to return a Tensor, got {type(output)}")
+            if output.dim() != 0:
+                raise RuntimeError(
+                    f"{where}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you "
+                    "wanted to use the vjp or jacrev APIs instead?"
+                )
+            keep = recording.outside and connected([output], inputs.aliases)
+            # A history that goes on belongs to others as well: their backward comes later.
+            found = gradients([output], inputs.aliases, [None], keep, True)
+            value = output if keep else _core.unrecorded(output)
+            gradient = inputs.shaped(found)
+            if has_aux:
+                return gradient, (value, released(aux, inputs.aliases, recording.outside))
+            return gradient, value
+
+    return wrapper
+
+
+def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that returns the gradient of `func`, which returns one number."""
+    both = grad_and_value(func, argnums, has_aux)
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        gradient, value = both(*args, **kwargs)
+        return (gradient, value[1]) if has_aux else gradient
+
+    return wrapper
+
+
+class Pulled:
+    """A function evaluated at a point, and the way back from its outputs to its inputs."""
+
+    def __init__(self, func: Callable[..., Any], inputs: Inputs, kwargs: dict[str, Any], has_aux: bool, name: str) -> None:
+        self.inputs, self.name = inputs, name
+        with Recording() as recording:
+            value, aux = func(*inputs.args, **kwargs), None
+            if has_aux:
+                value, aux = with_aux(value, name)
+            self.outputs, self.tree = tree.flatten(value)
+            for out in self.outputs:
+                if not isinstance(out, Tensor):
+                    raise RuntimeError(
+                        f"{name}: expected {'f(*primals)' if name.startswith('vjp') else 'f(*args)'} to return only tensors, "
+                        f"got unsupported type {type(out)}"
+                    )
+                if not (out.dtype.is_floating_point or out.dtype.is_complex):
+                    raise RuntimeError(
+                        "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
+                        f"{out.dtype}"
+                    )
+            self.keep = recording.outside and connected(self.outputs, inputs.aliases)
+            self.aux = released(aux, inputs.aliases, recording.outside) if has_aux else None
+
+    def value(self) -> Any:
+        return tree.unflatten([out if self.keep else _core.unrecorded(out) for out in self.outputs], self.tree)
+
+    def back(self, outputs: list[Tensor], starts: list[Tensor], create_graph: bool) -> list[Tensor]:
+        return gradients(outputs, self.inputs.aliases, starts, create_graph, True)
+
+
+def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
+    """The value of `func` at `primals`, and a function from gradients of its outputs to gradients of its inputs."""
+    with Recording():
+        inputs = Inputs(primals, tuple(range(len(primals))))
+    pulled = Pulled(func, inputs, {}, has_aux, "vjp(f, *primals)")
+    if not _core.is_grad_enabled():
+        pulled.keep = False
+
+    def vjp_fn(cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
+        given, structure = tree.flatten(cotangents)
+        if structure != pulled.tree:
+            raise RuntimeError(
+                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function. "
+                f"cotangents: {structure.short()}, primal output: {pulled.tree.short()}"
+            )
+        record = create_graph
+        if record is None:
+            moving = any(isinstance(g, Tensor) and g.requires_grad for g in given)
+            record = _core.is_grad_enabled() and (pulled.keep or moving)
+        return inputs.shaped(pulled.back(pulled.outputs, given, record))
+
+    if has_aux:
+        return pulled.value(), vjp_fn, pulled.aux
+    return pulled.value(), vjp_fn
+
+
+def jacrev(
+    func: Callable[..., Any],
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    chunk_size: int | None = None,
+    _preallocate_and_copy: bool = False,
+) -> Callable[..., Any]:
+    """A function that returns the Jacobian of `func`, by one batched backward pass for each output."""
+    if chunk_size is not None and not chunk_size > 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
+
+    @functools.wraps(func)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        with Recording():
+            inputs = Inputs(args, argnums)
+        # The words of vjp, on which jacrev stands in PyTorch, too.
+        pulled = Pulled(func, inputs, kwargs, has_aux, "vjp(f, *primals)")
+        record = _core.is_grad_enabled() and pulled.keep
+        rows = [_rows(pulled, out, record, chunk_size) for out in pulled.outputs]
+        jacobian = tree.unflatten([inputs.shaped(row) for row in rows], pulled.tree)
+        return (jacobian, pulled.aux) if has_aux else jacobian
+
+    return wrapper
+
+
+def _rows(pulled: Pulled, out: Tensor, record: bool, chunk_size: int | None) -> list[Tensor]:
+    """For each input, the gradients of all elements of `out`."""
+    count = out.numel()
+    shapes = [(*out.shape, *x.shape) for x in pulled.inputs.aliases]
+    if count == 0:
+        return [x.new_zeros(shape) for x, shape in zip(pulled.inputs.aliases, shapes, strict=True)]
+    units = _core.eye(count, dtype=out.dtype, device=out.device).reshape((count, *out.shape))
+    found = vmap(lambda unit: tuple(pulled.back([out], [unit], record)), chunk_size=chunk_size)(units)
+    return [rows.reshape(shape) for rows, shape in zip(found, shapes, strict=True)]
+
+
+def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:
+    """A function that returns the second derivatives of `func`: forward mode over reverse mode."""
+    from . import jacfwd
+
+    return jacfwd(jacrev(func, argnums), argnums)

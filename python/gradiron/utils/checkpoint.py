@@ -1,0 +1,573 @@
+"""Recompute instead of keep: what a function saved for its backward is thrown away, and made again when it is needed."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import warnings
+import weakref
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..autograd.function import Function
+from ..autograd.grad_mode import enable_grad, no_grad
+from ..autograd.graph import saved_tensors_hooks
+from ..random import fork_rng, get_rng_state, set_rng_state
+from ._selective import (
+    SAC_IGNORED_OPS,
+    CheckpointPolicy,
+    SelectiveCheckpointContext,
+    create_selective_checkpoint_contexts,
+)
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+    from contextlib import AbstractContextManager
+
+__all__ = [
+    "SAC_IGNORED_OPS",
+    "CheckpointError",
+    "CheckpointFunction",
+    "CheckpointPolicy",
+    "DefaultDeviceType",
+    "GraphExecGroup",
+    "SelectiveCheckpointContext",
+    "check_backward_validity",
+    "checkpoint",
+    "checkpoint_sequential",
+    "create_selective_checkpoint_contexts",
+    "detach_variable",
+    "get_device_states",
+    "noop_context_fn",
+    "set_checkpoint_debug_enabled",
+    "set_checkpoint_early_stop",
+    "set_device_states",
+]
+
+
+class CheckpointError(RuntimeError):
+    """The function did something else when it was run again."""
+
+
+class _Setting:
+    """A switch for all checkpoints inside a `with` block; None leaves the choice to each call."""
+
+    value: bool | None = None
+
+    @contextlib.contextmanager
+    def hold(self, value: bool | None) -> Iterator[None]:
+        before, self.value = self.value, value
+        try:
+            yield
+        finally:
+            self.value = before
+
+    def over(self, own: bool) -> bool:
+        return own if self.value is None else self.value
+
+
+_debug, _early_stop = _Setting(), _Setting()
+
+
+def set_checkpoint_debug_enabled(enabled: bool | None) -> AbstractContextManager[None]:
+    """Overrides `debug` for all checkpoints inside; None gives the choice back to each call."""
+    return _debug.hold(enabled)
+
+
+def set_checkpoint_early_stop(enable: bool) -> AbstractContextManager[None]:
+    """Whether a recomputation stops as soon as it has made all that is needed; counts when the forward runs."""
+    return _early_stop.hold(enable)
+
+
+def noop_context_fn() -> tuple[AbstractContextManager[Any], AbstractContextManager[Any]]:
+    """The contexts of a checkpoint that asks for none."""
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+class DefaultDeviceType:
+    """The kind of device whose random numbers are restored when no argument tells."""
+
+    _chosen: str | None = None
+
+    @staticmethod
+    def set_device_type(device: str = "cuda") -> None:
+        DefaultDeviceType._chosen = device
+
+    @staticmethod
+    def get_device_type() -> str:
+        return DefaultDeviceType._chosen or "cuda"
+
+
+class GraphExecGroup:
+    """Backwards inside one instance recompute each checkpoint at most once; no two of them may need the same value."""
+
+    _current: GraphExecGroup | None = None
+
+    def __enter__(self) -> GraphExecGroup:
+        if GraphExecGroup._current is not None:
+            raise RuntimeError(f"GraphExecGroup contexts cannot be nested. Already inside group {GraphExecGroup._current}")
+        GraphExecGroup._current = self
+        return self
+
+    def __exit__(self, *args: object) -> None:
+        GraphExecGroup._current = None
+
+
+def _tensors_in(values: Any) -> Iterator[Tensor]:
+    """The tensors of nested tuples, lists and dicts."""
+    if isinstance(values, Tensor):
+        yield values
+    elif isinstance(values, (tuple, list)):
+        for value in values:
+            yield from _tensors_in(value)
+    elif isinstance(values, dict):
+        yield from _tensors_in(list(values.values()))
+
+
+def get_device_states(*args: Any) -> tuple[list[int], list[Tensor]]:
+    """The GPUs that the tensors among `args` are on, and the states of their random numbers."""
+    devices = sorted({t.device.index or 0 for t in _tensors_in(args) if t.device.type != "cpu"})
+    if not devices:
+        return [], []
+    from .. import cuda
+
+    return devices, [cuda.get_rng_state(device) for device in devices]
+
+
+def set_device_states(devices: Iterable[int], states: Iterable[Tensor], *, device_type: str | None = None) -> None:
+    """Puts the random numbers of GPUs where `get_device_states` found them."""
+    from .. import cuda
+
+    for device, state in zip(devices, states, strict=False):
+        cuda.set_rng_state(state, device)
+
+
+class _RandomState:
+    """The random numbers as they were before the forward, for every run after it."""
+
+    def __init__(self, args: Any) -> None:
+        self.cpu = get_rng_state()
+        self.devices, self.states = get_device_states(*args)
+
+    @contextlib.contextmanager
+    def again(self) -> Iterator[None]:
+        with fork_rng(devices=self.devices):
+            set_rng_state(self.cpu)
+            set_device_states(self.devices, self.states)
+            yield
+
+
+def detach_variable(inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The tensors among `inputs` as leaves of their own."""
+    if not isinstance(inputs, tuple):
+        raise RuntimeError(f"Only tuple of tensors is supported. Got Unsupported input type: {type(inputs).__name__}")
+    return tuple(x.detach().requires_grad_(x.requires_grad) if isinstance(x, Tensor) else x for x in inputs)
+
+
+def check_backward_validity(inputs: Iterable[Any]) -> None:
+    """Warns when no tensor among `inputs` wants a gradient."""
+    if not any(x.requires_grad for x in inputs if isinstance(x, Tensor)):
+        warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+
+
+class CheckpointFunction(Function):
+    """The reentrant variant: one node, whose backward runs the function again and a backward through that."""
+
+    @staticmethod
+    def forward(ctx: Any, run_function: Callable[..., Any], preserve_rng_state: bool, *args: Any) -> Any:
+        check_backward_validity(args)
+        ctx.run_function = run_function
+        ctx.random = _RandomState(args) if preserve_rng_state else None
+        ctx.plain = [None if isinstance(x, Tensor) else x for x in args]
+        ctx.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        ctx.save_for_backward(*(args[i] for i in ctx.places))
+        with no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        if not _core.is_whole_backward():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an `inputs` parameter"
+                " to .backward(). To resolve this error, you can either set use_reentrant=False, or call .backward() without"
+                " passing the `inputs` argument."
+            )
+        inputs = list(ctx.plain)
+        for place, tensor in zip(ctx.places, ctx.saved_tensors, strict=True):
+            inputs[place] = tensor
+        leaves = detach_variable(tuple(inputs))
+        with ctx.random.again() if ctx.random else contextlib.nullcontext(), enable_grad():
+            outputs = ctx.run_function(*leaves)
+        outputs = (outputs,) if isinstance(outputs, Tensor) else outputs
+        wanted = [(o, g) for o, g in zip(outputs, grads, strict=False) if isinstance(o, Tensor) and o.requires_grad]
+        if not wanted:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        from ..autograd import backward
+
+        backward([o for o, _ in wanted], [g for _, g in wanted])
+        return None, None, *(x.grad if isinstance(x, Tensor) else None for x in leaves)
+
+
+class _Stop(Exception):
+    """Everything that is needed was made again."""
+
+
+class _Key:
+    """Stands for one recomputed tensor; the tensor is forgotten with it."""
+
+    __slots__ = ("__weakref__",)
+
+
+class _Holder:
+    """What the graph keeps in place of a saved tensor: for each backward, the key of the recomputed one."""
+
+    __slots__ = ("__weakref__", "keys")
+
+    def __init__(self) -> None:
+        self.keys: dict[Any, _Key] = {}
+
+
+class _Run:
+    """One recomputation of a frame."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.done = False
+        self.log: list[str] = []
+        self.tensors: weakref.WeakKeyDictionary[_Key, Tensor] = weakref.WeakKeyDictionary()
+
+
+_TIP = (
+    "\nTip: To see a more detailed error message, either pass `debug=True` to\n`torch.utils.checkpoint.checkpoint(...)` or"
+    " wrap the code block\nwith `with torch.utils.checkpoint.set_checkpoint_debug_enabled(True):` to\nenable checkpoint"
+    " debug mode globally.\n"
+)
+
+
+def _look(x: Tensor) -> dict[str, Any]:
+    return {"shape": x.shape, "dtype": x.dtype, "device": x.device}
+
+
+_CHECKS: dict[str, Callable[[Tensor], Any]] = {"default": _look, "none": lambda x: None}
+
+_fresh = itertools.count(1)
+
+
+def _entry(x: Tensor) -> str:
+    from ._checkpoint_debug import entry
+
+    return entry(x)
+
+
+def _current_backward() -> Any:
+    """What recomputed tensors belong to: a group of backwards, a backward, or a single look at a saved value."""
+    if GraphExecGroup._current is not None:
+        return GraphExecGroup._current
+    backward = _core.current_graph_task_id()
+    return backward if backward != -1 else ("look", next(_fresh))
+
+
+class _Frame:
+    """One checkpointed call: how to run it again, and what it saved."""
+
+    def __init__(self, run: Callable[..., Any], args: tuple[Any, ...], early_stop: bool, look: Callable[[Tensor], Any]) -> None:
+        self.run = run
+        self.early_stop = early_stop
+        self.look = look
+        self.holders: list[weakref.ref[_Holder]] = []
+        self.looks: list[Any] = []
+        self.runs: dict[Any, _Run] = {}
+        self.complete = False
+        self.more_than_saved = False
+        self.log: list[str] | None = None
+        self.plain = [None if isinstance(x, Tensor) else x for x in args]
+        self.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        # An outer checkpoint has these recomputed as well.
+        self.kept = _core.keep_tensors([args[i] for i in self.places])
+
+    def inputs(self) -> list[Any]:
+        inputs = list(self.plain)
+        for place, tensor in zip(self.places, self.kept.get(), strict=True):
+            inputs[place] = tensor
+        return inputs
+
+    # The hooks of the forward.
+
+    def pack(self, x: Tensor) -> _Holder:
+        holder = _Holder()
+        self.holders.append(weakref.ref(holder))
+        self.looks.append(self.look(x))
+        if self.log is not None:
+            self.log.append(_entry(x))
+        return holder
+
+    def unpack(self, holder: _Holder) -> Tensor:
+        backward = _current_backward()
+        run = self.runs.get(backward)
+        if run is None or not run.done:
+            try:
+                run = self.recompute(backward)
+            except CheckpointError as error:
+                if self.log is None:
+                    raise
+                from ._checkpoint_debug import report
+
+                raise CheckpointError(report(self.log, self.runs[backward].log)) from error
+        key = holder.keys.pop(backward, None)
+        if key is None:
+            extra = ""
+            if GraphExecGroup._current is not None:
+                extra = (
+                    "Performing two backward calls that overlap (i.e. require the same saved activation in order to compute "
+                    "gradients) is not allowed while under the torch.utils.checkpoint.GraphExecGroup context. "
+                )
+            raise CheckpointError(
+                "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. "
+                f"{extra}If you are calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open "
+                "an issue with details on your use case."
+            )
+        return run.tensors[key]
+
+    def recompute(self, backward: Any) -> _Run:
+        run = self.runs[backward] = _Run()
+        if isinstance(backward, int):
+            _core.queue_callback(lambda: self.runs.pop(backward, None) and None)
+        inputs = self.inputs()
+        again = _Again(self, run, backward)
+        try:
+            with saved_tensors_hooks(again.pack, again.unpack), enable_grad():
+                self.run(*inputs)
+        except _Stop:
+            pass
+        run.done = True
+        self.check(run, backward)
+        return run
+
+    def check(self, run: _Run, backward: Any) -> None:
+        if self.more_than_saved:
+            return
+        if len(self.holders) != run.count:
+            self.fail(
+                "A different number of tensors was saved during the original forward and recomputation.\n"
+                f"Number of tensors saved during forward: {len(self.holders)}\n"
+                f"Number of tensors saved during recomputation: {run.count}."
+            )
+        different = ""
+        for position, (reference, before) in enumerate(zip(self.holders, self.looks, strict=True)):
+            holder = reference()
+            key = holder.keys.get(backward) if holder is not None else None
+            if key is not None and (now := self.look(run.tensors[key])) != before:
+                different += f"tensor at position {position}:\nsaved metadata: {before}\nrecomputed metadata: {now}\n"
+        if different:
+            self.fail(
+                "Recomputed values for the following tensors have different metadata than during the forward pass.\n"
+                f"{different}."
+            )
+
+    def fail(self, what: str) -> None:
+        raise CheckpointError(f"torch.utils.checkpoint: {what}\n{_TIP}")
+
+
+class _Again:
+    """The hooks of a recomputation: they hand out what the forward's holders stand for."""
+
+    def __init__(self, frame: _Frame, run: _Run, backward: Any) -> None:
+        self.frame = weakref.ref(frame)
+        self.result = run
+        self.backward = backward
+
+    def pack(self, x: Tensor) -> Tensor:
+        frame, run = self.frame(), self.result
+        if frame is None:
+            raise AssertionError("the checkpointed call is gone")
+        if frame.log is not None:
+            run.log.append(_entry(x))
+        x = x.detach() if x.requires_grad else x
+        position = run.count
+        run.count += 1
+        if position >= len(frame.holders):
+            if not frame.complete:
+                # A backward inside the function ran it again while the forward was still under way.
+                frame.more_than_saved = True
+                return x
+            frame.fail("trying to save more tensors during recomputation than during the original forward pass.")
+        # A backward inside the function may have freed some of what it saved.
+        holder = frame.holders[position]()
+        if holder is not None:
+            for old in [b for b in holder.keys if b not in frame.runs]:
+                del holder.keys[old]
+            key = holder.keys[self.backward] = _Key()
+            run.tensors[key] = x
+        if frame.early_stop and run.count == len(frame.holders):
+            raise _Stop
+        # A backward through the recomputed graph itself needs the value.
+        return x
+
+    @staticmethod
+    def unpack(x: Tensor) -> Tensor:
+        return x
+
+
+class _Checkpointed:
+    """A function that is checkpointed whenever it is called; works on methods, too."""
+
+    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+        import functools
+
+        self.function = function
+        self.options = options
+        functools.update_wrapper(self, function, updated=())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return _checkpoint(self.function, args, kwargs, **self.options)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        bind = getattr(self.function, "__get__", None)
+        if instance is None or bind is None:
+            return self
+        return _Checkpointed(bind(instance, owner), self.options)
+
+
+def checkpoint(
+    function: Callable[..., Any] | None = None,
+    *args: Any,
+    use_reentrant: bool | None = None,
+    preserve_rng_state: bool = True,
+    context_fn: Callable[[], tuple[Any, Any]] = noop_context_fn,
+    determinism_check: str = "default",
+    debug: bool = False,
+    early_stop: bool = True,
+    respect_saved_tensors_hooks: bool | None = None,
+    **kwargs: Any,
+) -> Any:
+    """Runs `function(*args, **kwargs)` without keeping what its operators save: a backward runs it again.
+
+    `context_fn` gives two context managers, for the first run and for the later ones. `determinism_check` ("default" or
+    "none") compares shapes, dtypes and devices of what both runs saved; with `debug` a difference is reported with the
+    operators of both. Without a function this is a decorator.
+    """
+    options: dict[str, Any] = {
+        "use_reentrant": use_reentrant,
+        "preserve_rng_state": preserve_rng_state,
+        "context_fn": context_fn,
+        "determinism_check": determinism_check,
+        "debug": debug,
+        "early_stop": early_stop,
+        "respect_saved_tensors_hooks": respect_saved_tensors_hooks,
+    }
+    if function is None and not args:
+        if kwargs:
+            raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+        return lambda function: _Checkpointed(function, options)
+    return _checkpoint(function, args, kwargs, **options)
+
+
+def _checkpoint(
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    use_reentrant: bool | None,
+    preserve_rng_state: bool,
+    context_fn: Callable[[], tuple[Any, Any]],
+    determinism_check: str,
+    debug: bool,
+    early_stop: bool,
+    respect_saved_tensors_hooks: bool | None,
+) -> Any:
+    if use_reentrant is None:
+        _warn_unset("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. In a future release, "
+                    "calling checkpoint without use_reentrant will raise an exception.")
+        use_reentrant = True
+    if not use_reentrant:
+        return _without_reentrant(
+            function, args, kwargs, preserve_rng_state, context_fn, determinism_check,
+            _debug.over(debug), _early_stop.over(early_stop), respect_saved_tensors_hooks,
+        )
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if context_fn is not noop_context_fn or debug is not False or respect_saved_tensors_hooks is not None:
+        raise ValueError(
+            "Passing `context_fn`, `debug`, or `respect_saved_tensors_hooks` is only supported when use_reentrant=False."
+        )
+    return CheckpointFunction.apply(function, preserve_rng_state, *args)
+
+
+def _warn_unset(first: str) -> None:
+    warnings.warn(
+        f"{first} use_reentrant=False is recommended, but if you need to preserve the current default behavior, you can pass "
+        "use_reentrant=True. Refer to docs for more details on the differences between the two variants.",
+        stacklevel=4,
+    )
+
+
+def _without_reentrant(
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    preserve_rng_state: bool,
+    context_fn: Callable[[], tuple[Any, Any]],
+    determinism_check: str,
+    debug: bool,
+    early_stop: bool,
+    respect_hooks: bool | None,
+) -> Any:
+    if debug and context_fn is not noop_context_fn:
+        raise ValueError("debug=True is incompatible with non-default context_fn")
+    if determinism_check not in _CHECKS:
+        raise ValueError(f"determinism_check should be one of {list(_CHECKS)}, but got {determinism_check}")
+    first, later = context_fn()
+    if hasattr(first, "respect_saved_tensors_hooks"):
+        first.respect_saved_tensors_hooks = respect_hooks
+    if not _core.is_grad_enabled():
+        return function(*args, **kwargs)
+    random = _RandomState(args) if preserve_rng_state else None
+
+    def run(*inputs: Any) -> None:
+        with random.again() if random else contextlib.nullcontext(), later:
+            function(*inputs, **kwargs)
+
+    frame = _Frame(run, args, early_stop, _CHECKS[determinism_check])
+    frame.log = [] if debug else None
+    returned = False
+    with saved_tensors_hooks(frame.pack, frame.unpack), first:
+        result = function(*args, **kwargs)
+        returned = True
+    if not returned:
+        raise RuntimeError(
+            "torch.utils.checkpoint: the forward context provided by context_fn suppressed an exception raised during the "
+            "checkpointed forward. This is not supported because checkpoint cannot return a value for a failed forward."
+        )
+    frame.complete = True
+    return result
+
+
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """Runs `functions` one after the other in `segments` parts, each but the last one checkpointed."""
+    if use_reentrant is None:
+        _warn_unset("torch.utils.checkpoint.checkpoint_sequential: the use_reentrant parameter should be passed explicitly. "
+                    "In a future release, we will raise an exception if use_reentrant is not passed.")
+        use_reentrant = True
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    steps = list(functions.children()) if hasattr(functions, "children") else list(functions)
+
+    def part(start: int, end: int) -> Callable[[Any], Any]:
+        def run(value: Any) -> Any:
+            for step in steps[start:end]:
+                value = step(value)
+            return value
+
+        return run
+
+    size = len(steps) // segments
+    end = 0
+    for start in range(0, size * (segments - 1), size):
+        end = start + size
+        input = checkpoint(part(start, end), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return part(end, len(steps))(input)

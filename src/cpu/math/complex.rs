@@ -1,0 +1,373 @@
+//! Complex numbers and the functions of them that formulas name. Both complex dtypes compute in pairs of f64 (complex64 is
+//! rounded once, at the end), by the real functions next door; signed zeros choose the side of a branch cut, as in C.
+
+use super::f64 as real;
+use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+/// A complex number as it lies in memory.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+#[repr(C)]
+pub struct Complex<F> {
+    pub re: F,
+    pub im: F,
+}
+
+pub type T = Complex<f64>;
+
+#[inline(always)]
+pub const fn new(re: f64, im: f64) -> T {
+    T { re, im }
+}
+
+impl From<f64> for T {
+    #[inline(always)]
+    fn from(re: f64) -> T {
+        new(re, 0.0)
+    }
+}
+
+impl Add for T {
+    type Output = T;
+    #[inline(always)]
+    fn add(self, b: T) -> T {
+        new(self.re + b.re, self.im + b.im)
+    }
+}
+
+impl Sub for T {
+    type Output = T;
+    #[inline(always)]
+    fn sub(self, b: T) -> T {
+        new(self.re - b.re, self.im - b.im)
+    }
+}
+
+impl Mul for T {
+    type Output = T;
+    #[inline(always)]
+    fn mul(self, b: T) -> T {
+        new(self.re * b.re - self.im * b.im, self.re * b.im + self.im * b.re)
+    }
+}
+
+/// By the larger part of the divisor, so that its square cannot overflow.
+impl Div for T {
+    type Output = T;
+    #[inline(always)]
+    fn div(self, b: T) -> T {
+        let (x, y) = (b.re.abs(), b.im.abs());
+        if x == 0.0 && y == 0.0 {
+            new(self.re / x, self.im / y)
+        } else if x >= y {
+            let ratio = b.im / b.re;
+            let scale = 1.0 / (b.re + b.im * ratio);
+            new((self.re + self.im * ratio) * scale, (self.im - self.re * ratio) * scale)
+        } else {
+            let ratio = b.re / b.im;
+            let scale = 1.0 / (b.re * ratio + b.im);
+            new((self.re * ratio + self.im) * scale, (self.im * ratio - self.re) * scale)
+        }
+    }
+}
+
+impl Neg for T {
+    type Output = T;
+    #[inline(always)]
+    fn neg(self) -> T {
+        new(-self.re, -self.im)
+    }
+}
+
+macro_rules! with_numbers {
+    ($($trait:ident $method:ident),*) => { $(
+        impl $trait<f64> for T {
+            type Output = T;
+            #[inline(always)]
+            fn $method(self, b: f64) -> T { self.$method(T::from(b)) }
+        }
+        impl $trait<T> for f64 {
+            type Output = T;
+            #[inline(always)]
+            fn $method(self, b: T) -> T { T::from(self).$method(b) }
+        }
+    )* };
+}
+with_numbers!(Add add, Sub sub, Mul mul, Div div);
+
+/// z times i, exactly.
+fn turned(z: T) -> T {
+    new(-z.im, z.re)
+}
+
+/// z over i, exactly.
+fn turned_back(z: T) -> T {
+    new(z.im, -z.re)
+}
+
+pub fn eq(a: T, b: impl Into<T>) -> bool {
+    a == b.into()
+}
+
+pub fn ne(a: T, b: impl Into<T>) -> bool {
+    a != b.into()
+}
+
+/// Of real parts: for numbers that are known to be real.
+pub fn lt(a: T, b: impl Into<T>) -> bool {
+    a.re < b.into().re
+}
+
+/// The one with the larger real part, whose exponential is larger.
+pub fn maximum(a: T, b: T) -> T {
+    if a.re >= b.re { a } else { b }
+}
+
+/// The other one.
+pub fn minimum(a: T, b: T) -> T {
+    if a.re >= b.re { b } else { a }
+}
+
+pub fn select(if_false: impl Into<T>, if_true: impl Into<T>, condition: bool) -> T {
+    if condition { if_true.into() } else { if_false.into() }
+}
+
+pub use real::{both, differ, either, not};
+
+pub fn truth(x: T) -> bool {
+    x.re != 0.0 || x.im != 0.0
+}
+
+pub fn conj(x: T) -> T {
+    new(x.re, -x.im)
+}
+
+pub fn real_part(x: T) -> T {
+    x.re.into()
+}
+
+pub fn imaginary_part(x: T) -> T {
+    x.im.into()
+}
+
+pub fn abs(x: T) -> T {
+    x.re.hypot(x.im).into()
+}
+
+pub fn angle(x: T) -> T {
+    real::atan2(x.im, x.re).into()
+}
+
+/// The number of magnitude 1 in the same direction; 0 for 0.
+pub fn sign(x: T) -> T {
+    let size = x.re.hypot(x.im);
+    if size == 0.0 { new(0.0, 0.0) } else { new(x.re / size, x.im / size) }
+}
+
+pub fn is_nan(x: T) -> bool {
+    x.re.is_nan() || x.im.is_nan()
+}
+
+pub fn is_inf(x: T) -> bool {
+    x.re.is_infinite() || x.im.is_infinite()
+}
+
+pub fn is_finite(x: T) -> bool {
+    x.re.is_finite() && x.im.is_finite()
+}
+
+pub fn recip(x: T) -> T {
+    T::from(1.0) / x
+}
+
+pub fn exp(x: T) -> T {
+    if x.im == 0.0 {
+        return new(real::exp(x.re), x.im);
+    }
+    if !x.im.is_finite() && x.re.is_infinite() {
+        return if x.re < 0.0 { new(0.0, 0.0) } else { new(x.re, f64::NAN) };
+    }
+    // In two steps where the magnitude alone would overflow.
+    let extra = if x.re > 709.0 && x.re < 1420.0 { 700.0 } else { 0.0 };
+    let (size, more) = (real::exp(x.re - extra), real::exp(extra));
+    new(size * real::cos(x.im) * more, size * real::sin(x.im) * more)
+}
+
+pub fn exp2(x: T) -> T {
+    exp(new(x.re * LN_2, x.im * LN_2))
+}
+
+pub fn expm1(x: T) -> T {
+    let half = real::sin(0.5 * x.im);
+    new(real::expm1(x.re) * real::cos(x.im) - 2.0 * half * half, real::exp(x.re) * real::sin(x.im))
+}
+
+pub fn log(x: T) -> T {
+    let (a, b) = (x.re.abs(), x.im.abs());
+    let (large, small) = if a > b { (a, b) } else { (b, a) };
+    // Near the unit circle, from the distance to it.
+    let size = if large > 0.5 && large < 2.0 {
+        0.5 * real::log1p((large - 1.0) * (large + 1.0) + small * small)
+    } else {
+        real::log(x.re.hypot(x.im))
+    };
+    new(size, real::atan2(x.im, x.re))
+}
+
+pub fn log2(x: T) -> T {
+    let y = log(x);
+    new(y.re / LN_2, y.im / LN_2)
+}
+
+pub fn log10(x: T) -> T {
+    let y = log(x);
+    new(y.re / LN_10, y.im / LN_10)
+}
+
+pub fn log1p(x: T) -> T {
+    if x.re.abs() > 0.5 || x.im.abs() > 0.5 {
+        return log(new(x.re + 1.0, x.im));
+    }
+    new(0.5 * real::log1p(x.re * (x.re + 2.0) + x.im * x.im), real::atan2(x.im, x.re + 1.0))
+}
+
+pub fn sqrt(x: T) -> T {
+    if x.im.is_infinite() {
+        return new(f64::INFINITY, x.im);
+    }
+    if x.re.is_infinite() {
+        let nothing = if x.im.is_nan() { f64::NAN } else { 0.0 };
+        return if x.re > 0.0 {
+            new(x.re, nothing.copysign(x.im))
+        } else {
+            new(nothing, f64::INFINITY.copysign(x.im))
+        };
+    }
+    if x.re == 0.0 && x.im == 0.0 {
+        return new(0.0, x.im);
+    }
+    // Scaled, so that the magnitude neither overflows nor vanishes.
+    let large = x.re.abs().max(x.im.abs());
+    let (up, down) = match large {
+        l if l > 1e300 => (0.0625, 4.0),
+        l if l < 1e-290 => (2f64.powi(108), 2f64.powi(-54)),
+        _ => (1.0, 1.0),
+    };
+    let (re, im) = (x.re * up, x.im * up);
+    let root = (0.5 * (re.abs() + re.hypot(im))).sqrt();
+    let other = im.abs() / (2.0 * root);
+    let (a, b) = if re >= 0.0 { (root, other) } else { (other, root) };
+    new(a * down, (b * down).copysign(x.im))
+}
+
+pub fn rsqrt(x: T) -> T {
+    recip(sqrt(x))
+}
+
+pub fn square(x: T) -> T {
+    x * x
+}
+
+/// Small whole exponents by products, which keep exact what is exact.
+pub fn pow(a: T, b: impl Into<T>) -> T {
+    let b: T = b.into();
+    if b.im == 0.0 && b.re == b.re.trunc() && b.re.abs() <= 32.0 {
+        let (mut base, mut rest, mut result) = (a, b.re.abs() as u32, T::from(1.0));
+        while rest > 0 {
+            if rest & 1 == 1 {
+                result = if result == T::from(1.0) { base } else { result * base };
+            }
+            base = base * base;
+            rest >>= 1;
+        }
+        return if b.re < 0.0 { recip(result) } else { result };
+    }
+    if !truth(a) {
+        return if b.re > 0.0 { new(0.0, 0.0) } else { new(f64::INFINITY, f64::NAN) };
+    }
+    exp(b * log(a))
+}
+
+pub fn sin(x: T) -> T {
+    turned_back(sinh(turned(x)))
+}
+
+pub fn cos(x: T) -> T {
+    cosh(turned(x))
+}
+
+pub fn tan(x: T) -> T {
+    turned_back(tanh(turned(x)))
+}
+
+pub fn sinh(x: T) -> T {
+    if x.im == 0.0 {
+        return new(real::sinh(x.re), x.im);
+    }
+    let across = if x.re == 0.0 { x.re } else { real::sinh(x.re) * real::cos(x.im) };
+    new(across, real::cosh(x.re) * real::sin(x.im))
+}
+
+pub fn cosh(x: T) -> T {
+    let flat = x.re == 0.0 || x.im == 0.0;
+    let up = if flat { x.re * x.im } else { real::sinh(x.re) * real::sin(x.im) };
+    new(real::cosh(x.re) * real::cos(x.im), up)
+}
+
+pub fn tanh(x: T) -> T {
+    if x.im == 0.0 {
+        return new(real::tanh(x.re), x.im);
+    }
+    if x.re.abs() > 20.0 {
+        let rest = 4.0 * real::sin(x.im) * real::cos(x.im) * real::exp(-2.0 * x.re.abs());
+        return new(1f64.copysign(x.re), if x.re.is_infinite() { 0f64.copysign(x.im) } else { rest });
+    }
+    let (t, s) = (real::tan(x.im), real::sinh(x.re));
+    let beta = 1.0 + t * t;
+    let below = 1.0 + beta * s * s;
+    new(beta * (1.0 + s * s).sqrt() * s / below, t / below)
+}
+
+/// √(1 - z) and √(1 + z), between which the inverse functions are computed.
+fn roots(x: T) -> (T, T) {
+    (sqrt(new(1.0 - x.re, -x.im)), sqrt(new(1.0 + x.re, x.im)))
+}
+
+pub fn asin(x: T) -> T {
+    let (less, more) = roots(x);
+    new(
+        real::atan2(x.re, less.re * more.re - less.im * more.im),
+        real::asinh(less.re * more.im - less.im * more.re),
+    )
+}
+
+pub fn acos(x: T) -> T {
+    let (less, more) = roots(x);
+    new(2.0 * real::atan2(less.re, more.re), real::asinh(more.re * less.im - more.im * less.re))
+}
+
+pub fn atan(x: T) -> T {
+    turned_back(atanh(turned(x)))
+}
+
+pub fn asinh(x: T) -> T {
+    turned_back(asin(turned(x)))
+}
+
+pub fn acosh(x: T) -> T {
+    let (less, more) = (sqrt(new(x.re - 1.0, x.im)), sqrt(new(x.re + 1.0, x.im)));
+    new(real::asinh(less.re * more.re + less.im * more.im), 2.0 * real::atan2(less.im, more.re))
+}
+
+pub fn atanh(x: T) -> T {
+    let (a, b) = (x.re.abs(), x.im);
+    if a.max(b.abs()) > 1e150 {
+        return new(0f64.copysign(x.re), FRAC_PI_2.copysign(b));
+    }
+    let size = 0.25 * real::log1p(4.0 * a / ((1.0 - a) * (1.0 - a) + b * b));
+    new(size.copysign(x.re), 0.5 * real::atan2(2.0 * b, (1.0 - a) * (1.0 + a) - b * b))
+}
+
+pub fn sigmoid(x: T) -> T {
+    recip(1.0 + exp(-x))
+}

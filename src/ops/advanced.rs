@@ -1,0 +1,226 @@
+//! Index tensors on several dimensions at once: `x[i, :, j]`, read and written.
+
+use super::index::{By, get, put};
+use super::kernel::duplicate;
+use crate::base::{Dims, Error, Layout, Put, Result, broadcast};
+use crate::tensor::{
+    Body, Derivative, Edge, Grads, Recorder, Tensor, any_requires_grad, records, check_inplace, finish_inplace,
+};
+
+/// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
+struct Plan {
+    shape: Dims,
+    source: Layout,
+    indices: Vec<(usize, Body)>,
+}
+
+fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
+    let used: Vec<(usize, &Tensor)> =
+        indices.iter().enumerate().filter_map(|(d, i)| i.as_ref().map(|i| (d, i))).collect();
+    let mut block = Dims::new();
+    for (_, index) in &used {
+        block = broadcast(&block, &index.shape()).map_err(|_| {
+            let shapes: Vec<String> =
+                used.iter().map(|(_, i)| format!("{:?}", i.shape().as_slice())).collect();
+            Error::index(format!(
+                "shape mismatch: indexing tensors could not be broadcast together with shapes {}",
+                shapes.join(", ")
+            ))
+        })?;
+    }
+    if !block.contains(&0) && used.iter().any(|(d, _)| layout.shape[*d] == 0) {
+        return Err(Error::index("index is out of bounds for dimension with size 0"));
+    }
+    // Side by side they stay in place; apart, they come first.
+    let first = used[0].0;
+    let adjacent = used.windows(2).all(|w| w[1].0 == w[0].0 + 1);
+    let at = if adjacent { first } else { 0 };
+    let regular: Vec<usize> = (0..layout.ndim()).filter(|d| !used.iter().any(|(u, _)| u == d)).collect();
+    let mut shape = Dims::new();
+    let mut strides = Dims::new();
+    let before = regular.iter().take_while(|&&d| adjacent && d < first).count();
+    for &d in &regular[..before] {
+        shape.push(layout.shape[d]);
+        strides.push(layout.strides[d]);
+    }
+    for &n in &block {
+        shape.push(n);
+        strides.push(0);
+    }
+    for &d in &regular[before..] {
+        shape.push(layout.shape[d]);
+        strides.push(layout.strides[d]);
+    }
+    debug_assert!(before <= at || at == 0);
+    let indices = used
+        .iter()
+        .map(|(d, index)| {
+            let body = index.body().clone();
+            // Right-aligned to the block, which may be followed by regular dimensions.
+            let wide = body.layout.broadcast_to(&block);
+            let mut full = Layout {
+                shape: shape.clone(),
+                strides: smallvec::smallvec![0; shape.len()],
+                offset: wide.offset,
+            };
+            for (i, &s) in wide.strides.iter().enumerate() {
+                full.strides[before + i] = s;
+            }
+            (*d, body.with_layout(full))
+        })
+        .collect();
+    Ok(Plan { shape, source: Layout { shape: Dims::new(), strides, offset: layout.offset }, indices })
+}
+
+impl Plan {
+    fn by<'a>(&'a self, layout: &Layout) -> Vec<By<'a>> {
+        self.indices
+            .iter()
+            .enumerate()
+            .map(|(at, (dim, index))| By {
+                index,
+                size: layout.shape[*dim],
+                stride: layout.strides[*dim],
+                dim: at,
+            })
+            .collect()
+    }
+
+    fn source(&self, of: &Body) -> Body {
+        of.with_layout(Layout { shape: self.shape.clone(), ..self.source.clone() })
+    }
+}
+
+fn any_batched(indices: &[Option<Tensor>]) -> bool {
+    indices.iter().flatten().any(Tensor::is_batched)
+}
+
+static INDEX: Derivative = Derivative {
+    name: "IndexBackward0",
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None];
+        if let (Some(g), true) = (step.grad(0), step.wants(0)) {
+            let (indices,) = step.params::<(Vec<Option<Tensor>>,)>()?;
+            let at = super::meta_of(step, 0)?;
+            let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
+            grads[0] = Some(index_put(&zeros, indices, g, true)?);
+        }
+        Ok(grads)
+    },
+};
+
+/// `x[i, :, j]`: a new tensor of what the index tensors point at.
+pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
+    if t.is_batched() || any_batched(indices) {
+        return super::batch::index(t, indices);
+    }
+    let body = t.body();
+    let plan = plan(&body.layout, indices)?;
+    let out = Body::new(&plan.shape, body.dtype, body.device())?;
+    if out.numel() > 0 {
+        get(&out, &plan.source(&body), &plan.by(&body.layout), true)?;
+    }
+    let edge = records([t])?.then(|| {
+        let mut recorder = Recorder::new(&INDEX);
+        recorder.input(Some(t)).params(Box::new((indices.to_vec(),)));
+        Edge { node: recorder.publish(&[&out]), output: 0 }
+    });
+    let made = Tensor::made_by(out, edge);
+    super::tangent::joined(made, std::slice::from_ref(t), &|xs| index(&xs[0], indices))
+}
+
+static INDEX_PUT: Derivative = Derivative {
+    name: "IndexPutBackward0",
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None, None];
+        let Some(g) = step.grad(0) else { return Ok(grads) };
+        let (indices, accumulate) = step.params::<(Vec<Option<Tensor>>, bool)>()?;
+        if step.wants(0) {
+            grads[0] = Some(if *accumulate {
+                g.clone()
+            } else {
+                let zero = super::create::zeros(&[], g.dtype(), g.device())?;
+                index_put(g, indices, &zero, false)?
+            });
+        }
+        if step.wants(1) {
+            grads[1] = Some(index(g, indices)?);
+        }
+        Ok(grads)
+    },
+};
+
+/// A copy of `t` with `values` put (or added) where the index points.
+pub fn index_put(
+    t: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<Tensor> {
+    if super::batch::any(&[t, values]) || any_batched(indices) {
+        return super::batch::index_put(t, indices, values, accumulate);
+    }
+    let out = duplicate(&t.body())?;
+    write(&out, indices, values, accumulate)?;
+    let edge = records([t, values])?.then(|| put_node(t, indices, values, accumulate, &out));
+    let made = Tensor::made_by(out, edge);
+    super::tangent::joined(made, &[t.clone(), values.clone()], &|xs| {
+        index_put(&xs[0], indices, &xs[1], accumulate)
+    })
+}
+
+fn put_node(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool, out: &Body) -> Edge {
+    let mut recorder = Recorder::new(&INDEX_PUT);
+    recorder.input(Some(t)).input(Some(values)).params(Box::new((indices.to_vec(), accumulate)));
+    Edge { node: recorder.publish(&[out]), output: 0 }
+}
+
+fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+    let plan = plan(&out.layout, indices)?;
+    let values = values.body();
+    let fits = broadcast(values.shape(), &plan.shape).is_ok_and(|s| s == plan.shape);
+    if !fits {
+        return Err(Error::runtime(format!(
+            "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
+            values.shape(),
+            plan.shape.as_slice()
+        )));
+    }
+    let values = values.with_layout(values.layout.broadcast_to(&plan.shape));
+    if values.numel() == 0 {
+        return Ok(());
+    }
+    let mode = if accumulate { Put::Add } else { Put::Assign };
+    put(&plan.source(out), &values, &plan.by(&out.layout), mode, true)
+}
+
+/// `x[i] = value` with index tensors; `part` is `whole` or a view of it.
+pub fn index_put_into(
+    whole: &Tensor,
+    part: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<()> {
+    if super::batch::any(&[part, values]) || any_batched(indices) {
+        return super::batch::index_put_into(whole, part, indices, values, accumulate);
+    }
+    let target = if part.same(whole) { whole } else { part };
+    let recording = any_requires_grad([target, values]);
+    check_inplace(target, recording)?;
+    super::pointwise::check_writable(&target.body())?;
+    for other in indices.iter().flatten().chain([values]) {
+        super::inplace::check_disjoint(&target.body(), &other.body())?;
+    }
+    let values = super::create::to_device(values, target.device())?;
+    let edge = recording.then(|| put_node(target, indices, &values, accumulate, &target.body()));
+    write(&target.body(), indices, &values, accumulate)?;
+    target.body().storage.bump();
+    finish_inplace(target, edge);
+    if target.is_dual() || values.is_dual() {
+        super::tangent::put(target, &values, &|part, values| {
+            index_put_into(part, part, indices, values, accumulate)
+        })?;
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! Complex numbers: made of their parts and taken apart, as views and as copies, and the reductions and products whose
+//! kernels run over the parts.
+
+use super::kernel::{copy, drop_dims, kept_shape, parts, reduce as reduce_real};
+use super::macros::{compose, ops};
+use super::reduce::quietly;
+use super::value::V;
+use super::{arithmetic, formal, unary};
+use crate::base::{DType, Dims, Error, Fold, Layout, Result, Scalar, broadcast};
+use crate::tensor::{Body, Tensor};
+
+/// A body of parts, [.., 2] and dense, as the complex numbers that they are.
+fn joined(parts: Body) -> Body {
+    let mut shape = Dims::from_slice(parts.shape());
+    shape.pop();
+    let dtype = parts.dtype.to_complex();
+    Body { storage: parts.storage, layout: Layout::contiguous(&shape), dtype }
+}
+
+/// The layout of complex numbers over these parts, where they lie in pairs.
+fn over_pairs(parts: &Body) -> Result<Layout> {
+    if !matches!(parts.dtype, DType::F32 | DType::F64) {
+        return Err(Error::not_implemented(format!(
+            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {}",
+            parts.dtype.scalar_name()
+        )));
+    }
+    let mut layout = parts.layout.clone();
+    let (Some(size), Some(step)) = (layout.shape.pop(), layout.strides.pop()) else {
+        return Err(Error::runtime("Input tensor must have one or more dimensions"));
+    };
+    if size != 2 {
+        return Err(Error::runtime("Tensor must have a last dimension of size 2"));
+    }
+    if step != 1 {
+        return Err(Error::runtime("Tensor must have a last dimension with stride 1"));
+    }
+    if layout.strides.iter().zip(&layout.shape).any(|(s, &n)| s % 2 != 0 && n != 1) {
+        return Err(Error::runtime("Tensor must have a stride divisible by 2 for all but last dimension"));
+    }
+    if layout.offset % 2 != 0 {
+        return Err(Error::runtime("Tensor must have a storage_offset divisible by 2"));
+    }
+    layout.strides.iter_mut().for_each(|s| *s /= 2);
+    layout.offset /= 2;
+    Ok(layout)
+}
+
+ops! { "complex";
+    /// Real and imaginary parts along a new last dimension (a view).
+    [no_method, linear] fn view_as_real(input) -> y {
+        let body = input.body();
+        if !body.dtype.is_complex() {
+            return Err(Error::type_error("view_as_real is only supported for complex tensors"));
+        }
+        Ok((body.layout.as_parts(), body.dtype.to_real()))
+    }
+    input: |g| g.then(|t| view_as_complex(&dense(&t)?));
+    /// Pairs in the last dimension as complex numbers (a view).
+    [no_method, linear] fn view_as_complex(input) -> y {
+        let body = input.body();
+        Ok((over_pairs(&body)?, body.dtype.to_complex()))
+    }
+    input: |g| g.then(|t| view_as_real(&t));
+    /// Complex numbers from their real and imaginary parts.
+    [no_method, out, linear] fn complex(real, imag) -> y { from_parts(&real.body(), &imag.body()) }
+    real: |g| g.re();
+    imag: |g| g.then(|t| imag(t));
+    /// Complex numbers from their magnitudes and angles.
+    [no_method, out] fn polar(abs, angle) -> y {
+        check_parts(&abs.body(), &angle.body())?;
+        let re = quietly(|| arithmetic::mul(abs, &unary::cos(angle)?))?;
+        let im = quietly(|| arithmetic::mul(abs, &unary::sin(angle)?))?;
+        from_parts(&re, &im)
+    }
+    abs: |g, y| (g.conj() * formal::sign(y)).re();
+    angle: |g, y| (g.conj() * (y * V::Scalar(Scalar::Complex(0.0, 1.0)))).re();
+    /// Inner product of two vectors, the first one conjugated.
+    [hidden] fn conjugate_product(input, other) -> y {
+        let first = conj_(input.clone())?;
+        let product = super::linalg::dot(first, other.clone())?;
+        Ok(product.body().clone())
+    }
+    input: |g, other| g.conj() * other;
+    other: |g, input| g * input;
+}
+
+fn dense(t: &Tensor) -> Result<Tensor> {
+    let paired = t.body().layout.strides.last() == Some(&1);
+    if paired && t.body().layout.is_contiguous() { Ok(t.clone()) } else { super::create::clone_dense(t) }
+}
+
+fn check_parts(real: &Body, imag: &Body) -> Result<()> {
+    if real.dtype == DType::F16 && imag.dtype == DType::F16 {
+        return Err(Error::not_implemented("complex numbers of half precision are not supported: use float32"));
+    }
+    let fits = |d: DType| matches!(d, DType::F16 | DType::F32 | DType::F64);
+    if !fits(real.dtype) || !fits(imag.dtype) {
+        return Err(Error::not_implemented(format!(
+            "Expected both inputs to be Half, Float or Double tensors but got {} and {}",
+            real.dtype.scalar_name(),
+            imag.dtype.scalar_name()
+        )));
+    }
+    if real.dtype != imag.dtype {
+        return Err(Error::runtime(format!(
+            "Expected object of scalar type {} but got scalar type {} for second argument",
+            real.dtype.scalar_name(),
+            imag.dtype.scalar_name()
+        )));
+    }
+    Ok(())
+}
+
+fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
+    check_parts(real, imag)?;
+    let shape = broadcast(real.shape(), imag.shape())?;
+    let out = Body::new(&shape, real.dtype.to_complex(), real.device())?;
+    for (to, from) in parts(&out)?.iter().zip([real, imag]) {
+        copy(to, &from.with_layout(from.layout.broadcast_to(&shape)))?;
+    }
+    Ok(out)
+}
+
+mod more {
+    use super::*;
+
+    fn part(t: &Tensor, which: i64) -> Result<Tensor> {
+        super::super::view::select(&view_as_real(t)?, -1, which)
+    }
+
+    compose! { "complex";
+        /// The real part (a view); real tensors are their own.
+        [no_method] fn real(input: Tensor) -> Tensor {
+            if input.dtype().is_complex() { part(&input, 0) } else { Ok(input) }
+        }
+        /// The imaginary part (a view).
+        [no_method] fn imag(input: Tensor) -> Tensor {
+            if !input.dtype().is_complex() {
+                return Err(Error::type_error("imag is not implemented for tensors with non-complex dtypes."));
+            }
+            part(&input, 1)
+        }
+        /// The complex conjugate; real tensors are their own.
+        fn conj_(input: Tensor) -> Tensor {
+            if input.dtype().is_complex() { unary::conjugate(&input) } else { Ok(input) }
+        }
+        /// The tensor itself: conjugates are computed at once.
+        fn resolve_conj(input: Tensor) -> Tensor { Ok(input) }
+        /// The tensor itself: opposites are computed at once.
+        fn resolve_neg(input: Tensor) -> Tensor { Ok(input) }
+        /// Whether the tensor is a conjugate that is still to be computed.
+        fn is_conj(input: Tensor) -> bool { let _ = input; Ok(false) }
+        /// Whether the tensor is an opposite that is still to be computed.
+        fn is_neg(input: Tensor) -> bool { let _ = input; Ok(false) }
+        /// Whether the dtype is a complex one.
+        [no_function] fn is_complex(input: Tensor) -> bool { Ok(input.dtype().is_complex()) }
+    }
+}
+pub use more::{COMPOSED, conj_, imag, real};
+
+/// Reduces complex numbers over `dims`, keeping them as 1: sums are those of the parts.
+pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
+    let real = x.dtype.to_real();
+    match fold {
+        Fold::Sum => reduce_real(fold, &x.as_parts(), dims, real).map(joined),
+        Fold::SumSq => {
+            let last = x.layout.ndim();
+            let mut all = Dims::from_slice(dims);
+            all.push(last);
+            reduce_real(fold, &x.as_parts(), &all, dtype).map(|body| drop_dims(body, &[last]))
+        }
+        Fold::SumAbs => {
+            reduce_real(Fold::Sum, &quietly(|| unary::abs(&Tensor::new(x.clone())))?, dims, dtype)
+        }
+        Fold::All | Fold::Any => {
+            reduce_real(fold, &quietly(|| arithmetic::ne(&Tensor::new(x.clone()), 0.0))?, dims, dtype)
+        }
+        Fold::Prod => product(x, dims),
+        _ => {
+            let kernel = match (fold, dims.len() == x.layout.ndim()) {
+                (Fold::Max, true) => "max_all",
+                (Fold::Min, true) => "min_all",
+                (Fold::Max, false) => "max_values_cpu",
+                (Fold::Min, false) => "min_values_cpu",
+                (Fold::ArgMax, _) => "argmax",
+                _ => "argmin",
+            };
+            super::refuse::order(kernel, x.dtype)?;
+            reduce_real(fold, &x.as_parts(), dims, dtype)
+        }
+    }
+}
+
+/// The last of the running products over the reduced dimensions, joined into one.
+fn product(x: &Body, dims: &[usize]) -> Result<Body> {
+    let kept = kept_shape(x.shape(), dims);
+    let count: usize = dims.iter().map(|&d| x.shape()[d]).product();
+    if count == 0 || kept.contains(&0) {
+        return super::kernel::filled(&kept, Scalar::Int(1), x.dtype, x.device());
+    }
+    quietly(|| {
+        let mut order: super::Ints =
+            (0..x.layout.ndim()).filter(|d| !dims.contains(d)).map(|d| d as i64).collect();
+        order.extend(dims.iter().map(|&d| d as i64));
+        let last = super::view::permute(&Tensor::new(x.clone()), order)?;
+        let rows = super::view::reshape(&last, &[kept.iter().product(), count])?;
+        let running = super::scan::cumprod_along(&rows, 1)?;
+        super::view::reshape(&super::view::select(&running, 1, count as i64 - 1)?, &kept)
+    })
+}
+
+/// The mean over `dims`, kept as 1.
+pub fn mean(x: &Body, dims: &[usize], mean: impl FnOnce(&Body, &[usize]) -> Result<Body>) -> Result<Body> {
+    mean(&x.as_parts(), dims).map(joined)
+}
+
+/// The variance of complex numbers is the sum of their parts' variances.
+pub fn variance(spread: Body, root: bool) -> Result<Body> {
+    let last = spread.layout.ndim() - 1;
+    let sum = drop_dims(reduce_real(Fold::Sum, &spread, &[last], spread.dtype)?, &[last]);
+    if root { quietly(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
+}
+
+/// `out = alpha * a @ b + beta * out` as four real products.
+pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
+    let ([or, oi], [ar, ai], [br, bi]) = (parts(out)?, parts(a)?, parts(b)?);
+    let real = super::kernel::matmul;
+    real(&or, &ar, &br, alpha, beta)?;
+    real(&or, &ai, &bi, -alpha, 1.0)?;
+    real(&oi, &ar, &bi, alpha, beta)?;
+    real(&oi, &ai, &br, alpha, 1.0)
+}
+
+/// The same bytes with the other kind of elements, for gradients of views that were written to: parts of complex
+/// numbers, or complex numbers of all parts in a row.
+pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    match (t.dtype() == dtype, dtype.is_complex()) {
+        (true, _) => Ok(t.clone()),
+        (false, false) => view_as_real(&dense(t)?),
+        (false, true) => {
+            let flat = super::view::reshape(&dense(t)?, &[t.numel() / 2, 2])?;
+            view_as_complex(&flat)
+        }
+    }
+}
+
+/// A number as the factor that a gradient gets: its conjugate.
+pub fn factor(number: Scalar) -> V {
+    V::Scalar(number.conj())
+}
+
+/// Undoes [`seen_as`].
+pub fn back_to(t: Tensor, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+    let same = if t.dtype() == dtype {
+        t
+    } else if dtype.is_complex() {
+        view_as_complex(&dense(&t)?)?
+    } else {
+        view_as_real(&dense(&t)?)?
+    };
+    if same.shape().as_slice() == shape { Ok(same) } else { super::view::reshape(&same, shape) }
+}

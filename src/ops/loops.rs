@@ -1,0 +1,36 @@
+//! Which loops an expression is compiled into: one for each type that its row's class computes in.
+
+use crate::cpu::pointwise::Loops;
+
+/// The loops of one expression, per class; a row whose brackets begin with `complex` has complex ones as well.
+macro_rules! loops {
+    ([complex $(, $word:ident)*] $class:ident; $names:tt $e:expr) => {
+        $crate::cpu::pointwise::Loops { c128: Some(loops!(@complex $class; $names $e)), ..loops!($class; $names $e) }
+    };
+    ([$($word:ident),*] $class:ident; $names:tt $e:expr) => { loops!($class; $names $e) };
+    (@complex Compare; ($($x:ident,)*) $e:expr) => { loops!(@one true; c128; ($($x),*) $e) };
+    (@complex Test; ($($x:ident,)*) $e:expr) => { loops!(@one true; c128; ($($x),*) $e) };
+    (@complex $class:ident; ($($x:ident,)*) $e:expr) => { loops!(@one false; c128; ($($x),*) $e) };
+    (Modulus; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Angle; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Float; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Arith; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Divide; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (FloatAlike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Alike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Number; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Plain; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Real; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
+    (Choose; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
+    (Compare; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64 i64; ($($x),*) $e) };
+    (Test; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64; ($($x),*) $e) };
+    (Bits; ($($x:ident,)*) $e:expr) => { loops!(@ false; i64; ($($x),*) $e) };
+    (@ $p:tt; $($t:ident)+; $names:tt $e:expr) => {
+        $crate::cpu::pointwise::Loops { predicate: $p, $($t: Some(loops!(@one $p; $t; $names $e)),)+ ..$crate::ops::loops::NO_LOOPS }
+    };
+    (@one true; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t => bool; $names $e) };
+    (@one false; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t; $names $e) };
+}
+pub(crate) use loops;
+
+pub const NO_LOOPS: Loops = Loops { arity: 0, f32: None, f64: None, i64: None, c128: None, predicate: false };

@@ -1,0 +1,99 @@
+//! Anomaly mode and source lines: where the user's program stands, in Python's terms.
+
+use crate::base::Line;
+use crate::tensor::anomaly;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::any::Any;
+
+fn install() {
+    anomaly::set_host(anomaly::Host { line, here, tell, note });
+}
+
+/// Switches anomaly mode.
+#[pyfunction]
+pub fn set_anomaly(on: bool, check_nan: bool) {
+    install();
+    anomaly::set(on, on && check_nan);
+}
+
+/// Whether anomaly mode is on.
+#[pyfunction]
+pub fn is_anomaly_enabled() -> bool {
+    anomaly::enabled()
+}
+
+/// Whether anomaly mode looks for NaN.
+#[pyfunction]
+pub fn is_anomaly_check_nan_enabled() -> bool {
+    anomaly::checks_nan()
+}
+
+/// Whether nodes remember the user's line from now on; returns what it was.
+#[pyfunction]
+pub fn swap_source_lines(on: bool) -> bool {
+    install();
+    anomaly::set_lines(on)
+}
+
+/// The folder of the Python package: its lines are not the user's.
+fn package(py: Python<'_>) -> &str {
+    static PACKAGE: PyOnceLock<String> = PyOnceLock::new();
+    PACKAGE.get_or_init(py, || {
+        let file = py.import("gradiron").and_then(|module| module.getattr("__file__")?.extract::<String>());
+        file.map_or_else(|_| "gradiron/".into(), |f| f.trim_end_matches("__init__.py").to_owned())
+    })
+}
+
+/// The innermost line that is not gradiron's own.
+fn line() -> Option<Line> {
+    Python::attach(|py| {
+        // SAFETY: the interpreter is ours; the frame is borrowed, and null outside of Python code.
+        let mut frame = unsafe { Bound::from_borrowed_ptr_or_opt(py, ffi::PyEval_GetFrame().cast()) }?;
+        loop {
+            let file: String =
+                frame.getattr("f_code").and_then(|c| c.getattr("co_filename")?.extract()).ok()?;
+            if !file.starts_with(package(py)) {
+                let number = frame.getattr("f_lineno").and_then(|n| n.extract()).ok()?;
+                return Some(Line { file: file.into(), number });
+            }
+            frame = frame.getattr("f_back").ok().filter(|f| !f.is_none())?;
+        }
+    })
+}
+
+/// Adds a note to an exception; its text stays as it is. Python before 3.11 has no notes.
+fn note(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
+    let Some(error) = exception.downcast_ref::<PyErr>() else { return };
+    Python::attach(|py| {
+        let code = source(py, line).map(|code| format!(": {code}")).unwrap_or_default();
+        let note = format!("{text} at {}:{}{code}", line.file, line.number);
+        let _ = error.value(py).call_method1("add_note", (note,));
+    });
+}
+
+/// What stands on a line, if its file can be read.
+pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
+    let text =
+        py.import("linecache").and_then(|m| m.call_method1("getline", (&*line.file, line.number))).ok()?;
+    let text: String = text.extract().ok()?;
+    Some(text.trim().to_owned()).filter(|t| !t.is_empty())
+}
+
+/// Python's stack as text.
+fn here() -> Option<String> {
+    Python::attach(|py| {
+        let lines = py.import("traceback").and_then(|t| t.call_method0("format_stack")).ok()?;
+        lines.extract::<Vec<String>>().ok().map(|lines| lines.concat())
+    })
+}
+
+fn tell(text: &str) {
+    Python::attach(|py| {
+        let category = py.get_type::<pyo3::exceptions::PyUserWarning>();
+        let message = std::ffi::CString::new(text).unwrap_or_default();
+        // A warning that the user turned into an error gives way to the error that is under way.
+        let _ = PyErr::warn(py, &category, &message, 1);
+    });
+}

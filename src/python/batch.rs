@@ -1,0 +1,191 @@
+//! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
+
+use super::tensor::{PyTensor, wrap};
+use crate::ops::batch::{self, Randomness};
+use crate::tensor::{Node, NodeRef, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::collections::HashSet;
+
+pub fn no_branch() -> PyErr {
+    PyRuntimeError::new_err(
+        "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that \
+         yet, please file an issue at https://github.com/pytorch/pytorch/issues .",
+    )
+}
+
+/// Begins a `vmap` over `size` samples; returns its level.
+#[pyfunction]
+pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
+    let randomness = match randomness {
+        "error" => Randomness::Error,
+        "different" => Randomness::Different,
+        "same" => Randomness::Same,
+        other => {
+            return Err(PyRuntimeError::new_err(format!(
+                "Only allowed values for randomness are 'error', 'different', or 'same'. Got {other}"
+            )));
+        }
+    };
+    Ok(batch::enter(size, randomness))
+}
+
+/// Ends the innermost `vmap`.
+#[pyfunction]
+pub fn vmap_leave() -> PyResult<()> {
+    batch::leave()?;
+    Ok(())
+}
+
+/// How many calls of `vmap` are under way in this thread.
+#[pyfunction]
+pub fn vmap_depth() -> usize {
+    batch::frames().len()
+}
+
+/// The tensor with its dimension `dim` taken for a level.
+#[pyfunction]
+pub fn add_batch_dim<'py>(t: &Bound<'py, PyTensor>, dim: i64, level: u32) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), batch::add_dim(&t.get().tensor, dim, level)?)
+}
+
+/// The samples of a level as an ordinary dimension again.
+#[pyfunction]
+pub fn remove_batch_dim<'py>(
+    t: &Bound<'py, PyTensor>,
+    level: u32,
+    size: usize,
+    dim: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), batch::remove_dim(&t.get().tensor, level, size, dim)?)
+}
+
+/// The tensor with the samples of a level as its first dimension, or None when it has none of them.
+#[pyfunction]
+pub fn unwrap_batched<'py>(t: &Bound<'py, PyTensor>, level: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
+    batch::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
+}
+
+/// Whether a tensor stands for samples, of a certain level or of any.
+#[pyfunction]
+#[pyo3(signature = (t, level = None))]
+pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
+    let Ok(t) = t.cast::<PyTensor>() else { return false };
+    t.get().tensor.as_batched().is_some_and(|b| level.is_none_or(|l| b.levels.contains(&l)))
+}
+
+/// What `repr` says of a batched tensor: its innermost level, where that lies, and the tensor without it.
+#[pyfunction]
+pub fn batch_description<'py>(
+    t: &Bound<'py, PyTensor>,
+) -> PyResult<Option<(usize, usize, Bound<'py, PyAny>)>> {
+    let Some(batched) = t.get().tensor.as_batched() else { return Ok(None) };
+    let levels = &batched.levels;
+    let Some((&inner, outer)) = levels.split_last() else { return Ok(None) };
+    let without = Tensor::batched(batched.value.clone(), outer.iter().copied().collect());
+    Ok(Some((batch::depth_of(inner).unwrap_or(0), 0, wrap(t.py(), without)?)))
+}
+
+/// The tensor with samples of its own in every live `vmap`.
+#[pyfunction]
+pub fn spread_over_levels<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), batch::spread(&t.get().tensor)?)
+}
+
+/// Whether a gradient of `output` reaches any leaf that is not one of `own`.
+#[pyfunction]
+pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Vec<Bound<'_, PyTensor>>) -> bool {
+    // An alias that has a history of its own leads on to others.
+    let leaf = |t: &Bound<'_, PyTensor>| t.get().tensor.edge().filter(|edge| edge.node.is_leaf());
+    let mut seen: HashSet<usize> = own.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
+    let mut left: Vec<NodeRef> = Vec::new();
+    roots(output.get().tensor.physical(), &mut left);
+    while let Some(node) = left.pop() {
+        if !seen.insert(key(&node)) {
+            continue;
+        }
+        if node.is_leaf() {
+            return true;
+        }
+        left.extend(node.edges.iter().flatten().map(|edge| edge.node.clone()));
+    }
+    false
+}
+
+/// The nodes that made a tensor and the tangents that it carries.
+fn roots(tensor: &Tensor, found: &mut Vec<NodeRef>) {
+    found.extend(tensor.edge().map(|edge| edge.node));
+    for tangent in tensor.dual_levels().into_iter().filter_map(|level| tensor.tangent(level)) {
+        roots(&tangent, found);
+    }
+}
+
+fn key(node: &NodeRef) -> usize {
+    std::ptr::from_ref::<Node>(node) as usize
+}
+
+/// The rows of which vmap knows what to do with them.
+#[pyfunction]
+pub fn rules_of_vmap() -> Vec<&'static str> {
+    batch::rule_names()
+}
+
+/// The gradients of a run as the batched ones among its inputs see them.
+pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> PyResult<Vec<Option<Tensor>>> {
+    let seen = |object: Bound<'_, PyAny>, grad: Option<Tensor>| -> PyResult<Option<Tensor>> {
+        match (object.cast::<PyTensor>(), grad) {
+            (Ok(t), Some(grad)) if t.get().tensor.is_batched() => {
+                Ok(Some(batch::out_of_graph(&t.get().tensor, &grad)?))
+            }
+            (_, grad) => Ok(grad),
+        }
+    };
+    if inputs.is_instance_of::<PyTensor>() {
+        return found.into_iter().map(|g| seen(inputs.clone(), g)).collect();
+    }
+    let objects = inputs.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    if objects.len() != found.len() {
+        return Err(PyTypeError::new_err("as many gradients as inputs were expected"));
+    }
+    objects.into_iter().zip(found).map(|(object, grad)| seen(object, grad)).collect()
+}
+
+/// Samples have no memory of their own to point at.
+pub fn need_storage(t: &Tensor) -> PyResult<()> {
+    if t.is_batched() {
+        return Err(PyRuntimeError::new_err(
+            "Cannot access data pointer of Tensor that doesn't have storage",
+        ));
+    }
+    Ok(())
+}
+
+/// `.grad` of a leaf is not a place for the gradients of samples.
+pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyResult<()> {
+    if roots.into_iter().any(Tensor::is_batched) {
+        return Err(PyRuntimeError::new_err(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or \
+             functorch.vjp instead or call backward() outside of functorch transforms.",
+        ));
+    }
+    Ok(())
+}
+
+/// A custom Function on samples: by its own rule, which sees the physical tensors outside of the level.
+pub fn apply_function<'py>(
+    class: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    inputs: &[Option<Tensor>],
+) -> PyResult<Bound<'py, PyAny>> {
+    let level = inputs.iter().flatten().filter_map(|t| t.as_batched()?.levels.last().copied()).max();
+    let frame = batch::frames().into_iter().find(|f| Some(f.level) == level);
+    let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
+    let randomness = match frame.randomness {
+        Randomness::Error => "error",
+        Randomness::Different => "different",
+        Randomness::Same => "same",
+    };
+    let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
+    batch::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
+}

@@ -1,0 +1,121 @@
+//! Hooks as Python sees them: handles that take them off again, and the lists that hang on a tensor.
+
+use super::tensor::PyTensor;
+use crate::arena::Id;
+use crate::tensor::{Node, NodeRef, When};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple, PyWeakrefReference};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Takes a hook off again: `remove()`, or the end of a `with` block. Made by hand, it removes its number from dictionaries.
+#[pyclass(frozen, weakref, subclass, name = "RemovableHandle", module = "gradiron.utils.hooks")]
+pub struct Handle {
+    at: Place,
+    id: u64,
+}
+
+enum Place {
+    /// By name: a hook that holds its own handle must not keep its node.
+    Node(Id<Node>),
+    /// Weak references to a dictionary of hooks, and to others that know it by the same number.
+    Dicts(Vec<Py<PyWeakrefReference>>),
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+impl Handle {
+    pub fn new(node: &NodeRef, id: u64) -> Handle {
+        Handle { at: Place::Node(node.id()), id }
+    }
+}
+
+#[pymethods]
+impl Handle {
+    #[new]
+    #[pyo3(signature = (hooks_dict, *, extra_dict = None))]
+    fn by_hand(hooks_dict: &Bound<'_, PyAny>, extra_dict: Option<&Bound<'_, PyAny>>) -> PyResult<Handle> {
+        let mut all = vec![hooks_dict.clone()];
+        if let Some(extra) = extra_dict {
+            match extra.cast::<PyList>() {
+                Ok(list) => all.extend(list.iter()),
+                Err(_) => all.push(extra.clone()),
+            }
+        }
+        let weak = all.iter().map(|d| PyWeakrefReference::new(d).map(Bound::unbind)).collect::<PyResult<_>>()?;
+        Ok(Handle { at: Place::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed) })
+    }
+    #[getter]
+    fn id(&self) -> u64 {
+        self.id
+    }
+    /// Takes the hook off; once more does nothing.
+    fn remove(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.at {
+            Place::Node(node) => {
+                if let Some(node) = node.upgrade() {
+                    node.remove_hook(self.id);
+                }
+            }
+            Place::Dicts(dicts) => {
+                for dict in dicts {
+                    let dict = dict.bind(py).call0()?;
+                    if !dict.is_none() && dict.contains(self.id)? {
+                        dict.del_item(self.id)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.remove(py)
+    }
+}
+
+/// The hooks of one moment as an ordered dictionary, None when there is none.
+fn listed<'py>(
+    slf: &Bound<'py, PyTensor>,
+    at: impl Fn(When, u32) -> bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let py = slf.py();
+    let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else { return Ok(None) };
+    let found: Vec<(u64, *mut std::ffi::c_void)> = {
+        let hooks = edge.node.hooks();
+        hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, h.2.host())).collect()
+    };
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let dict = py.import("collections")?.getattr(intern!(py, "OrderedDict"))?.call0()?;
+    for (id, host) in found {
+        // SAFETY: the node, which we hold, keeps the callable alive.
+        dict.set_item(id, unsafe { Bound::from_borrowed_ptr(py, host.cast()) })?;
+    }
+    Ok(Some(dict))
+}
+
+#[pymethods]
+impl PyTensor {
+    #[getter]
+    fn _backward_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        listed(slf, |when, output| when == When::Output(output))
+    }
+    #[getter]
+    fn _post_accumulate_grad_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        listed(slf, |when, _| when == When::Accumulated)
+    }
+}
+
+/// A flag, as PyTorch's parser reads it.
+pub fn flag(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.cast::<pyo3::types::PyBool>().map(|b| b.is_true()).map_err(|_| {
+        let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+        PyTypeError::new_err(format!("{function}(): argument '{name}' (position 1) must be bool, not {kind}"))
+    })
+}

@@ -1,0 +1,208 @@
+//! What a custom Function's forward returned becomes what its caller gets: outputs with a history, inputs as views of
+//! themselves, written inputs with their base's history rewritten.
+
+use super::function::{Ctx, PyFunction};
+use super::tensor::{PyTensor, wrap};
+use crate::base::{DType, Device, Dims, Guidance};
+use crate::ops::{create, view};
+use crate::tensor::{
+    Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, finish_inplace, inference_error, mode,
+    packing,
+};
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use smallvec::SmallVec;
+
+/// A call of a Function after its forward ran.
+pub struct Call<'a, 'py> {
+    pub class: &'a Bound<'py, PyAny>,
+    pub ctx: &'a Bound<'py, PyAny>,
+    pub inputs: &'a [Option<Tensor>],
+    pub edges: SmallVec<[Option<Edge>; 3]>,
+    pub recording: bool,
+}
+
+/// The tensors that forward marked.
+struct Marks {
+    dirty: Vec<Py<PyTensor>>,
+    plain: Vec<Py<PyTensor>>,
+}
+
+fn among(list: &[Py<PyTensor>], t: &Tensor) -> bool {
+    list.iter().any(|p| p.get().tensor.same(t))
+}
+
+/// What a Function wrote in place may not be written.
+#[cold]
+fn refusal(call: &Call, written: &Tensor, message: &str) -> PyErr {
+    let name = call.class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    let (text, line) = written.describe();
+    Guidance::new(message).note("operator", name, None).note("written", text, line).done().into()
+}
+
+impl Marks {
+    /// Refuses marks that make no sense, and counts the writes.
+    fn check(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
+        for t in &self.dirty {
+            let t = &t.get().tensor;
+            if call.recording && t.is_leaf() && t.requires_grad() {
+                return Err(refusal(
+                    call,
+                    t,
+                    "a leaf Variable that requires grad has been used in an in-place operation.",
+                ));
+            }
+            if !outputs.iter().flatten().any(|o| o.same(t)) {
+                return Err(refusal(
+                    call,
+                    t,
+                    "Some elements marked as dirty during the forward method were not returned as output. The inputs that \
+                     are modified inplace must all be outputs of the Function.",
+                ));
+            }
+            if outputs.len() > 1 && t.as_view().is_some() && call.recording {
+                return Err(refusal(
+                    call,
+                    t,
+                    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return \
+                     more than one Tensor. This is not supported by the current autograd engine. You should either make sure \
+                     the input is not a view (using .clone() for example) or make your Function only return one Tensor \
+                     (potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a \
+                     second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if \
+                     you need help to do this change.",
+                ));
+            }
+        }
+        for t in &self.dirty {
+            t.get().tensor.body().storage.bump();
+        }
+        Ok(())
+    }
+}
+
+/// Gives the outputs of a forward their histories.
+pub fn finish<'py>(
+    mut call: Call<'_, 'py>,
+    state: &Ctx,
+    mut outputs: Vec<Bound<'py, PyAny>>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let py = call.class.py();
+    let (to_save, dirty, plain) = state.take_marks();
+    let marks = Marks { dirty, plain };
+    let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
+    let mut tensors: Vec<Option<Tensor>> = outputs.iter().map(tensor).collect();
+    marks.check(&call, &tensors)?;
+    let node = call.recording.then(|| publish(&mut call, &tensors)).transpose()?;
+    if let Some(node) = &node {
+        state.publish(node, call.inputs.iter().map(Option::is_some).collect());
+    }
+    let mut differentiable = 0;
+    for (i, slot) in tensors.iter_mut().enumerate() {
+        let Some(t) = slot.clone() else { continue };
+        let edge = node.clone().filter(|_| !among(&marks.plain, &t) && t.dtype().is_differentiable());
+        differentiable += usize::from(edge.is_some());
+        let edge = edge.map(|node| Edge { node, output: i as u32 });
+        let made = give(py, &call, &marks, &t, edge)?;
+        if !made.same(&t) {
+            outputs[i] = wrap(py, made.clone())?;
+            *slot = Some(made);
+        }
+    }
+    if differentiable > 1 {
+        tensors.iter().flatten().for_each(|t| t.remake_view(Viewing::Multi));
+    }
+    if let Some(node) = &node {
+        let list = to_save.as_ref().map(|list| list.bind(py).iter().collect::<Vec<_>>()).unwrap_or_default();
+        state.keep(save(node, &list, &tensors, call.inputs)?);
+        packing::pack(node, |i| call.inputs.get(i)?.as_ref(), &[])?;
+    }
+    Ok(outputs)
+}
+
+fn publish(call: &mut Call, outputs: &[Option<Tensor>]) -> PyResult<NodeRef> {
+    let meta = |t: &Option<Tensor>| match t {
+        Some(t) => t.body().meta(),
+        None => Meta { shape: Dims::new(), dtype: DType::F32, device: Device::Cpu },
+    };
+    let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
+        class: call.class.clone().unbind(),
+        ctx: call.ctx.clone().unbind(),
+        name: call.ctx.get_type().name()?.to_string(),
+        variables: call.inputs.iter().map(Option::is_some).collect(),
+        tensors: outputs.iter().map(Option::is_some).collect(),
+    })));
+    node.edges = std::mem::take(&mut call.edges);
+    node.outputs = outputs.iter().map(meta).collect();
+    Ok(Node::publish(node))
+}
+
+/// One output with its history; `edge` where a gradient will flow back through it.
+fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edge>) -> PyResult<Tensor> {
+    let is_input = call.inputs.iter().flatten().any(|i| i.same(t));
+    let dirty = among(&marks.dirty, t);
+    let as_itself = |edge| {
+        let body = t.body().clone();
+        mode::with_grad(false, || Tensor::view_of(t, body, edge, Viewing::Function, &view::RULES))
+    };
+    match edge {
+        None if is_input && t.requires_grad() => return Ok(create::shallow(t)),
+        None if is_input && !dirty => return Ok(as_itself(None)),
+        None if t.requires_grad() && t.as_view().is_none() => {
+            t.set_history(None);
+            t.set_requires_grad(false)?;
+        }
+        None => {}
+        Some(edge) if dirty => {
+            if !is_input {
+                let text = c"Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no \
+                    need to pass it to mark_dirty().";
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+            }
+            check_inplace(t, true)?;
+            finish_inplace(t, Some(edge));
+        }
+        Some(edge) if is_input => return Ok(as_itself(Some(edge))),
+        Some(edge) => {
+            t.set_history(Some(edge));
+            t.remake_view(Viewing::Function);
+        }
+    }
+    Ok(t.clone())
+}
+
+/// Lets the node keep what forward asked for; returns where each value lies.
+fn save(
+    node: &NodeRef,
+    list: &[Bound<'_, PyAny>],
+    outputs: &[Option<Tensor>],
+    inputs: &[Option<Tensor>],
+) -> PyResult<Vec<Option<usize>>> {
+    let mut places = Vec::with_capacity(list.len());
+    let mut count = 0;
+    for (i, object) in list.iter().enumerate() {
+        if object.is_none() {
+            places.push(None);
+            continue;
+        }
+        let Ok(t) = object.cast::<PyTensor>() else {
+            return Err(PyTypeError::new_err(format!(
+                "save_for_backward can only save variables, but argument {i} is of type {}",
+                object.get_type().name()?
+            )));
+        };
+        let t = &t.get().tensor;
+        if t.is_inference() {
+            return Err(inference_error(node).into());
+        }
+        let at = |list: &[Option<Tensor>]| list.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t)));
+        let body = t.body();
+        node.save(match (at(outputs), at(inputs)) {
+            (Some(i), _) => Saved::output(&body, i),
+            (None, Some(i)) => Saved::input(&body, i),
+            (None, None) => Saved::new(&body, Saved::DETACHED),
+        });
+        places.push(Some(count));
+        count += 1;
+    }
+    Ok(places)
+}

@@ -1,0 +1,189 @@
+//! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
+
+use super::overloads::type_name;
+use super::parse::int_from;
+use super::tensor::PyTensor;
+use crate::base::{Dims, Error, Layout};
+use crate::ops::view::dims_of;
+use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, check_inplace, mode};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+static NOT_IMPLEMENTED: Derivative = Derivative {
+    name: "NotImplemented",
+    apply: |_| Err(Error::runtime("derivative for set_ is not implemented")),
+};
+
+/// Sizes as separate numbers or as one sequence.
+fn sizes(function: &str, args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
+    let first = args.get_item(0).ok().filter(|first| args.len() == 1 && int_from(first).is_none());
+    let list = match first {
+        Some(sequence) => sequence.try_iter()?.collect::<PyResult<Vec<_>>>()?,
+        None => args.iter().collect(),
+    };
+    let read = |item: &Bound<'_, PyAny>| {
+        int_from(item).ok_or_else(|| {
+            PyTypeError::new_err(format!(
+                "{function}(): argument 'size' must be tuple of ints, but found element of type {}",
+                type_name(item)
+            ))
+        })
+    };
+    list.iter().map(read).collect()
+}
+
+/// How many bytes of its storage a layout needs; an error where that is no number.
+fn reach(layout: &Layout, size: usize) -> PyResult<usize> {
+    if layout.shape.contains(&0) {
+        return Ok(0);
+    }
+    let last = layout
+        .shape
+        .iter()
+        .zip(&layout.strides)
+        .try_fold(layout.offset, |end, (&n, &s)| end.checked_add((n - 1).checked_mul(s)?));
+    let bytes = last.and_then(|last| last.checked_add(1)?.checked_mul(size));
+    bytes.ok_or_else(|| PyRuntimeError::new_err("numel: integer multiplication overflow"))
+}
+
+/// `body` under another layout, with more memory where it needs it.
+fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
+    let need = reach(&layout, body.dtype.size())?;
+    if need <= body.storage.len() {
+        return Ok(body.with_layout(layout));
+    }
+    let fresh = Body::new(&[need.div_ceil(body.dtype.size())], body.dtype, body.device())?;
+    let count = body.storage.len() / body.dtype.size();
+    let old = body.with_layout(Layout::contiguous(&[count]));
+    crate::ops::kernel::copy(&fresh.with_layout(Layout::contiguous(&[count])), &old)?;
+    Ok(Body { layout, ..fresh })
+}
+
+/// Shows `body` from now on, one write later.
+fn replace(target: &Tensor, mut body: Body) {
+    let version = target.version();
+    if !body.storage.same(&target.body().storage) {
+        body.storage = body.storage.alias();
+        body.storage.set_version(version);
+    }
+    body.storage.bump();
+    target.set_body(body);
+}
+
+fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
+    if target.requires_grad() {
+        return Err(PyRuntimeError::new_err("cannot resize variables that require grad"));
+    }
+    check_inplace(target, false)?;
+    let shape = dims_of(shape).map_err(|_| PyRuntimeError::new_err("numel: integer multiplication overflow"))?;
+    let body = target.body().clone();
+    if body.shape() != shape.as_slice() {
+        let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
+        replace(target, laid_out(&body, layout)?);
+    } else {
+        body.storage.bump();
+    }
+    Ok(())
+}
+
+/// The memory that `set_` is given: a tensor's own view of it, or a storage's.
+fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>> {
+    if let Ok(tensor) = source.cast::<PyTensor>() {
+        return Ok(Some(tensor.get().tensor.body().clone()));
+    }
+    let Ok(whole) = source.getattr("_all") else { return Ok(None) };
+    let Ok(whole) = whole.cast::<PyTensor>() else { return Ok(None) };
+    let storage = whole.get().tensor.body().storage.clone();
+    let layout = Layout::contiguous(&[storage.len() / like.dtype.size()]);
+    Ok(Some(Body { storage, layout, dtype: like.dtype }))
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Shows the memory of a tensor or of a storage from now on; without arguments, none.
+    #[pyo3(signature = (source = None, storage_offset = 0, size = None, stride = None))]
+    fn set_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        source: Option<&Bound<'py, PyAny>>,
+        storage_offset: i64,
+        size: Option<Vec<i64>>,
+        stride: Option<Vec<usize>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let target = &slf.get().tensor;
+        let giver = source.and_then(|s| s.cast::<PyTensor>().ok()).map(|s| s.get().tensor.clone());
+        let wants = target.requires_grad() || giver.as_ref().is_some_and(Tensor::requires_grad);
+        let recording = mode::grad_enabled() && wants;
+        check_inplace(target, recording)?;
+        let own = target.body().clone();
+        let mut body = match source {
+            None => Body::new(&[0], own.dtype, own.device())?,
+            Some(object) => match source_body(object, &own)? {
+                Some(body) => body,
+                None => {
+                    return Err(PyTypeError::new_err(format!(
+                        "set_() received an invalid combination of arguments - got ({}), but expected one of:\n * ()\n * \
+                         (Storage source)\n * (Storage source, int storage_offset, tuple of ints size, tuple of ints \
+                         stride)\n * (Tensor source)\n * (Tensor source, int storage_offset, tuple of ints size, tuple of \
+                         ints stride)",
+                        type_name(object)
+                    )));
+                }
+            },
+        };
+        if body.dtype != own.dtype {
+            return Err(PyRuntimeError::new_err(format!(
+                "Could not set tensor of type {} to a tensor of type {}",
+                body.dtype.c_name(),
+                own.dtype.c_name()
+            )));
+        }
+        if let Some(size) = size {
+            let offset = usize::try_from(storage_offset).map_err(|_| {
+                PyRuntimeError::new_err(format!("Tensor: invalid storage offset {storage_offset}"))
+            })?;
+            let shape = dims_of(&size)?;
+            let strides = match stride {
+                Some(strides) if strides.len() == shape.len() => Dims::from_vec(strides),
+                Some(strides) if !strides.is_empty() => {
+                    return Err(PyRuntimeError::new_err("mismatch in length of strides and shape"));
+                }
+                _ => Layout::contiguous(&shape).strides,
+            };
+            body = laid_out(&body, Layout { shape, strides, offset })?;
+        }
+        let edge = recording.then(|| {
+            let mut recorder = Recorder::new(&NOT_IMPLEMENTED);
+            recorder.input(Some(target)).input(giver.as_ref());
+            Edge { node: recorder.publish(&[&body]), output: 0 }
+        });
+        replace(target, body);
+        if edge.is_some() {
+            target.set_history(edge);
+        }
+        Ok(slf.clone())
+    }
+    /// Other sizes over the same memory, or over more where that is too little; new elements are not initialised.
+    #[pyo3(signature = (*size, memory_format = None))]
+    fn resize_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        size: &Bound<'py, PyTuple>,
+        memory_format: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let _ = memory_format;
+        resize(&slf.get().tensor, &sizes("resize_", size)?)?;
+        Ok(slf.clone())
+    }
+    /// The sizes of another tensor, see `resize_`.
+    #[pyo3(signature = (the_template, memory_format = None))]
+    fn resize_as_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        the_template: &Bound<'py, PyTensor>,
+        memory_format: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let _ = memory_format;
+        let shape: Vec<i64> = the_template.get().tensor.shape().iter().map(|&n| n as i64).collect();
+        resize(&slf.get().tensor, &shape)?;
+        Ok(slf.clone())
+    }
+}

@@ -1,0 +1,20 @@
+"""Differences that are meant to be: a program ends where it shows the first of them."""
+
+import re
+
+# (what differs, in which line, why)
+KNOWN = (
+    (r"single memory location.*|None, but .*refers to a single memory", r"index_fill_|index_put_|masked_fill_|\] [-+*]?= |tril_|triu_",
+     "PyTorch warns that filling and putting into expanded tensors is deprecated; it is an error here"),
+    (r"error: \['RuntimeError', 'Trying to backward through the graph a second time.*, but None", r"backward|grad\(",
+     "PyTorch saves what this derivative does not need, and so cannot run it again"),
+    (r"error: \['RuntimeError', 'Trying to use a saved tensor that has been detached in-place.*, but None", r"backward|grad\(",
+     "the derivative of what was saved is known here although its tensor was detached"),
+    (r"INTERNAL ASSERT", r"", "an error in PyTorch"),
+    (r"nan, but|, but nan|inf, but|, but -?inf", r"", "0 * infinity: which partial products are taken differs"),
+    (r"setStorage: sizes", r"index_fill_", "an accident of PyTorch's implementation"),
+)
+
+
+def known(found, line):
+    return any(re.search(what, found) and re.search(where, line) for what, where, _ in KNOWN)

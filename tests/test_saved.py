@@ -1,0 +1,644 @@
+"""Values that the graph keeps: pack and unpack hooks, where they may not be set, writes over saved tensors, `_saved_…`."""
+
+import gc
+import weakref
+
+import pytest
+
+from library import IS_GRADIRON, T, assert_values, leaf, tensor
+
+graph = T.autograd.graph
+FREED = "Trying to backward through the graph a second time"
+
+
+class Log(graph.saved_tensors_hooks):
+    """Hooks that keep a detached copy and write down what they see."""
+
+    def __init__(self, tag="", log=None):
+        self.log = [] if log is None else log
+        super().__init__(
+            lambda t: (self.log.append((tag + "pack", t.tolist())), t.detach())[1],
+            lambda t: (self.log.append((tag + "unpack", t.tolist())), t)[1],
+        )
+
+    def names(self):
+        return [name for name, _ in self.log]
+
+
+def run(function, x, *hooks):
+    with graph.saved_tensors_hooks(*hooks):
+        y = function(x)
+    y.sum().backward()
+    return y
+
+
+# Which values are packed, and how they look.
+
+
+@pytest.mark.parametrize(
+    "function, saved",
+    [
+        (lambda x: x * x, [[1.0, 2.0], [1.0, 2.0]]),
+        (lambda x: x.square(), [[1.0, 2.0]]),
+        (lambda x: x.pow(3), [[1.0, 2.0]]),
+        (lambda x: x.sigmoid().sum(), None),
+        (lambda x: x + x, []),
+        (lambda x: x.clone() - 1, []),
+        (lambda x: x.reshape(2, 1).sum(), []),
+        (lambda x: x * T.tensor([3.0, 4.0]), [[3.0, 4.0]]),
+        (lambda x: T.where(T.tensor([True, False]), x, x), [[True, False]]),
+        (lambda x: x.unsqueeze(0) @ T.ones(2, 2), [[[1.0, 1.0], [1.0, 1.0]]]),
+        (lambda x: x.abs().max(0)[0], None),
+    ],
+)
+def test_packed_at_save_and_unpacked_at_use(function, saved):
+    log, x = Log(), leaf([1.0, 2.0])
+    with log:
+        y = function(x)
+    packed = [value for _, value in log.log]
+    assert set(log.names()) <= {"pack"}
+    if saved is not None:
+        assert packed == saved
+    y.sum().backward()
+    expected = leaf([1.0, 2.0])
+    function(expected).sum().backward()
+    assert_values(x.grad, expected.grad)
+    assert log.names() == ["pack"] * len(packed) + ["unpack"] * len(packed)
+
+
+def test_pack_sees_leaves_inputs_and_outputs():
+    seen = []
+
+    def pack(t):
+        seen.append((t.requires_grad, t.is_leaf, None if t.grad_fn is None else t.grad_fn.name()))
+        return t.detach()
+
+    x = leaf([1.0, 2.0])
+    middle = x + 1
+    constant = tensor([3.0, 4.0])
+    with graph.saved_tensors_hooks(pack, lambda t: t):
+        x.sin()
+        middle.sin()
+        x * constant
+        x.exp()
+    assert seen == [
+        (True, True, None),
+        (True, False, "AddBackward0"),
+        (False, True, None),
+        (True, False, "ExpBackward0"),
+    ]
+
+
+def test_pack_is_given_the_very_input():
+    x = leaf([1.0, 2.0])
+    middle = x * 2
+    seen = []
+    with graph.saved_tensors_hooks(lambda t: seen.append(t), lambda t: t):
+        x.sin()
+        middle.cos()
+    assert seen[0] is x and seen[1] is middle
+
+
+def test_pack_runs_without_recording():
+    states = []
+    with graph.saved_tensors_hooks(lambda t: (states.append(T.is_grad_enabled()), t.detach() * 1)[1], lambda t: t):
+        leaf([1.0]).sin()
+    assert states == [False]
+
+
+def test_indices_have_no_history():
+    seen = []
+    with graph.saved_tensors_hooks(lambda t: (seen.append((t.dtype, t.requires_grad)), t)[1], lambda t: t):
+        leaf([1.0, 3.0, 2.0]).max(0)
+    assert seen == [(T.int64, False)]
+
+
+def test_anything_may_be_packed():
+    store = {}
+
+    def pack(t):
+        store[len(store)] = t.detach().clone()
+        return len(store) - 1
+
+    x = leaf([1.0, 2.0])
+    run(lambda x: (x.exp() * x).tanh(), x, pack, store.__getitem__)
+    plain = leaf([1.0, 2.0])
+    (plain.exp() * plain).tanh().sum().backward()
+    assert_values(x.grad, plain.grad)
+
+
+def test_unpacked_values_count():
+    x = leaf([1.0, 2.0])
+    run(lambda x: x * x, x, lambda t: t.detach(), lambda t: t * 10)
+    assert_values(x.grad, [20.0, 40.0])
+
+
+def test_no_hooks_without_recording():
+    log = Log()
+    with log, T.no_grad():
+        leaf([1.0]).sin()
+    with log:
+        tensor([1.0]).sin()
+    assert log.log == []
+
+
+def test_unpacked_at_each_use():
+    log, x = Log(), leaf([1.0, 2.0])
+    with log:
+        y = x.sin().sum()
+    y.backward(retain_graph=True)
+    y.backward()
+    assert log.names() == ["pack", "unpack", "unpack"]
+    with pytest.raises(RuntimeError, match=FREED):
+        y.backward()
+
+
+def test_hooks_in_force_at_save_time():
+    log, x = Log(), leaf([1.0])
+    before = x.sin()
+    with log:
+        within = x.cos()
+    after = x.exp()
+    (before + within + after).backward()
+    assert [value for _, value in log.log] == [[1.0], [1.0]]
+
+
+def test_double_backward_through_packed_values():
+    x = leaf([1.0, 2.0], kind="float64")
+    with graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+        y = x.pow(3) + x.exp()
+    (g,) = T.autograd.grad(y.sum(), x, create_graph=True)
+    (gg,) = T.autograd.grad(g.sum(), x)
+    assert_values(gg, (6 * x + x.exp()).detach())
+
+
+def test_hooks_during_a_recorded_backward():
+    log, x = Log(), leaf([1.0])
+    y = x.sin()
+    with log:
+        T.autograd.grad(y, x, create_graph=True)
+    assert "pack" in log.names()
+
+
+# Nesting, order, switching off.
+
+
+def test_innermost_pair_wins():
+    log = []
+    x = leaf([1.0])
+    with Log("a", log):
+        with Log("b", log):
+            y = x.sin()
+        z = y.sin()
+    z.backward()
+    assert [name for name, _ in log] == ["bpack", "apack", "aunpack", "bunpack"]
+
+
+def test_one_manager_entered_twice():
+    log = Log()
+    with log, log:
+        leaf([1.0]).sin()
+    leaf([1.0]).sin()
+    assert log.names() == ["pack"]
+
+
+def test_hooks_end_with_an_exception():
+    log = Log()
+    with pytest.raises(KeyError), log:
+        raise KeyError
+    leaf([1.0]).sin()
+    assert log.log == []
+
+
+def test_disabled():
+    with graph.disable_saved_tensors_hooks("not now"):
+        with pytest.raises(RuntimeError, match="^not now"):
+            Log().__enter__()
+        with graph.disable_saved_tensors_hooks("not here"), pytest.raises(RuntimeError, match="^not here"):
+            graph.save_on_cpu().__enter__()
+        with pytest.raises(RuntimeError, match="^not now"):
+            Log().__enter__()
+    with Log():
+        pass
+
+
+def test_disabling_under_hooks_is_an_error():
+    with Log(), pytest.raises(RuntimeError, match="^too late"), graph.disable_saved_tensors_hooks("too late"):
+        raise AssertionError("not reached")
+    with Log():
+        pass
+
+
+# Errors.
+
+
+def fail(*args):
+    raise ValueError("oops")
+
+
+@pytest.mark.parametrize(
+    "pack, unpack, error, words",
+    [
+        (fail, lambda t: t, ValueError, "oops"),
+        (lambda t: t.detach(), fail, ValueError, "oops"),
+        (lambda: 1, lambda t: t, TypeError, "takes 0 positional arguments but 1 was given"),
+        (lambda t: t.detach(), lambda: 1, TypeError, "takes 0 positional arguments but 1 was given"),
+        (lambda t: t.detach(), lambda t: 1, TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type int"),
+        (lambda t: t.detach(), lambda t: None, TypeError, "expected to be a Tensor but got result of type NoneType"),
+        (lambda t: t.mul_(2), lambda t: t, RuntimeError, "A saved tensor pack hook is modifying its input in place."),
+    ],
+)
+def test_hooks_that_fail(pack, unpack, error, words):
+    with pytest.raises(error, match=words):
+        run(lambda x: (x * 2).sin(), leaf([1.0]), pack, unpack)
+    x = leaf([2.0])
+    (x * x).backward()
+    assert_values(x.grad, [4.0])
+
+
+@pytest.mark.parametrize("hooks", [(1, lambda t: t), (lambda t: t, None)])
+def test_hooks_must_be_callable(hooks):
+    with pytest.raises(TypeError):
+        graph.saved_tensors_hooks(*hooks).__enter__()
+
+
+def test_a_failing_pack_leaves_no_half_done_call():
+    x, state = leaf([1.0, 2.0]), {"fail": True}
+    y = x * 2
+
+    def pack(t):
+        if state["fail"]:
+            raise ValueError("oops")
+        return t.detach()
+
+    with graph.saved_tensors_hooks(pack, lambda t: t):
+        with pytest.raises(ValueError, match="oops"):
+            y.sin()
+        state["fail"] = False
+        z = y.sin()
+    z.sum().backward()
+    assert_values(x.grad, 2 * (2 * x.detach()).cos())
+
+
+# In place.
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.clone().mul_(x),
+        lambda x: x.clone().exp_(),
+        lambda x: x.clone().sin_(),
+        lambda x: x.clone().sigmoid_() * x,
+        lambda x: (x * 1).pow_(3),
+        lambda x: x.clone().cumprod_(0),
+    ],
+)
+@pytest.mark.parametrize("pack", [lambda t: t, lambda t: t.detach(), lambda t: t.detach().clone()])
+def test_writes_in_place_are_packed_when_done(function, pack):
+    x, plain = leaf([0.5, 2.0]), leaf([0.5, 2.0])
+    run(function, x, pack, lambda t: t)
+    function(plain).sum().backward()
+    assert_values(x.grad, plain.grad)
+
+
+def test_packed_copies_do_not_mind_later_writes():
+    x = leaf([1.0, 2.0])
+    with graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        y = x * 1
+        z = y.sin()
+    y.mul_(5)
+    z.sum().backward()
+    assert_values(x.grad, [0.5403023, -0.4161468])
+
+
+# Views, leaves that are gone, memory.
+
+
+def test_a_leaf_that_is_gone():
+    x = leaf([1.0, 2.0])
+    with graph.saved_tensors_hooks(lambda t: t.detach(), lambda t: t):
+        y = x.sin() * x
+    hook = []
+    x.register_hook(lambda g: hook.append(g.tolist()))
+    y.sum().backward()
+    assert len(hook) == 1 and x.grad is not None
+
+
+def test_saved_leaf_leads_to_the_leaf():
+    x = leaf([1.0, 2.0])
+    with graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+        y = x.sin()
+    again = y.grad_fn._saved_self
+    assert again.is_leaf and again.requires_grad and again is not x
+    (again * 3).sum().backward()
+    assert_values(x.grad, [3.0, 3.0])
+
+
+def test_packed_views():
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    run(lambda x: x.t()[0].sin() * x[:, 1], x, lambda t: t.detach(), lambda t: t)
+    plain = leaf([[1.0, 2.0], [3.0, 4.0]])
+    (plain.t()[0].sin() * plain[:, 1]).sum().backward()
+    assert_values(x.grad, plain.grad)
+
+
+def test_backward_frees_what_was_packed():
+    class Box:
+        def __init__(self, t):
+            self.t = t.detach()
+
+    boxes = []
+
+    def pack(t):
+        box = Box(t)
+        boxes.append(weakref.ref(box))
+        return box
+
+    x = leaf([1.0])
+    with graph.saved_tensors_hooks(pack, lambda box: box.t):
+        y = x.sin().exp()
+    assert all(box() is not None for box in boxes)
+    y.backward()
+    gc.collect()
+    assert boxes and all(box() is None for box in boxes)
+
+
+@pytest.mark.skipif(not IS_GRADIRON, reason="a known leak of PyTorch")
+@pytest.mark.parametrize("pack", [lambda t: t, lambda t: (t, 1), lambda t: [t], lambda t: {"t": t}])
+def test_an_output_that_packs_itself_is_freed(pack):
+    live = T._core.live_nodes()
+    for _ in range(20):
+        with graph.saved_tensors_hooks(pack, lambda t: t):
+            leaf([1.0]).exp().tanh().sigmoid()
+    gc.collect()
+    assert T._core.live_nodes() <= live + 3
+
+
+# save_on_cpu.
+
+
+@pytest.mark.parametrize("pinned", [False, True])
+def test_save_on_cpu(pinned, device):
+    x = leaf([1.0, 2.0], device)
+    with graph.save_on_cpu(pin_memory=pinned):
+        y = x.exp() * x
+    saved = y.grad_fn._saved_self
+    assert saved.device == x.device
+    y.sum().backward()
+    assert_values(x.grad, [5.436564, 22.167168])
+
+
+def test_save_on_cpu_takes_a_device_type():
+    with graph.save_on_cpu(pin_memory=False, device_type="cuda"):
+        y = leaf([2.0]).square()
+    y.backward()
+
+
+# Custom Functions.
+
+
+class Twice(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, extra):
+        y = x * 2
+        ctx.save_for_backward(x, y, None, x + extra)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        Twice.seen = [None if t is None else (t.tolist(), t.requires_grad) for t in ctx.saved_tensors]
+        return g * 2, None
+
+
+def test_functions_pack_too():
+    log, x = Log(), leaf([1.0, 2.0])
+    with log:
+        y = Twice.apply(x, 1)
+    assert [value for _, value in log.log] == [[1.0, 2.0], [2.0, 4.0], [2.0, 3.0]]
+    assert [None if t is None else t.tolist() for t in y.grad_fn.saved_tensors] == [[1.0, 2.0], [2.0, 4.0], None, [2.0, 3.0]]
+    y.sum().backward()
+    assert Twice.seen == [([1.0, 2.0], True), ([2.0, 4.0], True), None, ([2.0, 3.0], False)]
+    assert log.names() == ["pack"] * 3 + ["unpack"] * 6
+    with pytest.raises(RuntimeError, match=FREED):
+        y.grad_fn.saved_tensors
+
+
+def test_function_with_hooks_that_fail():
+    with pytest.raises(ValueError, match="oops"), graph.saved_tensors_hooks(fail, lambda t: t):
+        Twice.apply(leaf([1.0]), 1)
+    with graph.saved_tensors_hooks(lambda t: 1, lambda t: t):
+        y = Twice.apply(leaf([1.0]), 1)
+    with pytest.raises(TypeError, match="unpack_hook expected to be a Tensor but got result of type int"):
+        y.backward()
+
+
+def test_raw_saved_tensors_of_a_function():
+    x = leaf([1.0, 2.0])
+    y = Twice.apply(x, 1)
+    raw = y.grad_fn._raw_saved_tensors
+    assert len(raw) == 4
+    raw[0].register_hooks(lambda t: t.detach() * 1, lambda t: t + 100)
+    assert y.grad_fn.saved_tensors[0].tolist() == [101.0, 102.0]
+    with pytest.raises(RuntimeError, match="value None is forbidden"):
+        raw[2].register_hooks(lambda t: t, lambda t: t)
+
+
+# `_saved_…` and `_raw_saved_…`.
+
+
+@pytest.mark.parametrize(
+    "function, names",
+    [
+        (lambda x: x * x.detach(), {"self": None, "other": [1.0, 2.0]}),
+        (lambda x: x.detach() * x, {"self": [1.0, 2.0], "other": None}),
+        (lambda x: x.sin(), {"self": [1.0, 2.0]}),
+        (lambda x: x.tanh(), {"result": [0.76159416, 0.96402758]}),
+        (lambda x: x / x.detach(), {"self": None, "other": [1.0, 2.0]}),
+        (lambda x: x.unsqueeze(0).mm(T.ones(2, 1)), {"self": None, "mat2": [[1.0], [1.0]]}),
+        (lambda x: x.dot(T.ones(2)), {"self": None, "tensor": [1.0, 1.0]}),
+        (lambda x: x.softmax(0), {"result": [0.26894143, 0.73105857]}),
+        (lambda x: x.max(0)[0], {"indices": 1}),
+        (lambda x: x.prod(), {"self": [1.0, 2.0], "result": 2.0}),
+        (lambda x: x.logsumexp(0), {"self": [1.0, 2.0], "result": 2.3132617}),
+        (lambda x: T.where(T.tensor([True, False]), x, x), {"condition": [True, False]}),
+        (lambda x: T.atan2(x, x.detach()), {"self": [1.0, 2.0], "other": [1.0, 2.0]}),
+        (lambda x: x.std(), {"self": [1.0, 2.0], "result": 0.70710677}),
+    ],
+)
+def test_saved_by_name(function, names):
+    node = function(leaf([1.0, 2.0])).grad_fn
+    for name, value in names.items():
+        if value is None and IS_GRADIRON and name == "self":
+            assert getattr(node, "_saved_self", None) is None
+            continue
+        assert f"_saved_{name}" in dir(node) and f"_raw_saved_{name}" in dir(node)
+        found = getattr(node, f"_saved_{name}")
+        assert found is None if value is None else True
+        if value is not None:
+            assert_values(found, value)
+
+
+def test_saved_tensors_have_their_place():
+    x = leaf([1.0, 2.0])
+    y = x * 2
+    z = y.exp() * y
+    assert z.grad_fn._saved_other.grad_fn is y.grad_fn
+    assert y.sin().grad_fn._saved_self.grad_fn is y.grad_fn
+    assert x.sin().grad_fn._saved_self is x
+    e = y.exp()
+    assert e.grad_fn._saved_result.grad_fn is e.grad_fn
+
+
+def test_no_such_saved_value():
+    node = leaf([1.0]).sin().grad_fn
+    for name in ("_saved_nothing", "_raw_saved_nothing", "_saved_", "saved"):
+        if name != "saved" or not IS_GRADIRON:
+            with pytest.raises(AttributeError):
+                getattr(node, name)
+
+
+def test_saved_values_after_backward():
+    y = leaf([1.0]).sin()
+    node, raw = y.grad_fn, y.grad_fn._raw_saved_self
+    y.backward()
+    with pytest.raises(RuntimeError, match=FREED):
+        node._saved_self
+    with pytest.raises(RuntimeError, match="Calling register_hooks on a saved tensor after it has been freed."):
+        raw.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        node._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_saved_value_written_over():
+    x = leaf([1.0])
+    y = x * 2
+    z = y.sin()
+    y.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.grad_fn._saved_self
+
+
+def test_register_hooks_on_one_value():
+    x = leaf([1.0, 2.0])
+    y = x * x
+    seen = []
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: (seen.append(t.requires_grad), t.clone())[1], lambda t: t * 10)
+    assert seen == [False]
+    assert y.grad_fn._saved_self.tolist() == [10.0, 20.0]
+    assert y.grad_fn._saved_other is x
+    y.sum().backward()
+    assert_values(x.grad, [11.0, 22.0])
+
+
+def test_register_hooks_on_an_output():
+    x = leaf([0.0, 1.0])
+    y = x.exp()
+    y.grad_fn._raw_saved_result.register_hooks(lambda t: t, lambda t: t * 2)
+    y.sum().backward()
+    assert_values(x.grad, [2.0, 5.4365637])
+
+
+@pytest.mark.parametrize("hooks", [(lambda t: t,), (1, 2), ()])
+def test_register_hooks_wants_two_functions(hooks):
+    with pytest.raises(TypeError):
+        leaf([1.0]).sin().grad_fn._raw_saved_self.register_hooks(*hooks)
+
+
+def test_register_hooks_only_once():
+    y = leaf([1.0]).sin()
+    y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="hooks have already been set. Hint: only one pair of hooks is allowed at a time."):
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+    with graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        z = leaf([1.0]).sin()
+    with pytest.raises(RuntimeError, match="hooks have already been set"):
+        z.grad_fn._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+
+
+def test_register_hooks_must_not_write():
+    y = leaf([1.0]).clone().sin()
+    with pytest.raises(RuntimeError, match="pack hook is modifying its input in place"):
+        y.grad_fn._raw_saved_self.register_hooks(lambda t: t.mul_(2), lambda t: t)
+
+
+def test_none_takes_no_hooks():
+    node = (leaf([1.0]) * 1.5 * tensor([2.0])).grad_fn
+    with pytest.raises(RuntimeError, match="Calling register_hooks on a saved tensor with value None is forbidden"):
+        node._raw_saved_self.register_hooks(lambda t: t, lambda t: t)
+
+
+# allow_mutation_on_saved_tensors.
+
+
+def test_mutation_allowed():
+    with graph.allow_mutation_on_saved_tensors() as context:
+        a = leaf([1.0, 2.0])
+        b = a.clone()
+        out = (b**2).sum()
+        assert (len(context.original), len(context.cloned)) == (1, 0)
+        b.sin_()
+        assert len(context.cloned) == 1
+        out.backward()
+        assert_values(a.grad, [2.0, 4.0])
+    assert not context.original and not context.cloned
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda b: b.mul_(3),
+        lambda b: b.exp_(),
+        lambda b: b.zero_(),
+        lambda b: b.fill_(2),
+        lambda b: b.copy_(T.zeros(2)),
+        lambda b: b.add_(1).mul_(2),
+        lambda b: b.detach().zero_(),
+        lambda b: b.__setitem__(slice(None), 7),
+    ],
+)
+def test_mutation_of_many_kinds(write):
+    with graph.allow_mutation_on_saved_tensors():
+        a = leaf([1.0, 2.0])
+        b = a * 2
+        out = b.sin() + b.cos()
+        write(b)
+        out.sum().backward()
+    assert_values(a.grad, 2 * ((2 * a).cos() - (2 * a).sin()).detach())
+
+
+def test_mutation_of_outputs_and_twice():
+    with graph.allow_mutation_on_saved_tensors():
+        a = leaf([0.5, 1.0])
+        b = a.exp()
+        c = b * b
+        b.mul_(2)
+        d = b.sin()
+        b.mul_(3)
+        (c + d).sum().backward()
+    x = T.tensor([0.5, 1.0]).exp()
+    assert_values(a.grad, (2 * x * x + 2 * x * (2 * x).cos()))
+
+
+def test_mutation_then_backward_outside():
+    with graph.allow_mutation_on_saved_tensors():
+        a = leaf([1.0])
+        out = (a.clone() ** 2).sum()
+    with pytest.raises(AssertionError, match="Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"):
+        out.backward()
+
+
+def test_mutation_contexts_do_not_nest():
+    with graph.allow_mutation_on_saved_tensors():
+        with pytest.raises(RuntimeError, match="allow_mutation_on_saved_tensors contexts cannot be nested"):
+            with graph.allow_mutation_on_saved_tensors():
+                pass
+
+
+def test_mutation_of_nothing_saved():
+    with graph.allow_mutation_on_saved_tensors() as context:
+        a = leaf([1.0]).clone()
+        a.sin_()
+        b = a + 1
+        b.mul_(2)
+    assert not context.cloned

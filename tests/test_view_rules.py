@@ -1,0 +1,240 @@
+"""What may be done to views, by how they were made, and whose history follows a write."""
+
+import pytest
+
+from library import T, assert_values, leaf
+
+NO_GRAD = "A view was created in no_grad mode and {} modified inplace with grad mode enabled"
+MULTI = "Output {} of {} is a view and {} modified inplace. This view is the output of a function that returns multiple views."
+BEING, BEHIND = "is being", "its base or another view of its base has been"
+
+
+def plain(values=(1.0, 2.0, 3.0, 4.0)):
+    """A tensor that wants gradients and is no leaf."""
+    return leaf(list(values)) * 1
+
+
+PARTS = {
+    "Split": lambda y: y.split(2),
+    "SplitWithSizes": lambda y: y.split([1, 3]),
+    "Unbind": lambda y: y.unbind(),
+}
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_one_of_several_views_may_not_be_written(name):
+    part = PARTS[name](plain())[1]
+    with pytest.raises(RuntimeError, match=MULTI.format(1, name, BEING)):
+        part.mul_(2)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_nor_used_after_its_base_was(name):
+    y = plain()
+    part = PARTS[name](y)[1]
+    y.mul_(2)
+    message = MULTI.format(1, name, BEHIND)
+    for use in (lambda: part + 1, lambda: part.grad_fn, lambda: part.sum().backward(), lambda: part.register_hook(print)):
+        with pytest.raises(RuntimeError, match=message):
+            use()
+
+
+def test_nor_after_a_sister_was_written_under_no_grad():
+    a, b = plain().split(2)
+    with T.no_grad():
+        a.mul_(2)
+    with pytest.raises(RuntimeError, match=MULTI.format(1, "Split", BEHIND)):
+        _ = b * 2
+
+
+def test_a_view_of_one_of_several_views_tells_its_own_maker():
+    part = plain().split(2)[0].view(1, 2)
+    with pytest.raises(RuntimeError, match=MULTI.format(0, "View", BEING)):
+        part.mul_(2)
+
+
+def test_several_views_without_gradients_are_free():
+    y = T.ones(4)
+    a, b = y.split(2)
+    a.mul_(3)
+    assert y.tolist() == [3.0, 3.0, 1.0, 1.0] and b.tolist() == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("cut", ["unsafe_chunk", "unsafe_split"])
+def test_unsafe_parts_may_be_written(cut):
+    x = leaf([1.0, 2.0, 3.0, 4.0])
+    y = x * 1
+    a, b = getattr(y, cut)(2)
+    assert not a._is_view()
+    a.mul_(2)
+    (a.sum() + b.sum()).backward()
+    assert_values(x.grad, [2.0, 2.0, 1.0, 1.0])
+
+
+def test_a_view_made_under_no_grad_wants_gradients_as_its_base_does():
+    x = leaf([1.0, 2.0])
+    with T.no_grad():
+        v = x[0]
+    assert v.requires_grad and v.is_leaf and v.grad_fn is None and v._base is x
+    (v * 3).backward()
+    assert_values(v.grad, 3.0)
+    assert x.grad is None
+
+
+def test_a_view_made_under_no_grad_may_not_be_written_outside():
+    for base in (leaf([1.0, 2.0]), plain()):
+        with T.no_grad():
+            v = base[0]
+        with pytest.raises(RuntimeError, match=NO_GRAD.format(BEING)):
+            v.mul_(2)
+        with T.no_grad():
+            v.mul_(2)
+
+
+def test_a_view_made_under_no_grad_loses_its_history_to_a_write():
+    y = plain()
+    with T.no_grad():
+        v = y[0]
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match=NO_GRAD.format(BEHIND)):
+        _ = v.grad_fn
+    free = T.ones(2)
+    with T.no_grad():
+        v = free[0]
+    with pytest.raises(RuntimeError, match=NO_GRAD.format(BEING)):
+        v.mul_(leaf(3.0))
+    free.mul_(leaf(3.0))
+    with pytest.raises(RuntimeError, match=NO_GRAD.format(BEHIND)):
+        _ = v * 2
+
+
+def test_a_view_of_a_view_made_under_no_grad():
+    y = plain()
+    with T.no_grad():
+        v = y[:2]
+    with pytest.raises(RuntimeError, match="Output 0 of View is a view of a view which was created in no_grad mode"):
+        v.view(2, 1).mul_(2)
+
+
+def test_views_of_leaves():
+    x = leaf([1.0, 2.0])
+    for view in (lambda: x[0], lambda: x.view(2, 1), lambda: x[None]):
+        with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad is being used in an in-place"):
+            view().mul_(2)
+    # What covers the whole is the leaf itself.
+    for index in (slice(None), ..., slice(0, 2)):
+        with pytest.raises(RuntimeError, match="^a leaf Variable that requires grad is being used in an in-place"):
+            x[index] = 1.0
+    with pytest.raises(RuntimeError, match="a view of a leaf"):
+        x[0] = 1.0
+
+
+def test_a_base_that_comes_to_want_gradients():
+    b = T.ones(3)
+    v = b[0]
+    b.requires_grad_()
+    assert v.requires_grad and v.is_leaf
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        v.mul_(2)
+    assert b.tolist() == [1.0, 1.0, 1.0]
+
+
+def test_a_view_that_comes_to_want_gradients():
+    b = T.ones(3)
+    v = b[0].requires_grad_()
+    assert v.is_leaf and not b.requires_grad
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        v.mul_(2)
+
+
+def test_detaching_a_base_in_place_leaves_its_views_alone():
+    x = leaf([1.0, 2.0])
+    y = x * 3
+    v = y[0]
+    y.detach_()
+    assert y.is_leaf and not y.requires_grad and v.grad_fn.name() == "SelectBackward0"
+    v.backward()
+    assert_values(x.grad, [3.0, 0.0])
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable"):
+        v.mul_(2)
+
+
+@pytest.mark.parametrize("base", [lambda: leaf([1.0, 2.0]), plain, lambda: T.ones(2)])
+def test_views_cannot_be_detached_in_place(base):
+    with pytest.raises(RuntimeError, match="Can't detach views in-place. Use detach\\(\\) instead"):
+        base()[0].detach_()
+
+
+def names(tensor):
+    return [None if node is None else node.name() for node, _ in tensor.grad_fn.next_functions]
+
+
+def test_a_write_through_a_view_is_one_node_on_the_base():
+    w = leaf(2.0)
+    y = plain()
+    accumulate = "torch::autograd::AccumulateGrad"
+    y[0].mul_(w)
+    assert y.grad_fn.name() == "torch::autograd::CopySlices" and type(y.grad_fn).__name__ == "CopySlices"
+    assert names(y) == ["MulBackward0", accumulate]
+    y[1] = w
+    assert names(y) == ["torch::autograd::CopySlices", accumulate]
+    y[1].fill_(3)
+    assert names(y) == ["torch::autograd::CopySlices"]
+    y[1].exp_()
+    assert names(y) == ["torch::autograd::CopySlices"]
+    y[1].mul_(3)
+    assert names(y) == ["torch::autograd::CopySlices", None]
+    fresh = T.ones(2)
+    fresh[0] = w
+    assert names(fresh) == [None, accumulate]
+
+
+def test_a_write_to_the_whole_is_no_write_through_a_view():
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    y[...] = x
+    assert y.grad_fn.name() == "torch::autograd::CopyBackwards"
+    assert names(y) == ["MulBackward0", "torch::autograd::AccumulateGrad"]
+    y[:] = 3.0
+    assert y.grad_fn.name() == "FillBackward2"
+    y.fill_(leaf(2.0))
+    assert y.grad_fn.name() == "FillBackward3" and y.tolist() == [2.0, 2.0]
+    y[None] = x
+    assert y.grad_fn.name() == "torch::autograd::CopySlices"
+
+
+def test_the_gradient_of_a_filled_value(device):
+    x, w = leaf([1.0, 2.0, 3.0], device), leaf(5.0, device)
+    y = x * 2
+    y.fill_(w)
+    y[0] = w * w
+    (y * T.tensor([1.0, 10.0, 100.0], device=device)).sum().backward()
+    assert_values(x.grad, [0.0, 0.0, 0.0])
+    assert_values(w.grad, 110.0 + 2 * 5.0)
+
+
+def test_copying_converts_and_stretches_the_gradient(device):
+    x = leaf([[1.0], [2.0]], device)
+    y = T.zeros(3, 2, 2, dtype=T.float64, device=device)
+    y.copy_(x)
+    assert y.grad_fn.name() == "torch::autograd::CopyBackwards" and y.dtype == T.float64
+    y.sum().backward()
+    assert x.grad.dtype == T.float32
+    assert_values(x.grad, [[6.0], [6.0]])
+
+
+def test_copying_twice_differentiates():
+    x = leaf([1.0, 2.0])
+    y = T.zeros(2)
+    y.copy_(x * x)
+    (g,) = T.autograd.grad((y * y).sum(), x, create_graph=True)
+    g.sum().backward()
+    assert_values(x.grad, [12.0, 48.0])
+
+
+def test_a_freed_write_through_a_view_says_so():
+    y = plain()
+    y[0].mul_(3)
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.sum().backward()
