@@ -47,7 +47,11 @@ def test_functions_on_both_sides_of_their_branch_cuts(name, dtype):
     tolerance = 1e-12 if dtype == "complex128" else 2e-5
     wrong = []
     for point, value, text in zip(cases.POINTS, got, TABLE["unary"][name]):
-        want = complex(float(text[0]), float(text[1])) if isinstance(text, list) else eval(text, {"nan": math.nan, "inf": math.inf})
+        want = (
+            complex(float(text[0]), float(text[1]))
+            if isinstance(text, list)
+            else eval(text, {"nan": math.nan, "inf": math.inf})
+        )
         parts = [(value.real, want.real), (value.imag, want.imag)] if isinstance(want, complex) else [(value, want)]
         if isinstance(want, complex) and not (np.isfinite(want.real) and np.isfinite(want.imag)):
             # Which of the parts is infinite and which NaN differs among PyTorch's own vector widths.
@@ -202,7 +206,7 @@ def test_arithmetic_is_pythons(pairs, wide):
         ("addcmul", T.addcmul(a, a, b, value=0.5), [x + 0.5 * x * y for x, y in pairs]),
     ):
         for g, w, (x, y) in zip(got.tolist(), want, pairs):
-            assert abs(g - w) <= rtol * (1 + abs(x) + abs(x) * abs(y) + abs(x) ** 2) , (name, x, y, g, w)
+            assert abs(g - w) <= rtol * (1 + abs(x) + abs(x) * abs(y) + abs(x) ** 2), (name, x, y, g, w)
     assert (a == b).tolist() == [x == y for x, y in pairs] and (a != a.clone()).any().item() is False
 
 
@@ -324,7 +328,11 @@ def test_reductions(dim, turned):
         close(x.std() if dim is None else x.std(dim), a.std(axis, ddof=1))
     close(x.var() if dim is None else x.var(dim), a.var(axis, ddof=1))
     for p in (0, 1, 2, 3, math.inf, -math.inf):
-        want = {0: lambda v, ax: (v != 0).sum(ax), math.inf: lambda v, ax: abs(v).max(ax), -math.inf: lambda v, ax: abs(v).min(ax)}
+        want = {
+            0: lambda v, ax: (v != 0).sum(ax),
+            math.inf: lambda v, ax: abs(v).max(ax),
+            -math.inf: lambda v, ax: abs(v).min(ax),
+        }
         exact = want.get(p, lambda v, ax, p=p: (abs(v) ** p).sum(ax) ** (1 / p))
         got = x.norm(p) if dim is None else x.norm(p, dim)
         assert got.dtype == T.float64
@@ -416,7 +424,9 @@ def check(func, *inputs, tol=1e-6):
         close(g, slope, rtol=tol, atol=tol)
 
 
-UNARY = "abs angle sgn neg conj conj_physical exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan".split()
+UNARY = (
+    "abs angle sgn neg conj conj_physical exp exp2 expm1 log log2 log10 log1p sqrt rsqrt reciprocal square sin cos tan".split()
+)
 UNARY += "asin acos atan sinh cosh tanh asinh acosh atanh sigmoid positive".split()
 
 
@@ -497,7 +507,9 @@ def test_gradients(name):
     check(func, *arguments(shapes))
 
 
-@pytest.mark.parametrize("name", ["mul", "div", "pow", "abs squared", "mm", "norm", "prod", "polar", "real times complex", "imag", "var"])
+@pytest.mark.parametrize(
+    "name", ["mul", "div", "pow", "abs squared", "mm", "norm", "prod", "polar", "real times complex", "imag", "var"]
+)
 def test_gradcheck_and_second_derivatives(name):
     func, *shapes = FUNCTIONS[name]
     inputs = [x.detach().clone().requires_grad_() for x in arguments(shapes)]
@@ -524,7 +536,9 @@ def test_gradcheck_finds_a_missing_conjugate():
             return g * b, g * a.conj()
 
     x, y = randn(2, grad=True), randn(2, seed=4, grad=True)
-    with pytest.raises(T.autograd.gradcheck.GradcheckError if hasattr(T.autograd.gradcheck, "GradcheckError") else RuntimeError):
+    with pytest.raises(
+        T.autograd.gradcheck.GradcheckError if hasattr(T.autograd.gradcheck, "GradcheckError") else RuntimeError
+    ):
         T.autograd.gradcheck(Product.apply, [x, y])
 
 
@@ -637,7 +651,9 @@ def test_function_hooks_and_retained_gradients():
 def test_gradients_of_outputs_have_their_kind():
     z, r = T.tensor([1j], requires_grad=True), T.ones(1, requires_grad=True)
     for y, g in ((z * 2, T.ones(1)), (r * 2, T.tensor([1j]))):
-        with pytest.raises(RuntimeError, match="For complex Tensors, both grad_output and output are required to have the same"):
+        with pytest.raises(
+            RuntimeError, match="For complex Tensors, both grad_output and output are required to have the same"
+        ):
             y.backward(g)
     (z * 2).backward(T.ones(1, dtype=C128))
     assert z.grad.tolist() == [2] and z.grad.dtype == C64
@@ -645,7 +661,9 @@ def test_gradients_of_outputs_have_their_kind():
 
 # --- forward mode and batches ---
 
-MAPPED = {n: (lambda x, y, n=n: getattr(x, n)()) for n in "exp sqrt tanh abs angle sgn conj square sum mean prod var norm".split()} | {
+MAPPED = {
+    n: (lambda x, y, n=n: getattr(x, n)()) for n in "exp sqrt tanh abs angle sgn conj square sum mean prod var norm".split()
+} | {
     "mul": lambda x, y: x * y,
     "div": lambda x, y: x / y,
     "pow": lambda x, y: x**y,
@@ -658,6 +676,7 @@ MAPPED = {n: (lambda x, y, n=n: getattr(x, n)()) for n in "exp sqrt tanh abs ang
 }
 
 
+@pytest.mark.filterwarnings("ignore::FutureWarning")
 @pytest.mark.parametrize("name", MAPPED)
 def test_forward_mode(name):
     func = MAPPED[name]

@@ -1,5 +1,7 @@
 """`func.jvp`, `jacfwd` and `linearize`: against reverse mode, in every nesting, and what they refuse."""
 
+import gc
+
 import pytest
 
 from library import T, assert_values
@@ -115,6 +117,44 @@ def test_a_level_is_left_when_the_function_raises():
         with pytest.raises(KeyError, match="mine"):
             jvp(fails, (X,), (V,))
     close(jvp(vector, (X,), (V,))[1], jacrev(vector)(X) @ V)
+
+
+# --- complex numbers ---
+
+Z = T.tensor([1 + 2j, -0.5 + 0.3j, 2 - 1j], dtype=T.complex128)
+U = T.tensor([0.3 - 0.1j, 0.2 + 0.5j, -1 + 1j], dtype=T.complex128)
+
+
+def written_by_parts(z):
+    y = z.clone()
+    T.view_as_real(y)[0].mul_(2)
+    return y.mul_(z)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda z: z * z,
+        lambda z: z * z.conj(),
+        lambda z: z.abs(),
+        lambda z: z.angle(),
+        lambda z: z.imag * z.real,
+        lambda z: (1 / z).exp(),
+        lambda z: z**3,
+        lambda z: z * X,
+        lambda z: z.prod(),
+        lambda z: z.reshape(1, 3) @ z.conj().reshape(3, 1),
+        lambda z: T.cat([z, z.conj()]).cumsum(0),
+        written_by_parts,
+    ],
+)
+def test_jvp_of_complex_functions(function):
+    """Along a direction a complex function has an ordinary derivative, holomorphic or not."""
+    step = 1e-6
+    slope = (function(Z + step * U) - function(Z - step * U)) / (2 * step)
+    tangent = jvp(function, (Z,), (U,))[1]
+    assert tangent.dtype == slope.dtype and tangent.shape == slope.shape
+    assert (tangent - slope).abs().max().item() < 1e-8
 
 
 # --- nestings ---
@@ -276,6 +316,61 @@ def test_what_jacfwd_refuses(argnums, match):
 @pytest.mark.gradiron
 def test_no_inputs_no_columns():
     assert tuple(jacfwd(lambda x: x.sum() + X)(t()).shape) == (3, 0)
+
+
+# --- autograd.functional ---
+
+
+def test_jacobians_at_once_and_by_forward_mode():
+    functional = T.autograd.functional
+
+    def several(a, b):
+        return a * b, b.sum()
+
+    for function, inputs in ((vector, X), (several, (X, W)), (lambda x: (x * 2, x.sum()), X), (lambda a, b: a * b, (X, V))):
+        expected = functional.jacobian(function, inputs)
+        for options in ({"strategy": "forward-mode"}, {}):
+            same(functional.jacobian(function, inputs, vectorize=True, **options), expected)
+    for inputs, function in ((X, scalar), ((X, W), lambda a, b: (a * b.exp() * b).sum())):
+        expected = functional.hessian(function, inputs)
+        for strategy in ("reverse-mode", "forward-mode"):
+            same(functional.hessian(function, inputs, vectorize=True, outer_jacobian_strategy=strategy), expected)
+
+
+def same(found, expected):
+    found = tuple(found) if isinstance(found, list) else found  # what PyTorch's forward mode makes of tuples
+    assert isinstance(found, tuple) is isinstance(expected, tuple)
+    if not isinstance(found, tuple):
+        return close(found, expected)
+    assert len(found) == len(expected)
+    for one, other in zip(found, expected):
+        same(one, other)
+
+
+@pytest.mark.gradiron
+def test_columns_one_by_one():
+    """PyTorch has forward mode with vectorize=True only."""
+    functional = T.autograd.functional
+    same(functional.jacobian(vector, X, strategy="forward-mode"), functional.jacobian(vector, X))
+
+
+# --- lifetimes ---
+
+
+@pytest.mark.gradiron
+def test_nothing_is_left_behind():
+    def rounds(count):
+        for _ in range(count):
+            jvp(grad(scalar), (X,), (V,))
+            grad(lambda x: jvp(scalar, (x,), (V,))[1])(X)
+            jvp(lambda x: jvp(scalar, (x,), (V,))[1], (X,), (W,))
+
+    rounds(20)
+    gc.collect()
+    before = T._core.live_nodes()
+    rounds(300)
+    gc.collect()
+    assert T._core.live_nodes() <= before
 
 
 # --- linearize ---

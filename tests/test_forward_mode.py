@@ -1,6 +1,7 @@
 """Forward mode: levels, dual tensors, writes in place, views, lifetimes, custom Functions, and what is refused."""
 
 import gc
+import threading
 import weakref
 
 import pytest
@@ -89,6 +90,14 @@ def test_a_left_level_holds_nothing():
             del v
     gc.collect()
     assert [ref() for ref in tangents] == [None] * 3
+
+
+def test_a_level_holds_for_all_threads(level):
+    dual, found = fw.make_dual(t(*X), t(*V)), []
+    thread = threading.Thread(target=lambda: found.append(tangent(dual * 2).tolist()))
+    thread.start()
+    thread.join()
+    assert found == [[20.0, 40.0, 60.0]]
 
 
 # --- dual tensors ---

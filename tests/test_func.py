@@ -167,6 +167,23 @@ def test_in_place_inside():
     assert_values(grad(f)(line(3)), T.tensor([0.0, 4.0, 4.0], dtype=T.float64) * line(3))
 
 
+def test_hooks_see_what_they_were_registered_on():
+    seen = []
+
+    def f(x):
+        y = x * 2
+        y.register_hook(lambda g: (seen.append(g.shape), g * 3)[1])
+        return y.sum()
+
+    assert_values(grad(f)(line(2)), [6.0, 6.0])
+    assert_values(vmap(grad(f))(line(6).reshape(3, 2)), T.full((3, 2), 6.0, dtype=T.float64))
+    assert seen == [(2,), (2,)]
+    if not IS_GRADIRON:
+        return  # There a function cannot see that the user's own leaves want gradients.
+    x = line(6).reshape(3, 2).requires_grad_()
+    assert_values(T.autograd.grad(vmap(f)(x).sum(), x)[0], T.full((3, 2), 6.0, dtype=T.float64))
+
+
 # --- vjp ---
 
 

@@ -248,7 +248,9 @@ def test_gradient_edge_mistakes():
     x = leaf([1.0, 2.0])
     y = x * 2
     z = y.sum()
-    with pytest.raises(RuntimeError, match="^It is not possible to get the gradient edge for a Tensor that does not require gradients"):
+    with pytest.raises(
+        RuntimeError, match="^It is not possible to get the gradient edge for a Tensor that does not require gradients"
+    ):
         graph.get_gradient_edge(tensor([1.0]))
     with pytest.raises(AttributeError, match="requires_grad"):
         graph.get_gradient_edge(3)

@@ -416,6 +416,25 @@ def test_what_a_function_marks_as_written(lines):
 
 
 @ours
+def test_what_a_function_s_jvp_returns():
+    from gradiron.autograd import forward_ad
+
+    class Given(AG.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, t):
+            return t, t
+
+    with forward_ad.dual_level():
+        text = raised(lambda: Given.apply(forward_ad.make_dual(T.ones(2), T.ones(2))))
+    assert text.startswith("Function's jvp returned an invalid number of forward gradients (expected 1 but got 2)")
+    assert notes(text) == {"operator": "Given.jvp"}
+
+
+@ours
 @both
 def test_hooks_on_what_has_no_gradient(lines):
     with Keep(lines):
@@ -634,6 +653,51 @@ print(T._core.live_nodes())
     )
     grown, nodes = map(int, out.split())
     assert grown < 2048 and nodes <= 1
+
+
+@ours
+@pytest.mark.parametrize("create", [False, True])
+def test_threads_with_lines_do_not_wait_for_one_another(create):
+    """A sum into a shared leaf asks for the interpreter, while others that hold it read and set its gradient."""
+    python_ok(
+        f"""
+import threading
+T.autograd.set_source_lines(True)
+x = T.ones(20000, requires_grad=True)
+def add():
+    for _ in range(60):
+        (x * 2).sum().backward(create_graph={create})
+def look():
+    for i in range(3000):
+        x.grad
+        if i % 100 == 0:
+            x.grad = None
+threads = [threading.Thread(target=f) for f in (add, add, look, look)]
+for t in threads: t.start()
+for t in threads: t.join()
+""",
+        timeout=60,
+    )
+
+
+@ours
+def test_threads_that_use_a_leaf_first_at_once():
+    python_ok(
+        """
+import threading
+leaves = [T.ones(20000, requires_grad=True) for _ in range(100)]
+T.autograd.set_source_lines(True)
+start = threading.Barrier(4)
+def use():
+    start.wait()
+    for x in leaves:
+        x * 2
+threads = [threading.Thread(target=use) for _ in range(4)]
+for t in threads: t.start()
+for t in threads: t.join()
+""",
+        timeout=60,
+    )
 
 
 # --- anomaly mode, as PyTorch has it ---

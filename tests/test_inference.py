@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from library import T, assert_values, leaf
+from library import IS_GRADIRON, T, assert_values, leaf
 
 WRITE = "Inplace update to inference tensor outside InferenceMode is not allowed"
 SAVE = "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode"
@@ -64,7 +64,8 @@ def test_they_are_not_written_outside(name):
         WRITES[name](a)
     with T.no_grad(), pytest.raises(RuntimeError, match=WRITE):
         WRITES[name](a)
-    assert a.tolist() == [1.0, 2.0]
+    if IS_GRADIRON:  # PyTorch has written by the time it refuses.
+        assert a.tolist() == [1.0, 2.0]
     with T.inference_mode():
         WRITES[name](a)
 
@@ -120,7 +121,9 @@ def test_views_of_others_made_inside():
         with T.inference_mode():
             v = base[0]
         assert v.requires_grad and v._is_view() and v._version == 0
-        with pytest.raises(RuntimeError, match="A view was created in inference mode and is being modified inplace in normal mode"):
+        with pytest.raises(
+            RuntimeError, match="A view was created in inference mode and is being modified inplace in normal mode"
+        ):
             v.mul_(2)
 
 

@@ -48,7 +48,7 @@ class TestExplained:
         c = one.detach()
         with pytest.raises(RuntimeError) as caught:
             T.sum(c**2).backward()
-        assert str(caught.value) == "element 0 of tensors does not require grad and does not have a grad_fn"
+        assert str(caught.value).splitlines()[0] == "element 0 of tensors does not require grad and does not have a grad_fn"
         assert (c.requires_grad, c.grad_fn) == (False, None)
 
     def test_hook(self, capsys):
@@ -136,7 +136,7 @@ class TestBlitz:
         assert shown(capsys, x.grad) == "tensor([1.0240e+02, 1.0240e+03, 1.0240e-01])\n"
         with pytest.raises(RuntimeError) as caught:
             y.backward()
-        assert str(caught.value) == "grad can be implicitly created only for scalar outputs"
+        assert str(caught.value).splitlines()[0] == "grad can be implicitly created only for scalar outputs"
 
     def test_a_simple_gradient(self, capsys):
         a = T.tensor([2.0, 3.0], requires_grad=True)
@@ -253,7 +253,7 @@ class TestGraph:
         a = T.tensor([10.0, 5.0, 2.0, 3.0], requires_grad=True)
         with pytest.raises(RuntimeError) as caught:
             a.add_(10.0)
-        assert str(caught.value) == "a leaf Variable that requires grad is being used in an in-place operation."
+        assert str(caught.value).splitlines()[0] == "a leaf Variable that requires grad is being used in an in-place operation."
 
 
 class TestFunctions:

@@ -243,7 +243,12 @@ def fail(*args):
         (lambda t: t.detach(), fail, ValueError, "oops"),
         (lambda: 1, lambda t: t, TypeError, "takes 0 positional arguments but 1 was given"),
         (lambda t: t.detach(), lambda: 1, TypeError, "takes 0 positional arguments but 1 was given"),
-        (lambda t: t.detach(), lambda t: 1, TypeError, "Output of saved tensor unpack_hook expected to be a Tensor but got result of type int"),
+        (
+            lambda t: t.detach(),
+            lambda t: 1,
+            TypeError,
+            "Output of saved tensor unpack_hook expected to be a Tensor but got result of type int",
+        ),
         (lambda t: t.detach(), lambda t: None, TypeError, "expected to be a Tensor but got result of type NoneType"),
         (lambda t: t.mul_(2), lambda t: t, RuntimeError, "A saved tensor pack hook is modifying its input in place."),
     ],
@@ -642,3 +647,46 @@ def test_mutation_of_nothing_saved():
         b = a + 1
         b.mul_(2)
     assert not context.cloned
+
+
+# Arguments that are no tensors.
+
+
+@pytest.mark.parametrize(
+    "function, arguments",
+    [
+        (lambda x: x.sum(0), {"dim": (0,), "keepdim": False}),
+        (lambda x: x.sum((0, 1), keepdim=True), {"dim": (0, 1), "keepdim": True}),
+        (lambda x: x.softmax(1), {"dim": 1}),
+        (lambda x: x.max(1)[0], {"dim": 1, "keepdim": False}),
+        (lambda x: x.kthvalue(1, dim=1, keepdim=True)[0], {"dim": 1, "keepdim": True}),
+        (lambda x: x.sort(1)[0], {"dim": 1}),
+        (lambda x: x.topk(1, 1)[0], {"dim": 1}),
+        (lambda x: x.cumsum(1), {"dim": 1}),
+        (lambda x: x.transpose(0, 1), {"dim0": 0, "dim1": 1}),
+        (lambda x: x.permute(1, 0), {"dims": (1, 0)}),
+        (lambda x: x.tril(1), {"diagonal": 1}),
+        (lambda x: x.select(1, 0), {"dim": 1, "index": 0}),
+        (lambda x: x**3, {"exponent": 3}),
+        (lambda x: x**0.5, {"exponent": 0.5}),
+        (lambda x: x.clamp(-0.5, 0.5), {"min": -0.5, "max": 0.5}),
+        (lambda x: T.lerp(x, x.detach(), 0.25), {"weight": 0.25}),
+        (lambda x: x.index_select(0, T.tensor([1])), {"dim": 0}),
+        (lambda x: x.roll(1, 0), {"shifts": (1,), "dims": (0,)}),
+    ],
+)
+def test_saved_arguments(function, arguments):
+    y = function(leaf([[1.0, 2.0], [3.0, 4.0]]))
+    node = y.grad_fn
+    for name, value in arguments.items():
+        found = getattr(node, f"_saved_{name}")
+        assert found == value and type(found) is type(value), name
+        assert f"_saved_{name}" in dir(node)
+    y.sum().backward()
+    assert all(getattr(node, f"_saved_{name}") == value for name, value in arguments.items())
+
+
+def test_an_index_is_saved():
+    index = T.tensor([1, 0])
+    assert leaf([1.0, 2.0]).index_select(0, index).grad_fn._saved_index.tolist() == [1, 0]
+    assert leaf([1.0, 2.0]).gather(0, index).grad_fn._saved_index.tolist() == [1, 0]

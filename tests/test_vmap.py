@@ -187,6 +187,58 @@ def test_writing_into_parts():
     assert_values(vmap(h)(x), loop(h, x))
 
 
+IN_PLACE = [
+    lambda a: a.relu_(),
+    lambda a: a.clamp_(0, 1),
+    lambda a: a.pow_(2),
+    lambda a: a.tril_(),
+    lambda a: a.unsqueeze_(-1),
+    lambda a: a.t_(),
+    lambda a: a.transpose_(0, 1),
+    lambda a: a.swapaxes_(0, 1),
+    lambda a: a.cumsum_(0),
+    lambda a: a.index_add_(0, T.tensor([1, 0]), a[:2].clone()),
+    lambda a: a.scatter_(0, T.tensor([[0, 2, 1]]), 5.0),
+    lambda a: a.masked_fill_(a > 0, 2.0),
+    lambda a: a.addmm_(a.clone(), a.clone()),
+    lambda a: a.index_fill_(0, T.tensor([1]), 2.0),
+    lambda a: a.index_copy_(0, T.tensor([1, 0]), a[:2].clone()),
+    lambda a: a.index_put_((T.tensor([1, 0]),), a[:2].clone()),
+    lambda a: a.copy_(a[0].clone()),
+    lambda a: a.lerp_(a * 2, 0.5),
+    lambda a: a.addcmul_(a.clone(), a.clone()),
+    lambda a: a.detach().mul_(2),
+    lambda a: (a[0].add_(a[1]), a.t()[1].mul_(3), a)[2],
+    lambda a: (a.select(0, 1).zero_(), a)[1],
+    lambda a: (a.diagonal().zero_(), a)[1],
+    lambda a: (a.__setitem__(T.tensor([True, False, True]), 0.0), a)[1],
+    lambda a: (a.__setitem__(a[:, 0] > 0, 7.0), a)[1],
+    lambda a: (a.__setitem__((slice(1, 3), 2), 7.0), a)[1],
+    lambda a: a[None].squeeze_(0).add_(1),
+]
+
+
+if IS_GRADIRON:
+    # PyTorch cannot fill with a number of each sample's own.
+    IN_PLACE.append(lambda a: a.fill_(a[0, 1].clone()))
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("write", IN_PLACE)
+def test_every_way_of_writing(write):
+    x = grid(3, 3, 3, kind="float64").sin()
+    f = lambda a: write(a.clone())
+    assert_values(vmap(f)(x), loop(f, x))
+    assert_values(vmap(f, in_dims=2, out_dims=1)(x), loop(f, x, dims=2, out=1))
+    assert_values(vmap(vmap(f))(T.stack([x, x * 2]))[1], loop(f, x * 2))
+
+
+def test_bytes_seen_as_another_dtype():
+    x = grid(2, 4)
+    assert_values(vmap(lambda a: a.view(T.int32))(x), x.view(T.int32))
+    assert_values(vmap(lambda a: a.as_strided((2, 2), (1, 1)))(x), loop(lambda a: a.as_strided((2, 2), (1, 1)), x))
+
+
 def test_gradients_through_writes():
     x = grid(3, 4).requires_grad_()
 
@@ -456,6 +508,49 @@ def test_function_with_a_generated_rule():
     assert_values(T.autograd.grad(vmap(Generated.apply)(y).sum(), y)[0], 3 * x**2)
     assert_values(vmap(vmap(T.func.grad(Generated.apply)))(x), 3 * x**2)
     assert_values(vmap(vmap(T.func.grad(T.func.grad(Generated.apply))))(x), 6 * x)
+
+
+class Pair2(T.autograd.Function):
+    """Two inputs, two outputs, one of them saved, an input that is no tensor."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, w, power):
+        y = (x * w) ** power
+        return y, y.sum()
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        x, w, power = inputs
+        ctx.power = power
+        ctx.save_for_backward(x, None, w, output[0])
+
+    @staticmethod
+    def backward(ctx, g, s):
+        x, nothing, w, y = ctx.saved_tensors
+        assert nothing is None and y.shape == x.shape
+        slope = (g + s) * ctx.power * (x * w) ** (ctx.power - 1)
+        return slope * w, slope * x, None
+
+
+def test_generated_rule_with_several_inputs_and_outputs():
+    x, w = grid(3, 2, kind="float64"), grid(2, kind="float64") + 2
+    plain = lambda a, b: ((a * b) ** 3, ((a * b) ** 3).sum())
+    for dims in ((0, None), (None, 0), (0, 0)):
+        args = (x if dims[0] is not None else x[0], w if dims[1] is None else x + 3)
+        leaves = [a.clone().requires_grad_() for a in args], [a.clone().requires_grad_() for a in args]
+        found = vmap(lambda a, b: Pair2.apply(a, b, 3), in_dims=dims)(*leaves[0])
+        expected = vmap(plain, in_dims=dims)(*leaves[1])
+        for f, e in zip(found, expected):
+            assert_values(f, e)
+        total = lambda outs: outs[0].sin().sum() + (outs[1] ** 2).sum()
+        first = [T.autograd.grad(total(o), ls, create_graph=True) for o, ls in ((found, leaves[0]), (expected, leaves[1]))]
+        for f, e in zip(*first):
+            assert_values(f, e)
+        second = [T.autograd.grad(sum((g**2).sum() for g in gs), ls) for gs, ls in zip(first, leaves)]
+        for f, e in zip(*second):
+            assert_values(f, e)
 
 
 def test_function_without_a_rule():

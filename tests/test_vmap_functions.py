@@ -86,7 +86,7 @@ CALLS = [
     (lambda a: T.hsplit(a, 5)[1], X),
     (lambda a: T.meshgrid(a, a, indexing="ij")[1], V),
     (lambda a: T.broadcast_tensors(a, T.ones(4, 5))[0], X),
-    (lambda a: sum((r for r in a)), X),
+    (lambda a: sum(r for r in a), X),
     (lambda a: a.diag(), V),
     (lambda a: T.diag(a, 1), SQUARE),
     (lambda a: T.diagflat(a), X),

@@ -60,7 +60,7 @@ __version__ = "0.1.0"
 
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
-_MODULES = ("func", "nn", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
+_MODULES = ("func", "nn", "ops", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
 _NAMES = {
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),

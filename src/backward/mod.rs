@@ -158,7 +158,7 @@ fn turn_node(
         Ok(results) => results,
         Err(error) => {
             if anomaly::enabled() {
-                anomaly::report(&node);
+                anomaly::report(node);
             }
             return Err(error);
         }

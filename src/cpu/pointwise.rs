@@ -27,18 +27,20 @@ pub struct Loops {
     pub f32: Option<Loop>,
     pub f64: Option<Loop>,
     pub i64: Option<Loop>,
+    pub c64: Option<Loop>,
     pub c128: Option<Loop>,
     /// Whether the result is a truth value.
     pub predicate: bool,
 }
 
 impl Loops {
-    /// The loop over elements of `compute` (F32, F64, I64 or C128).
+    /// The loop over elements of `compute` (F32, F64, I64, C64 or C128).
     pub fn of(&self, compute: DType) -> Option<Loop> {
         match compute {
             DType::F32 => self.f32,
             DType::F64 => self.f64,
             DType::I64 => self.i64,
+            DType::C64 => self.c64,
             DType::C128 => self.c128,
             _ => None,
         }
@@ -56,9 +58,9 @@ pub enum Source<'a> {
 /// `pointwise_loop!(f64 => bool; (a, b) lt(a, b))`. The functions of `cpu::math` for that type are in scope, and `T`.
 macro_rules! pointwise_loop {
     // Complex loops are compiled once: their pairs would gain little from wider registers, and the wheel would pay.
-    (@ c128, $out:ty, ($($x:ident)*), $value:expr) => {{
+    (@plain $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
         #[allow(unused_imports)]
-        use $crate::cpu::math::c128::*;
+        use $crate::cpu::math::$t::*;
         unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
             let [$($x,)* ..] = *ins;
             for i in 0..n {
@@ -93,11 +95,11 @@ macro_rules! pointwise_loop {
         }
         run as $crate::cpu::pointwise::Loop
     }};
-    (c128 => bool; ($($x:ident),* $(,)?) $value:expr) => {
-        $crate::cpu::pointwise::pointwise_loop!(@ c128, u8, ($($x)*), u8::from($value))
+    (plain $t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@plain $t, u8, ($($x)*), u8::from($value))
     };
-    (c128; ($($x:ident),* $(,)?) $value:expr) => {
-        $crate::cpu::pointwise::pointwise_loop!(@ c128, T, ($($x)*), $value)
+    (plain $t:ident; ($($x:ident),* $(,)?) $value:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(@plain $t, T, ($($x)*), $value)
     };
     ($t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
         $crate::cpu::pointwise::pointwise_loop!(@ $t, u8, ($($x)*), u8::from($value))
@@ -111,7 +113,7 @@ pub(crate) use pointwise_loop;
 /// Up to so many elements the call itself is what costs: no tiles, no threads.
 const SMALL: usize = 16;
 
-/// Runs `looop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64 or C128), and the
+/// Runs `looop` over all elements. Operands of other dtypes are converted to `compute` (F32, F64, I64, C64 or C128), and the
 /// result, of that type or a truth value for a `predicate`, to the output's dtype.
 ///
 /// # Safety
@@ -237,6 +239,7 @@ unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
         match compute {
             DType::F32 => splat(value.as_f64() as f32, n, to),
             DType::F64 => splat(value.as_f64(), n, to),
+            DType::C64 => splat([value.as_f64() as f32, value.imaginary() as f32], n, to),
             DType::C128 => splat([value.as_f64(), value.imaginary()], n, to),
             _ => splat(value.as_i64(), n, to),
         }

@@ -4,7 +4,8 @@ use super::index::{By, get, put};
 use super::kernel::duplicate;
 use crate::base::{Dims, Error, Layout, Put, Result, broadcast};
 use crate::tensor::{
-    Body, Derivative, Edge, Grads, Recorder, Tensor, any_requires_grad, records, check_inplace, finish_inplace,
+    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_inplace,
+    finish_inplace, records,
 };
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
@@ -95,12 +96,28 @@ fn any_batched(indices: &[Option<Tensor>]) -> bool {
     indices.iter().flatten().any(Tensor::is_batched)
 }
 
+/// Where a node's values were taken from or put, with the versions of the index tensors, and whether they were added.
+type Places = (Vec<Option<Saved>>, bool);
+
+fn keep(indices: &[Option<Tensor>], accumulate: bool) -> Box<Places> {
+    let saved = |t: &Tensor| Saved::new(&t.body(), Saved::DETACHED);
+    Box::new((indices.iter().map(|t| t.as_ref().map(saved)).collect(), accumulate))
+}
+
+/// The same when the node's turn comes; an error when an index tensor was written over meanwhile.
+fn kept(step: &Step) -> Result<(Vec<Option<Tensor>>, bool)> {
+    step.check_alive()?;
+    let (saved, accumulate) = step.params::<Places>()?;
+    let indices = saved.iter().map(|s| s.as_ref().map(|s| s.unpack(step.node)).transpose());
+    Ok((indices.collect::<Result<_>>()?, *accumulate))
+}
+
 static INDEX: Derivative = Derivative {
     name: "IndexBackward0",
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None];
         if let (Some(g), true) = (step.grad(0), step.wants(0)) {
-            let (indices,) = step.params::<(Vec<Option<Tensor>>,)>()?;
+            let (indices, _) = &kept(step)?;
             let at = super::meta_of(step, 0)?;
             let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
             grads[0] = Some(index_put(&zeros, indices, g, true)?);
@@ -122,7 +139,7 @@ pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
     }
     let edge = records([t])?.then(|| {
         let mut recorder = Recorder::new(&INDEX);
-        recorder.input(Some(t)).params(Box::new((indices.to_vec(),)));
+        recorder.input(Some(t)).params(keep(indices, false));
         Edge { node: recorder.publish(&[&out]), output: 0 }
     });
     let made = Tensor::made_by(out, edge);
@@ -134,7 +151,7 @@ static INDEX_PUT: Derivative = Derivative {
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None, None];
         let Some(g) = step.grad(0) else { return Ok(grads) };
-        let (indices, accumulate) = step.params::<(Vec<Option<Tensor>>, bool)>()?;
+        let (indices, accumulate) = &kept(step)?;
         if step.wants(0) {
             grads[0] = Some(if *accumulate {
                 g.clone()
@@ -171,7 +188,7 @@ pub fn index_put(
 
 fn put_node(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool, out: &Body) -> Edge {
     let mut recorder = Recorder::new(&INDEX_PUT);
-    recorder.input(Some(t)).input(Some(values)).params(Box::new((indices.to_vec(), accumulate)));
+    recorder.input(Some(t)).input(Some(values)).params(keep(indices, accumulate));
     Edge { node: recorder.publish(&[out]), output: 0 }
 }
 

@@ -164,6 +164,14 @@ pub(super) fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
     layout
 }
 
+/// A single number as a line of one element.
+fn as_line(body: &Body) -> Body {
+    match body.layout.ndim() {
+        0 => body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(&[1]) }),
+        _ => body.clone(),
+    }
+}
+
 pub(super) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
     if body.layout.ndim() == 0 { (1, 1) } else { (body.shape()[dim], body.layout.strides[dim]) }
 }
@@ -212,24 +220,23 @@ ops! { "index";
             return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
         }
         let out = duplicate(&input.body())?;
-        let (from, by) = (src.body(), index.body());
+        let (to, from, by) = (as_line(&out), as_line(&src.body()), as_line(&index.body()));
         let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
         if by.numel() > 0 {
-            let ndim = out.layout.ndim().max(1);
-            if by.layout.ndim().max(1) != ndim || from.layout.ndim().max(1) != ndim {
+            let ndim = to.layout.ndim();
+            if by.layout.ndim() != ndim || from.layout.ndim() != ndim {
                 return Err(Error::runtime("Index tensor must have the same number of dimensions as self tensor"));
             }
             for d in 0..by.layout.ndim() {
-                let size = |b: &Body| b.shape().get(d).copied().unwrap_or(1);
-                if (d != dim && size(&by) > size(&out)) || size(&by) > size(&from) {
+                if (d != dim && by.shape()[d] > to.shape()[d]) || by.shape()[d] > from.shape()[d] {
                     return Err(Error::runtime(format!(
                         "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
                          size than src {:?}", by.shape(), out.shape(), from.shape()
                     )));
                 }
             }
-            let (size, stride) = size_and_stride(&out, dim);
-            let target = out.with_layout(along(&out, dim, by.shape()));
+            let (size, stride) = size_and_stride(&to, dim);
+            let target = to.with_layout(along(&to, dim, by.shape()));
             let mut part = from.layout.clone();
             part.shape = Dims::from_slice(by.shape());
             put(&target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false).map_err(as_runtime)?;

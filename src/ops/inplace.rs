@@ -4,8 +4,11 @@ use super::batch;
 use super::kernel::copy;
 use super::pointwise::{check_cast, check_writable, overlaps};
 use super::row::{Arg, Out, Row};
-use crate::base::{Error, Fault, Result, broadcast};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, check_inplace, finish_inplace, mode};
+use crate::base::{Error, Fault, Result, broadcast, wrap_dim};
+use crate::tensor::{
+    Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, check_inplace, finish_inplace,
+    mode,
+};
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
@@ -166,6 +169,12 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     };
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
     check_inplace(target, any_requires_grad(tensors()))?;
+    // Only here is it asked before the numbers of indices are compared.
+    if let ("index_copy", [_, Arg::Int(dim), _, Arg::Tensor(source)]) = (row.name, args)
+        && wrap_dim(*dim, target.ndim()).is_ok()
+    {
+        check_disjoint(&target.body(), &source.body())?;
+    }
     let made = (row.call)(args)?;
     if row.family == "index" && !row.name.starts_with("masked") {
         tensors().skip(1).try_for_each(|t| check_disjoint(&target.body(), &t.body()))?;

@@ -5,12 +5,21 @@ use crate::cpu::pointwise::Loops;
 /// The loops of one expression, per class; a row whose brackets begin with `complex` has complex ones as well.
 macro_rules! loops {
     ([complex $(, $word:ident)*] $class:ident; $names:tt $e:expr) => {
-        $crate::cpu::pointwise::Loops { c128: Some(loops!(@complex $class; $names $e)), ..loops!($class; $names $e) }
+        $crate::cpu::pointwise::Loops { c64: Some(loops!(@complex c64; $class; $names $e)),
+            c128: Some(loops!(@complex c128; $class; $names $e)),
+            ..loops!($class; $names $e)
+        }
     };
     ([$($word:ident),*] $class:ident; $names:tt $e:expr) => { loops!($class; $names $e) };
-    (@complex Compare; ($($x:ident,)*) $e:expr) => { loops!(@one true; c128; ($($x),*) $e) };
-    (@complex Test; ($($x:ident,)*) $e:expr) => { loops!(@one true; c128; ($($x),*) $e) };
-    (@complex $class:ident; ($($x:ident,)*) $e:expr) => { loops!(@one false; c128; ($($x),*) $e) };
+    (@complex $t:ident; Compare; ($($x:ident,)*) $e:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(plain $t => bool; ($($x),*) $e)
+    };
+    (@complex $t:ident; Test; ($($x:ident,)*) $e:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(plain $t => bool; ($($x),*) $e)
+    };
+    (@complex $t:ident; $class:ident; ($($x:ident,)*) $e:expr) => {
+        $crate::cpu::pointwise::pointwise_loop!(plain $t; ($($x),*) $e)
+    };
     (Modulus; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
     (Angle; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
     (Float; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
@@ -33,4 +42,5 @@ macro_rules! loops {
 }
 pub(crate) use loops;
 
-pub const NO_LOOPS: Loops = Loops { arity: 0, f32: None, f64: None, i64: None, c128: None, predicate: false };
+pub const NO_LOOPS: Loops =
+    Loops { arity: 0, f32: None, f64: None, i64: None, c64: None, c128: None, predicate: false };

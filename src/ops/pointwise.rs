@@ -85,13 +85,11 @@ pub enum Operand<'a> {
     Scalar(Scalar),
 }
 
-impl Operand<'_> {
+impl<'a> Operand<'a> {
     pub fn is_batched(&self) -> bool {
         matches!(self, Operand::Tensor(t) if t.is_batched())
     }
-}
 
-impl<'a> Operand<'a> {
     pub fn tensor(&self) -> Option<&'a Tensor> {
         if let Operand::Tensor(t) = *self { Some(t) } else { None }
     }
@@ -131,6 +129,7 @@ impl Expr {
         match compute {
             DType::F32 => self.loops.f32,
             DType::F64 => self.loops.f64,
+            DType::C64 => self.loops.c64,
             DType::C128 => self.loops.c128,
             _ => self.loops.i64,
         }
@@ -147,7 +146,8 @@ pub fn compute_type(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,
         DType::F32 | DType::F16 | DType::BF16 => DType::F32,
-        DType::C64 | DType::C128 => DType::C128,
+        DType::C64 => DType::C64,
+        DType::C128 => DType::C128,
         _ => DType::I64,
     }
 }
@@ -206,7 +206,7 @@ impl Class {
     fn types(self, row: &Row, promoted: DType) -> Result<(DType, DType)> {
         let no_kernel = |dtype| Error::from(Fault::NoKernel { op: row.name, dtype });
         Ok(match self {
-            Class::Modulus | Class::Angle if promoted.is_complex() => (DType::C128, promoted.to_real()),
+            Class::Modulus | Class::Angle if promoted.is_complex() => (promoted, promoted.to_real()),
             Class::Float | Class::Angle if !promoted.is_differentiable() => {
                 let default = super::create::default_dtype();
                 (compute_type(default), default)

@@ -107,7 +107,7 @@ fn check_vector(mat: &Tensor, vec: &Tensor) -> Result<()> {
 
 ops! { "linalg";
     /// `beta * input + alpha * (mat1 @ mat2)`.
-    [inplace, out] fn addmm(input, mat1, mat2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
+    [inplace, out, added] fn addmm(input, mat1, mat2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         need_dims("mat1", mat1, 2)?;
         need_dims("mat2", mat2, 2)?;
         check_matrices("addmm", mat1, mat2)?;
@@ -117,7 +117,7 @@ ops! { "linalg";
     mat1: |g, mat2, alpha| g.matmul(mat2.mh()) * factor(alpha);
     mat2: |g, mat1, alpha| mat1.mh().matmul(g) * factor(alpha);
     /// `beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.
-    [inplace, out] fn baddbmm(input, batch1, batch2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
+    [inplace, out, added] fn baddbmm(input, batch1, batch2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         check_batches(batch1, batch2)?;
         add_product(input, &batch1.body(), &batch2.body(), beta, alpha)
     }
@@ -135,7 +135,7 @@ ops! { "linalg";
     input: |g, vec| g.with(vec.conj(), |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?));
     vec: |g, input| input.conj().with(g, |m, g| mv(&transpose(m, 0, 1)?, g));
     /// `beta * input + alpha * (mat @ vec)`.
-    [inplace, out] fn addmv(input, mat, vec; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
+    [inplace, out, added] fn addmv(input, mat, vec; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         check_vector(mat, vec)?;
         if input.ndim() > 0 && input.numel() != mat.shape()[0] && input.numel() != 1 {
             return Err(Error::runtime(format!(

@@ -18,6 +18,8 @@ pub enum Rule {
     Linear,
     /// The sum of the operator on each input's tangent and the other inputs.
     Multilinear,
+    /// The same for all inputs but the first, which is added to what the others give.
+    Added,
     /// Zero: nothing moves with the input.
     Still,
     /// From the derivative: the gradient is linear in what comes in, and the gradient of that map is the tangent.
@@ -33,6 +35,9 @@ pub const fn rule(words: &[&str]) -> Rule {
         }
         if super::same(words[i], "multilinear") {
             return Rule::Multilinear;
+        }
+        if super::same(words[i], "added") {
+            return Rule::Added;
         }
         if super::same(words[i], "still") {
             return Rule::Still;
@@ -65,8 +70,9 @@ pub fn attach(outputs: &[Tensor], inputs: &[&Tensor], rule: Rule, map: Map) -> R
         let found = match rule {
             Rule::Linear => linear(&lower, &tangents, map)?,
             Rule::Multilinear => multilinear(&lower, &tangents, map)?,
+            Rule::Added if tangents[1..].iter().any(Option::is_some) => added(&lower, &tangents, map)?,
             Rule::Still => outputs.iter().map(|y| zeros_like(y).map(Some)).collect::<Result<_>>()?,
-            Rule::Transposed => transposed(&lower, &tangents, map)?,
+            Rule::Added | Rule::Transposed => transposed(&lower, &tangents, map)?,
         };
         for (output, tangent) in outputs.iter().zip(found) {
             if let Some(tangent) = tangent.filter(|_| output.dtype().is_differentiable()) {
@@ -177,6 +183,16 @@ pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
         }
     }
     Ok(fresh)
+}
+
+/// What is added moves along with the first of the products.
+fn added(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
+    let nothing = zeros_like(&lower[0])?;
+    let first = std::cell::Cell::new(Some(tangents[0].clone().unwrap_or_else(|| nothing.clone())));
+    multilinear(&lower[1..], &tangents[1..], &|factors| {
+        let start = first.take().unwrap_or_else(|| nothing.clone());
+        map(&[std::slice::from_ref(&start), factors].concat())
+    })
 }
 
 /// Whether a value, or a tangent that it carries, wants a gradient.
@@ -436,7 +452,16 @@ pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<
         return Ok((seen(value), tangent.map(seen)));
     }
     let tangent = tensor.tangent(level).filter(|_| dual::enabled());
-    let plain = view::view_as_shape(tensor, tensor.shape())?;
-    plain.take_tangent(level);
-    Ok((plain, tangent))
+    let seen = view::view_as_shape(tensor, tensor.shape())?;
+    if tensor.is_dual() {
+        // With that view's history, but not a view: those ask their base for tangents.
+        let plain = Tensor::made_by(tensor.body().clone(), seen.history());
+        for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {
+            if let Some(tangent) = tensor.tangent(other) {
+                plain.set_tangent(other, tangent)?;
+            }
+        }
+        return Ok((plain, tangent));
+    }
+    Ok((seen, tangent))
 }

@@ -91,7 +91,7 @@ pointwise! {
     [nn] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| select(g * sigmoid(input * beta), g, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
-    [complex, nn] silu(input): Float = input * sigmoid(input),
+    [complex, nn] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
     [hidden] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),

@@ -321,6 +321,9 @@ pub fn squeeze(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
 
 /// The same bytes as elements of another dtype; the last dimension grows or shrinks when their sizes differ.
 pub fn view_as_dtype(input: &Tensor, dtype: crate::base::DType) -> Result<Tensor> {
+    if let Some(batched) = input.as_batched() {
+        return Ok(Tensor::batched(view_as_dtype(&batched.value, dtype)?, batched.levels.clone()));
+    }
     let body = input.body();
     let (old, new) = (body.dtype.size(), dtype.size());
     let mut layout = body.layout.clone();

@@ -106,8 +106,7 @@ pub fn erase(target: &Tensor) -> Result<()> {
     over(target, &ZERO, true, zero)
 }
 
-static FILL_TENSOR: Derivative =
-    Derivative { name: "FillBackward3", apply: super::inplace::value_grads };
+static FILL_TENSOR: Derivative = Derivative { name: "FillBackward3", apply: super::inplace::value_grads };
 /// One number everywhere.
 pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     over(target.physical(), &FILL, true, |body| fill_body(body, value))

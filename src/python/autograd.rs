@@ -99,6 +99,9 @@ fn root_gradient(place: &Place, gradient: Option<&Bound<'_, PyAny>>) -> PyResult
 }
 
 fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
+    if let Place::Tensor(tensor) = root {
+        tensor.check_view()?;
+    }
     root.edge().ok_or_else(|| {
         let message = format!("element {index} of tensors does not require grad and does not have a grad_fn");
         guided(&message, "output", root, unrecorded(root).into())
@@ -237,9 +240,8 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
             gradients.len()
         )));
     }
-    let start = |(i, (root, gradient)): (usize, (&Place, &Bound<'_, PyAny>))| {
-        root_start(root, i, Some(gradient))
-    };
+    let start =
+        |(i, (root, gradient)): (usize, (&Place, &Bound<'_, PyAny>))| root_start(root, i, Some(gradient));
     roots.iter().zip(&gradients).enumerate().map(start).collect()
 }
 
@@ -345,15 +347,14 @@ pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult
     let Some(edge) = t.edge_for_hooks() else {
         return Err(no_hook(t));
     };
+    let hook = super::batch::hook_of(slf, hook)?;
     node_hook(slf.py(), &edge.node, When::Output(edge.output), hook)
 }
 
 pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     match t.edge_for_hooks() {
-        None => {
-            Err(no_hook(t))
-        }
+        None => Err(no_hook(t)),
         Some(_) if !t.is_leaf() => Err(guided(
             "post accumulate grad hooks cannot be registered on non-leaf tensors",
             "tensor",

@@ -1,9 +1,10 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
 use super::tensor::{PyTensor, wrap};
-use crate::ops::batch::{self, Randomness};
+use crate::ops::batch::{self, Batch, Randomness};
 use crate::tensor::{Node, NodeRef, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::collections::HashSet;
@@ -125,12 +126,6 @@ fn key(node: &NodeRef) -> usize {
     std::ptr::from_ref::<Node>(node) as usize
 }
 
-/// The rows of which vmap knows what to do with them.
-#[pyfunction]
-pub fn rules_of_vmap() -> Vec<&'static str> {
-    batch::rule_names()
-}
-
 /// The gradients of a run as the batched ones among its inputs see them.
 pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> PyResult<Vec<Option<Tensor>>> {
     let seen = |object: Bound<'_, PyAny>, grad: Option<Tensor>| -> PyResult<Option<Tensor>> {
@@ -188,4 +183,37 @@ pub fn apply_function<'py>(
     };
     let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
     batch::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
+}
+
+/// A hook on samples: the graph knows their physical tensor only, the hook is to see what it was registered on.
+#[pyclass(frozen, module = "gradiron")]
+struct SampleHook {
+    hook: Py<PyAny>,
+    batch: Batch,
+}
+
+#[pymethods]
+impl SampleHook {
+    fn __call__<'py>(&self, py: Python<'py>, grad: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let seen = wrap(py, self.batch.raised(&grad.get().tensor)?)?;
+        let changed = self.hook.bind(py).call1((seen,))?;
+        match changed.cast::<PyTensor>() {
+            Ok(new) => wrap(py, self.batch.lowered(&new.get().tensor)?),
+            Err(_) => Ok(changed),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector may look between the allocation and the first value.
+        if self.hook.as_ptr().is_null() { Ok(()) } else { visit.call(&self.hook) }
+    }
+}
+
+/// The hook itself, or for a batched tensor one that shows it samples.
+pub fn hook_of(t: &Bound<'_, PyTensor>, hook: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let tensor = &t.get().tensor;
+    if !tensor.is_batched() {
+        return Ok(hook);
+    }
+    Ok(Py::new(t.py(), SampleHook { hook, batch: Batch::of([tensor]) })?.into_any())
 }

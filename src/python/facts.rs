@@ -7,7 +7,7 @@ use super::overloads::mismatch;
 use super::parse::int_from;
 use super::tensor::{PyTensor, wrap};
 use super::types::{PyDType, device_object, dtype_object, size_object};
-use crate::base::{Guidance, Error, Scalar};
+use crate::base::{Error, Guidance, Scalar};
 use crate::ops::{self, Kind};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -25,6 +25,15 @@ fn dim_argument(function: &str, object: &Bound<'_, PyAny>) -> PyResult<i64> {
 
 fn shape_attribute<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     size_object(slf.py(), &slf.get().tensor.body().layout.shape)
+}
+
+impl PyTensor {
+    /// Sets `.grad`, without holding up others while a backward is at it.
+    fn put_grad(&self, py: Python<'_>, grad: Option<&crate::tensor::Tensor>) {
+        if !self.tensor.try_set_grad(grad) {
+            py.detach(|| self.tensor.set_grad(grad.cloned()));
+        }
+    }
 }
 
 #[pymethods]
@@ -199,7 +208,8 @@ impl PyTensor {
         slf: &Bound<'py, PyTensor>,
         requires_grad: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let on = requires_grad.map(|on| super::hooks::flag("requires_grad_", "requires_grad", on)).transpose()?;
+        let on =
+            requires_grad.map(|on| super::hooks::flag("requires_grad_", "requires_grad", on)).transpose()?;
         slf.get().tensor.set_requires_grad(on.unwrap_or(true))?;
         Ok(slf.clone())
     }
@@ -208,16 +218,16 @@ impl PyTensor {
     fn grad<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = slf.py();
         let t = &slf.get().tensor;
-        let grad = t.grad();
+        let grad = t.try_grad().unwrap_or_else(|| py.detach(|| t.grad()));
         if grad.is_none() && !t.is_leaf() && !t.retains_grad() {
             PyErr::warn(py, &py.get_type::<PyUserWarning>(), NON_LEAF_GRAD, 1)?;
         }
         grad.map(|g| wrap(py, g)).transpose()
     }
     #[setter]
-    fn set_grad(&self, value: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    fn set_grad(&self, py: Python<'_>, value: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         let Some(value) = value.filter(|v| !v.is_none()) else {
-            self.tensor.set_grad(None);
+            self.put_grad(py, None);
             return Ok(());
         };
         let Ok(grad) = value.cast::<PyTensor>() else {
@@ -250,12 +260,12 @@ impl PyTensor {
             )));
         }
         drop((own, new));
-        self.tensor.set_grad(Some(grad.get().tensor.clone()));
+        self.put_grad(py, Some(&grad.get().tensor));
         Ok(())
     }
     #[deleter]
-    fn delete_grad(&self) {
-        self.tensor.set_grad(None);
+    fn delete_grad(&self, py: Python<'_>) {
+        self.put_grad(py, None);
     }
     /// The node of the graph that made this tensor; None for leaves.
     #[getter]

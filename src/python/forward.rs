@@ -3,10 +3,11 @@
 use super::function::Ctx;
 use super::tensor::{PyTensor, wrap};
 use crate::backward::forward;
+use crate::base::{Error, Guidance};
 use crate::ops::{Arg, create, tangent, view};
 use crate::tensor::dual::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
-use pyo3::exceptions::{PyAssertionError, PyNotImplementedError, PyRuntimeError};
+use pyo3::exceptions::{PyAssertionError, PyNotImplementedError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -142,11 +143,14 @@ pub fn function_tangents<'py>(
             Err(_) => vec![returned],
         };
         if values.len() != outputs.len() {
-            return Err(PyRuntimeError::new_err(format!(
-                "Function's jvp returned an invalid number of forward gradients (expected {} but got {})",
-                outputs.len(),
-                values.len()
-            )));
+            return Err(misuse(
+                class,
+                format!(
+                    "Function's jvp returned an invalid number of forward gradients (expected {} but got {})",
+                    outputs.len(),
+                    values.len()
+                ),
+            ));
         }
         for (i, (value, output)) in values.iter().zip(outputs.iter()).enumerate() {
             let differentiable = output
@@ -155,13 +159,16 @@ pub fn function_tangents<'py>(
                 .map(|t| &t.get().tensor)
                 .filter(|t| t.dtype().is_differentiable() && !marked.plain.contains(&t.id()));
             match differentiable {
-                Some(output) => take_tangent(output, value, i, level, inputs)?,
+                Some(output) => take_tangent(class, output, value, i, level, inputs)?,
                 None if value.is_none() || output.cast::<PyTensor>().is_err() => {}
                 None => {
-                    return Err(PyRuntimeError::new_err(format!(
-                        "Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a \
+                    return Err(misuse(
+                        class,
+                        format!(
+                            "Function's jvp returned a gradient at position {i}, but  the corresponding forward output is not a \
                          differentiable Tensor.You should return None at that position instead."
-                    )));
+                        ),
+                    ));
                 }
             }
         }
@@ -177,8 +184,16 @@ pub fn function_tangents<'py>(
     Ok(())
 }
 
+/// What a Function's `jvp` returned does not fit.
+#[cold]
+fn misuse(class: &Bound<'_, PyAny>, message: impl Into<String>) -> PyErr {
+    let name = class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    Error::from(Guidance::new(message).note("operator", format!("{name}.jvp"), None)).into()
+}
+
 /// Gives output `i` of a Function the tangent that its `jvp` returned.
 fn take_tangent(
+    class: &Bound<'_, PyAny>,
     output: &Tensor,
     value: &Bound<'_, PyAny>,
     i: usize,
@@ -189,16 +204,17 @@ fn take_tangent(
         Ok(t) => t.get().tensor.clone(),
         Err(_) if value.is_none() => return Ok(()),
         Err(_) => {
-            return Err(PyRuntimeError::new_err(format!(
-                "expected Variable or None (got {}) for grad output {i}.",
-                value.get_type().name()?
-            )));
+            return Err(misuse(
+                class,
+                format!("expected Variable or None (got {}) for grad output {i}.", value.get_type().name()?),
+            ));
         }
     };
     tangent::check_shape(output, &tangent)?;
     if let Some(written) = inputs.iter().flatten().find(|t| t.same(output)) {
         if written.tangent(level).is_some_and(|old| !old.same(&tangent)) {
-            return Err(PyRuntimeError::new_err(
+            return Err(misuse(
+                class,
                 "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying \
                  an input inplace, then the jvp function must modify the corresponding gradient inplace.",
             ));
@@ -210,7 +226,8 @@ fn take_tangent(
         return Ok(output.set_tangent(level, tangent::own(output, tangent)?)?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
-        return Err(PyRuntimeError::new_err(
+        return Err(misuse(
+            class,
             "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.",
         ));
     }

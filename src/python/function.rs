@@ -2,7 +2,7 @@
 //! Python face; it holds no tensors of its own accord, the node's saved values do.
 
 use super::node::next_functions;
-use super::outputs::{Call, finish};
+use super::outputs::{Call, Outputs, finish};
 use super::tensor::{PyTensor, wrap};
 use crate::base::Guidance;
 use crate::ops;
@@ -30,7 +30,7 @@ struct State {
     non_differentiable: Vec<Py<PyTensor>>,
     needs_input_grad: Option<Py<PyTuple>>,
     /// Which of forward's arguments were tensors.
-    variables: Vec<bool>,
+    variables: Flags,
     keep_none: bool,
     /// Where saved values lie among the node's, None for a saved None.
     saved: Vec<Option<usize>>,
@@ -42,6 +42,7 @@ struct State {
     shown: Option<Py<PyTuple>>,
 }
 
+pub type Flags = SmallVec<[bool; 8]>;
 type Marks = (Option<Py<PyTuple>>, Vec<Py<PyTensor>>, Vec<Py<PyTensor>>);
 
 impl Ctx {
@@ -53,7 +54,13 @@ impl Ctx {
     pub fn take_for_forward(&self, py: Python<'_>) -> (Vec<Option<Py<PyTensor>>>, bool) {
         let mut state = self.state();
         let keep_none = state.keep_none;
-        (std::mem::take(&mut state.for_forward).iter().map(|t| t.as_ref().map(|t| t.clone_ref(py))).collect(), keep_none)
+        (
+            std::mem::take(&mut state.for_forward)
+                .iter()
+                .map(|t| t.as_ref().map(|t| t.clone_ref(py)))
+                .collect(),
+            keep_none,
+        )
     }
 
     /// Lets `saved_tensors` show these instead of the node's.
@@ -77,7 +84,7 @@ impl Ctx {
     }
 
     /// Names the node that this context shows.
-    pub fn publish(&self, node: &NodeRef, variables: Vec<bool>) {
+    pub fn publish(&self, node: &NodeRef, variables: Flags) {
         let mut state = self.state();
         state.node = Some(node.id());
         state.variables = variables;
@@ -102,7 +109,10 @@ impl Ctx {
     }
 }
 
-fn tensor_list(args: &Bound<'_, PyTuple>, what: impl Fn(usize, &str) -> String) -> PyResult<Vec<Py<PyTensor>>> {
+fn tensor_list(
+    args: &Bound<'_, PyTuple>,
+    what: impl Fn(usize, &str) -> String,
+) -> PyResult<Vec<Py<PyTensor>>> {
     let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
         Ok(t) => Ok(t.unbind()),
         Err(e) => {
@@ -202,7 +212,10 @@ impl Ctx {
             Some(node) => {
                 let variables = self.state().variables.clone();
                 let all = next_functions(py, &node)?.iter().zip(variables);
-                PyTuple::new(py, all.filter(|(_, is_tensor)| *is_tensor).map(|(edge, _)| edge).collect::<Vec<_>>())
+                PyTuple::new(
+                    py,
+                    all.filter(|(_, is_tensor)| *is_tensor).map(|(edge, _)| edge).collect::<Vec<_>>(),
+                )
             }
             None => Ok(PyTuple::empty(py)),
         }
@@ -231,15 +244,15 @@ impl Ctx {
 pub struct PyFunction {
     pub class: Py<PyAny>,
     pub ctx: Py<PyAny>,
-    pub name: String,
     /// Which of forward's arguments were tensors, and which of its outputs.
-    pub variables: Vec<bool>,
-    pub tensors: Vec<bool>,
+    pub variables: Flags,
+    pub tensors: Flags,
 }
 
 impl Custom for PyFunction {
     fn name(&self) -> String {
-        self.name.clone()
+        Python::attach(|py| self.ctx.bind(py).get_type().name().map(|name| name.to_string()))
+            .unwrap_or_else(|_| "Function".into())
     }
     fn apply(&self, step: &Step) -> crate::base::Result<Grads> {
         Python::attach(|py| self.backward(py, step)).map_err(super::errors::carry)
@@ -276,28 +289,26 @@ impl PyFunction {
     /// What `backward` returned does not fit.
     #[cold]
     fn guided(&self, node: &Node, what: String, advice: &str) -> PyErr {
-        let message = format!("function {} returned {what}", self.name);
+        let message = format!("function {} returned {what}", self.name());
         Guidance::new(message).node("operator", node).advice(advice).done().into()
     }
 
     fn backward(&self, py: Python<'_>, step: &Step) -> PyResult<Grads> {
         let ctx = self.ctx.bind(py);
         let keep_none = ctx.cast::<Ctx>()?.get().state().keep_none;
-        let mut grads: Vec<Bound<'_, PyAny>> = Vec::with_capacity(step.grads.len());
+        let mut arguments: SmallVec<[Bound<'_, PyAny>; 4]> = smallvec::smallvec![ctx.clone()];
         for ((grad, meta), is_tensor) in step.grads.iter().zip(&step.node.outputs).zip(&self.tensors) {
-            grads.push(match grad {
+            arguments.push(match grad {
                 Some(g) => wrap(py, g.clone())?,
                 None if keep_none || !is_tensor => py.None().into_bound(py),
                 None => wrap(py, ops::create::zeros(&meta.shape, meta.dtype, meta.device)?)?,
             });
         }
-        let mut arguments = vec![ctx.clone()];
-        arguments.extend(grads);
         let method = self.method(py)?;
         let returned = method.call1(PyTuple::new(py, arguments)?)?;
-        let mut values: Vec<Bound<'_, PyAny>> = match returned.cast::<PyTuple>() {
+        let mut values: SmallVec<[Bound<'_, PyAny>; 4]> = match returned.cast::<PyTuple>() {
             Ok(tuple) => tuple.iter().collect(),
-            Err(_) => vec![returned],
+            Err(_) => smallvec::smallvec![returned],
         };
         if values.len() > self.variables.len() && values[self.variables.len()..].iter().all(|v| v.is_none()) {
             values.truncate(self.variables.len());
@@ -305,7 +316,11 @@ impl PyFunction {
         if values.len() != self.variables.len() {
             return Err(self.guided(
                 step.node,
-                format!("an incorrect number of gradients (expected {}, got {})", self.variables.len(), values.len()),
+                format!(
+                    "an incorrect number of gradients (expected {}, got {})",
+                    self.variables.len(),
+                    values.len()
+                ),
                 "return one gradient for each argument of forward after ctx, None for those that have none",
             ));
         }
@@ -346,7 +361,7 @@ pub fn apply_function<'py>(
     args: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let _span = super::profile::function(class, args);
-    let inputs: Vec<Option<Tensor>> =
+    let inputs: SmallVec<[Option<Tensor>; 4]> =
         args.iter().map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
     if inputs.iter().flatten().any(Tensor::is_batched) {
         return super::batch::apply_function(class, args, &inputs);
@@ -366,7 +381,7 @@ pub fn apply_function<'py>(
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {
         let forward = class.getattr(intern!(py, "forward"))?;
         if !setup {
-            let mut arguments = vec![ctx.clone()];
+            let mut arguments: SmallVec<[Bound<'_, PyAny>; 8]> = smallvec::smallvec![ctx.clone()];
             arguments.extend(args.iter());
             return forward.call1(PyTuple::new(py, arguments)?);
         }
@@ -375,9 +390,9 @@ pub fn apply_function<'py>(
         Ok(output)
     })?;
     let single = returned.cast::<PyTuple>().is_err();
-    let outputs: Vec<Bound<'py, PyAny>> = match returned.cast::<PyTuple>() {
+    let outputs: Outputs<'py> = match returned.cast::<PyTuple>() {
         Ok(tuple) => tuple.iter().collect(),
-        Err(_) => vec![returned.clone()],
+        Err(_) => smallvec::smallvec![returned.clone()],
     };
     if single && outputs[0].cast::<PyTensor>().is_err() {
         return Ok(returned);

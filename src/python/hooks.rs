@@ -43,7 +43,8 @@ impl Handle {
                 Err(_) => all.push(extra.clone()),
             }
         }
-        let weak = all.iter().map(|d| PyWeakrefReference::new(d).map(Bound::unbind)).collect::<PyResult<_>>()?;
+        let weak =
+            all.iter().map(|d| PyWeakrefReference::new(d).map(Bound::unbind)).collect::<PyResult<_>>()?;
         Ok(Handle { at: Place::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed) })
     }
     #[getter]
@@ -84,7 +85,9 @@ fn listed<'py>(
     at: impl Fn(When, u32) -> bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     let py = slf.py();
-    let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else { return Ok(None) };
+    let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else {
+        return Ok(None);
+    };
     let found: Vec<(u64, *mut std::ffi::c_void)> = {
         let hooks = edge.node.hooks();
         hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, h.2.host())).collect()

@@ -261,6 +261,13 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         }
     };
     let items = items(index)?;
+    if let [Item::Tensor(mask)] = items.as_slice()
+        && mask.is_batched()
+        && mask.dtype() == DType::Bool
+        && value.numel() == 1
+    {
+        return Ok(ops::batch::fill_where(t, mask, &value)?);
+    }
     let masked = items.iter().any(|i| matches!(i, Item::Tensor(t) if t.dtype() == DType::Bool));
     let (part, advanced) = basic(t, items)?;
     if !advanced.is_empty() {

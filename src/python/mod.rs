@@ -22,6 +22,7 @@ mod parse;
 mod profile;
 mod random;
 mod replace;
+mod saved_args;
 mod saved_names;
 mod saving;
 mod storage;
@@ -170,7 +171,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         batch::batch_description,
         batch::spread_over_levels,
         batch::reaches_others,
-        batch::rules_of_vmap,
         autograd::is_grad_enabled,
         autograd::set_recording,
         autograd::is_inference_mode_enabled,
@@ -201,6 +201,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         graph::will_execute,
         graph::queue_callback,
         saving::push_saved_hooks,
+        saving::top_saved_hooks,
         saving::push_chooser,
         saving::pop_chooser,
         saving::packing_node,

@@ -6,12 +6,14 @@ use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Device, Dims, Guidance};
 use crate::ops::{create, view};
 use crate::tensor::{
-    Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, finish_inplace, inference_error, mode,
-    packing,
+    Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, finish_inplace, inference_error,
+    mode, packing,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use smallvec::SmallVec;
+
+pub type Outputs<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 
 /// A call of a Function after its forward ran.
 pub struct Call<'a, 'py> {
@@ -84,13 +86,13 @@ impl Marks {
 pub fn finish<'py>(
     mut call: Call<'_, 'py>,
     state: &Ctx,
-    mut outputs: Vec<Bound<'py, PyAny>>,
-) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    mut outputs: Outputs<'py>,
+) -> PyResult<Outputs<'py>> {
     let py = call.class.py();
     let (to_save, dirty, plain) = state.take_marks();
     let marks = Marks { dirty, plain };
     let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
-    let mut tensors: Vec<Option<Tensor>> = outputs.iter().map(tensor).collect();
+    let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
     marks.check(&call, &tensors)?;
     let node = call.recording.then(|| publish(&mut call, &tensors)).transpose()?;
     if let Some(node) = &node {
@@ -127,7 +129,6 @@ fn publish(call: &mut Call, outputs: &[Option<Tensor>]) -> PyResult<NodeRef> {
     let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
         class: call.class.clone().unbind(),
         ctx: call.ctx.clone().unbind(),
-        name: call.ctx.get_type().name()?.to_string(),
         variables: call.inputs.iter().map(Option::is_some).collect(),
         tensors: outputs.iter().map(Option::is_some).collect(),
     })));

@@ -76,7 +76,8 @@ fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
         return Err(PyRuntimeError::new_err("cannot resize variables that require grad"));
     }
     check_inplace(target, false)?;
-    let shape = dims_of(shape).map_err(|_| PyRuntimeError::new_err("numel: integer multiplication overflow"))?;
+    let shape =
+        dims_of(shape).map_err(|_| PyRuntimeError::new_err("numel: integer multiplication overflow"))?;
     let body = target.body().clone();
     if body.shape() != shape.as_slice() {
         let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };

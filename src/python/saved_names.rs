@@ -23,6 +23,11 @@ fn known(name: &str) -> Option<&'static Known> {
 }
 
 /// The operator whose node has this name.
+pub fn row_of_node(node: &str) -> Option<&'static Row> {
+    known(node).map(|known| known.row)
+}
+
+/// Its name.
 pub fn row_name(node: &str) -> Option<&'static str> {
     known(node).map(|known| known.row.name)
 }
@@ -67,12 +72,18 @@ fn source_name(node: &str, row: Option<&Row>, source: u16) -> String {
         if let Some((_, names)) = OUTPUTS.iter().find(|(name, _)| *name == node) {
             return names.get(output).copied().unwrap_or("result").into();
         }
-        return if output == 0 { "result".into() } else { PICKERS.get(output).copied().unwrap_or("result").into() };
+        return if output == 0 {
+            "result".into()
+        } else {
+            PICKERS.get(output).copied().unwrap_or("result").into()
+        };
     }
     let tensors = row.map(|row| row.params.iter().filter(|p| matches!(p.kind, Kind::Tensor | Kind::Operand)));
     match tensors.and_then(|mut params| params.nth(usize::from(source))).map(|p| p.name) {
         Some("input" | "x" | "a") => "self".into(),
         Some("b") => "other".into(),
+        Some("low") => "min".into(),
+        Some("high") => "max".into(),
         Some(name) => name.into(),
         None if source == 0 => "self".into(),
         None if source == 1 => "other".into(),

@@ -25,6 +25,9 @@ impl Pack for PyHooks {
     fn pack(&self, tensor: &Tensor) -> crate::base::Result<Box<dyn Unpack>> {
         Python::attach(|py| self.call(py, tensor)).map_err(super::errors::carry)
     }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
 }
 
 impl PyHooks {
@@ -74,6 +77,14 @@ impl PyPacked {
 #[pyfunction]
 pub fn push_saved_hooks(py: Python<'_>, pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<()> {
     Ok(packing::push(Arc::new(PyHooks::new(py, pack, unpack)?))?)
+}
+
+/// The pair of hooks in force.
+#[pyfunction]
+pub fn top_saved_hooks(py: Python<'_>) -> Option<(Py<PyAny>, Py<PyAny>)> {
+    let top = packing::top()?;
+    let hooks = top.as_any().downcast_ref::<PyHooks>()?;
+    Some((hooks.pack.clone_ref(py), hooks.unpack.clone_ref(py)))
 }
 
 /// Goes back to the hooks before the last pair.
@@ -198,14 +209,23 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
         (_, Some(wanted)) => (false, wanted),
         _ => return Ok(None),
     };
+    let kept = if node.saves().freed { None } else { place(node, wanted) };
+    if !raw
+        && kept.flatten().is_none()
+        && let Some(value) = super::saved_args::argument(py, node, wanted)
+    {
+        return value.map(Some);
+    }
     if node.saves().freed {
         // What was saved is forgotten with its names.
         return match raw {
-            true => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at: Some(usize::MAX) })?.into_any())),
+            true => {
+                Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at: Some(usize::MAX) })?.into_any()))
+            }
             false => Err(freed_error(Some(node)).into()),
         };
     }
-    match place(node, wanted) {
+    match kept {
         None => Ok(None),
         Some(at) if raw => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any())),
         Some(None) => Ok(Some(py.None().into_bound(py))),
@@ -214,9 +234,15 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
 }
 
 /// The names of a node's attributes for saved values.
-pub fn attributes(node: &NodeRef) -> Vec<String> {
+pub fn attributes(py: Python<'_>, node: &NodeRef) -> Vec<String> {
     let names = super::saved_names::names(node);
-    names.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]).collect()
+    let tensors = names.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]);
+    let arguments = super::saved_args::arguments(py, node);
+    let mut all: Vec<String> =
+        tensors.chain(arguments.into_iter().map(|name| format!("_saved_{name}"))).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// What a node saved: pairs of a name and a tensor; freed values raise.
@@ -245,7 +271,12 @@ impl Chooser for PyChooser {
         };
         Python::attach(ask).map_err(super::errors::carry)
     }
-    fn made(&self, kind: &'static str, inputs: Vec<Tensor>, result: Option<Tensor>) -> crate::base::Result<()> {
+    fn made(
+        &self,
+        kind: &'static str,
+        inputs: Vec<Tensor>,
+        result: Option<Tensor>,
+    ) -> crate::base::Result<()> {
         let tell = |py: Python<'_>| -> PyResult<()> {
             let inputs = inputs.into_iter().map(|t| wrap(py, t)).collect::<PyResult<Vec<_>>>()?;
             let result = result.map(|t| wrap(py, t)).transpose()?;

@@ -56,7 +56,8 @@ impl Tensor {
 fn seen(value: &Tensor, lead: usize) -> Body {
     let body = value.body();
     let part = |dims: &Dims| Dims::from_slice(&dims[lead..]);
-    let layout = Layout { shape: part(&body.layout.shape), strides: part(&body.layout.strides), offset: 0 };
+    let Layout { shape, strides, offset } = &body.layout;
+    let layout = Layout { shape: part(shape), strides: part(strides), offset: *offset };
     Body { storage: Storage::nowhere(body.device()), layout, dtype: body.dtype }
 }
 

@@ -248,10 +248,12 @@ pub fn remember<'a>(node: &NodeRef, tensor_of: impl Fn(u16) -> Option<&'a Tensor
     if kept.is_empty() {
         return;
     }
-    let known = levels(|levels| {
-        levels.saved.insert(node.id(), kept);
-        (levels.saved.len() > levels.full).then(|| levels.saved.keys().copied().collect::<Vec<_>>())
+    let (old, known) = levels(|levels| {
+        let old = levels.saved.insert(node.id(), kept);
+        let full = levels.saved.len() > levels.full;
+        (old, full.then(|| levels.saved.keys().copied().collect::<Vec<_>>()))
     });
+    drop(old);
     if let Some(known) = known {
         forget(known.into_iter().filter(|id| id.upgrade().is_none()).collect());
     }

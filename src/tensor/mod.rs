@@ -2,6 +2,7 @@
 //! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
 
 pub mod anomaly;
+mod grad;
 mod guidance;
 mod batched;
 pub mod dual;
@@ -9,6 +10,7 @@ mod inplace;
 pub mod mode;
 mod node;
 pub mod packing;
+mod reading;
 mod record;
 mod saved;
 mod view;
@@ -20,15 +22,16 @@ pub use node::{
     Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, When,
     any_hosted, type_string,
 };
+pub use reading::Held;
 pub use record::{Recorder, any_requires_grad, inference_error, records};
 pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use view::{View, ViewRules, Viewing};
 
-use crate::base::{DType, Device, Dims, Error, Guidance, Layout, Result, Scalar, Strided};
+use crate::base::{DType, Device, Dims, Error, Guidance, Layout, Result, Strided};
 use crate::storage::Storage;
 use std::ffi::c_void;
 use std::ops::Deref;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A tensor's values: bytes, how they lie, what they are.
@@ -74,8 +77,6 @@ struct Extra {
     grad: Mutex<Option<Tensor>>,
     /// The leaf's end of the graph, once something was computed from it (see `Late::leaf`).
     leaf: OnceLock<NodeRef>,
-    /// Counts rewrites of this tensor's history, so that its views notice.
-    rewrites: AtomicU32,
     tangents: dual::Tangents,
     /// Where the values of a batched tensor lie.
     batched: OnceLock<Batched>,
@@ -211,40 +212,6 @@ impl Tensor {
     /// A tensor that `edge` made.
     pub fn made_by(body: Body, edge: Option<Edge>) -> Tensor {
         Tensor::make(body, edge, 0, None)
-    }
-
-    /// A saved value come back: a leaf edge gives the leaf's gradient, not a new leaf.
-    pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
-        if let Some(edge) = &edge
-            && let Kind::Leaf(leaf) = &edge.node.kind
-            && let Some(tensor) = leaf.tensor.upgrade()
-            && tensor.body().storage.same(&body.storage)
-            && tensor.body().layout == body.layout
-        {
-            return tensor;
-        }
-        if edge.as_ref().is_some_and(|e| e.node.is_leaf()) {
-            return Tensor::other_leaf(body, edge.map(|e| e.node));
-        }
-        Tensor::make(body, edge, 0, None)
-    }
-
-    /// A tensor whose history can be taken away again, for good (`set_history`): the one that it was born with stays.
-    pub fn lent(body: Body, edge: Option<Edge>) -> Tensor {
-        let tensor = Tensor::new(body);
-        lock(&tensor.extra().late).edge = Some(edge);
-        tensor.0.flags.fetch_or(LATE, Ordering::AcqRel);
-        tensor
-    }
-
-    /// Other values for a leaf: a leaf itself, whose gradient goes where the first one's does.
-    #[cold]
-    fn other_leaf(body: Body, node: Option<NodeRef>) -> Tensor {
-        let tensor = Tensor::make(body, None, REQUIRES, None);
-        if let Some(node) = node {
-            let _ = tensor.extra().leaf.set(node);
-        }
-        tensor
     }
 
     pub fn body(&self) -> BodyRef<'_> {
@@ -394,20 +361,26 @@ impl Tensor {
     /// The leaf's end of the graph.
     fn leaf(&self) -> NodeRef {
         let extra = self.extra();
-        if self.flags() & LATE != 0 {
+        let late = self.flags() & LATE != 0;
+        if let (Some(leaf), false) = (extra.leaf.get(), late) {
+            return leaf.clone();
+        }
+        // Asked for now, since it wants the interpreter, which nobody may wait for under a lock.
+        let trace = anomaly::trace();
+        if late {
             let body = self.body().clone();
             if let Some(leaf) = &mut lock(&extra.late).leaf {
-                return leaf.get_or_insert_with(|| self.new_leaf(body)).clone();
+                return leaf.get_or_insert_with(|| self.new_leaf(body, trace)).clone();
             }
         }
-        extra.leaf.get_or_init(|| self.new_leaf(self.body().clone())).clone()
+        extra.leaf.get_or_init(|| self.new_leaf(self.body().clone(), trace)).clone()
     }
 
-    fn new_leaf(&self, body: Body) -> NodeRef {
+    fn new_leaf(&self, body: Body, trace: Option<Arc<anomaly::Trace>>) -> NodeRef {
         let meta = body.meta();
         let mut node = Node::draft(Kind::Leaf(Box::new(Leaf { tensor: self.downgrade(), body })));
         node.outputs.push(meta);
-        Node::publish(node)
+        Node::publish_traced(node, trace)
     }
 
     pub fn set_requires_grad(&self, on: bool) -> Result<()> {
@@ -436,26 +409,6 @@ impl Tensor {
         } else if !on {
             flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
-        Ok(())
-    }
-
-    pub fn grad(&self) -> Option<Tensor> {
-        self.0.extra.get().and_then(|extra| lock(&extra.grad).clone())
-    }
-
-    pub fn set_grad(&self, grad: Option<Tensor>) {
-        if grad.is_none() && self.0.extra.get().is_none() {
-            return;
-        }
-        let old = std::mem::replace(&mut *lock(&self.extra().grad), grad);
-        drop(old);
-    }
-
-    /// Changes `.grad` under its lock: several backwards may add to one leaf.
-    pub fn update_grad(&self, change: impl FnOnce(Option<Tensor>) -> Result<Tensor>) -> Result<()> {
-        let mut slot = lock(&self.extra().grad);
-        let old = slot.clone();
-        *slot = Some(change(old)?);
         Ok(())
     }
 
@@ -506,7 +459,6 @@ impl Tensor {
         let extra = self.extra();
         let old = lock(&extra.late).edge.replace(edge.clone());
         // Views of a tensor that was detached in place keep the history that they have.
-        extra.rewrites.fetch_add(u32::from(edge.is_some()), Ordering::AcqRel);
         self.0.flags.fetch_or(LATE, Ordering::AcqRel);
         if edge.is_some() {
             self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
@@ -521,36 +473,6 @@ impl Tensor {
             }
         }
     }
-
-    /// One element as a number; for the tensor's device this waits.
-    pub fn item(&self) -> Result<Scalar> {
-        let body = self.body();
-        if self.is_batched() {
-            return Err(batched::no_number());
-        }
-        if body.numel() != 1 {
-            return Err(Error::runtime(format!(
-                "a Tensor with {} elements cannot be converted to Scalar",
-                body.numel()
-            )));
-        }
-        let size = body.dtype.size();
-        match body.storage.host() {
-            // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
-            Some(base) => Ok(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }),
-            #[cfg(feature = "gpu")]
-            None => {
-                let mut bytes = [0u8; 16];
-                if let Some(buffer) = body.storage.gpu() {
-                    crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
-                }
-                // SAFETY: sixteen bytes hold any element.
-                Ok(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) })
-            }
-            #[cfg(not(feature = "gpu"))]
-            None => Err(Error::runtime("this build of gradiron has no GPU support")),
-        }
-    }
 }
 
 impl WeakTensor {
@@ -560,29 +482,5 @@ impl WeakTensor {
 
     pub fn is(&self, tensor: &Tensor) -> bool {
         std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&tensor.0))
-    }
-}
-
-/// What the collector may walk into from a tensor.
-pub struct Held {
-    pub edge: Option<NodeRef>,
-    pub grad: Option<Tensor>,
-}
-
-impl Tensor {
-    /// The graph behind this tensor, without renewing anything and without waiting for a lock.
-    pub fn for_collector(&self) -> Held {
-        let extra = self.0.extra.get();
-        let late = extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.edge.clone());
-        let new = || extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.leaf.clone());
-        let leaf = || new().unwrap_or_else(|| extra.and_then(|e| e.leaf.get().cloned()));
-        let edge = match late {
-            Some(edge) => edge,
-            None => self.0.edge.clone(),
-        };
-        Held {
-            edge: edge.map(|e| e.node).or_else(leaf),
-            grad: extra.and_then(|e| e.grad.try_lock().ok()).and_then(|g| g.clone()),
-        }
     }
 }

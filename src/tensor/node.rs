@@ -178,10 +178,16 @@ impl Node {
 
     /// Numbers a node above its inputs. From here on it does not change, but for saved values and hooks.
     #[inline]
-    pub fn publish(mut node: Draft<Node>) -> NodeRef {
+    pub fn publish(node: Draft<Node>) -> NodeRef {
+        let trace = anomaly::trace();
+        Node::publish_traced(node, trace)
+    }
+
+    #[inline]
+    pub(super) fn publish_traced(mut node: Draft<Node>, trace: Option<Arc<anomaly::Trace>>) -> NodeRef {
         let above = node.edges.iter().flatten().map(|e| e.node.sequence).max().unwrap_or(0);
         node.sequence = mode::next_sequence(above);
-        node.trace = anomaly::trace();
+        node.trace = trace;
         node.publish()
     }
 

@@ -5,12 +5,14 @@ use super::node::{Derivative, Kind, NodeRef};
 use super::saved::{Kept, Packed, Saved, Unpack};
 use super::{Body, Tensor, mode};
 use crate::base::Error;
+use std::any::Any;
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// A pair of hooks; the second half lives in what the first one returns.
 pub trait Pack: Send + Sync {
     fn pack(&self, tensor: &Tensor) -> Result<Box<dyn Unpack>, Error>;
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// Keeps what chosen operators make, and hands it out when they are run again.
@@ -215,7 +217,9 @@ fn pack_now<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> 
     for at in 0..count {
         let (body, edge, source) = {
             let saves = node.saves();
-            let Some((saved, Kept::Body(body))) = saves.values.get(at).map(|s| (s, &s.kept)) else { continue };
+            let Some((saved, Kept::Body(body))) = saves.values.get(at).map(|s| (s, &s.kept)) else {
+                continue;
+            };
             (body.clone(), saved.edge(node), saved.source)
         };
         let original = (source < Saved::DETACHED).then(|| input(usize::from(source))).flatten();

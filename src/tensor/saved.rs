@@ -1,13 +1,14 @@
 //! Values that nodes keep for their derivatives: as bytes, or as what a pack hook made of them.
 
-use super::node::{Edge, Kind, Node, NodeRef, namespaced, operator_of, type_string};
 use super::dual::{self, SavedTangents};
-use super::{anomaly, Body, Tensor};
 use super::guidance::whose;
+use super::node::{Edge, Kind, Node, NodeRef, namespaced, operator_of, type_string};
+use super::{Body, LATE, REQUIRES, Tensor, anomaly, lock};
 use crate::base::{Error, Guidance, Result};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 #[derive(Default)]
 pub struct Saves {
@@ -139,7 +140,9 @@ impl Saved {
         if let Some(writer) = body.storage.last_writer() {
             guidance = guidance.note("last recorded write", operator_of(writer), None);
         }
-        Err(guidance.advice("use the form of the write that makes a new tensor, or write to a clone()").done())
+        Err(guidance
+            .advice("use the form of the write that makes a new tensor, or write to a clone()")
+            .done())
     }
 
     /// A second handle: hooks run without the node's lock.
@@ -164,7 +167,42 @@ impl Saved {
             }
         }
     }
+}
 
+impl Tensor {
+    /// A saved value come back: a leaf edge gives the leaf's gradient, not a new leaf.
+    pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
+        if let Some(edge) = &edge
+            && let Kind::Leaf(leaf) = &edge.node.kind
+            && let Some(tensor) = leaf.tensor.upgrade()
+            && tensor.body().storage.same(&body.storage)
+            && tensor.body().layout == body.layout
+        {
+            return tensor;
+        }
+        if edge.as_ref().is_some_and(|e| e.node.is_leaf()) {
+            return Tensor::other_leaf(body, edge.map(|e| e.node));
+        }
+        Tensor::make(body, edge, 0, None)
+    }
+
+    /// A tensor whose history can be taken away again, for good (`set_history`): the one that it was born with stays.
+    pub fn lent(body: Body, edge: Option<Edge>) -> Tensor {
+        let tensor = Tensor::new(body);
+        lock(&tensor.extra().late).edge = Some(edge);
+        tensor.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        tensor
+    }
+
+    /// Other values for a leaf: a leaf itself, whose gradient goes where the first one's does.
+    #[cold]
+    fn other_leaf(body: Body, node: Option<NodeRef>) -> Tensor {
+        let tensor = Tensor::make(body, None, REQUIRES, None);
+        if let Some(node) = node {
+            let _ = tensor.extra().leaf.set(node);
+        }
+        tensor
+    }
 }
 
 /// One node's turn in a backward: what its derivative sees.
@@ -242,9 +280,7 @@ impl<'a> Step<'a> {
     /// The bytes of a saved value, for a kernel that does not record.
     pub fn body(&self, source: u16) -> Result<&Body> {
         match self.values.iter().find(|s| s.source == source) {
-            Some(saved @ Saved { kept: Kept::Body(body), .. }) => {
-                saved.check(self.node, body).map(|()| body)
-            }
+            Some(saved @ Saved { kept: Kept::Body(body), .. }) => saved.check(self.node, body).map(|()| body),
             None if self.freed => Err(freed_error(Some(self.node))),
             _ => Err(Error::runtime(format!("{} did not save value {source}", self.node.name()))),
         }

@@ -62,8 +62,7 @@ impl Tensor {
             Some(view) => (view.base.clone(), if made == Viewing::Plain { view.made() } else { made }),
             None => (of.clone(), made),
         };
-        let seen = if made == Viewing::Plain { base.rewrites() } else { body.storage.version() };
-        let seen = AtomicU32::new(seen);
+        let seen = AtomicU32::new(body.storage.version());
         // While forward mode is about, a view asks its base for tangents.
         let flags = if dual::any_level() { DUAL } else { 0 };
         Tensor::make(body, edge, flags, Some(View { base, made: AtomicU8::new(made as u8), rules, seen }))
@@ -73,18 +72,14 @@ impl Tensor {
         self.0.view.as_ref()
     }
 
-    pub(super) fn rewrites(&self) -> u32 {
-        self.0.extra.get().map_or(0, |extra| extra.rewrites.load(Ordering::Acquire))
-    }
-
-    /// Renews this view's history when its base's was rewritten since.
+    /// Renews this view's history when its bytes were written since: what the base's history says now holds for it, too.
     #[inline]
     pub(super) fn refresh_view(&self, view: &View) {
         if !view.is_plain() {
             return;
         }
-        let now = view.base.rewrites();
-        if now != view.seen.load(Ordering::Acquire) {
+        let now = self.body().storage.version();
+        if now != view.seen.load(Ordering::Acquire) && view.base.requires_grad() {
             view.seen.store(now, Ordering::Release);
             let edge = (view.rules.regenerate)(&view.base, &self.body());
             lock(&self.extra().late).edge = Some(edge);

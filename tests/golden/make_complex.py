@@ -32,9 +32,7 @@ for case in printed:
 golden = {
     "version": torch.__version__,
     "unary": {name: values(torch.stack([getattr(torch, name)(p) for p in points]).resolve_conj()) for name in cases.UNARY},
-    "promotion": {
-        op: [cases.promoted(torch, op, a, b) for a, b in cases.PAIRS] for op in cases.PROMOTING
-    },
+    "promotion": {op: [cases.promoted(torch, op, a, b) for a, b in cases.PAIRS] for op in cases.PROMOTING},
     "errors": {text: cases.failure(torch, text) for text in cases.ERRORS},
     "printed": printed,
 }

@@ -1,10 +1,175 @@
-"""Programs that once showed a difference."""
+"""Programs that once showed a difference, each as short as it can be."""
 
 PROGRAMS = [
+    # The target is another operand, too: what that saved is spoilt.
     """
 v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
 v2 = v1 * 3
 v2.mul_(v2)
 v2.sum().backward()
+""",
+    # Hooks, and gradients that are kept, at a root behind which nothing wanted lies.
+    """
+v1 = T.tensor([-1.125, 1.0], dtype=T.float64).requires_grad_()
+v2 = v1.pow(2)
+v3 = v2.unflatten(0, (1, 2))
+v2.backward(T.tensor([0.75, -1.875], dtype=T.float64), inputs=[v3])
+v4 = v3.exp()
+v3.backward(T.tensor([[-1.625, -0.5]], dtype=T.float64), inputs=[v4])
+""",
+    # A tensor in `inputs` runs its own node, which is freed then, hooks and all.
+    """
+v1 = T.tensor([0.875, -1.25], dtype=T.float64).requires_grad_()
+v2 = v1.exp()
+h1 = v2.grad_fn.register_hook(lambda gi, go: log('h1', len(gi), go))
+v2.sum().backward(inputs=[v2])
+v2.sum().backward()
+""",
+    # autograd.grad leaves gradients with the tensors that retain them, as copies.
+    """
+v1 = T.tensor([[1.0, -2.0]], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v2.retain_grad()
+v3, = T.autograd.grad(v2.sum(), v1)
+v4 = v2.grad
+v4.mul_(2)
+""",
+    # A leaf that wants no gradient any more gets none.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v2 = v1.exp()
+v1.requires_grad_(False)
+v2.sum().backward()
+""",
+    # Leaves are finished as soon as nothing can reach them: before the hook that fails.
+    """
+v1 = T.tensor([1.0], dtype=T.float64).requires_grad_()
+v2 = T.tensor([2.0], dtype=T.float64).requires_grad_()
+h1 = v1.register_hook(lambda g: log('first', g))
+h2 = v2.register_hook(lambda g: log('second', g))
+v3 = Wrong.apply(v1, 'raise')
+v4 = v2 * 2
+T.autograd.backward([v3.sum(), v4.sum()])
+""",
+    """
+v1 = T.tensor([1.0], dtype=T.float64).requires_grad_()
+v2 = T.tensor([2.0], dtype=T.float64).requires_grad_()
+v3 = v1.exp()
+v3.sum().backward()
+v4 = v2 * 2
+T.autograd.backward([v3.sum(), v4.sum()])
+""",
+    # Only leaves take an assignment to requires_grad.
+    """
+v1 = T.tensor([1.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v2.requires_grad = True
+v2.requires_grad_()
+v2.requires_grad = False
+""",
+    # A view made unrecorded wants gradients as its base does, but none reach it.
+    """
+v1 = T.tensor([[1.0, 2.0]], dtype=T.float64).requires_grad_()
+with T.no_grad(): v2 = v1[0]
+v3 = v2.sum()
+v3.backward()
+v4, = T.autograd.grad(v3, v2, allow_unused=True)
+v2.backward(T.tensor([1.0, 1.0], dtype=T.float64))
+v2.requires_grad_()
+v2.sum().backward()
+""",
+    # A view's history follows every write, recorded or not.
+    """
+v1 = T.tensor([1.0, 2.0, 3.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 1
+v3 = v2.view(3, 1)
+v4 = v3.exp()
+with T.no_grad(): v2.mul_(2)
+v5, = T.autograd.grad(v4.sum(), v3, allow_unused=True, retain_graph=True)
+v6, = T.autograd.grad(v3.sum(), v2)
+""",
+    # Overlaps.
+    """
+v1 = T.tensor([1.0, 2.0, 3.0], dtype=T.float64)
+v1[1:] += v1[:-1]
+v1[1:] = v1[:-1]
+v1.view(3, 1).copy_(v1.view(1, 3))
+v1[[0, 0]] = v1[:2]
+v1.index_copy_(0, T.tensor([0]), v1)
+v1.scatter_(0, T.tensor([0]), v1)
+v1.index_add_(0, T.tensor([0, 1, 2]), v1)
+v1.add_(v1[0])
+T.exp(v1[:2], out=v1[1:])
+v1[::2].add_(v1[1:2])
+v1.add_(v1)
+""",
+    # Expanded tensors may be filled, not written.
+    """
+v1 = T.tensor([1.0], dtype=T.float64).expand(3)
+v1.fill_(2)
+v1.zero_()
+v1[...] = 3
+v1.mul_(2)
+v1.copy_(T.tensor([1.0, 2.0, 3.0]))
+T.exp(T.tensor([1.0, 2.0, 3.0]), out=v1)
+""",
+    # Results of the matrix product are no views.
+    """
+v1 = T.tensor([[[1.0, 2.0]], [[3.0, 4.0]]], dtype=T.float64).requires_grad_()
+v2 = v1 @ v1.mT
+v3 = v1 @ T.tensor([1.0, 2.0], dtype=T.float64)
+v4 = T.tensor([1.0], dtype=T.float64) @ v1
+v5 = T.tensor(2.0).mT
+""",
+    # Types.
+    """
+v1 = T.tensor([1, 2])
+v2 = T.addcmul(v1, v1, v1, value=2)
+v3 = T.nn.functional.mse_loss(T.tensor([1.0, 2.0]), v1 > 1)
+v4 = T.nn.functional.mse_loss(v1, v1)
+v5 = T.nn.functional.elu(v1)
+v6 = T.nn.functional.leaky_relu(v1)
+v7 = T.tensor([[1.0, 2.0], [3.0, 4.0]]).t().double()
+v8 = T.where(v7 > 2, v7.contiguous(), v7)
+""",
+    # Indices into nothing, and beyond.
+    """
+v1 = T.tensor([], dtype=T.float64)
+v2 = v1[T.tensor([0])]
+v1[T.tensor([0])] = T.tensor([1.0, 2.0])
+v3 = v1.view(0, 1).index_select(0, T.tensor([0]))
+v4 = T.tensor(1.0).index_select(0, T.tensor([0, 0]))
+v5 = T.tensor(1.0).take_along_dim(T.tensor(0), 0)
+v6 = T.tensor([1.0]).index_add_(0, T.tensor([5]), T.tensor([1.0]))
+v7 = T.tensor([1.0]).index_add_(0, T.tensor([0]), T.tensor(1.0))
+v8 = T.tensor([[1.0]]).index_copy_(0, T.tensor([0]), T.tensor([1.0]))
+v9 = T.tensor([1.0]).scatter_(2, T.tensor([0]), T.tensor([1.0], dtype=T.float64))
+v10 = v1.view(0, 2).norm(float('inf'), 0)
+v11 = T.tensor(1.0).scatter_add(0, T.tensor([0]), T.tensor([1.0]))
+""",
+    # An in-place operator is refused before its arguments are.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v1.index_add_(0, T.tensor([0]), v1)
+v2 = (v1 * 1).split(1)[0]
+v2.index_copy_(0, T.tensor([0, 1]), v2)
+""",
+    # Steps have no slope, whatever the gradient; the zero of relu's derivative knows its graph.
+    """
+v1 = T.tensor([0.25, 1.75], dtype=T.float64).requires_grad_()
+v2 = v1.round().reciprocal()
+v2.sum().backward()
+v3 = v1.relu()
+v3.sum().backward(create_graph=True)
+v4 = v1.grad
+""",
+    # New bytes, the old count of writes.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64)
+v1.mul_(2)
+v1.data = T.tensor([3.0, 4.0], dtype=T.float64)
+v1.mul_(2)
+v2 = T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64).t().requires_grad_()
+v3, = T.autograd.grad(T.tensor([1.0], requires_grad=True).sum(), v2, materialize_grads=True)
 """,
 ]

@@ -160,7 +160,9 @@ class Machine:
 
         seen = facts(name, t)
         seen["is"] = first(t)
-        seen["base"] = attempt(lambda: first(t._base) if t._is_view() else None)
+        # Whether a gradient is a view of something that nobody has is the engine's own business.
+        base = attempt(lambda: first(t._base) if t._is_view() else None)
+        seen["base"] = None if base == "?" else base
         seen["grad"] = attempt(grad)
         return seen
 

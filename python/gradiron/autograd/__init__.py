@@ -9,7 +9,7 @@ from .._core import Tensor
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import (
-    _force_original_view_tracking,
+    _force_original_view_tracking as _force_original_view_tracking,
     enable_grad,
     enforce_grad_layout_policy,
     inference_mode,
@@ -96,7 +96,7 @@ def grad(
     if materialize_grads:
         if any(g is None and not isinstance(x, Tensor) for g, x in zip(found, wanted, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        return tuple(g if g is not None else x.new_zeros(x.shape) for g, x in zip(found, wanted, strict=True))
+        return tuple(g if g is not None else _core.zeros_like(x) for g, x in zip(found, wanted, strict=True))
     unused = next((i for i, g in enumerate(found) if g is None), None)
     if unused is not None and not allow_unused:
         _core.refuse(

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-
 class _Mode(_core.GradSwitch):
     """A context manager that can be used again, nested, and as a decorator."""
 

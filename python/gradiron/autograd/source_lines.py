@@ -1,6 +1,6 @@
 """Which line of the program made what: errors of autograd tell it for what was made while this is on.
 
-Each recorded operator then remembers a file and a line number, for about a microsecond. `GRADIRON_SOURCE_LINES=1` in the
+Each recorded operator then remembers a file and a line number, in about half a microsecond. `GRADIRON_SOURCE_LINES=1` in the
 environment switches it on from the start; anomaly mode includes it.
 """
 

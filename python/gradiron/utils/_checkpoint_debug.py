@@ -38,6 +38,6 @@ def report(forward: list[str], again: list[str]) -> str:
         + section("1. Values saved in the original forward, with the calls that led there:", forward)
         + "\n"
         + section("2. Values saved during recomputation:", again)
-        + f"\nThe two runs agree in their first {first} saved values. The function did something else when it was run again: look "
-        "for what depends on a global variable, on a counter, on time, or on random numbers that are not PyTorch's.\n"
+        + f"\nThe two runs agree in their first {first} saved values. The function did something else when it was run again: "
+        "look for what depends on a global variable, on a counter, on time, or on random numbers that are not PyTorch's.\n"
     )

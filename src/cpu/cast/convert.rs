@@ -217,20 +217,23 @@ macro_rules! for_dtype {
     };
 }
 
-/// From any dtype to one that kernels compute in (F32, F64, I64, C128).
+/// From any dtype to one that kernels compute in (F32, F64, I64, C64, C128).
 pub fn widen(from: DType, compute: DType) -> Convert {
     match compute {
         DType::F32 => for_dtype!(from, E => convert!(E => f32, |x| <E as Element>::to_f32(x)),
             complex: real_part(from, compute)),
         DType::F64 => for_dtype!(from, E => convert!(E => f64, |x| <E as Element>::to_f64(x)),
             complex: real_part(from, compute)),
-        DType::C64 | DType::C128 => {
-            for_dtype!(from, E => plain!(E => [f64; 2], |x| [<E as Element>::to_f64(x), 0.0]),
-            complex: match from {
-                DType::C64 => plain!([f32; 2] => [f64; 2], |x| x.map(f64::from)),
-                _ => plain!([f64; 2] => [f64; 2], |x| x),
-            })
-        }
+        DType::C64 => for_dtype!(from, E => plain!(E => [f32; 2], |x| [<E as Element>::to_f32(x), 0.0]),
+        complex: match from {
+            DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
+            _ => plain!([f64; 2] => [f32; 2], |x| x.map(|part| part as f32)),
+        }),
+        DType::C128 => for_dtype!(from, E => plain!(E => [f64; 2], |x| [<E as Element>::to_f64(x), 0.0]),
+        complex: match from {
+            DType::C64 => plain!([f32; 2] => [f64; 2], |x| x.map(f64::from)),
+            _ => plain!([f64; 2] => [f64; 2], |x| x),
+        }),
         _ => for_dtype!(from, E => convert!(E => i64, |x| <E as Element>::to_i64(x)),
             complex: real_part(from, compute)),
     }
@@ -243,16 +246,18 @@ pub fn narrow(compute: DType, to: DType) -> Convert {
             complex: with_zero(compute, to)),
         DType::F64 => for_dtype!(to, E => convert!(f64 => E, |x| <E as Element>::from_f64(x)),
             complex: with_zero(compute, to)),
-        DType::C64 | DType::C128 if to == DType::Bool => {
-            plain!([f64; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0))
-        }
-        DType::C64 | DType::C128 => {
-            for_dtype!(to, E => plain!([f64; 2] => E, |x| <E as Element>::from_f64(x[0])),
-            complex: match to {
-                DType::C64 => plain!([f64; 2] => [f32; 2], |x| x.map(|part| part as f32)),
-                _ => plain!([f64; 2] => [f64; 2], |x| x),
-            })
-        }
+        DType::C64 if to == DType::Bool => plain!([f32; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0)),
+        DType::C64 => for_dtype!(to, E => plain!([f32; 2] => E, |x| <E as Element>::from_f32(x[0])),
+        complex: match to {
+            DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
+            _ => plain!([f32; 2] => [f64; 2], |x| x.map(f64::from)),
+        }),
+        DType::C128 if to == DType::Bool => plain!([f64; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0)),
+        DType::C128 => for_dtype!(to, E => plain!([f64; 2] => E, |x| <E as Element>::from_f64(x[0])),
+        complex: match to {
+            DType::C64 => plain!([f64; 2] => [f32; 2], |x| x.map(|part| part as f32)),
+            _ => plain!([f64; 2] => [f64; 2], |x| x),
+        }),
         _ => for_dtype!(to, E => convert!(i64 => E, |x| <E as Element>::from_i64(x)),
             complex: with_zero(compute, to)),
     }
@@ -317,7 +322,8 @@ impl Conversion {
 /// The type that a conversion goes through; equal to `to` when one step is enough.
 fn through(from: DType, to: DType) -> DType {
     match (from.is_float(), to.is_float()) {
-        _ if from.is_complex() || to.is_complex() => DType::C128,
+        _ if from.is_complex() => from,
+        _ if to.is_complex() => to,
         (_, true) if from == DType::F64 || to == DType::F64 => DType::F64,
         (_, true) => DType::F32,
         (true, false) if from == DType::F64 => DType::F64,

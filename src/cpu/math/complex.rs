@@ -1,5 +1,5 @@
-//! Complex numbers and the functions of them that formulas name. Both complex dtypes compute in pairs of f64 (complex64 is
-//! rounded once, at the end), by the real functions next door; signed zeros choose the side of a branch cut, as in C.
+//! Complex numbers and the functions of them that formulas name, by the real functions next door; signed zeros choose the
+//! side of a branch cut, as in C. Of complex64 only the arithmetic is done in f32: its functions are these, rounded once.
 
 use super::f64 as real;
 use std::f64::consts::{FRAC_PI_2, LN_2, LN_10};
@@ -20,80 +20,90 @@ pub const fn new(re: f64, im: f64) -> T {
     T { re, im }
 }
 
-impl From<f64> for T {
-    #[inline(always)]
-    fn from(re: f64) -> T {
-        new(re, 0.0)
-    }
-}
-
-impl Add for T {
-    type Output = T;
-    #[inline(always)]
-    fn add(self, b: T) -> T {
-        new(self.re + b.re, self.im + b.im)
-    }
-}
-
-impl Sub for T {
-    type Output = T;
-    #[inline(always)]
-    fn sub(self, b: T) -> T {
-        new(self.re - b.re, self.im - b.im)
-    }
-}
-
-impl Mul for T {
-    type Output = T;
-    #[inline(always)]
-    fn mul(self, b: T) -> T {
-        new(self.re * b.re - self.im * b.im, self.re * b.im + self.im * b.re)
-    }
-}
-
-/// By the larger part of the divisor, so that its square cannot overflow.
-impl Div for T {
-    type Output = T;
-    #[inline(always)]
-    fn div(self, b: T) -> T {
-        let (x, y) = (b.re.abs(), b.im.abs());
-        if x == 0.0 && y == 0.0 {
-            new(self.re / x, self.im / y)
-        } else if x >= y {
-            let ratio = b.im / b.re;
-            let scale = 1.0 / (b.re + b.im * ratio);
-            new((self.re + self.im * ratio) * scale, (self.im - self.re * ratio) * scale)
-        } else {
-            let ratio = b.re / b.im;
-            let scale = 1.0 / (b.re * ratio + b.im);
-            new((self.re * ratio + self.im) * scale, (self.im * ratio - self.re) * scale)
+/// The arithmetic of one width. Numbers in formulas are f64 in both.
+macro_rules! arithmetic {
+    ($part:ty) => {
+        impl From<f64> for Complex<$part> {
+            #[inline(always)]
+            fn from(re: f64) -> Self {
+                Complex { re: re as $part, im: 0.0 }
+            }
         }
-    }
-}
 
-impl Neg for T {
-    type Output = T;
-    #[inline(always)]
-    fn neg(self) -> T {
-        new(-self.re, -self.im)
-    }
+        impl Add for Complex<$part> {
+            type Output = Self;
+            #[inline(always)]
+            fn add(self, b: Self) -> Self {
+                Complex { re: self.re + b.re, im: self.im + b.im }
+            }
+        }
+
+        impl Sub for Complex<$part> {
+            type Output = Self;
+            #[inline(always)]
+            fn sub(self, b: Self) -> Self {
+                Complex { re: self.re - b.re, im: self.im - b.im }
+            }
+        }
+
+        impl Mul for Complex<$part> {
+            type Output = Self;
+            #[inline(always)]
+            fn mul(self, b: Self) -> Self {
+                Complex { re: self.re * b.re - self.im * b.im, im: self.re * b.im + self.im * b.re }
+            }
+        }
+
+        /// By the larger part of the divisor, so that its square cannot overflow.
+        impl Div for Complex<$part> {
+            type Output = Self;
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                let (x, y) = (b.re.abs(), b.im.abs());
+                if x == 0.0 && y == 0.0 {
+                    Complex { re: self.re / x, im: self.im / y }
+                } else if x >= y {
+                    let ratio = b.im / b.re;
+                    let scale = 1.0 / (b.re + b.im * ratio);
+                    let (re, im) = (self.re + self.im * ratio, self.im - self.re * ratio);
+                    Complex { re: re * scale, im: im * scale }
+                } else {
+                    let ratio = b.re / b.im;
+                    let scale = 1.0 / (b.re * ratio + b.im);
+                    let (re, im) = (self.re * ratio + self.im, self.im * ratio - self.re);
+                    Complex { re: re * scale, im: im * scale }
+                }
+            }
+        }
+
+        impl Neg for Complex<$part> {
+            type Output = Self;
+            #[inline(always)]
+            fn neg(self) -> Self {
+                Complex { re: -self.re, im: -self.im }
+            }
+        }
+
+        with_numbers!($part; Add add, Sub sub, Mul mul, Div div);
+    };
 }
 
 macro_rules! with_numbers {
-    ($($trait:ident $method:ident),*) => { $(
-        impl $trait<f64> for T {
-            type Output = T;
+    ($part:ty; $($trait:ident $method:ident),*) => { $(
+        impl $trait<f64> for Complex<$part> {
+            type Output = Self;
             #[inline(always)]
-            fn $method(self, b: f64) -> T { self.$method(T::from(b)) }
+            fn $method(self, b: f64) -> Self { self.$method(Self::from(b)) }
         }
-        impl $trait<T> for f64 {
-            type Output = T;
+        impl $trait<Complex<$part>> for f64 {
+            type Output = Complex<$part>;
             #[inline(always)]
-            fn $method(self, b: T) -> T { T::from(self).$method(b) }
+            fn $method(self, b: Complex<$part>) -> Complex<$part> { Complex::<$part>::from(self).$method(b) }
         }
     )* };
 }
-with_numbers!(Add add, Sub sub, Mul mul, Div div);
+arithmetic!(f64);
+arithmetic!(f32);
 
 /// z times i, exactly.
 fn turned(z: T) -> T {
@@ -105,53 +115,130 @@ fn turned_back(z: T) -> T {
     new(z.im, -z.re)
 }
 
-pub fn eq(a: T, b: impl Into<T>) -> bool {
-    a == b.into()
-}
+/// Comparisons, choices and parts: the same in both widths.
+macro_rules! exact {
+    () => {
+        #[inline(always)]
+        pub fn eq(a: T, b: impl Into<T>) -> bool {
+            a == b.into()
+        }
 
-pub fn ne(a: T, b: impl Into<T>) -> bool {
-    a != b.into()
-}
+        #[inline(always)]
+        pub fn ne(a: T, b: impl Into<T>) -> bool {
+            a != b.into()
+        }
 
-/// Of real parts: for numbers that are known to be real.
-pub fn lt(a: T, b: impl Into<T>) -> bool {
-    a.re < b.into().re
-}
+        /// Of real parts: for numbers that are known to be real.
+        #[inline(always)]
+        pub fn lt(a: T, b: impl Into<T>) -> bool {
+            a.re < b.into().re
+        }
 
-/// The one with the larger real part, whose exponential is larger.
-pub fn maximum(a: T, b: T) -> T {
-    if a.re >= b.re { a } else { b }
-}
+        /// The one with the larger real part, whose exponential is larger.
+        #[inline(always)]
+        pub fn maximum(a: T, b: T) -> T {
+            if a.re >= b.re { a } else { b }
+        }
 
-/// The other one.
-pub fn minimum(a: T, b: T) -> T {
-    if a.re >= b.re { b } else { a }
-}
+        /// The other one.
+        #[inline(always)]
+        pub fn minimum(a: T, b: T) -> T {
+            if a.re >= b.re { b } else { a }
+        }
 
-pub fn select(if_false: impl Into<T>, if_true: impl Into<T>, condition: bool) -> T {
-    if condition { if_true.into() } else { if_false.into() }
-}
+        #[inline(always)]
+        pub fn select(if_false: impl Into<T>, if_true: impl Into<T>, condition: bool) -> T {
+            if condition { if_true.into() } else { if_false.into() }
+        }
 
+        #[inline(always)]
+        pub fn truth(x: T) -> bool {
+            x.re != 0.0 || x.im != 0.0
+        }
+
+        #[inline(always)]
+        pub fn conj(x: T) -> T {
+            T { re: x.re, im: -x.im }
+        }
+
+        #[inline(always)]
+        pub fn square(x: T) -> T {
+            x * x
+        }
+
+        #[inline(always)]
+        pub fn recip(x: T) -> T {
+            T::from(1.0) / x
+        }
+
+        #[inline(always)]
+        pub fn is_nan(x: T) -> bool {
+            x.re.is_nan() || x.im.is_nan()
+        }
+
+        #[inline(always)]
+        pub fn is_inf(x: T) -> bool {
+            x.re.is_infinite() || x.im.is_infinite()
+        }
+
+        #[inline(always)]
+        pub fn is_finite(x: T) -> bool {
+            x.re.is_finite() && x.im.is_finite()
+        }
+    };
+}
+exact!();
 pub use real::{both, differ, either, not};
 
-pub fn truth(x: T) -> bool {
-    x.re != 0.0 || x.im != 0.0
-}
+/// The functions of complex64: those of complex128, rounded.
+pub mod single {
+    use super::{Complex, real};
 
-pub fn conj(x: T) -> T {
-    new(x.re, -x.im)
-}
+    pub type T = Complex<f32>;
 
-pub fn real_part(x: T) -> T {
-    x.re.into()
-}
+    exact!();
+    pub use real::{both, differ, either, not};
 
-pub fn imaginary_part(x: T) -> T {
-    x.im.into()
+    #[inline(always)]
+    fn wide(x: T) -> super::T {
+        super::new(x.re as f64, x.im as f64)
+    }
+
+    #[inline(always)]
+    fn rounded(x: super::T) -> T {
+        T { re: x.re as f32, im: x.im as f32 }
+    }
+
+    macro_rules! rounded {
+        ($($name:ident)*) => { $(
+            pub fn $name(x: T) -> T {
+                rounded(super::$name(wide(x)))
+            }
+        )* };
+    }
+    rounded! {
+        angle sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh
+        atanh sigmoid
+    }
+
+    /// The squares of f32 numbers neither overflow nor vanish in f64.
+    #[inline(always)]
+    pub fn abs(x: T) -> T {
+        let (re, im) = (x.re as f64, x.im as f64);
+        let size =
+            if x.re.is_infinite() || x.im.is_infinite() { f64::INFINITY } else { (re * re + im * im).sqrt() };
+        size.into()
+    }
+
+    pub fn pow(a: T, b: impl Into<T>) -> T {
+        rounded(super::pow(wide(a), wide(b.into())))
+    }
 }
 
 pub fn abs(x: T) -> T {
-    x.re.hypot(x.im).into()
+    let square = x.re * x.re + x.im * x.im;
+    // Only where the square overflows or loses bits is the careful way needed.
+    if square > 1e-290 && square < 1e300 { square.sqrt().into() } else { x.re.hypot(x.im).into() }
 }
 
 pub fn angle(x: T) -> T {
@@ -162,22 +249,6 @@ pub fn angle(x: T) -> T {
 pub fn sign(x: T) -> T {
     let size = x.re.hypot(x.im);
     if size == 0.0 { new(0.0, 0.0) } else { new(x.re / size, x.im / size) }
-}
-
-pub fn is_nan(x: T) -> bool {
-    x.re.is_nan() || x.im.is_nan()
-}
-
-pub fn is_inf(x: T) -> bool {
-    x.re.is_infinite() || x.im.is_infinite()
-}
-
-pub fn is_finite(x: T) -> bool {
-    x.re.is_finite() && x.im.is_finite()
-}
-
-pub fn recip(x: T) -> T {
-    T::from(1.0) / x
 }
 
 pub fn exp(x: T) -> T {
@@ -262,10 +333,6 @@ pub fn sqrt(x: T) -> T {
 
 pub fn rsqrt(x: T) -> T {
     recip(sqrt(x))
-}
-
-pub fn square(x: T) -> T {
-    x * x
 }
 
 /// Small whole exponents by products, which keep exact what is exact.

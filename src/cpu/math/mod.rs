@@ -11,3 +11,4 @@ pub mod i64;
 mod special;
 
 pub use complex as c128;
+pub use complex::single as c64;

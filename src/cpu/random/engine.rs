@@ -104,7 +104,8 @@ impl Generator {
         bytes.extend((self.left as u32).to_le_bytes());
         bytes.extend(1u32.to_le_bytes());
         bytes.extend((self.next as u64).to_le_bytes());
-        self.words.iter().for_each(|&word| bytes.extend(u64::from(word).to_le_bytes()));
+        bytes.resize(24 + 8 * N, 0);
+        bytes[24..].chunks_exact_mut(8).zip(&self.words).for_each(|(to, word)| to[..4].copy_from_slice(&word.to_le_bytes()));
         bytes.extend(0f64.to_le_bytes());
         bytes.extend(self.spare_normal.unwrap_or(0.0).to_le_bytes());
         bytes.extend(0f64.to_le_bytes());
@@ -136,7 +137,8 @@ impl Generator {
             return Err(Error::runtime("Invalid mt19937 state"));
         }
         let mut words = [0u32; N];
-        words.iter_mut().enumerate().for_each(|(i, to)| *to = word(24 + 8 * i));
+        let read = |from: &[u8]| u32::from_le_bytes([from[0], from[1], from[2], from[3]]);
+        words.iter_mut().zip(bytes[24..tail].chunks_exact(8)).for_each(|(to, from)| *to = read(from));
         let spare_normal = (word(tail + 24) != 0).then(|| f64::from_bits(long(tail + 8)));
         let has_single = bytes.len() == STATE_BYTES && bytes[tail + 36] != 0;
         let spare_single = has_single.then(|| f32::from_bits(word(tail + 32)));

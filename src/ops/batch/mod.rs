@@ -20,8 +20,8 @@ pub use join::{cat, cut, picked, stack};
 pub use level::{Frame, Randomness, depth_of, enter, frames, leave, outside};
 pub use pointwise::{apply, apply_inplace};
 pub use random::{choose, draw, write_over};
-pub use rules::{row, rule_names};
-pub use write::{copy_into, overwrite, relayout};
+pub use rules::row;
+pub use write::{copy_into, fill_where, overwrite, relayout};
 
 use super::row::Ints;
 use super::view::{expand, ints, permute, reshape, unsqueeze};
@@ -172,22 +172,35 @@ pub fn spread(t: &Tensor) -> Result<Tensor> {
 
 /// A gradient for a root of the graph: its samples lie in it as in the root, those of other levels stay batched.
 pub fn into_graph(root: &Tensor, grad: &Tensor) -> Result<Tensor> {
-    let Some(own) = root.as_batched() else { return Ok(grad.clone()) };
-    let mut grad = grad.clone();
-    let sizes = own.value.shape();
-    for (at, (&level, &size)) in own.levels.iter().zip(&sizes).enumerate() {
-        grad = remove_dim(&grad, level, size, at as i64)?;
-    }
-    Ok(grad)
+    Batch::of([root]).lowered(grad)
 }
 
 /// A gradient that the graph gave for `input`, as its samples see it.
 pub fn out_of_graph(input: &Tensor, grad: &Tensor) -> Result<Tensor> {
-    let Some(own) = input.as_batched() else { return Ok(grad.clone()) };
+    Batch::of([input]).raised(grad)
+}
+
+impl Batch {
+    /// A tensor's samples of these levels as its first dimensions.
+    pub fn lowered(&self, t: &Tensor) -> Result<Tensor> {
+        let mut t = t.clone();
+        for (at, (&level, &size)) in self.levels.iter().zip(&self.sizes).enumerate() {
+            t = remove_dim(&t, level, size, at as i64)?;
+        }
+        Ok(t)
+    }
+
+    /// A tensor's first dimensions as samples of these levels.
+    pub fn raised(&self, t: &Tensor) -> Result<Tensor> {
+        raised(&self.levels, t)
+    }
+}
+
+fn raised(own: &Levels, grad: &Tensor) -> Result<Tensor> {
     let mut levels = grad.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
     let mut value = grad.physical().clone();
     let mut k = levels.len();
-    for &level in &own.levels {
+    for &level in own {
         let place = levels.binary_search(&level).err();
         let place =
             place.ok_or_else(|| Error::runtime("vmap: a gradient is batched twice over one level"))?;

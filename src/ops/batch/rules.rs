@@ -1,6 +1,6 @@
 //! The table of rules for the rows of `ops!`. A rule has the row's inputs and parameters in scope, and `b`, the levels.
-//! In `physical!` the inputs are the physical tensors with all levels and the result is one as well; in `seen!` they are
-//! as the function sees them, for rows that are compositions of others.
+//! Where it says `physical` the inputs are physical tensors with all levels, and so is the result; where it says `seen`
+//! they are as the function sees them, for rows that are compositions of others.
 
 use super::{Batch, along, complex, index, linalg, loss, view};
 use crate::base::{Error, Result};
@@ -59,11 +59,6 @@ fn table() -> &'static HashMap<&'static str, Rule> {
         ];
         families.into_iter().flatten().copied().collect()
     })
-}
-
-/// The rows that have a rule.
-pub fn rule_names() -> Vec<&'static str> {
-    table().keys().copied().collect()
 }
 
 /// A row's call on batched operands: those among its inputs and those among its parameters.

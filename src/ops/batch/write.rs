@@ -2,6 +2,9 @@
 
 use super::Batch;
 use crate::base::{Error, Result};
+use crate::ops::Value;
+use crate::ops::scatter::masked_fill;
+use crate::ops::view::reshape;
 use crate::tensor::Tensor;
 
 /// Refuses to write many samples into a tensor that has only one.
@@ -59,4 +62,20 @@ pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) {
         place.set_history(made.history());
     }
     target.refresh_batched();
+}
+
+/// `target[mask] = value` for one value: where the mask is true is for each sample to say.
+pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
+    let (to, have) = (target.shape(), mask.shape());
+    if have.len() > to.len() || have.as_slice() != &to[..have.len()] {
+        return Err(Error::index(format!(
+            "The shape of the mask {:?} does not match the shape of the indexed tensor {:?}",
+            have.as_slice(),
+            to.as_slice()
+        )));
+    }
+    let mut wide = have;
+    wide.resize(to.len(), 1);
+    let (mask, value) = (reshape(mask, &wide)?, reshape(value, &[])?);
+    crate::ops::inplace::overwrite(target, &masked_fill(target.clone(), mask, Value::Tensor(value))?)
 }

@@ -1,0 +1,136 @@
+//! The arguments that a node keeps beside its tensors, as Python values: `_saved_dim`, `_saved_keepdim`, `_saved_exponent`.
+
+use super::saved_names::row_of_node;
+use super::tensor::wrap;
+use crate::base::{Dims, Scalar};
+use crate::ops::pointwise::Numbers;
+use crate::ops::{Ints, Kind, Sizes};
+use crate::tensor::{Node, Tensor};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::any::Any;
+
+type Value<'py> = PyResult<Bound<'py, PyAny>>;
+
+trait Shown {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py>;
+}
+
+macro_rules! plainly {
+    ($($ty:ty),*) => { $(impl Shown for $ty {
+        fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+            Ok(self.into_pyobject(py)?.to_owned().into_any())
+        }
+    })* };
+}
+plainly!(i64, f64, bool);
+
+impl Shown for Scalar {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        match *self {
+            Scalar::Bool(b) => b.show(py),
+            Scalar::Int(i) => i.show(py),
+            _ => self.as_f64().show(py),
+        }
+    }
+}
+impl Shown for Ints {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        Ok(PyTuple::new(py, self)?.into_any())
+    }
+}
+impl Shown for Sizes {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        self.0.show(py)
+    }
+}
+impl Shown for Dims {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        Ok(PyTuple::new(py, self)?.into_any())
+    }
+}
+impl Shown for Tensor {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        wrap(py, self.clone())
+    }
+}
+impl<T: Shown> Shown for Option<T> {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        match self {
+            Some(value) => value.show(py),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+}
+
+/// Which tuples of arguments rows have; others are not shown.
+macro_rules! shown {
+    ($py:ident, $params:ident, $at:ident; $(($($n:tt $ty:ty),+);)*) => {
+        $(if let Some(tuple) = $params.downcast_ref::<($($ty,)+)>() {
+            let values: &[&dyn Shown] = &[$(&tuple.$n),+];
+            return values.get($at).map(|value| value.show($py));
+        })*
+    };
+}
+
+fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> Option<Value<'py>> {
+    shown! { py, params, at;
+        (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Tensor); (0 Option<Ints>);
+        (0 i64, 1 i64); (0 i64, 1 bool); (0 i64, 1 Tensor); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
+        (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar);
+        (0 i64, 1 i64, 2 i64); (0 i64, 1 Tensor, 2 Scalar); (0 Option<Ints>, 1 f64, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
+        (0 Ints, 1 Ints, 2 Option<i64>); (0 i64, 1 Option<i64>, 2 Option<i64>, 3 i64);
+    }
+    None
+}
+
+/// Nodes that keep other arguments than their rows take.
+const OWN: &[(&str, &[&str])] = &[
+    ("CummaxBackward0", &["dim"]),
+    ("CumminBackward0", &["dim"]),
+    ("KthvalueBackward0", &["dim", "keepdim"]),
+    ("MaxBackward0", &["dim", "keepdim"]),
+    ("MedianBackward1", &["dim", "keepdim"]),
+    ("MinBackward0", &["dim", "keepdim"]),
+    ("ModeBackward0", &["dim", "keepdim"]),
+    ("SortBackward0", &["dim"]),
+    ("StdBackward0", &["dim", "correction", "keepdim"]),
+    ("StdMeanBackward0", &["dim", "correction", "keepdim"]),
+    ("TopkBackward0", &["dim"]),
+    ("VarBackward0", &["dim", "correction", "keepdim"]),
+    ("VarMeanBackward0", &["dim", "correction", "keepdim"]),
+];
+
+/// The names of a node's arguments, in order, each with its place among them.
+fn names(node: &Node) -> Vec<(&'static str, usize)> {
+    let name = node.name();
+    if let Some((_, own)) = OWN.iter().find(|(n, _)| *n == name) {
+        return own.iter().enumerate().map(|(at, n)| (*n, at)).collect();
+    }
+    let (Some(row), Some(params)) = (row_of_node(&name), &node.params) else { return Vec::new() };
+    if let Some(numbers) = params.downcast_ref::<Numbers>() {
+        // A pointwise call's numbers stand where its operands do.
+        let number = |i: &usize| numbers.get(*i).is_some_and(Option::is_some);
+        return (0..row.params.len()).filter(number).map(|i| (row.params[i].name, i)).collect();
+    }
+    let tensors = row.params.iter().take_while(|p| matches!(p.kind, Kind::Tensor | Kind::Operand)).count();
+    // A tensor among the arguments is a parameter like the inputs before it.
+    let first = tensors.min(node.edges.len());
+    row.params[first..].iter().enumerate().map(|(at, p)| (p.name, at)).collect()
+}
+
+/// The argument `name` of a node's call.
+pub fn argument<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {
+    let at = names(node).iter().find(|(n, _)| *n == name)?.1;
+    let params = node.params.as_ref()?;
+    match params.downcast_ref::<Numbers>() {
+        Some(numbers) => numbers.get(at)?.map(|number| number.show(py)),
+        None => value(py, params.as_ref(), at),
+    }
+}
+
+/// The names that [`argument`] knows for a node.
+pub fn arguments(py: Python<'_>, node: &Node) -> Vec<&'static str> {
+    let known = |(name, _): &(&'static str, usize)| argument(py, node, name).is_some();
+    names(node).into_iter().filter(known).map(|(name, _)| name).collect()
+}

@@ -1,0 +1,53 @@
+//! A tensor's `.grad`. Several backwards may add to one leaf, so it lies under a lock, and a sum made under that lock may
+//! want the interpreter (hooks that pack, source lines). So who holds the interpreter must not wait for the lock:
+//! [`Tensor::try_grad`] says when to let go of it first.
+
+use super::{Tensor, lock};
+use crate::base::Result;
+use std::sync::TryLockError;
+
+impl Tensor {
+    pub fn grad(&self) -> Option<Tensor> {
+        self.0.extra.get().and_then(|extra| lock(&extra.grad).clone())
+    }
+
+    pub fn set_grad(&self, grad: Option<Tensor>) {
+        if grad.is_none() && self.0.extra.get().is_none() {
+            return;
+        }
+        let old = std::mem::replace(&mut *lock(&self.extra().grad), grad);
+        drop(old);
+    }
+
+    /// The gradient, or nothing while somebody else is at it.
+    pub fn try_grad(&self) -> Option<Option<Tensor>> {
+        let Some(extra) = self.0.extra.get() else { return Some(None) };
+        match extra.grad.try_lock() {
+            Ok(grad) => Some(grad.clone()),
+            Err(TryLockError::Poisoned(grad)) => Some(grad.into_inner().clone()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Sets the gradient; false, and nothing done, while somebody else is at it.
+    pub fn try_set_grad(&self, grad: Option<&Tensor>) -> bool {
+        if grad.is_none() && self.0.extra.get().is_none() {
+            return true;
+        }
+        let old = match self.extra().grad.try_lock() {
+            Ok(mut slot) => std::mem::replace(&mut *slot, grad.cloned()),
+            Err(TryLockError::Poisoned(slot)) => std::mem::replace(&mut *slot.into_inner(), grad.cloned()),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        drop(old);
+        true
+    }
+
+    /// Changes `.grad` under its lock: several backwards may add to one leaf.
+    pub fn update_grad(&self, change: impl FnOnce(Option<Tensor>) -> Result<Tensor>) -> Result<()> {
+        let mut slot = lock(&self.extra().grad);
+        let old = slot.clone();
+        *slot = Some(change(old)?);
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! What is read of a tensor from outside: its one number, and what the collector may walk into.
+
+use super::{NodeRef, Tensor, batched};
+use crate::base::{Error, Result, Scalar};
+
+/// What the collector may walk into from a tensor.
+pub struct Held {
+    pub edge: Option<NodeRef>,
+    pub grad: Option<Tensor>,
+}
+
+impl Tensor {
+    /// One element as a number; for the tensor's device this waits.
+    pub fn item(&self) -> Result<Scalar> {
+        let body = self.body();
+        if self.is_batched() {
+            return Err(batched::no_number());
+        }
+        if body.numel() != 1 {
+            return Err(Error::runtime(format!(
+                "a Tensor with {} elements cannot be converted to Scalar",
+                body.numel()
+            )));
+        }
+        let size = body.dtype.size();
+        match body.storage.host() {
+            // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
+            Some(base) => Ok(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }),
+            #[cfg(feature = "gpu")]
+            None => {
+                let mut bytes = [0u8; 16];
+                if let Some(buffer) = body.storage.gpu() {
+                    crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
+                }
+                // SAFETY: sixteen bytes hold any element.
+                Ok(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) })
+            }
+            #[cfg(not(feature = "gpu"))]
+            None => Err(Error::runtime("this build of gradiron has no GPU support")),
+        }
+    }
+
+    /// The graph behind this tensor, without renewing anything and without waiting for a lock.
+    pub fn for_collector(&self) -> Held {
+        let extra = self.0.extra.get();
+        let late = extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.edge.clone());
+        let new = || extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.leaf.clone());
+        let leaf = || new().unwrap_or_else(|| extra.and_then(|e| e.leaf.get().cloned()));
+        let edge = match late {
+            Some(edge) => edge,
+            None => self.0.edge.clone(),
+        };
+        Held {
+            edge: edge.map(|e| e.node).or_else(leaf),
+            grad: extra.and_then(|e| e.grad.try_lock().ok()).and_then(|g| g.clone()),
+        }
+    }
+}

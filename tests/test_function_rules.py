@@ -1,0 +1,295 @@
+"""Custom Functions at their edges: marks, inputs and views as outputs, what is saved, how they are called."""
+
+import traceback
+
+import pytest
+
+from library import T, assert_values, leaf
+
+
+def function(forward, backward=lambda ctx, *g: g[0], name="F"):
+    return type(name, (T.autograd.Function,), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+
+
+def double_in_place(ctx, x):
+    ctx.mark_dirty(x)
+    return x.mul_(2)
+
+
+INSIDE = "Output {} of F is a view and {} modified inplace. This view was created inside a custom Function"
+BEING, BEHIND = "is being", "its base or another view of its base has been"
+
+
+# Inputs and views as outputs
+
+
+def test_an_input_comes_out_as_a_view_of_itself():
+    F = function(lambda ctx, x: x, lambda ctx, g: g * 7)
+    for make in (lambda: leaf([1.0, 2.0]), lambda: leaf([1.0, 2.0]) * 1):
+        x = make()
+        y = F.apply(x)
+        assert y is not x and y._base is x and y.grad_fn.name() == "FBackward"
+        with pytest.raises(RuntimeError, match=INSIDE.format(0, BEING)):
+            y.mul_(2)
+        assert_values(T.autograd.grad(y.sum(), x)[0], [7.0, 7.0])
+    t = T.ones(2)
+    assert F.apply(t) is not t and F.apply(t)._base is t
+    x = leaf([1.0, 2.0])
+    with T.no_grad():
+        y = F.apply(x)
+    assert y is not x and not y.requires_grad and y.data_ptr() == x.data_ptr()
+
+
+def test_a_view_of_an_input_keeps_the_functions_gradient():
+    F = function(lambda ctx, x: x[0], lambda ctx, g: T.stack([g * 5, g]))
+    x = leaf([[1.0, 2.0], [3.0, 4.0]])
+    y = x * 1
+    v = F.apply(y)
+    assert v._base is y and v.grad_fn.name() == "FBackward"
+    with pytest.raises(RuntimeError, match=INSIDE.format(0, BEING)):
+        v.mul_(2)
+    v.sum().backward()
+    assert_values(x.grad, [[5.0, 5.0], [1.0, 1.0]])
+    v = F.apply(y)
+    y.mul_(2)
+    for use in (lambda: v.grad_fn, lambda: v + 1):
+        with pytest.raises(RuntimeError, match=INSIDE.format(0, BEHIND)):
+            use()
+
+
+def test_several_views_are_several_views():
+    F = function(lambda ctx, x: (x[0], x[1]), lambda ctx, g, h: T.stack([g, h]))
+    a, _ = F.apply(leaf([[1.0, 2.0], [3.0, 4.0]]) * 1)
+    with pytest.raises(
+        RuntimeError, match="Output 0 of F is a view .* This view is the output of a function that returns multiple"
+    ):
+        a.mul_(2)
+
+
+def test_one_tensor_as_two_outputs():
+    F = function(lambda ctx, x: (x, x), lambda ctx, g, h: g * 7 + h)
+    a, b = F.apply(leaf([1.0, 2.0]))
+    assert a is not b and a.output_nr == 0 and b.output_nr == 1
+
+
+def test_a_tensor_from_elsewhere_gets_the_functions_history():
+    w = leaf([5.0, 6.0]) * 2
+    F = function(lambda ctx, x: w, lambda ctx, g: g * 3)
+    x = leaf([1.0, 2.0])
+    y = F.apply(x)
+    assert y is w and w.grad_fn.name() == "FBackward"
+    y.sum().backward()
+    assert_values(x.grad, [3.0, 3.0])
+
+
+def test_what_was_recorded_inside_is_cut_off():
+    def forward(ctx, x):
+        with T.enable_grad():
+            return (x * 2) ** 2
+
+    x = leaf([1.0, 2.0])
+    y = function(forward, lambda ctx, g: g * 3).apply(x)
+    assert y.grad_fn.name() == "FBackward"
+    y.sum().backward()
+    assert_values(x.grad, [3.0, 3.0])
+
+
+@pytest.mark.parametrize("value", [3, None, "a", [1, 2]])
+def test_what_is_no_tensor_goes_through(value):
+    assert function(lambda ctx, x: value).apply(leaf([1.0])) == value
+    y, other, k = function(lambda ctx, x: (x * 2, value, x.long()), lambda ctx, *g: g[0]).apply(leaf([1.0]))
+    assert y.requires_grad and other == value and not k.requires_grad
+
+
+def test_missing_gradients_of_non_tensors_are_none():
+    seen = []
+
+    def backward(ctx, *grads):
+        seen.extend(grads)
+        return grads[0]
+
+    y, *_ = function(lambda ctx, x: (x * 2, x * 3, None, "a"), backward).apply(leaf([1.0, 2.0]))
+    y.sum().backward()
+    assert seen[0].tolist() == [1.0, 1.0] and seen[1].tolist() == [0.0, 0.0] and seen[2:] == [None, None]
+
+
+# Marks
+
+
+def test_a_write_is_counted_twice():
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    F = function(double_in_place, lambda ctx, g: g * 2)
+    assert F.apply(y) is y and y._version == 2 and y.grad_fn.name() == "FBackward"
+    y.sum().backward()
+    assert_values(x.grad, [2.0, 2.0])
+
+
+def test_a_write_through_a_view_reaches_the_base():
+    x = leaf([1.0, 2.0])
+    y = x * 1
+    v = y[0]
+    assert function(double_in_place, lambda ctx, g: g * 2).apply(v) is v
+    assert_values(y, [2.0, 2.0])
+    y.sum().backward()
+    assert_values(x.grad, [2.0, 1.0])
+
+
+def test_wrong_marks():
+    def elsewhere(ctx, x):
+        ctx.mark_dirty(T.ones(2))
+        return x * 1
+
+    def unreturned(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2) * 1
+
+    for forward in (elsewhere, unreturned):
+        with pytest.raises(
+            RuntimeError, match="Some elements marked as dirty during the forward method were not returned as output"
+        ):
+            function(forward).apply(leaf([1.0, 2.0]) * 1)
+    F = function(double_in_place)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad has been used in an in-place operation"):
+        F.apply(leaf([1.0]))
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        F.apply(leaf([1.0, 2.0])[0])
+    with pytest.raises(RuntimeError, match="This view is the output of a function that returns multiple views"):
+        F.apply((leaf([1.0, 2.0]) * 1).unbind()[0])
+    with pytest.raises(RuntimeError, match="mark_dirty can only accept variables, but argument 0 is of type int"):
+        function(lambda ctx, x: ctx.mark_dirty(1) or x * 1).apply(leaf([1.0]))
+    with pytest.raises(RuntimeError, match="mark_non_differentiable only accepts variable arguments, but got int"):
+        function(lambda ctx, x: ctx.mark_non_differentiable(1) or x * 1).apply(leaf([1.0]))
+
+
+def test_a_written_view_must_come_alone():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2), x * 3
+
+    with pytest.raises(RuntimeError, match="If your Function modifies inplace an input that is a view of another Tensor"):
+        function(forward).apply((leaf([1.0, 2.0]) * 1)[0])
+
+
+def test_an_input_marked_as_not_differentiable():
+    x = leaf([1.0])
+    y = function(lambda ctx, x: ctx.mark_non_differentiable(x) or x).apply(x)
+    assert not y.requires_grad and x.requires_grad
+
+
+# Saving
+
+
+def test_only_tensors_and_none_are_saved():
+    F = function(lambda ctx, x, values: ctx.save_for_backward(*values) or x * 2, lambda ctx, g: (g, None))
+    x = leaf([1.0])
+    y = F.apply(x, (None, x))
+    assert y.grad_fn.saved_tensors[0] is None and y.grad_fn.saved_tensors[1] is x
+    with pytest.raises(TypeError, match="save_for_backward can only save variables, but argument 1 is of type int"):
+        F.apply(x, (x, 1))
+    assert_values(F.apply(T.ones(1), (1,)), [2.0])
+
+
+def test_a_saved_output_that_was_written_is_named_after_the_function():
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    F = function(forward, lambda ctx, g: g * ctx.saved_tensors[0])
+    y = F.apply(leaf([1.0, 2.0]))
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match=r"\[2\]\], which is output 0 of F, is at version 1; expected version 0 instead"):
+        y.sum().backward()
+
+
+# Calling
+
+
+def test_next_functions_are_those_of_tensors():
+    F = function(lambda ctx, x, k, y: x * k, lambda ctx, g: (g, None, None))
+    y = F.apply(leaf([1.0]), 3, T.ones(1))
+    assert [n and type(n).__name__ for n, _ in y.grad_fn.next_functions] == ["AccumulateGrad", None]
+
+
+def test_arguments_by_name():
+    F = function(lambda ctx, x, k=2: x * k, lambda ctx, g: (g, None))
+    x = leaf([1.0])
+    assert_values(F.apply(x, k=5), [5.0])
+    assert F.apply(x, k=5).grad_fn.needs_input_grad == (True, False)
+    with pytest.raises(TypeError):
+        F.apply(x, z=1)
+
+
+def test_setup_context_sees_defaults():
+    class F(T.autograd.Function):
+        @staticmethod
+        def forward(x, k=3):
+            return x * k
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            _, ctx.k = inputs
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.k, None
+
+    for call, slope in ((lambda x: F.apply(x), 3.0), (lambda x: F.apply(x, 4), 4.0), (lambda x: F.apply(x, k=5), 5.0)):
+        x = leaf([1.0])
+        call(x).backward()
+        assert_values(x.grad, [slope])
+    with pytest.raises(TypeError):
+        F.apply()
+
+
+def test_vjp_is_another_name():
+    class F(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def vjp(ctx, g):
+            return g * 5
+
+    x = leaf([1.0])
+    F.apply(x).backward()
+    assert_values(x.grad, [5.0])
+
+    class Both(F):
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp' for a custom Function is not allowed"):
+        Both.apply(x).backward()
+
+
+def test_gradients_where_no_tensor_went_in():
+    F = function(lambda ctx, x, k: x * k, lambda ctx, g: (g, g))
+    with pytest.raises(RuntimeError, match="function FBackward returned a gradient different than None at position 2, but the"):
+        F.apply(leaf([1.0]), 3).backward()
+    F = function(lambda ctx, x, y: x * 1, lambda ctx, g: (g, "q"))
+    with pytest.raises(RuntimeError, match=r"expected Variable or None \(got str\)"):
+        F.apply(leaf([1.0]), T.ones(1)).backward()
+
+
+def test_an_exception_keeps_its_traceback():
+    class Mine(Exception):
+        pass
+
+    def backward(ctx, g):
+        raise Mine("as raised")
+
+    with pytest.raises(Mine, match="^as raised") as caught:
+        function(lambda ctx, x: x * 1, backward).apply(leaf([1.0])).backward()
+    assert traceback.extract_tb(caught.value.__traceback__)[-1].name == "backward"
+
+
+def test_the_modules_names():
+    module = T.autograd.function
+    for name in ("FunctionCtx", "BackwardCFunction", "FunctionMeta", "Function", "once_differentiable", "InplaceFunction"):
+        assert name in module.__all__ and hasattr(module, name)
+    node = function(lambda ctx, x: x * 1).apply(leaf([1.0])).grad_fn
+    assert isinstance(node, module.BackwardCFunction) and isinstance(node, module.FunctionCtx) and node.to_save is None
