@@ -279,3 +279,18 @@ def test_writing_rows_from_themselves():
     x = T.arange(6.0).reshape(3, 2).clone()
     x[T.tensor([0, 2])] = x[T.tensor([2, 0])]
     assert_values(x, [[4.0, 5.0], [2.0, 3.0], [0.0, 1.0]])
+
+
+def test_an_index_that_was_written_over_is_refused():
+    x, i = T.tensor([1.0, 2.0], requires_grad=True), T.tensor([0, 1])
+    for use in (lambda: x[i], lambda: (x * 1).index_put((i,), x)):
+        y = use().sum()
+        i.zero_()
+        with pytest.raises(
+            RuntimeError, match="modified by an inplace operation: \\[torch.LongTensor \\[2\\]\\] is at version"
+        ):
+            y.backward()
+    y = x[i].sum()
+    y.backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        y.backward()

@@ -6,11 +6,11 @@ import os
 import pathlib
 
 import pytest
-
-from library import T
 from programs.generate import Generator
 from programs.machine import Machine, difference
 from programs.record import apply, changes, record, replay
+
+from library import T
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "programs.json.gz"
 RECORDED = json.loads(gzip.decompress(GOLDEN.read_bytes()))

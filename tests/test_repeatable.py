@@ -136,4 +136,3 @@ def test_the_number_of_threads_is_checked():
         with pytest.raises(RuntimeError, match="set_num_threads expects"):
             T.set_num_threads(wrong)
     assert T.get_num_threads() == 3
-

@@ -237,3 +237,30 @@ def test_a_freed_write_through_a_view_says_so():
     y.sum().backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         y.sum().backward()
+
+
+RELAYOUTS = {
+    "t": ["t_()"],
+    "twice": ["t_()", "transpose_(0, 1)"],
+    "stretch": ["unsqueeze_(0)", "squeeze_()", "t_()"],
+    "strided": ["as_strided_((2, 2), (1, 2))"],
+    "strided after": ["t_()", "as_strided_((2, 2), (1, 2))"],
+    "swaps": ["swapaxes_(0, 1)", "swapdims_(0, 1)", "t_()", "unsqueeze_(1)"],
+}
+
+
+@pytest.mark.parametrize("name", RELAYOUTS)
+def test_tensors_that_change_their_layout_in_place(name):
+    def weighted(y):
+        return (y * T.arange(1.0, y.numel() + 1).reshape(y.shape)).sum()
+
+    x, z = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]), leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    inside, outside = x * 1, z * 1
+    for call in RELAYOUTS[name]:
+        assert eval(f"y.{call}", {"y": inside}) is inside
+        outside = eval(f"y.{call.replace('_(', '(', 1)}", {"y": outside})
+    assert inside.stride() == outside.stride() and inside._version == len(RELAYOUTS[name])
+    assert_values(inside, outside)
+    weighted(inside).backward()
+    weighted(outside).backward()
+    assert_values(x.grad, z.grad)

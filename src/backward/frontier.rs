@@ -71,7 +71,12 @@ impl Turn {
 fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     let reusable = |t: &Tensor| {
         let body = t.body();
-        !t.is_special() && !grad.is_special() && t.is_unique() && !t.requires_grad() && body.storage.is_unique() && body.layout.is_contiguous()
+        !t.is_special()
+            && !grad.is_special()
+            && t.is_unique()
+            && !t.requires_grad()
+            && body.storage.is_unique()
+            && body.layout.is_contiguous()
     };
     if !create_graph && sum.dtype() == grad.dtype() && sum.shape() == grad.shape() && reusable(&sum) {
         if !quick::add_into(&sum.body(), &grad.body()) {

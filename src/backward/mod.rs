@@ -10,7 +10,9 @@ pub mod task;
 
 use crate::base::{Dims, Error, Guidance, Result, profile};
 use crate::ops::{create, reduce};
-use crate::tensor::{Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode};
+use crate::tensor::{
+    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode,
+};
 use frontier::{Frontier, Turn, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -252,11 +254,16 @@ fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     if !same_shape {
         let have = grad.shape();
         if !expandable(&meta.shape, &have) {
-            return Err(misfit(node, index, edge, &format!(
-                "got {:?} but expected shape compatible with {:?}",
-                have.as_slice(),
-                meta.shape.as_slice()
-            )));
+            return Err(misfit(
+                node,
+                index,
+                edge,
+                &format!(
+                    "got {:?} but expected shape compatible with {:?}",
+                    have.as_slice(),
+                    meta.shape.as_slice()
+                ),
+            ));
         }
         grad = reduce::sum_to(&grad, &meta.shape)?;
     }

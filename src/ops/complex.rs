@@ -1,7 +1,7 @@
 //! Complex numbers: made of their parts and taken apart, as views and as copies, and the reductions and products whose
 //! kernels run over the parts.
 
-use super::kernel::{copy, drop_dims, duplicate, kept_shape, parts, reduce as reduce_real};
+use super::kernel::{copy, drop_dims, duplicate, kept_shape, parts, reduce as reduce_real, with_shape};
 use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::value::V;
@@ -38,7 +38,7 @@ fn over_pairs(parts: &Body) -> Result<Layout> {
     if layout.strides.iter().zip(&layout.shape).any(|(s, &n)| s % 2 != 0 && n != 1) {
         return Err(Error::runtime("Tensor must have a stride divisible by 2 for all but last dimension"));
     }
-    if layout.offset % 2 != 0 {
+    if !layout.offset.is_multiple_of(2) {
         return Err(Error::runtime("Tensor must have a storage_offset divisible by 2"));
     }
     layout.strides.iter_mut().for_each(|s| *s /= 2);
@@ -65,7 +65,7 @@ ops! { "complex";
     /// Complex numbers from their real and imaginary parts.
     [no_method, out, linear] fn complex(real, imag) -> y { from_parts(&real.body(), &imag.body()) }
     real: |g| g.re();
-    imag: |g| g.then(|t| imag(t));
+    imag: |g| g.then(imag);
     /// Complex numbers from their magnitudes and angles.
     [no_method, out] fn polar(abs, angle) -> y {
         check_parts(&abs.body(), &angle.body())?;
@@ -165,6 +165,9 @@ pub use more::{COMPOSED, conj_, imag, real};
 pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
     let real = x.dtype.to_real();
     match fold {
+        Fold::Sum if dims.len() == x.layout.ndim() && x.numel() >= 4096 && x.layout.is_contiguous() => {
+            sum_of_row(x).map(|sum| with_shape(sum, &kept_shape(x.shape(), dims)))
+        }
         Fold::Sum => reduce_real(fold, &x.as_parts(), dims, real).map(joined),
         Fold::SumSq => {
             let last = x.layout.ndim();
@@ -192,6 +195,24 @@ pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body
             reduce_real(fold, &x.as_parts(), dims, dtype)
         }
     }
+}
+
+/// The sum of many numbers in a row: in columns that are wide enough for the kernel of real numbers.
+fn sum_of_row(x: &Body) -> Result<Body> {
+    const WIDE: usize = 64;
+    let parts = x.as_parts();
+    let piece = |start: usize, rows: usize, columns: usize| {
+        let layout = Layout::contiguous(&[rows, columns]);
+        parts.with_layout(Layout { offset: parts.layout.offset + start, ..layout })
+    };
+    let (rows, rest) = (x.numel() / WIDE, x.numel() % WIDE);
+    let columns = reduce_real(Fold::Sum, &piece(0, rows, 2 * WIDE), &[0], parts.dtype)?;
+    let mut sum = reduce_real(Fold::Sum, &with_shape(columns, &[WIDE, 2]), &[0], parts.dtype)?;
+    if rest > 0 {
+        let tail = reduce_real(Fold::Sum, &piece(2 * rows * WIDE, rest, 2), &[0], parts.dtype)?;
+        sum = quietly(|| arithmetic::add(&Tensor::new(sum), &Tensor::new(tail)))?;
+    }
+    Ok(joined(sum))
 }
 
 /// The last of the running products over the reduced dimensions, joined into one.

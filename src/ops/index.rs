@@ -216,6 +216,7 @@ ops! { "index";
     [hidden] fn scatter_into(input, src; dim: i64, index: Tensor, how: Put) -> y {
         check_index("scatter", &index)?;
         crate::base::wrap_dim(dim, input.ndim())?;
+        crate::base::wrap_dim(dim, src.ndim())?;
         if src.dtype() != input.dtype() {
             return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
         }

@@ -86,10 +86,6 @@ pub enum Operand<'a> {
 }
 
 impl<'a> Operand<'a> {
-    pub fn is_batched(&self) -> bool {
-        matches!(self, Operand::Tensor(t) if t.is_batched())
-    }
-
     pub fn tensor(&self) -> Option<&'a Tensor> {
         if let Operand::Tensor(t) = *self { Some(t) } else { None }
     }

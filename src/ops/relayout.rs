@@ -16,11 +16,13 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
         super::batch::relayout(&target, &made, recording);
         return Ok(target);
     }
+    // Asked before the write is counted: afterwards the view would tell its history anew, over the base's new layout.
+    let history = made.history();
     let body = made.body().clone();
     body.storage.bump();
     target.set_body(body);
     if recording {
-        target.set_history(made.history());
+        target.set_history(history);
     }
     for level in made.dual_levels() {
         if let Some(tangent) = made.tangent(level) {

@@ -129,7 +129,9 @@ fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -
     }
     let picked = source.shape().get(at).copied().unwrap_or(1);
     if op == "index_add_" && out.layout.ndim() > 0 && source.layout.ndim() == 0 {
-        return Err(Error::runtime("source tensor shape must match self tensor shape, excluding the specified dimension."));
+        return Err(Error::runtime(
+            "source tensor shape must match self tensor shape, excluding the specified dimension.",
+        ));
     }
     if op == "index_copy_" {
         check_copied(out, source, picked, index.numel())?;

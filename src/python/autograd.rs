@@ -187,6 +187,9 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
     }
     let mut edges = Vec::new();
     for input in inputs {
+        if let Place::Tensor(tensor) = &input {
+            tensor.check_view()?;
+        }
         match input.edge_for_hooks() {
             Some(edge) => {
                 if let Place::Tensor(tensor) = &input

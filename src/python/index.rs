@@ -239,6 +239,14 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     wrap(slf.py(), ops::index::index(&part, &advanced)?)
 }
 
+/// Leading dimensions of size 1 in an assigned value do not matter.
+fn without_leading_ones(mut value: Tensor) -> Result<Tensor, Error> {
+    while value.ndim() > 0 && value.body().shape()[0] == 1 {
+        value = view::select(&value, 0, 0)?;
+    }
+    Ok(value)
+}
+
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let t = &slf.get().tensor;
     let written = || if operator_of(index) == "index" { "index_put_" } else { "copy_" };
@@ -274,6 +282,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         // One element under a mask fills, and filling casts.
         let fills = masked && value.numel() == 1;
         let value = if fills { ops::create::to_dtype(&value, part.dtype())? } else { value };
+        let value = without_leading_ones(value)?;
         return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
     }
     // The whole is written as itself, not as a view.

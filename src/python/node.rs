@@ -212,11 +212,13 @@ fn walk<'a>(
 
 /// Shows the collector the Python objects that hang on nodes which this tensor alone keeps alive.
 pub fn traverse(tensor: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
-    if tensor.handles() != 1 {
+    // Behind samples lies their physical tensor, which they may keep alone, too.
+    let physical = tensor.physical();
+    if tensor.handles() != 1 || physical.handles() != 1 {
         return Ok(());
     }
     // The tensor itself and `.grad`'s own graph.
-    let Held { edge, grad } = tensor.for_collector();
+    let Held { edge, grad } = physical.for_collector();
     // Two handles: the leaf's and ours.
     let beyond = grad.filter(|grad| grad.handles() == 2).and_then(|grad| grad.for_collector().edge);
     // To each of the tensors' own handles comes ours.

@@ -48,6 +48,7 @@ impl Marks {
         for t in &self.dirty {
             let t = &t.get().tensor;
             if call.recording && t.is_leaf() && t.requires_grad() {
+                t.body().storage.bump();
                 return Err(refusal(
                     call,
                     t,

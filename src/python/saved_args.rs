@@ -1,6 +1,6 @@
 //! The arguments that a node keeps beside its tensors, as Python values: `_saved_dim`, `_saved_keepdim`, `_saved_exponent`.
 
-use super::saved_names::row_of_node;
+use super::saved_names::{row_of_node, torch_name};
 use super::tensor::wrap;
 use crate::base::{Dims, Scalar};
 use crate::ops::pointwise::Numbers;
@@ -107,11 +107,11 @@ fn names(node: &Node) -> Vec<(&'static str, usize)> {
     if let Some((_, own)) = OWN.iter().find(|(n, _)| *n == name) {
         return own.iter().enumerate().map(|(at, n)| (*n, at)).collect();
     }
-    let (Some(row), Some(params)) = (row_of_node(&name), &node.params) else { return Vec::new() };
+    let (Some(row), Some(params)) = (row_of_node(node), &node.params) else { return Vec::new() };
     if let Some(numbers) = params.downcast_ref::<Numbers>() {
         // A pointwise call's numbers stand where its operands do.
         let number = |i: &usize| numbers.get(*i).is_some_and(Option::is_some);
-        return (0..row.params.len()).filter(number).map(|i| (row.params[i].name, i)).collect();
+        return (0..row.params.len()).filter(number).map(|i| (torch_name(row.params[i].name), i)).collect();
     }
     let tensors = row.params.iter().take_while(|p| matches!(p.kind, Kind::Tensor | Kind::Operand)).count();
     // A tensor among the arguments is a parameter like the inputs before it.

@@ -1,35 +1,40 @@
 //! What PyTorch calls the values that a node saved: `_saved_self`, `_saved_other`, `_saved_result`.
 
-use crate::ops::{self, Kind, Row, pointwise::Pointwise};
-use crate::tensor::{Node, Saved};
+use crate::ops::{self, Kind as Takes, Row, pointwise::Pointwise};
+use crate::tensor::{Derivative, Kind, Node, Saved};
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
-struct Known {
-    row: &'static Row,
-    pointwise: Option<&'static Pointwise>,
+/// The row of an operator that is pointwise.
+fn pointwise(derivative: &'static Derivative) -> Option<&'static Pointwise> {
+    static ROWS: OnceLock<HashMap<usize, &'static Pointwise>> = OnceLock::new();
+    let place = |derivative: &'static Derivative| std::ptr::from_ref(derivative) as usize;
+    let rows = ROWS.get_or_init(|| ops::pointwise_rows().map(|op| (place(&op.derivative), op)).collect());
+    rows.get(&place(derivative)).copied()
 }
 
-/// Rows by the names of their nodes.
-fn known(name: &str) -> Option<&'static Known> {
-    static ROWS: OnceLock<HashMap<String, Known>> = OnceLock::new();
-    let rows = ROWS.get_or_init(|| {
-        let plain = ops::rows().map(|row| Known { row, pointwise: None });
-        let pointwise = ops::pointwise_rows().map(|op| Known { row: &op.row, pointwise: Some(op) });
-        // The later one stands: a pointwise row is among both.
-        plain.chain(pointwise).map(|known| (node_name(known.row.name), known)).collect()
-    });
-    rows.get(name)
+/// The operator whose nodes have this name.
+fn named(name: &str) -> Option<&'static Row> {
+    static ROWS: OnceLock<HashMap<String, &'static Row>> = OnceLock::new();
+    let rows = ROWS.get_or_init(|| ops::rows().map(|row| (node_name(row.name), row)).collect());
+    rows.get(name).copied()
 }
 
-/// The operator whose node has this name.
-pub fn row_of_node(node: &str) -> Option<&'static Row> {
-    known(node).map(|known| known.row)
+/// The operator that made a node.
+pub fn row_of_node(node: &Node) -> Option<&'static Row> {
+    let Kind::Op(derivative) = node.kind else { return None };
+    pointwise(derivative).map(|op| &op.row).or_else(|| named(derivative.name))
 }
 
-/// Its name.
-pub fn row_name(node: &str) -> Option<&'static str> {
-    known(node).map(|known| known.row.name)
+/// What PyTorch calls a row's parameter.
+pub fn torch_name(parameter: &'static str) -> &'static str {
+    match parameter {
+        "input" | "x" | "a" => "self",
+        "b" => "other",
+        "low" => "min",
+        "high" => "max",
+        other => other,
+    }
 }
 
 fn node_name(row: &'static str) -> String {
@@ -48,15 +53,17 @@ const PICKERS: [&str; 2] = ["values", "indices"];
 /// Names of the values that a node of this kind can save, with the source of each.
 pub fn names(node: &Node) -> Vec<(String, u16)> {
     let name = node.name();
-    let known = known(&name);
+    let row = row_of_node(node);
     let mut found: Vec<(String, u16)> = Vec::new();
     let mut add = |source: u16| {
-        let name = source_name(&name, known.map(|k| k.row), source);
+        let name = source_name(&name, row, source);
         if !found.iter().any(|(n, _)| *n == name) {
             found.push((name, source));
         }
     };
-    if let Some(op) = known.and_then(|k| k.pointwise) {
+    if let Kind::Op(derivative) = node.kind
+        && let Some(op) = pointwise(derivative)
+    {
         let sources = op.gradients.iter().flat_map(|gradient| gradient.sources).copied();
         let operands = op.inputs as u16;
         sources.filter(|s| *s < operands || *s == Saved::OUTPUT).for_each(&mut add);
@@ -78,13 +85,10 @@ fn source_name(node: &str, row: Option<&Row>, source: u16) -> String {
             PICKERS.get(output).copied().unwrap_or("result").into()
         };
     }
-    let tensors = row.map(|row| row.params.iter().filter(|p| matches!(p.kind, Kind::Tensor | Kind::Operand)));
+    let tensors =
+        row.map(|row| row.params.iter().filter(|p| matches!(p.kind, Takes::Tensor | Takes::Operand)));
     match tensors.and_then(|mut params| params.nth(usize::from(source))).map(|p| p.name) {
-        Some("input" | "x" | "a") => "self".into(),
-        Some("b") => "other".into(),
-        Some("low") => "min".into(),
-        Some("high") => "max".into(),
-        Some(name) => name.into(),
+        Some(name) => torch_name(name).into(),
         None if source == 0 => "self".into(),
         None if source == 1 => "other".into(),
         None => format!("input{source}"),

@@ -286,9 +286,17 @@ impl Chooser for PyChooser {
     }
 }
 
-/// The operator's name behind its node's.
+/// The operator's name behind its node's: `log_softmax` of `LogSoftmaxBackward0`.
 fn row_of(kind: &'static str) -> String {
-    super::saved_names::row_name(kind).map_or_else(|| kind.to_lowercase(), Into::into)
+    let stem = kind.rfind("Backward").map_or(kind, |end| &kind[..end]);
+    let mut name = String::new();
+    for letter in stem.chars() {
+        if letter.is_ascii_uppercase() && name.ends_with(|c: char| c.is_ascii_lowercase()) {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
 }
 
 /// Lets `chooser` keep and supply what operators of this thread make.

@@ -29,6 +29,7 @@ impl PyDType {
         self.0.is_complex()
     }
     /// The complex type of the same precision.
+    #[allow(clippy::wrong_self_convention, reason = "Python's name, and a Python object")]
     fn to_complex(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         if !self.0.is_differentiable() {
             let name = self.0.scalar_name();
@@ -37,6 +38,7 @@ impl PyDType {
         dtype_object(py, self.0.to_complex())
     }
     /// The real type of the same precision.
+    #[allow(clippy::wrong_self_convention, reason = "as above")]
     fn to_real(&self, py: Python<'_>) -> PyResult<Py<PyDType>> {
         dtype_object(py, self.0.to_real())
     }

@@ -8,7 +8,6 @@ import json
 import pathlib
 
 import torch
-
 from programs.__main__ import generate
 from programs.found import PROGRAMS
 from programs.known import OPEN

@@ -66,9 +66,8 @@ def main():
     options.add_argument("--length", type=int, default=22)
     options.add_argument("--show", type=int, default=10, help="how many differences to show")
     chosen = options.parse_args()
-    import torch
-
     import gradiron
+    import torch
 
     torch.set_num_threads(1)
     libraries = (torch, gradiron)

@@ -41,9 +41,24 @@ class Generator:
         self.r, self.machine, self.count = Random(seed), machine, 0
         self.hooks = 0
         self.kinds = (
-            (self.leaf, 10), (self.unary, 10), (self.binary, 12), (self.reduce, 6), (self.view, 14), (self.read, 6),
-            (self.write, 8), (self.in_place, 12), (self.matmul, 2), (self.no_grad, 3), (self.state, 5), (self.hook, 5),
-            (self.function, 5), (self.backward, 9), (self.grad, 5), (self.join, 3), (self.gradient_slot, 3), (self.alias, 2),
+            (self.leaf, 10),
+            (self.unary, 10),
+            (self.binary, 12),
+            (self.reduce, 6),
+            (self.view, 14),
+            (self.read, 6),
+            (self.write, 8),
+            (self.in_place, 12),
+            (self.matmul, 2),
+            (self.no_grad, 3),
+            (self.state, 5),
+            (self.hook, 5),
+            (self.function, 5),
+            (self.backward, 9),
+            (self.grad, 5),
+            (self.join, 3),
+            (self.gradient_slot, 3),
+            (self.alias, 2),
         )
 
     def line(self):
@@ -190,9 +205,7 @@ class Generator:
         """A basic index into `t`."""
         parts = []
         for n in t.shape[: self.r.randrange(t.dim() + 1)]:
-            parts.append(
-                self.r.choice((":", f"{self.r.randrange(max(n, 1))}", "1:", ":-1", "::2", "-1", "None", ":1"))
-            )
+            parts.append(self.r.choice((":", f"{self.r.randrange(max(n, 1))}", "1:", ":-1", "::2", "-1", "None", ":1")))
         if self.r.random() < 0.2:
             parts.append("...")
         if self.r.random() < 0.03:
@@ -205,8 +218,17 @@ class Generator:
         n = t.shape[0] if t.dim() else 1
         some = [self.r.randrange(-n, n) if n else 0 for _ in range(self.r.randrange(1, 4))]
         return self.r.choice(
-            (f"{name} > 0", f"T.tensor({some})", f"{some}", f"[{some[0]}, 0]", f"..., T.tensor({some})", f"T.tensor({some[0]})",
-             f"T.tensor({some}), None", "None, True", f":, {some}")
+            (
+                f"{name} > 0",
+                f"T.tensor({some})",
+                f"{some}",
+                f"[{some[0]}, 0]",
+                f"..., T.tensor({some})",
+                f"T.tensor({some[0]})",
+                f"T.tensor({some}), None",
+                "None, True",
+                f":, {some}",
+            )
         )
 
     def read(self):
@@ -268,8 +290,14 @@ class Generator:
         a = self.pick(lambda t: t.dim() > 0 and t.is_floating_point())
         b = self.pick(lambda t: t.dim() > 0 and t.dtype == self.get(a).dtype)
         return f"{self.new()} = " + self.r.choice(
-            (f"{a} @ {b}", f"{a} @ {a}.mT", f"{a} @ {a}.transpose(-1, -2)", f"T.outer({a}.flatten(), {b}.flatten())",
-             f"T.dot({a}.flatten(), {a}.flatten())", f"T.einsum('i,j->ij', {a}.flatten(), {b}.flatten())")
+            (
+                f"{a} @ {b}",
+                f"{a} @ {a}.mT",
+                f"{a} @ {a}.transpose(-1, -2)",
+                f"T.outer({a}.flatten(), {b}.flatten())",
+                f"T.dot({a}.flatten(), {a}.flatten())",
+                f"T.einsum('i,j->ij', {a}.flatten(), {b}.flatten())",
+            )
         )
 
     def no_grad(self):
@@ -324,8 +352,14 @@ class Generator:
     def backward(self):
         a = self.recorded()
         options = self.r.choice(
-            ("", "retain_graph=True", "retain_graph=True", "create_graph=True", f"inputs=[{self.recorded()}]",
-             f"inputs=[{self.recorded()}, {self.recorded()}], retain_graph=True")
+            (
+                "",
+                "retain_graph=True",
+                "retain_graph=True",
+                "create_graph=True",
+                f"inputs=[{self.recorded()}]",
+                f"inputs=[{self.recorded()}, {self.recorded()}], retain_graph=True",
+            )
         )
         roll = self.r.random()
         if roll < 0.55:
@@ -341,8 +375,13 @@ class Generator:
     def grad(self):
         a, b, c = self.recorded(), self.recorded(), self.recorded()
         options = self.r.choice(
-            ("", ", create_graph=True", ", create_graph=True, allow_unused=True", ", retain_graph=True, allow_unused=True",
-             ", materialize_grads=True, retain_graph=True")
+            (
+                "",
+                ", create_graph=True",
+                ", create_graph=True, allow_unused=True",
+                ", retain_graph=True, allow_unused=True",
+                ", materialize_grads=True, retain_graph=True",
+            )
         )
         if self.r.random() < 0.5:
             return f"{self.new()}, = T.autograd.grad({a}.sum(), {b}{options})"
@@ -353,8 +392,15 @@ class Generator:
         b = self.pick(lambda t: t.shape == self.get(a).shape)
         d = self.dim(a)
         return f"{self.new()} = " + self.r.choice(
-            (f"T.cat([{a}, {b}], {d})", f"T.stack([{a}, {b}], {d})", f"T.stack([{a}, {a}])", f"T.cat([{a}.flatten(), {b}.flatten()])",
-             f"T.addcmul({a}, {b}, {a})", f"T.nn.functional.mse_loss({a}, {b})", f"T.lerp({a}, {b}, 0.25)")
+            (
+                f"T.cat([{a}, {b}], {d})",
+                f"T.stack([{a}, {b}], {d})",
+                f"T.stack([{a}, {a}])",
+                f"T.cat([{a}.flatten(), {b}.flatten()])",
+                f"T.addcmul({a}, {b}, {a})",
+                f"T.nn.functional.mse_loss({a}, {b})",
+                f"T.lerp({a}, {b}, 0.25)",
+            )
         )
 
     def gradient_slot(self):

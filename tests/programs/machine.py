@@ -7,7 +7,7 @@ import math
 import re
 import warnings
 
-FUNCTIONS = '''
+FUNCTIONS = """
 class Double(T.autograd.Function):
     @staticmethod
     def forward(ctx, x):
@@ -91,7 +91,7 @@ class Wrong(T.autograd.Function):
         if ctx.how == "raise":
             raise ValueError("backward said no. Really")
         return {"count": g, "type": (3, None), "shape": (T.ones(7, 5), None), "none": (None, None), "extra": (g, g)}[ctx.how]
-'''
+"""
 
 NAME = re.compile(r"v\d+")
 

@@ -70,7 +70,8 @@ class _Mode(_core.GradSwitch):
         return inside
 
     def clone(self) -> Any:
-        return type(self)()
+        cls: Any = type(self)
+        return cls()
 
 
 __all__ = [
@@ -141,7 +142,7 @@ class inference_mode(_Mode):
         made = _new(cls, mode is False)
         if isinstance(mode, bool):
             return made
-        made.__init__()  # type: ignore[misc]
+        made.__init__()
         return made(mode)
 
     def __enter__(self) -> None:

@@ -93,7 +93,16 @@ class SampleContext:
 
 
 def generated(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
-    """A Function over many samples whose methods are those of `cls`, each over one."""
+    """A Function over many samples whose methods are those of `cls`, each over one; made once for each kind of call."""
+    if "_vmapped" not in cls.__dict__:
+        cls._vmapped = {}
+    key = (dims, randomness)
+    if key not in cls._vmapped:
+        cls._vmapped[key] = _made(cls, dims, randomness)
+    return cls._vmapped[key]
+
+
+def _made(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
 
     def over(function: Any, in_dims: tuple[Any, ...], values: tuple[Any, ...]) -> list[Any]:
         """The function's results, those that are None left alone."""

@@ -92,8 +92,8 @@ macro_rules! exact_float {
         /// 0, or π for negative numbers.
         #[inline(always)]
         pub fn angle(x: T) -> T {
-            let pi: T = 3.141592653589793;
-            if x.is_nan() { x } else if x < 0.0 { pi } else { 0.0 }
+            const PI: T = std::f64::consts::PI as T;
+            if x.is_nan() { x } else if x < 0.0 { PI } else { 0.0 }
         }
 
         /// The derivative of acosh.

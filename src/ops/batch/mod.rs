@@ -199,14 +199,13 @@ impl Batch {
 fn raised(own: &Levels, grad: &Tensor) -> Result<Tensor> {
     let mut levels = grad.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
     let mut value = grad.physical().clone();
-    let mut k = levels.len();
     for &level in own {
+        let k = levels.len();
         let place = levels.binary_search(&level).err();
         let place =
             place.ok_or_else(|| Error::runtime("vmap: a gradient is batched twice over one level"))?;
         value = moved(&value, k, place)?;
         levels.insert(place, level);
-        k += 1;
     }
     Ok(Tensor::batched(value, levels))
 }

@@ -7,6 +7,12 @@ use crate::ops::pointwise::{Class, Operand, Pointwise, result_type};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
 
+impl Operand<'_> {
+    pub fn is_batched(&self) -> bool {
+        self.tensor().is_some_and(Tensor::is_batched)
+    }
+}
+
 /// Operands whose physical forms broadcast against each other as their seen ones do.
 struct Aligned<'a> {
     batch: Batch,

@@ -14,7 +14,7 @@ pub type Rules = &'static [(&'static str, Rule)];
 
 macro_rules! rules {
     (@rule $kind:ident $b:ident $family:ident $name:ident ($($in:ident),*) ($($p:ident),*) $e:expr) => {{
-        #[allow(unused_variables, clippy::needless_borrow)]
+        #[allow(unused_variables, clippy::needless_borrow, clippy::unsafe_removed_from_name)]
         fn rule($b: &$crate::ops::batch::Batch, inputs: &[&$crate::tensor::Tensor], params: &dyn std::any::Any) -> $crate::base::Result<$crate::tensor::Tensor> {
             use $crate::ops::$family::$name as row;
             let (&[$($in),*], Some(params)) = (inputs, params.downcast_ref::<row::Params>()) else {
