@@ -251,6 +251,7 @@ def test_a_thread_may_end_with_a_graph_of_its_own():
         together(work)
 
 
+@pytest.mark.gradiron  # PyTorch aborts here
 def test_daemon_threads_do_not_disturb_the_exit():
     python_ok("""
 import threading

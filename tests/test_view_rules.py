@@ -264,3 +264,19 @@ def test_tensors_that_change_their_layout_in_place(name):
     weighted(inside).backward()
     weighted(outside).backward()
     assert_values(x.grad, z.grad)
+
+
+def test_views_follow_a_base_that_does_not_lie_in_order():
+    x = leaf([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
+    y = x.t() * 1
+    v = y[0]
+    y.mul_(2)
+    (v * T.tensor([1.0, 10.0])).sum().backward()
+    assert_values(x.grad, [[2.0, 0.0, 0.0], [20.0, 0.0, 0.0]])
+    x.grad = None
+    y = x * 1
+    v = y[0]
+    y.t_()
+    v.mul_(2)
+    (v * T.tensor([1.0, 2.0, 3.0])).sum().backward()
+    assert_values(x.grad, [[2.0, 4.0, 6.0], [0.0, 0.0, 0.0]])

@@ -306,7 +306,11 @@ pub const fn forms(base: u8, words: &[&str]) -> u8 {
             forms | Forms::TENSORS
         } else if same(word, "numbers") {
             forms | Forms::NUMBERS
-        } else if same(word, "linear") || same(word, "multilinear") || same(word, "still") || same(word, "added") {
+        } else if same(word, "linear")
+            || same(word, "multilinear")
+            || same(word, "still")
+            || same(word, "added")
+        {
             forms
         } else {
             panic!("unknown word in a row's brackets")

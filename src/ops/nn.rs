@@ -8,7 +8,7 @@ use super::value::V;
 use super::view::{ints, reshape};
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
 use crate::base::{DType, Dims, Error, Fault, Result, Scalar, numel};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, records, packing};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, packing, records};
 
 static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
 

@@ -225,7 +225,9 @@ fn complex_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>
 
 fn integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
     if body.dtype.is_complex() {
-        return Err(Error::runtime("check_random_bounds handles only integral, floating-point and boolean types"));
+        return Err(Error::runtime(
+            "check_random_bounds handles only integral, floating-point and boolean types",
+        ));
     }
     if low >= high {
         return Err(Error::runtime(format!(

@@ -61,7 +61,11 @@ pub fn supplied(recorder: Option<&Recorder>) -> Result<Option<Made>> {
 }
 
 /// The same for a pointwise row.
-pub fn supplied_pointwise(op: &'static Pointwise, operands: &[Operand], result: DType) -> Result<Option<Body>> {
+pub fn supplied_pointwise(
+    op: &'static Pointwise,
+    operands: &[Operand],
+    result: DType,
+) -> Result<Option<Body>> {
     let recorded = packing::active()
         && !op.gradients.is_empty()
         && result.is_differentiable()

@@ -53,7 +53,9 @@ pub fn order(kernel: &'static str, dtype: DType) -> Result<()> {
     Err(match kernel {
         "sort" => Error::type_error(" Sort does not support complex dtypes on CPU"),
         "topk" => Error::type_error(" topk does not support complex dtypes on CPU"),
-        "argmax" | "argmin" | "max" | "min" => Error::type_error(format!("{kernel}(): does not support complex input")),
+        "argmax" | "argmin" | "max" | "min" => {
+            Error::type_error(format!("{kernel}(): does not support complex input"))
+        }
         "aminmax" => Error::type_error(format!("aminmax not implemented for {}", dtype.scalar_name())),
         op => Fault::NoKernel { op, dtype }.into(),
     })
@@ -125,16 +127,20 @@ fn types(name: &str, operands: &[Operand]) -> Result<()> {
                     a.c_name(),
                     b.c_name()
                 ))),
-                _ if !a.is_differentiable() => Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: *a }.into()),
+                _ if !a.is_differentiable() => {
+                    Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: *a }.into())
+                }
                 _ => Ok(()),
             }
         }
-        ("addcdiv", [_, Some(a), Some(b), ..]) if !a.is_differentiable() && !b.is_differentiable() => Err(Error::runtime(
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
+        ("addcdiv", [_, Some(a), Some(b), ..]) if !a.is_differentiable() && !b.is_differentiable() => {
+            Err(Error::runtime(
+                "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
              division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * \
              torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) \
              for float inputs.",
-        )),
+            ))
+        }
         _ => Ok(()),
     }
 }

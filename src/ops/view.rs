@@ -18,8 +18,30 @@ pub static RULES: ViewRules = ViewRules { regenerate, scatter, part };
 
 /// The history of a view, anew: its layout read from its base.
 fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
+    let lies = base.body().layout.clone();
+    if view.dtype == base.dtype() && lies != Layout::contiguous(&lies.shape) {
+        // The derivative of `as_strided` puts a gradient into a tensor in order; this one knows how the base lies.
+        let edge = base.edge()?;
+        let mut node = Node::draft(Kind::Op(&PART));
+        node.edges.push(Some(edge));
+        node.outputs.push(view.meta());
+        node.params = Some(Box::new((relative(base, &view.layout, view.dtype),)));
+        return Some(Edge { node: Node::publish(node), output: 0 });
+    }
     mode::with_grad(true, || part(base, view)).ok()?.history()
 }
+
+static PART: crate::tensor::Derivative = crate::tensor::Derivative {
+    name: "AsStridedBackward0",
+    apply: |step| {
+        let mut grads: crate::tensor::Grads = smallvec::smallvec![None];
+        let (Some(g), (place,)) = (step.grad(0), step.params::<(Layout,)>()?) else { return Ok(grads) };
+        if step.wants(0) {
+            grads[0] = Some(embed(g, super::meta_of(step, 0)?.shape, place.clone())?);
+        }
+        Ok(grads)
+    },
+};
 
 /// What a view shows of a tensor that lies as its base does.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
@@ -44,7 +66,9 @@ static COPY_SLICES: crate::tensor::Derivative = crate::tensor::Derivative {
         let mut grads: crate::tensor::Grads = smallvec::smallvec![None, None];
         // The written operator's derivative belongs to it, and goes with it.
         step.check_alive()?;
-        let (Some(g), (layout, dtype)) = (step.grad(0), step.params::<(Layout, DType)>()?) else { return Ok(grads) };
+        let (Some(g), (layout, dtype)) = (step.grad(0), step.params::<(Layout, DType)>()?) else {
+            return Ok(grads);
+        };
         if step.wants(0) {
             let left = erase(&seen_as(g, *dtype)?, layout.clone())?;
             grads[0] = Some(back_to(left, g.dtype(), &g.shape())?);

@@ -162,6 +162,8 @@ fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edg
             }
             check_inplace(t, true)?;
             finish_inplace(t, Some(edge));
+            // What it kept was the gradient of what it was.
+            t.set_grad(None);
         }
         Some(edge) if is_input => return Ok(as_itself(Some(edge))),
         Some(edge) => {

@@ -36,7 +36,8 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     // NumPy's complex64 is no complex of Python's, and as a float would lose its imaginary part.
     if object.hasattr("__complex__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
         let number = object.call_method0("__complex__").ok()?;
-        let kind: String = object.getattr("dtype").and_then(|d| d.getattr("kind")).and_then(|k| k.extract()).ok()?;
+        let kind: String =
+            object.getattr("dtype").and_then(|d| d.getattr("kind")).and_then(|k| k.extract()).ok()?;
         if let (Ok(number), "c") = (number.cast::<PyComplex>(), kind.as_str()) {
             return Some(Scalar::Complex(number.real(), number.imag()));
         }

@@ -2,10 +2,10 @@
 //! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
 
 pub mod anomaly;
-mod grad;
-mod guidance;
 mod batched;
 pub mod dual;
+mod grad;
+mod guidance;
 mod inplace;
 pub mod mode;
 mod node;
@@ -391,9 +391,7 @@ impl Tensor {
             return Err(Guidance::new(message).note("tensor", text, line).done());
         }
         if on && !self.dtype().is_differentiable() {
-            return Err(Error::runtime(
-                "only Tensors of floating point dtype can require gradients",
-            ));
+            return Err(Error::runtime("only Tensors of floating point dtype can require gradients"));
         }
         if on && self.is_inference() && !mode::inference() {
             return Err(Error::runtime(

@@ -10,6 +10,8 @@ from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import (
     _force_original_view_tracking as _force_original_view_tracking,
+)
+from .grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,
     inference_mode,

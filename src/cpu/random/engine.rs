@@ -105,7 +105,10 @@ impl Generator {
         bytes.extend(1u32.to_le_bytes());
         bytes.extend((self.next as u64).to_le_bytes());
         bytes.resize(24 + 8 * N, 0);
-        bytes[24..].chunks_exact_mut(8).zip(&self.words).for_each(|(to, word)| to[..4].copy_from_slice(&word.to_le_bytes()));
+        bytes[24..]
+            .chunks_exact_mut(8)
+            .zip(&self.words)
+            .for_each(|(to, word)| to[..4].copy_from_slice(&word.to_le_bytes()));
         bytes.extend(0f64.to_le_bytes());
         bytes.extend(self.spare_normal.unwrap_or(0.0).to_le_bytes());
         bytes.extend(0f64.to_le_bytes());
