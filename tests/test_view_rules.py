@@ -280,3 +280,28 @@ def test_views_follow_a_base_that_does_not_lie_in_order():
     v.mul_(2)
     (v * T.tensor([1.0, 2.0, 3.0])).sum().backward()
     assert_values(x.grad, [[2.0, 4.0, 6.0], [0.0, 0.0, 0.0]])
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda x: x.t().as_strided((2, 3), (1, 2), 1),
+        lambda x: x[1:].as_strided((2, 2), (4, 1)),
+        lambda x: x[1:].as_strided((2, 2), (4, 1), 0),
+        lambda x: x.as_strided((3, 3), (1, 1)),
+        lambda x: x[0].expand(3, 4).as_strided((4,), (1,)),
+        lambda x: x[:, ::2].as_strided((2, 2), (2, 2), 2),
+        lambda x: x[:, 0].as_strided((3, 4), (4, 1)),
+    ],
+)
+def test_the_gradient_of_a_strided_reading_is_that_of_the_storage(view):
+    """However the tensor lies that it is read from: each place of the storage counts as often as it is read."""
+    x = T.arange(12.0, dtype=T.float64).view(3, 4).requires_grad_()
+    part = x * 1.0
+    y = view(part)
+    weights = T.arange(1.0, y.numel() + 1, dtype=T.float64).view(y.shape)
+    (found,) = T.autograd.grad((y * weights).sum(), part)
+    places = T.zeros(12, dtype=T.float64)
+    marks = view(T.arange(12.0, dtype=T.float64).view(3, 4))  # each place holds its own number
+    places.index_add_(0, marks.reshape(-1).long(), weights.reshape(-1))
+    assert_values(found, places.view(3, 4))

@@ -301,12 +301,12 @@ ops! { "index";
     /// `input` with the slices of `source` added where `index` points.
     [hidden, linear] fn index_add_scaled(input, source; dim: i64, index: Tensor) -> y {
         let out = duplicate(&input.body())?;
-        let (from, by) = (source.body(), index.body());
+        let (to, from, by) = (as_line(&out), as_line(&source.body()), index.body());
         let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
         if from.numel() > 0 {
-            let (size, stride) = size_and_stride(&out, dim);
+            let (size, stride) = size_and_stride(&to, dim);
             let index = by.with_layout(down(&by, dim, from.shape()));
-            put(&out.with_layout(along(&out, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)
+            put(&to.with_layout(along(&to, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)
                 .map_err(|error| match error.fault() {
                     Fault::Index(_) if out.layout.ndim() < 2 => Error::index("index out of range in self"),
                     _ => as_runtime(error),

@@ -188,6 +188,7 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("index_add_scaled", "IndexAddBackward0"),
     ("scatter_into", "ScatterBackward0"),
     ("scatter_reduced", "ScatterReduceBackward0"),
+    ("strided_over", "AsStridedBackward0"),
     ("squeeze_all", "SqueezeBackward0"),
     ("squeeze_one", "SqueezeBackward1"),
     ("squeeze_many", "SqueezeBackward2"),

@@ -18,35 +18,35 @@ pub static RULES: ViewRules = ViewRules { regenerate, scatter, part };
 
 /// The history of a view, anew: its layout read from its base.
 fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
-    let lies = base.body().layout.clone();
-    if view.dtype == base.dtype() && lies != Layout::contiguous(&lies.shape) {
-        // The derivative of `as_strided` puts a gradient into a tensor in order; this one knows how the base lies.
-        let edge = base.edge()?;
-        let mut node = Node::draft(Kind::Op(&PART));
-        node.edges.push(Some(edge));
-        node.outputs.push(view.meta());
-        node.params = Some(Box::new((relative(base, &view.layout, view.dtype),)));
-        return Some(Edge { node: Node::publish(node), output: 0 });
-    }
     mode::with_grad(true, || part(base, view)).ok()?.history()
 }
-
-static PART: crate::tensor::Derivative = crate::tensor::Derivative {
-    name: "AsStridedBackward0",
-    apply: |step| {
-        let mut grads: crate::tensor::Grads = smallvec::smallvec![None];
-        let (Some(g), (place,)) = (step.grad(0), step.params::<(Layout,)>()?) else { return Ok(grads) };
-        if step.wants(0) {
-            grads[0] = Some(embed(g, super::meta_of(step, 0)?.shape, place.clone())?);
-        }
-        Ok(grads)
-    },
-};
 
 /// What a view shows of a tensor that lies as its base does.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
     let base = super::complex::seen_as(base, view.dtype)?;
-    as_strided(&base, sizes(&view.layout), strides(&view.layout), Some(view.layout.offset as i64))
+    strided(&base, sizes(&view.layout), strides(&view.layout), Some(view.layout.offset as i64))
+}
+
+/// The storage of `input` read with any sizes and strides.
+pub fn strided(input: &Tensor, size: Ints, stride: Ints, storage_offset: Option<i64>) -> Result<Tensor> {
+    let lies = input.body().layout.clone();
+    strided_over(input, size, stride, storage_offset, lies)
+}
+
+/// The gradient of a tensor that lies as `lies` from that of a view of its storage: what both reach, at equal shares where
+/// several elements lie at one place.
+fn through_storage(g: &Tensor, view: &Layout, lies: &Layout) -> Result<Tensor> {
+    let first = view.offset.min(lies.offset);
+    let from_first = |layout: &Layout| Layout { offset: layout.offset - first, ..layout.clone() };
+    let (view, lies) = (from_first(view), from_first(lies));
+    let room = Dims::from_slice(&[view.end().max(lies.end())]);
+    let mut storage = embed(g, room.clone(), view)?;
+    if may_overlap(&lies) {
+        let ones = super::create::full(&lies.shape, Scalar::Int(1), g.dtype(), g.device())?;
+        let shares = embed(&ones, room, lies.clone())?;
+        storage = super::arithmetic::div(&storage, &super::arithmetic::maximum(&shares, 1.0)?)?;
+    }
+    read_part(&storage, lies)
 }
 
 /// The base's history after a write: the old one outside the view, the written value inside.
@@ -245,8 +245,8 @@ ops! { "view";
         let place = in_dense(&at, |l| l.unfold(dimension, size, step))?;
         g.then(|t| embed(&t, at.shape, place))
     };
-    /// The storage read with any sizes and strides (a view).
-    [linear] fn as_strided(input; size: Ints, stride: Ints, storage_offset: Option<i64> = None) -> y {
+    /// The storage read with any sizes and strides (a view); `lies` is the input's own layout.
+    [hidden, linear] fn strided_over(input; size: Ints, stride: Ints, storage_offset: Option<i64>, lies: Layout) -> y {
         let body = input.body();
         if size.len() != stride.len() {
             return Err(Error::runtime("mismatch in length of strides and shape"));
@@ -278,13 +278,14 @@ ops! { "view";
         }
         Ok(layout)
     }
-    input: |g, at, size, stride, storage_offset| {
-        let place = Layout {
+    input: |g, at, size, stride, storage_offset, lies| {
+        let view = Layout {
             shape: dims_of(&size)?,
             strides: stride.iter().map(|&s| s as usize).collect(),
-            offset: storage_offset.unwrap_or(0) as usize,
+            offset: storage_offset.map_or(lies.offset, |o| o as usize),
         };
-        g.then(|t| embed(&t, at.shape, place))
+        let ordered = lies == Layout::contiguous(&at.shape) && view.end() <= checked_numel(&at.shape)?;
+        g.then(|t| if ordered { embed(&t, at.shape, view) } else { through_storage(&t, &view, &lies) })
     };
     /// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
     [hidden, linear] fn embed(input; shape: Dims, place: Layout) -> y {
@@ -423,6 +424,10 @@ mod more {
         fn reshape_(input: Tensor, shape: Ints) -> Tensor {
             reshape_to(&input, &shape)
         }
+        /// The storage read with any sizes and strides (a view).
+        fn as_strided(input: Tensor, size: Ints, stride: Ints, storage_offset: Option<i64> = None) -> Tensor {
+            strided(&input, size, stride, storage_offset)
+        }
         /// Dimensions `start_dim` to `end_dim` made one.
         fn flatten(input: Tensor, start_dim: i64 = 0, end_dim: i64 = -1) -> Tensor {
             let shape = input.shape();
@@ -458,4 +463,4 @@ impl FromArg for Seen {
     }
 }
 
-pub use more::{COMPOSED, flatten, squeeze_};
+pub use more::{COMPOSED, as_strided, flatten, squeeze_};

@@ -43,7 +43,7 @@ impl Batch {
 fn strided(b: &Batch, x: &Tensor, size: &[i64], stride: &[i64], offset: Option<i64>) -> Result<Tensor> {
     let own = x.body().layout.strides.clone();
     let strides = ints(&own[..b.k()]).into_iter().chain(stride.iter().copied()).collect();
-    v::as_strided(x, b.lead(size), strides, offset)
+    v::strided(x, b.lead(size), strides, offset)
 }
 
 fn squeezed(b: &Batch, x: &Tensor, chosen: impl Fn(usize) -> bool) -> Result<Tensor> {
@@ -124,7 +124,7 @@ pub const PHYSICAL: Rules = rules! { physical b;
         0 => v::unfold(&v::unsqueeze(x, -1)?, b.k() as i64, size, step).and_then(|t| v::select(&t, b.k() as i64, 0)),
         n => v::unfold(x, b.dim(dimension, n)?, size, step),
     };
-    view::as_strided(x; size, stride, offset) => strided(b, x, &size, &stride, offset);
+    view::strided_over(x; size, stride, offset, _lies) => strided(b, x, &size, &stride, offset);
     view::embed(x; shape, place) => {
         let numel = shape.iter().product();
         v::embed(x, b.shape(&shape), b.place(&place, numel))
