@@ -162,11 +162,14 @@ def literal(value: Any) -> str:
 
 def constructor(cls: type) -> str:
     try:
-        given = [str(p) for p in inspect.signature(cls).parameters.values()]
+        given = list(inspect.signature(cls).parameters.values())
     except (TypeError, ValueError):
-        given = ["*args", "**kwargs"]
-    typed = [f"{name}: Any{' = ...' if default else ''}" for name, _, default in (p.partition("=") for p in given)]
-    return f"({', '.join(['cls', *typed])}) -> Any"
+        return "(cls, *args: Any, **kwargs: Any) -> Any"
+    shown = [p.replace(annotation=Any, default=p.default if p.default is p.empty else ...) for p in given]
+    kinds = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    first = inspect.Parameter("cls", kinds[0] if any(p.kind is kinds[0] for p in given) else kinds[1])
+    text = str(inspect.Signature([first, *shown]))
+    return text.replace("typing.Any", "Any").replace("Ellipsis", "...") + " -> Any"
 
 
 def member(name: str, value: Any, owner: type) -> list[str]:

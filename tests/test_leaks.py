@@ -149,6 +149,120 @@ def a_hook_that_holds_a_later_output(token):
     z.backward()
 
 
+def a_hook_that_holds_two_tensors_of_its_graph(token):
+    y = new() * 2
+    z = y.exp()
+    y.register_hook(lambda g: g + 0 * y * z if token else g)
+    z.sum().backward()
+
+
+def a_bound_method_that_holds_two_tensors(token):
+    class Watch:
+        def __init__(self):
+            self.token, self.y = token, new() * 2
+            self.z = self.y.exp()
+            self.y.register_hook(self.hook)
+
+        def hook(self, g):
+            return g * 2
+
+    Watch().z.sum().backward()
+
+
+def a_hook_that_holds_a_leaf_and_what_came_of_it(token):
+    x = new()
+    y = x * 2
+    z = y * x
+    x.register_hook(lambda g: (x, y, z, token) and None)
+    z.sum().backward()
+
+
+def a_hook_that_holds_branches_that_meet_again(token):
+    y = new() * 2
+    branches = [y.exp(), y.sin(), y.tanh()]
+    total = branches[0] * branches[1] + branches[2]
+    y.register_hook(lambda g: (branches, token) and None)
+    total.register_hook(lambda g: (branches, total, y) and None)
+    total.sum().backward()
+
+
+def hooks_that_hold_each_others_tensors(token):
+    x = new()
+    y, z = x * 2, x * 3
+    y.register_hook(lambda g: (z, token) and None)
+    z.register_hook(lambda g: (y, token) and None)
+    (y * z).sum().backward()
+
+
+def a_hook_that_holds_a_tensor_and_its_view(token):
+    y = new() * 2
+    part = y[1:]
+    y.register_hook(lambda g: (y, part, token) and None)
+    part.sum().backward()
+
+
+def a_hook_that_holds_a_tensor_and_its_gradient(token):
+    x = new()
+    (x * x * x).sum().backward(create_graph=True)
+    grad = x.grad
+    grad.register_hook(lambda g: (x, grad, token) and None)
+
+
+def a_hook_that_holds_a_tensor_written_in_place(token):
+    y = new() * 2
+    z = y.exp()
+    y.mul_(3)
+    y.register_hook(lambda g: (y, z, token) and None)
+
+
+def a_hook_that_is_a_method_of_its_tensor(token):
+    y = new() * 2
+    y.token = token
+    y.register_hook(y.mul)
+
+
+def a_hook_that_is_a_method_of_a_later_tensor(token):
+    y = new() * 2
+    z = y.exp()
+    z.token, z.y = token, y
+    y.register_hook(z.mul)
+
+
+def a_context_that_holds_two_tensors_of_its_graph(token):
+    y = KeepsOutput.apply(new(), token)
+    z = y * 2
+    y.grad_fn.two = (y, z)
+    z.sum().backward()
+
+
+def packed_values_that_are_the_tensors_themselves(token):
+    x = new()
+    x.token = token
+    with T.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        y = x * 2
+        y.token = token
+        z = (y * y).exp()
+        z.token = token
+    return z.sum()
+
+
+def packed_values_that_are_tuples_of_the_tensors(token):
+    x = new()
+    y = x * 2
+    y.token = token
+    with T.autograd.graph.saved_tensors_hooks(lambda t: (t, y), lambda pair: pair[0]):
+        z = y * y
+        (z * y).tanh()
+
+
+def packed_values_that_hold_a_result(token):
+    kept = []
+    with T.autograd.graph.saved_tensors_hooks(lambda t: (t, kept), lambda pair: pair[0]):
+        y = new() * 2
+        z = (y * y).exp()
+    kept += [y, z, token]
+
+
 def a_hook_that_holds_its_handle(token):
     y = new() * 2
     box = [token]
@@ -414,6 +528,9 @@ SLOW = {a_graph_freed_by_another_thread, functional_derivatives}
 PARTS = {
     packed_values_that_hold_their_tensor: "saved_tensors_hooks",
     packed_values_that_hold_their_output: "saved_tensors_hooks",
+    packed_values_that_are_the_tensors_themselves: "saved_tensors_hooks",
+    packed_values_that_are_tuples_of_the_tensors: "saved_tensors_hooks",
+    packed_values_that_hold_a_result: "saved_tensors_hooks",
     a_checkpoint: "checkpoint",
     a_hook_on_many_gradients: "register_multi_grad_hook",
 }

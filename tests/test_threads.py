@@ -364,6 +364,7 @@ def test_ctrl_c_in_the_main_thread_while_others_work():
     code = f"""
 import importlib, os, signal, threading, time
 T = importlib.import_module({NAME!r})
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 x = T.ones(150, 150, requires_grad=True)
 stop = False
 def work():

@@ -80,13 +80,16 @@ impl Run {
                 poll()?;
             }
             let _span = span(profile::Kind::Turn, &turn.node);
+            // Where something wanted lies beyond a node, its hooks do not change what is captured at it.
+            let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&turn.node));
+            if beyond {
+                self.capture(&turn);
+            }
             if turn.node.has_hooks() {
                 output_hooks(&mut turn).map_err(|error| in_turn(error, &turn.node))?;
             }
-            if let Some(plan) = &self.plan {
-                for (slot, output) in plan.captures(&turn.node) {
-                    self.captured[slot] = turn.grads.get(output).cloned().flatten();
-                }
+            if !beyond {
+                self.capture(&turn);
             }
             if turn.node.is_leaf() {
                 self.accumulate(&turn).map_err(|error| in_turn(error, &turn.node))?;
@@ -95,6 +98,13 @@ impl Run {
             }
         }
         Ok(())
+    }
+
+    fn capture(&mut self, turn: &Turn) {
+        let Some(plan) = &self.plan else { return };
+        for (slot, output) in plan.captures(&turn.node) {
+            self.captured[slot] = turn.grads.get(output).cloned().flatten();
+        }
     }
 
     /// Whether a node's derivative is called: something wanted lies beyond it, or its own tensor keeps its gradient.

@@ -69,7 +69,11 @@ impl Layout {
                 )));
             }
             out.shape.push(size);
-            out.strides.push(if have == 1 && (size != 1 || i < lead) { 0 } else { stride });
+            out.strides.push(if have == 1 && size != 1 { 0 } else { stride });
+        }
+        // New dimensions of one element step over the rest.
+        for i in (0..lead).rev().filter(|&i| out.shape[i] == 1 && self.ndim() > 0) {
+            out.strides[i] = out.shape[i + 1] * out.strides[i + 1];
         }
         checked_numel(&out.shape)?;
         Ok(out)
@@ -307,20 +311,17 @@ pub fn may_overlap(layout: &Layout) -> bool {
     false
 }
 
-/// A dense layout of the same shape whose dimensions lie in the same order; layouts without gaps stay as they are.
-pub fn dense_like(layout: &Layout) -> Layout {
-    let (shape, strides) = (&layout.shape, &layout.strides);
+/// Dense strides whose dimensions lie in the order of the operands' strides; the first that says which decides.
+pub fn ordered_strides(shape: &[usize], operands: &[&[usize]]) -> Dims {
     // A negative answer keeps the order, a positive one swaps; stretched dimensions have no say.
-    let compare = |a: usize, b: usize| match (strides[a], strides[b]) {
-        (0, _) | (_, 0) => 0,
-        (x, y) if x != y => {
-            if x < y {
-                -1
-            } else {
-                1
-            }
-        }
-        _ => i32::from(shape[a] > shape[b]),
+    let compare = |a: usize, b: usize| {
+        let say = |strides: &&[usize]| match (strides[a], strides[b]) {
+            (0, _) | (_, 0) => 0,
+            (x, y) if x < y => -1,
+            (x, y) if x > y => 1,
+            _ => i32::from(shape[a] > shape[b]),
+        };
+        operands.iter().map(say).find(|&said| said != 0).unwrap_or(0)
     };
     let mut order: Dims = (0..shape.len()).rev().collect();
     for i in 1..order.len() {
@@ -336,14 +337,21 @@ pub fn dense_like(layout: &Layout) -> Layout {
             }
         }
     }
-    let mut out = Layout { shape: shape.clone(), strides: smallvec::smallvec![1; shape.len()], offset: 0 };
+    let mut strides = smallvec::smallvec![1; shape.len()];
     let mut step = 1;
     for &d in &order {
-        out.strides[d] = step;
+        strides[d] = step;
         step *= shape[d].max(1);
     }
+    strides
+}
+
+/// A dense layout of the same shape whose dimensions lie in the same order; layouts without gaps stay as they are.
+pub fn dense_like(layout: &Layout) -> Layout {
+    let (shape, strides) = (&layout.shape, &layout.strides);
+    let mut out = Layout { shape: shape.clone(), strides: ordered_strides(shape, &[strides]), offset: 0 };
     let same = (0..shape.len()).all(|d| shape[d] == 1 || out.strides[d] == strides[d]);
-    if same && layout.numel() > 0 {
+    if same || layout.numel() == 0 {
         out.strides.clone_from(strides);
     }
     out

@@ -5,7 +5,7 @@ use super::kernel::duplicate;
 use crate::base::{Dims, Error, Layout, Put, Result, broadcast};
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_inplace,
-    finish_inplace, records,
+    finish_inplace, packing, records,
 };
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
@@ -73,6 +73,11 @@ fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
     Ok(Plan { shape, source: Layout { shape: Dims::new(), strides, offset: layout.offset }, indices })
 }
 
+/// Refuses indices that do not go together, or point into nothing.
+pub fn check_places(t: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
+    plan(&t.body().layout, indices).map(drop)
+}
+
 impl Plan {
     fn by<'a>(&'a self, layout: &Layout) -> Vec<By<'a>> {
         self.indices
@@ -96,20 +101,29 @@ fn any_batched(indices: &[Option<Tensor>]) -> bool {
     indices.iter().flatten().any(Tensor::is_batched)
 }
 
-/// Where a node's values were taken from or put, with the versions of the index tensors, and whether they were added.
-type Places = (Vec<Option<Saved>>, bool);
+/// Which dimensions have index tensors, which are saved, and whether values were added.
+type Places = (Vec<bool>, bool);
 
-fn keep(indices: &[Option<Tensor>], accumulate: bool) -> Box<Places> {
-    let saved = |t: &Tensor| Saved::new(&t.body(), Saved::DETACHED);
-    Box::new((indices.iter().map(|t| t.as_ref().map(saved)).collect(), accumulate))
+/// Ends a node that takes or puts values where the index points.
+fn publish(mut recorder: Recorder, indices: &[Option<Tensor>], accumulate: bool, out: &Body) -> Result<Edge> {
+    recorder.params(Box::new((indices.iter().map(Option::is_some).collect::<Vec<_>>(), accumulate)));
+    for (at, index) in indices.iter().enumerate() {
+        if let Some(index) = index {
+            recorder.save_argument(&index.body(), at);
+        }
+    }
+    recorder.check(std::iter::empty())?;
+    let node = recorder.publish(&[out]);
+    let index = |at: usize| indices.get(at.checked_sub(usize::from(Saved::ARGUMENT))?)?.as_ref();
+    packing::pack(&node, index, &[out])?;
+    Ok(Edge { node, output: 0 })
 }
 
-/// The same when the node's turn comes; an error when an index tensor was written over meanwhile.
+/// The index tensors when the node's turn comes; an error when one was written over meanwhile.
 fn kept(step: &Step) -> Result<(Vec<Option<Tensor>>, bool)> {
-    step.check_alive()?;
-    let (saved, accumulate) = step.params::<Places>()?;
-    let indices = saved.iter().map(|s| s.as_ref().map(|s| s.unpack(step.node)).transpose());
-    Ok((indices.collect::<Result<_>>()?, *accumulate))
+    let (places, accumulate) = step.params::<Places>()?;
+    let index = |(at, some): (usize, &bool)| some.then(|| step.argument(at, None)).transpose();
+    Ok((places.iter().enumerate().map(index).collect::<Result<_>>()?, *accumulate))
 }
 
 static INDEX: Derivative = Derivative {
@@ -139,9 +153,10 @@ pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
     }
     let edge = records([t])?.then(|| {
         let mut recorder = Recorder::new(&INDEX);
-        recorder.input(Some(t)).params(keep(indices, false));
-        Edge { node: recorder.publish(&[&out]), output: 0 }
+        recorder.input(Some(t));
+        publish(recorder, indices, false, &out)
     });
+    let edge = edge.transpose()?;
     let made = Tensor::made_by(out, edge);
     super::tangent::joined(made, std::slice::from_ref(t), &|xs| index(&xs[0], indices))
 }
@@ -179,17 +194,23 @@ pub fn index_put(
     }
     let out = duplicate(&t.body())?;
     write(&out, indices, values, accumulate)?;
-    let edge = records([t, values])?.then(|| put_node(t, indices, values, accumulate, &out));
+    let edge = records([t, values])?.then(|| put_node(t, indices, values, accumulate, &out)).transpose()?;
     let made = Tensor::made_by(out, edge);
     super::tangent::joined(made, &[t.clone(), values.clone()], &|xs| {
         index_put(&xs[0], indices, &xs[1], accumulate)
     })
 }
 
-fn put_node(t: &Tensor, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool, out: &Body) -> Edge {
+fn put_node(
+    t: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+    out: &Body,
+) -> Result<Edge> {
     let mut recorder = Recorder::new(&INDEX_PUT);
-    recorder.input(Some(t)).input(Some(values)).params(keep(indices, accumulate));
-    Edge { node: recorder.publish(&[out]), output: 0 }
+    recorder.input(Some(t)).input(Some(values));
+    publish(recorder, indices, accumulate, out)
 }
 
 fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
@@ -230,7 +251,8 @@ pub fn index_put_into(
         super::inplace::check_disjoint(&target.body(), &other.body())?;
     }
     let values = super::create::to_device(values, target.device())?;
-    let edge = recording.then(|| put_node(target, indices, &values, accumulate, &target.body()));
+    let edge =
+        recording.then(|| put_node(target, indices, &values, accumulate, &target.body())).transpose()?;
     write(&target.body(), indices, &values, accumulate)?;
     target.body().storage.bump();
     finish_inplace(target, edge);

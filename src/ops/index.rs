@@ -216,7 +216,6 @@ ops! { "index";
     [hidden] fn scatter_into(input, src; dim: i64, index: Tensor, how: Put) -> y {
         check_index("scatter", &index)?;
         crate::base::wrap_dim(dim, input.ndim())?;
-        crate::base::wrap_dim(dim, src.ndim())?;
         if src.dtype() != input.dtype() {
             return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
         }
@@ -225,16 +224,25 @@ ops! { "index";
         let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
         if by.numel() > 0 {
             let ndim = to.layout.ndim();
-            if by.layout.ndim() != ndim || from.layout.ndim() != ndim {
+            if by.layout.ndim() != ndim {
                 return Err(Error::runtime("Index tensor must have the same number of dimensions as self tensor"));
             }
-            for d in 0..by.layout.ndim() {
-                if (d != dim && by.shape()[d] > to.shape()[d]) || by.shape()[d] > from.shape()[d] {
-                    return Err(Error::runtime(format!(
-                        "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
-                         size than src {:?}", by.shape(), out.shape(), from.shape()
-                    )));
+            let mut wrong = (0..ndim).any(|d| d != dim && by.shape()[d] > to.shape()[d]);
+            for d in 0..if wrong { 0 } else { ndim } {
+                let most = if src.ndim() == 0 { 1 } else { from.shape()[crate::base::wrap_dim(d as i64, src.ndim())?] };
+                if by.shape()[d] > most {
+                    wrong = true;
+                    break;
                 }
+            }
+            if from.layout.ndim() != ndim {
+                return Err(Error::runtime("Index tensor must have the same number of dimensions as src tensor"));
+            }
+            if wrong {
+                return Err(Error::runtime(format!(
+                    "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+                     size than src {:?}", by.shape(), out.shape(), from.shape()
+                )));
             }
             let (size, stride) = size_and_stride(&to, dim);
             let target = to.with_layout(along(&to, dim, by.shape()));
@@ -303,7 +311,7 @@ ops! { "index";
         let out = duplicate(&input.body())?;
         let (to, from, by) = (as_line(&out), as_line(&source.body()), index.body());
         let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
-        if from.numel() > 0 {
+        if from.numel() > 0 && (out.numel() > 0 || out.layout.ndim() < 2) {
             let (size, stride) = size_and_stride(&to, dim);
             let index = by.with_layout(down(&by, dim, from.shape()));
             put(&to.with_layout(along(&to, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)

@@ -20,11 +20,7 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
     let (body, new) = (target.body(), result.body());
     check_writable(&body)?;
     if body.shape() != new.shape() {
-        return Err(Error::runtime(format!(
-            "output with shape {:?} doesn't match the broadcast shape {:?}",
-            body.shape(),
-            new.shape()
-        )));
+        return Err(misfit(body.shape(), new.shape()));
     }
     check_cast(new.dtype, body.dtype)?;
     if recording && let Some(edge) = result.history() {
@@ -67,6 +63,21 @@ fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) ->
 
 /// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    // A tensor copied into itself stays as it is.
+    if !target.same(source) && !batch::any(&[target, source]) {
+        check_inplace(target, mode::grad_enabled() && (target.requires_grad() || source.requires_grad()))?;
+        check_writable(&target.body())?;
+        check_aligned(&target.body(), &source.body())?;
+    }
+    assign(&COPY, target, source)
+}
+
+/// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
+pub fn put_value(target: &Tensor, source: &Tensor) -> Result<()> {
+    if !batch::any(&[target]) {
+        check_inplace(target, mode::grad_enabled() && (target.requires_grad() || source.requires_grad()))?;
+        check_writable(&target.body())?;
+    }
     assign(&COPY, target, source)
 }
 
@@ -79,25 +90,15 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
     check_inplace(target, recording)?;
     let body = target.body();
     let from = source.body();
-    if from.numel() != 1 {
-        check_writable(&body)?;
-    }
     let fits = broadcast(from.shape(), body.shape()).is_ok_and(|s| s.as_slice() == body.shape());
     if !fits {
         return Err(match broadcast(body.shape(), from.shape()) {
             Err(e) => e,
-            Ok(shape) => Error::runtime(format!(
-                "output with shape {:?} doesn't match the broadcast shape {:?}",
-                body.shape(),
-                shape.as_slice()
-            )),
+            Ok(shape) => misfit(body.shape(), &shape),
         });
     }
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
     // A part that is stretched over the whole is read before it is written.
-    if from.shape() == body.shape() || from.layout.ndim() == 0 {
-        check_aligned(&body, &from)?;
-    }
     if overlaps(&wide, &body) {
         copy(&body, &super::kernel::duplicate(&wide)?)?;
     } else {
@@ -133,6 +134,27 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
     copy(&body, &new)?;
     body.storage.bump();
     Ok(())
+}
+
+/// Refuses a pointwise `out=` that shares memory with itself or with an operand, or is one of another shape.
+pub fn check_out<'a>(
+    target: &Tensor,
+    result: &Tensor,
+    operands: impl Iterator<Item = &'a Tensor>,
+) -> Result<()> {
+    let (body, shape) = (target.body(), result.shape());
+    check_writable(&body)?;
+    for operand in operands {
+        if operand.same(target) && target.shape() != shape {
+            return Err(misfit(&target.shape(), &shape));
+        }
+        check_aligned(&body, &operand.body())?;
+    }
+    Ok(())
+}
+
+fn misfit(to: &[usize], from: &[usize]) -> Error {
+    Error::runtime(format!("output with shape {to:?} doesn't match the broadcast shape {from:?}"))
 }
 
 /// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)

@@ -135,6 +135,7 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         return Err(Error::runtime("stack expects a non-empty TensorList"));
     };
     let mut shape = first.shape();
+    let at = wrap_dim(dim, shape.len() + 1)?;
     if let Some((i, t)) = tensors.iter().enumerate().find(|(_, t)| t.shape() != shape) {
         return Err(Error::runtime(format!(
             "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {i}",
@@ -142,7 +143,6 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
             t.shape().as_slice()
         )));
     }
-    let at = wrap_dim(dim, shape.len() + 1)?;
     if tensors.iter().any(Tensor::is_batched) {
         return super::batch::stack(tensors, shape.len(), at as i64);
     }

@@ -27,6 +27,7 @@ impl FromArg for Reduction {
     fn from_arg(_: &Arg) -> Option<Reduction> {
         None
     }
+    super::row::kept_whole!();
 }
 
 impl Reduction {

@@ -90,14 +90,18 @@ macro_rules! ops {
             pub mod $name {
                 use super::*;
                 pub type Params = ($($($pt,)*)?);
+                pub type Kept = ($($(<$pt as $crate::ops::FromArg>::Kept,)*)?);
                 pub enum Place { $($in,)* }
+                pub enum ArgumentPlace { $($($p,)*)? }
+                pub const HOLDS_TENSORS: bool = false $($(|| <$pt as $crate::ops::FromArg>::HOLDS_TENSOR)*)?;
                 pub const RULE: $crate::ops::tangent::Rule = $crate::ops::tangent::rule(&[$($(stringify!($form)),*)?]);
                 mod bit {
-                    use super::Place;
+                    use super::{ArgumentPlace, Place};
+                    use $crate::ops::record::ARGUMENTS;
                     pub const g: u64 = 0;
                     pub const at: u64 = 0;
                     $(pub const $in: u64 = 1 << Place::$in as u8;)*
-                    $($(pub const $p: u64 = 0;)*)?
+                    $($(pub const $p: u64 = 1 << (ARGUMENTS + ArgumentPlace::$p as usize);)*)?
                     pub const $y: u64 = 1 << 63;
                 }
                 /// Which names of a derivative are arguments: none of them, and the node need not keep any.
@@ -117,7 +121,7 @@ macro_rules! ops {
                     pub fn at(step: &Step, input: usize) -> $crate::base::Result<Meta> { $crate::ops::meta_of(step, input) }
                     $(pub fn $in(step: &Step, _: usize) -> $crate::base::Result<V> { step.tensor(Place::$in as u16).map(V::from) })*
                     pub fn $y(step: &Step, _: usize) -> $crate::base::Result<V> { step.tensor($crate::tensor::Saved::OUTPUT).map(V::from) }
-                    $($crate::ops::macros::fetch_params!(Params; (); $($p: $pt,)*);)?
+                    $($crate::ops::macros::fetch_params!(Kept; (); $($p: $pt,)*);)?
                 }
                 fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {
                     let mut grads: $crate::tensor::Grads = smallvec::smallvec![None; step.node.edges.len()];
@@ -169,7 +173,7 @@ macro_rules! ops {
                     return $crate::ops::batch::row(stringify!($name), &[$($in),*], &others, &($($($p.clone(),)*)?) as &$name::Params);
                 }
                 let params = || -> Option<Box<dyn std::any::Any + Send + Sync>> {
-                    if $name::KEEPS_ARGUMENTS { Some(Box::new(($($($p.clone(),)*)?))) } else { None }
+                    if $name::KEEPS_ARGUMENTS { Some(Box::new(($($(<$pt as $crate::ops::FromArg>::keep(&$p),)*)?))) } else { None }
                 };
                 let recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
                 let made: $crate::ops::record::Made = if let Some(made) = $crate::ops::record::supplied(recorder.as_ref())? {
@@ -180,7 +184,9 @@ macro_rules! ops {
                     (|| -> $crate::base::Result<_> { $body })()?.into()
                 };
                 let inputs: &[&$crate::tensor::Tensor] = &[$($in),*];
-                let made = $crate::ops::record::end(recorder, $name::SAVES, inputs, made)?;
+                let arguments: &[Option<&$crate::tensor::Tensor>] =
+                    if $name::HOLDS_TENSORS { &[$($(<$pt as $crate::ops::FromArg>::as_tensor(&$p)),*)?] } else { &[] };
+                let made = $crate::ops::record::end(recorder, $name::SAVES, inputs, arguments, made)?;
                 if $name::ROW.differentiable && inputs.iter().any(|t| t.is_dual()) {
                     $crate::ops::tangent::attach_one(&made, inputs, $name::RULE, &|xs| {
                         $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)
@@ -240,7 +246,7 @@ macro_rules! fetch_params {
             #[allow(non_snake_case)]
             let ($($before,)* found, ..) = step.params::<$tuple>()?;
             $(let _ = $before;)*
-            Ok(found.clone())
+            <$pt as $crate::ops::FromArg>::found(found, |history| step.argument(ArgumentPlace::$p as usize, history))
         }
         $crate::ops::macros::fetch_params!($tuple; ($($before)* $p); $($rest)*);
     };

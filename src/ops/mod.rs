@@ -25,6 +25,7 @@ pub mod loops;
 pub mod loss;
 pub mod loss_formula;
 pub mod nn;
+mod order;
 pub mod pointwise;
 mod pointwise_inplace;
 pub mod power;
@@ -38,6 +39,7 @@ pub mod relayout;
 pub mod scan;
 pub mod scatter;
 pub mod scatter_reduce;
+mod slice_rules;
 pub mod shape;
 pub mod short;
 pub mod softmax;
@@ -53,7 +55,7 @@ mod row;
 mod value;
 
 pub use pointwise::Operand;
-pub use row::{Arg, Forms, FromArg, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take};
+pub use row::{Arg, Forms, FromArg, History, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take};
 pub use value::{IntoGrad, V};
 
 use crate::base::{Error, Result};

@@ -3,7 +3,6 @@
 
 use super::row::{Arg, Out, Row, Value, take};
 use super::value::V;
-use crate::base::views::dense_like;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loops, Source, run};
 use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor, mode, packing};
@@ -217,6 +216,9 @@ impl Class {
                 return Err(no_kernel(promoted));
             }
             Class::Real if !promoted.is_differentiable() => return Err(no_kernel(promoted)),
+            Class::Arith if promoted == DType::Bool && row.name == "addcmul" => {
+                return Err(Fault::NoKernel { op: "addcmul_cpu_out", dtype: promoted }.into());
+            }
             _ => (compute_type(promoted), promoted),
         })
     }
@@ -356,7 +358,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     let plan = plan(op, operands)?;
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
-    if let Some(layout) = kept_order(op, &plan, &bodies) {
+    if let Some(layout) = super::order::kept(op, &plan, &bodies) {
         out.layout = layout;
     }
     match super::record::supplied_pointwise(op, operands, plan.result)? {
@@ -370,16 +372,6 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         super::tangent::pointwise(op, operands, &out)?;
     }
     Ok(out)
-}
-
-/// Results keep their first operand's order of dimensions; of a choice, that is the condition.
-fn kept_order(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
-    let mut found = bodies.iter().flatten().filter(|b| b.layout.ndim() > 0);
-    let first = if op.class == Class::Choose { found.next_back() } else { found.next() }?;
-    let layout = &first.layout;
-    let stretched = || layout.shape.iter().zip(&layout.strides).any(|(&n, &s)| n > 1 && s == 0);
-    let keep = layout.shape == plan.shape && !layout.is_contiguous() && !stretched();
-    keep.then(|| dense_like(layout))
 }
 
 pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {

@@ -44,10 +44,10 @@ fn write_dual(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> 
 }
 
 fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<Option<Edge>> {
-    let plan = plan(op, operands)?;
     let recording =
         mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
     check_inplace(target, recording)?;
+    let plan = plan(op, operands)?;
     let body = target.body();
     check_writable(&body)?;
     if plan.shape != body.layout.shape {

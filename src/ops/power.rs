@@ -126,7 +126,7 @@ compose! { "pointwise";
     [inplace] fn relu_(input: Tensor) -> Tensor {
         match input.dtype() {
             d if d.is_float() => u::relu(&input),
-            DType::Bool => Err(Error::runtime("Boolean inputs not supported for relu")),
+            DType::Bool => Err(Error::not_implemented("Boolean inputs not supported for relu")),
             _ => a::clamp_low(&input, Scalar::Int(0)),
         }
     }

@@ -3,8 +3,11 @@
 use super::pointwise::{Operand, Pointwise};
 use super::view::RULES;
 use crate::base::{DType, Layout, Result};
-use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, Viewing, any_requires_grad, packing};
+use crate::tensor::{Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, packing};
 use std::any::Any;
+
+/// Which bit of what a row saves stands for its first argument; the inputs' come before, the outputs' last.
+pub const ARGUMENTS: usize = 32;
 
 /// What an operator's body made.
 pub enum Made {
@@ -78,17 +81,21 @@ pub fn end(
     recorder: Option<Recorder>,
     saves: &[(usize, u64)],
     inputs: &[&Tensor],
+    arguments: &[Option<&Tensor>],
     made: Made,
 ) -> Result<Tensor> {
     match made {
-        Made::View(layout) => viewed(recorder, saves, inputs, inputs[0].body().with_layout(layout)),
+        Made::View(layout) => {
+            viewed(recorder, saves, inputs, arguments, inputs[0].body().with_layout(layout))
+        }
         Made::Reread(layout, dtype) => {
             let body = Body { dtype, ..inputs[0].body().with_layout(layout) };
-            viewed(recorder, saves, inputs, body)
+            viewed(recorder, saves, inputs, arguments, body)
         }
         Made::Body(body) => {
             let recorder = recorder.filter(|_| body.dtype.is_differentiable());
-            let edge = finish(recorder, saves, inputs, &[&body])?.map(|node| Edge { node, output: 0 });
+            let edge =
+                finish(recorder, saves, inputs, arguments, &[&body])?.map(|node| Edge { node, output: 0 });
             Ok(Tensor::made_by(body, edge))
         }
     }
@@ -98,9 +105,10 @@ fn viewed(
     recorder: Option<Recorder>,
     saves: &[(usize, u64)],
     inputs: &[&Tensor],
+    arguments: &[Option<&Tensor>],
     body: Body,
 ) -> Result<Tensor> {
-    let edge = finish(recorder, saves, inputs, &[&body])?.map(|node| Edge { node, output: 0 });
+    let edge = finish(recorder, saves, inputs, arguments, &[&body])?.map(|node| Edge { node, output: 0 });
     Ok(Tensor::view_of(inputs[0], body, edge, Viewing::Plain, &RULES))
 }
 
@@ -112,7 +120,7 @@ pub fn end_many(
     bodies: Vec<Body>,
 ) -> Result<Vec<Tensor>> {
     let recorder = recorder.filter(|_| bodies.iter().any(|b| b.dtype.is_differentiable()));
-    let node = finish(recorder, saves, inputs, &bodies.iter().collect::<Vec<_>>())?;
+    let node = finish(recorder, saves, inputs, &[], &bodies.iter().collect::<Vec<_>>())?;
     let with_edge = |(i, body): (usize, Body)| {
         let edge = node
             .clone()
@@ -127,6 +135,7 @@ fn finish(
     recorder: Option<Recorder>,
     saves: &[(usize, u64)],
     inputs: &[&Tensor],
+    arguments: &[Option<&Tensor>],
     outputs: &[&Body],
 ) -> Result<Option<crate::tensor::NodeRef>> {
     let Some(mut recorder) = recorder else { return Ok(None) };
@@ -137,13 +146,21 @@ fn finish(
             recorder.save_input(&input.body(), i);
         }
     }
+    for (i, argument) in arguments.iter().enumerate() {
+        if let (Some(argument), 1) = (argument, need >> (ARGUMENTS + i) & 1) {
+            recorder.save_argument(&argument.body(), i);
+        }
+    }
     for (i, output) in outputs.iter().enumerate() {
         if need >> (63 - i) & 1 == 1 {
             recorder.save_output(output, i);
         }
     }
     recorder.check(inputs.iter().copied())?;
-    let node = recorder.publish(outputs);
-    packing::pack(&node, |i| inputs.get(i).copied(), outputs)?;
+    // Indices that follow the values take no gradients, and count for nothing.
+    let values = outputs.iter().rposition(|body| body.dtype.is_differentiable()).map_or(0, |last| last + 1);
+    let node = recorder.publish(&outputs[..values]);
+    let argument = |i: usize| arguments.get(i.checked_sub(usize::from(Saved::ARGUMENT))?).copied().flatten();
+    packing::pack(&node, |i| inputs.get(i).copied().or_else(|| argument(i)), outputs)?;
     Ok(Some(node))
 }

@@ -3,7 +3,7 @@
 
 use super::random::Generator;
 use crate::base::{DType, Device, Error, Result, Scalar};
-use crate::tensor::Tensor;
+use crate::tensor::{Edge, Tensor};
 use smallvec::SmallVec;
 
 /// What a parameter takes; the Python room parses by it and names it in errors.
@@ -124,7 +124,13 @@ pub type CallInplace = fn(&[Arg]) -> Result<Tensor>;
 pub trait FromArg: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
+    const HOLDS_TENSOR: bool = false;
+    /// What a node keeps of it beside its saved values, which a tensor is one of.
+    type Kept;
     fn from_arg(arg: &Arg) -> Option<Self>;
+    fn keep(&self) -> Self::Kept;
+    /// The argument again; `saved` gives the tensor that was saved of it.
+    fn found(kept: &Self::Kept, saved: impl FnOnce(Option<Edge>) -> Result<Tensor>) -> Result<Self>;
     /// The tensor in this argument, where there is one.
     #[inline]
     fn as_tensor(&self) -> Option<&Tensor> {
@@ -132,11 +138,33 @@ pub trait FromArg: Sized {
     }
 }
 
+/// For an argument without tensors to save: a node keeps all of it.
+macro_rules! kept_whole {
+    () => {
+        type Kept = Self;
+        fn keep(&self) -> Self {
+            self.clone()
+        }
+        fn found(
+            kept: &Self,
+            _: impl FnOnce(Option<$crate::tensor::Edge>) -> $crate::base::Result<$crate::tensor::Tensor>,
+        ) -> $crate::base::Result<Self> {
+            Ok(kept.clone())
+        }
+    };
+}
+pub(crate) use kept_whole;
+
+/// The history of a tensor among the arguments; its values are saved like an input's.
+#[derive(Clone)]
+pub struct History(Option<Edge>);
+
 macro_rules! from_arg {
     ($($ty:ty, $kind:ident, |$arg:ident| $get:expr;)*) => { $(
         impl FromArg for $ty {
             const KIND: Kind = Kind::$kind;
             fn from_arg($arg: &Arg) -> Option<$ty> { $get }
+            kept_whole!();
         }
     )* };
 }
@@ -162,8 +190,16 @@ from_arg! {
 
 impl FromArg for Tensor {
     const KIND: Kind = Kind::Tensor;
+    const HOLDS_TENSOR: bool = true;
+    type Kept = History;
     fn from_arg(arg: &Arg) -> Option<Tensor> {
         if let Arg::Tensor(t) = arg { Some(t.clone()) } else { None }
+    }
+    fn keep(&self) -> History {
+        History(self.edge())
+    }
+    fn found(kept: &History, saved: impl FnOnce(Option<Edge>) -> Result<Tensor>) -> Result<Tensor> {
+        saved(kept.0.clone())
     }
     #[inline]
     fn as_tensor(&self) -> Option<&Tensor> {
@@ -176,6 +212,7 @@ macro_rules! internal {
     ($($ty:ty),*) => { $(impl FromArg for $ty {
         const KIND: Kind = Kind::Any;
         fn from_arg(_: &Arg) -> Option<$ty> { None }
+        kept_whole!();
     })* };
 }
 internal!(crate::base::Dims, crate::base::Layout, crate::base::Put);
@@ -183,11 +220,22 @@ internal!(crate::base::Dims, crate::base::Layout, crate::base::Put);
 impl<T: FromArg> FromArg for Option<T> {
     const KIND: Kind = T::KIND;
     const OPTIONAL: bool = true;
+    const HOLDS_TENSOR: bool = T::HOLDS_TENSOR;
+    type Kept = Option<T::Kept>;
     fn from_arg(arg: &Arg) -> Option<Option<T>> {
         match arg {
             Arg::None | Arg::Missing => Some(None),
             other => T::from_arg(other).map(Some),
         }
+    }
+    fn keep(&self) -> Option<T::Kept> {
+        self.as_ref().map(T::keep)
+    }
+    fn found(
+        kept: &Option<T::Kept>,
+        saved: impl FnOnce(Option<Edge>) -> Result<Tensor>,
+    ) -> Result<Option<T>> {
+        kept.as_ref().map(|kept| T::found(kept, saved)).transpose()
     }
     #[inline]
     fn as_tensor(&self) -> Option<&Tensor> {

@@ -228,7 +228,7 @@ fn overwrite(name: &str, kernel: &'static str, scan: Along, args: &[Arg]) -> Res
             c_name(dtype)
         )));
     }
-    if target.dtype() == DType::Bool {
+    if target.dtype() == DType::Bool && target.ndim() > 0 && target.numel() > 0 {
         return Err(Fault::NoKernel { op: kernel, dtype: DType::Bool }.into());
     }
     super::inplace::overwrite(&target, &scan(&target, dim)?)?;

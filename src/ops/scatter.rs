@@ -1,12 +1,13 @@
 //! Operators that put values where an index or a mask points.
 
 use super::index::{
-    By, along, check_index, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride,
+    By, along, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride,
 };
 use super::kernel::duplicate;
 use super::macros::{compose, ops};
 use super::pointwise::Operand;
 use super::row::Value;
+use super::slice_rules::check_slices;
 use super::view::{reshape, view_as_shape};
 use super::{arithmetic as a, create};
 use crate::base::{DType, Dims, Error, Layout, Put, Result, Scalar, wrap_dim};
@@ -40,13 +41,18 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
     )))
 }
 
+/// As it is when row-major, else a row-major copy.
+fn dense(t: Tensor) -> Result<Tensor> {
+    if t.body().layout.is_contiguous() { Ok(t) } else { create::clone_dense(&t) }
+}
+
 /// `input` where the mask is false, `value` where it is true, in `input`'s dtype.
 fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     check_mask("masked_fill_", mask)?;
     crate::base::broadcast(&mask.shape(), &input.shape())?;
     let made = mode::with_grad(false, || {
         let chosen = super::pointwise::apply(&a::choose::ROW, &[input.into(), value, mask.into()])?;
-        create::to_dtype(&chosen, input.dtype())
+        dense(create::to_dtype(&chosen, input.dtype())?)
     })?;
     let body = made.body().clone();
     Ok(body)
@@ -86,72 +92,6 @@ fn check_fill_index(index: &Tensor) -> Result<()> {
     } else {
         Err(Error::index("index_fill_(): Expected dtype int64 for index."))
     }
-}
-
-/// `index_copy` has words of its own for what does not fit.
-fn check_copied(out: &Body, source: &Body, picked: usize, count: usize) -> Result<()> {
-    let (from, to) = (source.layout.ndim(), out.layout.ndim());
-    if from != to && from > 0 && to > 0 {
-        return Err(Error::index(format!(
-            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality \
-             ({from}), destination dimensionality ({to})"
-        )));
-    }
-    if from == 0 && count != 1 {
-        return Err(Error::index(format!(
-            "index_copy_(): When source is scalar, index should have one element (got {count})"
-        )));
-    }
-    if picked != count {
-        return Err(Error::index(format!(
-            "index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({picked})"
-        )));
-    }
-    Ok(())
-}
-
-/// The shape rule of `index_add` and `index_copy`.
-fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<usize> {
-    let at = wrap_dim(dim, out.layout.ndim())?;
-    if index.ndim() > 1 {
-        return Err(Error::index(format!(
-            "{op}(): Index is supposed to be a vector, but got dim: {}",
-            index.ndim()
-        )));
-    }
-    check_index(op, index)?;
-    if source.dtype != out.dtype {
-        return Err(Error::runtime(format!(
-            "{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
-            out.dtype.scalar_name(),
-            source.dtype.scalar_name()
-        )));
-    }
-    let picked = source.shape().get(at).copied().unwrap_or(1);
-    if op == "index_add_" && out.layout.ndim() > 0 && source.layout.ndim() == 0 {
-        return Err(Error::runtime(
-            "source tensor shape must match self tensor shape, excluding the specified dimension.",
-        ));
-    }
-    if op == "index_copy_" {
-        check_copied(out, source, picked, index.numel())?;
-    }
-    if picked != index.numel() {
-        return Err(Error::runtime(format!(
-            "{op}(): Number of indices ({}) should be equal to source.size(dim): ({picked}), for dim: {at}",
-            index.numel()
-        )));
-    }
-    let rest =
-        |b: &Body| b.shape().iter().enumerate().filter(|(d, _)| *d != at).map(|(_, &n)| n).collect::<Dims>();
-    if out.layout.ndim() > 0 && rest(out) != rest(source) {
-        return Err(Error::runtime(format!(
-            "The size of tensor a must match the size of tensor b: {op}() got self of shape {:?} and source of shape {:?}",
-            out.shape(),
-            source.shape()
-        )));
-    }
-    Ok(at)
 }
 
 /// `take` and `put` see a tensor as one line.
@@ -226,7 +166,7 @@ ops! { "index";
     /// `input` with one number in the slices that `index` names.
     [hidden] fn index_fill_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
         check_fill_index(&index)?;
-        let out = duplicate(&input.body())?;
+        let out = crate::ops::shape::preserved(&input.body())?;
         fill_slices(&out, dim, &index, value)?;
         Ok(out)
     }
@@ -234,7 +174,7 @@ ops! { "index";
     /// `input` with a 0-d tensor's value in the slices that `index` names.
     [hidden] fn index_fill_tensor(input, value; dim: i64, index: Tensor) -> y {
         check_fill_index(&index)?;
-        let out = duplicate(&input.body())?;
+        let out = crate::ops::shape::preserved(&input.body())?;
         fill_slices(&out, dim, &index, value.item()?)?;
         Ok(out)
     }
@@ -397,6 +337,7 @@ mod more {
             if by.len() > input.ndim() {
                 return Err(Error::index(format!("too many indices for tensor of dimension {} (got {})", input.ndim(), by.len())));
             }
+            crate::ops::advanced::check_places(&input, &by)?;
             if values.dtype() != input.dtype() {
                 return Err(Error::runtime(format!(
                     "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",

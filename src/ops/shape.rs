@@ -10,7 +10,7 @@ use crate::tensor::{Body, Tensor};
 use smallvec::smallvec;
 
 /// A new body of the same values; dense layouts (transposed ones too) are kept.
-fn preserved(body: &Body) -> Result<Body> {
+pub(super) fn preserved(body: &Body) -> Result<Body> {
     let mut out = Body::new(body.shape(), body.dtype, body.device())?;
     out.layout = dense_like(&body.layout);
     copy(&out, body)?;
@@ -97,7 +97,10 @@ ops! { "view";
     [linear] fn flip(input; dims: Sizes) -> y {
         let body = input.body();
         let dims = distinct(&dims.0, body.layout.ndim())?;
-        let out = Body::new(body.shape(), body.dtype, body.device())?;
+        let mut out = Body::new(body.shape(), body.dtype, body.device())?;
+        if body.device().is_cpu() {
+            out.layout = dense_like(&body.layout);
+        }
         if dims.is_empty() || body.layout.ndim() == 0 || out.numel() == 0 {
             copy(&out, &body)?;
             return Ok(out);

@@ -48,7 +48,11 @@ impl Picked {
 
 fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
     super::refuse::order("sort", x.dtype)?;
-    let out = Picked::new(x, dim, x.shape()[dim])?;
+    let mut out = Picked::new(x, dim, x.shape()[dim])?;
+    if x.device().is_cpu() {
+        let layout = crate::base::views::dense_like(&x.layout);
+        (out.values.layout, out.indices.layout) = (layout.clone(), layout);
+    }
     if x.numel() > 0 {
         let (values, indices) = (&out.values, &out.indices);
         fork!([values, x], cpu: crate::cpu::sort::sort(values.host()?, indices.host()?, x.host()?, dim, descending),

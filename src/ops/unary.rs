@@ -6,7 +6,7 @@ pointwise! {
     /// Magnitude of each element.
     [complex] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
-    sign(input): Arith = sign(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
+    sign(input): Arith = sign(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// The direction of each element: its sign, or a complex number of magnitude 1.
     [complex] sgn(input) -> y: Arith = sign(input),
         input: |g, input, y| select((g - real_part(g * conj(y)) * y) / real_part(abs(input)), 0.0, eq(input, 0.0));
@@ -81,9 +81,9 @@ pointwise! {
     [nn] logsigmoid(input) -> y: Float = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, y| g * (1.0 - exp(y));
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
     [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, y * 0.0, le(y, 0.0));
-    /// `input` where positive, else `negative_slope * input`.
+    /// `input` where positive, else `negative_slope * input`. (The sign, which is 1 there, lets second derivatives know of `input`.)
     [nn] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
-        input: |g, input, negative_slope| select(g * negative_slope, g, gt(input, 0.0));
+        input: |g, input, negative_slope| select(g * negative_slope, g * sign(input), gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [nn] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| select(g, g * (alpha * exp(select(0.0, input, lt(input, 0.0)))), le(input, 0.0));
@@ -102,13 +102,13 @@ pointwise! {
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
                 * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
     /// Largest integer not above.
-    floor(input): Plain = floor(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
+    floor(input): Plain = floor(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// Smallest integer not below.
-    ceil(input): Plain = ceil(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
+    ceil(input): Plain = ceil(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// Nearest integer, halves to even.
-    [hidden] round(input): Plain = round(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
+    [hidden] round(input): Plain = round(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// Integer part.
-    trunc(input): Plain = trunc(input), input: |g| select(g, 0.0, either(eq(g, g), ne(g, g)));
+    trunc(input): Plain = trunc(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// Fractional part, with the sign of `input`.
     frac(input): Real = frac(input), input: |g| g;
     /// Degrees to radians.

@@ -461,6 +461,7 @@ impl FromArg for Seen {
             other => Ints::from_arg(other).map(Seen::Shape),
         }
     }
+    super::row::kept_whole!();
 }
 
 pub use more::{COMPOSED, as_strided, flatten, squeeze_};

@@ -124,7 +124,16 @@ fn fill_with(args: &[Arg]) -> Result<Tensor> {
                 value.ndim()
             )));
         }
-        Value::Tensor(value) => super::inplace::assign(&FILL_TENSOR, &target, &value)?,
+        Value::Tensor(value) => {
+            if !target.is_batched() {
+                check_inplace(
+                    &target,
+                    mode::grad_enabled() && (target.requires_grad() || value.requires_grad()),
+                )?;
+                check_writable(&target.body())?;
+            }
+            super::inplace::assign(&FILL_TENSOR, &target, &value)?;
+        }
     }
     Ok(target)
 }

@@ -334,6 +334,7 @@ pub fn node_hook<'py>(
     when: When,
     hook: Py<PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
+    super::collector::follow(py)?;
     let id = hang(node, when, hook);
     Ok(Bound::new(py, Handle::new(node, id))?.into_any())
 }

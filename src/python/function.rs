@@ -368,6 +368,9 @@ pub fn apply_function<'py>(
     }
     let ctx = context.call0()?;
     let recording = mode::grad_enabled() && inputs.iter().flatten().any(Tensor::requires_grad);
+    if recording {
+        inputs.iter().flatten().try_for_each(Tensor::check_view)?;
+    }
     let edges: SmallVec<[Option<Edge>; 3]> =
         inputs.iter().map(|t| t.as_ref().filter(|_| recording).and_then(Tensor::edge)).collect();
     let needs = PyTuple::new(

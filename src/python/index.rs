@@ -303,7 +303,18 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
             Ok(_) => mismatch(&b, &a).into(),
         });
     }
-    Ok(ops::inplace::copy_into(&part, &value)?)
+    // What is stretched is laid over the part first.
+    let sizes = part.shape();
+    match value.ndim() {
+        0 if !sizes.is_empty() => Ok(ops::inplace::put_value(&part, &value)?),
+        _ if value.shape() == sizes || part.is_batched() || value.is_batched() => {
+            Ok(ops::inplace::copy_into(&part, &value)?)
+        }
+        _ => {
+            let wide = view::expand(&without_leading_ones(value)?, view::ints(&sizes))?;
+            Ok(ops::inplace::copy_into(&part, &wide)?)
+        }
+    }
 }
 
 fn mismatch(part: &[usize], value: &[usize]) -> Error {

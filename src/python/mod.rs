@@ -4,6 +4,7 @@ mod anomaly;
 mod attributes;
 mod autograd;
 mod batch;
+mod collector;
 mod dlpack;
 mod errors;
 mod facts;

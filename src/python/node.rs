@@ -1,5 +1,6 @@
 //! Nodes of the graph as Python objects, and the collector's walk over what only one tensor keeps alive.
 
+use super::collector::{self, Start};
 use super::parse::result;
 use super::tensor::{PyTensor, wrap};
 use crate::base::Error;
@@ -103,7 +104,13 @@ impl PyNode {
         // Between its allocation and its first value an object is all zeroes, and the collector may already look.
         // SAFETY: a handle is one pointer; reading it as a number is always defined here.
         let empty = unsafe { std::ptr::from_ref(&self.node).cast::<usize>().read() } == 0;
-        if any_hosted() && !empty { walk(std::iter::once((&self.node, 1)), &visit) } else { Ok(()) }
+        if !any_hosted() || empty || collector::traverse(&Start::Node(self), &visit)? {
+            return Ok(());
+        }
+        walk(std::iter::once((&self.node, 1)), &visit)
+    }
+    fn __clear__(&self) {
+        collector::clear(&Start::Node(self));
     }
     /// The operator's name with `Backward` and a number.
     fn name(&self) -> String {
@@ -129,7 +136,7 @@ impl PyNode {
         let tensor = match leaf.tensor.upgrade() {
             Some(tensor) => tensor,
             None => {
-                let tensor = Tensor::new(leaf.body.clone());
+                let tensor = Tensor::new(leaf.body());
                 tensor.set_requires_grad(true)?;
                 tensor
             }
@@ -195,7 +202,7 @@ fn walk<'a>(
     }
     let mut outcome = Ok(());
     while let Some(node) = found.waiting.pop() {
-        node.visit_hosts(&mut |object| {
+        node.visit_hosts(false, &mut |object| {
             if outcome.is_ok() && !object.is_null() {
                 // SAFETY: the node keeps the object alive, and the collector runs with the interpreter held.
                 let object = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Py<PyAny>>(object) };
@@ -210,19 +217,24 @@ fn walk<'a>(
     outcome
 }
 
-/// Shows the collector the Python objects that hang on nodes which this tensor alone keeps alive.
-pub fn traverse(tensor: &Tensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+/// Shows the collector the Python objects that hang on the nodes behind this tensor. Outside of a collection that we
+/// follow, these are the nodes which it alone keeps alive.
+pub fn traverse(object: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+    if collector::traverse(&Start::Tensor(object), visit)? {
+        return Ok(());
+    }
+    let tensor = &object.tensor;
     // Behind samples lies their physical tensor, which they may keep alone, too.
     let physical = tensor.physical();
     if tensor.handles() != 1 || physical.handles() != 1 {
         return Ok(());
     }
     // The tensor itself and `.grad`'s own graph.
-    let Held { edge, grad } = physical.for_collector();
+    let Held { nodes, grad } = physical.for_collector();
     // Two handles: the leaf's and ours.
-    let beyond = grad.filter(|grad| grad.handles() == 2).and_then(|grad| grad.for_collector().edge);
+    let beyond = grad.filter(|grad| grad.handles() == 2).map(|grad| grad.for_collector().nodes);
     // To each of the tensors' own handles comes ours.
-    walk([&edge, &beyond].into_iter().flatten().map(|edge| (edge, 2)), visit)
+    walk(nodes.iter().chain(beyond.iter().flatten()).map(|node| (node, 2)), visit)
 }
 
 /// The nodes that have no other handles than those that were seen: they go when the first of them goes.

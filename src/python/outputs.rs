@@ -127,6 +127,7 @@ fn publish(call: &mut Call, outputs: &[Option<Tensor>]) -> PyResult<NodeRef> {
         Some(t) => t.body().meta(),
         None => Meta { shape: Dims::new(), dtype: DType::F32, device: Device::Cpu },
     };
+    super::collector::follow(call.ctx.py())?;
     let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
         class: call.class.clone().unbind(),
         ctx: call.ctx.clone().unbind(),

@@ -1,11 +1,10 @@
 //! The arguments that a node keeps beside its tensors, as Python values: `_saved_dim`, `_saved_keepdim`, `_saved_exponent`.
 
 use super::saved_names::{row_of_node, torch_name};
-use super::tensor::wrap;
-use crate::base::{Dims, Scalar};
+use crate::base::{Dims, Put, Scalar};
 use crate::ops::pointwise::Numbers;
-use crate::ops::{Ints, Kind, Sizes};
-use crate::tensor::{Node, Tensor};
+use crate::ops::{History, Ints, Kind, Param, Sizes};
+use crate::tensor::Node;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::any::Any;
@@ -49,11 +48,16 @@ impl Shown for Dims {
         Ok(PyTuple::new(py, self)?.into_any())
     }
 }
-impl Shown for Tensor {
-    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
-        wrap(py, self.clone())
-    }
+/// Tensors are saved values, and the rest of these has no name in Python.
+macro_rules! never {
+    ($($ty:ty),*) => { $(impl Shown for $ty {
+        fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+            Ok(py.None().into_bound(py))
+        }
+    })* };
 }
+never!(History, Put);
+
 impl<T: Shown> Shown for Option<T> {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
         match self {
@@ -75,10 +79,10 @@ macro_rules! shown {
 
 fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> Option<Value<'py>> {
     shown! { py, params, at;
-        (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Tensor); (0 Option<Ints>);
-        (0 i64, 1 i64); (0 i64, 1 bool); (0 i64, 1 Tensor); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
+        (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Option<Ints>);
+        (0 i64, 1 i64); (0 i64, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
         (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar);
-        (0 i64, 1 i64, 2 i64); (0 i64, 1 Tensor, 2 Scalar); (0 Option<Ints>, 1 f64, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
+        (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Put, 3 bool); (0 Option<Ints>, 1 f64, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
         (0 Ints, 1 Ints, 2 Option<i64>); (0 i64, 1 Option<i64>, 2 Option<i64>, 3 i64);
     }
     None
@@ -114,9 +118,11 @@ fn names(node: &Node) -> Vec<(&'static str, usize)> {
         return (0..row.params.len()).filter(number).map(|i| (torch_name(row.params[i].name), i)).collect();
     }
     let tensors = row.params.iter().take_while(|p| matches!(p.kind, Kind::Tensor | Kind::Operand)).count();
-    // A tensor among the arguments is a parameter like the inputs before it.
+    // A tensor among the arguments is a parameter like the inputs before it, but a saved value.
     let first = tensors.min(node.edges.len());
-    row.params[first..].iter().enumerate().map(|(at, p)| (p.name, at)).collect()
+    let beside = |p: &Param| !matches!(p.kind, Kind::Tensor | Kind::Any);
+    let arguments = row.params[first..].iter().enumerate();
+    arguments.filter(|(_, p)| beside(p)).map(|(at, p)| (torch_name(p.name), at)).collect()
 }
 
 /// The argument `name` of a node's call.

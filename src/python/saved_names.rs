@@ -16,7 +16,10 @@ fn pointwise(derivative: &'static Derivative) -> Option<&'static Pointwise> {
 /// The operator whose nodes have this name.
 fn named(name: &str) -> Option<&'static Row> {
     static ROWS: OnceLock<HashMap<String, &'static Row>> = OnceLock::new();
-    let rows = ROWS.get_or_init(|| ops::rows().map(|row| (node_name(row.name), row)).collect());
+    // Of those with one name, the row that has the derivative.
+    let all = |differentiable| ops::rows().filter(move |row| row.differentiable == differentiable);
+    let rows =
+        ROWS.get_or_init(|| all(false).chain(all(true)).map(|row| (node_name(row.name), row)).collect());
     rows.get(name).copied()
 }
 
@@ -33,6 +36,8 @@ pub fn torch_name(parameter: &'static str) -> &'static str {
         "b" => "other",
         "low" => "min",
         "high" => "max",
+        "positive" => "pos_weight",
+        "own" => "include_self",
         other => other,
     }
 }
@@ -50,13 +55,17 @@ const OUTPUTS: &[(&str, &[&str])] = &[
 ];
 const PICKERS: [&str; 2] = ["values", "indices"];
 
+/// Whether a node saves several index tensors under one name; its row takes other parameters.
+pub fn takes_indices(node: &Node) -> bool {
+    matches!(&*node.name(), "IndexBackward0" | "IndexPutBackward0")
+}
+
 /// Names of the values that a node of this kind can save, with the source of each.
 pub fn names(node: &Node) -> Vec<(String, u16)> {
-    let name = node.name();
-    let row = row_of_node(node);
+    let row = row_of_node(node).filter(|_| !takes_indices(node));
     let mut found: Vec<(String, u16)> = Vec::new();
     let mut add = |source: u16| {
-        let name = source_name(&name, row, source);
+        let name = source_name(node, row, source);
         if !found.iter().any(|(n, _)| *n == name) {
             found.push((name, source));
         }
@@ -69,14 +78,18 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
         sources.filter(|s| *s < operands || *s == Saved::OUTPUT).for_each(&mut add);
     }
     node.saves().values.iter().for_each(|saved| add(saved.source));
+    // Tensors among the arguments are there even when this call had none to save.
+    let arguments = row.filter(|row| row.differentiable).map_or(&[][..], |row| row.params);
+    let arguments = arguments.iter().skip(node.edges.len()).zip(Saved::ARGUMENT..);
+    arguments.filter(|(p, _)| matches!(p.kind, Takes::Tensor)).for_each(|(_, source)| add(source));
     found.sort();
     found
 }
 
-fn source_name(node: &str, row: Option<&Row>, source: u16) -> String {
+fn source_name(node: &Node, row: Option<&Row>, source: u16) -> String {
     if source >= Saved::OUTPUT {
         let output = usize::from(source - Saved::OUTPUT);
-        if let Some((_, names)) = OUTPUTS.iter().find(|(name, _)| *name == node) {
+        if let Some((_, names)) = OUTPUTS.iter().find(|(name, _)| *name == node.name()) {
             return names.get(output).copied().unwrap_or("result").into();
         }
         return if output == 0 {
@@ -84,6 +97,10 @@ fn source_name(node: &str, row: Option<&Row>, source: u16) -> String {
         } else {
             PICKERS.get(output).copied().unwrap_or("result").into()
         };
+    }
+    if (Saved::ARGUMENT..Saved::DETACHED).contains(&source) {
+        let at = node.edges.len() + usize::from(source - Saved::ARGUMENT);
+        return row.and_then(|row| row.params.get(at)).map_or("indices", |p| torch_name(p.name)).into();
     }
     let tensors =
         row.map(|row| row.params.iter().filter(|p| matches!(p.kind, Takes::Tensor | Takes::Operand)));

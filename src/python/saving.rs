@@ -5,7 +5,7 @@ use crate::tensor::packing::{self, Chooser, Pack};
 use crate::tensor::{Derivative, Kept, Node, NodeRef, Saved, Tensor, Unpack, freed_error};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::PyList;
+use pyo3::types::{PyList, PyTuple};
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -44,6 +44,7 @@ impl PyHooks {
     }
 
     fn call(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<Box<dyn Unpack>> {
+        super::collector::follow(py)?;
         let returned = self.pack.bind(py).call1((wrap(py, tensor.clone())?,))?;
         let unpack = self.unpack.clone_ref(py);
         Ok(Box::new(PyPacked { object: returned.unbind(), unpack }))
@@ -229,8 +230,22 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
         None => Ok(None),
         Some(at) if raw => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any())),
         Some(None) => Ok(Some(py.None().into_bound(py))),
+        Some(Some(_)) if super::saved_names::takes_indices(node) => indices(py, node).map(Some),
         Some(Some(at)) => wrap(py, unpack_at(node, at)?).map(Some),
     }
+}
+
+/// The index tensors of a node, one for each dimension, None where it was not indexed.
+fn indices<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyAny>> {
+    let dimensions: Vec<u16> =
+        node.saves().values.iter().filter_map(|s| s.source.checked_sub(Saved::ARGUMENT)).collect();
+    let count = dimensions.iter().max().map_or(0, |last| last + 1);
+    let index = |dimension: u16| match dimensions.iter().position(|d| *d == dimension) {
+        Some(at) => wrap(py, unpack_at(node, at)?),
+        None => Ok(py.None().into_bound(py)),
+    };
+    let all = (0..count).map(index).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyTuple::new(py, all)?.into_any())
 }
 
 /// The names of a node's attributes for saved values.

@@ -239,14 +239,9 @@ fn into_out<'py>(
         _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", entry.row.name))),
     };
     if let (true, Ok(target)) = (entry.pointwise.is_some(), target.cast::<PyTensor>()) {
-        let target = target.get().tensor.body();
-        for arg in args {
-            if let Arg::Tensor(t) = arg
-                && t.shape() == results[0].shape()
-            {
-                ops::inplace::check_aligned(&target, &t.body())?;
-            }
-        }
+        let target = &target.get().tensor;
+        let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
+        ops::inplace::check_out(target, &results[0], tensors())?;
     }
     super::forward::refuse_out(entry.row.name, args, &targets)?;
     if args.iter().any(|a| matches!(a, Arg::Tensor(t) if wants(t))) {

@@ -2,6 +2,7 @@
 // PyO3's expansion inside our macro counts as our code to this lint.
 #![allow(unsafe_op_in_unsafe_fn)]
 
+use super::collector::Start;
 use super::parse::scalar_from;
 use super::profile;
 use super::types::{PyDType, dtype_object};
@@ -42,7 +43,7 @@ pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
 }
 
 /// Where the Rust value lies in an object of the class, found on the first one.
-static PLACE: AtomicUsize = AtomicUsize::new(0);
+pub(super) static PLACE: AtomicUsize = AtomicUsize::new(0);
 
 /// A new object. `object.__new__`, which PyO3 goes through, would give each its dictionary at once (Python 3.11 and
 /// 3.12 do): half of the cost of a small operator. Here the slots start empty, as the allocator leaves them.
@@ -368,7 +369,10 @@ impl PyTensor {
         // Between its allocation and its first value an object is all zeroes, and the collector may already look.
         // SAFETY: a tensor is one pointer; reading it as a number is always defined here.
         let empty = unsafe { std::ptr::from_ref(&self.tensor).cast::<usize>().read() } == 0;
-        if any_hosted() && !empty { super::node::traverse(&self.tensor, &visit) } else { Ok(()) }
+        if any_hosted() && !empty { super::node::traverse(self, &visit) } else { Ok(()) }
+    }
+    fn __clear__(&self) {
+        super::collector::clear(&Start::Tensor(self));
     }
 }
 

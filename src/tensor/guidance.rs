@@ -54,6 +54,7 @@ pub fn whose(saved: &Saved, node: &Node) -> String {
     match saved.source {
         source if source >= Saved::OUTPUT => format!("output {} of the operator", source - Saved::OUTPUT),
         Saved::DETACHED => "a value that the operator computed".into(),
+        source if source >= Saved::ARGUMENT => format!("an argument of {}", node.name()),
         source => format!("input {source} of {}", node.name()),
     }
 }

@@ -51,7 +51,12 @@ fn refusal(target: &Tensor, message: &str) -> Error {
 pub fn finish_inplace(target: &Tensor, edge: Option<Edge>) {
     let Some(edge) = edge else { return };
     match target.as_view() {
-        Some(view) => view.rewrite_base(&target.body().layout, edge),
+        Some(view) => {
+            view.rewrite_base(&target.body().layout, edge);
+            if target.retains_grad() {
+                target.history();
+            }
+        }
         None => target.set_history(Some(edge)),
     }
 }

@@ -378,7 +378,8 @@ impl Tensor {
 
     fn new_leaf(&self, body: Body, trace: Option<Arc<anomaly::Trace>>) -> NodeRef {
         let meta = body.meta();
-        let mut node = Node::draft(Kind::Leaf(Box::new(Leaf { tensor: self.downgrade(), body })));
+        let mut node =
+            Node::draft(Kind::Leaf(Box::new(Leaf { tensor: self.downgrade(), body: Mutex::new(body) })));
         node.outputs.push(meta);
         Node::publish_traced(node, trace)
     }
@@ -433,12 +434,18 @@ impl Tensor {
     pub fn set_body(&self, body: Body) {
         let extra = self.extra();
         let mut late = lock(&extra.late);
-        late.body = Some(Arc::new(body));
-        // A leaf's end of the graph remembers the old body: the next use makes a new one.
-        let leaf = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
-        if leaf.is_some_and(|node| !node.has_hooks()) {
-            late.leaf = Some(None);
+        // A leaf's end of the graph takes gradients of one kind: for another the next use makes a new one.
+        let end = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
+        if let Some(node) = end
+            && let Kind::Leaf(leaf) = &node.kind
+        {
+            if node.has_hooks() || node.outputs.first().is_some_and(|meta| meta.fits(&body)) {
+                *lock(&leaf.body) = body.clone();
+            } else {
+                late.leaf = Some(None);
+            }
         }
+        late.body = Some(Arc::new(body));
         drop(late);
         self.0.flags.fetch_or(LATE, Ordering::AcqRel);
     }
@@ -453,22 +460,25 @@ impl Tensor {
         {
             self.body().storage.written_by(&derivative.name);
         }
-        let retains = self.flags() & RETAINS != 0;
-        let extra = self.extra();
-        let old = lock(&extra.late).edge.replace(edge.clone());
+        let old = lock(&self.extra().late).edge.replace(edge.clone());
         // Views of a tensor that was detached in place keep the history that they have.
         self.0.flags.fetch_or(LATE, Ordering::AcqRel);
         if edge.is_some() {
             self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
-        if retains {
-            let before = old.flatten().or_else(|| self.0.edge.clone());
-            if let Some(before) = before {
-                before.node.hooks().retain.retain(|(_, t)| !t.is(self));
-            }
-            if let Some(now) = edge {
-                now.node.hooks().retain.push((now.output, self.downgrade()));
-            }
+        self.keep_retaining(old, edge);
+    }
+
+    /// A tensor that keeps its gradient does so at its new history, not at its `old` one.
+    fn keep_retaining(&self, old: Option<Option<Edge>>, new: Option<Edge>) {
+        if !self.retains_grad() {
+            return;
+        }
+        if let Some(before) = old.flatten().or_else(|| self.0.edge.clone()) {
+            before.node.hooks().retain.retain(|(_, t)| !t.is(self));
+        }
+        if let Some(now) = new {
+            now.node.hooks().retain.push((now.output, self.downgrade()));
         }
     }
 }

@@ -61,7 +61,13 @@ pub enum Kind {
 /// The end of an edge at a tensor that the user made: strong on its values and hooks, weak on its `.grad`.
 pub struct Leaf {
     pub tensor: WeakTensor,
-    pub body: Body,
+    pub(super) body: Mutex<Body>,
+}
+
+impl Leaf {
+    pub fn body(&self) -> Body {
+        super::lock(&self.body).clone()
+    }
 }
 
 /// What the engine checks a gradient against.
@@ -70,6 +76,13 @@ pub struct Meta {
     pub shape: Dims,
     pub dtype: DType,
     pub device: Device,
+}
+
+impl Meta {
+    /// Whether gradients of this kind are also those of `body`.
+    pub fn fits(&self, body: &Body) -> bool {
+        self.shape == body.layout.shape && self.dtype == body.dtype && self.device.same_place(body.device())
+    }
 }
 
 pub struct Node {
@@ -283,19 +296,37 @@ impl Node {
         }
     }
 
-    /// Calls `see` with each Python object that this node alone keeps alive.
-    pub fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void)) {
+    /// What this node keeps of Python's, for whoever found it to be garbage; nobody runs it any more.
+    pub fn give_up(&self) -> (Hooks, Saves) {
+        let hooks = self
+            .hooks
+            .get()
+            .and_then(|hooks| hooks.try_lock().ok())
+            .map(|mut hooks| std::mem::take(&mut *hooks));
+        let saves =
+            self.saved.try_lock().ok().map(|mut saves| {
+                std::mem::replace(&mut *saves, Saves { values: SmallVec::new(), freed: true })
+            });
+        (hooks.unwrap_or_default(), saves.unwrap_or_default())
+    }
+
+    /// Calls `see` with each Python object that this node keeps alive: alone, or also with somebody who runs it now.
+    pub fn visit_hosts(&self, shared: bool, see: &mut dyn FnMut(*mut c_void)) {
         if let Kind::Custom(custom) = &self.kind {
             see(custom.host());
         }
         if let Some(Ok(hooks)) = self.hooks.get().map(|h| h.try_lock()) {
-            hooks.list.iter().for_each(|h| see(h.2.host()));
+            hooks
+                .list
+                .iter()
+                .filter(|h| shared || Arc::strong_count(&h.2) == 1)
+                .for_each(|h| see(h.2.host()));
             hooks.metadata.iter().for_each(|m| see(m.host()));
         }
         if let Ok(saves) = self.saved.try_lock() {
             for saved in &saves.values {
                 if let Kept::Packed(packed) = &saved.kept
-                    && Arc::strong_count(packed) == 1
+                    && (shared || Arc::strong_count(packed) == 1)
                 {
                     packed.hook.visit_hosts(see);
                 }

@@ -2,10 +2,12 @@
 
 use super::{NodeRef, Tensor, batched};
 use crate::base::{Error, Result, Scalar};
+use smallvec::SmallVec;
 
 /// What the collector may walk into from a tensor.
 pub struct Held {
-    pub edge: Option<NodeRef>,
+    /// All of the tensor's own handles: of its history at birth and of what replaced it, and of the leaf's end.
+    pub nodes: SmallVec<[NodeRef; 2]>,
     pub grad: Option<Tensor>,
 }
 
@@ -43,16 +45,14 @@ impl Tensor {
     /// The graph behind this tensor, without renewing anything and without waiting for a lock.
     pub fn for_collector(&self) -> Held {
         let extra = self.0.extra.get();
-        let late = extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.edge.clone());
-        let new = || extra.and_then(|e| e.late.try_lock().ok()).and_then(|late| late.leaf.clone());
-        let leaf = || new().unwrap_or_else(|| extra.and_then(|e| e.leaf.get().cloned()));
-        let edge = match late {
-            Some(edge) => edge,
-            None => self.0.edge.clone(),
-        };
-        Held {
-            edge: edge.map(|e| e.node).or_else(leaf),
-            grad: extra.and_then(|e| e.grad.try_lock().ok()).and_then(|g| g.clone()),
+        let mut nodes: SmallVec<[NodeRef; 2]> = self.0.edge.iter().map(|edge| edge.node.clone()).collect();
+        if let Some(extra) = extra {
+            nodes.extend(extra.leaf.get().cloned());
+            if let Ok(late) = extra.late.try_lock() {
+                nodes.extend(late.edge.iter().flatten().map(|edge| edge.node.clone()));
+                nodes.extend(late.leaf.iter().flatten().cloned());
+            }
         }
+        Held { nodes, grad: extra.and_then(|e| e.grad.try_lock().ok()).and_then(|g| g.clone()) }
     }
 }

@@ -73,6 +73,14 @@ impl Recorder {
         self
     }
 
+    /// Saves a tensor that is among the operator's arguments: an index, a mask.
+    pub fn save_argument(&mut self, body: &Body, at: usize) -> &mut Recorder {
+        let saved = Saved::new(body, Saved::ARGUMENT + at as u16);
+        self.untracked |= saved.version == UNTRACKED;
+        self.node.saves_mut().values.push(saved);
+        self
+    }
+
     /// Refuses what must not be recorded: views whose base was written behind their back, values of inference mode.
     #[inline]
     pub fn check<'a>(&self, inputs: impl Iterator<Item = &'a Tensor>) -> Result<()> {

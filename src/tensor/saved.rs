@@ -4,7 +4,7 @@ use super::dual::{self, SavedTangents};
 use super::guidance::whose;
 use super::node::{Edge, Kind, Node, NodeRef, namespaced, operator_of, type_string};
 use super::{Body, LATE, REQUIRES, Tensor, anomaly, lock};
-use crate::base::{Error, Guidance, Result};
+use crate::base::{DType, Error, Guidance, Result};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -58,6 +58,8 @@ impl Drop for Packed {
 
 impl Saved {
     pub const OUTPUT: u16 = 1 << 15;
+    /// From here on `source` counts arguments: tensors without an edge of their node's.
+    pub const ARGUMENT: u16 = 1 << 14;
     /// A value that is neither an input nor an output.
     pub const DETACHED: u16 = (1 << 15) - 1;
 
@@ -124,7 +126,7 @@ impl Saved {
             "one of the variables needed for gradient computation has been modified by an inplace operation: \
              [{} {:?}]{which} is at version {now}; expected version {} instead. Hint: enable anomaly detection to \
              find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).",
-            type_string(body.dtype, body.storage.device()),
+            kind_in_words(body),
             body.layout.shape.as_slice(),
             self.version
         );
@@ -203,6 +205,15 @@ impl Tensor {
         }
         tensor
     }
+}
+
+/// The type of a changed value as the error names it: dtypes that came late have another form there.
+fn kind_in_words(body: &Body) -> String {
+    let device = body.storage.device();
+    if !matches!(body.dtype, DType::Bool | DType::BF16 | DType::C64 | DType::C128) {
+        return type_string(body.dtype, device);
+    }
+    format!("{}{}Type", if device.is_cpu() { "CPU" } else { "CUDA" }, body.dtype.scalar_name())
 }
 
 /// One node's turn in a backward: what its derivative sees.
@@ -295,6 +306,12 @@ impl<'a> Step<'a> {
             self.node.edges.get(usize::from(source)).cloned().flatten()
         };
         Ok(dual::restore(source, body, edge, &self.tangents))
+    }
+
+    /// A tensor among the arguments, with the history that it had.
+    pub fn argument(&self, at: usize, history: Option<Edge>) -> Result<Tensor> {
+        let source = Saved::ARGUMENT + at as u16;
+        Ok(dual::restore(source, self.body(source)?.clone(), history, &self.tangents))
     }
 
     /// Whether forward mode has a say in this turn: a gradient or a saved value carries tangents.

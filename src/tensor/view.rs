@@ -82,8 +82,9 @@ impl Tensor {
         if now != view.seen.load(Ordering::Acquire) && view.base.requires_grad() {
             view.seen.store(now, Ordering::Release);
             let edge = (view.rules.regenerate)(&view.base, &self.body());
-            lock(&self.extra().late).edge = Some(edge);
+            let old = lock(&self.extra().late).edge.replace(edge.clone());
             self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+            self.keep_retaining(old, edge);
         }
     }
 

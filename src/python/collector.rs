@@ -1,0 +1,200 @@
+//! Python's collector and the graph. A cycle may run through a node's hook, context or packed value, and the node may
+//! be shared by tensors that the cycle holds: none of them owns it, all of them together do.
+//!
+//! The collector first subtracts what the objects in question hold of one another, then spreads from those that
+//! something else holds. In the first phase a node's Python objects are shown once, when the last of its handles was
+//! found to belong to objects in question; in the second, by the first of them that is reached. What was shown and
+//! not reached is garbage.
+
+use super::node::PyNode;
+use super::tensor::{PLACE, PyTensor};
+use crate::arena::Ref;
+use crate::tensor::{Held, NodeRef, Tensor};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+/// One collection of this thread. Tensors and nodes are known by their addresses: nothing is freed during a phase.
+#[derive(Default)]
+struct Pass {
+    running: bool,
+    /// The Python objects whose own handles were counted.
+    counted: HashSet<usize>,
+    /// How many handles of a tensor or node were found.
+    seen: HashMap<usize, usize>,
+    /// Those of which all handles were.
+    whole: HashSet<usize>,
+    /// Those of them that something outside keeps.
+    reached: HashSet<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Subtract,
+    Spread,
+    Clear,
+}
+
+thread_local! {
+    static PASS: RefCell<Pass> = RefCell::new(Pass::default());
+}
+
+/// Lets the collector tell when it starts and stops; called before the first Python object is hung on a node.
+pub fn follow(py: Python<'_>) -> PyResult<()> {
+    static FOLLOWED: PyOnceLock<()> = PyOnceLock::new();
+    FOLLOWED.get_or_try_init(py, || {
+        let told = wrap_pyfunction!(collecting, py)?;
+        py.import("gc")?.getattr("callbacks")?.call_method1("append", (told,)).map(drop)
+    })?;
+    Ok(())
+}
+
+#[pyfunction]
+fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
+    let _ = info;
+    PASS.with(|pass| {
+        if let Ok(mut pass) = pass.try_borrow_mut() {
+            *pass = Pass { running: phase == "start", ..Pass::default() };
+        }
+    });
+}
+
+/// What of a Python object the graph hangs on.
+pub enum Start<'a> {
+    Tensor(&'a PyTensor),
+    Node(&'a PyNode),
+}
+
+impl Start<'_> {
+    /// The Python object around this value.
+    fn object(&self) -> usize {
+        let value = match self {
+            Start::Tensor(tensor) => std::ptr::from_ref(*tensor) as usize,
+            Start::Node(node) => std::ptr::from_ref(*node) as usize,
+        };
+        value - PLACE.load(Ordering::Relaxed)
+    }
+}
+
+/// Shows the collector what it asks for; false when this is not a call of a collection that we follow.
+pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraverseError> {
+    PASS.with(|pass| {
+        let Ok(mut pass) = pass.try_borrow_mut() else { return Ok(false) };
+        if !pass.running {
+            return Ok(false);
+        }
+        let object = start.object();
+        let phase = if subtracts(visit, object) {
+            if pass.counted.contains(&object) {
+                // Once more, among what finalizers may have brought back.
+                *pass = Pass { running: true, ..Pass::default() };
+            }
+            pass.counted.insert(object);
+            Phase::Subtract
+        } else if pass.counted.contains(&object) {
+            Phase::Spread
+        } else {
+            return Ok(false);
+        };
+        let mut outcome = Ok(());
+        pass.walk(phase, start, |node| {
+            node.visit_hosts(phase == Phase::Spread, &mut |object| {
+                if outcome.is_ok() && !object.is_null() {
+                    // SAFETY: the node keeps the object alive, and the collector runs with the interpreter held.
+                    let object = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Py<PyAny>>(object) };
+                    outcome = visit.call(&object);
+                    std::mem::forget(object);
+                }
+            });
+        });
+        outcome.map(|()| true)
+    })
+}
+
+/// The collector breaks a cycle: what garbage nodes keep goes.
+pub fn clear(start: &Start<'_>) {
+    let mut gone = Vec::new();
+    PASS.with(|pass| {
+        if let Ok(mut pass) = pass.try_borrow_mut()
+            && pass.running
+            && pass.counted.contains(&start.object())
+        {
+            pass.walk(Phase::Clear, start, |node| gone.push(node.give_up()));
+        }
+    });
+    // Dropped here: whatever runs now may come back to us.
+    drop(gone);
+}
+
+/// Whether the collector subtracts: it alone passes the object itself to its visitor.
+fn subtracts(visit: &PyVisit<'_>, object: usize) -> bool {
+    const { assert!(size_of::<PyVisit<'_>>() == size_of::<[usize; 2]>()) };
+    // SAFETY: a visitor is a function and what to pass to it, in some order: two words, read as numbers.
+    let words = unsafe { std::ptr::from_ref(visit).cast::<[usize; 2]>().read() };
+    words.contains(&object)
+}
+
+impl Pass {
+    /// Calls `show` with the nodes behind an object that are due in this phase.
+    fn walk(&mut self, phase: Phase, start: &Start<'_>, mut show: impl FnMut(&NodeRef)) {
+        // Clones, which do not count.
+        let mut ours = Vec::new();
+        match start {
+            Start::Tensor(tensor) => self.tensor(phase, &tensor.tensor, 0, &mut ours),
+            Start::Node(node) => ours.push(node.node.clone()),
+        }
+        let mut waiting: Vec<&NodeRef> = Vec::new();
+        for node in &ours {
+            if self.due(phase, node, &ours) {
+                waiting.push(node);
+            }
+        }
+        while let Some(node) = waiting.pop() {
+            show(node);
+            for edge in node.edges.iter().flatten() {
+                if self.due(phase, &edge.node, &ours) {
+                    waiting.push(&edge.node);
+                }
+            }
+        }
+    }
+
+    fn due(&mut self, phase: Phase, node: &NodeRef, ours: &[NodeRef]) -> bool {
+        let clones = ours.iter().filter(|own| own.ptr_eq(node)).count();
+        self.is_due(phase, node.as_ptr() as usize, Ref::count(node) - clones)
+    }
+
+    /// Notes one more handle, of `all`; whether the walk goes on behind it.
+    fn is_due(&mut self, phase: Phase, key: usize, all: usize) -> bool {
+        match phase {
+            Phase::Subtract => {
+                let seen = self.seen.entry(key).or_default();
+                *seen += 1;
+                *seen == all && self.whole.insert(key)
+            }
+            Phase::Spread => self.whole.contains(&key) && self.reached.insert(key),
+            Phase::Clear => self.whole.remove(&key) && !self.reached.contains(&key),
+        }
+    }
+
+    /// The nodes that a tensor and those behind it hold, once all handles of each are known; `clones` are ours.
+    fn tensor(&mut self, phase: Phase, tensor: &Tensor, clones: usize, ours: &mut Vec<NodeRef>) {
+        if !self.is_due(phase, tensor.id(), tensor.handles() - clones) {
+            return;
+        }
+        let Held { nodes, grad } = tensor.for_collector();
+        ours.extend(nodes);
+        if let Some(grad) = grad {
+            self.tensor(phase, &grad, 1, ours);
+        }
+        if let Some(batched) = tensor.as_batched() {
+            self.tensor(phase, &batched.value, 0, ours);
+        }
+        if let Some(view) = tensor.as_view() {
+            self.tensor(phase, &view.base, 0, ours);
+        }
+    }
+}
