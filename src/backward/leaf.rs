@@ -18,8 +18,8 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     }
     let grads = changed.as_ref().unwrap_or(&turn.grads);
     add(grads.first(), leaf, create_graph)?;
-    // Also when no gradient came, as long as the leaf wants one.
-    if let Some(tensor) = leaf.tensor.upgrade().filter(Tensor::requires_grad) {
+    // Also when no gradient came, or the leaf wants none any more.
+    if let Some(tensor) = leaf.tensor.upgrade() {
         for (_, hook) in turn.node.hooks_at(|w| w == When::Accumulated) {
             hook.call(&[Some(tensor.clone())], &[])?;
         }

@@ -63,13 +63,18 @@ fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) ->
 
 /// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
-    // A tensor copied into itself stays as it is.
-    if !target.same(source) && !batch::any(&[target, source]) {
+    // What is copied into itself stays as it is.
+    if !same_place(target, source) && !batch::any(&[target, source]) {
         check_inplace(target, mode::grad_enabled() && (target.requires_grad() || source.requires_grad()))?;
         check_writable(&target.body())?;
         check_aligned(&target.body(), &source.body())?;
     }
     assign(&COPY, target, source)
+}
+
+fn same_place(target: &Tensor, source: &Tensor) -> bool {
+    let (to, from) = (target.body(), source.body());
+    to.storage.same(&from.storage) && to.layout == from.layout && to.dtype == from.dtype
 }
 
 /// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.

@@ -39,9 +39,9 @@ pub mod relayout;
 pub mod scan;
 pub mod scatter;
 pub mod scatter_reduce;
-mod slice_rules;
 pub mod shape;
 pub mod short;
+mod slice_rules;
 pub mod softmax;
 pub mod sort;
 pub mod stats;
@@ -55,7 +55,9 @@ mod row;
 mod value;
 
 pub use pointwise::Operand;
-pub use row::{Arg, Forms, FromArg, History, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take};
+pub use row::{
+    Arg, Forms, FromArg, History, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take,
+};
 pub use value::{IntoGrad, V};
 
 use crate::base::{Error, Result};

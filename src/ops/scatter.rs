@@ -277,6 +277,8 @@ mod more {
             };
             let from = crate::ops::view::expand(&input, crate::ops::view::ints(&both(input.shape(), indices.shape())?))?;
             let by = crate::ops::view::expand(&indices, crate::ops::view::ints(&both(indices.shape(), input.shape())?))?;
+            // Counted from the end too, and around.
+            let by = a::remainder(&by, input.shape()[at].max(1) as i64)?;
             gather(&from, at as i64, by)
         }
         /// `src` (or one number) put along a dimension where `index` points.

@@ -22,7 +22,7 @@ def differs(lines, libraries, each=True, strict=False):
         if not found and (each or i == len(lines) - 1):
             found = difference(expected.see(), actual.see(), strict=strict)
         if found:
-            return None if known(found, line) else (i, found)
+            return None if known(found, lines[: i + 1]) else (i, found)
     return None
 
 

@@ -172,4 +172,65 @@ v1.mul_(2)
 v2 = T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64).t().requires_grad_()
 v3, = T.autograd.grad(T.tensor([1.0], requires_grad=True).sum(), v2, materialize_grads=True)
 """,
+    # Results lie as their operands do, wherever these are stretched, sorted, flipped or filled.
+    """
+v1 = T.tensor([[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]], dtype=T.float64).expand(2, 2, 3).permute(2, 0, 1)
+v2 = T.hypot(v1, T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64))
+v3 = T.tensor([1.0, 2.0], dtype=T.float64) + T.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=T.float64).t().t()
+v4 = T.tensor([1.0, 2.0, 3.0], dtype=T.float64) * T.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]], dtype=T.float64).t()
+v5 = v4.sort(0)[0]
+v6 = v4.argsort(-1)
+v7 = v4.flip(0)
+v8 = v4.masked_fill(v4 > 2, 0.5)
+v9 = 2 ** v4
+v10 = v4.index_fill(0, T.tensor([0]), 1.0)
+v11 = T.tensor([1.0, 2.0], dtype=T.float64).expand(1, 2)[1:]
+""",
+    # Which of several mistakes is named.
+    """
+v1 = T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64)
+v2 = T.zeros(2, 2, dtype=T.int64)
+v1.scatter_(-2, v2, T.tensor(1.0, dtype=T.float64))
+v1.scatter_(1, v2, T.tensor([1.0, 2.0], dtype=T.float64))
+v1.scatter_add_(1, v2, T.tensor([1.0], dtype=T.float64))
+v3 = T.tensor([]).scatter_add(0, T.tensor([], dtype=T.int64), T.tensor(1.0))
+v4 = T.stack([T.tensor(1.0), T.tensor([1.0])], 1)
+v1.index_copy_(0, T.tensor([0]), T.tensor([1.0]))
+v1.index_copy_(0, T.tensor([0, 0]), T.tensor([[1.0, 2.0, 3.0]], dtype=T.float64))
+v1.index_add_(1, T.tensor([0]), T.tensor([1.0, 2.0], dtype=T.float64))
+v1.index_add_(0, T.tensor([0, 0]), T.tensor(1.0, dtype=T.float64))
+v5 = T.tensor(1.0).index_add(0, T.tensor([0]), T.tensor([1.0]))
+v6 = T.tensor([]).index_put_((T.tensor([0]),), T.tensor(1.0, dtype=T.float64))
+v7 = T.tensor([True]).relu()
+v8 = T.tensor([True]).addcmul(T.tensor([True]), T.tensor([True]))
+v9 = T.tensor(True).cumsum_(0)
+v10 = T.tensor([1.0]).requires_grad_()
+v10.sub_(T.tensor([True]))
+""",
+    # Memory that is shared.
+    """
+v1 = T.tensor([1.0], dtype=T.float64).expand(1, 2)
+v1[...] = T.tensor(1.5)
+v1.fill_(T.tensor(1.5))
+v1.copy_(T.tensor([[1.5]]))
+v1.copy_(v1)
+v1.copy_(v1.detach())
+v2 = T.tensor([1.0, 2.0, 3.0], dtype=T.float64)
+v2[0:2] = v2[0]
+v2[None] = v2
+v2[0:1][None] = v2[0:1]
+v2[0:2].copy_(v2[0])
+v3 = T.tensor(1.0, dtype=T.float64)
+T.maximum(v2, v3, out=v3)
+v4 = T.tensor([1.0], dtype=T.float64).expand(2)
+T.maximum(v2.view(3, 1), v2, out=v4)
+""",
+    # What is captured where more lies beyond is captured before the hooks.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+h1 = v2.register_hook(lambda g: g * 3)
+v3, v4 = T.autograd.grad(v2.sum(), [v1, v2], retain_graph=True)
+v5, = T.autograd.grad(v2.sum(), [v2])
+""",
 ]

@@ -42,7 +42,7 @@ def replay(recorded, library):
         found = difference({"error": error}, {"error": raised})
         if not found and (recorded["each"] or i == len(recorded["lines"]) - 1):
             found = difference(without_gone(expected), without_gone(machine.see()))
-        if found and known(found, line):
+        if found and known(found, recorded["lines"][: i + 1]):
             return None
         if found:
             return "\n".join([*recorded["lines"][: i + 1], f"# {found}"])
