@@ -293,3 +293,23 @@ def test_the_modules_names():
         assert name in module.__all__ and hasattr(module, name)
     node = function(lambda ctx, x: x * 1).apply(leaf([1.0])).grad_fn
     assert isinstance(node, module.BackwardCFunction) and isinstance(node, module.FunctionCtx) and node.to_save is None
+
+
+def test_a_view_that_a_function_wrote_leads_back_through_it():
+    class Triple(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(3)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 3
+
+    for use_the_view in (True, False):
+        x = T.ones(2, requires_grad=True)
+        base = x * 1.0
+        view = base.unsqueeze(-1)
+        assert Triple.apply(view) is view
+        (view if use_the_view else base).pow(3).sum().backward()
+        assert x.grad.tolist() == [81.0, 81.0]

@@ -182,5 +182,7 @@ impl View {
     pub fn rewrite_base(&self, layout: &Layout, value: Edge) {
         let edge = (self.rules.scatter)(&self.base, layout, value);
         self.base.set_history(Some(edge));
+        // A look at this view between the write and now has found the base's old history.
+        self.seen.store(self.base.version().wrapping_sub(1), Ordering::Release);
     }
 }
