@@ -44,14 +44,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
         inputs[i] = match operand {
             Operand::Tensor(t) => {
                 let body = t.birth_body()?;
-                if body.dtype != dtype
-                    || body.layout.shape != lead.layout.shape
-                    || !body.layout.is_contiguous()
-                {
-                    return None;
-                }
                 bodies[i] = Some(BodyRef::Birth(body));
-                body.storage.host()?.wrapping_add(body.layout.offset * dtype.size()).cast_const()
+                dense_like(lead, body)?
             }
             // Some rows refuse truth values.
             Operand::Scalar(Scalar::Bool(_) | Scalar::Complex(..)) => return None,
@@ -100,15 +94,8 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
     let mut pointers = [std::ptr::null::<u8>(); MAX_IN];
     for (i, input) in inputs.iter().enumerate() {
         pointers[i] = match input {
-            Input::Body(body) => {
-                if body.dtype != dtype
-                    || body.layout.shape != lead.layout.shape
-                    || !body.layout.is_contiguous()
-                {
-                    return None;
-                }
-                body.storage.host()?.wrapping_add(body.layout.offset * dtype.size()).cast_const()
-            }
+            Input::Body(body) if body.dtype == dtype => dense_like(lead, body)?,
+            Input::Body(_) => return None,
             Input::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
             Input::Scalar(_) => return None,
         };
@@ -123,6 +110,15 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
     }
     let layout = Layout { offset: 0, ..lead.layout.clone() };
     Some(Ok(Body { storage, layout, dtype }))
+}
+
+/// Where the elements of a dense host body lie that has the type and the shape of `lead`.
+#[inline(always)]
+fn dense_like(lead: &Body, body: &Body) -> Option<*const u8> {
+    let fits =
+        body.dtype == lead.dtype && body.layout.shape == lead.layout.shape && body.layout.is_contiguous();
+    let start = if fits { body.storage.host()? } else { return None };
+    Some(start.wrapping_add(body.layout.offset * body.dtype.size()).cast_const())
 }
 
 /// A number as `n` dense elements.
