@@ -50,6 +50,12 @@ PROGRAMS = {
     "matrix times vector": lambda: [wild(500, 700) @ wild(700)],
     "matrix product": lambda: [wild(300, 400) @ wild(400, 200)],
     "thin matrix product": lambda: [wild(3, 30_000) @ wild(30_000, 5)],
+    "matrix products of few rows": lambda: [
+        wild(128, 128) @ wild(128, 128),
+        wild(97, 130) @ wild(130, 150),
+        wild(150, 257).t() @ wild(90, 150).t(),
+        wild(130, 130, dtype=T.float64) @ wild(130, 131, dtype=T.float64),
+    ],
     "product of transposes": lambda: [wild(400, 300).t() @ wild(200, 400).t()],
     "batches of products": lambda: [wild(6, 100, 120) @ wild(6, 120, 80), wild(50, 20, 30) @ wild(30, 40)],
     "matrix product of halves": lambda: [wild(200, 300).half() @ wild(300, 100).half()],

@@ -1,6 +1,5 @@
 //! The only room that knows rayon: whether and how a kernel is shared among threads.
 
-use rayon::prelude::*;
 use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
@@ -193,11 +192,18 @@ pub fn try_ranges(
 }
 
 /// The results of `body` for the blocks `0..n`, in order; on several threads when there are at least two grains.
-pub fn map<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync + Send) -> Vec<T> {
-    match (n >= 2 * grain).then(pool).flatten() {
-        None => (0..n).map(body).collect(),
-        Some(pool) => pool.install(|| (0..n).into_par_iter().with_min_len(grain.max(1)).map(body).collect()),
-    }
+pub fn map<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let mut results: Vec<T> = Vec::with_capacity(n);
+    let to = Shared::new(results.as_ptr());
+    ranges(n, grain, |range| {
+        for i in range {
+            // SAFETY: there is room for `n`, and no two ranges share a place.
+            unsafe { to.get().add(i).write(body(i)) };
+        }
+    });
+    // SAFETY: the ranges cover all `n` places.
+    unsafe { results.set_len(n) };
+    results
 }
 
 /// A pointer that the tasks of a kernel share, each using its own part of what is behind it.

@@ -50,8 +50,12 @@ fn detect() -> Level {
 /// Defines an `unsafe fn` whose body is compiled for each [`Level`]; calling it picks the best one.
 /// `simd_fn! { pub unsafe fn axpy(n: usize, x: *const f32, y: *mut f32) { ... } }`
 /// Everything that the body calls must be `#[inline(always)]`, or it is compiled for the baseline.
+/// A constant `[level]` in front is the most that is used.
 macro_rules! simd_fn {
-    ($(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
+    ($(#[$meta:meta])* $vis:vis unsafe fn $($rest:tt)*) => {
+        $crate::cpu::simd::simd_fn! { [$crate::cpu::simd::Level::V4] $(#[$meta])* $vis unsafe fn $($rest)* }
+    };
+    ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
         $vis unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
@@ -74,10 +78,10 @@ macro_rules! simd_fn {
             // SAFETY: the caller keeps the contract, and `level` has found the instruction set present.
             unsafe {
                 #[cfg(target_arch = "x86_64")]
-                match $crate::cpu::simd::level() {
-                    $crate::cpu::simd::Level::V4 => return v4($($arg),*),
-                    $crate::cpu::simd::Level::V3 => return v3($($arg),*),
-                    $crate::cpu::simd::Level::Baseline => {}
+                match ($most, $crate::cpu::simd::level()) {
+                    ($crate::cpu::simd::Level::V4, $crate::cpu::simd::Level::V4) => return v4($($arg),*),
+                    (_, $crate::cpu::simd::Level::Baseline) => {}
+                    _ => return v3($($arg),*),
                 }
                 body($($arg),*)
             }
@@ -85,3 +89,64 @@ macro_rules! simd_fn {
     };
 }
 pub(crate) use simd_fn;
+
+/// Writes `n` bytes past the caches: for results that would not stay there anyway, and whose old contents would
+/// otherwise be read first. Call [`streamed`] before another thread reads them.
+///
+/// # Safety
+/// As `from.copy_to_nonoverlapping(to, n)`.
+pub unsafe fn stream(n: usize, from: *const u8, to: *mut u8) {
+    // SAFETY: the caller's contract; the aligned stores start at `head` and end before `n`.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_stream_si128};
+            let head = to.align_offset(64).min(n);
+            from.copy_to_nonoverlapping(to, head);
+            let lines = (n - head) / 64;
+            for line in 0..lines {
+                let (from, to) = (from.add(head + line * 64), to.add(head + line * 64));
+                for part in 0..4 {
+                    _mm_stream_si128(
+                        to.cast::<__m128i>().add(part),
+                        _mm_loadu_si128(from.cast::<__m128i>().add(part)),
+                    );
+                }
+            }
+            let done = head + lines * 64;
+            from.add(done).copy_to_nonoverlapping(to.add(done), n - done);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        from.copy_to_nonoverlapping(to, n);
+    }
+}
+
+/// Makes what [`stream`] wrote on this thread visible to others before what is stored next.
+pub fn streamed() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: every x86-64 machine has it.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
+}
+
+/// Results from so many bytes are streamed: larger ones find no room in the caches.
+pub const STREAMED_FROM: usize = if cfg!(target_arch = "x86_64") { 16 << 20 } else { usize::MAX };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn streams_any_part() {
+        let from: Vec<u8> = (0..1000).map(|i| i as u8).collect();
+        for (start, n) in [(0, 0), (1, 3), (0, 64), (7, 200), (63, 900), (64, 936)] {
+            let mut to = vec![255u8; 1000];
+            // SAFETY: both are that long.
+            unsafe { stream(n, from.as_ptr().add(start), to.as_mut_ptr().add(start)) };
+            streamed();
+            assert_eq!(to[start..start + n], from[start..start + n]);
+            assert!(to[..start].iter().chain(&to[start + n..]).all(|&b| b == 255));
+        }
+    }
+}

@@ -11,6 +11,12 @@ use gemm::Parallelism;
 
 /// Multiplications above which `gemm` shares a product among threads.
 pub const PARALLEL: usize = 1_500_000;
+/// Up to so many multiplications, and so long sums, sharing out the rows ourselves is faster: the sleeping threads
+/// need not be waited for, and the sums are cut the same way for any number of rows.
+const SHARED: usize = 20_000_000;
+const SHARED_DEPTH: usize = 256;
+/// Fewer rows are not worth a thread's packing of the right matrix.
+const SHARE_ROWS: usize = 32;
 /// Up to this size in every direction, packing costs more than the product.
 const TINY: usize = 8;
 /// Elements of a dot product that are summed in the element type before they are added in f64.
@@ -60,6 +66,14 @@ macro_rules! kernels {
                         return vector(s.n, s.k, out, oc, b, strides, a, s.a[1], alpha, beta, threads);
                     } else if crowds::<$T>(s) {
                         return turned(s, out, a, b, alpha, beta, threads);
+                    } else if threads && s.work() > PARALLEL && s.work() <= SHARED && s.k <= SHARED_DEPTH {
+                        let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
+                        let shares = (s.m / SHARE_ROWS).clamp(1, par::threads());
+                        par::ranges(s.m, s.m.div_ceil(shares), |rows| {
+                            let (out, a) = (out.get().add(rows.start * or), a.get().add(rows.start * s.a[0]));
+                            let part = Sizes { m: rows.len(), ..*s };
+                            general(&part, out, a, b.get(), alpha, beta, Parallelism::None);
+                        });
                     } else if threads && s.work() > PARALLEL {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
                         par::inside(|| {

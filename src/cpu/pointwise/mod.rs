@@ -2,16 +2,15 @@
 //! dtype to it. The driver does the converting, broadcasting and sharing among threads, so a loop stays a few
 //! instructions, and an operator costs nothing but its loops.
 
+mod blocks;
+
 use crate::base::{DType, Scalar, Strided};
-use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
-use crate::cpu::cast::convert::{Conversion, Convert, widen};
-use crate::cpu::cast::tile::{TILE, Tile, room, splat};
-use crate::cpu::par::{self, GRAIN};
-use smallvec::SmallVec;
-use std::array::from_fn;
+use crate::cpu::cast::blocks::MAX_OPERANDS;
+use crate::cpu::cast::tile::{TILE, splat};
+use crate::cpu::par::GRAIN;
+use crate::cpu::simd::Level;
 use std::mem::MaybeUninit;
-use std::ops::Range;
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 
 /// The most operands that an expression can have.
 pub const MAX_IN: usize = MAX_OPERANDS - 1;
@@ -77,6 +76,7 @@ macro_rules! pointwise_loop {
         #[allow(unused_imports)]
         use $crate::cpu::math::$t::*;
         $crate::cpu::simd::simd_fn! {
+            [const { $crate::cpu::pointwise::widest(stringify!($value)) }]
             unsafe fn each(
                 out: &mut [std::mem::MaybeUninit<$out>],
                 ins: &[*const u8; $crate::cpu::pointwise::MAX_IN],
@@ -110,6 +110,19 @@ macro_rules! pointwise_loop {
 }
 pub(crate) use pointwise_loop;
 
+/// The registers that an expression is computed in. One without calls waits for memory, and twice as wide registers
+/// then fetch a fifth slower; one with calls computes.
+pub const fn widest(expression: &str) -> Level {
+    let mut i = 0;
+    while i < expression.len() {
+        if expression.as_bytes()[i] == b'(' {
+            return Level::V4;
+        }
+        i += 1;
+    }
+    Level::V3
+}
+
 /// Up to so many elements the call itself is what costs: no tiles, no threads.
 const SMALL: usize = 16;
 
@@ -132,7 +145,7 @@ pub unsafe fn run(looop: Loop, predicate: bool, compute: DType, out: Strided, in
             _ => false,
         };
         if !done {
-            blocks(looop, result, compute, out, ins);
+            blocks::blocks(looop, result, compute, out, ins);
         }
     }
 }
@@ -221,16 +234,6 @@ unsafe fn constant(source: &Source) -> Option<Scalar> {
     }
 }
 
-/// Whether two operands share memory.
-#[inline]
-fn overlap(a: &Strided, b: &Strided) -> bool {
-    let end = |s: &Strided| {
-        let last: usize = s.shape.iter().zip(s.strides).map(|(n, stride)| (n - 1) * stride).sum();
-        s.ptr as usize + (last + 1) * s.dtype.size()
-    };
-    (a.ptr as usize) < end(b) && (b.ptr as usize) < end(a)
-}
-
 /// Writes `n` copies of `value`, which is converted to `compute` first.
 #[inline(always)]
 unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
@@ -246,158 +249,11 @@ unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
     }
 }
 
-/// How an input's block gets to the loop.
-#[derive(Clone, Copy)]
-enum Feed {
-    /// It lies in memory as the loop wants it.
-    Direct,
-    /// One value for all elements: its tile is filled once.
-    Constant(Scalar),
-    /// Its block is gathered if it has gaps, and converted if it has another dtype.
-    Packed { gather: bool, convert: Option<Convert> },
-}
-
-/// An input as the driver sees it.
-#[derive(Clone, Copy)]
-struct Input {
-    at: *mut u8,
-    /// Bytes of an element in memory.
-    size: usize,
-    feed: Feed,
-}
-
-struct Job<'a> {
-    looop: Loop,
-    compute: DType,
-    walk: Walk,
-    ins: SmallVec<[Input; MAX_IN]>,
-    out: Strided<'a>,
-    /// Whether the output's blocks have gaps.
-    scatter: bool,
-    convert: Option<Conversion>,
-}
-// SAFETY: a job's pointers are the operands', whose blocks the threads share out among themselves.
-unsafe impl Sync for Job<'_> {}
-
-/// The general way: operands are walked in blocks, and those that do not lie as the loop wants them go through tiles.
-#[inline(never)]
-unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
-    let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];
-    operands[0] = Operand { strides: out.strides, size: out.dtype.size() };
-    let mut inputs: SmallVec<[Input; MAX_IN]> = SmallVec::new();
-    for (source, operand) in ins.iter().zip(&mut operands[1..]) {
-        // SAFETY: sources are valid, and there are elements.
-        let value = unsafe { constant(source) };
-        let unused = Input { at: null_mut(), size: 0, feed: Feed::Direct };
-        inputs.push(match (source, value) {
-            (_, Some(value)) => Input { feed: Feed::Constant(value), ..unused },
-            (Source::Strided(s), None) => {
-                *operand = Operand { strides: s.strides, size: s.dtype.size() };
-                Input { at: s.ptr, size: s.dtype.size(), ..unused }
-            }
-            (Source::Scalar(_), None) => unused,
-        });
-    }
-    let mut walk = Walk::new(out.shape, &operands[..=ins.len()], room(compute.is_complex()));
-    for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
-        if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
-            let gather = !walk.is_dense(k + 1, input.size);
-            let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
-            if gather || convert.is_some() || overlap(&s, &out) {
-                input.feed = Feed::Packed { gather, convert };
-            }
-        }
-    }
-    let scatter = !walk.is_dense(0, out.dtype.size());
-    let convert = (out.dtype != result).then(|| Conversion::new(result, out.dtype));
-    let direct = !scatter && convert.is_none() && inputs.iter().all(|i| matches!(i.feed, Feed::Direct));
-    if direct && walk.block.0 == 1 {
-        walk.block.1 = GRAIN;
-    }
-    let job = Job { looop, compute, walk, ins: inputs, out, scatter, convert };
-    par::ranges(job.walk.blocks(), job.walk.grain(), |range| {
-        // SAFETY: the caller's contract; ranges do not overlap.
-        unsafe { job.run(range) }
-    });
-}
-
-impl Job<'_> {
-    /// # Safety
-    /// The operands are valid, and nobody else works on the blocks of `range`.
-    unsafe fn run(&self, range: Range<usize>) {
-        let mut tiles: [Tile; MAX_IN] = from_fn(|_| Tile::empty());
-        let (mut computed, mut converted, mut spare) = (Tile::empty(), Tile::empty(), Tile::empty());
-        let mut pointers = [null(); MAX_IN];
-        let (rows, cols) = self.walk.block;
-        for (input, tile) in self.ins.iter().zip(&mut tiles) {
-            if let Feed::Constant(value) = input.feed {
-                // SAFETY: a tile has room for a block: blocks are larger only where no tile is used.
-                unsafe { splat_scalar(value, self.compute, rows * cols, tile.at()) };
-            }
-        }
-        self.walk.visit(range, |offset, rows, cols| {
-            let n = rows * cols;
-            // SAFETY: the walk stays within the operands, and a block fits a tile wherever one is used.
-            unsafe {
-                for (k, input) in self.ins.iter().enumerate() {
-                    pointers[k] = match input.feed {
-                        Feed::Direct => input.at.add(offset[k + 1]),
-                        Feed::Constant(_) => tiles[k].at(),
-                        Feed::Packed { gather, convert } => {
-                            let place = self.walk.place(k + 1, input.at.add(offset[k + 1]));
-                            pack(input.size, rows, cols, place, gather, convert, &mut tiles[k], &mut spare)
-                        }
-                    };
-                }
-                let place = self.walk.place(0, self.out.ptr.add(offset[0]));
-                let dense = if self.scatter { converted.at() } else { place.at };
-                match &self.convert {
-                    None => (self.looop)(n, dense, &pointers),
-                    Some(convert) => {
-                        (self.looop)(n, computed.at(), &pointers);
-                        convert.run(n, computed.at(), dense, &mut spare);
-                    }
-                }
-                if self.scatter {
-                    let size = self.out.dtype.size();
-                    copy_block(size, rows, cols, Place::dense(dense, cols, size), place);
-                }
-            }
-        });
-    }
-}
-
-/// Brings a block into `tile`, by way of `spare` when it is both gathered and converted.
-#[allow(clippy::too_many_arguments)]
-unsafe fn pack(
-    size: usize,
-    rows: usize,
-    cols: usize,
-    from: Place,
-    gather: bool,
-    convert: Option<Convert>,
-    tile: &mut Tile,
-    spare: &mut Tile,
-) -> *const u8 {
-    // SAFETY: the caller's contract: the block is valid and fits a tile.
-    unsafe {
-        match convert {
-            Some(convert) if gather => {
-                copy_block(size, rows, cols, from, Place::dense(spare.at(), cols, size));
-                convert(rows * cols, spare.at(), tile.at());
-            }
-            Some(convert) => convert(rows * cols, from.at, tile.at()),
-            None if gather => copy_block(size, rows, cols, from, Place::dense(tile.at(), cols, size)),
-            None => from.at.copy_to_nonoverlapping(tile.at(), rows * cols * size),
-        }
-    }
-    tile.at()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::base::Layout;
+    use crate::cpu::simd::STREAMED_FROM;
 
     const ADD: Loop = pointwise_loop!(f32; (a, b) a + b);
     const LESS: Loop = pointwise_loop!(f64 => bool; (a, b) lt(a, b));
@@ -493,6 +349,31 @@ mod tests {
             // SAFETY: the only operand is the output itself.
             unsafe { run(ADD, false, DType::F32, own, &[Source::Strided(own), Source::Strided(own)]) };
             assert!((0..n).all(|i| data[i] == 2.0 * i as f32));
+        }
+    }
+
+    /// Results that are larger than the caches are written past them, and must be the same.
+    #[test]
+    fn large_results() {
+        let n = (STREAMED_FROM.min(64 << 20)) / 4 + 13;
+        let data: Vec<f32> = (0..n + 1).map(|i| (i % 1000) as f32).collect();
+        let sums = vec![0f32; n + 3];
+        let layout = |offset| Layout { offset, ..Layout::contiguous(&[n]) };
+        let (a, b) = (layout(0), layout(1));
+        let number = Source::Scalar(Scalar::Float(0.5));
+        for start in [0, 3] {
+            let out = layout(start);
+            let sum = |ins: &[Source]| {
+                // SAFETY: all are of this shape, and within their vectors.
+                unsafe { run(ADD, false, DType::F32, strided(&sums, DType::F32, &out), ins) }
+            };
+            let ins = [&a, &b].map(|l| Source::Strided(strided(&data, DType::F32, l)));
+            sum(&ins);
+            assert!((0..n).all(|i| sums[start + i] == data[i] + data[i + 1]));
+            sum(&[ins[1], number]);
+            assert!((0..n).all(|i| sums[start + i] == data[i + 1] + 0.5));
+            sum(&[Source::Strided(strided(&sums, DType::F32, &out)), ins[0]]);
+            assert!((0..n).all(|i| sums[start + i] == data[i + 1] + 0.5 + data[i]));
         }
     }
 }

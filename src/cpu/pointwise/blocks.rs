@@ -1,0 +1,199 @@
+//! The general way of an expression: operands of any layout and dtype, in blocks, on several threads. What does not lie
+//! as the loop wants it goes through tiles.
+
+use super::{Loop, MAX_IN, Source, constant, splat_scalar};
+use crate::base::{DType, Scalar, Strided};
+use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
+use crate::cpu::cast::convert::{Conversion, Convert, widen};
+use crate::cpu::cast::tile::{Tile, room};
+use crate::cpu::par::{self, GRAIN};
+use crate::cpu::simd::{STREAMED_FROM, stream, streamed};
+use smallvec::SmallVec;
+use std::array::from_fn;
+use std::ops::Range;
+use std::ptr::{null, null_mut};
+
+/// How an input's block gets to the loop.
+#[derive(Clone, Copy)]
+enum Feed {
+    /// It lies in memory as the loop wants it.
+    Direct,
+    /// One value for all elements: its tile is filled once.
+    Constant(Scalar),
+    /// Its block is gathered if it has gaps, and converted if it has another dtype.
+    Packed { gather: bool, convert: Option<Convert> },
+}
+
+/// An input as the driver sees it.
+#[derive(Clone, Copy)]
+struct Input {
+    at: *mut u8,
+    /// Bytes of an element in memory.
+    size: usize,
+    feed: Feed,
+}
+
+struct Job<'a> {
+    looop: Loop,
+    compute: DType,
+    walk: Walk,
+    /// The most columns that are worked on at once.
+    piece: usize,
+    ins: SmallVec<[Input; MAX_IN]>,
+    out: Strided<'a>,
+    /// Whether the output's blocks have gaps.
+    scatter: bool,
+    /// Whether results go past the caches.
+    streams: bool,
+    convert: Option<Conversion>,
+}
+// SAFETY: a job's pointers are the operands', whose blocks the threads share out among themselves.
+unsafe impl Sync for Job<'_> {}
+
+/// The general way: operands are walked in blocks, and those that do not lie as the loop wants them go through tiles.
+#[inline(never)]
+pub unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
+    let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];
+    operands[0] = Operand { strides: out.strides, size: out.dtype.size() };
+    let mut inputs: SmallVec<[Input; MAX_IN]> = SmallVec::new();
+    for (source, operand) in ins.iter().zip(&mut operands[1..]) {
+        // SAFETY: sources are valid, and there are elements.
+        let value = unsafe { constant(source) };
+        let unused = Input { at: null_mut(), size: 0, feed: Feed::Direct };
+        inputs.push(match (source, value) {
+            (_, Some(value)) => Input { feed: Feed::Constant(value), ..unused },
+            (Source::Strided(s), None) => {
+                *operand = Operand { strides: s.strides, size: s.dtype.size() };
+                Input { at: s.ptr, size: s.dtype.size(), ..unused }
+            }
+            (Source::Scalar(_), None) => unused,
+        });
+    }
+    let mut walk = Walk::new(out.shape, &operands[..=ins.len()], room(compute.is_complex()));
+    for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
+        if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
+            let gather = !walk.is_dense(k + 1, input.size);
+            let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
+            if gather || convert.is_some() || overlap(&s, &out) {
+                input.feed = Feed::Packed { gather, convert };
+            }
+        }
+    }
+    let scatter = !walk.is_dense(0, out.dtype.size());
+    let convert = (out.dtype != result).then(|| Conversion::new(result, out.dtype));
+    let in_place = ins.iter().any(|source| matches!(source, Source::Strided(s) if s.ptr == out.ptr));
+    let streams = !scatter && !in_place && out.numel() * out.dtype.size() >= STREAMED_FROM;
+    let direct = !scatter && convert.is_none() && inputs.iter().all(|i| matches!(i.feed, Feed::Direct));
+    // Blocks of one row can be long: they go through the tiles in pieces.
+    let piece = if direct && !streams { usize::MAX } else { walk.block.1 };
+    if walk.block.0 == 1 {
+        walk.block.1 = GRAIN;
+    }
+    let job = Job { looop, compute, walk, piece, ins: inputs, out, scatter, streams, convert };
+    par::ranges(job.walk.blocks(), job.walk.grain(), |range| {
+        // SAFETY: the caller's contract; ranges do not overlap.
+        unsafe { job.run(range) }
+        if job.streams {
+            streamed();
+        }
+    });
+}
+
+impl Job<'_> {
+    /// # Safety
+    /// The operands are valid, and nobody else works on the blocks of `range`.
+    unsafe fn run(&self, range: Range<usize>) {
+        let mut tiles: [Tile; MAX_IN] = from_fn(|_| Tile::empty());
+        let (mut computed, mut converted, mut spare) = (Tile::empty(), Tile::empty(), Tile::empty());
+        let mut pointers = [null(); MAX_IN];
+        let (rows, cols) = self.walk.block;
+        for (input, tile) in self.ins.iter().zip(&mut tiles) {
+            if let Feed::Constant(value) = input.feed {
+                // SAFETY: a tile has room for a piece: pieces are larger only where no tile is used.
+                unsafe { splat_scalar(value, self.compute, rows * cols.min(self.piece), tile.at()) };
+            }
+        }
+        let size = self.out.dtype.size();
+        self.walk.visit(range, |offset, rows, cols| {
+            for start in (0..cols).step_by(self.piece) {
+                let cols = self.piece.min(cols - start);
+                let n = rows * cols;
+                let at =
+                    |k: usize, from: *mut u8| from.wrapping_add(offset[k] + start * self.walk.cols.step[k]);
+                // SAFETY: the walk stays within the operands, and a piece fits a tile wherever one is used.
+                unsafe {
+                    for (k, input) in self.ins.iter().enumerate() {
+                        pointers[k] = match input.feed {
+                            Feed::Direct => at(k + 1, input.at),
+                            Feed::Constant(_) => tiles[k].at(),
+                            Feed::Packed { gather, convert } => {
+                                let place = self.walk.place(k + 1, at(k + 1, input.at));
+                                pack(
+                                    input.size,
+                                    rows,
+                                    cols,
+                                    place,
+                                    gather,
+                                    convert,
+                                    &mut tiles[k],
+                                    &mut spare,
+                                )
+                            }
+                        };
+                    }
+                    let place = self.walk.place(0, at(0, self.out.ptr));
+                    let dense = if self.scatter || self.streams { converted.at() } else { place.at };
+                    match &self.convert {
+                        None => (self.looop)(n, dense, &pointers),
+                        Some(convert) => {
+                            (self.looop)(n, computed.at(), &pointers);
+                            convert.run(n, computed.at(), dense, &mut spare);
+                        }
+                    }
+                    if self.streams {
+                        stream(n * size, dense, place.at);
+                    } else if self.scatter {
+                        copy_block(size, rows, cols, Place::dense(dense, cols, size), place);
+                    }
+                }
+            }
+        });
+    }
+}
+
+/// Brings a block into `tile`, by way of `spare` when it is both gathered and converted.
+#[allow(clippy::too_many_arguments)]
+unsafe fn pack(
+    size: usize,
+    rows: usize,
+    cols: usize,
+    from: Place,
+    gather: bool,
+    convert: Option<Convert>,
+    tile: &mut Tile,
+    spare: &mut Tile,
+) -> *const u8 {
+    // SAFETY: the caller's contract: the block is valid and fits a tile.
+    unsafe {
+        match convert {
+            Some(convert) if gather => {
+                copy_block(size, rows, cols, from, Place::dense(spare.at(), cols, size));
+                convert(rows * cols, spare.at(), tile.at());
+            }
+            Some(convert) => convert(rows * cols, from.at, tile.at()),
+            None if gather => copy_block(size, rows, cols, from, Place::dense(tile.at(), cols, size)),
+            None => from.at.copy_to_nonoverlapping(tile.at(), rows * cols * size),
+        }
+    }
+    tile.at()
+}
+
+/// Whether two operands share memory.
+#[inline]
+fn overlap(a: &Strided, b: &Strided) -> bool {
+    let end = |s: &Strided| {
+        let last: usize = s.shape.iter().zip(s.strides).map(|(n, stride)| (n - 1) * stride).sum();
+        s.ptr as usize + (last + 1) * s.dtype.size()
+    };
+    (a.ptr as usize) < end(b) && (b.ptr as usize) < end(a)
+}
