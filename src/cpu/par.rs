@@ -100,7 +100,7 @@ pub fn ranges(n: usize, grain: usize, body: impl Fn(Range<usize>) + Sync) {
     match (n >= 2 * grain).then(pool).flatten() {
         None => body(0..n),
         Some(pool) => {
-            let step = n.div_ceil(grain).div_ceil(4 * pool.current_num_threads()).max(1) * grain;
+            let step = n.div_ceil(grain).div_ceil(16 * pool.current_num_threads()).max(1) * grain;
             let shares = n.div_ceil(step);
             let next = AtomicUsize::new(0);
             together(pool, shares, &|| {

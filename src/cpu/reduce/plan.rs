@@ -11,6 +11,8 @@ use std::ops::Range;
 
 /// Elements that are folded before the result joins those of other blocks.
 const BLOCK: usize = 32_768;
+/// The same where they lie in one row.
+const LONG_BLOCK: usize = 131_072;
 /// Shorter runs than this are not worth a call of their own.
 const SHORT: usize = 32;
 
@@ -62,7 +64,7 @@ impl<S: Source> Plan<S> {
         let dense_columns = outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8);
         let by_columns = dense_columns || (joined_rows > 1 && outputs > 1);
         let line = Line::reader(x, if by_columns { column } else { row }, S::DTYPE);
-        let block = if by_columns { (BLOCK / outputs.clamp(1, TILE)).max(1024) } else { BLOCK };
+        let block = if by_columns { (BLOCK / outputs.clamp(1, TILE)).max(1024) } else { LONG_BLOCK };
         let tile = if by_columns { TILE } else { (BLOCK / folded.numel().max(1)).clamp(1, TILE) };
         Plan { kept, outputs, steps, tile, by_columns, folded, joined_rows, block, line, source: PhantomData }
     }
