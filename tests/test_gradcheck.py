@@ -278,3 +278,107 @@ def test_batches_of_gradients_and_tangents():
     assert gradgradcheck(lambda a, b: a * b.tanh(), pair, check_batched_grad=True)
     with pytest.raises(AssertionError, match="check_batched_forward_grad=True requires check_forward_ad to be True"):
         gradcheck(T.sin, pair[0], check_batched_forward_grad=True)
+
+
+class Straight(T.autograd.Function):
+    """z² with the gradient that it would have without the convention's conjugate."""
+
+    @staticmethod
+    def forward(ctx, z):
+        ctx.save_for_backward(z)
+        return z * z
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2 * ctx.saved_tensors[0]
+
+
+class Slanted(T.autograd.Function):
+    """2z with a tangent that is wrong along the imaginary axis."""
+
+    @staticmethod
+    def forward(ctx, z):
+        return z * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 2
+
+    @staticmethod
+    def jvp(ctx, v):
+        return T.complex(v.real * 2, v.imag * 3)
+
+
+def complex_leaf():
+    return T.tensor([0.5 + 1j, 3 - 2j], dtype=T.complex128, requires_grad=True)
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_which_part_of_complex_numbers_is_wrong(fast_mode):
+    with pytest.raises(GradcheckError) as found:
+        gradcheck(Straight.apply, complex_leaf(), fast_mode=fast_mode)
+    assert str(found.value).startswith(
+        "While considering the imaginary part of complex outputs only, Jacobian mismatch for output 0 with respect to input 0,"
+    )
+    with pytest.raises(GradcheckError) as found:
+        gradcheck(Slanted.apply, complex_leaf(), check_forward_ad=True, check_backward_ad=False, fast_mode=fast_mode)
+    assert str(found.value).startswith(
+        "While considering the imaginary part of complex inputs only, Jacobian computed with forward mode mismatch for output 0"
+    )
+
+
+def test_the_jacobian_of_a_part():
+    with pytest.raises(GradcheckError) as found:
+        gradcheck(Straight.apply, complex_leaf())
+    assert str(found.value).splitlines()[-2:] == [
+        "analytical:tensor([[-2.+1.j,  0.+0.j],",
+        "        [ 0.+0.j,  4.+6.j]], dtype=torch.complex128)",
+    ]
+
+
+class Peeks(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        g.sum().item()
+        return g * 2
+
+
+def test_a_backward_that_cannot_be_batched():
+    with pytest.raises(GradcheckError, match="^While computing batched gradients, got: "):
+        gradcheck(Peeks.apply, double(2), check_batched_grad=True)
+    assert not gradcheck(Peeks.apply, double(2), check_batched_grad=True, raise_exception=False)
+
+
+class Drifts(T.autograd.Function):
+    calls = 0
+
+    @staticmethod
+    def forward(ctx, x):
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, g):
+        Drifts.calls += 1
+        return g * 2 + Drifts.calls * 1e-9
+
+
+@pytest.mark.parametrize("fast_mode", [False, True])
+def test_a_backward_that_drifts(fast_mode):
+    start = (
+        "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different "
+        "values, although analytical gradient matches numerical gradient.The tolerance for nondeterminism was 0.0."
+    )
+    with pytest.raises(GradcheckError) as found:
+        gradcheck(Drifts.apply, double(2), atol=1e-3, fast_mode=fast_mode)
+    assert str(found.value).startswith(start)
+    assert gradcheck(lambda x: x * 2, double(2), nondet_tol=1e-3, fast_mode=fast_mode)
+
+
+@pytest.mark.parametrize("result", [None, 3.0])
+def test_results_that_are_no_tensors(result):
+    with pytest.raises(AttributeError, match="object has no attribute 'requires_grad'"):
+        gradcheck(lambda x: result, double(2))

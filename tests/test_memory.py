@@ -55,6 +55,8 @@ assert grown < 3e6, f'{grown} bytes more'
         "z = x.detach().numpy() if 'numpy' in sys.modules else x.tolist()",
         "v = x[1:]; w = v.view(-1); w.sum().backward()",
         "y = x * 2; y.retain_grad(); y.sum().backward(); y.grad",
+        "a = x * 1; b = x * 2; y = (a * b).sum(); a.data, b.data = b.data, a.data; a.data = x.data; y.backward()",
+        "a = x.detach(); y = (x * a).sum(); a.requires_grad_(); y.backward()",
     ],
 )
 def test_nothing_leaks_from(body):

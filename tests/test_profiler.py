@@ -315,13 +315,116 @@ def test_stacks_are_written_for_flame_graphs(tmp_path):
         p.export_stacks(str(path), "nonsense")
 
 
-@pytest.mark.parametrize("option", ["with_flops", "with_modules"])
+@pytest.mark.parametrize("option", ["experimental_config", "execution_trace_observer"])
 @ours
 def test_what_is_missing_says_so(option):
     with pytest.raises(NotImplementedError, match=option):
-        P.profile(**{option: True})
-    with pytest.raises(NotImplementedError, match=option):
-        AP.profile(**{option: True})
+        P.profile(**{option: object()})
+
+
+def test_modules_may_be_asked_for():
+    with P.profile(with_modules=True) as p:
+        step()
+    assert p.with_modules and "aten::relu" in {e.key for e in p.events()}
+    with AP.profile(with_modules=True) as p:
+        step()
+    assert p.with_modules
+
+
+A, B, C = T.ones(3, 4), T.ones(4, 5), T.ones(3, 5)
+MANY = T.ones(2, 3, 4), T.ones(2, 4, 5)
+
+
+@pytest.mark.parametrize(
+    ("work", "count"),
+    [
+        (lambda: A @ B, 120),
+        (lambda: T.mm(A, B), 120),
+        (lambda: T.addmm(C, A, B), 120),
+        (lambda: T.bmm(*MANY), 240),
+        (lambda: T.matmul(*MANY), 240),
+        (lambda: T.baddbmm(C, *MANY), 240),
+        (lambda: T.nn.functional.linear(A, B.t()), 120),
+        (lambda: A + A, 12),
+        (lambda: A + 1, 12),
+        (lambda: T.mul(A, 2), 12),
+        (lambda: A - A, 0),
+        (lambda: A.exp().sum(), 0),
+        (lambda: A @ B[:, 0], 0),
+    ],
+)
+def test_floating_point_operations(work, count):
+    p = recorded(work, with_flops=True)
+    assert sum(e.flops for e in p.events()) == count == p.key_averages().total_average().flops
+    assert not any(e.flops for e in recorded(work, record_shapes=True).events())
+    with AP.profile(with_flops=True) as p:
+        work()
+    assert sum(e.flops for e in p.function_events) == count
+
+
+def test_floating_point_operations_in_a_table():
+    def work():
+        A @ B
+        T.ones(100, 100) @ T.ones(100, 100)
+        A.exp()
+
+    lines = recorded(work, with_flops=True).key_averages().table().splitlines()
+    assert lines[1].split()[-2:] == ["Total", "MFLOPs"]
+    assert any(line.split()[-1] == "2.000" for line in lines[3:-1])
+    exp = next(line for line in lines if "aten::exp" in line)
+    assert exp.split()[-1] == "--"
+    lines = recorded(lambda: A @ B, with_flops=True, record_shapes=True).key_averages().table().splitlines()
+    assert lines[1].split()[-4:] == ["Input", "Shapes", "Total", "FLOPs"] or lines[1].split()[-2:] == ["Total", "FLOPs"]
+    assert "FLOPs" not in recorded(lambda: A.exp(), with_flops=True).key_averages().table()
+
+
+def test_a_trace_without_a_schedule():
+    p = P.profile()
+    with pytest.raises(AssertionError, match="Profiler must be initialized before starting trace"):
+        p.start_trace()
+    with pytest.raises(AssertionError, match="Profiler must be initialized before stopping trace"):
+        p.stop_trace()
+    p.prepare_trace()
+    A.exp()
+    p.start_trace()
+    A.sin()
+    p.stop_trace()
+    keys = {e.key for e in p.events()}
+    assert "aten::sin" in keys and "aten::exp" not in keys
+
+
+def test_names_of_traces():
+    names = iter(["first", "second"])
+    p = P.profile(custom_trace_id_callback=lambda: next(names))
+    assert p.get_trace_id() is None
+    with p:
+        assert p.get_trace_id() == "first"
+    p.start()
+    p.stop()
+    assert p.get_trace_id() == "second"
+    p.set_custom_trace_id_callback(lambda: "third")
+    p.start()
+    p.stop()
+    assert p.get_trace_id() == "third"
+    with P.profile() as p:
+        pass
+    assert len(p.get_trace_id()) == 32 and int(p.get_trace_id(), 16) >= 0
+
+
+def test_metadata_before_the_start(tmp_path):
+    p = P.profile()
+    p.preset_metadata_json("about", '{"run": 7}')
+    with p:
+        A.exp()
+    p.export_chrome_trace(str(tmp_path / "trace.json"))
+    assert json.loads((tmp_path / "trace.json").read_text())["about"] == {"run": 7}
+
+
+@pytest.mark.parametrize("name", ["cuda_time", "cuda_time_total", "self_cuda_time_total", "self_cuda_memory_usage"])
+def test_older_names_warn(name):
+    event = recorded().events()[0]
+    with pytest.warns(FutureWarning, match=f"`{name}` is deprecated"):
+        assert getattr(event, name) == 0
 
 
 def test_activities():

@@ -119,7 +119,7 @@ def asarray(
         if copy and (isinstance(obj, Tensor) or hasattr(obj, "__array_interface__")):
             result = result.clone()
     if requires_grad and not result.requires_grad:
-        result = result.detach().requires_grad_()
+        result = _core.tracked(result.detach())
     return result
 
 
@@ -179,7 +179,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
         view = memoryview(bytearray(view))
     address = ctypes.addressof(ctypes.c_char.from_buffer(view))
     result = _core.from_numpy(_Buffer(view, _CODES[name], count, address + offset))
-    return result.requires_grad_() if requires_grad else result
+    return _core.tracked(result) if requires_grad else result
 
 
 def new_tensor(

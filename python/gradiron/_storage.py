@@ -59,6 +59,8 @@ _known: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes that this tensor and its views share."""
+    if _core.is_batched(self):
+        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
     found = _known.get(self._storage_id())
     if found is None:
         # A GPU's bytes are copied by the kernels of their dtype.
@@ -89,7 +91,7 @@ def rebuild_tensor(
     if cls is not Tensor:
         made = _core.make_subclass(cls, made, requires_grad)
     elif requires_grad:
-        made.requires_grad_()
+        _core.tracked(made)
     if state:
         made.__dict__.update(state)
     return made

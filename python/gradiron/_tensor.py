@@ -98,12 +98,12 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
 
 
 class _Shared:
-    """Shows NumPy a tensor's memory and keeps the tensor."""
+    """Shows NumPy a tensor's memory and keeps it: not the tensor, which may hold the array."""
 
     __slots__ = ("__array_interface__", "tensor")
 
     def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor
+        self.tensor = tensor.detach()
         self.__array_interface__ = _core.array_interface(tensor)
 
 

@@ -3,7 +3,7 @@
 use super::Turn;
 use crate::base::{Layout, Result};
 use crate::ops::{arithmetic, create, inplace, pointwise, quick};
-use crate::tensor::{Body, Leaf, Tensor, When, mode};
+use crate::tensor::{Body, Edge, Leaf, Tensor, When, mode};
 use smallvec::SmallVec;
 
 pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
@@ -19,8 +19,13 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     let grads = changed.as_ref().unwrap_or(&turn.grads);
     add(grads.first(), leaf, create_graph)?;
     // Also when no gradient came, or the leaf wants none any more.
-    if let Some(tensor) = leaf.tensor.upgrade() {
-        for (_, hook) in turn.node.hooks_at(|w| w == When::Accumulated) {
+    let accumulated = turn.node.hooks_at(|w| w == When::Accumulated);
+    if !accumulated.is_empty() {
+        let tensor = match leaf.tensor.upgrade() {
+            Some(tensor) => tensor,
+            None => stand_in(turn, leaf, grads.first()),
+        };
+        for (_, hook) in accumulated {
             hook.call(&[Some(tensor.clone())], &[])?;
         }
     }
@@ -28,6 +33,14 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
         hook.call(&[], grads)?;
     }
     Ok(())
+}
+
+/// What the hooks are shown of a leaf that nobody holds any more.
+#[cold]
+fn stand_in(turn: &Turn, leaf: &Leaf, grad: Option<&Option<Tensor>>) -> Tensor {
+    let tensor = Tensor::from_saved(leaf.body(), Some(Edge { node: turn.node.clone(), output: 0 }));
+    tensor.set_grad(grad.cloned().flatten());
+    tensor
 }
 
 /// Adds a gradient to the leaf's, if both are there still.
@@ -49,29 +62,27 @@ fn add(grad: Option<&Option<Tensor>>, leaf: &Leaf, create_graph: bool) -> Result
     })
 }
 
+/// Whether two layouts of one shape have the same strides; a single element may have any but that of a stretched one.
+fn lies_alike(grad: &Layout, like: &Layout) -> bool {
+    let strides = grad.strides.iter().zip(&like.strides);
+    grad.shape.iter().zip(strides).all(|(&n, (&g, &l))| if n == 1 { g != 0 } else { g == l })
+}
+
 /// The first gradient of a leaf: taken over when nobody else holds it and it lies as it should, else copied. It lies in
 /// memory as its tensor does where that is dense, and in order where not.
 fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     let (body, like) = (grad.body(), tensor.body());
-    let ordered = like.layout.is_contiguous() || !is_dense(&like.layout);
-    let lies = if ordered { body.layout.is_contiguous() } else { body.layout.strides == like.layout.strides };
+    let dense = like.layout.is_dense();
+    let lies = if dense { lies_alike(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
     let owned = grad.handles() <= 1 && body.storage.is_unique();
     if lies && owned && !create_graph && !grad.requires_grad() {
         return Ok(grad.clone());
     }
     let mut out = Body::new(body.shape(), body.dtype, body.device())?;
-    if !ordered {
-        out.layout.strides = like.layout.strides.clone();
+    if dense {
+        out.layout.strides.clone_from(&like.layout.strides);
     }
     let out = Tensor::new(out);
     mode::with_grad(create_graph, || inplace::copy_into(&out, grad))?;
     Ok(out)
-}
-
-/// Whether the elements fill their place without gaps, in some order.
-fn is_dense(layout: &Layout) -> bool {
-    let mut dims: SmallVec<[(usize, usize); 6]> =
-        layout.strides.iter().copied().zip(layout.shape.iter().copied()).filter(|d| d.1 > 1).collect();
-    dims.sort_unstable();
-    dims.iter().try_fold(1, |gap, &(stride, size)| (stride == gap).then_some(gap * size)).is_some()
 }

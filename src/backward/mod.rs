@@ -6,6 +6,7 @@ mod early;
 pub mod forward;
 mod frontier;
 mod leaf;
+mod slices;
 pub mod task;
 
 use crate::base::{Dims, Error, Guidance, Result, profile};
@@ -14,6 +15,7 @@ use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode,
 };
 use frontier::{Frontier, Turn, key};
+use slices::How;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
@@ -145,15 +147,60 @@ impl Run {
     }
 }
 
+/// What a node makes of gradients of its outputs, called by hand: hooks run, nothing is freed.
+pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grads> {
+    let create_graph = mode::grad_enabled();
+    let mut turn = Turn { node: node.clone(), grads };
+    if node.has_hooks() {
+        output_hooks(&mut turn)?;
+    }
+    if let Kind::Leaf(leaf) = &node.kind {
+        return leaf::accumulate(&turn, leaf, create_graph).map(|()| Grads::new());
+    }
+    let wanted = |bits, (i, edge): (usize, &Option<Edge>)| bits | u64::from(edge.is_some()) << i.min(63);
+    let wanted = node.edges.iter().enumerate().fold(0, wanted);
+    let results = run_node(node, turn.grads, wanted, true, create_graph)?;
+    let fitting = |(i, (edge, grad)): (usize, (&Option<Edge>, Option<Tensor>))| match edge {
+        Some(edge) => grad.map(|grad| fit(node, i, edge, grad)).transpose(),
+        None => Ok(None),
+    };
+    node.edges.iter().zip(results).enumerate().map(fitting).collect()
+}
+
 /// One node's turn: its hooks, its derivative, and its gradients on their way.
 fn turn_node(
     node: &NodeRef,
-    mut grads: SmallVec<[Option<Tensor>; 1]>,
+    grads: SmallVec<[Option<Tensor>; 1]>,
     frontier: &mut Frontier,
     plan: Option<&Plan>,
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<()> {
+    let wanted = node.edges.iter().enumerate().fold(0u64, |bits, (i, edge)| {
+        let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
+        bits | u64::from(wants) << i.min(63)
+    });
+    let results = run_node(node, grads, wanted, retain_graph, create_graph)?;
+    for (i, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
+        if let Some(edge) = edge
+            && wanted >> i.min(63) & 1 == 1
+        {
+            let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
+            frontier.add(edge, grad)?;
+        }
+    }
+    Ok(())
+}
+
+/// A node's derivative between the node's own hooks.
+#[inline]
+fn run_node(
+    node: &NodeRef,
+    mut grads: SmallVec<[Option<Tensor>; 1]>,
+    wanted: u64,
+    retain_graph: bool,
+    create_graph: bool,
+) -> Result<Grads> {
     let hooked = node.has_hooks();
     if hooked {
         for (_, hook) in node.hooks_at(|w| w == When::Before) {
@@ -162,10 +209,6 @@ fn turn_node(
             }
         }
     }
-    let wanted = node.edges.iter().enumerate().fold(0u64, |bits, (i, edge)| {
-        let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
-        bits | u64::from(wants) << i.min(63)
-    });
     let mut results = match derive(node, &grads, wanted, retain_graph, create_graph) {
         Ok(results) => results,
         Err(error) => {
@@ -182,16 +225,7 @@ fn turn_node(
             }
         }
     }
-    drop(grads);
-    for (i, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
-        if let Some(edge) = edge
-            && wanted >> i.min(63) & 1 == 1
-        {
-            let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
-            frontier.add(edge, grad)?;
-        }
-    }
-    Ok(())
+    Ok(results)
 }
 
 /// The profiler's span around what is done at a node, if somebody profiles.
@@ -218,10 +252,13 @@ fn derive(
     let _span = span(profile::Kind::Derivative, node);
     let _turn = anomaly::turn(node);
     let results = match &node.kind {
-        Kind::Op(_) if grads.iter().all(Option::is_none) => Grads::from_elem(None, node.edges.len()),
         Kind::Op(derivative) => {
             let step = Step::new(node, grads, create_graph, wanted, retain_graph)?;
-            (derivative.apply)(&step)?
+            if grads.iter().all(Option::is_none) {
+                Grads::from_elem(None, node.edges.len())
+            } else {
+                (derivative.apply)(&step)?
+            }
         }
         Kind::Custom(custom) => {
             let step = Step::new(node, grads, create_graph, wanted, true)?;
@@ -230,6 +267,9 @@ fn derive(
                 node.release();
             }
             results
+        }
+        Kind::Slices(written) => {
+            slices::derive(node, written, grads, &How { wanted, retain_graph, create_graph })?
         }
         Kind::Leaf(_) => Grads::new(),
     };

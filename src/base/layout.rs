@@ -1,6 +1,7 @@
 //! How a tensor lies in its storage. A view is a new layout over the same bytes.
 
 use super::{DType, Dims, contiguous_strides, numel};
+use smallvec::SmallVec;
 
 /// Shape, strides and offset, all in elements. Strides are never negative, as in PyTorch.
 #[derive(PartialEq, Eq, Debug)]
@@ -57,6 +58,17 @@ impl Layout {
             expected *= n;
         }
         true
+    }
+
+    /// Whether the elements fill their place without gaps, in some order.
+    pub fn is_dense(&self) -> bool {
+        if self.is_contiguous() && self.numel() > 0 {
+            return true;
+        }
+        let mut dims: SmallVec<[(usize, usize); 6]> =
+            self.strides.iter().copied().zip(self.shape.iter().copied()).filter(|d| d.1 > 1).collect();
+        dims.sort_unstable();
+        dims.iter().try_fold(1, |gap, &(stride, size)| (stride == gap).then_some(gap * size)).is_some()
     }
 
     /// One past the last element that this layout reaches, counted from the storage's start.

@@ -1,6 +1,6 @@
 //! Views as pure functions of layouts: every view operator, and every basic index, is one of these.
 
-use super::{Dims, Error, Fault, Layout, Result, wrap_dim};
+use super::{Dims, Error, Fault, Layout, Result, contiguous_strides, wrap_dim};
 
 impl Layout {
     pub fn transpose(&self, a: i64, b: i64) -> Result<Layout> {
@@ -215,7 +215,16 @@ impl Layout {
 
     /// The same elements in the same order under another shape, where strides can say it.
     pub fn view(&self, shape: &[usize]) -> Option<Layout> {
-        if self.is_contiguous() || self.numel() == 0 {
+        if self.numel() == 0 {
+            let kept = shape == self.shape.as_slice();
+            return Some(if kept {
+                self.clone()
+            } else {
+                Layout { offset: self.offset, ..Layout::contiguous(shape) }
+            });
+        }
+        // (The stride of a last dimension of one element is handed on.)
+        if self.strides.last().is_none_or(|&s| s == 1) && self.is_contiguous() {
             return Some(Layout { offset: self.offset, ..Layout::contiguous(shape) });
         }
         let mut strides: Dims = smallvec::smallvec![0; shape.len()];
@@ -311,8 +320,8 @@ pub fn may_overlap(layout: &Layout) -> bool {
     false
 }
 
-/// Dense strides whose dimensions lie in the order of the operands' strides; the first that says which decides.
-pub fn ordered_strides(shape: &[usize], operands: &[&[usize]]) -> Dims {
+/// The dimensions, innermost first, in the order of the operands' strides; the first that says which decides.
+fn order_of(shape: &[usize], operands: &[&[usize]]) -> Dims {
     // A negative answer keeps the order, a positive one swaps; stretched dimensions have no say.
     let compare = |a: usize, b: usize| {
         let say = |strides: &&[usize]| match (strides[a], strides[b]) {
@@ -337,11 +346,20 @@ pub fn ordered_strides(shape: &[usize], operands: &[&[usize]]) -> Dims {
             }
         }
     }
+    order
+}
+
+/// The dense strides of what is computed of operands: row-major, or in their order where that is another.
+pub fn ordered_strides(shape: &[usize], operands: &[&[usize]]) -> Dims {
+    let order = order_of(shape, operands);
+    if order.iter().rev().copied().eq(0..shape.len()) {
+        return contiguous_strides(shape);
+    }
     let mut strides = smallvec::smallvec![1; shape.len()];
     let mut step = 1;
     for &d in &order {
         strides[d] = step;
-        step *= shape[d].max(1);
+        step *= shape[d];
     }
     strides
 }
@@ -349,10 +367,14 @@ pub fn ordered_strides(shape: &[usize], operands: &[&[usize]]) -> Dims {
 /// A dense layout of the same shape whose dimensions lie in the same order; layouts without gaps stay as they are.
 pub fn dense_like(layout: &Layout) -> Layout {
     let (shape, strides) = (&layout.shape, &layout.strides);
-    let mut out = Layout { shape: shape.clone(), strides: ordered_strides(shape, &[strides]), offset: 0 };
-    let same = (0..shape.len()).all(|d| shape[d] == 1 || out.strides[d] == strides[d]);
-    if same || layout.numel() == 0 {
-        out.strides.clone_from(strides);
+    if layout.is_dense() {
+        return Layout { offset: 0, ..layout.clone() };
+    }
+    let mut out = Layout { shape: shape.clone(), strides: smallvec::smallvec![1; shape.len()], offset: 0 };
+    let mut step = 1;
+    for &d in &order_of(shape, &[strides]) {
+        out.strides[d] = step;
+        step *= shape[d].max(1);
     }
     out
 }

@@ -204,7 +204,8 @@ unsafe fn copy_element(from: *const u8, to: *mut u8, size: usize) {
             1 => *to = *from,
             2 => *to.cast::<u16>() = *from.cast(),
             4 => *to.cast::<u32>() = *from.cast(),
-            _ => *to.cast::<u64>() = *from.cast(),
+            8 => *to.cast::<u64>() = *from.cast(),
+            _ => from.copy_to_nonoverlapping(to, size),
         }
     }
 }

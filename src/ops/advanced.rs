@@ -92,6 +92,13 @@ impl Plan {
             .collect()
     }
 
+    /// How what is read lies: in the order of the source's dimensions.
+    fn strides(&self) -> Dims {
+        let mut operands = vec![self.source.strides.as_slice()];
+        operands.extend(self.indices.iter().map(|(_, index)| index.layout.strides.as_slice()));
+        crate::base::views::ordered_strides(&self.shape, &operands)
+    }
+
     fn source(&self, of: &Body) -> Body {
         of.with_layout(Layout { shape: self.shape.clone(), ..self.source.clone() })
     }
@@ -109,7 +116,7 @@ fn publish(mut recorder: Recorder, indices: &[Option<Tensor>], accumulate: bool,
     recorder.params(Box::new((indices.iter().map(Option::is_some).collect::<Vec<_>>(), accumulate)));
     for (at, index) in indices.iter().enumerate() {
         if let Some(index) = index {
-            recorder.save_argument(&index.body(), at);
+            recorder.save_argument(index, at);
         }
     }
     recorder.check(std::iter::empty())?;
@@ -145,13 +152,17 @@ pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
     if t.is_batched() || any_batched(indices) {
         return super::batch::index(t, indices);
     }
+    let recording = records([t])?;
     let body = t.body();
     let plan = plan(&body.layout, indices)?;
-    let out = Body::new(&plan.shape, body.dtype, body.device())?;
+    let mut out = Body::new(&plan.shape, body.dtype, body.device())?;
+    if out.device().is_cpu() && !body.layout.is_contiguous() {
+        out.layout.strides = plan.strides();
+    }
     if out.numel() > 0 {
         get(&out, &plan.source(&body), &plan.by(&body.layout), true)?;
     }
-    let edge = records([t])?.then(|| {
+    let edge = recording.then(|| {
         let mut recorder = Recorder::new(&INDEX);
         recorder.input(Some(t));
         publish(recorder, indices, false, &out)
@@ -213,7 +224,7 @@ fn put_node(
     publish(recorder, indices, accumulate, out)
 }
 
-fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+pub(super) fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
     let plan = plan(&out.layout, indices)?;
     let values = values.body();
     let fits = broadcast(values.shape(), &plan.shape).is_ok_and(|s| s == plan.shape);
@@ -224,6 +235,7 @@ fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bo
             plan.shape.as_slice()
         )));
     }
+    super::index::same_dtype(out, &values)?;
     let values = values.with_layout(values.layout.broadcast_to(&plan.shape));
     if values.numel() == 0 {
         return Ok(());
@@ -246,9 +258,8 @@ pub fn index_put_into(
     let target = if part.same(whole) { whole } else { part };
     let recording = any_requires_grad([target, values]);
     check_inplace(target, recording)?;
-    super::pointwise::check_writable(&target.body())?;
     for other in indices.iter().flatten().chain([values]) {
-        super::inplace::check_disjoint(&target.body(), &other.body())?;
+        super::inplace::check_disjoint(target, other)?;
     }
     let values = super::create::to_device(values, target.device())?;
     let edge =

@@ -20,28 +20,28 @@ pointwise! {
     /// Quotient rounded towards minus infinity.
     [numbers] floor_divide(input, other): Divide = floor_div(input, other);
     /// The same, with a gradient of zero.
-    [hidden] floor_quotient(input, other): Divide = floor_div(input, other), input: |g| g * 0.0, other: |g| g * 0.0;
+    [hidden] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| g * 0.0, other: |g; input, other| g * 0.0;
     /// Quotient rounded towards zero.
-    [hidden] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g| g * 0.0, other: |g| g * 0.0;
+    [hidden] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| g * 0.0, other: |g; input, other| g * 0.0;
     /// Remainder with the sign of the divisor, as Python's `%`.
     [numbers] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
     /// Remainder with the sign of the dividend, as C's `fmod`.
     fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
-    /// `input` to the power `exponent`.
+    /// `input` to the power of a number that is not 0.
     [complex, hidden] pow(input, exponent) -> y: Arith = pow(input, exponent),
-        input: |g, input, exponent| select(g * conj(exponent) * conj(pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
+        input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0)),
         exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// `input` to the power of a tensor.
     [complex, hidden] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
-        input: |g, input, exponent| select(g * conj(exponent) * conj(pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
+        input: |g, input, exponent; y| select(g * conj(exponent) * conj(pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [complex, hidden] pow_number(input, exponent) -> y: Plain = pow(input, exponent),
+    [complex, hidden] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g| g * 0.0;
+    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| g * 0.0;
     /// `input * input`, as a power.
     [complex, hidden] pow_square(input): Arith = input * input, input: |g, input| g * (conj(input) * 2.0);
     /// Angle of the point (`other`, `input`).
@@ -54,7 +54,7 @@ pointwise! {
     /// Magnitude of `input` with the sign of `other`.
     copysign(input, other) -> y: Float = copysign(input, other),
         input: |g, input, y| select(g * (y / select(input, 1.0, eq(input, 0.0))), 0.0, eq(input, 0.0)),
-        other: |g| g * 0.0;
+        other: |g; y| g * 0.0;
     /// The larger of both operands; NaN wins.
     [tensors] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
@@ -111,8 +111,8 @@ pointwise! {
     /// Bits shifted to the right.
     [numbers] bitwise_right_shift(input, other): Bits = shr(input, other);
     /// `yes` where `condition`, else `no`.
-    [complex, hidden] choose(no, yes, condition): Choose = select(no, yes, truth(condition)),
-        no: |g, condition| select(g, 0.0, truth(condition)), yes: |g, condition| select(0.0, g, truth(condition));
+    [complex, hidden] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
+        yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
     [hidden] clamp_both(input, low, high): Arith = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(0.0, g, both(gt(input, low), lt(input, high)));
@@ -126,8 +126,12 @@ pointwise! {
             g * 0.5, both(lt(low, high), eq(input, high)));
     /// `input`, but at least a number.
     [hidden] clamp_low(input, min): Arith = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
+    /// The same, by the name that says only this.
+    [hidden] clamp_min_number(input, min): Arith = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
     /// `input`, but at most a number.
     [hidden] clamp_high(input, max): Arith = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
+    /// The same, by the name that says only this.
+    [hidden] clamp_max_number(input, max): Arith = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input`, but at least a tensor.
     [hidden] clamp_above(input, min): Arith = maximum(input, min),
         input: |g, input, min| select(select(g, 0.0, lt(input, min)), g * 0.5, eq(input, min)),
@@ -138,12 +142,12 @@ pointwise! {
         max: |g, input, max| select(select(g, 0.0, lt(input, max)), g * 0.5, eq(input, max));
     /// `input + weight * (end - input)`.
     [complex] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
-        input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end| g * conj(end - input);
+        input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// `input + value * tensor1 * tensor2`.
     [complex, tensors] addcmul(input, tensor1, tensor2; value = 1): Arith = input + value * tensor1 * tensor2,
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
     [complex, tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
-        input: |g| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
+        input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value) / conj(tensor2 * tensor2);
 }

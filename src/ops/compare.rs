@@ -54,11 +54,20 @@ mod more {
         }
         /// Whether all elements are equal within tolerances.
         fn allclose(input: Tensor, other: Tensor, rtol: f64 = 1e-5, atol: f64 = 1e-8, equal_nan: bool = false) -> bool {
+            if input.is_batched() || other.is_batched() {
+                return Err(Error::runtime(
+                    "vmap over torch.allclose isn't supported yet. Please file an issue at \
+                     https://github.com/pytorch/pytorch/issues if you need this feature.",
+                ));
+            }
             let close = isclose(input, other, rtol, atol, equal_nan)?;
             Ok(crate::ops::reduce::all(&close, None, false)?.item()?.as_bool())
         }
         /// Whether both have the same shape and elements.
         fn equal(input: Tensor, other: Tensor) -> bool {
+            if input.is_batched() || other.is_batched() {
+                return Err(crate::ops::batch::refuse_rule("equal"));
+            }
             if !input.device().same_place(other.device()) {
                 return Err(Fault::Devices { a: input.device(), b: other.device() }.into());
             }
@@ -75,7 +84,7 @@ mod more {
                 return crate::ops::complex::view_as_complex(&nan_to_num(parts, nan, posinf, neginf)?);
             }
             if !input.dtype().is_float() {
-                return crate::ops::create::clone_dense(&input);
+                return crate::ops::shape::clone_as_it_lies(&input);
             }
             let most = largest(input.dtype());
             let number = |given: Option<f64>, default: f64| Operand::Scalar(Scalar::Float(given.unwrap_or(default)));

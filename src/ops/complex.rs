@@ -77,9 +77,7 @@ ops! { "complex";
     angle: |g, y| (g.conj() * (y * V::Scalar(Scalar::Complex(0.0, 1.0)))).re();
     /// Inner product of two vectors, the first one conjugated.
     [hidden] fn conjugate_product(input, other) -> y {
-        let first = conj_(input.clone())?;
-        let product = super::linalg::dot(first, other.clone())?;
-        Ok(product.body().clone())
+        super::reduce::quietly(|| super::linalg::dot(conj_(input.clone())?, other.clone()))
     }
     input: |g, other| g.conj() * other;
     other: |g, input| g * input;

@@ -4,7 +4,7 @@ use super::batch::Batch;
 use super::create::default_dtype;
 use super::kernel::{done, fill, filled, fork};
 use super::macros::compose;
-use super::row::{Ints, Sizes};
+use super::row::{Ints, Sizes, Value};
 use super::view::dims_of;
 use crate::base::views::dense_like;
 use crate::base::{DType, Device, Dims, Error, Result, Scalar};
@@ -119,6 +119,24 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Res
         fork!([&out], cpu: done(crate::cpu::sequence::linspace(out.host()?, start, end)), gpu: crate::gpu::linspace(out.gpu()?, start, end))?;
     }
     Ok(out)
+}
+
+/// A bound of a row of numbers, which a 0-d tensor may hold.
+fn bound(value: &Value) -> Result<f64> {
+    match value {
+        Value::Scalar(s) => Ok(s.as_f64()),
+        Value::Tensor(t) => t.item().map(Scalar::as_f64),
+    }
+}
+
+/// Rows of numbers between the samples' own bounds.
+fn spaced_samples(start: &Value, end: &Value, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
+    let batched = |v: &Value| matches!(v, Value::Tensor(t) if t.is_batched());
+    if !batched(start) && !batched(end) {
+        return Ok(None);
+    }
+    let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
+    crate::ops::batch::spaced(start, end, count, dtype).map(Some)
 }
 
 compose! { "create";
@@ -236,17 +254,23 @@ compose! { "create";
         born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
     }
     /// `steps` numbers evenly from `start` to `end`, both included.
-    [no_method, out] fn linspace(start: Scalar, end: Scalar, steps: i64, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+    [no_method, out] fn linspace(start: Value, end: Value, steps: i64, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
         let dtype = dtype.unwrap_or_else(default_dtype);
-        born(spaced(start.as_f64(), end.as_f64(), steps, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+        if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
+            return Ok(made);
+        }
+        born(spaced(bound(&start)?, bound(&end)?, steps, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
     }
     /// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
-    [no_method, out] fn logspace(start: Scalar, end: Scalar, steps: i64, base: f64 = 10.0, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+    [no_method, out] fn logspace(start: Value, end: Value, steps: i64, base: f64 = 10.0, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
         let dtype = dtype.unwrap_or_else(default_dtype);
         let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) { DType::F64 } else { DType::F32 };
-        let exponents = Tensor::new(spaced(start.as_f64(), end.as_f64(), steps, work, device.unwrap_or(Device::Cpu))?);
+        if let Some(exponents) = spaced_samples(&start, &end, steps, work)? {
+            return crate::ops::create::to_dtype(&crate::ops::power::power(base.into(), (&exponents).into())?, dtype);
+        }
+        let exponents = Tensor::new(spaced(bound(&start)?, bound(&end)?, steps, work, device.unwrap_or(Device::Cpu))?);
         let powers = crate::ops::power::power(base.into(), (&exponents).into())?;
         let out = crate::ops::create::to_dtype(&powers, dtype)?;
         let body = out.body().clone();

@@ -105,7 +105,20 @@ pub fn split_at(
 
 /// The same parts, histories and all, without a base.
 pub fn untied(parts: Vec<Tensor>) -> Result<Vec<Tensor>> {
-    Ok(parts.iter().map(|part| Tensor::made_by(part.body().clone(), part.history())).collect())
+    parts.iter().map(alone).collect()
+}
+
+fn alone(part: &Tensor) -> Result<Tensor> {
+    if let Some(batched) = part.as_batched() {
+        return Ok(Tensor::batched(alone(&batched.value)?, batched.levels.clone()));
+    }
+    let made = Tensor::made_by(part.body().clone(), part.history());
+    for level in part.dual_levels() {
+        if let Some(tangent) = part.tangent(level) {
+            made.set_tangent(level, tangent)?;
+        }
+    }
+    Ok(made)
 }
 
 /// Equal parts of `size`; the last may be shorter.

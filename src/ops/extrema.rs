@@ -92,6 +92,8 @@ fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) 
 
 /// Operators that pick values and say where save the second output, the indices.
 pub const SAVE_INDICES: &[(usize, u64)] = &[(0, 1 << 62)];
+/// Running extrema save their input, too.
+pub const SAVE_INPUT_AND_INDICES: &[(usize, u64)] = &[(0, 1 | 1 << 62)];
 
 /// Their derivative: the gradient goes to where the values were. `params` are the dimension and whether it was kept.
 pub fn put_back(step: &Step) -> Result<Grads> {

@@ -29,11 +29,11 @@ formal! {
     tanh(x) = u::tanh::ROW;
     sigmoid(x) = u::sigmoid::ROW;
     erf(x) = u::erf::ROW;
+    erfinv(x) = u::erfinv::ROW;
     digamma(x) = u::digamma::ROW;
     trigamma(x) = u::trigamma::ROW;
     floor(x) = u::floor::ROW;
     trunc(x) = u::trunc::ROW;
-    pow(x, y) = a::pow::ROW;
     atan2(x, y) = a::atan2::ROW;
     floor_div(x, y) = a::floor_quotient::ROW;
     trunc_div(x, y) = a::trunc_quotient::ROW;
@@ -50,8 +50,19 @@ formal! {
     both(x, y) = a::logical_and::ROW;
     either(x, y) = a::logical_or::ROW;
     not(x) = u::logical_not::ROW;
-    select(no, yes, condition) = a::choose::ROW;
     copysign(x, y) = a::copysign::ROW;
+}
+
+/// `yes` where `condition`, else `no`.
+pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V {
+    V::apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
+}
+
+/// A power; to the number 0 it has no slope.
+pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
+    let y = y.into();
+    let flat = matches!(&y, V::Scalar(number) if !number.as_bool());
+    V::apply(if flat { &a::pow_zero::ROW } else { &a::pow::ROW }, &[x.into(), y])
 }
 
 /// The conjugate of complex values.

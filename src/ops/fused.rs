@@ -3,13 +3,22 @@
 
 use super::pointwise::{GRAD, Gradient, Input, Numbers, Pointwise, compute_type, execute};
 use super::value::V;
-use crate::base::{Result, Scalar, broadcast};
+use crate::base::{Error, Result, Scalar, broadcast};
 use crate::tensor::{Body, Edge, Grads, Step, Tensor};
 use smallvec::SmallVec;
 
 /// A node's turn: its gradients by fused kernels, or, when the backward is recorded itself, over tensors.
 pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
+    if op.refuses() {
+        return Err(Error::runtime(format!("derivative for aten::{} is not implemented", op.row.name)));
+    }
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+    // A factor or a divisor counts as a saved value, be it a number.
+    if step.node.params.is_some()
+        && matches!(op.row.name, "mul" | "div" | "floor_quotient" | "trunc_quotient")
+    {
+        step.check_alive()?;
+    }
     let Some(g) = step.grad(0) else { return Ok(grads) };
     let dual = step.is_dual() || g.is_batched();
     for gradient in op.gradients {
@@ -49,12 +58,7 @@ fn number(op: &Pointwise, step: &Step, source: u16) -> Result<Option<Scalar>> {
         return Ok(None);
     }
     let numbers = step.node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
-    let found = numbers.and_then(|numbers| numbers.get(usize::from(source)).copied().flatten());
-    // A factor counts as a saved value, be it a number.
-    if found.is_some() && matches!(op.row.name, "mul" | "div") {
-        step.check_alive()?;
-    }
-    Ok(found)
+    Ok(numbers.and_then(|numbers| numbers.get(usize::from(source)).copied().flatten()))
 }
 
 /// `g * f'(x)` in one pass.

@@ -3,7 +3,6 @@
 use super::create;
 use super::kernel::{duplicate, fork};
 use super::macros::ops;
-use super::view;
 use crate::base::{DType, Device, Dims, Error, Fault, IndexBy, Layout, Put, Result, Scalar};
 use crate::tensor::{Body, Tensor};
 
@@ -68,7 +67,7 @@ pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Resu
 }
 
 /// The kernels move elements as they are.
-fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
+pub(super) fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
     if dst.dtype == src.dtype {
         return Ok(());
     }
@@ -125,6 +124,7 @@ pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tenso
 /// Index tensors as int64 on the device of `t`; masks become the indices of what they hold.
 pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>> {
     match index.dtype() {
+        DType::Bool | DType::U8 if index.is_batched() => Err(super::batch::refuse_mask()),
         DType::Bool | DType::U8 => {
             let (have, want) = (t.shape(), index.shape());
             for (i, &n) in want.iter().enumerate() {
@@ -208,7 +208,7 @@ ops! { "index";
         }
         Ok(out)
     }
-    input: |g, at, dim, index| {
+    input: |g, at, dim, index; input| {
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
         g.then(|t| scatter_into(&zeros, &t, dim, index, Put::Add))
     };
@@ -259,14 +259,7 @@ ops! { "index";
             scatter_into(&g.tensor()?, &zeros, dim, index, Put::Assign)
         }
     };
-    src: |g, at, dim, index| g.then(|t| {
-        let picked = gather(&t, dim, index)?;
-        // Where src is larger than index, the rest got nothing.
-        if picked.shape() == at.shape { Ok(picked) } else {
-            let place = Layout { shape: picked.shape(), ..Layout::contiguous(&at.shape) };
-            view::embed(&picked, at.shape, place)
-        }
-    });
+    src: |g, dim, index| g.then(|t| gather(&t, dim, index));
     /// Slices of `input` along `dim`, picked by a vector of indices.
     [out, linear] fn index_select(input; dim: i64, index: Tensor) -> y {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
@@ -323,7 +316,7 @@ ops! { "index";
         Ok(out)
     }
     input: |g| g;
-    source: |g, dim, index| g.then(|t| index_select(&t, dim, index));
+    source: |g, dim, index; source| g.then(|t| index_select(&t, dim, index));
 }
 
 /// A vector of indices lying along `dim` of `shape`.

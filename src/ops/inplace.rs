@@ -1,10 +1,10 @@
 //! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
 
-use super::batch;
 use super::kernel::copy;
 use super::pointwise::{check_cast, check_writable, overlaps};
 use super::row::{Arg, Out, Row};
-use crate::base::{Error, Fault, Result, broadcast, wrap_dim};
+use super::{batch, stretched};
+use crate::base::{Error, Fault, Layout, Result, broadcast, wrap_dim};
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, check_inplace, finish_inplace,
     mode,
@@ -12,13 +12,20 @@ use crate::tensor::{
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
+    rewrite(target, result, |body, new| {
+        check_writable(body)?;
+        copy(body, new)
+    })
+}
+
+/// The same by another way of writing the values.
+fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) -> Result<()>) -> Result<()> {
     if batch::any(&[target, result]) {
         return batch::overwrite(target, result);
     }
     let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
     check_inplace(target, recording)?;
     let (body, new) = (target.body(), result.body());
-    check_writable(&body)?;
     if body.shape() != new.shape() {
         return Err(misfit(body.shape(), new.shape()));
     }
@@ -26,7 +33,7 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
     if recording && let Some(edge) = result.history() {
         super::pointwise::keep_old(&edge, &body)?;
     }
-    copy(&body, &new)?;
+    write(&body, &new)?;
     body.storage.bump();
     if recording {
         let same = super::create::to_dtype(result, body.dtype)?;
@@ -93,6 +100,9 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
     }
     let recording = mode::grad_enabled() && (target.requires_grad() || source.requires_grad());
     check_inplace(target, recording)?;
+    if recording {
+        source.check_view()?;
+    }
     let body = target.body();
     let from = source.body();
     let fits = broadcast(from.shape(), body.shape()).is_ok_and(|s| s.as_slice() == body.shape());
@@ -102,6 +112,9 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
             Ok(shape) => misfit(body.shape(), &shape),
         });
     }
+    let records = recording && body.dtype.is_differentiable();
+    // Before the write, which a source that is a view of the target could not follow.
+    let edge = if records { Some(replaced(derivative, target, source)?) } else { None };
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
     // A part that is stretched over the whole is read before it is written.
     if overlaps(&wide, &body) {
@@ -110,9 +123,7 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
         copy(&body, &wide)?;
     }
     body.storage.bump();
-    if recording && body.dtype.is_differentiable() {
-        finish_inplace(target, Some(replaced(derivative, target, source)?));
-    }
+    finish_inplace(target, edge);
     if target.is_dual() || source.is_dual() {
         super::tangent::rewrite(target, source)?;
     }
@@ -129,10 +140,20 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
     check_inplace(target, false)?;
     check_cast(new.dtype, body.dtype)?;
     if body.shape() != new.shape() {
+        let place = Layout { offset: body.layout.offset, ..Layout::contiguous(new.shape()) };
+        // What has room stays where it is.
+        if body.storage.len() >= place.end() * body.dtype.size() {
+            let place = body.with_layout(place);
+            copy(&place, &new)?;
+            place.storage.bump();
+            target.set_body(place);
+            return Ok(());
+        }
         let fresh = crate::tensor::Body::new(new.shape(), body.dtype, body.device())?;
         copy(&fresh, &new)?;
-        fresh.storage.set_version(body.storage.version().wrapping_add(1));
-        target.set_body(fresh);
+        drop(body);
+        target.show(fresh);
+        target.body().storage.bump();
         return Ok(());
     }
     check_writable(&body)?;
@@ -165,14 +186,13 @@ fn misfit(to: &[usize], from: &[usize]) -> Error {
 /// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)
 fn overlap(target: &Body, source: &Body) -> Option<bool> {
     let dense = |b: &Body| b.numel() > 0 && b.layout.end() - b.layout.offset == b.numel();
-    if !target.storage.same(&source.storage) {
+    if !target.storage.same(&source.storage) || !dense(target) || !dense(source) {
         return None;
     }
-    if target.layout == source.layout && target.dtype == source.dtype {
-        return Some(true);
-    }
-    let meets = target.layout.offset < source.layout.end() && source.layout.offset < target.layout.end();
-    (dense(target) && dense(source) && meets).then_some(false)
+    let bytes = |b: &Body| (b.layout.offset * b.dtype.size(), b.layout.end() * b.dtype.size());
+    let (to, from) = (bytes(target), bytes(source));
+    let meets = to.0 < from.1 && from.0 < to.1;
+    meets.then(|| to == from && target.layout.strides == source.layout.strides)
 }
 
 fn overlap_error() -> Error {
@@ -183,8 +203,9 @@ fn overlap_error() -> Error {
 }
 
 /// Refuses a source that shares memory with the tensor that it is put into.
-pub fn check_disjoint(target: &Body, source: &Body) -> Result<()> {
-    overlap(target, source).map_or(Ok(()), |_| Err(overlap_error()))
+pub fn check_disjoint(target: &Tensor, source: &Tensor) -> Result<()> {
+    let meets = target.same(source) || overlap(&target.body(), &source.body()).is_some();
+    if meets { Err(overlap_error()) } else { Ok(()) }
 }
 
 /// Refuses an operand that shares memory with its target, unless element by element.
@@ -200,16 +221,27 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
     check_inplace(target, any_requires_grad(tensors()))?;
     // Only here is it asked before the numbers of indices are compared.
-    if let ("index_copy", [_, Arg::Int(dim), _, Arg::Tensor(source)]) = (row.name, args)
+    if let ("index_copy", [_, Arg::Int(dim), ..]) = (row.name, args)
         && wrap_dim(*dim, target.ndim()).is_ok()
     {
-        check_disjoint(&target.body(), &source.body())?;
+        check_writable(&target.body())?;
+        tensors().skip(1).try_for_each(|t| check_disjoint(target, t))?;
+    }
+    if target.numel() == 0 && !target.is_batched() {
+        stretched::check_empty(row, &target.body(), args)?;
     }
     let made = (row.call)(args)?;
     if row.family == "index" && !row.name.starts_with("masked") {
-        tensors().skip(1).try_for_each(|t| check_disjoint(&target.body(), &t.body()))?;
+        tensors().skip(1).try_for_each(|t| check_disjoint(target, t))?;
     }
     match made {
+        Out::Tensor(result) if stretched::is_stretched(target) => rewrite(target, &result, |body, new| {
+            if stretched::write(row, body, args)? {
+                return Ok(());
+            }
+            check_writable(body)?;
+            copy(body, new)
+        }),
         Out::Tensor(result) => overwrite(target, &result),
         _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),
     }

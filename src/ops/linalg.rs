@@ -148,9 +148,11 @@ mod more {
             if (x, y) == (1, 1) {
                 return dot(input, other);
             }
+            if (x, y) == (2, 1) {
+                return crate::ops::product::mv(&input, &other);
+            }
             let a = if x == 1 { unsqueeze(&input, 0)? } else { input.clone() };
             let b = if y == 1 { unsqueeze(&other, 1)? } else { other.clone() };
-            // A batch times one matrix is one tall product.
             let (sa, sb) = (a.shape(), b.shape());
             if sa[sa.len() - 1] != sb[sb.len() - 2] {
                 return Err(Error::runtime(if y == 1 && x == 2 {
@@ -162,14 +164,22 @@ mod more {
                     )
                 }));
             }
+            if (x, y) == (1, 2) && !input.is_batched() && !other.is_batched() {
+                return crate::ops::relayout::drop_dim(mm(&a, &b)?, 0);
+            }
+            // A batch times one matrix or vector is one tall product.
             let out = if sb.len() == 2 && sa.len() > 2 {
                 let rows = sa[..sa.len() - 1].iter().product();
                 let tall = reshape(&a, &[rows, sa[sa.len() - 1]])?;
                 let mut shape = Dims::from_slice(&sa[..sa.len() - 1]);
+                if y == 1 {
+                    return unsafe_view(&crate::ops::product::mv(&tall, &other)?, shape);
+                }
                 shape.push(sb[1]);
                 unsafe_view(&mm(&tall, &b)?, shape)?
             } else {
-                product(&a, &b)?
+                let out = product(&a, &b)?;
+                if (x, y) == (3, 3) && sa[0] == sb[0] { unsafe_view(&out, out.shape())? } else { out }
             };
             if x > 1 && y > 1 {
                 return Ok(out);

@@ -122,13 +122,13 @@ ops! { "loss";
         let classes = Classes { target, weight, ignored };
         formula(|| classes.loss(input, how))
     }
-    input: |g, at, target, weight, ignored, how| Classes { target, weight, ignored }.gradient(g, &at, how);
+    input: |g, at, target, weight, ignored, how; input| Classes { target, weight, ignored }.gradient(g, &at, how);
     /// The same for classes along the second of several dimensions.
     [hidden] fn picked_log2d(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
         let classes = Classes { target, weight, ignored };
         formula(|| classes.loss(input, how))
     }
-    input: |g, at, target, weight, ignored, how| Classes { target, weight, ignored }.gradient(g, &at, how);
+    input: |g, at, target, weight, ignored, how; input| Classes { target, weight, ignored }.gradient(g, &at, how);
 }
 
 /// Target classes, what each class counts, and the class that counts nothing.

@@ -1,12 +1,13 @@
 //! How operators are declared. `pointwise!` reads one expression three times: as Rust loops for the CPU, as WGSL text for
 //! the GPU and, in derivatives, over tensors. `ops!` takes a body per operator, `compose!` builds on other operators.
 //! A derivative's parameter list is the list of what is saved: inputs, the output, arguments, and `at`, the shape, dtype
-//! and device of the input it is for.
+//! and device of the input it is for. What follows a semicolon there is saved as PyTorch saves it, though the formula has
+//! no use for it: who writes over it, or runs the node twice, gets the same error.
 
 /// `/// doc` `name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
 macro_rules! pointwise {
     ($( $(#[doc = $doc:literal])* $([$($form:ident),*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
-        = $f:expr $(, $wrt:ident : |$($arg:ident),*| $d:expr)* ; )*) => {
+        = $f:expr $(, $wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr)* ; )*) => {
         $(
             #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports, clippy::approx_constant, clippy::excessive_precision)]
             pub mod $name {
@@ -55,9 +56,13 @@ macro_rules! pointwise {
                         loops: loops!([$($($form),*)?] $class; ($($in,)+ $($($p,)+)?) $f),
                     },
                     derivative: $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply },
+                    by_number: $crate::tensor::Derivative { name: $crate::ops::node_name!($name, "_by_number"), apply },
+                    wraps: $crate::ops::wraps_numbers(stringify!($name)),
+                    order: &$crate::ops::saved_order([$(stringify!($in),)+ $($(stringify!($p),)+)?]),
                     gradients: &[$(Gradient {
                         of: source::$wrt,
                         sources: &[$(source::$arg),*],
+                        saves: &[$(source::$arg,)* $($(source::$kept),*)?],
                         expr: Expr {
                             key: concat!(stringify!($name), "_d_", stringify!($wrt)),
                             inputs: &[$(stringify!($arg)),*],
@@ -84,7 +89,7 @@ macro_rules! pointwise {
 /// `/// doc` `fn name(tensors; arguments) -> y { body giving a Body }  input: |g, …| derivative;`
 macro_rules! ops {
     ($family:literal; $( $(#[doc = $doc:literal])* $([$($form:ident),*])? fn $name:ident ( $($in:ident),* $(; $($p:ident : $pt:ty $(= $pd:expr)?),*)? ) -> $y:ident $body:block
-        $($wrt:ident : |$($arg:ident),*| $d:expr ;)* )*) => {
+        $($wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr ;)* )*) => {
         $(
             #[allow(non_camel_case_types, dead_code, unused_imports, unused_mut, unused_variables, non_upper_case_globals)]
             pub mod $name {
@@ -137,7 +142,8 @@ macro_rules! ops {
                 pub static DERIVATIVE: $crate::tensor::Derivative =
                     $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply };
                 /// What is saved when input `i` wants a gradient.
-                pub const SAVES: &[(usize, u64)] = &[$((Place::$wrt as usize, 0 $(| bit::$arg)*)),*];
+                pub const SAVES: &[(usize, u64)] = &[$((Place::$wrt as usize, 0 $(| bit::$arg)* $($(| bit::$kept)*)?)),*];
+                pub const ORDER: &[u8] = &$crate::ops::saved_order([$(stringify!($in),)* $($(stringify!($p),)*)?]);
                 static PARAMS: &[$crate::ops::Param] = &[
                     $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Tensor, optional: false, default: None },)*
                     $($($crate::ops::Param {
@@ -175,8 +181,8 @@ macro_rules! ops {
                 let params = || -> Option<Box<dyn std::any::Any + Send + Sync>> {
                     if $name::KEEPS_ARGUMENTS { Some(Box::new(($($(<$pt as $crate::ops::FromArg>::keep(&$p),)*)?))) } else { None }
                 };
-                let recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
-                let made: $crate::ops::record::Made = if let Some(made) = $crate::ops::record::supplied(recorder.as_ref())? {
+                let mut recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
+                let made: $crate::ops::record::Made = if let Some(made) = $crate::ops::record::supplied(recorder.as_mut())? {
                     made
                 } else {
                     $($(#[allow(unused_variables)] let $p = $p.clone();)*)?
@@ -186,7 +192,7 @@ macro_rules! ops {
                 let inputs: &[&$crate::tensor::Tensor] = &[$($in),*];
                 let arguments: &[Option<&$crate::tensor::Tensor>] =
                     if $name::HOLDS_TENSORS { &[$($(<$pt as $crate::ops::FromArg>::as_tensor(&$p)),*)?] } else { &[] };
-                let made = $crate::ops::record::end(recorder, $name::SAVES, inputs, arguments, made)?;
+                let made = $crate::ops::record::end(recorder, ($name::SAVES, $name::ORDER), inputs, arguments, made)?;
                 if $name::ROW.differentiable && inputs.iter().any(|t| t.is_dual()) {
                     $crate::ops::tangent::attach_one(&made, inputs, $name::RULE, &|xs| {
                         $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)

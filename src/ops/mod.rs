@@ -24,7 +24,9 @@ pub mod linalg;
 pub mod loops;
 pub mod loss;
 pub mod loss_formula;
+mod names;
 pub mod nn;
+mod operand;
 mod order;
 pub mod pointwise;
 mod pointwise_inplace;
@@ -42,9 +44,11 @@ pub mod scatter_reduce;
 pub mod shape;
 pub mod short;
 mod slice_rules;
+pub mod slices;
 pub mod softmax;
 pub mod sort;
 pub mod stats;
+pub mod stretched;
 pub mod tangent;
 pub mod triangle;
 pub mod unary;
@@ -54,6 +58,7 @@ pub mod write;
 mod row;
 mod value;
 
+pub use names::{camel, saved_name, saved_order, wraps_numbers};
 pub use pointwise::Operand;
 pub use row::{
     Arg, Forms, FromArg, History, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take,
@@ -132,137 +137,10 @@ pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {
     }
 }
 
-/// Rows whose nodes PyTorch numbers or names otherwise.
-const NODE_NAMES: &[(&str, &str)] = &[
-    ("pow_tensor", "PowBackward1"),
-    ("pow_zero", "PowBackward0"),
-    ("pow_square", "PowBackward0"),
-    ("pow_number", "PowBackward2"),
-    ("rsub", "RsubBackward1"),
-    ("clamp_low", "ClampBackward1"),
-    ("clamp_high", "ClampBackward1"),
-    ("choose", "WhereBackward0"),
-    ("clamp_both", "ClampBackward1"),
-    ("clamp_tensors", "ClampBackward0"),
-    ("clamp_above", "ClampMinBackward1"),
-    ("clamp_below", "ClampMaxBackward1"),
-    ("floor_quotient", "DivBackward2"),
-    ("trunc_quotient", "DivBackward2"),
-    ("sum_all", "SumBackward0"),
-    ("sum_dims", "SumBackward1"),
-    ("prod_all", "ProdBackward0"),
-    ("prod_dim", "ProdBackward1"),
-    ("max_all", "MaxBackward1"),
-    ("min_all", "MinBackward1"),
-    ("deviation", "StdBackward0"),
-    ("replace_special", "NanToNumBackward0"),
-    ("mean_square", "MseLossBackward0"),
-    ("smooth_absolute", "SmoothL1LossBackward0"),
-    ("huber", "HuberLossBackward0"),
-    ("bit_entropy", "BinaryCrossEntropyBackward0"),
-    ("logit_entropy", "BinaryCrossEntropyWithLogitsBackward0"),
-    ("picked_log", "NllLossBackward0"),
-    ("picked_log2d", "NllLoss2DBackward0"),
-    ("variance", "VarBackward0"),
-    ("sum_numbers", "NansumBackward0"),
-    ("softmax_along", "SoftmaxBackward0"),
-    ("log_softmax_along", "LogSoftmaxBackward0"),
-    ("logsumexp_over", "LogsumexpBackward0"),
-    ("cumsum_along", "CumsumBackward0"),
-    ("cumprod_along", "CumprodBackward0"),
-    ("median_all", "MedianBackward0"),
-    ("nanmedian_all", "NanmedianBackward0"),
-    ("masked_pick", "MaskedSelectBackward0"),
-    ("log_cum_sum_exp", "LogcumsumexpBackward0"),
-    ("mean_all", "MeanBackward0"),
-    ("mean_dims", "MeanBackward1"),
-    ("gelu_erf", "GeluBackward0"),
-    ("gelu_tanh", "GeluBackward0"),
-    ("view_as_shape", "ViewBackward0"),
-    ("convert", "ToCopyBackward0"),
-    ("transfer", "ToCopyBackward0"),
-    ("copied", "CopyBackwards"),
-    ("clone_dense", "CloneBackward0"),
-    ("clone_as_it_lies", "CloneBackward0"),
-    ("masked_fill_number", "MaskedFillBackward0"),
-    ("masked_fill_tensor", "MaskedFillBackward1"),
-    ("index_fill_number", "IndexFillBackward0"),
-    ("index_fill_tensor", "IndexFillBackward1"),
-    ("index_copied", "IndexCopyBackward0"),
-    ("index_add_scaled", "IndexAddBackward0"),
-    ("scatter_into", "ScatterBackward0"),
-    ("scatter_reduced", "ScatterReduceBackward0"),
-    ("strided_over", "AsStridedBackward0"),
-    ("squeeze_all", "SqueezeBackward0"),
-    ("squeeze_one", "SqueezeBackward1"),
-    ("squeeze_many", "SqueezeBackward2"),
-    ("scatter_added", "ScatterAddBackward0"),
-    ("scatter_number", "ScatterBackward1"),
-    ("inner_product", "DotBackward0"),
-    ("diagonal_copy", "DiagonalBackward0_copy"),
-    ("conjugate", "ConjBackward0"),
-    ("conjugate_product", "VdotBackward0"),
-    ("logsigmoid", "LogSigmoidBackward0"),
-];
-
-/// `log_softmax` becomes `LogSoftmaxBackward0`; the result's length comes along.
-pub const fn camel<const N: usize>(name: &str) -> ([u8; N], usize) {
-    let mut out = [0; N];
-    let mut i = 0;
-    while i < NODE_NAMES.len() {
-        let (row, node) = NODE_NAMES[i];
-        if same(row, name) {
-            let bytes = node.as_bytes();
-            let mut k = 0;
-            while k < bytes.len() {
-                out[k] = bytes[k];
-                k += 1;
-            }
-            return (out, k);
-        }
-        i += 1;
-    }
-    let (bytes, mut k, mut upper) = (name.as_bytes(), 0, true);
-    let mut i = 0;
-    while i < bytes.len() {
-        if bytes[i] == b'_' {
-            upper = true;
-        } else {
-            out[k] = if upper { bytes[i].to_ascii_uppercase() } else { bytes[i] };
-            upper = false;
-            k += 1;
-        }
-        i += 1;
-    }
-    let tail = b"Backward0";
-    let mut i = 0;
-    while i < tail.len() {
-        out[k] = tail[i];
-        k += 1;
-        i += 1;
-    }
-    (out, k)
-}
-
-const fn same(a: &str, b: &str) -> bool {
-    let (a, b) = (a.as_bytes(), b.as_bytes());
-    if a.len() != b.len() {
-        return false;
-    }
-    let mut i = 0;
-    while i < a.len() {
-        if a[i] != b[i] {
-            return false;
-        }
-        i += 1;
-    }
-    true
-}
-
 /// The name of a row's node, made at compile time.
 macro_rules! node_name {
-    ($name:ident) => {{
-        const MADE: ([u8; 64], usize) = $crate::ops::camel::<64>(stringify!($name));
+    ($name:ident $(, $variant:literal)?) => {{
+        const MADE: ([u8; 64], usize) = $crate::ops::camel::<64>(concat!(stringify!($name) $(, $variant)?));
         const NAME: &str = match std::str::from_utf8(MADE.0.split_at(MADE.1).0) {
             Ok(name) => name,
             Err(_) => "",
@@ -283,6 +161,8 @@ pub const fn plain_name(name: &'static str) -> &'static str {
         Err(_) => name,
     }
 }
+
+use names::same;
 
 /// The forms of a row from the words in its brackets.
 pub const fn forms(base: u8, words: &[&str]) -> u8 {

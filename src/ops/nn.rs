@@ -105,10 +105,10 @@ pub fn native_layer_norm(
         }
         recorder.params(Box::new((normalized, eps, weight.is_some())));
         if recorder.wanted() & 0b11 != 0 {
-            recorder.save_input(&x.body(), 0);
+            recorder.save_input(x, &x.body(), 0);
         }
         if let (Some(weight), 1) = (weight, recorder.wanted() & 1) {
-            recorder.save_input(&weight.body(), 1);
+            recorder.save_input(weight, &weight.body(), 1);
         }
         recorder
     });

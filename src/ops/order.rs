@@ -1,6 +1,7 @@
 //! In which order the dimensions of a pointwise result lie in memory.
 
-use super::arithmetic::pow_number;
+use super::arithmetic::{clamp_high, clamp_low, pow, pow_number};
+use super::compare::replace_special;
 use super::pointwise::{Class, Plan, Pointwise};
 use crate::base::Layout;
 use crate::base::views::{dense_like, ordered_strides};
@@ -9,18 +10,32 @@ use smallvec::SmallVec;
 
 /// Results keep their operands' order of dimensions (a choice asks its condition first); powers of a number do not.
 pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
-    let mut found: SmallVec<[&Layout; 4]> =
-        bodies.iter().flatten().map(|b| &b.layout).filter(|l| l.ndim() > 0).collect();
-    if found.iter().all(|l| l.is_contiguous()) || std::ptr::eq(op, &pow_number::ROW) {
+    let mut found: SmallVec<[&Layout; 4]> = bodies.iter().flatten().map(|b| &b.layout).collect();
+    let contiguous = found.iter().all(|l| l.is_contiguous());
+    // Beyond that, only strides over single elements could say more.
+    if contiguous && !plan.shape.contains(&1) && !plan.shape.contains(&0) {
         return None;
     }
-    if op.class == Class::Choose {
-        found.reverse();
+    let is = |row: &Pointwise| std::ptr::eq(op, row);
+    if is(&pow_number::ROW) {
+        return None;
     }
-    if let [only] = found.as_slice()
-        && only.shape == plan.shape
-    {
-        return Some(dense_like(only));
+    if is(&replace_special::ROW) {
+        return found.first().map(|only| dense_like(only));
+    }
+    if op.class == Class::Choose {
+        found.rotate_right(1);
+    }
+    // A number counts as a tensor without dimensions, where it is an operand like the other.
+    let number = bodies.iter().take(op.inputs).any(Option::is_none)
+        && (op.class == Class::Choose || op.inputs == 2)
+        && !(is(&pow::ROW) || is(&clamp_low::ROW) || is(&clamp_high::ROW));
+    let alike = found.iter().all(|l| l.shape == plan.shape) && (!number || plan.shape.is_empty());
+    if alike && contiguous {
+        return None;
+    }
+    if alike && found.iter().all(|l| l.is_dense() && l.strides == found[0].strides) {
+        return Some(Layout { offset: 0, ..found[0].clone() });
     }
     let wide: SmallVec<[Layout; 4]> = found.iter().map(|l| l.broadcast_to(&plan.shape)).collect();
     let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();

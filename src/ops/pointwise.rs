@@ -10,6 +10,7 @@ use smallvec::SmallVec;
 
 pub use super::fused::backward;
 pub(crate) use super::loops::loops;
+pub use super::operand::Operand;
 pub use super::pointwise_inplace::{apply_inplace, check_cast, check_writable, keep_old, overlaps};
 
 /// The source that is the incoming gradient.
@@ -61,6 +62,8 @@ pub struct Gradient {
     pub of: u16,
     /// Where the formula's names come from; the first is usually the gradient.
     pub sources: &'static [u16],
+    /// What is saved: the sources, and what PyTorch saves beside them.
+    pub saves: &'static [u16],
     pub expr: Expr,
     /// The same formula over differentiable values.
     pub formal: fn(&[V]) -> V,
@@ -74,49 +77,13 @@ pub struct Pointwise {
     pub defaults: &'static [f64],
     pub forward: Expr,
     pub derivative: Derivative,
+    /// The same under the name that PyTorch has for a number as the last operand.
+    pub by_number: Derivative,
+    /// Whether PyTorch makes a tensor, with an edge, of a number.
+    pub wraps: bool,
+    /// In which order operands are saved.
+    pub order: &'static [u8],
     pub gradients: &'static [Gradient],
-}
-
-/// A borrowed operand.
-#[derive(Clone, Copy)]
-pub enum Operand<'a> {
-    Tensor(&'a Tensor),
-    Scalar(Scalar),
-}
-
-impl<'a> Operand<'a> {
-    pub fn tensor(&self) -> Option<&'a Tensor> {
-        if let Operand::Tensor(t) = *self { Some(t) } else { None }
-    }
-}
-
-impl<'a> From<&'a Tensor> for Operand<'a> {
-    fn from(t: &'a Tensor) -> Self {
-        Operand::Tensor(t)
-    }
-}
-impl From<f64> for Operand<'_> {
-    fn from(x: f64) -> Self {
-        Operand::Scalar(Scalar::Float(x))
-    }
-}
-impl From<i64> for Operand<'_> {
-    fn from(x: i64) -> Self {
-        Operand::Scalar(Scalar::Int(x))
-    }
-}
-impl From<Scalar> for Operand<'_> {
-    fn from(x: Scalar) -> Self {
-        Operand::Scalar(x)
-    }
-}
-impl<'a> From<&'a Value> for Operand<'a> {
-    fn from(v: &'a Value) -> Self {
-        match v {
-            Value::Tensor(t) => Operand::Tensor(t),
-            Value::Scalar(s) => Operand::Scalar(*s),
-        }
-    }
 }
 
 impl Expr {
@@ -225,6 +192,9 @@ impl Class {
 }
 
 pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
+    if op.class == Class::Number {
+        super::refuse::booleans(op.row.name, operands)?;
+    }
     // A row's parameters have no say in its type, nor has the condition of a choice.
     let typed =
         if op.class == Class::Choose { &operands[..2] } else { &operands[..op.inputs.min(operands.len())] };
@@ -232,7 +202,7 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     let mut only_zero_dim = true;
     for i in 0..operands.len() {
         // PyTorch's `where` has its condition first; errors name shapes in that order.
-        let at = if op.class == Class::Choose { operands.len() - 1 - i } else { i };
+        let at = if op.class == Class::Choose { (i + 2) % 3 } else { i };
         let Operand::Tensor(t) = operands[at] else { continue };
         let body = t.body();
         match device {
@@ -261,7 +231,7 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
         return Err(super::refuse::complex(op.row.name, promoted));
     }
     let (compute, result) = op.class.types(&op.row, promoted)?;
-    if matches!(op.class, Class::Number | Class::Divide | Class::Alike | Class::FloatAlike) {
+    if matches!(op.class, Class::Divide | Class::Alike | Class::FloatAlike) {
         super::refuse::check(op, operands, promoted)?;
     }
     Ok(Plan { compute, result, shape: shape.unwrap_or_default(), device: device.unwrap_or(Device::Cpu) })
@@ -398,22 +368,27 @@ pub fn record(
     bodies: &[Option<BodyRef>],
     out: &Body,
 ) -> Result<Option<Edge>> {
-    if op.gradients.is_empty() || !mode::grad_enabled() || !out.dtype.is_differentiable() {
+    if op.gradients.is_empty() && !op.refuses() || !mode::grad_enabled() || !out.dtype.is_differentiable() {
         return Ok(None);
     }
     let wants = |o: &Operand| matches!(o, Operand::Tensor(t) if t.requires_grad());
     if !operands.iter().any(wants) {
         return Ok(None);
     }
-    let mut recorder = Recorder::new(&op.derivative);
-    for operand in operands {
+    let (derivative, edges) = op.node_of(operands);
+    let mut recorder = Recorder::new(derivative);
+    for operand in &operands[..edges] {
         recorder.input(if let Operand::Tensor(t) = operand { Some(t) } else { None });
     }
-    let wanted = recorder.wanted();
+    // A view made unrecorded has no edge, and saves all the same where there is but one derivative.
+    let wanted = match recorder.wanted() {
+        0 if op.gradients.len() == 1 => u64::MAX,
+        wanted => wanted,
+    };
     // Saved once each, in order; numbers go into the node's params.
     let (mut need, mut need_out, mut scalars) = (0u64, false, false);
     for gradient in op.gradients.iter().filter(|g| wanted >> g.of & 1 == 1) {
-        for &source in gradient.sources {
+        for &source in gradient.saves {
             match source {
                 GRAD => {}
                 Saved::OUTPUT => need_out = true,
@@ -421,12 +396,12 @@ pub fn record(
             }
         }
     }
-    for (i, body) in bodies.iter().enumerate().filter(|(i, _)| need >> i & 1 == 1) {
-        match body {
-            Some(body) => {
-                recorder.save_input(body, i);
+    for i in op.order.iter().map(|&i| usize::from(i)).filter(|i| need >> i & 1 == 1) {
+        match (bodies.get(i), operands.get(i)) {
+            (Some(Some(body)), Some(Operand::Tensor(tensor))) => {
+                recorder.save_input(tensor, body, i);
             }
-            None => scalars = true,
+            _ => scalars = true,
         }
     }
     if need_out {

@@ -33,7 +33,7 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
             let row = if !s.as_bool() { &a::pow_zero::ROW } else { &a::pow::ROW };
             apply(row, &[base, exponent])
         }
-        (Operand::Scalar(_), _) => apply(&a::pow_number::ROW, &[base, exponent]),
+        (Operand::Scalar(_), _) => apply(&a::pow_number::ROW, &[exponent, base]),
         _ => apply(&a::pow_tensor::ROW, &[base, exponent]),
     }
 }
@@ -46,7 +46,7 @@ fn choose(condition: &Tensor, yes: &Value, no: &Value) -> Result<Tensor> {
             condition.dtype().scalar_name()
         )));
     }
-    apply(&a::choose::ROW, &[no.into(), yes.into(), condition.into()])
+    apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
 }
 
 /// Methods whose operands come in another order than the function's.
@@ -97,6 +97,8 @@ compose! { "pointwise";
                 apply(&a::clamp_both::ROW, &[(&input).into(), (*low).into(), (*high).into()])
             }
             (Some(low), Some(high)) => apply(&a::clamp_tensors::ROW, &[(&input).into(), low.into(), high.into()]),
+            (Some(low @ Value::Scalar(_)), None) => apply(&a::clamp_low::ROW, &[(&input).into(), low.into()]),
+            (None, Some(high @ Value::Scalar(_))) => apply(&a::clamp_high::ROW, &[(&input).into(), high.into()]),
             (Some(low), None) => clamp_min(input, low.clone()),
             (None, Some(high)) => clamp_max(input, high.clone()),
             (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
@@ -104,12 +106,12 @@ compose! { "pointwise";
     }
     /// `input`, but at least `min`.
     [inplace, out] fn clamp_min(input: Tensor, min: Value) -> Tensor {
-        let row = if matches!(min, Value::Tensor(_)) { &a::clamp_above::ROW } else { &a::clamp_low::ROW };
+        let row = if matches!(min, Value::Tensor(_)) { &a::clamp_above::ROW } else { &a::clamp_min_number::ROW };
         apply(row, &[(&input).into(), (&min).into()])
     }
     /// `input`, but at most `max`.
     [inplace, out] fn clamp_max(input: Tensor, max: Value) -> Tensor {
-        let row = if matches!(max, Value::Tensor(_)) { &a::clamp_below::ROW } else { &a::clamp_high::ROW };
+        let row = if matches!(max, Value::Tensor(_)) { &a::clamp_below::ROW } else { &a::clamp_max_number::ROW };
         apply(row, &[(&input).into(), (&max).into()])
     }
     /// `input * input`.
@@ -118,6 +120,7 @@ compose! { "pointwise";
     [no_method, out] fn where_(condition: Tensor, input: Option<Value> = None, other: Option<Value> = None) -> Out {
         match (&input, &other) {
             (Some(yes), Some(no)) => choose(&condition, yes, no).map(Out::from),
+            (None, None) if condition.is_batched() => Err(super::batch::refuse_dynamic("where")),
             (None, None) => super::sort::nonzero_columns(&condition).map(Out::from),
             _ => Err(Error::type_error("where() takes both of 'input' and 'other', or none")),
         }

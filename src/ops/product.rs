@@ -5,6 +5,7 @@ use super::complex::factor;
 use super::kernel::{copy, matmul as multiply};
 use super::linalg::{bmm, dot, matmul, mm, product, same_dtype};
 use super::macros::{compose, ops};
+use super::reduce::quietly;
 use super::row::Ints;
 use super::view::{expand, ints, permute, reshape, transpose, unsqueeze};
 use crate::base::{Dims, Error, Result, Scalar, wrap_dim};
@@ -152,17 +153,59 @@ ops! { "linalg";
     input: |g, beta| g * factor(beta);
     mat: |g, vec, alpha| g.with(vec.conj(), |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?)) * factor(alpha);
     vec: |g, mat, alpha| mat.conj().with(g, |m, g| mv(&transpose(m, 0, 1)?, g)) * factor(alpha);
+    /// `beta * input + alpha * (vec1 ⊗ vec2)`.
+    [hidden, added] fn added_outer(input, vec1, vec2; beta: Scalar, alpha: Scalar) -> y {
+        quietly(|| blend_outer(input, vec1, vec2, beta, alpha))
+    }
+    input: |g, beta| g * factor(beta);
+    vec1: |g, vec2, alpha| g.with(vec2.conj(), mv) * factor(alpha);
+    vec2: |g, vec1, alpha| g.with(vec1.conj(), |g, v| mv(&transpose(g, 0, 1)?, v)) * factor(alpha);
+    /// `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
+    [hidden, added] fn added_batches(input, batch1, batch2; beta: Scalar, alpha: Scalar) -> y {
+        quietly(|| blend_batches(input, batch1, batch2, beta, alpha))
+    }
+    input: |g, beta| g * factor(beta);
+    batch1: |g, batch2, alpha| g.matmul(batch2.mh()) * factor(alpha);
+    batch2: |g, batch1, alpha| batch1.mh().matmul(g) * factor(alpha);
+    /// Vector product along a dimension of size 3.
+    [hidden, multilinear] fn vector_product(input, other; dim: i64) -> y { quietly(|| turned_product(input, other, dim)) }
+    input: |g, other, dim| other.conj().with(g, |o, g| vector_product(o, g, dim));
+    other: |g, input, dim| g.with(input.conj(), |g, x| vector_product(g, x, dim));
+}
+
+/// `input` scaled and `addition` scaled, added.
+fn blend(input: &Tensor, beta: Scalar, addition: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    let scaled = |t: &Tensor, s: Scalar| if s.is_one() { Ok(t.clone()) } else { a::mul(t, s) };
+    let addition = scaled(addition, alpha)?;
+    if !beta.as_bool() { Ok(addition) } else { a::add(&scaled(input, beta)?, &addition) }
+}
+
+pub fn blend_outer(
+    input: &Tensor,
+    vec1: &Tensor,
+    vec2: &Tensor,
+    beta: Scalar,
+    alpha: Scalar,
+) -> Result<Tensor> {
+    blend(input, beta, &more::outer(vec1.clone(), vec2.clone())?, alpha)
+}
+
+pub fn blend_batches(input: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    let sum = crate::ops::reduce::sum(&bmm(x, y)?, Some(smallvec::smallvec![0]), false, None)?;
+    blend(input, beta, &sum, alpha)
+}
+
+pub fn turned_product(input: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
+    let shape = crate::base::broadcast(&input.shape(), &other.shape())?;
+    let (x, y) = (expand(input, ints(&shape))?, expand(other, ints(&shape))?);
+    let turn = |t: &Tensor, by: i64| {
+        crate::ops::shape::roll(t, smallvec::smallvec![by], Some(smallvec::smallvec![dim]))
+    };
+    a::sub(&a::mul(&turn(&x, -1)?, &turn(&y, -2)?)?, &a::mul(&turn(&x, -2)?, &turn(&y, -1)?)?)
 }
 
 mod more {
     use super::*;
-
-    /// `input` scaled and `addition` scaled, added.
-    fn blend(input: &Tensor, beta: Scalar, addition: &Tensor, alpha: Scalar) -> Result<Tensor> {
-        let scaled = |t: &Tensor, s: Scalar| if s.is_one() { Ok(t.clone()) } else { a::mul(t, s) };
-        let addition = scaled(addition, alpha)?;
-        if !beta.as_bool() { Ok(addition) } else { a::add(&scaled(input, beta)?, &addition) }
-    }
 
     /// Reorders `dims` of `t` to the front, keeping the others in order behind them.
     fn to_front(t: &Tensor, dims: &[usize]) -> Result<Tensor> {
@@ -174,12 +217,11 @@ mod more {
         /// `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
         [inplace, out] fn addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> Tensor {
             check_batches(&batch1, &batch2)?;
-            let sum = crate::ops::reduce::sum(&bmm(&batch1, &batch2)?, Some(smallvec::smallvec![0]), false, None)?;
-            blend(&input, beta, &sum, alpha)
+            added_batches(&input, &batch1, &batch2, beta, alpha)
         }
         /// `beta * input + alpha * (vec1 ⊗ vec2)`.
         [inplace, out] fn addr(input: Tensor, vec1: Tensor, vec2: Tensor, beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> Tensor {
-            blend(&input, beta, &outer(vec1, vec2)?, alpha)
+            added_outer(&input, &vec1, &vec2, beta, alpha)
         }
         /// Every element of one vector times every element of another.
         [out] fn outer(input: Tensor, vec2: Tensor) -> Tensor {
@@ -215,7 +257,8 @@ mod more {
         /// Inner product of two vectors, the first conjugated where that means something.
         [out] fn vdot(input: Tensor, other: Tensor) -> Tensor {
             let complex = input.dtype().is_complex() && input.dtype() == other.dtype();
-            if complex { crate::ops::complex::conjugate_product(&input, &other) } else { dot(input, other) }
+            let real = input.dtype().is_float() && input.dtype() == other.dtype() && (input.ndim(), other.ndim()) == (1, 1);
+            if complex || real { crate::ops::complex::conjugate_product(&input, &other) } else { dot(input, other) }
         }
         /// Sums of products over several dimensions.
         [no_method] fn tensordot(input: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor {
@@ -329,9 +372,7 @@ mod more {
                     input.shape().get(dim).copied().unwrap_or(1), other.shape().get(dim).copied().unwrap_or(1)
                 )));
             }
-            let (x, y) = (expand(&input, ints(&shape))?, expand(&other, ints(&shape))?);
-            let turn = |t: &Tensor, by: i64| crate::ops::shape::roll(t, smallvec::smallvec![by], Some(smallvec::smallvec![dim as i64]));
-            a::sub(&a::mul(&turn(&x, -1)?, &turn(&y, -2)?)?, &a::mul(&turn(&x, -2)?, &turn(&y, -1)?)?)
+            vector_product(&input, &other, dim as i64)
         }
         /// `input1 · weight[k] · input2` for each k, plus `bias`.
         [nn] fn bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Option<Tensor> = None) -> Tensor {

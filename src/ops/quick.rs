@@ -49,6 +49,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
             }
             // Some rows refuse truth values.
             Operand::Scalar(Scalar::Bool(_) | Scalar::Complex(..)) => return None,
+            // Beside a number, the strides over single elements decide how the result lies.
+            Operand::Scalar(_) if lead.layout.ndim() > 1 && lead.layout.shape.contains(&1) => return None,
             Operand::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
             Operand::Scalar(_) => return None,
         };
@@ -67,7 +69,7 @@ fn run(
 ) -> Result<Tensor> {
     let n = lead.layout.numel();
     let storage = Storage::new(n * result.size(), Device::Cpu)?;
-    let layout = Layout { offset: 0, ..lead.layout.clone() };
+    let layout = Layout::contiguous(&lead.layout.shape);
     if let (Some(out), true) = (storage.host(), n > 0) {
         // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for `n` results.
         unsafe { kernel(n, out, inputs) };
@@ -108,7 +110,7 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
         // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for as many.
         unsafe { kernel(n, out, &pointers) };
     }
-    let layout = Layout { offset: 0, ..lead.layout.clone() };
+    let layout = Layout::contiguous(&lead.layout.shape);
     Some(Ok(Body { storage, layout, dtype }))
 }
 

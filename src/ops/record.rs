@@ -9,6 +9,9 @@ use std::any::Any;
 /// Which bit of what a row saves stands for its first argument; the inputs' come before, the outputs' last.
 pub const ARGUMENTS: usize = 32;
 
+/// What is saved when an input wants a gradient, and in which order of inputs and arguments.
+type Saves<'a> = (&'a [(usize, u64)], &'a [u8]);
+
 /// What an operator's body made.
 pub enum Made {
     Body(Body),
@@ -45,7 +48,7 @@ pub fn begin(
     any_requires_grad(inputs.iter().copied()).then(|| {
         let mut recorder = Recorder::new(derivative);
         for t in inputs {
-            recorder.input(Some(t));
+            recorder.input_as_shown(t);
         }
         if let Some(params) = params() {
             recorder.params(params);
@@ -56,11 +59,18 @@ pub fn begin(
 
 /// What this operator made when it ran before, when somebody kept that.
 #[inline]
-pub fn supplied(recorder: Option<&Recorder>) -> Result<Option<Made>> {
-    match recorder.filter(|_| packing::active()).and_then(Recorder::derivative) {
-        Some(derivative) => Ok(packing::supply(derivative)?.map(Made::Body)),
+pub fn supplied(recorder: Option<&mut Recorder>) -> Result<Option<Made>> {
+    match recorder.filter(|_| packing::active()) {
+        Some(recorder) => supply(recorder),
         None => Ok(None),
     }
+}
+
+#[cold]
+fn supply(recorder: &mut Recorder) -> Result<Option<Made>> {
+    let Some(derivative) = recorder.derivative() else { return Ok(None) };
+    recorder.rename(packing::instead_of(derivative));
+    Ok(packing::supply(derivative)?.map(Made::Body))
 }
 
 /// The same for a pointwise row.
@@ -79,7 +89,7 @@ pub fn supplied_pointwise(
 /// Finishes the node and gives the result its history.
 pub fn end(
     recorder: Option<Recorder>,
-    saves: &[(usize, u64)],
+    saves: Saves,
     inputs: &[&Tensor],
     arguments: &[Option<&Tensor>],
     made: Made,
@@ -103,7 +113,7 @@ pub fn end(
 
 fn viewed(
     recorder: Option<Recorder>,
-    saves: &[(usize, u64)],
+    saves: Saves,
     inputs: &[&Tensor],
     arguments: &[Option<&Tensor>],
     body: Body,
@@ -120,7 +130,7 @@ pub fn end_many(
     bodies: Vec<Body>,
 ) -> Result<Vec<Tensor>> {
     let recorder = recorder.filter(|_| bodies.iter().any(|b| b.dtype.is_differentiable()));
-    let node = finish(recorder, saves, inputs, &[], &bodies.iter().collect::<Vec<_>>())?;
+    let node = finish(recorder, (saves, &[0]), inputs, &[], &bodies.iter().collect::<Vec<_>>())?;
     let with_edge = |(i, body): (usize, Body)| {
         let edge = node
             .clone()
@@ -133,22 +143,28 @@ pub fn end_many(
 
 fn finish(
     recorder: Option<Recorder>,
-    saves: &[(usize, u64)],
+    saves: Saves,
     inputs: &[&Tensor],
     arguments: &[Option<&Tensor>],
     outputs: &[&Body],
 ) -> Result<Option<crate::tensor::NodeRef>> {
     let Some(mut recorder) = recorder else { return Ok(None) };
-    let wanted = recorder.wanted();
+    let (saves, order) = saves;
+    // A view made unrecorded has no edge, and saves all the same where there is but one derivative.
+    let wanted = match recorder.wanted() {
+        0 if saves.len() == 1 => u64::MAX,
+        wanted => wanted,
+    };
     let need = saves.iter().filter(|(input, _)| wanted >> input & 1 == 1).fold(0, |bits, (_, b)| bits | b);
-    for (i, input) in inputs.iter().enumerate() {
-        if need >> i & 1 == 1 {
-            recorder.save_input(&input.body(), i);
-        }
-    }
-    for (i, argument) in arguments.iter().enumerate() {
-        if let (Some(argument), 1) = (argument, need >> (ARGUMENTS + i) & 1) {
-            recorder.save_argument(&argument.body(), i);
+    for at in order.iter().map(|&at| usize::from(at)) {
+        match at.checked_sub(inputs.len()) {
+            None if need >> at & 1 == 1 => drop(recorder.save_input(inputs[at], &inputs[at].body(), at)),
+            Some(i) if need >> (ARGUMENTS + i) & 1 == 1 => {
+                if let Some(argument) = arguments.get(i).copied().flatten() {
+                    recorder.save_argument(argument, i);
+                }
+            }
+            _ => {}
         }
     }
     for (i, output) in outputs.iter().enumerate() {

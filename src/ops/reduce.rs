@@ -74,10 +74,10 @@ ops! { "reduce";
     input: |g, at, dim, keepdim| g.unreduce(&at, &Some(dim), keepdim);
     /// Mean of all elements.
     [hidden, linear] fn mean_all(input) -> y { averaged(&input.body(), None, false) }
-    input: |g, at| (g / crate::base::numel(&at.shape) as f64).unreduce(&at, &None, false);
+    input: |g, at| g.unreduce(&at, &None, false) / crate::base::numel(&at.shape) as f64;
     /// Mean over dimensions.
     [hidden, linear] fn mean_dims(input; dim: Ints, keepdim: bool) -> y { averaged(&input.body(), Some(&dim), keepdim) }
-    input: |g, at, dim, keepdim| (g / count(&at.shape, Some(&dim))?).unreduce(&at, &Some(dim), keepdim);
+    input: |g, at, dim, keepdim| g.unreduce(&at, &Some(dim.clone()), keepdim) / count(&at.shape, Some(&dim))?;
     /// Product of all elements.
     [hidden] fn prod_all(input) -> y {
         let body = input.body();
@@ -163,9 +163,18 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 
 /// Stretches a reduction's gradient over `shape`.
 pub fn unreduce(g: &Tensor, shape: &[usize], dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-    let reduced = dims_or_all(dims, shape.len())?;
-    let kept = kept_shape(shape, &reduced);
-    let g = if keepdim { g.clone() } else { super::view::reshape(g, &kept)? };
+    if keepdim || g.ndim() == shape.len() {
+        return expand(g, ints(shape));
+    }
+    if g.ndim() == 0 && dims.is_none_or(<[i64]>::is_empty) {
+        return expand(g, ints(shape));
+    }
+    let mut reduced = dims_or_all(dims, shape.len())?;
+    reduced.sort_unstable();
+    let mut g = g.clone();
+    for dim in reduced {
+        g = super::view::unsqueeze(&g, dim as i64)?;
+    }
     expand(&g, ints(shape))
 }
 

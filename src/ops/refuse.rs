@@ -70,15 +70,14 @@ pub fn bits(row: &str, dtype: DType) -> Error {
 
 pub fn check(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {
     match op.class {
-        Class::Number => booleans(op.row.name, operands),
         Class::Divide if !promoted.is_float() => divisor(operands[1]),
         Class::Alike | Class::FloatAlike => types(op.row.name, operands),
         _ => Ok(()),
     }
 }
 
-/// Subtraction and negation have no meaning for truth values.
-fn booleans(name: &str, operands: &[Operand]) -> Result<()> {
+/// Subtraction and negation have no meaning for truth values, whatever their shapes.
+pub fn booleans(name: &str, operands: &[Operand]) -> Result<()> {
     let is_bool =
         |o: &&Operand| matches!(o, Operand::Scalar(Scalar::Bool(_))) || dtype_of(o) == Some(DType::Bool);
     let count = operands.iter().filter(is_bool).count();

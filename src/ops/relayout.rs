@@ -2,14 +2,15 @@
 
 use super::row::{Arg, Forms, Out, Row, take};
 use crate::base::{Error, Result};
-use crate::tensor::{Tensor, check_inplace, mode};
+use crate::ops::view;
+use crate::tensor::{Derivative, Tensor, check_inplace, mode, packing};
 
 /// `target` becomes the view of itself that `view` makes.
 fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
     let target: Tensor = take(row.name, row.params, args, 0, None)?;
     let recording = mode::grad_enabled() && target.requires_grad();
     check_inplace(&target, recording)?;
-    let Out::Tensor(made) = (row.call)(args)? else {
+    let Out::Tensor(made) = packing::renamed(in_place, || (row.call)(args))? else {
         return Err(Error::runtime(format!("{} has no in-place form", row.name)));
     };
     if target.is_batched() {
@@ -22,7 +23,8 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
     body.storage.bump();
     target.set_body(body);
     if recording {
-        target.set_history(history);
+        // What keeps its gradient goes on keeping that of the old shape.
+        target.put_history(history);
     }
     for level in made.dual_levels() {
         if let Some(tangent) = made.tangent(level) {
@@ -30,6 +32,36 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
         }
     }
     Ok(target)
+}
+
+/// What PyTorch calls the node of a view operator in place.
+macro_rules! in_place {
+    ($($view:ident = $name:literal;)*) => {
+        fn in_place(derivative: &'static Derivative) -> &'static Derivative {
+            $({
+                static WRITTEN: Derivative = Derivative { name: $name, apply: view::$view::DERIVATIVE.apply };
+                if std::ptr::eq(derivative, &view::$view::DERIVATIVE) {
+                    return &WRITTEN;
+                }
+            })*
+            derivative
+        }
+    };
+}
+
+in_place! {
+    t = "TBackward1";
+    transpose = "TransposeBackward1";
+    unsqueeze = "UnsqueezeBackward1";
+    squeeze_all = "SqueezeBackward3";
+    squeeze_one = "SqueezeBackward4";
+    squeeze_many = "SqueezeBackward5";
+    strided_over = "AsStridedBackward1";
+}
+
+/// `matrix`, which nobody else holds, without its dimension `dim` of size 1.
+pub fn drop_dim(matrix: Tensor, dim: i64) -> Result<Tensor> {
+    become_view(&view::squeeze_::ROW, &[Arg::Tensor(matrix), Arg::Int(dim)])
 }
 
 macro_rules! relayouts {

@@ -1,6 +1,6 @@
 //! Scans: each element becomes the sum (product, largest, …) of those up to it.
 
-use super::extrema::{SAVE_INDICES, put_back};
+use super::extrema::{SAVE_INPUT_AND_INDICES, put_back};
 use super::formal::{both, eq, exp, ge, le, log, select};
 use super::index::{index_select, numbers};
 use super::kernel::{at_least_vector, done, fork, with_shape};
@@ -102,6 +102,9 @@ pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
 }
 
 fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
+    if x.numel() <= 1 || x.shape()[wrap_dim(dim, x.ndim())?] == 1 {
+        return g.tensor();
+    }
     let zero = super::unary::logical_not(&x)?;
     let batched = g.is_batched() || x.is_batched();
     if !batched && !super::reduce::any(&zero, None, false)?.item()?.as_bool() {
@@ -155,7 +158,7 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
             gpu: crate::gpu::cum_extreme(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }
     let bodies = vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())];
-    let made = end_many(recorder, SAVE_INDICES, &[input], bodies)?;
+    let made = end_many(recorder, SAVE_INPUT_AND_INDICES, &[input], bodies)?;
     super::tangent::picked(made, input, dim, true)
 }
 

@@ -11,7 +11,7 @@ use super::slice_rules::check_slices;
 use super::view::{reshape, view_as_shape};
 use super::{arithmetic as a, create};
 use crate::base::{DType, Dims, Error, Layout, Put, Result, Scalar, wrap_dim};
-use crate::tensor::{Body, Tensor, mode};
+use crate::tensor::{Body, Derivative, Tensor, mode, packing};
 use smallvec::smallvec;
 
 /// A tensor of one number, of the dtype and on the device of another.
@@ -20,7 +20,7 @@ pub(super) fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
 }
 
 /// The value of a 0-d tensor or number.
-fn number(op: &str, value: &Value) -> Result<Scalar> {
+pub(super) fn number(op: &str, value: &Value) -> Result<Scalar> {
     match value {
         Value::Scalar(s) => Ok(*s),
         Value::Tensor(t) if t.ndim() == 0 => t.item(),
@@ -51,15 +51,15 @@ fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     check_mask("masked_fill_", mask)?;
     crate::base::broadcast(&mask.shape(), &input.shape())?;
     let made = mode::with_grad(false, || {
-        let chosen = super::pointwise::apply(&a::choose::ROW, &[input.into(), value, mask.into()])?;
+        let chosen = super::pointwise::apply(&a::choose::ROW, &[value, input.into(), mask.into()])?;
         dense(create::to_dtype(&chosen, input.dtype())?)
     })?;
-    let body = made.body().clone();
-    Ok(body)
+    let body = made.body();
+    Ok(body.with_layout(Layout::contiguous(body.shape())))
 }
 
 /// `out` with one number in the slices across `dim` that the vector `index` names.
-fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
+pub(super) fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
     if index.ndim() > 1 {
         return Err(Error::runtime("Index has to be a vector/scalar"));
     }
@@ -77,6 +77,7 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     let by = index.body();
     let (size, stride) = size_and_stride(out, dim);
     let index = by.with_layout(down(&by, dim, &shape));
+    check_room(out, &along(out, dim, &shape))?;
     put(
         &out.with_layout(along(out, dim, &shape)),
         &source,
@@ -86,12 +87,47 @@ fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()
     )
 }
 
+/// Slices of an empty dimension lie nowhere; PyTorch notices that by the storage, where that has no room for them.
+fn check_room(out: &Body, slices: &Layout) -> Result<()> {
+    let (have, need) = (out.storage.len(), slices.end() * out.dtype.size());
+    if out.numel() > 0 || need <= have {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {} requiring a storage size of {need} are out of \
+         bounds for storage of size {have}",
+        slices.shape.as_slice(),
+        slices.strides.as_slice(),
+        slices.offset,
+        out.dtype.size()
+    )))
+}
+
 fn check_fill_index(index: &Tensor) -> Result<()> {
     if index.dtype() == DType::I64 {
         Ok(())
     } else {
         Err(Error::index("index_fill_(): Expected dtype int64 for index."))
     }
+}
+
+/// The slices of `from` put across `dim` of `out` where `index` points.
+pub(super) fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> {
+    let at = check_slices("index_copy_", out, from, dim, index)?;
+    if from.numel() == 0 {
+        return Ok(());
+    }
+    let by = index.body();
+    let (size, stride) = size_and_stride(out, at);
+    let mut shape = Dims::from_slice(out.shape());
+    if let Some(n) = shape.get_mut(at) {
+        *n = by.numel();
+    }
+    let index = by.with_layout(down(&by, at, &shape));
+    let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
+    let slices = along(out, at, &shape);
+    check_room(out, &slices)?;
+    put(&out.with_layout(slices), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)
 }
 
 /// `take` and `put` see a tensor as one line.
@@ -145,7 +181,7 @@ ops! { "index";
         }
         Ok(out)
     }
-    input: |g, at, index| {
+    input: |g, at, index; input| {
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
         g.then(|t| put_line(&zeros, &index, &t, true))
     };
@@ -160,7 +196,7 @@ ops! { "index";
     input: |g, mask| g.then(|t| masked_fill_number(&t, &mask.tensor()?, Scalar::Int(0)));
     value: |g, mask| g.then(|t| {
         let zero = number_like(&t, Scalar::Int(0))?;
-        let hit = crate::ops::pointwise::apply(&a::choose::ROW, &[(&zero).into(), (&t).into(), (&mask.tensor()?).into()])?;
+        let hit = crate::ops::pointwise::apply(&a::choose::ROW, &[(&t).into(), (&zero).into(), (&mask.tensor()?).into()])?;
         crate::ops::reduce::sum_all(&hit)
     });
     /// `input` with one number in the slices that `index` names.
@@ -202,31 +238,15 @@ ops! { "index";
         Ok(body)
     }
     input: |g| g;
-    src: |g, at, dim, index| g.then(|t| {
-        let picked = gather(&t, dim, index)?;
-        if picked.shape() == at.shape { return Ok(picked); }
-        let place = Layout { shape: picked.shape(), ..Layout::contiguous(&at.shape) };
-        crate::ops::view::embed(&picked, at.shape, place)
-    });
+    src: |g, dim, index| g.then(|t| gather(&t, dim, index));
     /// `input` with the slices of `source` where `index` points.
     [hidden, linear] fn index_copied(input, source; dim: i64, index: Tensor) -> y {
         let out = duplicate(&input.body())?;
-        let (from, by) = (source.body(), index.body());
-        let at = check_slices("index_copy_", &out, &from, dim, &index)?;
-        if from.numel() > 0 {
-            let (size, stride) = size_and_stride(&out, at);
-            let mut shape = Dims::from_slice(out.shape());
-            if let Some(n) = shape.get_mut(at) {
-                *n = by.numel();
-            }
-            let index = by.with_layout(down(&by, at, &shape));
-            let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
-            put(&out.with_layout(along(&out, at, &shape)), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)?;
-        }
+        copy_slices(&out, &source.body(), dim, &index)?;
         Ok(out)
     }
     input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
-    source: |g, at, dim, index| g.then(|t| reshape(&index_select(&t, dim, index)?, &at.shape));
+    source: |g, at, dim, index; source| g.then(|t| reshape(&index_select(&t, dim, index)?, &at.shape));
 }
 
 mod more {
@@ -322,7 +342,7 @@ mod more {
             }
             let given = number("index_fill_", &value)?;
             match value {
-                Value::Tensor(t) if t.requires_grad() => index_fill_tensor(&input, &t, dim, index),
+                Value::Tensor(t) if t.requires_grad() || t.is_special() => index_fill_tensor(&input, &t, dim, index),
                 _ => index_fill_number(&input, dim, index, given),
             }
         }
@@ -364,6 +384,9 @@ mod more {
             let shape = crate::base::broadcast(&input.shape(), &mask.shape())?;
             let sizes = crate::ops::view::ints(&shape);
             let (input, mask) = (crate::ops::view::expand(&input, sizes.clone())?, crate::ops::view::expand(&mask, sizes)?);
+            if mask.is_batched() {
+                return crate::ops::batch::masked_scatter(&input, &mask, &source);
+            }
             let columns = crate::ops::sort::nonzero_columns(&mask)?;
             let count = columns.first().map_or(0, Tensor::numel);
             if source.numel() < count {
@@ -389,22 +412,29 @@ mod more {
         /// A copy of `input` with `src` as one slice across `dim`.
         fn select_scatter(input: Tensor, src: Tensor, dim: i64, index: i64) -> Tensor {
             let layout = Layout::contiguous(&input.shape()).select(dim, index)?;
-            replaced(&input, &src, layout)
+            replaced(&input, &src, layout, |_| &SELECT_SCATTER)
         }
         /// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
         fn slice_scatter(input: Tensor, src: Tensor, dim: i64 = 0, start: Option<i64> = None, end: Option<i64> = None, step: i64 = 1) -> Tensor {
             let layout = Layout::contiguous(&input.shape()).slice(dim, start, end, step)?;
-            replaced(&input, &src, layout)
+            replaced(&input, &src, layout, |_| &SLICE_SCATTER)
         }
         /// A copy of `input` with `src` as a diagonal.
         fn diagonal_scatter(input: Tensor, src: Tensor, offset: i64 = 0, dim1: i64 = 0, dim2: i64 = 1) -> Tensor {
             let layout = Layout::contiguous(&input.shape()).diagonal(offset, dim1, dim2)?;
-            replaced(&input, &src, layout)
+            replaced(&input, &src, layout, |_| &DIAGONAL_SCATTER)
         }
     }
 
+    const fn put_part(name: &'static str) -> Derivative {
+        Derivative { name, apply: crate::ops::view::put_part::DERIVATIVE.apply }
+    }
+    static SELECT_SCATTER: Derivative = put_part("SelectScatterBackward0");
+    static SLICE_SCATTER: Derivative = put_part("SliceScatterBackward0");
+    static DIAGONAL_SCATTER: Derivative = put_part("DiagonalScatterBackward0");
+
     /// `input` outside `place`, `src` inside.
-    fn replaced(input: &Tensor, src: &Tensor, place: Layout) -> Result<Tensor> {
+    fn replaced(input: &Tensor, src: &Tensor, place: Layout, rename: packing::Rename) -> Result<Tensor> {
         if src.shape() != place.shape {
             return Err(Error::runtime(format!(
                 "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
@@ -413,10 +443,7 @@ mod more {
             )));
         }
         let src = create::to_dtype(src, input.dtype())?;
-        a::add(
-            &crate::ops::view::erase(input, place.clone())?,
-            &crate::ops::view::embed(&src, input.shape(), place)?,
-        )
+        packing::renamed(rename, || crate::ops::view::put_part(input, &src, place))
     }
 }
-pub use more::{COMPOSED, masked_fill};
+pub use more::{COMPOSED, index_fill, masked_fill};

@@ -46,7 +46,7 @@ fn shares(
         let beside = there(&scatter_reduced(input, &full_src, dim, index.clone(), how, own)?)?;
         let usual = a::div(&there(y)?, &full_src)?;
         let picked =
-            super::pointwise::apply(&a::choose::ROW, &[(&usual).into(), (&beside).into(), (&single).into()])?;
+            super::pointwise::apply(&a::choose::ROW, &[(&beside).into(), (&usual).into(), (&single).into()])?;
         return Ok(Shares { input: a::div(&others, &full_input)?, src: picked });
     }
     let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());

@@ -269,7 +269,14 @@ mod more {
     }
 
     compose! { "view";
-        /// A copy with its own storage; the gradient flows through.
+        /// `length` slices from `start` on (a view).
+    fn narrow_(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
+        input.body().layout.narrow(dim, start, length)?;
+        let size = input.shape()[wrap_dim(dim, input.ndim())?] as i64;
+        let start = if start < 0 { start + size } else { start };
+        crate::ops::view::slice(&input, dim, Some(start), Some(start + length), 1)
+    }
+    /// A copy with its own storage; the gradient flows through.
         fn clone_(input: Tensor, memory_format: Option<String> = None) -> Tensor {
             if is_contiguous_format(&memory_format) {
                 crate::ops::create::clone_dense(&input)
@@ -360,8 +367,14 @@ mod more {
             repeat(&input, Sizes(repeats))
         }
         /// Each element (or slice across `dim`) repeated in place, so many times each.
-        fn repeat_interleave(input: Tensor, repeats: Value, dim: Option<i64> = None, output_size: Option<i64> = None) -> Tensor {
-            let _ = output_size;
+        fn repeat_interleave(input: Tensor, repeats: Option<Value> = None, dim: Option<i64> = None, output_size: Option<i64> = None) -> Tensor {
+            let Some(repeats) = repeats else {
+                // The counts alone: each place's number, that often.
+                let places = Tensor::new(crate::ops::index::numbers(0, 1, input.numel(), input.device())?);
+                let dtype = input.dtype();
+                let made = repeat_interleave(places, Some(Value::Tensor(input)), Some(0), output_size)?;
+                return crate::ops::create::to_dtype(&made, dtype);
+            };
             let (input, dim) = match dim {
                 Some(dim) => (input, dim),
                 None => (crate::ops::view::flatten(input, 0, -1)?, 0),
@@ -371,6 +384,10 @@ mod more {
             let shape = input.shape();
             let times = match &repeats {
                 Value::Scalar(s) => s.as_i64(),
+                Value::Tensor(t) if t.is_batched() => {
+                    let index = crate::ops::batch::repeated_places(t, shape[at], output_size)?;
+                    return crate::ops::index::index_select(&input, at as i64, index);
+                }
                 Value::Tensor(t) if t.numel() == 1 => counts(t)?[0],
                 Value::Tensor(t) => {
                     let counts = counts(t)?;
@@ -408,4 +425,4 @@ mod more {
     }
 }
 
-pub use more::{COMPOSED, contiguous, swapaxes, swapdims};
+pub use more::{COMPOSED, contiguous, narrow_, swapaxes, swapdims};

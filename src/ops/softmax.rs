@@ -12,7 +12,7 @@ use crate::tensor::{Body, Tensor, mode};
 fn forward(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
     let x = at_least_vector(&input.body());
     let dim = wrap_dim(dim, x.layout.ndim())?;
-    if !x.dtype.is_float() {
+    if !x.dtype.is_float() && x.numel() > 0 {
         let op = match (dim + 1 == x.layout.ndim(), log) {
             (true, true) => "log_softmax_lastdim_kernel_impl",
             (true, false) => "softmax_lastdim_kernel_impl",

@@ -105,7 +105,7 @@ fn middle(x: &Body, dim: usize) -> Result<Picked> {
     let choose = |no: Body, yes: Body| -> Result<Body> {
         let (no, yes) = (Tensor::new(no), Tensor::new(yes));
         super::reduce::quietly(|| {
-            super::pointwise::apply(&a::choose::ROW, &[(&no).into(), (&yes).into(), (&nan).into()])
+            super::pointwise::apply(&a::choose::ROW, &[(&yes).into(), (&no).into(), (&nan).into()])
         })
     };
     Ok(Picked { values: choose(found.values, top.values)?, indices: choose(found.indices, top.indices)? })
@@ -198,7 +198,7 @@ ops! { "sort";
     input: |g, input, y, at| shared(g, input, y, &at, &None, false);
     /// The elements where `mask` (of the input's shape) is true.
     [hidden, linear] fn masked_pick(input; mask: Tensor) -> y { select_masked(&input.body(), &mask.body()) }
-    input: |g, at, mask| {
+    input: |g, at, mask; input| {
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
         g.then(|t| index::index_put(&zeros, &places, &t, false))
@@ -289,6 +289,8 @@ mod more {
                 let pick = |x: &Body, at: usize| sorted(x, at, descending);
                 return Ok(picking(&SORT, &input, dim, true, pick)?.swap_remove(1));
             }
+            // As if the values were wanted, too: a view that must not be used any more is refused.
+            crate::tensor::records([&input])?;
             let x = at_least_vector(&input.body());
             let indices = sorted(&x, wrap_dim(dim, x.layout.ndim())?, descending)?.indices;
             Ok(Tensor::new(if input.ndim() == 0 { with_shape(indices, &[]) } else { indices }))
@@ -337,6 +339,9 @@ mod more {
         /// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
         [out] fn nonzero(input: Tensor, as_tuple: bool = false) -> Out {
             if as_tuple {
+                if input.is_batched() {
+                    return Err(crate::ops::batch::refuse_rule("nonzero_numpy"));
+                }
                 let vector = if input.ndim() > 0 { input } else { view::reshape(&input, &[1])? };
                 return nonzero_columns(&vector).map(Out::from);
             }
@@ -357,13 +362,13 @@ mod more {
         /// The different elements in order; on request where each element went, and how often each occurs.
         fn unique(input: Tensor, sorted: bool = true, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
             let _ = sorted;
+            if input.is_batched() {
+                return Err(crate::ops::batch::refuse_dynamic(if dim.is_some() { "unique_dim" } else { "_unique2" }));
+            }
             if dim.is_some() {
                 return Err(Error::not_implemented("unique: dim is not supported"));
             }
             crate::ops::refuse::order("unique", input.dtype())?;
-            if input.is_batched() {
-                return Err(crate::ops::batch::refuse_dynamic("_unique2"));
-            }
             let flat = view::reshape(&input, &[input.numel()])?;
             let order = argsort(flat.clone(), 0, false, true)?;
             let line = index::index_select(&create::shallow(&flat), 0, order.clone())?;
@@ -377,6 +382,9 @@ mod more {
         }
         /// The first of each run of equal elements; on request which run each element is in, and how long each run is.
         fn unique_consecutive(input: Tensor, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
+            if input.is_batched() {
+                return Err(crate::ops::batch::refuse_dynamic("unique_consecutive"));
+            }
             if dim.is_some() {
                 return Err(Error::not_implemented("unique_consecutive: dim is not supported"));
             }

@@ -36,10 +36,15 @@ fn spread(input: &Tensor, dim: &Option<Ints>, correction: f64, keepdim: bool, ro
 
 /// The gradient of a variance: twice the distance from the mean, over the degrees of freedom.
 fn spread_grad(g: V, x: V, at: &Meta, dim: &Option<Ints>, correction: f64, keepdim: bool) -> Result<V> {
-    let freedom = (count(&at.shape, dim.as_deref())? - correction).max(0.0);
     let n = count(&at.shape, dim.as_deref())?;
+    let freedom = (n - correction).max(0.0);
     let mean = x.clone().sum(dim.as_deref().unwrap_or_default(), true) / n;
-    Ok(g.unreduce(at, dim, keepdim) * (2.0 / freedom) * (x - mean))
+    let g = g.unreduce(at, dim, keepdim);
+    // Of all elements, and too few: a constant without a history, infinite but where nothing varies.
+    if freedom == 0.0 && (dim.is_none() || at.shape.is_empty()) {
+        return Ok(g * select(f64::INFINITY, f64::NAN, eq(x, mean)).cast(at.dtype));
+    }
+    Ok(g * (2.0 / freedom) * (x - mean))
 }
 
 /// From the gradient of a standard deviation `y` to that of its variance; 0 where nothing varies.
@@ -154,7 +159,7 @@ fn with_mean(derivative: &'static Derivative, input: &Tensor, of: Spread, root: 
     let recorder = begin(derivative, &[input], || Some(Box::new((dim.clone(), correction, keepdim))));
     let spread = spread(input, &dim, correction, keepdim, root)?;
     let mean = quietly(|| super::reduce::mean(input.clone(), dim.clone(), keepdim, None))?;
-    let made = end_many(recorder, &[(0, 1 | 1 << 63)], &[input], vec![spread, mean])?;
+    let made = end_many(recorder, &[(0, if root { 1 | 1 << 63 } else { 1 })], &[input], vec![spread, mean])?;
     if input.is_dual() {
         super::tangent::attach(&made, &[input], super::tangent::Rule::Transposed, &|xs| {
             with_mean(derivative, &xs[0], Spread { dim: dim.clone(), correction, keepdim }, root)

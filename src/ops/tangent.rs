@@ -248,7 +248,8 @@ pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     if tangent.shape().as_slice() != body.shape() {
         tangent = view::expand(&tangent, view::ints(body.shape()))?;
     }
-    let free = output.as_view().is_some() || (tangent.handles() == 1 && tangent.body().storage.is_unique());
+    let free =
+        output.moves_with().is_some() || (tangent.handles() == 1 && tangent.body().storage.is_unique());
     if free && lies_alike(&body, &tangent.body()) {
         return Ok(tangent);
     }
@@ -386,14 +387,14 @@ pub fn erase(target: &Tensor) -> Result<()> {
 
 /// The first tangent of a tensor that was there before. A view's lies in its base's, which is zero elsewhere.
 fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
-    let Some(view) = target.as_view() else {
+    let Some(base) = target.moves_with() else {
         return target.set_tangent(level, own(target, tangent)?);
     };
-    let whole = match view.base.tangent(level) {
+    let whole = match base.tangent(level) {
         Some(whole) => whole,
         None => {
-            let whole = Tensor::new(laid_like(&view.base.body(), view.base.dtype())?);
-            view.base.set_tangent(level, whole.clone())?;
+            let whole = Tensor::new(laid_like(&base.body(), base.dtype())?);
+            base.set_tangent(level, whole.clone())?;
             whole
         }
     };
@@ -439,7 +440,7 @@ pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<
             "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.",
         ));
     }
-    let dual = view::view_as_shape(tensor, tensor.shape())?;
+    let dual = aloof(tensor, level)?;
     dual.set_tangent(level, paired(tensor, tangent)?)?;
     Ok(dual)
 }
@@ -451,17 +452,19 @@ pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<
         let seen = |t: Tensor| Tensor::batched(t, batched.levels.clone());
         return Ok((seen(value), tangent.map(seen)));
     }
-    let tangent = tensor.tangent(level).filter(|_| dual::enabled());
-    let seen = view::view_as_shape(tensor, tensor.shape())?;
-    if tensor.is_dual() {
-        // With that view's history, but not a view: those ask their base for tangents.
-        let plain = Tensor::made_by(tensor.body().clone(), seen.history());
-        for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {
-            if let Some(tangent) = tensor.tangent(other) {
-                plain.set_tangent(other, tangent)?;
-            }
+    Ok((aloof(tensor, level)?, tensor.tangent(level).filter(|_| dual::enabled())))
+}
+
+/// A view with the tangents of other levels than this one, which does not follow those of what it shows.
+fn aloof(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
+    let carried = dual::set_enabled(false);
+    let view = view::view_as_shape(tensor, tensor.shape());
+    dual::set_enabled(carried);
+    let view = view.inspect(Tensor::keep_aloof)?;
+    for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {
+        if let Some(tangent) = tensor.tangent(other) {
+            view.set_tangent(other, tangent)?;
         }
-        return Ok((plain, tangent));
     }
-    Ok((seen, tangent))
+    Ok(view)
 }

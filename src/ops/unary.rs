@@ -66,7 +66,7 @@ pointwise! {
     /// `1 - erf(input)`.
     erfc(input): Float = erfc(input), input: |g, input| g * (exp(-(input * input)) * -1.1283791670955126);
     /// Inverse of the error function.
-    erfinv(input) -> y: Float = erfinv(input), input: |g, y| g * (exp(y * y) * 0.8862269254527580);
+    erfinv(input): Float = erfinv(input), input: |g, input| g * (exp(erfinv(input) * erfinv(input)) * 0.8862269254527580);
     /// Logarithm of the gamma function's magnitude.
     lgamma(input): Float = lgamma(input), input: |g, input| g * digamma(input);
     /// Derivative of `lgamma`.
@@ -78,7 +78,7 @@ pointwise! {
     /// `1 / (1 + exp(-input))`.
     [complex] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
-    [nn] logsigmoid(input) -> y: Float = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, y| g * (1.0 - exp(y));
+    [nn] logsigmoid(input): Float = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
     [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, y * 0.0, le(y, 0.0));
     /// `input` where positive, else `negative_slope * input`. (The sign, which is 1 there, lets second derivatives know of `input`.)

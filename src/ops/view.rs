@@ -1,12 +1,11 @@
 //! Views: new layouts over the same bytes. Their derivatives put a gradient back where it came from.
 
-use super::complex::{back_to, seen_as};
 use super::kernel::{copy, filled};
 use super::macros::{compose, ops};
 use super::row::{self, Arg, FromArg, Ints};
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
-use crate::base::{DType, Dims, Error, Layout, Result, Scalar, wrap_dim};
-use crate::tensor::{Body, Edge, Kind, Meta, Node, Tensor, ViewRules, Viewing, mode};
+use crate::base::{Dims, Error, Layout, Result, Scalar, wrap_dim};
+use crate::tensor::{Body, Derivative, Edge, Kind, Meta, Node, Tensor, ViewRules, Viewing, mode};
 
 /// The bytes of `source` under another layout, as a view without history.
 pub fn seen(source: &Tensor, layout: Layout) -> Tensor {
@@ -14,12 +13,35 @@ pub fn seen(source: &Tensor, layout: Layout) -> Tensor {
 }
 
 /// How histories of views are rewritten after an in-place write.
-pub static RULES: ViewRules = ViewRules { regenerate, scatter, part };
+pub static RULES: ViewRules = ViewRules { regenerate, scatter: super::slices::history, part };
 
 /// The history of a view, anew: its layout read from its base.
 fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
-    mode::with_grad(true, || part(base, view)).ok()?.history()
+    let edge = base.edge();
+    let derivative = match mode::with_grad(true, || part(base, view)) {
+        Ok(seen) if edge.is_some() => return seen.history(),
+        Ok(_) => &OF_A_CONSTANT,
+        // The base shows other memory by now, too little for the view.
+        Err(_) => &OUT_OF_REACH,
+    };
+    let mut node = Node::draft(Kind::Op(derivative));
+    node.edges.push(edge);
+    node.outputs.push(view.meta());
+    Some(Edge { node: Node::publish(node), output: 0 })
 }
+
+/// Of a view that had a history, when its base was detached and written.
+static OF_A_CONSTANT: Derivative =
+    Derivative { name: "AsStridedBackward0", apply: |_| Ok(smallvec::smallvec![None]) };
+
+static OUT_OF_REACH: Derivative = Derivative {
+    name: "AsStridedBackward0",
+    apply: |_| {
+        Err(Error::runtime(
+            "setStorage: the sizes and strides of a view are out of bounds for the storage of its base",
+        ))
+    },
+};
 
 /// What a view shows of a tensor that lies as its base does.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
@@ -47,73 +69,6 @@ fn through_storage(g: &Tensor, view: &Layout, lies: &Layout) -> Result<Tensor> {
         storage = super::arithmetic::div(&storage, &super::arithmetic::maximum(&shares, 1.0)?)?;
     }
     read_part(&storage, lies)
-}
-
-/// The base's history after a write: the old one outside the view, the written value inside.
-fn scatter(base: &Tensor, layout: &Layout, value: Edge) -> Edge {
-    let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
-    let dtype = value.node.outputs.get(value.output as usize).map_or(meta.dtype, |written| written.dtype);
-    let mut node = Node::draft(Kind::Op(&COPY_SLICES));
-    node.edges = smallvec::smallvec![base.edge(), Some(value)];
-    node.outputs.push(meta);
-    node.params = Some(Box::new((relative(base, layout, dtype), dtype)));
-    Edge { node: Node::publish(node), output: 0 }
-}
-
-static COPY_SLICES: crate::tensor::Derivative = crate::tensor::Derivative {
-    name: "CopySlices",
-    apply: |step| {
-        let mut grads: crate::tensor::Grads = smallvec::smallvec![None, None];
-        // The written operator's derivative belongs to it, and goes with it.
-        step.check_alive()?;
-        let (Some(g), (layout, dtype)) = (step.grad(0), step.params::<(Layout, DType)>()?) else {
-            return Ok(grads);
-        };
-        if step.wants(0) {
-            let left = erase(&seen_as(g, *dtype)?, layout.clone())?;
-            grads[0] = Some(back_to(left, g.dtype(), &g.shape())?);
-        }
-        if step.wants(1) {
-            grads[1] = Some(read_part(&seen_as(g, *dtype)?, layout.clone())?);
-        }
-        Ok(grads)
-    },
-};
-
-/// A view's layout as it would lie over a dense copy of its base.
-fn relative(base: &Tensor, layout: &Layout, dtype: DType) -> Layout {
-    let mut body = base.body().clone();
-    if dtype != body.dtype && body.dtype.is_complex() {
-        body = body.as_parts();
-    }
-    if dtype != body.dtype && dtype.is_complex() && body.layout != Layout::contiguous(body.shape()) {
-        // In whole numbers: found among the parts, whose pairs stay together.
-        let parts = relative(base, &layout.as_parts(), body.dtype);
-        return Layout {
-            shape: layout.shape.clone(),
-            strides: parts.strides[..layout.ndim()].iter().map(|s| s / 2).collect(),
-            offset: parts.offset / 2,
-        };
-    }
-    let dense = Layout::contiguous(body.shape());
-    if body.layout == dense {
-        return layout.clone();
-    }
-    // The base is not dense itself: find each stride and the offset among the base's own.
-    let mut out = Layout { shape: layout.shape.clone(), strides: Dims::new(), offset: 0 };
-    let locate = |mut distance: usize| {
-        let mut order: Vec<usize> = (0..body.layout.ndim()).filter(|&d| body.layout.strides[d] > 0).collect();
-        order.sort_unstable_by_key(|&d| std::cmp::Reverse(body.layout.strides[d]));
-        let mut place = 0;
-        for d in order {
-            place += distance / body.layout.strides[d] * dense.strides[d];
-            distance %= body.layout.strides[d];
-        }
-        place
-    };
-    out.offset = locate(layout.offset.saturating_sub(body.layout.offset));
-    out.strides = layout.strides.iter().map(|&s| locate(s)).collect();
-    out
 }
 
 pub fn ints(dims: &[usize]) -> Ints {
@@ -156,7 +111,7 @@ ops! { "view";
              contiguous subspaces). Use .reshape(...) instead."
         ))
     }
-    input: |g, at| g.reshape(&at.shape);
+    input: |g, at| g.then(|t| reshaped(&t, &at.shape));
     /// The same tensor, as a view.
     [hidden, linear] fn alias(input) -> y { Ok(input.body().layout.clone()) }
     input: |g| g;
@@ -172,7 +127,7 @@ ops! { "view";
             n => Err(Error::runtime(format!("t() expects a tensor with <= 2 dimensions, but self is {n}D"))),
         }
     }
-    input: |g, at| if at.shape.len() == 2 { g.transpose(0, 1) } else { g };
+    input: |g| g.then(|g| t(&g));
     /// Dimensions in another order (a view).
     [linear] fn permute(input; dims: Ints) -> y { input.body().layout.permute(&dims) }
     input: |g, dims, at| {
@@ -212,7 +167,7 @@ ops! { "view";
         let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
         Ok(body.with_layout(layout))
     }
-    input: |g, at| g.reshape(&at.shape);
+    input: |g, at| g.then(|t| reshaped(&t, &at.shape));
     /// One slice across a dimension (a view).
     [linear] fn select(input; dim: i64, index: i64) -> y { input.body().layout.select(dim, index) }
     input: |g, at, dim, index| {
@@ -228,7 +183,7 @@ ops! { "view";
         g.then(|t| embed(&t, at.shape, place))
     };
     /// `length` slices from `start` on (a view).
-    [linear] fn narrow(input; dim: i64, start: i64, length: i64) -> y { input.body().layout.narrow(dim, start, length) }
+    [hidden, linear] fn narrow(input; dim: i64, start: i64, length: i64) -> y { input.body().layout.narrow(dim, start, length) }
     input: |g, at, dim, start, length| {
         let place = in_dense(&at, |l| l.narrow(dim, start, length))?;
         g.then(|t| embed(&t, at.shape, place))
@@ -285,7 +240,10 @@ ops! { "view";
             offset: storage_offset.map_or(lies.offset, |o| o as usize),
         };
         let ordered = lies == Layout::contiguous(&at.shape) && view.end() <= checked_numel(&at.shape)?;
-        g.then(|t| if ordered { embed(&t, at.shape, view) } else { through_storage(&t, &view, &lies) })
+        let nothing = view.numel() == 0 || at.shape.contains(&0);
+        let whole = g.then(|t| if ordered { embed(&t, at.shape, view) } else { through_storage(&t, &view, &lies) });
+        // Like what it is the gradient of, a view of a storage; of nothing at all it is zeros.
+        whole.then(|t| if nothing { Ok(t) } else { reshaped(&t, &t.shape()) })
     };
     /// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
     [hidden, linear] fn embed(input; shape: Dims, place: Layout) -> y {
@@ -313,13 +271,23 @@ ops! { "view";
         Ok(out)
     }
     input: |g, place| g.then(|t| erase(&t, place));
+    /// A dense copy of `input` with `value` at `place`.
+    [hidden, linear] fn put_part(input, value; place: Layout) -> y {
+        let out = super::kernel::duplicate(&input.body())?;
+        copy(&out.with_layout(place.clone()), &value.body())?;
+        Ok(out)
+    }
+    input: |g, place| g.then(|t| erase(&t, place));
+    value: |g, place| g.then(|t| read_part(&t, place));
 }
 
 /// The same elements under another shape: a view where strides allow, else a copy.
 pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    if input.body().shape() == shape {
-        return Ok(input.clone());
-    }
+    if input.body().shape() == shape { Ok(input.clone()) } else { reshaped(input, shape) }
+}
+
+/// The same, never the tensor itself.
+fn reshaped(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     match input.body().layout.view(shape) {
         Some(_) => view_as_shape(input, Dims::from_slice(shape)),
         None => unsafe_view(&super::create::clone_dense(input)?, Dims::from_slice(shape)),

@@ -357,6 +357,7 @@ pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult
 
 pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
+    t.check_view()?;
     match t.edge_for_hooks() {
         None => Err(no_hook(t)),
         Some(_) if !t.is_leaf() => Err(guided(

@@ -1,13 +1,49 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
 use super::tensor::{PyTensor, wrap};
-use crate::ops::batch::{self, Batch, Randomness};
+use crate::ops::batch::{self, Batch, Frame, Randomness};
 use crate::tensor::{Node, NodeRef, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::cell::Cell;
 use std::collections::HashSet;
+
+thread_local! {
+    /// How many functions this thread runs for `grad`, `vjp`, `jvp` and their like.
+    static TRANSFORMED: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Counts a transform of `func` in (1) or out (-1).
+#[pyfunction]
+pub fn count_transform(step: isize) {
+    TRANSFORMED.with(|count| count.set(count.get().saturating_add_signed(step)));
+}
+
+/// Whether a transform's function is running: which tensors want gradients is the transform's affair then.
+fn transformed() -> bool {
+    TRANSFORMED.with(Cell::get) > 0 || !batch::frames().is_empty()
+}
+
+/// Refuses a method that would meddle with a transform's own leaves.
+pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
+    if !transformed() {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(format!(
+        "You are attempting to call Tensor.{method}() {perhaps}inside of a function being transformed by a functorch \
+         transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, \
+         hessian) or call {method}() outside of a function being transformed instead."
+    )))
+}
+
+/// The tensor, which wants gradients from now on.
+#[pyfunction]
+pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+    t.get().tensor.set_requires_grad(true)?;
+    Ok(t.clone())
+}
 
 pub fn no_branch() -> PyErr {
     PyRuntimeError::new_err(
@@ -19,7 +55,11 @@ pub fn no_branch() -> PyErr {
 /// Begins a `vmap` over `size` samples; returns its level.
 #[pyfunction]
 pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
-    let randomness = match randomness {
+    Ok(batch::enter(size, randomness_of(randomness)?))
+}
+
+fn randomness_of(name: &str) -> PyResult<Randomness> {
+    Ok(match name {
         "error" => Randomness::Error,
         "different" => Randomness::Different,
         "same" => Randomness::Same,
@@ -28,8 +68,56 @@ pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
                 "Only allowed values for randomness are 'error', 'different', or 'same'. Got {other}"
             )));
         }
+    })
+}
+
+fn randomness_name(randomness: Randomness) -> &'static str {
+    match randomness {
+        Randomness::Error => "error",
+        Randomness::Different => "different",
+        Randomness::Same => "same",
+    }
+}
+
+/// A live call of `vmap`: its level, how many samples, and what random operators do.
+type Call = (u32, usize, &'static str);
+
+fn calls_of(frames: Vec<Frame>) -> Vec<Call> {
+    frames.into_iter().map(|f| (f.level, f.size, randomness_name(f.randomness))).collect()
+}
+
+/// The live calls of `vmap`, innermost last.
+#[pyfunction]
+pub fn vmap_calls() -> Vec<Call> {
+    calls_of(batch::frames())
+}
+
+/// Makes other calls the live ones, for what is to run as it ran within them, and returns those that were.
+#[pyfunction]
+pub fn vmap_swap_calls(calls: Vec<(u32, usize, String)>) -> PyResult<Vec<Call>> {
+    let frame = |(level, size, name): (u32, usize, String)| {
+        Ok(Frame { level, size, randomness: randomness_of(&name)? })
     };
-    Ok(batch::enter(size, randomness))
+    Ok(calls_of(batch::swap_frames(calls.into_iter().map(frame).collect::<PyResult<_>>()?)))
+}
+
+/// The tensor behind a batched one and the levels of its first dimensions, or None.
+#[pyfunction]
+pub fn batch_parts<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<u32>)>> {
+    let Some(batched) = t.get().tensor.as_batched() else { return Ok(None) };
+    Ok(Some((wrap(t.py(), batched.value.clone())?, batched.levels.to_vec())))
+}
+
+/// What [`batch_parts`] took apart.
+#[pyfunction]
+pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Vec<u32>) -> PyResult<Bound<'py, PyAny>> {
+    let value = t.get().tensor.clone();
+    if value.is_batched() || value.ndim() < levels.len() {
+        return Err(PyRuntimeError::new_err(
+            "a batched tensor lies in one that is not, with a dimension for each level",
+        ));
+    }
+    wrap(t.py(), Tensor::batched(value, levels.into_iter().collect()))
 }
 
 /// Ends the innermost `vmap`.
@@ -158,7 +246,7 @@ pub fn need_storage(t: &Tensor) -> PyResult<()> {
 
 /// `.grad` of a leaf is not a place for the gradients of samples.
 pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyResult<()> {
-    if roots.into_iter().any(Tensor::is_batched) {
+    if transformed() || roots.into_iter().any(Tensor::is_batched) {
         return Err(PyRuntimeError::new_err(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or \
              functorch.vjp instead or call backward() outside of functorch transforms.",
@@ -176,11 +264,7 @@ pub fn apply_function<'py>(
     let level = inputs.iter().flatten().filter_map(|t| t.as_batched()?.levels.last().copied()).max();
     let frame = batch::frames().into_iter().find(|f| Some(f.level) == level);
     let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
-    let randomness = match frame.randomness {
-        Randomness::Error => "error",
-        Randomness::Different => "different",
-        Randomness::Same => "same",
-    };
+    let randomness = randomness_name(frame.randomness);
     let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
     batch::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
 }

@@ -7,6 +7,7 @@
 //! not reached is garbage.
 
 use super::node::PyNode;
+use super::saving::{KeptTensors, SavedTensor};
 use super::tensor::{PLACE, PyTensor};
 use crate::arena::Ref;
 use crate::tensor::{Held, NodeRef, Tensor};
@@ -66,6 +67,8 @@ fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
 pub enum Start<'a> {
     Tensor(&'a PyTensor),
     Node(&'a PyNode),
+    Saved(&'a SavedTensor),
+    Kept(&'a KeptTensors),
 }
 
 impl Start<'_> {
@@ -74,6 +77,8 @@ impl Start<'_> {
         let value = match self {
             Start::Tensor(tensor) => std::ptr::from_ref(*tensor) as usize,
             Start::Node(node) => std::ptr::from_ref(*node) as usize,
+            Start::Saved(saved) => std::ptr::from_ref(*saved) as usize,
+            Start::Kept(kept) => std::ptr::from_ref(*kept) as usize,
         };
         value - PLACE.load(Ordering::Relaxed)
     }
@@ -145,6 +150,8 @@ impl Pass {
         match start {
             Start::Tensor(tensor) => self.tensor(phase, &tensor.tensor, 0, &mut ours),
             Start::Node(node) => ours.push(node.node.clone()),
+            Start::Saved(saved) => ours.push(saved.node.clone()),
+            Start::Kept(kept) => ours.push(kept.node.clone()),
         }
         let mut waiting: Vec<&NodeRef> = Vec::new();
         for node in &ours {
@@ -154,9 +161,9 @@ impl Pass {
         }
         while let Some(node) = waiting.pop() {
             show(node);
-            for edge in node.edges.iter().flatten() {
-                if self.due(phase, &edge.node, &ours) {
-                    waiting.push(&edge.node);
+            for held in node.held() {
+                if self.due(phase, held, &ours) {
+                    waiting.push(held);
                 }
             }
         }
@@ -185,10 +192,10 @@ impl Pass {
         if !self.is_due(phase, tensor.id(), tensor.handles() - clones) {
             return;
         }
-        let Held { nodes, grad } = tensor.for_collector();
+        let Held { nodes, grad, tangents } = tensor.for_collector();
         ours.extend(nodes);
-        if let Some(grad) = grad {
-            self.tensor(phase, &grad, 1, ours);
+        for beside in grad.iter().chain(&tangents) {
+            self.tensor(phase, beside, 1, ours);
         }
         if let Some(batched) = tensor.as_batched() {
             self.tensor(phase, &batched.value, 0, ours);

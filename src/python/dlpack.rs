@@ -89,6 +89,7 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
             "Can't export tensors that require gradient, use tensor.detach()",
         ));
     }
+    super::batch::need_storage(t)?;
     let body = t.body();
     let Some(base) = body.storage.host() else {
         return Err(PyBufferError::new_err(format!(

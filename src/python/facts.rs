@@ -9,6 +9,7 @@ use super::tensor::{PyTensor, wrap};
 use super::types::{PyDType, device_object, dtype_object, size_object};
 use crate::base::{Error, Guidance, Scalar};
 use crate::ops::{self, Kind};
+use crate::storage::UNTRACKED;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -210,6 +211,10 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyTensor>> {
         let on =
             requires_grad.map(|on| super::hooks::flag("requires_grad_", "requires_grad", on)).transpose()?;
+        super::batch::refuse_in_transform(
+            "requires_grad_",
+            "(or perhaps using torch.autograd.functional.* APIs) ",
+        )?;
         slf.get().tensor.set_requires_grad(on.unwrap_or(true))?;
         Ok(slf.clone())
     }
@@ -260,6 +265,7 @@ impl PyTensor {
             )));
         }
         drop((own, new));
+        self.tensor.check_view()?;
         self.put_grad(py, Some(&grad.get().tensor));
         Ok(())
     }
@@ -289,12 +295,15 @@ impl PyTensor {
         if self.tensor.is_leaf() && self.tensor.requires_grad() {
             return Ok(());
         }
+        if self.tensor.requires_grad() {
+            super::batch::refuse_in_transform("retain_grad", "")?;
+        }
         Ok(self.tensor.retain_grad()?)
     }
     /// How many writes in place the storage has seen.
     #[getter]
     fn _version(&self) -> PyResult<u32> {
-        if self.tensor.is_inference() {
+        if self.tensor.version() == UNTRACKED {
             return Err(PyRuntimeError::new_err("Inference tensors do not track version counter."));
         }
         Ok(self.tensor.version())
@@ -315,6 +324,9 @@ impl PyTensor {
     /// The same values without history; writes through it are not seen by saved values.
     #[getter]
     fn data<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        if slf.get().tensor.is_batched() {
+            return Err(PyRuntimeError::new_err("accessing `data` under vmap transform is not allowed"));
+        }
         wrap(slf.py(), ops::create::data(&slf.get().tensor))
     }
     #[setter]
@@ -325,16 +337,14 @@ impl PyTensor {
                 value.get_type().name()?
             )));
         };
-        let mut body = other.get().tensor.body().clone();
+        let body = other.get().tensor.body().clone();
         if self.tensor.requires_grad() && !body.dtype.is_differentiable() {
             return Err(PyRuntimeError::new_err(
                 "data set to a tensor that requires gradients must be floating point or complex dtype",
             ));
         }
         // The bytes are the other's, the count of writes stays this tensor's own.
-        body.storage = body.storage.alias();
-        body.storage.set_version(self.tensor.version());
-        self.tensor.set_body(body);
+        self.tensor.show(body);
         Ok(())
     }
     #[deleter]
@@ -360,7 +370,7 @@ impl PyTensor {
             return Err(guidance.note("view", text, line).done().into());
         }
         if !t.is_leaf() {
-            t.set_history(None);
+            t.cut_history();
         }
         t.drop_tangents();
         t.set_requires_grad(false)?;

@@ -7,10 +7,22 @@ use crate::base::{Error, Guidance};
 use crate::ops::{Arg, create, tangent, view};
 use crate::tensor::dual::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
-use pyo3::exceptions::{PyAssertionError, PyNotImplementedError};
+use pyo3::exceptions::{PyAssertionError, PyNotImplementedError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+
+/// The levels at which a tensor carries a tangent, ascending.
+#[pyfunction]
+pub fn tangent_levels(t: &Bound<'_, PyTensor>) -> Vec<u64> {
+    t.get().tensor.dual_levels().to_vec()
+}
+
+/// Whether a level is entered and not left yet.
+#[pyfunction]
+pub fn is_dual_level(level: u64) -> bool {
+    dual::is_live(level)
+}
 
 /// Enters a level; its number is never given again.
 #[pyfunction]
@@ -236,6 +248,13 @@ fn take_tangent(
 
 /// A result that is written elsewhere takes no tangent along.
 pub fn refuse_out(name: &str, args: &[Arg], targets: &[Bound<'_, PyAny>]) -> PyResult<()> {
+    let batched =
+        |target: &Bound<'_, PyAny>| target.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.is_batched());
+    if args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.is_batched())) || targets.iter().any(batched) {
+        return Err(PyRuntimeError::new_err(format!(
+            "Batching rule not implemented for aten::{name}.out; the fallback path doesn't work on out= or view ops."
+        )));
+    }
     let carries =
         |target: &Bound<'_, PyAny>| target.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.is_dual());
     if !args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.is_dual())) && !targets.iter().any(carries) {

@@ -8,6 +8,7 @@ use crate::base::Guidance;
 use crate::ops;
 use crate::tensor::{Custom, Edge, Grads, Node, NodeRef, Step, Tensor, When, mode};
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -238,6 +239,22 @@ impl Ctx {
             None => Ok(PyTuple::empty(py).into_any()),
         }
     }
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Whoever holds the lock now is outside of the cycle.
+        let Ok(state) = self.state.try_lock() else { return Ok(()) };
+        visit.call(&state.to_save)?;
+        visit.call(&state.shown)?;
+        let marked = state.dirty.iter().chain(&state.non_differentiable);
+        marked.chain(state.for_forward.iter().flatten()).try_for_each(|tensor| visit.call(tensor))
+    }
+    fn __clear__(&self) {
+        let kept = self.state.try_lock().ok().map(|mut state| {
+            let lists = (std::mem::take(&mut state.dirty), std::mem::take(&mut state.non_differentiable));
+            (state.to_save.take(), state.shown.take(), std::mem::take(&mut state.for_forward), lists)
+        });
+        // Dropped without the lock: whatever runs now may come back to us.
+        drop(kept);
+    }
 }
 
 /// The node's side: the class whose `backward` is called, and the context it is called with.
@@ -259,6 +276,10 @@ impl Custom for PyFunction {
     }
     fn host(&self) -> *mut c_void {
         self.ctx.as_ptr().cast()
+    }
+    fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void)) {
+        see(self.ctx.as_ptr().cast());
+        see(self.class.as_ptr().cast());
     }
 }
 

@@ -5,13 +5,14 @@ use super::parse::scalar_from;
 use super::profile;
 use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Error, Scalar};
-use crate::ops::{self, view};
+use crate::ops::{self, Arg, Row, view};
 use crate::tensor::{Tensor, any_requires_grad};
-use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
+use std::ffi::CString;
 
 /// One item of an index.
 enum Item {
@@ -239,6 +240,47 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     wrap(slf.py(), ops::index::index(&part, &advanced)?)
 }
 
+/// A number put by a single index or mask is recorded as a filling.
+fn filling(
+    part: &Tensor,
+    indices: &[Option<Tensor>],
+    mask: Option<Tensor>,
+    masked: bool,
+    number: Scalar,
+) -> Result<Option<(&'static Row, Vec<Arg>)>, Error> {
+    let number = Arg::from(number);
+    let Some(dim) = indices.iter().position(Option::is_some) else { return Ok(None) };
+    if part.is_special() {
+        return Ok(None);
+    }
+    if let Some(mut mask) = mask.filter(|mask| mask.ndim() > 0) {
+        while dim + mask.ndim() < part.ndim() {
+            mask = view::unsqueeze(&mask, -1)?;
+        }
+        return Ok(Some((
+            &ops::scatter::masked_fill::ROW,
+            vec![Arg::Tensor(part.clone()), Arg::Tensor(mask), number],
+        )));
+    }
+    if masked || indices[dim + 1..].iter().any(Option::is_some) {
+        return Ok(None);
+    }
+    let Some(index) = &indices[dim] else { return Ok(None) };
+    let index = view::reshape(index, &[index.numel()])?;
+    let args = vec![Arg::Tensor(part.clone()), Arg::Int(dim as i64), Arg::Tensor(index), number];
+    Ok(Some((&ops::scatter::index_fill::ROW, args)))
+}
+
+/// An operator writes into an expanded tensor.
+pub fn warn_stretched(py: Python<'_>, operator: &str) -> PyResult<()> {
+    let what = if operator == "index_put" { "tensor[indices] = tensor" } else { "tensor[mask] = scalar" };
+    let message = CString::new(format!(
+        "Use of {operator}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
+         This also applies to advanced indexing e.g. {what}"
+    ))?;
+    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)
+}
+
 /// Leading dimensions of size 1 in an assigned value do not matter.
 fn without_leading_ones(mut value: Tensor) -> Result<Tensor, Error> {
     while value.ndim() > 0 && value.body().shape()[0] == 1 {
@@ -277,12 +319,32 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         return Ok(ops::batch::fill_where(t, mask, &value)?);
     }
     let masked = items.iter().any(|i| matches!(i, Item::Tensor(t) if t.dtype() == DType::Bool));
+    let mut masks = items.iter().filter_map(|i| if let Item::Tensor(t) = i { Some(t.clone()) } else { None });
+    let mask =
+        if let (true, Some(mask), None) = (masked, masks.next(), masks.next()) { Some(mask) } else { None };
     let (part, advanced) = basic(t, items)?;
     if !advanced.is_empty() {
+        if let Some(number) = number
+            && (any_requires_grad([&part]) || part.numel() == 0 || ops::stretched::is_stretched(&part))
+            && let Some((row, args)) = filling(&part, &advanced, mask, masked, number)?
+        {
+            if let Some(name) = ops::stretched::deprecated(row, &args) {
+                warn_stretched(slf.py(), name)?;
+            }
+            return Ok(ops::inplace::apply(row, &args)?);
+        }
         // One element under a mask fills, and filling casts.
         let fills = masked && value.numel() == 1;
         let value = if fills { ops::create::to_dtype(&value, part.dtype())? } else { value };
         let value = without_leading_ones(value)?;
+        if ops::stretched::is_stretched(&part) {
+            if !fills || number.is_none() {
+                warn_stretched(slf.py(), "index_put")?;
+            }
+            if fills {
+                warn_stretched(slf.py(), "masked_fill")?;
+            }
+        }
         return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
     }
     // The whole is written as itself, not as a view.

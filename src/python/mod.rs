@@ -24,6 +24,7 @@ mod profile;
 mod random;
 mod replace;
 mod saved_args;
+mod saved_facts;
 mod saved_names;
 mod saving;
 mod storage;
@@ -163,8 +164,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::run_grad,
         autograd::refuse,
         batch::vmap_enter,
+        batch::count_transform,
+        batch::tracked,
         batch::vmap_leave,
         batch::vmap_depth,
+        batch::vmap_calls,
+        batch::vmap_swap_calls,
+        batch::batch_parts,
+        batch::batch_joined,
         batch::add_batch_dim,
         batch::remove_batch_dim,
         batch::unwrap_batched,
@@ -188,6 +195,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         anomaly::is_anomaly_check_nan_enabled,
         anomaly::swap_source_lines,
         forward::enter_dual_level,
+        forward::tangent_levels,
+        forward::is_dual_level,
         forward::exit_dual_level,
         forward::make_dual,
         forward::unpack_dual,

@@ -121,6 +121,32 @@ impl PyNode {
     fn next_functions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         next_functions(py, &self.node)
     }
+    /// The gradients of the node's inputs, from those of its outputs.
+    #[pyo3(signature = (*grads))]
+    fn __call__<'py>(&self, grads: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+        let py = grads.py();
+        let expected = self.node.outputs.len();
+        if grads.len() != expected {
+            let message = format!("expected {expected} arguments, got {} instead", grads.len());
+            return Err(pyo3::exceptions::PyTypeError::new_err(message));
+        }
+        let read = |(i, grad): (usize, Bound<'py, PyAny>)| match grad.cast::<PyTensor>() {
+            Ok(tensor) => Ok(Some(tensor.get().tensor.clone())),
+            Err(_) if grad.is_none() => Ok(None),
+            Err(_) => Err(pyo3::exceptions::PyTypeError::new_err(format!("argument {i} is not a Variable"))),
+        };
+        let grads = grads.iter().enumerate().map(read).collect::<PyResult<_>>()?;
+        let made = py.detach(|| crate::backward::call(&self.node, grads))?;
+        let made = made.into_iter().map(|grad| match grad {
+            Some(grad) => wrap(py, grad),
+            None => Ok(py.None().into_bound(py)),
+        });
+        let made = made.collect::<PyResult<Vec<_>>>()?;
+        match made.as_slice() {
+            [only] => Ok(only.clone()),
+            _ => Ok(PyTuple::new(py, made)?.into_any()),
+        }
+    }
     fn __repr__(slf: &Bound<'_, PyNode>) -> String {
         format!("<{} object at {:#x}>", slf.get().node.name(), slf.as_ptr() as usize)
     }
@@ -210,8 +236,8 @@ fn walk<'a>(
                 std::mem::forget(object);
             }
         });
-        for edge in node.edges.iter().flatten() {
-            found.see(&edge.node, 1);
+        for held in node.held() {
+            found.see(held, 1);
         }
     }
     outcome
@@ -230,7 +256,7 @@ pub fn traverse(object: &PyTensor, visit: &PyVisit<'_>) -> Result<(), PyTraverse
         return Ok(());
     }
     // The tensor itself and `.grad`'s own graph.
-    let Held { nodes, grad } = physical.for_collector();
+    let Held { nodes, grad, .. } = physical.for_collector();
     // Two handles: the leaf's and ours.
     let beyond = grad.filter(|grad| grad.handles() == 2).map(|grad| grad.for_collector().nodes);
     // To each of the tensors' own handles comes ours.

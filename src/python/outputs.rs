@@ -144,7 +144,9 @@ fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edg
     let is_input = call.inputs.iter().flatten().any(|i| i.same(t));
     let dirty = among(&marks.dirty, t);
     let as_itself = |edge| {
-        let body = t.body().clone();
+        let body = t.body();
+        let layout = body.layout.view(body.shape()).unwrap_or_else(|| body.layout.clone());
+        let body = body.with_layout(layout);
         mode::with_grad(false, || Tensor::view_of(t, body, edge, Viewing::Function, &view::RULES))
     };
     match edge {
@@ -201,11 +203,12 @@ fn save(
         }
         let at = |list: &[Option<Tensor>]| list.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t)));
         let body = t.body();
-        node.save(match (at(outputs), at(inputs)) {
+        let saved = match (at(outputs), at(inputs)) {
             (Some(i), _) => Saved::output(&body, i),
             (None, Some(i)) => Saved::input(&body, i),
             (None, None) => Saved::new(&body, Saved::DETACHED),
-        });
+        };
+        node.save(saved.of(t));
         places.push(Some(count));
         count += 1;
     }

@@ -5,7 +5,7 @@ use super::parse::int_from;
 use super::tensor::PyTensor;
 use crate::base::{Dims, Error, Layout};
 use crate::ops::view::dims_of;
-use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, check_inplace, mode};
+use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, check_inplace, finish_inplace, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -61,14 +61,9 @@ fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
 }
 
 /// Shows `body` from now on, one write later.
-fn replace(target: &Tensor, mut body: Body) {
-    let version = target.version();
-    if !body.storage.same(&target.body().storage) {
-        body.storage = body.storage.alias();
-        body.storage.set_version(version);
-    }
-    body.storage.bump();
-    target.set_body(body);
+fn replace(target: &Tensor, body: Body) {
+    target.show(body);
+    target.body().storage.bump();
 }
 
 fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
@@ -159,9 +154,7 @@ impl PyTensor {
             Edge { node: recorder.publish(&[&body]), output: 0 }
         });
         replace(target, body);
-        if edge.is_some() {
-            target.set_history(edge);
-        }
+        finish_inplace(target, edge);
         Ok(slf.clone())
     }
     /// Other sizes over the same memory, or over more where that is too little; new elements are not initialised.

@@ -1,7 +1,10 @@
 //! The arguments that a node keeps beside its tensors, as Python values: `_saved_dim`, `_saved_keepdim`, `_saved_exponent`.
 
-use super::saved_names::{row_of_node, torch_name};
-use crate::base::{Dims, Put, Scalar};
+use super::saved_facts::{fact, facts};
+use super::saved_names::{row_of_node, torch_name, wraps_numbers};
+use crate::base::{DType, Dims, Layout, Put, Scalar};
+use crate::ops::join::Joined;
+use crate::ops::loss::Reduction;
 use crate::ops::pointwise::Numbers;
 use crate::ops::{History, Ints, Kind, Param, Sizes};
 use crate::tensor::Node;
@@ -48,6 +51,27 @@ impl Shown for Dims {
         Ok(PyTuple::new(py, self)?.into_any())
     }
 }
+impl Shown for Reduction {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        match self {
+            Reduction::None => 0i64.show(py),
+            Reduction::Mean => 1i64.show(py),
+            Reduction::Sum => 2i64.show(py),
+        }
+    }
+}
+impl Shown for Put {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        let name = match self {
+            Put::Assign => return Ok(py.None().into_bound(py)),
+            Put::Add => "sum",
+            Put::Mul => "prod",
+            Put::Max => "amax",
+            Put::Min => "amin",
+        };
+        Ok(name.into_pyobject(py)?.into_any())
+    }
+}
 /// Tensors are saved values, and the rest of these has no name in Python.
 macro_rules! never {
     ($($ty:ty),*) => { $(impl Shown for $ty {
@@ -56,7 +80,7 @@ macro_rules! never {
         }
     })* };
 }
-never!(History, Put);
+never!(History, Layout);
 
 impl<T: Shown> Shown for Option<T> {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
@@ -78,11 +102,20 @@ macro_rules! shown {
 }
 
 fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> Option<Value<'py>> {
+    if let Some(Joined { dim, lengths }) = params.downcast_ref() {
+        return match at {
+            0 => Some(dim.show(py)),
+            1 => lengths.first().map(|&first| (first as i64).show(py)),
+            _ => Some(PyTuple::new(py, lengths).map(Bound::into_any)),
+        };
+    }
     shown! { py, params, at;
         (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Option<Ints>);
         (0 i64, 1 i64); (0 i64, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
         (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar);
         (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Put, 3 bool); (0 Option<Ints>, 1 f64, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
+        (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
+        (0 History, 1 Option<History>, 2 i64, 3 Reduction); (0 Ints, 1 Ints, 2 Option<i64>, 3 Layout);
         (0 Ints, 1 Ints, 2 Option<i64>); (0 i64, 1 Option<i64>, 2 Option<i64>, 3 i64);
     }
     None
@@ -90,17 +123,34 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
 
 /// Nodes that keep other arguments than their rows take.
 const OWN: &[(&str, &[&str])] = &[
+    ("AsStridedBackward1", &["size", "stride", "storage_offset"]),
+    ("BinaryCrossEntropyBackward0", &["", "reduction"]),
+    ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
+    ("CatBackward0", &["dim"]),
     ("CummaxBackward0", &["dim"]),
     ("CumminBackward0", &["dim"]),
+    ("HuberLossBackward0", &["reduction", "delta"]),
     ("KthvalueBackward0", &["dim", "keepdim"]),
     ("MaxBackward0", &["dim", "keepdim"]),
     ("MedianBackward1", &["dim", "keepdim"]),
     ("MinBackward0", &["dim", "keepdim"]),
     ("ModeBackward0", &["dim", "keepdim"]),
+    ("MseLossBackward0", &["reduction"]),
+    ("NanmedianBackward1", &["dim", "keepdim"]),
+    ("NllLoss2DBackward0", &["", "", "ignore_index", "reduction"]),
+    ("NllLossBackward0", &["", "", "ignore_index", "reduction"]),
+    ("ScatterReduceBackward0", &["dim", "", "reduce", "include_self"]),
+    ("SmoothL1LossBackward0", &["reduction", "beta"]),
     ("SortBackward0", &["dim"]),
+    ("SortBackward1", &["dim"]),
+    ("SplitBackward0", &["dim", "split_size"]),
+    ("SplitWithSizesBackward0", &["dim", "", "split_sizes"]),
+    ("StackBackward0", &["dim"]),
     ("StdBackward0", &["dim", "correction", "keepdim"]),
     ("StdMeanBackward0", &["dim", "correction", "keepdim"]),
     ("TopkBackward0", &["dim"]),
+    ("TransposeBackward1", &["dim0", "dim1"]),
+    ("UnbindBackward0", &["dim"]),
     ("VarBackward0", &["dim", "correction", "keepdim"]),
     ("VarMeanBackward0", &["dim", "correction", "keepdim"]),
 ];
@@ -109,7 +159,7 @@ const OWN: &[(&str, &[&str])] = &[
 fn names(node: &Node) -> Vec<(&'static str, usize)> {
     let name = node.name();
     if let Some((_, own)) = OWN.iter().find(|(n, _)| *n == name) {
-        return own.iter().enumerate().map(|(at, n)| (*n, at)).collect();
+        return own.iter().enumerate().filter(|(_, n)| !n.is_empty()).map(|(at, n)| (*n, at)).collect();
     }
     let (Some(row), Some(params)) = (row_of_node(node), &node.params) else { return Vec::new() };
     if let Some(numbers) = params.downcast_ref::<Numbers>() {
@@ -127,16 +177,47 @@ fn names(node: &Node) -> Vec<(&'static str, usize)> {
 
 /// The argument `name` of a node's call.
 pub fn argument<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {
+    given(py, node, name).or_else(|| fact(py, node, name))
+}
+
+fn given<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {
     let at = names(node).iter().find(|(n, _)| *n == name)?.1;
     let params = node.params.as_ref()?;
-    match params.downcast_ref::<Numbers>() {
-        Some(numbers) => numbers.get(at)?.map(|number| number.show(py)),
-        None => value(py, params.as_ref(), at),
+    let value = match params.downcast_ref::<Numbers>() {
+        Some(numbers) => {
+            let number = (*numbers.get(at)?)?;
+            if wraps_numbers(node) { wrapped(py, number) } else { number.show(py) }
+        }
+        None => value(py, params.as_ref(), at)?,
+    };
+    let unsigned = name.starts_with("dim") || name == "ignore_index";
+    Some(if unsigned { value.and_then(|value| without_sign(py, value)) } else { value })
+}
+
+/// Dimensions as PyTorch shows them: as they lie in memory, without a sign.
+fn without_sign<'py>(py: Python<'py>, value: Bound<'py, PyAny>) -> Value<'py> {
+    if let Ok(number) = value.extract::<i64>() {
+        return Ok((number as u64).into_pyobject(py)?.into_any());
     }
+    match value.extract::<Vec<i64>>() {
+        Ok(numbers) => Ok(PyTuple::new(py, numbers.into_iter().map(|n| n as u64))?.into_any()),
+        Err(_) => Ok(value),
+    }
+}
+
+/// A number that took part as a tensor.
+fn wrapped(py: Python<'_>, number: Scalar) -> Value<'_> {
+    let dtype = match number {
+        Scalar::Bool(_) => DType::Bool,
+        Scalar::Int(_) => DType::I64,
+        Scalar::Complex(..) => DType::C128,
+        Scalar::Float(_) => DType::F64,
+    };
+    super::tensor::wrap(py, crate::ops::create::scalar_tensor(number, Some(dtype))?)
 }
 
 /// The names that [`argument`] knows for a node.
 pub fn arguments(py: Python<'_>, node: &Node) -> Vec<&'static str> {
     let known = |(name, _): &(&'static str, usize)| argument(py, node, name).is_some();
-    names(node).into_iter().filter(known).map(|(name, _)| name).collect()
+    names(node).into_iter().filter(known).map(|(name, _)| name).chain(facts(node)).collect()
 }

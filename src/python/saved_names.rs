@@ -1,6 +1,8 @@
 //! What PyTorch calls the values that a node saved: `_saved_self`, `_saved_other`, `_saved_result`.
 
-use crate::ops::{self, Kind as Takes, Row, pointwise::Pointwise};
+use crate::ops::pointwise::{Numbers, Pointwise};
+pub use crate::ops::saved_name as torch_name;
+use crate::ops::{self, Kind as Takes, Row};
 use crate::tensor::{Derivative, Kind, Node, Saved};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -9,7 +11,10 @@ use std::sync::OnceLock;
 fn pointwise(derivative: &'static Derivative) -> Option<&'static Pointwise> {
     static ROWS: OnceLock<HashMap<usize, &'static Pointwise>> = OnceLock::new();
     let place = |derivative: &'static Derivative| std::ptr::from_ref(derivative) as usize;
-    let rows = ROWS.get_or_init(|| ops::pointwise_rows().map(|op| (place(&op.derivative), op)).collect());
+    let rows = ROWS.get_or_init(|| {
+        let both = |op: &'static Pointwise| [(place(&op.derivative), op), (place(&op.by_number), op)];
+        ops::pointwise_rows().flat_map(both).collect()
+    });
     rows.get(&place(derivative)).copied()
 }
 
@@ -29,17 +34,9 @@ pub fn row_of_node(node: &Node) -> Option<&'static Row> {
     pointwise(derivative).map(|op| &op.row).or_else(|| named(derivative.name))
 }
 
-/// What PyTorch calls a row's parameter.
-pub fn torch_name(parameter: &'static str) -> &'static str {
-    match parameter {
-        "input" | "x" | "a" => "self",
-        "b" => "other",
-        "low" => "min",
-        "high" => "max",
-        "positive" => "pos_weight",
-        "own" => "include_self",
-        other => other,
-    }
+/// Whether numbers among this node's operands count as tensors.
+pub fn wraps_numbers(node: &Node) -> bool {
+    matches!(node.kind, Kind::Op(derivative) if pointwise(derivative).is_some_and(|op| op.wraps))
 }
 
 fn node_name(row: &'static str) -> String {
@@ -54,6 +51,9 @@ const OUTPUTS: &[(&str, &[&str])] = &[
     ("VarMeanBackward0", &["result0", "result1"]),
 ];
 const PICKERS: [&str; 2] = ["values", "indices"];
+
+/// The inputs of nodes that no row describes.
+const INPUTS: &[(&str, &[&str])] = &[("NativeLayerNormBackward0", &["input", "weight", "bias"])];
 
 /// Whether a node saves several index tensors under one name; its row takes other parameters.
 pub fn takes_indices(node: &Node) -> bool {
@@ -73,13 +73,17 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
     if let Kind::Op(derivative) = node.kind
         && let Some(op) = pointwise(derivative)
     {
-        let sources = op.gradients.iter().flat_map(|gradient| gradient.sources).copied();
+        let possible = op.gradients.iter().filter(|gradient| usize::from(gradient.of) < node.edges.len());
+        let sources = possible.flat_map(|gradient| gradient.saves).copied();
         let operands = op.inputs as u16;
-        sources.filter(|s| *s < operands || *s == Saved::OUTPUT).for_each(&mut add);
+        let numbers = node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
+        let number = |s: u16| numbers.is_some_and(|n| n.get(usize::from(s)).is_some_and(Option::is_some));
+        let tensor = |s: &u16| *s < operands && (op.wraps || !number(*s)) || *s == Saved::OUTPUT;
+        sources.filter(tensor).for_each(&mut add);
     }
     node.saves().values.iter().for_each(|saved| add(saved.source));
     // Tensors among the arguments are there even when this call had none to save.
-    let arguments = row.filter(|row| row.differentiable).map_or(&[][..], |row| row.params);
+    let arguments = row.filter(|row| row.differentiable && row.family != "pointwise").map_or(&[][..], |row| row.params);
     let arguments = arguments.iter().skip(node.edges.len()).zip(Saved::ARGUMENT..);
     arguments.filter(|(p, _)| matches!(p.kind, Takes::Tensor)).for_each(|(_, source)| add(source));
     found.sort();
@@ -101,6 +105,11 @@ fn source_name(node: &Node, row: Option<&Row>, source: u16) -> String {
     if (Saved::ARGUMENT..Saved::DETACHED).contains(&source) {
         let at = node.edges.len() + usize::from(source - Saved::ARGUMENT);
         return row.and_then(|row| row.params.get(at)).map_or("indices", |p| torch_name(p.name)).into();
+    }
+    if let Some((_, names)) = INPUTS.iter().find(|(name, _)| *name == node.name())
+        && let Some(name) = names.get(usize::from(source))
+    {
+        return (*name).into();
     }
     let tensors =
         row.map(|row| row.params.iter().filter(|p| matches!(p.kind, Takes::Tensor | Takes::Operand)));

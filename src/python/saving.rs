@@ -1,9 +1,11 @@
 //! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
 
+use super::collector::{self, Start};
 use super::tensor::{PyTensor, wrap};
 use crate::tensor::packing::{self, Chooser, Pack};
-use crate::tensor::{Derivative, Kept, Node, NodeRef, Saved, Tensor, Unpack, freed_error};
+use crate::tensor::{Derivative, Kept, Node, NodeRef, Saved, Tensor, Unpack, dual, freed_error};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::ffi::c_void;
@@ -173,6 +175,13 @@ impl SavedTensor {
             None => Ok(py.None().into_bound(py)),
         }
     }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        collector::traverse(&Start::Saved(self), &visit).map(drop)
+    }
+    fn __clear__(&self) {
+        collector::clear(&Start::Saved(self));
+    }
 }
 
 fn hooks_after_free() -> PyErr {
@@ -228,6 +237,12 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
     }
     match kept {
         None => Ok(None),
+        Some(Some(_)) if raw && super::saved_names::takes_indices(node) => {
+            let sources: Vec<u16> = node.saves().values.iter().map(|saved| saved.source).collect();
+            let all = (0..sources.len()).filter(|at| sources[*at] >= Saved::ARGUMENT);
+            let raw = all.map(|at| SavedTensor { node: node.clone(), at: Some(at) });
+            Ok(Some(PyTuple::new(py, raw.collect::<Vec<_>>())?.into_any()))
+        }
         Some(at) if raw => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any())),
         Some(None) => Ok(Some(py.None().into_bound(py))),
         Some(Some(_)) if super::saved_names::takes_indices(node) => indices(py, node).map(Some),
@@ -329,7 +344,7 @@ pub fn pop_chooser() {
 /// Tensors kept as an operator keeps what it saves: hooks see them, and a write over one of them is noticed.
 #[pyclass(frozen, module = "gradiron.autograd.graph")]
 pub struct KeptTensors {
-    node: NodeRef,
+    pub node: NodeRef,
 }
 
 static KEEP: Derivative = Derivative {
@@ -344,7 +359,10 @@ pub fn keep_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> 
     let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
     node.edges = tensors.iter().map(Tensor::edge).collect();
     let node = Node::publish(node);
-    tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i)));
+    tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i).of(t)));
+    if tensors.iter().any(Tensor::is_dual) {
+        dual::remember(&node, |i| tensors.get(usize::from(i)));
+    }
     packing::pack(&node, |i| tensors.get(i), &[])?;
     Ok(KeptTensors { node })
 }
@@ -356,5 +374,12 @@ impl KeptTensors {
         let count = self.node.saves().values.len();
         let tensors = (0..count).map(|at| wrap(py, unpack_at(&self.node, at)?));
         PyList::new(py, tensors.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        collector::traverse(&Start::Kept(self), &visit).map(drop)
+    }
+    fn __clear__(&self) {
+        collector::clear(&Start::Kept(self));
     }
 }

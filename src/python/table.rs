@@ -212,6 +212,9 @@ fn write(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
     if let Some(own) = entry.row.call_inplace {
         return run(py, args, own).map(drop);
     }
+    if let Some(name) = ops::stretched::deprecated(entry.row, args) {
+        super::index::warn_stretched(py, name)?;
+    }
     run(py, args, |args| ops::inplace::apply(entry.row, args))
 }
 

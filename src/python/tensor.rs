@@ -181,6 +181,13 @@ macro_rules! slots {
                 let made = if long { py.detach(|| ops::linalg::matmul(x.clone(), y.clone())) } else { ops::linalg::matmul(x.clone(), y.clone()) };
                 wrap(py, made?)
             }
+            // The tensor comes first also where it stood last: the node's edges tell.
+            fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                binary(slf, other, &a::add::ROW, false)
+            }
+            fn __rmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                binary(slf, other, &a::mul::ROW, false)
+            }
             fn __rsub__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 binary(slf, other, &a::rsub::ROW, false)
             }
@@ -211,9 +218,9 @@ macro_rules! slots {
     };
 }
 slots! {
-    __add__ / __radd__ = a::add::ROW;
+    __add__ = a::add::ROW;
     __sub__ = a::sub::ROW;
-    __mul__ / __rmul__ = a::mul::ROW;
+    __mul__ = a::mul::ROW;
     __truediv__ = a::div::ROW;
     __floordiv__ / __rfloordiv__ = a::floor_divide::ROW;
     __mod__ / __rmod__ = a::remainder::ROW;

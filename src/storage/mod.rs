@@ -1,6 +1,7 @@
 //! Reference-counted bytes on the host or on the GPU, with the version that in-place writes count up.
 //! All views of a tensor share one storage; a saved value compares versions to see that nobody wrote over it.
 
+mod family;
 pub mod host;
 
 #[cfg(not(feature = "gpu"))]
@@ -8,11 +9,13 @@ use crate::base::Error;
 use crate::base::{Device, Result, profile};
 #[cfg(feature = "gpu")]
 use crate::gpu;
+pub use family::Member;
+use family::{ELSEWHERE, Family};
 use host::Block;
 use std::any::Any;
 use std::cell::Cell;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// The version of a storage that counts none: it was made in inference mode.
 pub const UNTRACKED: u32 = u32::MAX;
@@ -34,7 +37,9 @@ struct Inner {
     bytes: Bytes,
     len: usize,
     device: Device,
+    /// The number of writes; from [`ELSEWHERE`] on, the family counts them.
     version: AtomicU32,
+    family: OnceLock<Arc<Family>>,
     /// The derivative of the last recorded write in place, by name: errors tell it.
     writer: AtomicPtr<&'static str>,
 }
@@ -119,12 +124,14 @@ impl Storage {
         matches!(self.root().0.bytes, Bytes::Nowhere)
     }
 
+    #[inline]
     fn from_bytes(bytes: Bytes, len: usize, device: Device) -> Storage {
         Storage(Arc::new(Inner {
             bytes,
             len,
             device,
             version: AtomicU32::new(FIRST.get()),
+            family: OnceLock::new(),
             writer: AtomicPtr::default(),
         }))
     }
@@ -132,8 +139,9 @@ impl Storage {
     /// The same bytes with a version of their own: writes through it are not seen by saved values.
     pub fn alias(&self) -> Storage {
         let root = self.root().clone();
+        let first = if root.is_untracked() { UNTRACKED } else { 0 };
         let alias = Storage::from_bytes(Bytes::Alias(root), self.0.len, self.0.device);
-        alias.0.version.store(0, Ordering::Relaxed);
+        alias.0.version.store(first, Ordering::Relaxed);
         alias
     }
 
@@ -175,26 +183,33 @@ impl Storage {
         }
     }
 
+    #[inline]
     pub fn version(&self) -> u32 {
-        self.0.version.load(Ordering::Relaxed)
+        let version = self.0.version.load(Ordering::Relaxed);
+        if version < ELSEWHERE { version } else { self.counter().load(Ordering::Relaxed) }
     }
 
     /// Counts one in-place write.
+    #[inline]
     pub fn bump(&self) {
-        if !self.is_untracked() {
-            self.0.version.fetch_add(1, Ordering::Relaxed);
+        let counter =
+            if self.0.version.load(Ordering::Relaxed) < ELSEWHERE { &self.0.version } else { self.counter() };
+        if counter.load(Ordering::Relaxed) != UNTRACKED {
+            counter.fetch_add(1, Ordering::Relaxed);
         }
     }
 
-    /// Whether this storage was made in inference mode.
+    /// Whether these bytes were made in inference mode.
     #[inline]
     pub fn is_untracked(&self) -> bool {
-        self.version() == UNTRACKED
+        self.0.version.load(Ordering::Relaxed) >= ELSEWHERE
+            && self.root().0.version.load(Ordering::Relaxed) == UNTRACKED
     }
 
     pub fn set_version(&self, version: u32) {
-        if !self.is_untracked() {
-            self.0.version.store(version, Ordering::Relaxed);
+        let counter = self.counter();
+        if counter.load(Ordering::Relaxed) != UNTRACKED {
+            counter.store(version, Ordering::Relaxed);
         }
     }
 
@@ -208,6 +223,12 @@ impl Storage {
         unsafe { self.0.writer.load(Ordering::Acquire).as_ref() }.copied()
     }
 
+    /// Whether these are the same bytes under the same count.
+    pub fn is(&self, other: &Storage) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Whether these are the same bytes.
     pub fn same(&self, other: &Storage) -> bool {
         Arc::ptr_eq(&self.root().0, &other.root().0)
     }

@@ -1,7 +1,7 @@
 //! Forward mode: a tensor may carry tangents, one for each level that is entered. What derivatives saved of such tensors
 //! remembers them, so that a backward has tangents too. A level that is left takes all its tangents along.
 
-use super::{Body, DUAL, Edge, Node, NodeRef, Tensor, WeakTensor, lock};
+use super::{ALOOF, Body, DUAL, Edge, Node, NodeRef, Tensor, VIEW, WeakTensor, lock};
 use crate::arena::Id;
 use crate::base::{Error, Result};
 use smallvec::SmallVec;
@@ -61,6 +61,11 @@ pub fn any_level() -> bool {
     LIVE.load(Ordering::Relaxed) > 0
 }
 
+/// Whether a level is entered and not left yet.
+pub fn is_live(number: DualLevel) -> bool {
+    any_level() && levels(|levels| levels.live.iter().any(|l| l.number == number))
+}
+
 /// Enters a new level, inside those that are entered already.
 pub fn enter() -> DualLevel {
     LIVE.fetch_add(1, Ordering::Relaxed);
@@ -94,7 +99,7 @@ pub fn exit(number: DualLevel) {
 }
 
 impl WeakTensor {
-    fn is_alive(&self) -> bool {
+    pub(super) fn is_alive(&self) -> bool {
         self.0.strong_count() > 0
     }
 }
@@ -103,18 +108,25 @@ impl Tensor {
     /// Whether this tensor carries tangents.
     #[inline]
     pub fn is_dual(&self) -> bool {
-        self.flags() & DUAL != 0 && self.looks_dual()
+        let flags = self.flags();
+        (flags & DUAL != 0 || (flags & VIEW != 0 && any_level())) && self.looks_dual()
     }
 
     #[cold]
     fn looks_dual(&self) -> bool {
-        if !any_level() {
-            // A view of the time when forward mode was about.
-            self.0.flags.fetch_and(!DUAL, Ordering::AcqRel);
-            return false;
-        }
-        self.0.view.as_ref().is_some_and(|view| view.base.is_dual())
+        self.moves_with().is_some_and(Tensor::is_dual)
             || self.tangents().is_some_and(|t| lock(t).iter().any(|(_, t)| t.is_some()))
+    }
+
+    /// The tensor whose tangents are this view's, too.
+    pub fn moves_with(&self) -> Option<&Tensor> {
+        let view = self.0.view.as_ref().filter(|_| self.flags() & ALOOF == 0)?;
+        Some(view.moves_with.as_ref().unwrap_or(&view.base))
+    }
+
+    /// Parts this view, which is new, from the tangents of what it shows.
+    pub fn keep_aloof(&self) {
+        self.0.flags.fetch_or(ALOOF, Ordering::AcqRel);
     }
 
     fn tangents(&self) -> Option<&Tangents> {
@@ -136,10 +148,12 @@ impl Tensor {
 
     /// A view's tangent is the same view of its base's: also where the base was given one after the view was made.
     fn ask_base(&self) {
-        let Some(view) = self.0.view.as_ref().filter(|view| view.base.is_dual()) else { return };
-        for level in view.base.dual_levels() {
+        let (Some(view), Some(base)) = (&self.0.view, self.moves_with().filter(|base| base.is_dual())) else {
+            return;
+        };
+        for level in base.dual_levels() {
             let known = self.tangents().is_some_and(|t| lock(t).iter().any(|(l, _)| *l == level));
-            if let (false, Some(whole)) = (known, view.base.tangent(level))
+            if let (false, Some(whole)) = (known, base.tangent(level))
                 && let Ok(part) = (view.rules.part)(&whole, &self.body())
             {
                 self.inherit(level, Some(part));
@@ -190,7 +204,7 @@ impl Tensor {
         let mut tangents = lock(self.tangents()?);
         let at = tangents.iter().position(|(l, _)| *l == level)?;
         let (_, taken) = tangents.remove(at);
-        if tangents.is_empty() && self.0.view.is_none() {
+        if tangents.is_empty() {
             self.0.flags.fetch_and(!DUAL, Ordering::AcqRel);
         }
         taken

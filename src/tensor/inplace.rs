@@ -2,11 +2,12 @@
 
 use super::{Edge, Tensor, anomaly, mode, packing};
 use crate::base::{Error, Guidance, Result};
+use crate::storage::UNTRACKED;
 
 /// Refuses an in-place write that the graph could not describe. `recording` tells whether any operand wants gradients.
 pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
     packing::before_write(target)?;
-    if target.body().storage.is_untracked() && !mode::inference() {
+    if target.version() == UNTRACKED && !mode::inference() {
         // PyTorch's sentences have no space between them.
         return Err(Error::runtime(
             "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal \
@@ -52,7 +53,7 @@ pub fn finish_inplace(target: &Tensor, edge: Option<Edge>) {
     let Some(edge) = edge else { return };
     match target.as_view() {
         Some(view) => {
-            view.rewrite_base(&target.body().layout, edge);
+            view.rewrite_base(target, edge);
             if target.retains_grad() {
                 target.history();
             }

@@ -12,6 +12,7 @@ mod node;
 pub mod packing;
 mod reading;
 mod record;
+mod renew;
 mod saved;
 mod view;
 
@@ -19,7 +20,7 @@ pub use batched::{Batched, Level, Levels};
 pub use guidance::in_turn;
 pub use inplace::{check_inplace, finish_inplace};
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, When,
+    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, Slices, When,
     any_hosted, type_string,
 };
 pub use reading::Held;
@@ -69,6 +70,10 @@ const RETAINS: u8 = 4;
 const DUAL: u8 = 8;
 /// One sample of a batch that `vmap` runs over; its values lie in another tensor.
 const BATCHED: u8 = 16;
+/// A view, whose base may have become dual since.
+const VIEW: u8 = 32;
+/// A view that has nothing to do with its base's tangents.
+const ALOOF: u8 = 64;
 
 /// What few tensors have.
 #[derive(Default)]
@@ -227,13 +232,15 @@ impl Tensor {
     /// The body this tensor was born with, unless it was replaced since; nothing for what needs more than its bytes.
     #[inline]
     pub fn birth_body(&self) -> Option<&Body> {
-        (self.flags() & (LATE | DUAL | BATCHED) == 0).then_some(&self.0.body)
+        let said = self.flags() & (LATE | DUAL | BATCHED | VIEW);
+        (said == 0 || (said == VIEW && !dual::any_level())).then_some(&self.0.body)
     }
 
     /// Whether forward mode or `vmap` has a say in what an operator does to this tensor.
     #[inline]
     pub fn is_special(&self) -> bool {
-        self.flags() & (DUAL | BATCHED) != 0
+        let flags = self.flags();
+        flags & (DUAL | BATCHED) != 0 || (flags & VIEW != 0 && dual::any_level())
     }
 
     #[inline]
@@ -306,11 +313,18 @@ impl Tensor {
             self.refresh_view(view);
         }
         if self.flags() & LATE != 0
+            && let Some(batched) = self.as_batched()
+        {
+            return batched.value.history();
+        }
+        self.last_edge()
+    }
+
+    /// The same as it was when somebody last asked.
+    fn last_edge(&self) -> Option<Edge> {
+        if self.flags() & LATE != 0
             && let Some(extra) = self.0.extra.get()
         {
-            if let Some(batched) = extra.batched.get() {
-                return batched.value.history();
-            }
             if let Some(edge) = &lock(&extra.late).edge {
                 return edge.clone();
             }
@@ -401,7 +415,9 @@ impl Tensor {
         }
         let flags = &self.physical().0.flags;
         if on && self.is_leaf() {
-            flags.fetch_or(REQUIRES, Ordering::AcqRel);
+            if flags.fetch_or(REQUIRES, Ordering::AcqRel) & REQUIRES == 0 {
+                self.may_be_saved(false);
+            }
             if anomaly::keeps_lines() {
                 self.edge();
             }
@@ -422,6 +438,9 @@ impl Tensor {
             let advice = "call requires_grad_() on it, or on what it is computed from, first";
             return Err(Guidance::new(message).note("tensor", text, line).advice(advice).done());
         }
+        if self.last_edge().is_some() {
+            self.check_view()?;
+        }
         if let Some(edge) = self.history()
             && self.0.flags.fetch_or(RETAINS, Ordering::AcqRel) & RETAINS == 0
         {
@@ -430,42 +449,17 @@ impl Tensor {
         Ok(())
     }
 
-    /// Replaces what this tensor shows (`x.data = y`, `resize_`, `squeeze_`).
-    pub fn set_body(&self, body: Body) {
-        let extra = self.extra();
-        let mut late = lock(&extra.late);
-        // A leaf's end of the graph takes gradients of one kind: for another the next use makes a new one.
-        let end = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
-        if let Some(node) = end
-            && let Kind::Leaf(leaf) = &node.kind
-        {
-            if node.has_hooks() || node.outputs.first().is_some_and(|meta| meta.fits(&body)) {
-                *lock(&leaf.body) = body.clone();
-            } else {
-                late.leaf = Some(None);
-            }
-        }
-        late.body = Some(Arc::new(body));
-        drop(late);
-        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
-    }
-
     /// Replaces this tensor's history (in-place writes, `detach_`).
     pub fn set_history(&self, edge: Option<Edge>) {
         if let Some(batched) = self.as_batched() {
             return batched.value.set_history(edge);
         }
-        if let Some(Edge { node, .. }) = &edge
-            && let Kind::Op(derivative) = &node.kind
-        {
-            self.body().storage.written_by(&derivative.name);
+        match edge.as_ref().map(|edge| &edge.node.kind) {
+            Some(Kind::Op(derivative)) => self.body().storage.written_by(&derivative.name),
+            Some(Kind::Slices(_)) => self.body().storage.written_by(&Slices::NAME),
+            _ => {}
         }
-        let old = lock(&self.extra().late).edge.replace(edge.clone());
-        // Views of a tensor that was detached in place keep the history that they have.
-        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
-        if edge.is_some() {
-            self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
-        }
+        let old = self.put_history(edge.clone());
         self.keep_retaining(old, edge);
     }
 

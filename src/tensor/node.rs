@@ -4,7 +4,7 @@
 use super::saved::{Kept, Saved, Saves, Step};
 use super::{Body, Tensor, WeakTensor, anomaly, mode};
 use crate::arena::{self, Draft, Ref};
-use crate::base::{DType, Device, Dims, Result};
+use crate::base::{DType, Device, Dims, Layout, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_void;
@@ -36,8 +36,10 @@ pub trait Custom: Send + Sync {
     fn apply(&self, step: &Step) -> Result<Grads>;
     /// The graph is being freed.
     fn release(&self) {}
-    /// The Python object that this node keeps alive, for the collector.
+    /// The Python object that shows this node, which keeps it alive.
     fn host(&self) -> *mut c_void;
+    /// Calls `see` with each Python object that this node keeps alive, for the collector.
+    fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
 }
 
 /// A user's callback on a tensor or a node. What the two lists mean depends on where it hangs.
@@ -56,6 +58,20 @@ pub enum Kind {
     Op(&'static Derivative),
     Leaf(Box<Leaf>),
     Custom(Box<dyn Custom>),
+    Slices(Box<Slices>),
+}
+
+/// A write through a view, in the history of the view's base: the node runs the one that wrote, with the gradient of the part
+/// that lies as `layout` in a dense base, seen as `dtype`. Its first edge leads to the base as it was; the others are the
+/// writer's.
+pub struct Slices {
+    pub layout: Layout,
+    pub dtype: DType,
+    pub writer: NodeRef,
+}
+
+impl Slices {
+    pub const NAME: &'static str = "CopySlices";
 }
 
 /// The end of an edge at a tensor that the user made: strong on its values and hooks, weak on its `.grad`.
@@ -181,7 +197,7 @@ impl Node {
             kind,
             edges: SmallVec::new(),
             outputs: SmallVec::new(),
-            saved: Mutex::new(Saves { values: SmallVec::new(), freed: false }),
+            saved: Mutex::new(Saves::default()),
             params: None,
             hooks: OnceLock::new(),
             trace: None,
@@ -215,6 +231,7 @@ impl Node {
             Kind::Op(d) => d.name.into(),
             Kind::Leaf(_) => "AccumulateGrad".into(),
             Kind::Custom(c) => c.name(),
+            Kind::Slices(_) => Slices::NAME.into(),
         }
     }
 
@@ -233,6 +250,12 @@ impl Node {
 
     pub fn is_leaf(&self) -> bool {
         matches!(self.kind, Kind::Leaf(_))
+    }
+
+    /// The nodes that this one holds, each handle once.
+    pub fn held(&self) -> impl Iterator<Item = &NodeRef> {
+        let writer = if let Kind::Slices(slices) = &self.kind { Some(&slices.writer) } else { None };
+        self.edges.iter().flatten().map(|edge| &edge.node).chain(writer)
     }
 
     pub fn saves(&self) -> MutexGuard<'_, Saves> {
@@ -288,6 +311,7 @@ impl Node {
         let old = {
             let mut saves = self.saves();
             saves.freed = true;
+            saves.lost |= !saves.values.is_empty();
             std::mem::take(&mut saves.values)
         };
         drop(old);
@@ -303,17 +327,18 @@ impl Node {
             .get()
             .and_then(|hooks| hooks.try_lock().ok())
             .map(|mut hooks| std::mem::take(&mut *hooks));
-        let saves =
-            self.saved.try_lock().ok().map(|mut saves| {
-                std::mem::replace(&mut *saves, Saves { values: SmallVec::new(), freed: true })
-            });
+        let saves = self
+            .saved
+            .try_lock()
+            .ok()
+            .map(|mut saves| std::mem::replace(&mut *saves, Saves { freed: true, ..Saves::default() }));
         (hooks.unwrap_or_default(), saves.unwrap_or_default())
     }
 
     /// Calls `see` with each Python object that this node keeps alive: alone, or also with somebody who runs it now.
     pub fn visit_hosts(&self, shared: bool, see: &mut dyn FnMut(*mut c_void)) {
         if let Kind::Custom(custom) = &self.kind {
-            see(custom.host());
+            custom.visit_hosts(see);
         }
         if let Some(Ok(hooks)) = self.hooks.get().map(|h| h.try_lock()) {
             hooks

@@ -26,6 +26,9 @@ pub trait Chooser: Send + Sync {
 /// Told of a write in place before it happens.
 pub type Watcher = Arc<dyn Fn(&Tensor) -> Result<(), Error> + Send + Sync>;
 
+/// The same derivative under another name.
+pub type Rename = fn(&'static Derivative) -> &'static Derivative;
+
 #[derive(Default)]
 struct State {
     hooks: Vec<Arc<dyn Pack>>,
@@ -35,13 +38,15 @@ struct State {
     waiting: Option<Vec<NodeRef>>,
     watcher: Option<Watcher>,
     choosers: Vec<Arc<dyn Chooser>>,
+    /// What the nodes that are recorded now are to be called.
+    rename: Option<Rename>,
     /// Whose values are being packed.
     packing: Option<NodeRef>,
 }
 
 impl State {
     fn is_needed(&self) -> bool {
-        !self.hooks.is_empty() || !self.choosers.is_empty()
+        !self.hooks.is_empty() || !self.choosers.is_empty() || self.rename.is_some()
     }
 }
 
@@ -89,6 +94,26 @@ pub fn pop_chooser() {
         gone
     });
     drop(gone);
+}
+
+/// Records what `act` records under other names.
+pub fn renamed<R>(rename: Rename, act: impl FnOnce() -> R) -> R {
+    let set = |rename| {
+        STATE.with_borrow_mut(|state| {
+            let outer = std::mem::replace(&mut state.rename, rename);
+            ACTIVE.set(state.is_needed());
+            outer
+        })
+    };
+    let outer = set(Some(rename));
+    let done = act();
+    set(outer);
+    done
+}
+
+/// What a node is to run instead of `derivative`; asked while [`active`].
+pub fn instead_of(derivative: &'static Derivative) -> &'static Derivative {
+    STATE.with_borrow(|state| state.rename).map_or(derivative, |rename| rename(derivative))
 }
 
 fn chooser() -> Option<Arc<dyn Chooser>> {

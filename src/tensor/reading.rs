@@ -9,6 +9,7 @@ pub struct Held {
     /// All of the tensor's own handles: of its history at birth and of what replaced it, and of the leaf's end.
     pub nodes: SmallVec<[NodeRef; 2]>,
     pub grad: Option<Tensor>,
+    pub tangents: Vec<Tensor>,
 }
 
 impl Tensor {
@@ -53,6 +54,9 @@ impl Tensor {
                 nodes.extend(late.leaf.iter().flatten().cloned());
             }
         }
-        Held { nodes, grad: extra.and_then(|e| e.grad.try_lock().ok()).and_then(|g| g.clone()) }
+        let grad = extra.and_then(|extra| extra.grad.try_lock().ok()).and_then(|grad| grad.clone());
+        let tangents = extra.and_then(|extra| extra.tangents.try_lock().ok());
+        let tangents = tangents.map(|all| all.iter().filter_map(|(_, tangent)| tangent.clone()).collect());
+        Held { nodes, grad, tangents: tangents.unwrap_or_default() }
     }
 }

@@ -1,6 +1,6 @@
 //! Recording an operator: a node with an edge per input and the values that its derivative will read.
 
-use super::{Body, Derivative, Kind, Node, Saved, Tensor, mode};
+use super::{Body, Derivative, Edge, Kind, LATE, Node, Saved, Tensor, mode};
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
 use crate::storage::UNTRACKED;
@@ -44,6 +44,31 @@ impl Recorder {
         self
     }
 
+    /// The next input's edge, for an operator whose gradient takes its shape from it: where the tensor was laid out anew
+    /// unrecorded, its history wants another shape than it shows.
+    #[inline]
+    pub fn input_as_shown(&mut self, tensor: &Tensor) {
+        self.input(Some(tensor));
+        if tensor.flags() & LATE != 0 {
+            self.bridge(tensor);
+        }
+    }
+
+    #[cold]
+    fn bridge(&mut self, tensor: &Tensor) {
+        static RELAID: Derivative =
+            Derivative { name: "RelaidBackward", apply: |step| Ok(step.grads.iter().cloned().collect()) };
+        let (Some(Some(edge)), false) = (self.node.edges.last_mut(), tensor.is_batched()) else { return };
+        let (made, body) = (&edge.node.outputs[edge.output as usize], tensor.body());
+        if made.shape == body.layout.shape {
+            return;
+        }
+        let mut node = Node::draft(Kind::Op(&RELAID));
+        node.edges.push(Some(edge.clone()));
+        node.outputs.push(body.meta());
+        *edge = Edge { node: Node::publish(node), output: 0 };
+    }
+
     /// What the node will run.
     #[inline]
     pub fn derivative(&self) -> Option<&'static Derivative> {
@@ -53,15 +78,20 @@ impl Recorder {
         }
     }
 
+    /// Runs the same under another name.
+    pub fn rename(&mut self, derivative: &'static Derivative) {
+        self.node.kind = Kind::Op(derivative);
+    }
+
     /// Which inputs want gradients.
     pub fn wanted(&self) -> u64 {
         self.node.edges.iter().enumerate().fold(0, |bits, (i, e)| bits | u64::from(e.is_some()) << i)
     }
 
     #[inline]
-    pub fn save_input(&mut self, body: &Body, index: usize) -> &mut Recorder {
+    pub fn save_input(&mut self, tensor: &Tensor, body: &Body, index: usize) -> &mut Recorder {
         let view = self.views >> (index & 63) & 1 == 1;
-        let saved = Saved { view, ..Saved::input(body, index) };
+        let saved = Saved { view, ..Saved::input(body, index).of(tensor) };
         self.untracked |= saved.version == UNTRACKED;
         self.node.saves_mut().values.push(saved);
         self
@@ -74,8 +104,8 @@ impl Recorder {
     }
 
     /// Saves a tensor that is among the operator's arguments: an index, a mask.
-    pub fn save_argument(&mut self, body: &Body, at: usize) -> &mut Recorder {
-        let saved = Saved::new(body, Saved::ARGUMENT + at as u16);
+    pub fn save_argument(&mut self, tensor: &Tensor, at: usize) -> &mut Recorder {
+        let saved = Saved::new(&tensor.body(), Saved::ARGUMENT + at as u16).of(tensor);
         self.untracked |= saved.version == UNTRACKED;
         self.node.saves_mut().values.push(saved);
         self

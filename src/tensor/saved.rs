@@ -14,6 +14,8 @@ use std::sync::atomic::Ordering;
 pub struct Saves {
     pub values: SmallVec<[Saved; 2]>,
     pub freed: bool,
+    /// Whether there was something to free.
+    pub lost: bool,
 }
 
 /// One saved value. `source` names the input (or, from [`Saved::OUTPUT`] on, the output) that it is.
@@ -21,6 +23,8 @@ pub struct Saved {
     pub kept: Kept,
     pub version: u32,
     pub source: u16,
+    /// Which tensor it was: it may be another when it is asked for (see `renew`).
+    pub(super) tensor: usize,
     /// Whether it was saved of a view, whose history follows its base's.
     pub view: bool,
 }
@@ -65,7 +69,19 @@ impl Saved {
 
     #[inline]
     pub fn new(body: &Body, source: u16) -> Saved {
-        Saved { kept: Kept::Body(body.clone()), version: body.storage.version(), source, view: false }
+        Saved {
+            kept: Kept::Body(body.clone()),
+            version: body.storage.version(),
+            source,
+            tensor: 0,
+            view: false,
+        }
+    }
+
+    /// The same, known to be saved of `tensor`.
+    #[inline]
+    pub fn of(self, tensor: &Tensor) -> Saved {
+        Saved { tensor: tensor.id(), ..self }
     }
 
     #[inline]
@@ -149,7 +165,7 @@ impl Saved {
 
     /// A second handle: hooks run without the node's lock.
     pub fn share(&self) -> Saved {
-        Saved { kept: self.kept.clone(), version: self.version, source: self.source, view: self.view }
+        Saved { kept: self.kept.clone(), ..*self }
     }
 
     /// This saved value as a tensor, checked; `node` is the one that saved it.
@@ -157,6 +173,9 @@ impl Saved {
         match &self.kept {
             Kept::Body(body) => {
                 self.check(node, body)?;
+                if let Some(tensor) = self.renewed(self.edge(node).as_ref())? {
+                    return Ok(tensor);
+                }
                 let tangents = dual::remembered(node, true);
                 Ok(dual::restore(self.source, body.clone(), self.edge(node), &tangents))
             }
@@ -254,16 +273,29 @@ impl<'a> Step<'a> {
         keep: bool,
     ) -> Result<Step<'a>> {
         let mut saves = node.saves();
-        let freed = saves.freed;
+        let (freed, lost) = (saves.freed, saves.lost);
         let mut values: SmallVec<[Saved; 2]> = if keep {
             saves.values.iter().map(Saved::share).collect()
         } else {
             saves.freed = true;
+            saves.lost |= !saves.values.is_empty();
             std::mem::take(&mut saves.values)
         };
         drop(saves);
+        values.iter_mut().try_for_each(|saved| saved.renew(node))?;
         if values.iter().any(|s| s.body().is_none()) {
             unpack_all(node, &mut values)?;
+        }
+        // All of them, whichever gradients are wanted. A Function looks at its own when it asks for them.
+        if let Kind::Op(_) = node.kind {
+            if lost {
+                return Err(freed_error(Some(node)));
+            }
+            for saved in &values {
+                if let Kept::Body(body) = &saved.kept {
+                    saved.check(node, body)?;
+                }
+            }
         }
         let tangents = dual::remembered(node, keep);
         Ok(Step { node, grads, create_graph, wanted, values, tangents, freed })
@@ -290,8 +322,12 @@ impl<'a> Step<'a> {
 
     /// The bytes of a saved value, for a kernel that does not record.
     pub fn body(&self, source: u16) -> Result<&Body> {
+        self.saved(source).map(|(_, body)| body)
+    }
+
+    fn saved(&self, source: u16) -> Result<(&Saved, &Body)> {
         match self.values.iter().find(|s| s.source == source) {
-            Some(saved @ Saved { kept: Kept::Body(body), .. }) => saved.check(self.node, body).map(|()| body),
+            Some(saved @ Saved { kept: Kept::Body(body), .. }) => Ok((saved, body)),
             None if self.freed => Err(freed_error(Some(self.node))),
             _ => Err(Error::runtime(format!("{} did not save value {source}", self.node.name()))),
         }
@@ -299,19 +335,26 @@ impl<'a> Step<'a> {
 
     /// A saved value as a tensor, with its place in the graph.
     pub fn tensor(&self, source: u16) -> Result<Tensor> {
-        let body = self.body(source)?.clone();
         let edge = if source >= Saved::OUTPUT {
             Some(Edge { node: self.node.clone(), output: u32::from(source - Saved::OUTPUT) })
         } else {
             self.node.edges.get(usize::from(source)).cloned().flatten()
         };
-        Ok(dual::restore(source, body, edge, &self.tangents))
+        self.restored(source, edge)
+    }
+
+    fn restored(&self, source: u16, edge: Option<Edge>) -> Result<Tensor> {
+        let (saved, body) = self.saved(source)?;
+        match saved.renewed(edge.as_ref())? {
+            Some(tensor) => Ok(tensor),
+            None => Ok(dual::restore(source, body.clone(), edge, &self.tangents)),
+        }
     }
 
     /// A tensor among the arguments, with the history that it had.
     pub fn argument(&self, at: usize, history: Option<Edge>) -> Result<Tensor> {
         let source = Saved::ARGUMENT + at as u16;
-        Ok(dual::restore(source, self.body(source)?.clone(), history, &self.tangents))
+        self.restored(source, history)
     }
 
     /// Whether forward mode has a say in this turn: a gradient or a saved value carries tangents.

@@ -1,7 +1,7 @@
 //! Views know their base, so that a write through one of them rewrites the base's history, and a write to the base
 //! (or through a sister) renews the history of the others.
 
-use super::{Body, DUAL, Edge, LATE, Tensor, dual, lock, mode};
+use super::{ALOOF, Body, Edge, LATE, Tensor, VIEW, lock, mode};
 use crate::base::{Error, Guidance, Layout, Result};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
@@ -15,6 +15,8 @@ pub struct View {
     /// How often the base's history was rewritten when this view's was last renewed; of a view whose history cannot be
     /// renewed, the version at its birth.
     seen: AtomicU32,
+    /// The tensor to ask for tangents, where it is not the base.
+    pub(super) moves_with: Option<Tensor>,
 }
 
 /// The circumstances in which a view was made.
@@ -34,8 +36,8 @@ pub enum Viewing {
 pub struct ViewRules {
     /// The history of a view with this body, given its base's present one.
     pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
-    /// The history of a base after `value` was written into the part with this layout.
-    pub scatter: fn(base: &Tensor, layout: &Layout, value: Edge) -> Edge,
+    /// The history of a base after `value` was written into the part with this layout, to which `old` led before.
+    pub scatter: fn(base: &Tensor, layout: &Layout, value: Edge, old: Option<&Edge>) -> Edge,
     /// What a view with this body shows of a tensor that lies as its base does.
     pub part: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
 }
@@ -58,14 +60,17 @@ impl Tensor {
             Viewing::Plain | Viewing::Multi if !mode::grad_enabled() => Viewing::NoGrad,
             other => other,
         };
-        let (base, made) = match &of.0.view {
-            Some(view) => (view.base.clone(), if made == Viewing::Plain { view.made() } else { made }),
-            None => (of.clone(), made),
+        let (base, made, moves_with) = match &of.0.view {
+            Some(view) => {
+                let moves_with =
+                    if of.flags() & ALOOF != 0 { Some(of.clone()) } else { view.moves_with.clone() };
+                (view.base.clone(), if made == Viewing::Plain { view.made() } else { made }, moves_with)
+            }
+            None => (of.clone(), made, None),
         };
         let seen = AtomicU32::new(body.storage.version());
-        // While forward mode is about, a view asks its base for tangents.
-        let flags = if dual::any_level() { DUAL } else { 0 };
-        Tensor::make(body, edge, flags, Some(View { base, made: AtomicU8::new(made as u8), rules, seen }))
+        let view = View { base, made: AtomicU8::new(made as u8), rules, seen, moves_with };
+        Tensor::make(body, edge, VIEW, Some(view))
     }
 
     pub fn as_view(&self) -> Option<&View> {
@@ -79,7 +84,8 @@ impl Tensor {
             return;
         }
         let now = self.body().storage.version();
-        if now != view.seen.load(Ordering::Acquire) && view.base.requires_grad() {
+        let written = now != view.seen.load(Ordering::Acquire);
+        if written && (view.base.requires_grad() || self.last_edge().is_some()) {
             view.seen.store(now, Ordering::Release);
             let edge = (view.rules.regenerate)(&view.base, &self.body());
             let old = lock(&self.extra().late).edge.replace(edge.clone());
@@ -178,9 +184,9 @@ impl View {
             .done()
     }
 
-    /// Writes `value`, the node of an in-place operator on the view with this layout, into the base's history.
-    pub fn rewrite_base(&self, layout: &Layout, value: Edge) {
-        let edge = (self.rules.scatter)(&self.base, layout, value);
+    /// Writes `value`, the node of an in-place operator on `view`, into the base's history.
+    pub(super) fn rewrite_base(&self, view: &Tensor, value: Edge) {
+        let edge = (self.rules.scatter)(&self.base, &view.body().layout, value, view.last_edge().as_ref());
         self.base.set_history(Some(edge));
         // A look at this view between the write and now has found the base's old history.
         self.seen.store(self.base.version().wrapping_sub(1), Ordering::Release);

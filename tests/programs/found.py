@@ -233,4 +233,103 @@ h1 = v2.register_hook(lambda g: g * 3)
 v3, v4 = T.autograd.grad(v2.sum(), [v1, v2], retain_graph=True)
 v5, = T.autograd.grad(v2.sum(), [v2])
 """,
+    # A base and its views count writes together, whatever memory they show.
+    """
+v1 = T.tensor([1.0, 2.0, 3.0], dtype=T.float64)
+v2 = v1[:2]
+v3 = v1.detach()
+v1.data = T.tensor([4.0, 5.0, 6.0], dtype=T.float64)
+v1.add_(1)
+v2.mul_(2)
+v3.sub_(1)
+v4 = v1.view(3, 1)
+v2.set_(T.tensor([7.0, 8.0], dtype=T.float64))
+v4.add_(1)
+""",
+    # What was saved of an input is that tensor as it is now.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v2 = T.tensor([3.0, 4.0], dtype=T.float64)
+v3 = v1 * 2
+v4 = v3 * v2 + v3.exp() + v1 * v1
+v1.data = T.tensor([10.0, 20.0], dtype=T.float64)
+v2.data = T.tensor([30.0, 40.0], dtype=T.float64)
+v3.data = T.tensor([50.0, 60.0], dtype=T.float64)
+v4.sum().backward()
+""",
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64)
+v2 = T.tensor([3.0, 4.0], dtype=T.float64).requires_grad_()
+v3 = v1 * v2
+v1.requires_grad_()
+v4, = T.autograd.grad(v3.sum(), v2, create_graph=True)
+v4.sum().backward()
+""",
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v3 = v2 * v2
+v2.detach_()
+v2 = v2 * 2
+v3.sum().backward()
+""",
+    # The operator that wrote a view runs within the base's node: the view's old history, with its hooks, is passed by.
+    """
+v1 = T.tensor([1.75, -1.75, 0.875], dtype=T.float64).requires_grad_()
+v2 = T.cat([v1, v1], 0)
+v3 = v2.t()
+h1 = v3.grad_fn.register_prehook(lambda go: tuple(None if g is None else g * 2 for g in go))
+h2 = v3.register_hook(lambda g: log('h2', g))
+v3.index_fill_(0, T.tensor([0]), 1.5)
+h3 = v2.grad_fn.register_hook(lambda gi, go: log('h3', len(gi), go))
+v2.sum().backward(create_graph=True)
+""",
+    """
+v1 = T.tensor([1.0, 2.0, 3.0], dtype=T.float64).requires_grad_()
+v2 = T.tensor([2.0, 3.0], dtype=T.float64).requires_grad_()
+v3 = v1 * 1
+v4 = v3[1:]
+v4.mul_(v2)
+h1 = v3.grad_fn.register_hook(lambda gi, go: log('h1', gi, go))
+v5, v6 = T.autograd.grad((v3 * v3).sum(), [v1, v2], create_graph=True)
+(v5.sum() + v6.sum()).backward()
+v4.set_(T.tensor([7.0, 8.0], dtype=T.float64))
+v3.sum().backward()
+""",
+    # A hook of a leaf whose name is gone.
+    """
+v2 = T.tensor([1.0, 1.125], dtype=T.float32).requires_grad_()
+h1 = v2.register_post_accumulate_grad_hook(lambda t: log('h1', t.grad))
+v3 = v2 + v2
+v2 = v3
+v3.backward(T.tensor([1.5, -0.375], dtype=T.float32))
+""",
+    # A tensor that came to show itself otherwise keeps the gradient of what it was.
+    """
+v1 = T.tensor([[1.0, 2.0, 3.0]], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v2.retain_grad()
+v2.transpose_(0, -1)
+v3 = v2.amin(0, keepdim=True)
+v3.sum().backward()
+""",
+    # A view whose base was detached and written leads nowhere, and its hooks stay behind.
+    """
+v1 = T.tensor([[2.0, 0.5], [1.5, -0.375]], dtype=T.float64).requires_grad_()
+v2 = v1[T.tensor(0)]
+h1 = v2.register_hook(lambda g: log('h1', g))
+v1.detach_()
+v1.mul_(3)
+v3, = T.autograd.grad(v2.sum(), v2, retain_graph=True, allow_unused=True)
+""",
+    # A part written into the tensor that it is a part of.
+    """
+v1 = T.tensor([[-2.0], [-0.5]], dtype=T.float64).requires_grad_()
+v2 = v1.clamp(min=0.25)
+v3 = v2.split(1, 0)[0]
+v2[-1] = v3
+v2.sum().backward()
+v3.retain_grad()
+v4 = v3.argsort(0)
+""",
 ]

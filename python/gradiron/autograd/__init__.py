@@ -147,7 +147,7 @@ class Variable(metaclass=_VariableMeta):
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
         out = data.detach()
-        return out.requires_grad_() if requires_grad else out
+        return _core.tracked(out) if requires_grad else out
 
 
 def __getattr__(name: str) -> object:

@@ -31,7 +31,7 @@ def is_float(value: Any) -> bool:
 
 def differentiable(values: Any) -> list[Tensor]:
     """The tensors among `values` that want a gradient."""
-    return [v for v in as_tuple(values) if isinstance(v, gradiron.Tensor) and v.requires_grad]
+    return [v for v in as_tuple(values) if v.requires_grad]
 
 
 def vector_like(x: Tensor, values: list[float]) -> Tensor:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ._profiler_flops import scale
 from .profiler_util import format_time
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ class Layout(NamedTuple):
     top_level_only: bool
     time_unit: str | None
     memory: bool
+    flops: bool
 
 
 class Column(NamedTuple):
@@ -118,6 +120,10 @@ def _columns(events: EventList, layout: Layout) -> list[Column]:
         columns.append(
             Column("Source Location", source_width, lambda e: _tail(e.stack[0] if e.stack else "", source_width), True)
         )
+    counts = [event.flops for event in events if event.flops > 0]
+    if layout.flops and counts:
+        factor, unit = scale(min(counts))
+        columns.append(Column(f"Total {unit}", _WIDTH, lambda e: f"{e.flops * factor:8.3f}" if e.flops > 0 else "--"))
     return columns
 
 
@@ -132,8 +138,11 @@ def _tail(text: str, width: int) -> str:
 
 def _rest_of_stack(event: Any, columns: list[Column], layout: Layout) -> list[str]:
     """The stack's further lines, each below the first."""
-    if not event.stack or columns[-1].title != "Source Location":
+    at = next((i for i, column in enumerate(columns) if column.title == "Source Location"), None)
+    if not event.stack or at is None:
         return []
-    blank = "".join(" " * column.width + _GAP for column in columns[:-1])
-    further = [blank + columns[-1].pad(_tail(line, columns[-1].width)) + _GAP for line in event.stack[1:]]
-    return [*further, blank + columns[-1].pad("") + _GAP]
+
+    def row(text: str) -> str:
+        return "".join(column.pad(text if i == at else "") + _GAP for i, column in enumerate(columns))
+
+    return [*(row(_tail(line, columns[at].width)) for line in event.stack[1:]), row("")]

@@ -127,7 +127,7 @@ def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
             return outputs
         many = isinstance(outputs, tuple)
         made = tuple(
-            _Refuse.apply(o.detach().requires_grad_(), type(ctx).__name__) if isinstance(o, _core.Tensor) else o
+            _Refuse.apply(_core.tracked(o.detach()), type(ctx).__name__) if isinstance(o, _core.Tensor) else o
             for o in (outputs if many else (outputs,))
         )
         return made if many else made[0]

@@ -136,7 +136,7 @@ def hessian(
 
     def gradient(*xs: Tensor) -> Tensors:
         if outer_jacobian_strategy == "forward-mode":
-            xs = tuple(x.requires_grad_() for x in xs)
+            xs = tuple(gradiron._core.tracked(x) for x in xs)
         call = _Call(xs, "hessian", True, strict).evaluate(func)
         found = zip(call.gradient_of_scalar(), call.inputs, strict=True)
         filled = tuple(gradiron.zeros_like(x) if g is None else g for g, x in found)
@@ -159,7 +159,7 @@ class _Call:
         given = _tensors(inputs, "inputs", name)
         with gradiron.enable_grad():
             self.inputs = tuple(
-                x.view(x.shape) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given
+                x.view(x.shape) if create_graph and x.requires_grad else gradiron._core.tracked(x.detach()) for x in given
             )
         self.one_output = True
         self.outputs: Tensors = ()

@@ -27,12 +27,13 @@ from ._jacobian import (
     units,
     vector_like,
 )
-from ._parts import in_parts, is_complex
+from ._parts import in_parts, is_complex, looks, of_complex
 
 if TYPE_CHECKING:
     from gradiron import Tensor
 
 FORWARD = "computed with forward mode "  # what messages say of forward mode
+BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient computation."
 BATCHED_FORWARD = "gradcheck failed while testing batched gradient computation with forward-mode AD."
 
 __all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
@@ -288,7 +289,7 @@ class _Check:
             if a.numel() and ((a - b).abs() > self.settings.nondet_tol).any().item():
                 raise GradcheckError(
                     "Backward is not reentrant, i.e., running backward with same input and grad_output multiple "
-                    "times gives different values, although analytical gradient matches numerical gradient. "
+                    "times gives different values, although analytical gradient matches numerical gradient."
                     f"The tolerance for nondeterminism was {self.settings.nondet_tol}."
                 )
         return jacobians
@@ -296,22 +297,33 @@ class _Check:
     def compare(self, a: Tensor, n: Tensor, i: int, j: int, mode: str = "", scale: float = 1.0) -> None:
         if _allclose(a, n, self.settings.rtol, self.settings.atol * scale):
             return
+        fast = self.settings.fast_mode
+        whole_a, whole_n = self.whole(i, j, mode) if fast else (a, n)
+        prefix, whole_a, whole_n = self.at_fault(whole_a, whole_n, i, j, mode)
+        shown_a, shown_n = (a, n) if fast else (whole_a, whole_n)
         raise GradcheckError(
-            f"Jacobian {mode}mismatch for output {i} with respect to input {j},\n"
-            f"numerical:{n}\nanalytical:{a}\n" + self.whole(i, j, mode)
+            f"{prefix}Jacobian {mode}mismatch for output {i} with respect to input {j},\n"
+            f"numerical:{shown_n}\nanalytical:{shown_a}\n" + (self.in_slow_mode(whole_a, whole_n) if fast else "")
         )
 
-    def whole(self, i: int, j: int, mode: str) -> str:
-        """For a finding of fast mode: the Jacobians themselves."""
-        if not self.settings.fast_mode:
-            return ""
+    def at_fault(self, a: Tensor, n: Tensor, i: int, j: int, mode: str) -> tuple[str, Tensor, Tensor]:
+        """Of Jacobians between complex numbers the first part that differs, and what it is called."""
+        outputs = self.float_outputs() if mode else self.outputs()
+        kinds = (of_complex(self.sources[j]), of_complex(outputs[i]), bool(mode))
+        pairs = [(prefix, one, other) for (prefix, one), (_, other) in zip(looks(a, *kinds), looks(n, *kinds), strict=True)]
+        settings = self.settings
+        return next((p for p in pairs if not _allclose(p[1], p[2], settings.rtol, settings.atol)), pairs[-1])
+
+    def whole(self, i: int, j: int, mode: str) -> tuple[Tensor, Tensor]:
+        """For a finding of fast mode: the Jacobians themselves, analytical and numerical."""
         x = self.sources[j]
         if mode:
             n = numerical(self.float_outputs, x, self.settings.eps)[i]
-            a = gradiron.stack([forward_mode(self.func, self.inputs, self.numbers[j], u)[i] for u in units(x)])
-        else:
-            n = numerical(self.outputs, x, self.settings.eps)[i]
-            a = matrix(backward_mode(self.outputs()[i], [x])[0], x, x.dtype)
+            return gradiron.stack([forward_mode(self.func, self.inputs, self.numbers[j], u)[i] for u in units(x)]), n
+        n = numerical(self.outputs, x, self.settings.eps)[i]
+        return matrix(backward_mode(self.outputs()[i], [x])[0], x, x.dtype), n
+
+    def in_slow_mode(self, a: Tensor, n: Tensor) -> str:
         text = (
             "\nThe above quantities relating the numerical and analytical jacobians are computed \n"
             "in fast mode: one number stands for the whole matrix. These are the jacobians in slow mode:\n\n"
@@ -406,18 +418,17 @@ class _Check:
         """Several gradients at once are to be what they are one by one."""
         batch = gradiron.stack([gradiron.randn_like(output.detach()) for _ in range(2)])
         one_by_one = [gradients(output, self.sources, g) for g in batch]
-        together = gradiron.autograd.grad(
-            output, self.sources, batch, retain_graph=True, allow_unused=True, is_grads_batched=True
-        )
+        try:
+            together = gradiron.autograd.grad(
+                output, self.sources, batch, retain_graph=True, allow_unused=True, is_grads_batched=True
+            )
+        except RuntimeError as error:
+            raise GradcheckError(f"While computing batched gradients, got: {error}\n\n{BATCHED}") from error
         for j, (x, got) in enumerate(zip(self.sources, together, strict=True)):
             rows: list[Any] = [gradiron.zeros_like(x) if row[j] is None else row[j] for row in one_by_one]
             expected = gradiron.stack(rows)
             if not _allclose(gradiron.zeros_like(expected) if got is None else got, expected, 1e-5, 1e-8):
-                raise GradcheckError(
-                    f"For output {number} and input {j}:\n\n"
-                    "gradcheck or gradgradcheck failed while testing batched gradient computation.\n\n"
-                    f"Got:\n{got}\n\nExpected:\n{expected}"
-                )
+                raise GradcheckError(f"For output {number} and input {j}:\n\n{BATCHED}\n\nGot:\n{got}\n\nExpected:\n{expected}")
 
 
 @cache

@@ -9,7 +9,7 @@ from contextlib import ContextDecorator
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
-from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, events_from, uncollected
+from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Wanted, events_from, uncollected
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -27,13 +27,14 @@ def refuse(**options: object) -> None:
 class Session:
     """One recording, from `begin` to `end`."""
 
-    def __init__(self, record_shapes: bool, profile_memory: bool, with_stack: bool) -> None:
-        self.options = (record_shapes, profile_memory, with_stack)
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
         self.running = False
         self.base = 0
 
     def begin(self) -> None:
-        if not _core.profiler_start(*self.options):
+        wanted = self.wanted
+        if not _core.profiler_start(wanted.shapes or wanted.flops, wanted.memory, wanted.stacks):
             raise RuntimeError("Profiler is already enabled: gradiron records one session at a time, over all threads")
         self.running = True
 
@@ -43,7 +44,7 @@ class Session:
             records = _core.profiler_stop()
             start = min((record[3] for record in records), default=0)
             self.base = _core.profiler_clock() + start
-            return events_from(records, start, self.options[1])
+            return events_from(records, start, self.wanted)
 
     def __del__(self) -> None:
         # Nobody can end it any more.
@@ -69,13 +70,15 @@ class profile:
         experimental_config: object = None,
         acc_events: bool = False,
     ) -> None:
-        refuse(with_flops=with_flops, with_modules=with_modules, experimental_config=experimental_config)
+        refuse(experimental_config=experimental_config)
         if not use_cpu:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         self.enabled, self.entered = enabled, False
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
         self.use_device, self.use_cpu, self.acc_events = use_device, use_cpu, acc_events
-        self._session = Session(record_shapes, profile_memory, with_stack)
+        # Modules show in PyTorch's records of scripts only, which do not exist here.
+        self.with_flops, self.with_modules = with_flops, with_modules
+        self._session = Session(Wanted(record_shapes, profile_memory, with_stack, with_flops))
         self.function_events: EventList = EventList(profile_memory=profile_memory)
 
     def __enter__(self) -> profile | None:
@@ -100,9 +103,15 @@ class profile:
         return self.function_events.table(*args, **kwargs)
 
     def key_averages(
-        self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, group_by_overload_name: bool = False
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
-        return self.function_events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name)
+        return self.function_events.key_averages(
+            group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions
+        )
 
     def total_average(self) -> FunctionEventAvg:
         return self.function_events.total_average()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import gc
+import warnings
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 __all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
 
@@ -53,6 +54,14 @@ def _text_of(name: str) -> Any:
     return property(lambda self: format_time(getattr(self, name)), doc=f"`{name}` for people.")
 
 
+def _renamed(old: str, new: str, advice: str) -> Any:
+    def get(self: Any) -> Any:
+        warnings.warn(f"`{old}` is deprecated, {advice}.".replace(", Use", ". Use"), FutureWarning, stacklevel=2)
+        return getattr(self, new)
+
+    return property(get, doc=f"The older name of `{new}`.")
+
+
 class FormattedTimesMixin:
     """Average times, and all times as text."""
 
@@ -77,6 +86,8 @@ class FormattedTimesMixin:
         """The GPU runs behind the host's back and its time is not measured."""
         return self.device_time_total / self.count if self.count else 0.0
 
+    cuda_time = _renamed("cuda_time", "device_time", "please use `device_time` instead")
+
 
 class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, one node of a backward, or one mark of the user's."""
@@ -86,7 +97,6 @@ class FunctionEvent(FormattedTimesMixin):
     is_async = is_remote = is_legacy = False
     use_device = None
     overload_name = ""
-    flops = 0
 
     def __init__(
         self,
@@ -103,6 +113,7 @@ class FunctionEvent(FormattedTimesMixin):
         device_memory_usage: int = 0,
         sequence_nr: int = -1,
         is_user_annotation: bool = False,
+        flops: int = 0,
     ) -> None:
         self.id, self.trace_name, self.thread = id, name, thread
         # The steps of a training loop are counted together.
@@ -112,13 +123,19 @@ class FunctionEvent(FormattedTimesMixin):
         self.stack = stack or []
         self.scope, self.sequence_nr, self.is_user_annotation = scope, sequence_nr, is_user_annotation
         self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
-        self.count = 1
+        self.count, self.flops = 1, flops
         self.cpu_children: list[FunctionEvent] = []
         self._parent: weakref.ref[FunctionEvent] | None = None
 
     @property
     def key(self) -> str:
         return self.name
+
+    cuda_time_total = _renamed("cuda_time_total", "device_time_total", "Use `device_time_total` instead")
+    self_cuda_time_total = _renamed("self_cuda_time_total", "self_device_time_total", "Use `self_device_time_total` instead")
+    self_cuda_memory_usage = _renamed(
+        "self_cuda_memory_usage", "self_device_memory_usage", "Use `self_device_memory_usage` instead"
+    )
 
     @property
     def cpu_parent(self) -> FunctionEvent | None:
@@ -170,6 +187,7 @@ class FunctionEventAvg(FormattedTimesMixin):
         "self_cpu_memory_usage",
         "device_memory_usage",
         "self_device_memory_usage",
+        "flops",
     )
 
     def __init__(self) -> None:
@@ -211,9 +229,16 @@ class FunctionEventAvg(FormattedTimesMixin):
 class EventList(list[Any]):
     """Events, or their sums by key, as a table or a trace."""
 
-    def __init__(self, events: Iterable[Any] = (), *, use_device: str | None = None, profile_memory: bool = False) -> None:
+    def __init__(
+        self,
+        events: Iterable[Any] = (),
+        *,
+        use_device: str | None = None,
+        profile_memory: bool = False,
+        with_flops: bool = False,
+    ) -> None:
         super().__init__(events)
-        self._use_device, self._profile_memory = use_device, profile_memory
+        self._use_device, self._profile_memory, self._with_flops = use_device, profile_memory, with_flops
 
     def __str__(self) -> str:
         return self.table()
@@ -246,6 +271,7 @@ class EventList(list[Any]):
             top_level_events_only,
             time_unit,
             self._profile_memory,
+            self._with_flops,
         )
         return render(self, sort_by, layout)
 
@@ -254,6 +280,7 @@ class EventList(list[Any]):
         group_by_input_shapes: bool = False,
         group_by_stack_n: int = 0,
         group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
     ) -> EventList:
         """Sums over the events of one name (and shapes, and innermost `group_by_stack_n` lines of the stack)."""
         sums: dict[object, FunctionEventAvg] = {}
@@ -265,7 +292,9 @@ class EventList(list[Any]):
             total.stack = (total.stack or [])[:group_by_stack_n]
             if not group_by_input_shapes:
                 total.input_shapes = ""
-        return EventList(sums.values(), use_device=self._use_device, profile_memory=self._profile_memory)
+        return EventList(
+            sums.values(), use_device=self._use_device, profile_memory=self._profile_memory, with_flops=self._with_flops
+        )
 
     def total_average(self) -> FunctionEventAvg:
         """The sum over all events."""
@@ -306,10 +335,21 @@ _SCOPES = {"derivative": 1, "turn": 1, "mark": 7}
 Record = tuple[str, str, int, int, int, int, int, int, "int | None", "list[list[int]] | None", list[str]]
 
 
-def events_from(records: list[Record], start: int, profile_memory: bool) -> EventList:
+class Wanted(NamedTuple):
+    """What a session is to record beside names and times."""
+
+    shapes: bool = False
+    memory: bool = False
+    stacks: bool = False
+    flops: bool = False
+
+
+def events_from(records: list[Record], start: int, wanted: Wanted) -> EventList:
     """The core's records as events in the order of their starts, each with the events that lie in it."""
+    from ._profiler_flops import flops_of
+
     records.sort(key=itemgetter(3, 5))
-    events = EventList(profile_memory=profile_memory)
+    events = EventList(profile_memory=wanted.memory, with_flops=wanted.flops)
     open_events: dict[int, list[FunctionEvent]] = {}
     for number, record in enumerate(records, 1):
         name, kind, thread, begin, end, _, here, there, sequence, shapes, stack = record
@@ -326,6 +366,7 @@ def events_from(records: list[Record], start: int, profile_memory: bool) -> Even
             device_memory_usage=there,
             sequence_nr=-1 if sequence is None else sequence,
             is_user_annotation=kind == "mark",
+            flops=flops_of(name, shapes) if wanted.flops and kind == "operator" else 0,
         )
         outer = open_events.setdefault(event.thread, [])
         # What ended before does not hold what comes now; marks need not be nested.

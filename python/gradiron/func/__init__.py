@@ -1,12 +1,15 @@
 """Functions of functions: derivatives and batches, in any nesting."""
 
+from ._effects import debug_unwrap, functionalize
 from ._forward import jacfwd, jvp, linearize
-from ._module import functional_call, stack_module_state
+from ._module import functional_call, replace_all_batch_norm_modules_, stack_module_state
 from ._reverse import grad, grad_and_value, hessian, jacrev, vjp
 from ._vmap import vmap
 
 __all__ = [
+    "debug_unwrap",
     "functional_call",
+    "functionalize",
     "grad",
     "grad_and_value",
     "hessian",
@@ -14,6 +17,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",
     "vmap",

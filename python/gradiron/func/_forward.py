@@ -25,9 +25,11 @@ class Level:
         self.enabled = _core.is_fwd_grad_enabled()
         _core.set_fwd_grad_enabled(True)
         self.number: int = _core.enter_dual_level()
+        _core.count_transform(1)
         return self.number
 
     def __exit__(self, *_: object) -> None:
+        _core.count_transform(-1)
         _core.exit_dual_level(self.number)
         _core.set_fwd_grad_enabled(self.enabled)
 
@@ -180,7 +182,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         inputs = Inputs(primals, tuple(range(len(primals))))
     pulled = Pulled(func, inputs, {}, False, "linearize(f, *primals)")
     with Recording():
-        starts = [_core.ones_like(out).requires_grad_() for out in pulled.outputs]
+        starts = [_core.tracked(_core.ones_like(out)) for out in pulled.outputs]
         pulled_back = gradients(pulled.outputs, inputs.aliases, starts, True, True)
 
     def jvp_fn(*tangents: Any) -> Any:

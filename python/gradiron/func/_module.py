@@ -139,6 +139,8 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({bool(getattr(m, "training", True)) for m in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if any(type(m) is not type(models[0]) for m in models):
         raise RuntimeError("stack_module_state: Expected all models to be of the same class.")
 
@@ -148,9 +150,23 @@ def stack_module_state(models: Sequence[Any]) -> tuple[dict[str, Any], dict[str,
         out = {name: stack([row[name] for row in rows]) for name in names}
         if not leaf:
             return out
-        return {
-            name: value.detach().requires_grad_(rows[0][name].requires_grad) if rows[0][name].is_leaf else value
-            for name, value in out.items()
-        }
+        return {name: _leaf(name, value, [row[name] for row in rows]) for name, value in out.items()}
 
     return stacked("named_parameters", True), stacked("named_buffers", False)
+
+
+def _leaf(name: str, stacked: Tensor, parts: list[Tensor]) -> Tensor:
+    """What was stacked, as a parameter in its own right where its parts are."""
+    wanted = parts[0].requires_grad
+    if any(part.requires_grad != wanted for part in parts):
+        raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+    return stacked.detach().requires_grad_(wanted) if parts[0].is_leaf else stacked
+
+
+def replace_all_batch_norm_modules_(root: Any) -> Any:
+    """`root`, whose normalisations over batches keep no running statistics any more: those are written in place."""
+    for module in root.modules():
+        if hasattr(module, "track_running_stats") and hasattr(module, "running_mean"):
+            module.running_mean = module.running_var = module.num_batches_tracked = None
+            module.track_running_stats = False
+    return root

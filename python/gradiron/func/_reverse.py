@@ -25,18 +25,20 @@ def alias(x: Any) -> Tensor:
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
     if _core.vmap_depth():
         x = _core.spread_over_levels(x)
-    return x.view_as(x) if x.requires_grad else _core.unrecorded(x, True).requires_grad_()
+    return x.view_as(x) if x.requires_grad else _core.tracked(_core.unrecorded(x, True))
 
 
 class Recording:
-    """Recording is on inside a transform, whatever it was outside."""
+    """Inside a transform recording is on, whatever it was outside, and which tensors want gradients is its own affair."""
 
     def __enter__(self) -> Recording:
         self.outside = _core.is_grad_enabled()
         _core.set_recording(True)
+        _core.count_transform(1)
         return self
 
     def __exit__(self, *_: object) -> None:
+        _core.count_transform(-1)
         _core.set_recording(self.outside)
 
 
@@ -165,6 +167,8 @@ class Pulled:
             if has_aux:
                 value, aux = with_aux(value, name)
             self.outputs, self.tree = tree.flatten(value)
+            if not self.outputs and name.startswith("vjp"):
+                raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = [])")
             for out in self.outputs:
                 if not isinstance(out, Tensor):
                     raise RuntimeError(

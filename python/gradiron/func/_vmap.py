@@ -34,7 +34,7 @@ def vmap(
 
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         call = _Call(func, in_dims, out_dims, args)
-        if chunk_size is not None:
+        if chunk_size is not None and call.size > 0:
             return call.in_chunks(kwargs, randomness, chunk_size)
         return call.run(call.leaves, call.size, kwargs, randomness)
 
@@ -147,15 +147,18 @@ class _Call:
         return dims
 
     def in_chunks(self, kwargs: dict[str, Any], randomness: str, chunk_size: int) -> Any:
-        from .. import cat
+        from .. import cat, get_rng_state, set_rng_state
 
         parts, structure = [], tree.LEAF
+        state = get_rng_state() if randomness == "same" else None
         for start in range(0, self.size, chunk_size):
             length = min(chunk_size, self.size - start)
             leaves = [
                 leaf if dim is None else leaf.narrow(dim, start, length)
                 for leaf, dim in zip(self.leaves, self.dims, strict=True)
             ]
+            if state is not None:
+                set_rng_state(state)
             found, structure = tree.flatten(self.run(leaves, length, kwargs, randomness))
             parts.append(found)
         dims = self._out_dims(structure)

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from ..autograd.profiler import Session, record_function, refuse
-from ..autograd.profiler_util import DeviceType, EventList
+from ..autograd.profiler_util import DeviceType, EventList, Wanted
 from ._schedule import RECORDING, ProfilerAction, ProfilerActivity, always, schedule
 
 __all__ = [
@@ -65,13 +65,9 @@ class profile:
         experimental_config: object = None,
         execution_trace_observer: object = None,
         acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
     ) -> None:
-        refuse(
-            with_flops=with_flops,
-            with_modules=with_modules,
-            experimental_config=experimental_config,
-            execution_trace_observer=execution_trace_observer,
-        )
+        refuse(experimental_config=experimental_config, execution_trace_observer=execution_trace_observer)
         self.activities = set(activities) if activities is not None else supported_activities()
         for activity in self.activities:
             if not isinstance(activity, ProfilerActivity):
@@ -88,7 +84,10 @@ class profile:
         self.step_num = 0
         self.current_action = self.schedule(0)
         self.metadata: dict[str, str] = {}
-        self._session = Session(record_shapes, profile_memory, with_stack)
+        # Modules show in PyTorch's records of scripts only, which do not exist here.
+        self.with_flops, self.with_modules = with_flops, with_modules
+        self.custom_trace_id_callback, self._trace_id = custom_trace_id_callback, ""
+        self._session = Session(Wanted(record_shapes, profile_memory, with_stack, with_flops))
         self._events: EventList | None = None
         self._started = self._stopped = False
         self._step_mark: record_function | None = None
@@ -104,7 +103,7 @@ class profile:
         """Begins with what the schedule says for step 0."""
         self._started, self._stopped = True, False
         if self.current_action in RECORDING:
-            self._session.begin()
+            self._begin()
         self._mark_step()
 
     def step(self) -> None:
@@ -119,7 +118,7 @@ class profile:
         if self._session.running and (before is ProfilerAction.RECORD_AND_SAVE or not goes_on):
             self._finish()
         if goes_on and not self._session.running:
-            self._session.begin()
+            self._begin()
         self._mark_step()
 
     def stop(self) -> None:
@@ -130,6 +129,37 @@ class profile:
         self._end_mark()
         if self._session.running:
             self._finish()
+
+    def prepare_trace(self) -> None:
+        """What can be done before `start_trace`: the trace gets its name."""
+        import uuid
+
+        callback = self.custom_trace_id_callback
+        self._trace_id = callback() if callback is not None else uuid.uuid4().hex.upper()
+
+    def start_trace(self) -> None:
+        """Records from now on, whatever the schedule says."""
+        if not self._trace_id:
+            raise AssertionError("Profiler must be initialized before starting trace")
+        self._session.begin()
+
+    def stop_trace(self) -> None:
+        """Ends what `start_trace` began."""
+        if not self._session.running:
+            raise AssertionError("Profiler must be initialized before stopping trace")
+        self._keep(self._session.end())
+
+    def get_trace_id(self) -> str | None:
+        """The name of the last trace."""
+        return self._trace_id or None
+
+    def set_custom_trace_id_callback(self, callback: Callable[[], str] | None) -> None:
+        """Lets `callback` name the traces to come."""
+        self.custom_trace_id_callback = callback
+
+    def _begin(self) -> None:
+        self.prepare_trace()
+        self._session.begin()
 
     def _mark_step(self) -> None:
         if self.record_steps and self._session.running:
@@ -142,12 +172,14 @@ class profile:
             self._step_mark = None
 
     def _finish(self) -> None:
-        found = self._session.end()
+        self._keep(self._session.end())
+        if self.on_trace_ready is not None:
+            self.on_trace_ready(self)
+
+    def _keep(self, found: EventList) -> None:
         if self.acc_events and self._events is not None:
             found[:0] = self._events
         self._events = found
-        if self.on_trace_ready is not None:
-            self.on_trace_ready(self)
 
     def _recorded(self, purpose: str) -> EventList:
         if self._events is None:
@@ -158,9 +190,16 @@ class profile:
         """All events, in the order of their starts."""
         return self._recorded("accessing events")
 
-    def key_averages(self, group_by_input_shape: bool = False, group_by_stack_n: int = 0, **options: Any) -> EventList:
+    def key_averages(
+        self,
+        group_by_input_shape: bool = False,
+        group_by_stack_n: int = 0,
+        group_by_overload_name: bool = False,
+        include_python_functions: bool = False,
+    ) -> EventList:
         """Sums over the events of one name, and of the same shapes or stack where asked."""
-        return self._recorded("getting key averages").key_averages(group_by_input_shape, group_by_stack_n, **options)
+        events = self._recorded("getting key averages")
+        return events.key_averages(group_by_input_shape, group_by_stack_n, group_by_overload_name, include_python_functions)
 
     def export_chrome_trace(self, path: str) -> None:
         """Writes the events for chrome://tracing or Perfetto; packed if the name ends in `.gz`."""
@@ -182,4 +221,8 @@ class profile:
 
     def add_metadata_json(self, key: str, value: str) -> None:
         """Adds a JSON text to the trace."""
+        self.metadata[key] = value
+
+    def preset_metadata_json(self, key: str, value: str) -> None:
+        """Adds a JSON text to the traces to come."""
         self.metadata[key] = value

@@ -80,7 +80,7 @@ def make_tensor(
     if exclude_zero:
         result[result == 0] = 1 if name in INTEGERS else FLOATS[COMPLEX.get(name, name)][1]
     if requires_grad:
-        result.requires_grad_()
+        gradiron._core.tracked(result)
     return result
 
 

@@ -10,6 +10,7 @@ from .. import _core
 from .._core import Tensor
 from ..autograd.grad_mode import enable_grad
 from ..autograd.graph import saved_tensors_hooks
+from ._inputs import Levels, joined, taken_apart
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,13 +110,16 @@ class Frame:
         self.log: list[str] | None = None
         self.plain = [None if isinstance(x, Tensor) else x for x in args]
         self.places = [i for i, x in enumerate(args) if isinstance(x, Tensor)]
+        self.calls = _core.vmap_calls()
+        tensors: list[Tensor] = []
+        self.forms = [taken_apart(args[i], tensors) for i in self.places]
         # An outer checkpoint has these recomputed as well.
-        self.kept = _core.keep_tensors([args[i] for i in self.places])
+        self.kept = _core.keep_tensors(tensors)
 
-    def inputs(self) -> list[Any]:
-        inputs = list(self.plain)
-        for place, tensor in zip(self.places, self.kept.get(), strict=True):
-            inputs[place] = tensor
+    def inputs(self, levels: Levels) -> list[Any]:
+        inputs, tensors = list(self.plain), iter(self.kept.get())
+        for place, form in zip(self.places, self.forms, strict=True):
+            inputs[place] = joined(form, tensors, levels)
         return inputs
 
     # The hooks of the forward.
@@ -159,13 +163,18 @@ class Frame:
         run = self.runs[backward] = _Run()
         if isinstance(backward, int):
             _core.queue_callback(lambda: self.runs.pop(backward, None) and None)
-        inputs = self.inputs()
         again = Again(self, run, backward)
+        # The vmaps that are under way now are the backward's.
+        now = _core.vmap_swap_calls(self.calls)
         try:
-            with saved_tensors_hooks(again.pack, again.unpack), enable_grad():
-                self.run(*inputs)
+            with Levels() as levels, enable_grad():
+                inputs = self.inputs(levels)
+                with saved_tensors_hooks(again.pack, again.unpack):
+                    self.run(*inputs)
         except _Stop:
             pass
+        finally:
+            _core.vmap_swap_calls(now)
         run.done = True
         self.check(run, backward)
         return run

@@ -109,7 +109,7 @@ fn masked(x: &Tensor, mask: &Tensor, value: crate::ops::Operand) -> Result<Tenso
     if !broadcast(&mask.shape(), &shape).is_ok_and(|s| s == shape) {
         broadcast(&mask.shape(), &shape)?;
     }
-    create::to_dtype(&choose(&a::choose::ROW, &[x.into(), value, mask.into()])?, x.dtype())
+    create::to_dtype(&choose(&a::choose::ROW, &[value, x.into(), mask.into()])?, x.dtype())
 }
 
 fn slices_filled_with(x: &Tensor, value: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
@@ -156,11 +156,7 @@ pub const SEEN: Rules = rules! { seen b;
     scatter::masked_fill_number(x, mask; value) => masked(x, mask, value.into());
     scatter::masked_fill_tensor(x, mask, value) => masked(x, mask, value.into());
     scatter::index_fill_tensor(x, value; dim, index) => slices_filled_with(x, value, dim, &index);
-    sort::masked_pick(x; mask) => Err(Error::runtime(
-        "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each \
-         batch this would return a differently shaped Tensor. Please file an issue at \
-         https://github.com/pytorch/pytorch/issues if you need this feature."
-    ));
+    sort::masked_pick(x; mask) => super::dynamic::masked_pick(b, x, &mask);
 };
 
 /// An advanced index over samples, as one over physical tensors; and how the result's dimensions lie.
@@ -285,12 +281,4 @@ pub fn index_put_into(
     let how = advanced(&b, part.ndim(), indices)?;
     let values = arranged(&b, &how, values)?;
     single::index_put_into(whole.physical(), part.physical(), &how.indices, &values, accumulate)
-}
-
-/// What has a shape that nobody knows before the values are.
-pub fn refuse_dynamic(name: &str) -> Error {
-    Error::runtime(format!(
-        "vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over aten::{name}. \
-         Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature."
-    ))
 }

@@ -43,6 +43,12 @@ pub fn frames() -> Vec<Frame> {
     FRAMES.with(|frames| frames.borrow().clone())
 }
 
+/// Takes other calls for the live ones, and gives those that were.
+pub fn swap_frames(mut other: Vec<Frame>) -> Vec<Frame> {
+    FRAMES.with(|frames| std::mem::swap(&mut *frames.borrow_mut(), &mut other));
+    other
+}
+
 /// How deep a level is nested, counted from 1; nothing when its `vmap` is over.
 pub fn depth_of(level: Level) -> Option<usize> {
     FRAMES.with(|frames| frames.borrow().iter().position(|f| f.level == level).map(|at| at + 1))

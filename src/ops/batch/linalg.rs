@@ -62,12 +62,11 @@ fn matrix_by_vector(matrix: &Tensor, vector: &Tensor) -> Result<Tensor> {
 
 /// `beta * input + alpha * product`; when beta is 0 the input, even NaN, is not looked at.
 fn added(input: &Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-    let product = if alpha.as_f64() == 1.0 { product } else { a::mul(&product, alpha)? };
-    match beta.as_f64() {
-        0.0 => Ok(product),
-        1.0 => a::add(input, &product),
-        _ => a::add(&a::mul(input, beta)?, &product),
+    let product = if alpha.is_one() { product } else { a::mul(&product, alpha)? };
+    if !beta.as_bool() {
+        return Ok(product);
     }
+    if beta.is_one() { a::add(input, &product) } else { a::add(&a::mul(input, beta)?, &product) }
 }
 
 pub const PHYSICAL: Rules = rules! { physical b;
@@ -80,5 +79,8 @@ pub const SEEN: Rules = rules! { seen b;
     product::mv(x, vector) => matrix_by_vector(x, vector);
     product::addmm(input, x, y; beta, alpha) => added(input, mm(x, y)?, beta, alpha);
     product::baddbmm(input, x, y; beta, alpha) => added(input, bmm(x, y)?, beta, alpha);
+    product::added_outer(input, x, y; beta, alpha) => crate::ops::product::blend_outer(input, x, y, beta, alpha);
+    product::added_batches(input, x, y; beta, alpha) => crate::ops::product::blend_batches(input, x, y, beta, alpha);
+    product::vector_product(x, y; dim) => crate::ops::product::turned_product(x, y, dim);
     product::addmv(input, x, vector; beta, alpha) => added(input, matrix_by_vector(x, vector)?, beta, alpha);
 };

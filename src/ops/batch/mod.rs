@@ -4,6 +4,7 @@
 
 mod along;
 mod complex;
+mod dynamic;
 mod index;
 mod join;
 mod level;
@@ -15,9 +16,10 @@ mod rules;
 mod view;
 mod write;
 
-pub use index::{index, index_put, index_put_into, refuse_dynamic};
+pub use dynamic::{masked_scatter, refuse_dynamic, refuse_mask, refuse_rule, repeated_places, spaced};
+pub use index::{index, index_put, index_put_into};
 pub use join::{cat, cut, picked, stack};
-pub use level::{Frame, Randomness, depth_of, enter, frames, leave, outside};
+pub use level::{Frame, Randomness, depth_of, enter, frames, leave, outside, swap_frames};
 pub use pointwise::{apply, apply_inplace};
 pub use random::{choose, draw, write_over};
 pub use rules::row;

@@ -91,7 +91,9 @@ pub fn choose(weights: &Tensor, draw: impl FnOnce(&Tensor) -> Result<Tensor>) ->
     }
     let mut batch = Batch::of([weights]);
     if batch.levels.iter().any(|l| own.iter().all(|f| f.level != *l)) {
-        return Err(Error::not_implemented("vmap: multinomial of batched weights has no 'same' randomness"));
+        return Err(Error::runtime(
+            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch",
+        ));
     }
     batch.levels = own.iter().map(|f| f.level).collect();
     batch.sizes = own.iter().map(|f| f.size).collect();

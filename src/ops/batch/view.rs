@@ -131,6 +131,10 @@ pub const PHYSICAL: Rules = rules! { physical b;
     };
     view::read_part(x; place) => { let numel = x.shape()[b.k()..].iter().product(); v::read_part(x, b.place(&place, numel)) };
     view::erase(x; place) => { let numel = x.shape()[b.k()..].iter().product(); v::erase(x, b.place(&place, numel)) };
+    view::put_part(x, y; place) => {
+        let numel = x.shape()[b.k()..].iter().product();
+        v::put_part(x, y, b.place(&place, numel))
+    };
     create::clone_dense(x) => create::clone_dense(x);
     create::copied(x) => create::copied(x);
     create::convert(x; dtype) => create::convert(x, dtype);

@@ -55,11 +55,13 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
 /// `target` becomes the view of itself that `made` is.
 pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) {
     let (place, made) = (target.physical(), made.physical());
+    // Asked before the write is counted, as for tensors that stand for themselves.
+    let history = made.history();
     let body = made.body().clone();
     body.storage.bump();
     place.set_body(body);
     if recording {
-        place.set_history(made.history());
+        place.put_history(history);
     }
     target.refresh_batched();
 }

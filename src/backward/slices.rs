@@ -1,0 +1,44 @@
+//! The turn of a base that was written through a view: the operator that wrote gets its part of the gradient, and what it
+//! makes of that for the old values takes the part's place.
+
+use super::fit;
+use crate::base::Result;
+use crate::ops::slices::{around, part};
+use crate::tensor::{Grads, Node, NodeRef, Slices, Tensor, freed_error};
+
+/// What a derivative is to do.
+pub struct How {
+    pub wanted: u64,
+    pub retain_graph: bool,
+    pub create_graph: bool,
+}
+
+pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &How) -> Result<Grads> {
+    check_alive(node, how.retain_graph)?;
+    let Slices { layout, dtype, writer } = written;
+    let Some(Some(grad)) = grads.first() else {
+        return Ok(Grads::from_elem(None, node.edges.len()));
+    };
+    let inner = [Some(part(grad, layout, *dtype)?)];
+    let mut results = super::derive(writer, &inner, how.wanted, how.retain_graph, how.create_graph)?;
+    results.resize(node.edges.len(), None);
+    let before = match (results[0].take(), writer.edges.first()) {
+        (Some(before), Some(Some(edge))) => Some(fit(writer, 0, edge, before)?),
+        _ => None,
+    };
+    if how.wanted & 1 == 1 {
+        results[0] = Some(around(grad, layout, *dtype, before.as_ref())?);
+    }
+    Ok(results)
+}
+
+/// The writer belongs to this node, and goes with its first run unless the graph is kept.
+fn check_alive(node: &Node, keep: bool) -> Result<()> {
+    let mut saves = node.saves();
+    if saves.freed {
+        drop(saves);
+        return Err(freed_error(Some(node)));
+    }
+    saves.freed = !keep;
+    Ok(())
+}

@@ -1,0 +1,253 @@
+//! What PyTorch calls the node of a row, and which of a call's operands have edges there.
+
+use super::pointwise::{Class, Operand, Pointwise};
+use crate::tensor::Derivative;
+
+/// The node of an operator that has no derivative, but is recorded.
+const NOT_IMPLEMENTED: &str = "NotImplemented";
+
+impl Pointwise {
+    /// What a call's node runs, and how many of the operands have edges: conditions have none, nor have numbers at the end.
+    #[inline]
+    pub fn node_of(&'static self, operands: &[Operand]) -> (&'static Derivative, usize) {
+        match operands.last() {
+            Some(Operand::Scalar(_)) if !self.wraps => {
+                let numbers = operands.iter().rev().take_while(|o| matches!(o, Operand::Scalar(_))).count();
+                (&self.by_number, operands.len() - numbers)
+            }
+            _ if self.class == Class::Choose => (&self.derivative, 2),
+            _ => (&self.derivative, operands.len()),
+        }
+    }
+
+    /// Whether PyTorch records calls of this row although it has no derivative for them.
+    pub fn refuses(&self) -> bool {
+        self.derivative.name == NOT_IMPLEMENTED
+    }
+}
+
+/// Rows whose nodes PyTorch numbers or names otherwise.
+const NODE_NAMES: &[(&str, &str)] = &[
+    ("pow_tensor", "PowBackward1"),
+    ("pow_zero", "PowBackward0"),
+    ("pow_square", "PowBackward0"),
+    ("pow_number", "PowBackward2"),
+    ("rsub_by_number", "RsubBackward1"),
+    ("remainder", "RemainderBackward1"),
+    ("remainder_by_number", "RemainderBackward0"),
+    ("fmod", "FmodBackward1"),
+    ("fmod_by_number", "FmodBackward0"),
+    ("copysign_by_number", "CopysignBackward1"),
+    ("xlogy_by_number", "XlogyBackward2"),
+    ("lerp", "LerpBackward1"),
+    ("lerp_by_number", "LerpBackward0"),
+    ("clamp_min_number", "ClampMinBackward0"),
+    ("clamp_max_number", "ClampMaxBackward0"),
+    ("clamp_low", "ClampBackward1"),
+    ("clamp_high", "ClampBackward1"),
+    ("choose", "WhereBackward0"),
+    ("clamp_both", "ClampBackward1"),
+    ("clamp_tensors", "ClampBackward0"),
+    ("clamp_above", "ClampMinBackward1"),
+    ("clamp_below", "ClampMaxBackward1"),
+    ("floor_quotient", "DivBackward2"),
+    ("trunc_quotient", "DivBackward2"),
+    ("sum_all", "SumBackward0"),
+    ("sum_dims", "SumBackward1"),
+    ("prod_all", "ProdBackward0"),
+    ("prod_dim", "ProdBackward1"),
+    ("max_all", "MaxBackward1"),
+    ("min_all", "MinBackward1"),
+    ("deviation", "StdBackward0"),
+    ("replace_special", "NanToNumBackward0"),
+    ("mean_square", "MseLossBackward0"),
+    ("smooth_absolute", "SmoothL1LossBackward0"),
+    ("huber", "HuberLossBackward0"),
+    ("bit_entropy", "BinaryCrossEntropyBackward0"),
+    ("logit_entropy", "BinaryCrossEntropyWithLogitsBackward0"),
+    ("picked_log", "NllLossBackward0"),
+    ("picked_log2d", "NllLoss2DBackward0"),
+    ("variance", "VarBackward0"),
+    ("sum_numbers", "NansumBackward0"),
+    ("softmax_along", "SoftmaxBackward0"),
+    ("log_softmax_along", "LogSoftmaxBackward0"),
+    ("logsumexp_over", "LogsumexpBackward0"),
+    ("cumsum_along", "CumsumBackward0"),
+    ("cumprod_along", "CumprodBackward0"),
+    ("median_all", "MedianBackward0"),
+    ("nanmedian_all", "NanmedianBackward0"),
+    ("masked_pick", "MaskedSelectBackward0"),
+    ("log_cum_sum_exp", "LogcumsumexpBackward0"),
+    ("mean_all", "MeanBackward0"),
+    ("mean_dims", "MeanBackward1"),
+    ("gelu_erf", "GeluBackward0"),
+    ("gelu_tanh", "GeluBackward0"),
+    ("view_as_shape", "ViewBackward0"),
+    ("convert", "ToCopyBackward0"),
+    ("transfer", "ToCopyBackward0"),
+    ("copied", "CopyBackwards"),
+    ("clone_dense", "CloneBackward0"),
+    ("clone_as_it_lies", "CloneBackward0"),
+    ("masked_fill_number", "MaskedFillBackward0"),
+    ("masked_fill_tensor", "MaskedFillBackward1"),
+    ("index_fill_number", "IndexFillBackward0"),
+    ("index_fill_tensor", "IndexFillBackward1"),
+    ("index_copied", "IndexCopyBackward0"),
+    ("index_add_scaled", "IndexAddBackward0"),
+    ("scatter_into", "ScatterBackward0"),
+    ("scatter_reduced", "ScatterReduceBackward0"),
+    ("strided_over", "AsStridedBackward0"),
+    ("floor_divide", NOT_IMPLEMENTED),
+    ("heaviside", NOT_IMPLEMENTED),
+    ("squeeze_all", "SqueezeBackward0"),
+    ("squeeze_one", "SqueezeBackward1"),
+    ("squeeze_many", "SqueezeBackward2"),
+    ("scatter_added", "ScatterAddBackward0"),
+    ("scatter_number", "ScatterBackward1"),
+    ("inner_product", "DotBackward0"),
+    ("added_outer", "AddrBackward0"),
+    ("added_batches", "AddbmmBackward0"),
+    ("vector_product", "LinalgCrossBackward0"),
+    ("diagonal_copy", "DiagonalBackward0_copy"),
+    ("conjugate", "ConjBackward0"),
+    ("conjugate_product", "VdotBackward0"),
+    ("logsigmoid", "LogSigmoidBackward0"),
+];
+
+/// `log_softmax` becomes `LogSoftmaxBackward0`; the result's length comes along.
+pub const fn camel<const N: usize>(name: &str) -> ([u8; N], usize) {
+    let mut out = [0; N];
+    let mut i = 0;
+    while i < NODE_NAMES.len() {
+        let (row, node) = NODE_NAMES[i];
+        if same(row, name) {
+            let bytes = node.as_bytes();
+            let mut k = 0;
+            while k < bytes.len() {
+                out[k] = bytes[k];
+                k += 1;
+            }
+            return (out, k);
+        }
+        i += 1;
+    }
+    if let Some(plain) = without_variant(name) {
+        return camel(plain);
+    }
+    let (bytes, mut k, mut upper) = (name.as_bytes(), 0, true);
+    let mut i = 0;
+    while i < bytes.len() {
+        if bytes[i] == b'_' {
+            upper = true;
+        } else {
+            out[k] = if upper { bytes[i].to_ascii_uppercase() } else { bytes[i] };
+            upper = bytes[i].is_ascii_digit();
+            k += 1;
+        }
+        i += 1;
+    }
+    let tail = b"Backward0";
+    let mut i = 0;
+    while i < tail.len() {
+        out[k] = tail[i];
+        k += 1;
+        i += 1;
+    }
+    (out, k)
+}
+
+/// A row's own name, without that of its variant.
+const fn without_variant(name: &str) -> Option<&str> {
+    const VARIANT: &str = "_by_number";
+    let Some(length) = name.len().checked_sub(VARIANT.len()) else { return None };
+    let (plain, variant) = name.as_bytes().split_at(length);
+    let mut i = 0;
+    while i < variant.len() {
+        if variant[i] != VARIANT.as_bytes()[i] {
+            return None;
+        }
+        i += 1;
+    }
+    match std::str::from_utf8(plain) {
+        Ok(plain) => Some(plain),
+        Err(_) => None,
+    }
+}
+
+/// What PyTorch calls a row's parameter where a node saved it.
+pub const fn saved_name(parameter: &str) -> &str {
+    const NAMES: &[(&str, &str)] = &[
+        ("input", "self"),
+        ("x", "self"),
+        ("a", "self"),
+        ("b", "other"),
+        ("low", "min"),
+        ("high", "max"),
+        ("positive", "pos_weight"),
+        ("own", "include_self"),
+    ];
+    let mut i = 0;
+    while i < NAMES.len() {
+        if same(NAMES[i].0, parameter) {
+            return NAMES[i].1;
+        }
+        i += 1;
+    }
+    parameter
+}
+
+/// In which order a node saves its operands, and pack hooks see them: by their names.
+pub const fn saved_order<const N: usize>(parameters: [&str; N]) -> [u8; N] {
+    let mut order = [0; N];
+    let mut i = 0;
+    while i < N {
+        let mut at = i;
+        while at > 0 && comes_before(saved_name(parameters[i]), saved_name(parameters[order[at - 1] as usize])) {
+            order[at] = order[at - 1];
+            at -= 1;
+        }
+        order[at] = i as u8;
+        i += 1;
+    }
+    order
+}
+
+const fn comes_before(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut i = 0;
+    while i < a.len() && i < b.len() {
+        if a[i] != b[i] {
+            return a[i] < b[i];
+        }
+        i += 1;
+    }
+    a.len() < b.len()
+}
+
+/// Whether PyTorch makes a tensor of a number that this row is given.
+pub const fn wraps_numbers(name: &str) -> bool {
+    const ROWS: &[&str] = &["add", "sub", "mul", "div", "floor_quotient", "trunc_quotient", "choose"];
+    let mut i = 0;
+    while i < ROWS.len() {
+        if same(ROWS[i], name) {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
+
+pub(super) const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}

@@ -1,0 +1,130 @@
+//! What PyTorch's nodes keep and ours need not: the sizes of inputs, and arguments that a row's name says already. Asked
+//! for as `_saved_self_sym_sizes`, `_saved_alpha`, `_saved_reduction`.
+
+use super::saved_names::row_of_node;
+use crate::base::Dims;
+use crate::tensor::Node;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+#[derive(Clone, Copy)]
+enum Fact {
+    /// The sizes of an input.
+    Sizes(usize),
+    Numel(usize),
+    Ndim(usize),
+    Int(i64),
+    Flag(bool),
+    Text(&'static str),
+    Nothing,
+}
+use Fact::{Flag, Int, Ndim, Nothing, Numel, Sizes, Text};
+
+/// By the name of a node, or of a row where several share one.
+const FACTS: &[(&[&str], &str, Fact)] = &[
+    (
+        &[
+            "DiagonalBackward0",
+            "DiagonalBackward0_copy",
+            "ExpandBackward0",
+            "IndexBackward0",
+            "IndexSelectBackward0",
+            "KthvalueBackward0",
+            "MaxBackward0",
+            "MeanBackward0",
+            "MeanBackward1",
+            "MedianBackward1",
+            "MinBackward0",
+            "MmBackward0",
+            "ModeBackward0",
+            "NanmedianBackward1",
+            "RepeatBackward0",
+            "SelectBackward0",
+            "SliceBackward0",
+            "SortBackward0",
+            "SortBackward1",
+            "SplitBackward0",
+            "SplitWithSizesBackward0",
+            "SqueezeBackward0",
+            "SqueezeBackward1",
+            "SqueezeBackward2",
+            "SqueezeBackward3",
+            "SqueezeBackward4",
+            "SqueezeBackward5",
+            "SumBackward0",
+            "SumBackward1",
+            "TopkBackward0",
+            "TraceBackward0",
+            "UnfoldBackward0",
+            "UnsafeViewBackward0",
+            "ViewBackward0",
+        ],
+        "self_sym_sizes",
+        Sizes(0),
+    ),
+    (&["MeanBackward0", "MeanBackward1"], "self_sym_numel", Numel(0)),
+    (&["MmBackward0"], "mat2_sym_sizes", Sizes(1)),
+    (&["AddmmBackward0"], "mat1_sym_sizes", Sizes(1)),
+    (&["AddmmBackward0"], "mat2_sym_sizes", Sizes(2)),
+    (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
+    (&["AddBackward0", "SubBackward0", "RsubBackward1", "IndexAddBackward0"], "alpha", Int(1)),
+    (&["EluBackward0"], "input_scale", Int(1)),
+    (&["EluBackward0"], "scale", Int(1)),
+    (&["GatherBackward0"], "sparse_grad", Flag(false)),
+    (&["pow_square"], "exponent", Int(2)),
+    (&["gelu_erf"], "approximate", Text("none")),
+    (&["gelu_tanh"], "approximate", Text("tanh")),
+    (&["floor_quotient"], "rounding_mode", Text("floor")),
+    (&["trunc_quotient"], "rounding_mode", Text("trunc")),
+    (&["clamp_low"], "max", Nothing),
+    (&["clamp_high"], "min", Nothing),
+    (&["diagonal_copy"], "dim1", Int(0)),
+    (&["diagonal_copy"], "dim2", Int(1)),
+];
+
+fn of(node: &Node) -> impl Iterator<Item = (&'static str, Fact)> {
+    let (name, row) = (node.name(), row_of_node(node).map(|row| row.name));
+    let mine = move |names: &[&str]| names.iter().any(|n| *n == name || Some(*n) == row);
+    FACTS.iter().filter(move |(names, ..)| mine(names)).map(|(_, attribute, fact)| (*attribute, *fact))
+}
+
+/// The names that [`fact`] knows for a node.
+pub fn facts(node: &Node) -> impl Iterator<Item = &'static str> {
+    of(node).filter(|(_, fact)| known(node, *fact)).map(|(attribute, _)| attribute)
+}
+
+/// The attribute `name` of a node, when it is one of these.
+pub fn fact<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let (_, fact) = of(node).find(|(attribute, fact)| *attribute == name && known(node, *fact))?;
+    Some(show(py, node, fact))
+}
+
+/// The sizes of an input: of what its gradient flows to, or of what was saved of it.
+fn sizes(node: &Node, input: usize) -> Option<Dims> {
+    if let Some(Some(edge)) = node.edges.get(input) {
+        return edge.node.outputs.get(edge.output as usize).map(|meta| meta.shape.clone());
+    }
+    let saves = node.saves();
+    let saved = saves.values.iter().find(|saved| usize::from(saved.source) == input)?;
+    saved.body().map(|body| body.layout.shape.clone())
+}
+
+fn known(node: &Node, fact: Fact) -> bool {
+    match fact {
+        Sizes(input) | Numel(input) | Ndim(input) => sizes(node, input).is_some(),
+        _ => true,
+    }
+}
+
+fn show<'py>(py: Python<'py>, node: &Node, fact: Fact) -> PyResult<Bound<'py, PyAny>> {
+    let dims = |input| sizes(node, input).unwrap_or_default();
+    Ok(match fact {
+        Sizes(input) => PyTuple::new(py, dims(input))?.into_any(),
+        Numel(input) => dims(input).iter().product::<usize>().into_pyobject(py)?.into_any(),
+        Ndim(input) => dims(input).len().into_pyobject(py)?.into_any(),
+        Int(number) => number.into_pyobject(py)?.into_any(),
+        Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
+        Text(text) => text.into_pyobject(py)?.into_any(),
+        Nothing => py.None().into_bound(py),
+    })
+}

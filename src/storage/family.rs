@@ -1,0 +1,98 @@
+//! What a tensor, its views and what was detached of it have in common beside their bytes: one count of writes, and the names
+//! of those that are no longer what a derivative saved. Few storages need that; the others hold their count themselves.
+
+use super::{Bytes, Storage, UNTRACKED};
+use std::any::Any;
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+/// A storage's own count at and above this is none, but says that its family counts.
+pub(super) const ELSEWHERE: u32 = 1 << 31;
+
+/// Whoever joins a family, known by its address.
+pub type Member = dyn Any + Send + Sync;
+
+#[derive(Default)]
+pub(super) struct Family {
+    version: AtomicU32,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    by_address: HashMap<usize, (Weak<Member>, bool)>,
+    /// The dead are taken out when there are so many.
+    full: usize,
+}
+
+impl Family {
+    fn members(&self) -> MutexGuard<'_, Members> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Storage {
+    fn family(&self) -> &Arc<Family> {
+        self.0.family.get_or_init(Arc::default)
+    }
+
+    /// Where writes are counted.
+    #[cold]
+    pub(super) fn counter(&self) -> &AtomicU32 {
+        let own = self.0.version.load(Ordering::Relaxed);
+        match self.0.family.get() {
+            Some(family) if own >= ELSEWHERE && own != UNTRACKED => &family.version,
+            _ => &self.0.version,
+        }
+    }
+
+    /// The same bytes for a tensor that has shown `old` until now: it goes on counting writes together with whoever else
+    /// shows that.
+    pub fn in_place_of(&self, old: &Storage) -> Storage {
+        let now = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.0.len, self.0.device);
+        if old.is_shared() || self.is_untracked() {
+            let family = old.family();
+            if old.0.version.load(Ordering::Relaxed) < ELSEWHERE {
+                family.version.store(old.version(), Ordering::Relaxed);
+                old.0.version.store(ELSEWHERE, Ordering::Relaxed);
+            } else if old.version() == UNTRACKED {
+                family.version.store(UNTRACKED, Ordering::Relaxed);
+            }
+            now.0.version.store(ELSEWHERE, Ordering::Relaxed);
+            // A storage that was made just now has no family yet.
+            let _ = now.0.family.set(family.clone());
+        } else {
+            now.0.version.store(old.version(), Ordering::Relaxed);
+        }
+        now
+    }
+
+    /// Whether anybody else may know this storage.
+    pub fn is_shared(&self) -> bool {
+        Arc::strong_count(&self.0) > 1 || self.0.family.get().is_some()
+    }
+
+    /// Notes that `member` is no longer what it was when somebody may have saved it; `cut`: that its history is gone, which
+    /// is known of it even when it is gone itself.
+    pub fn join(&self, member: Weak<Member>, cut: bool) {
+        let mut members = self.family().members();
+        if members.by_address.len() >= members.full {
+            members.by_address.retain(|_, (known, _)| known.strong_count() > 0);
+            members.full = members.by_address.len() * 2 + 8;
+        }
+        members.by_address.insert(member.as_ptr().cast::<()>() as usize, (member, cut));
+    }
+
+    /// Who has joined under this address, if that lives, and whether its history is gone.
+    pub fn member(&self, address: usize) -> Option<(Option<Arc<Member>>, bool)> {
+        let members = self.0.family.get()?.members();
+        members.by_address.get(&address).map(|(member, cut)| (member.upgrade(), *cut))
+    }
+
+    /// Whether anybody has joined.
+    #[inline]
+    pub fn has_family(&self) -> bool {
+        self.0.family.get().is_some()
+    }
+}

@@ -1,0 +1,117 @@
+//! Tensors that are no longer what they were born as: other memory was put under them, they came to want gradients, they
+//! were detached in place. What a derivative saved of an input is that tensor as it is now.
+
+use super::{Body, Edge, Inner, Kept, Kind, LATE, NodeRef, REQUIRES, Saved, Tensor, lock};
+use crate::base::{Guidance, Result};
+use crate::storage::Member;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+impl Tensor {
+    /// Replaces what this tensor shows (`squeeze_`, `t_`).
+    pub fn set_body(&self, body: Body) {
+        let extra = self.extra();
+        let mut late = lock(&extra.late);
+        // A leaf's end of the graph takes gradients of one kind: for another the next use makes a new one.
+        let end = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
+        if let Some(node) = end
+            && let Kind::Leaf(leaf) = &node.kind
+        {
+            if node.has_hooks() || node.outputs.first().is_some_and(|meta| meta.fits(&body)) {
+                *lock(&leaf.body) = body.clone();
+            } else {
+                late.leaf = Some(None);
+            }
+        }
+        late.body = Some(Arc::new(body));
+        drop(late);
+        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+    }
+
+    /// Puts a history in the place of the old one, which it returns where that was not the first. A tensor that keeps its
+    /// gradient goes on doing so at the old one.
+    pub fn put_history(&self, edge: Option<Edge>) -> Option<Option<Edge>> {
+        let recorded = edge.is_some();
+        let old = lock(&self.extra().late).edge.replace(edge);
+        // Views of a tensor that was detached in place keep the history that they have.
+        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        if recorded {
+            self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
+        }
+        old
+    }
+
+    /// Shows other memory from now on (`x.data = y`, `set_`, `resize_`); the count of writes goes on, and stays one with that
+    /// of views and of what was detached.
+    pub fn show(&self, mut body: Body) {
+        let old = self.body();
+        if !body.storage.is(&old.storage) {
+            self.may_be_saved(false);
+            body.storage = body.storage.in_place_of(&old.storage);
+        }
+        drop(old);
+        self.set_body(body);
+    }
+
+    /// Cuts this tensor off from what it was computed of (`detach_`).
+    pub fn cut_history(&self) {
+        self.may_be_saved(true);
+        self.set_history(None);
+    }
+
+    /// Lets derivatives that may have saved this tensor know that it is about to be another, or just became one.
+    pub(super) fn may_be_saved(&self, cut: bool) {
+        let storage = &self.body().storage;
+        if storage.is_shared() {
+            let member: Arc<Inner> = self.0.clone();
+            storage.join(Arc::downgrade(&(member as Arc<Member>)), cut);
+        }
+    }
+}
+
+impl Saved {
+    /// The tensor that this was saved of when its gradient flowed to `edge`, where that became another since.
+    #[inline]
+    pub(super) fn renewed(&self, edge: Option<&Edge>) -> Result<Option<Tensor>> {
+        match self.body() {
+            Some(body) if body.storage.has_family() && !self.is_output() => self.find(body, edge),
+            _ => Ok(None),
+        }
+    }
+
+    #[cold]
+    fn find(&self, body: &Body, edge: Option<&Edge>) -> Result<Option<Tensor>> {
+        let Some((member, cut)) = body.storage.member(self.tensor) else { return Ok(None) };
+        let tensor = member.and_then(|member| member.downcast::<Inner>().ok()).map(Tensor);
+        let recorded = edge.is_some_and(|edge| !edge.node.is_leaf());
+        if recorded && tensor.as_ref().map_or(cut, |tensor| tensor.history().is_none()) {
+            let message = "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not \
+                supported, please use out-of-place `.detach()` instead";
+            let advice = "take y = x.detach() instead, which leaves x as it is";
+            return Err(Guidance::new(message).advice(advice).done());
+        }
+        Ok(tensor)
+    }
+
+    /// Takes on what its tensor shows now.
+    #[inline]
+    pub(super) fn renew(&mut self, node: &NodeRef) -> Result<()> {
+        match self.body() {
+            Some(body) if body.storage.has_family() => self.look_again(node),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    fn look_again(&mut self, node: &NodeRef) -> Result<()> {
+        let edge = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
+        let now = match (self.renewed(edge)?, edge.map(|edge| &edge.node.kind)) {
+            (Some(tensor), _) => tensor.body().clone(),
+            // The leaf is gone, but what it showed last is kept where its gradient would have gone.
+            (None, Some(Kind::Leaf(leaf))) if !leaf.tensor.is_alive() => leaf.body(),
+            _ => return Ok(()),
+        };
+        self.kept = Kept::Body(now);
+        Ok(())
+    }
+}

@@ -1,0 +1,224 @@
+"""What a node is called, where it leads, what it shows of its call, and which values pack hooks are given, in which order."""
+
+import pytest
+
+from library import T
+
+LEAF = "torch::autograd::AccumulateGrad"
+
+
+def names():
+    """The tensors that the cases are written over."""
+    return {
+        "T": T,
+        "F": T.nn.functional,
+        "x": T.tensor([0.3, 1.2, -0.4], requires_grad=True),
+        "y": T.tensor([0.7, 0.5, 1.1], requires_grad=True),
+        "w": T.tensor([0.2, 0.4, 0.9], requires_grad=True),
+        "m": T.tensor([[2.0, 0.1, 0.2], [0.3, 3.0, 0.4], [0.5, -0.6, 4.0]], requires_grad=True),
+        "b": T.linspace(-1, 1, 27).reshape(3, 3, 3).requires_grad_(),
+        "i": T.tensor([0, 2]),
+        "at": T.tensor([[0, 1, 2], [2, 0, 1], [0, 0, 0]]),
+    }
+
+
+def result(source):
+    found = eval(source, names())
+    return found if T.is_tensor(found) else found[0]
+
+
+def edges(node):
+    return " ".join("-" if n is None else "leaf" if n.name() == LEAF else n.name() for n, _ in node.next_functions)
+
+
+NAMES = [
+    ("x.log1p()", "Log1PBackward0", "leaf"),
+    ("x.deg2rad()", "Deg2RadBackward0", "leaf"),
+    ("x.rad2deg()", "Rad2DegBackward0", "leaf"),
+    ("x.exp2()", "Exp2Backward0", "leaf"),
+    ("x + 1", "AddBackward0", "leaf -"),
+    ("1 + x", "AddBackward0", "leaf -"),
+    ("2 * x", "MulBackward0", "leaf -"),
+    ("x / 2", "DivBackward0", "leaf -"),
+    ("1 - x", "RsubBackward1", "leaf"),
+    ("2**x", "PowBackward2", "leaf"),
+    ("x**3", "PowBackward0", "leaf"),
+    ("x**y", "PowBackward1", "leaf leaf"),
+    ("x.remainder(2)", "RemainderBackward0", "leaf"),
+    ("x.remainder(y)", "RemainderBackward1", "leaf leaf"),
+    ("x.fmod(2)", "FmodBackward0", "leaf"),
+    ("x.fmod(y)", "FmodBackward1", "leaf leaf"),
+    ("x.copysign(2)", "CopysignBackward1", "leaf"),
+    ("x.copysign(y)", "CopysignBackward0", "leaf leaf"),
+    ("x.xlogy(2)", "XlogyBackward2", "leaf"),
+    ("x.xlogy(y)", "XlogyBackward0", "leaf leaf"),
+    ("x.lerp(y, 0.3)", "LerpBackward0", "leaf leaf"),
+    ("x.lerp(y, w)", "LerpBackward1", "leaf leaf leaf"),
+    ("x.clone().lerp_(y, 0.3)", "LerpBackward0", "CloneBackward0 leaf"),
+    ("T.addcmul(x, y, w, value=2)", "AddcmulBackward0", "leaf leaf leaf"),
+    ("T.addcdiv(x, y, w)", "AddcdivBackward0", "leaf leaf leaf"),
+    ("x.clamp(0, 1)", "ClampBackward1", "leaf"),
+    ("x.clamp(min=0)", "ClampBackward1", "leaf"),
+    ("x.clamp_min(0.3)", "ClampMinBackward0", "leaf"),
+    ("x.clamp_max(0.3)", "ClampMaxBackward0", "leaf"),
+    ("x.clamp_min(y)", "ClampMinBackward1", "leaf leaf"),
+    ("x.clone().clamp_max_(0)", "ClampMaxBackward0", "CloneBackward0"),
+    ("T.where(x > 0, x, y.exp())", "WhereBackward0", "leaf ExpBackward0"),
+    ("T.where(x > 0, x, 0.0)", "WhereBackward0", "leaf -"),
+    ("T.where(x > 0, 1.0, x)", "WhereBackward0", "- leaf"),
+    ("x.nan_to_num()", "NanToNumBackward0", "leaf"),
+    ("F.elu(x)", "EluBackward0", "leaf"),
+    ("F.leaky_relu(x)", "LeakyReluBackward0", "leaf"),
+    ("F.softplus(x)", "SoftplusBackward0", "leaf"),
+    ("x // 2", "torch::autograd::NotImplemented", "leaf"),
+    ("m @ x", "MvBackward0", "leaf leaf"),
+    ("x @ m", "SqueezeBackward4", "MmBackward0"),
+    ("b @ x", "UnsafeViewBackward0", "MvBackward0"),
+    ("T.vdot(x, y)", "VdotBackward0", "leaf leaf"),
+    ("T.addr(m, x, y)", "AddrBackward0", "leaf leaf leaf"),
+    ("T.addbmm(m, b, b)", "AddbmmBackward0", "leaf leaf leaf"),
+    ("T.cross(x, y, dim=0)", "LinalgCrossBackward0", "leaf leaf"),
+    ("m.narrow(0, 1, 2)", "SliceBackward0", "leaf"),
+    ("m.select_scatter(x, 0, 1)", "SelectScatterBackward0", "leaf leaf"),
+    ("m.slice_scatter(m[:1], 0, 0, 1)", "SliceScatterBackward0", "leaf SliceBackward0"),
+    ("m.diagonal_scatter(x)", "DiagonalScatterBackward0", "leaf leaf"),
+    ("m.clone().t_()", "TBackward1", "CloneBackward0"),
+    ("m.clone().transpose_(0, 1)", "TransposeBackward1", "CloneBackward0"),
+    ("m.clone().swapaxes_(0, 1)", "TransposeBackward1", "CloneBackward0"),
+    ("m.clone().unsqueeze_(0)", "UnsqueezeBackward1", "CloneBackward0"),
+    ("m.clone().squeeze_()", "SqueezeBackward3", "CloneBackward0"),
+    ("m.clone().squeeze_(0)", "SqueezeBackward4", "CloneBackward0"),
+    ("m.clone().as_strided_((2, 2), (1, 1))", "AsStridedBackward1", "CloneBackward0"),
+    ("m.t()", "TBackward0", "leaf"),
+]
+
+
+@pytest.mark.parametrize("source, name, leads", NAMES, ids=[case[0] for case in NAMES])
+def test_names_and_edges(source, name, leads):
+    node = result(source).grad_fn
+    assert (node.name(), edges(node)) == (name, leads)
+
+
+def test_hooks_see_as_many_gradients_as_there_are_edges():
+    for source, _, leads in NAMES:
+        seen = []
+        y = result(source)
+        y.grad_fn.register_hook(lambda inputs, outputs, seen=seen: seen.append(len(inputs)))
+        if "NotImplemented" not in y.grad_fn.name():
+            y.sum().backward()
+            assert seen == [len(leads.split())], source
+
+
+def test_what_has_no_derivative_says_so_when_it_is_asked_for():
+    x = names()["x"]
+    assert (x // 2).requires_grad and T.heaviside(x, T.ones(3)).requires_grad
+    with pytest.raises(RuntimeError, match="derivative for aten::floor_divide is not implemented"):
+        (x // 2).sum().backward()
+    with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
+        T.heaviside(x, T.ones(3)).sum().backward()
+    assert not (T.tensor([3]) // 2).requires_grad
+
+
+def test_a_row_times_a_matrix_counts_one_write():
+    t = names()
+    assert (t["x"] @ t["m"])._version == 1 and not (t["x"] @ t["m"])._is_view()
+    assert (t["m"] @ t["x"])._version == 0
+
+
+BIG = 2**64
+SHOWN = [
+    ("x + y", {"alpha": 1}),
+    ("x - 1", {"alpha": 1}),
+    ("1 - x", {"alpha": 1}),
+    ("x * x.detach()", {"other": "tensor", "self": None}),
+    ("x**2", {"exponent": 2, "self": "tensor"}),
+    ("x.clamp(min=0)", {"min": 0, "max": None, "self": "tensor"}),
+    ("x.clamp(0, 1)", {"min": 0, "max": 1, "self": "tensor"}),
+    ("T.div(x, y, rounding_mode='floor')", {"rounding_mode": "floor", "other": "tensor", "self": "tensor"}),
+    ("F.gelu(x)", {"approximate": "none", "self": "tensor"}),
+    ("F.gelu(x, approximate='tanh')", {"approximate": "tanh", "self": "tensor"}),
+    ("F.elu(x)", {"alpha": 1.0, "input_scale": 1, "scale": 1, "self": "tensor"}),
+    ("m.sum()", {"self_sym_sizes": (3, 3)}),
+    ("m.sum(-1)", {"self_sym_sizes": (3, 3), "dim": (BIG - 1,), "keepdim": False}),
+    ("m.mean()", {"self_sym_sizes": (3, 3), "self_sym_numel": 9}),
+    ("m.mean(0)", {"self_sym_sizes": (3, 3), "self_sym_numel": 9, "dim": (0,), "keepdim": False}),
+    ("b.view(9, 3)", {"self_sym_sizes": (3, 3, 3)}),
+    ("x.expand(2, 3)", {"self_sym_sizes": (3,)}),
+    ("m[0]", {"dim": 0, "index": 0, "self_sym_sizes": (3, 3)}),
+    ("m[:, 1:]", {"dim": 1, "start": 1, "end": BIG // 2 - 1, "step": 1, "self_sym_sizes": (3, 3)}),
+    ("m.mT", {"dim0": BIG - 2, "dim1": BIG - 1}),
+    ("m.clone().transpose_(0, 1)", {"dim0": 0, "dim1": 1}),
+    ("m.as_strided((2, 2), (1, 1))", {"size": (2, 2), "stride": (1, 1), "storage_offset": None}),
+    ("m.split(2)", {"dim": 0, "split_size": 2, "self_sym_sizes": (3, 3)}),
+    ("m.split([1, 2])", {"dim": 0, "split_sizes": (1, 2), "self_sym_sizes": (3, 3)}),
+    ("m.unbind(1)", {"dim": 1}),
+    ("T.stack([x, y], 1)", {"dim": 1}),
+    ("F.mse_loss(x, y)", {"reduction": 1, "self": "tensor", "target": "tensor"}),
+    ("F.smooth_l1_loss(x, y, reduction='sum')", {"reduction": 2, "beta": 1.0, "self": "tensor", "target": "tensor"}),
+    ("F.huber_loss(x, y, reduction='none')", {"reduction": 0, "delta": 1.0, "self": "tensor", "target": "tensor"}),
+    ("m.sort(-1)", {"dim": BIG - 1, "indices": "tensor", "self_sym_sizes": (3, 3)}),
+    ("m.gather(1, at)", {"dim": 1, "index": "tensor", "self": "tensor", "sparse_grad": False}),
+    ("m.index_add(0, i, m[:2])", {"alpha": 1, "dim": 0, "index": "tensor", "source": "tensor", "source_dim": 2}),
+]
+
+
+def shown(node):
+    found = {}
+    for name in dir(node):
+        if name.startswith("_saved_"):
+            value = getattr(node, name)
+            found[name.removeprefix("_saved_")] = "tensor" if T.is_tensor(value) else value
+    return found
+
+
+@pytest.mark.parametrize("source, expected", SHOWN, ids=[case[0] for case in SHOWN])
+def test_saved_attributes(source, expected):
+    assert shown(result(source).grad_fn) == expected
+
+
+def test_numbers_that_took_part_as_tensors_are_tensors():
+    for source, dtype in [("x * 2.5", T.float64), ("x * 2", T.int64), ("x / 2.5", T.float64)]:
+        other = result(source).grad_fn._saved_other
+        assert other.shape == () and other.dtype == dtype
+
+
+def test_raw_indices_are_a_tuple():
+    node = result("m[i]").grad_fn
+    assert isinstance(node._raw_saved_indices, tuple) and len(node._raw_saved_indices) == 1
+    assert node._raw_saved_indices[0].unpack().tolist() == [0, 2]
+
+
+def test_arguments_outlive_saved_tensors():
+    y = result("m.sum(0)")
+    z = y * y
+    z.sum().backward()
+    assert y.grad_fn._saved_keepdim is False and y.grad_fn._saved_self_sym_sizes == (3, 3)
+
+
+ORDERS = [
+    ("x * y", "y x"),
+    ("x / y", "y x"),
+    ("x.atan2(y)", "y x"),
+    ("T.hypot(x, y)", "y x result"),
+    ("T.maximum(x, y)", "y x"),
+    ("x.clamp(y, w)", "w y x"),
+    ("x.lerp(y, w)", "y x w"),
+    ("T.addcmul(x, y, w)", "y w"),
+    ("x.clone().mul_(y)", "y x"),
+    ("m @ m.detach()", "m"),
+    ("m @ x", "m x"),
+    ("x.exp()", "result"),
+    ("T.dot(x, y)", "x y"),
+    ("T.vdot(x, y)", "y x"),
+    ("F.mse_loss(x, y)", "x y"),
+    ("T.addr(m, x, y)", "x y"),
+]
+
+
+@pytest.mark.parametrize("source, order", ORDERS, ids=[case[0] for case in ORDERS])
+def test_the_order_in_which_values_are_packed(source, order):
+    packed, given = [], names()
+    with T.autograd.graph.saved_tensors_hooks(lambda t: packed.append(t.detach().clone()), lambda nothing: nothing):
+        made = eval(source, given)
+    expected = [made.detach() if name == "result" else given[name].detach() for name in order.split()]
+    assert [t.tolist() for t in packed] == [t.tolist() for t in expected]
