@@ -2,7 +2,7 @@
 //! cost more than computing. Whatever does not fit takes the long way in [`super::pointwise`].
 
 use super::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
-use crate::base::{DType, Device, Layout, Result, Scalar};
+use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
 use crate::cpu::pointwise::MAX_IN;
 use crate::storage::Storage;
 use crate::tensor::{Body, BodyRef, Tensor};
@@ -50,12 +50,17 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
             // Some rows refuse truth values.
             Operand::Scalar(Scalar::Bool(_) | Scalar::Complex(..)) => return None,
             // Beside a number, the strides over single elements decide how the result lies.
-            Operand::Scalar(_) if lead.layout.ndim() > 1 && lead.layout.shape.contains(&1) => return None,
+            Operand::Scalar(_) if is_odd(&lead.layout) => return None,
             Operand::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
             Operand::Scalar(_) => return None,
         };
     }
     Some(run(op, operands, lead, result, kernel, &inputs, &bodies[..operands.len()]))
+}
+
+/// Whether a dense layout has strides of its own over single elements.
+fn is_odd(layout: &Layout) -> bool {
+    layout.shape.contains(&1) && layout.strides != contiguous_strides(&layout.shape)
 }
 
 fn run(
