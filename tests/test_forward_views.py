@@ -132,3 +132,13 @@ def test_the_primal_keeps_the_history():
         (gradient,) = T.autograd.grad(dual.sum(), x)
         assert_values(gradient, [3.0, 3.0, 3.0])
         assert_values(tangent(dual), list(V))
+
+
+def test_a_tangent_that_becomes_dual_itself():
+    with fw.dual_level():
+        v = t(*V)
+        dual = fw.make_dual(t(*X), v)
+        v[0] = dual[1]
+        assert_values(v, [2.0, 20.0, 30.0])
+        assert_values(tangent(dual), v.detach())
+        assert_values(tangent(v), [20.0, 0.0, 0.0])

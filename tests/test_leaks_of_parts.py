@@ -242,6 +242,22 @@ def a_capsule_held_by_its_tensor(token):
     x.other.first = x
 
 
+def gradients_of_each_other(token):
+    x, y = new(), new()
+    x.grad, y.grad = y, x
+
+
+def a_gradient_that_is_a_view_of_its_tensor(token):
+    x = T.ones(SIZE)
+    x.grad = x.view(SIZE)
+
+
+def a_ring_of_gradients_and_views(token):
+    x, y, z = T.ones(SIZE), T.ones(SIZE), T.ones(SIZE)
+    x.grad, y.grad, z.grad = y.view(SIZE), z, x.view(SIZE)
+    y.grad.grad = T.ones(SIZE)
+
+
 def samples_of_vmap(token):
     x = new()
 
@@ -328,3 +344,16 @@ def test_a_level_that_stays_entered_keeps_no_cycle():
         assert ghost() is None
     finally:
         forward.exit_dual_level(level=level)
+
+
+def test_a_ring_that_somebody_holds_stays():
+    x, y = T.ones(3), T.ones(3)
+    x.grad, y.grad = y, x.view(3)
+    held = x.grad
+    del x, y
+    gc.collect()
+    assert held.grad._base.grad is held
+    other = held.grad
+    del held
+    gc.collect()
+    assert other._base.grad.grad is other

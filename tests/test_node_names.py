@@ -222,3 +222,43 @@ def test_the_order_in_which_values_are_packed(source, order):
         made = eval(source, given)
     expected = [made.detach() if name == "result" else given[name].detach() for name in order.split()]
     assert [t.tolist() for t in packed] == [t.tolist() for t in expected]
+
+
+def test_a_node_can_be_called():
+    x = T.tensor([1.0, 2.0], requires_grad=True)
+    node = (x * x).grad_fn
+    g = T.ones(2)
+    assert [t.tolist() for t in node(g)] == [[1.0, 2.0], [1.0, 2.0]]
+    assert node(g)[0].requires_grad  # recorded, as grad mode says
+    with T.no_grad():
+        assert not node(g)[0].requires_grad
+    assert node(None) == (None, None)
+    assert (x.exp().sum()).grad_fn(T.tensor(3.0)).tolist() == [3.0, 3.0]
+    end = node.next_functions[0][0]
+    assert end(g) == () and x.grad.tolist() == [1.0, 1.0]
+
+
+def test_a_node_that_is_called_runs_no_hooks():
+    y = T.tensor([1.0, 2.0], requires_grad=True).exp()
+    node, seen = y.grad_fn, []
+    y.register_hook(lambda g: seen.append("tensor"))
+    node.register_prehook(lambda outputs: seen.append("before"))
+    node.register_hook(lambda inputs, outputs: seen.append("after"))
+    node(T.ones(2))
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    "grads, message",
+    [((), "expected 1 arguments, got 0 instead"), ((3,), "argument 0 is not a Variable"), ((None, None), "expected 1 arg")],
+)
+def test_a_node_called_wrongly(grads, message):
+    with pytest.raises(TypeError, match=message):
+        T.ones(2, requires_grad=True).exp().grad_fn(*grads)
+
+
+def test_a_node_that_was_freed_cannot_be_called():
+    y = T.ones(2, requires_grad=True).exp()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="Trying to backward through the graph a second time"):
+        y.grad_fn(T.ones(2))

@@ -142,6 +142,15 @@ def test_data_of_another_shape():
         y.sum().backward()
 
 
+@pytest.mark.parametrize("rank, expected", [(2, 200.0), (3, 2.0)])
+def test_batches_of_matrices_are_multiplied_as_views(rank, expected):
+    a, b = (T.ones((3, 2, 2)[3 - rank :], dtype=T.float64, requires_grad=True) for _ in range(2))
+    y = a @ b
+    b.data = b.data * 100
+    y.sum().backward()
+    assert a.grad.unique().tolist() == [expected]
+
+
 def test_a_function_saves_its_inputs_so_too():
     class Square(T.autograd.Function):
         @staticmethod
@@ -199,6 +208,16 @@ def test_a_leaf_that_wants_none_any_more_is_a_constant():
     w.requires_grad_(False)
     (g,) = T.autograd.grad(y.sum(), x, create_graph=True)
     assert not g.requires_grad
+
+
+def test_a_constant_that_wanted_gradients_and_is_gone_is_none():
+    x, w = leaf(), plain()
+    other = w.view(3)
+    y = x * w
+    w.requires_grad_()
+    del w
+    (g,) = T.autograd.grad(y.sum(), x, create_graph=True)
+    assert g.requires_grad and other.requires_grad
 
 
 def test_others_of_the_same_memory_do_not_count():

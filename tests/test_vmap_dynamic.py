@@ -28,6 +28,20 @@ def test_rows_of_numbers_between_bounds(steps):
     assert_values(*both, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.gradiron
+def test_rows_of_complex_numbers():
+    """PyTorch has no row of complex numbers to begin with."""
+    low = T.tensor([0.0, 1.0, -2.0], dtype=T.float64)
+    found, expected = (vmap(lambda a, d=d: T.linspace(a, 3, 6, dtype=d))(low) for d in (T.complex128, T.float64))
+    assert_values(found, expected + 0j, rtol=1e-14, atol=1e-14)
+
+
+def test_nothing_taken_of_nothing():
+    empty = T.zeros(3, 0)
+    assert vmap(T.take)(empty, T.zeros(3, 0, dtype=T.int64)).shape == (3, 0)
+    assert vmap(T.take, in_dims=(0, None))(empty, T.zeros(0, dtype=T.int64)).shape == (3, 0)
+
+
 @pytest.mark.parametrize("options", [{"output_size": 3}, {"dim": 0, "output_size": 3}])
 def test_repeats_of_each_samples_own(options):
     repeats = T.tensor([[1, 2], [2, 1], [0, 3]])

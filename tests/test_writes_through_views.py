@@ -227,6 +227,26 @@ def test_a_hook_of_a_leaf_that_nobody_names_any_more():
     assert grads == [([2.0, 2.0, 2.0], [1.0, 2.0, 3.0], True, True)]
 
 
+def test_kept_gradients_of_what_was_detached_in_place():
+    x = leaf()
+    y = x * 1
+    y.retain_grad()
+    z = y + 1
+    z.sum().backward(retain_graph=True)
+    y.detach_()
+    z.sum().backward()
+    assert y.is_leaf and y.grad.tolist() == [2.0, 2.0, 2.0]
+
+
+def test_a_leaf_that_was_written_meanwhile_takes_no_gradient():
+    x = leaf()
+    view = x.view(3)
+    x.requires_grad_(False)
+    x.copy_(view)
+    with pytest.raises(RuntimeError, match="leaf variable has been moved into the graph interior"):
+        view.mul_(-1).sum().backward()
+
+
 # --- views that cannot follow a write ---
 
 

@@ -225,6 +225,8 @@ def install() -> None:
         "untyped_storage": untyped_storage,
         "as_subclass": as_subclass,
         "layout": strided,
+        "_grad": Tensor.grad,
+        "_grad_fn": Tensor.grad_fn,
         **dict.fromkeys(("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"), False),
         "__array_priority__": 1000,
     }

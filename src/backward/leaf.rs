@@ -1,7 +1,7 @@
 //! The end of an edge: a leaf's `.grad`, taken over or added to, and the hooks that follow.
 
 use super::Turn;
-use crate::base::{Layout, Result};
+use crate::base::{Guidance, Layout, Result};
 use crate::ops::{arithmetic, create, inplace, pointwise, quick};
 use crate::tensor::{Body, Edge, Leaf, Tensor, When, mode};
 use smallvec::SmallVec;
@@ -46,6 +46,12 @@ fn stand_in(turn: &Turn, leaf: &Leaf, grad: Option<&Option<Tensor>>) -> Tensor {
 /// Adds a gradient to the leaf's, if both are there still.
 fn add(grad: Option<&Option<Tensor>>, leaf: &Leaf, create_graph: bool) -> Result<()> {
     let (Some(tensor), Some(Some(grad))) = (leaf.tensor.upgrade(), grad) else { return Ok(()) };
+    if tensor.history().is_some() {
+        return Err(Guidance::new("leaf variable has been moved into the graph interior")
+            .note("leaf", tensor.describe().0, None)
+            .advice("compute from what it was before the write anew")
+            .done());
+    }
     if !tensor.requires_grad() {
         return Ok(());
     }

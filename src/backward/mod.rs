@@ -147,19 +147,16 @@ impl Run {
     }
 }
 
-/// What a node makes of gradients of its outputs, called by hand: hooks run, nothing is freed.
+/// What a node makes of gradients of its outputs, called by hand: no hook runs, nothing is freed.
 pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grads> {
     let create_graph = mode::grad_enabled();
-    let mut turn = Turn { node: node.clone(), grads };
-    if node.has_hooks() {
-        output_hooks(&mut turn)?;
-    }
     if let Kind::Leaf(leaf) = &node.kind {
+        let turn = Turn { node: node.clone(), grads };
         return leaf::accumulate(&turn, leaf, create_graph).map(|()| Grads::new());
     }
     let wanted = |bits, (i, edge): (usize, &Option<Edge>)| bits | u64::from(edge.is_some()) << i.min(63);
     let wanted = node.edges.iter().enumerate().fold(0, wanted);
-    let results = run_node(node, turn.grads, wanted, true, create_graph)?;
+    let results = derive(node, &grads, wanted, true, create_graph)?;
     let fitting = |(i, (edge, grad)): (usize, (&Option<Edge>, Option<Tensor>))| match edge {
         Some(edge) => grad.map(|grad| fit(node, i, edge, grad)).transpose(),
         None => Ok(None),
@@ -170,37 +167,12 @@ pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grad
 /// One node's turn: its hooks, its derivative, and its gradients on their way.
 fn turn_node(
     node: &NodeRef,
-    grads: SmallVec<[Option<Tensor>; 1]>,
+    mut grads: SmallVec<[Option<Tensor>; 1]>,
     frontier: &mut Frontier,
     plan: Option<&Plan>,
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<()> {
-    let wanted = node.edges.iter().enumerate().fold(0u64, |bits, (i, edge)| {
-        let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
-        bits | u64::from(wants) << i.min(63)
-    });
-    let results = run_node(node, grads, wanted, retain_graph, create_graph)?;
-    for (i, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
-        if let Some(edge) = edge
-            && wanted >> i.min(63) & 1 == 1
-        {
-            let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
-            frontier.add(edge, grad)?;
-        }
-    }
-    Ok(())
-}
-
-/// A node's derivative between the node's own hooks.
-#[inline]
-fn run_node(
-    node: &NodeRef,
-    mut grads: SmallVec<[Option<Tensor>; 1]>,
-    wanted: u64,
-    retain_graph: bool,
-    create_graph: bool,
-) -> Result<Grads> {
     let hooked = node.has_hooks();
     if hooked {
         for (_, hook) in node.hooks_at(|w| w == When::Before) {
@@ -209,6 +181,10 @@ fn run_node(
             }
         }
     }
+    let wanted = node.edges.iter().enumerate().fold(0u64, |bits, (i, edge)| {
+        let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
+        bits | u64::from(wants) << i.min(63)
+    });
     let mut results = match derive(node, &grads, wanted, retain_graph, create_graph) {
         Ok(results) => results,
         Err(error) => {
@@ -225,7 +201,18 @@ fn run_node(
             }
         }
     }
-    Ok(results)
+    drop(grads);
+    for (i, (edge, grad)) in node.edges.iter().zip(results).enumerate() {
+        let Some(edge) = edge else { continue };
+        if wanted >> i.min(63) & 1 == 1 {
+            let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
+            frontier.add(edge, grad)?;
+        } else if let (Kind::Custom(_), Some(grad)) = (&node.kind, grad) {
+            // What a Function returns must be right though nobody wants it.
+            fit(node, i, edge, grad)?;
+        }
+    }
+    Ok(())
 }
 
 /// The profiler's span around what is done at a node, if somebody profiles.

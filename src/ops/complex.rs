@@ -226,9 +226,30 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
         order.extend(dims.iter().map(|&d| d as i64));
         let last = super::view::permute(&Tensor::new(x.clone()), order)?;
         let rows = super::view::reshape(&last, &[kept.iter().product(), count])?;
-        let running = super::scan::cumprod_along(&rows, 1)?;
-        super::view::reshape(&super::view::select(&running, 1, count as i64 - 1)?, &kept)
+        let product = if x.device().is_cpu() {
+            let running = super::scan::cumprod_along(&rows, 1)?;
+            super::view::select(&running, 1, count as i64 - 1)?
+        } else {
+            by_halves(rows, count as i64)?
+        };
+        super::view::reshape(&product, &kept)
     })
+}
+
+/// The product along the second of two dimensions, whose halves are multiplied until one column is left.
+fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
+    let part = |t: &Tensor, start: i64, length: i64| super::view::narrow(t, 1, start, length);
+    while count > 1 {
+        let half = count / 2;
+        let product = arithmetic::mul(&part(&rows, 0, half)?, &part(&rows, half, half)?)?;
+        rows = if count % 2 == 0 {
+            product
+        } else {
+            super::join::cat_all(&[product, part(&rows, count - 1, 1)?], 1)?
+        };
+        count = count - half;
+    }
+    super::view::select(&rows, 1, 0)
 }
 
 /// The mean over `dims`, kept as 1.

@@ -2,8 +2,8 @@
 //! formula of its parts. Slower than a kernel of its own would be, but all of it runs where the operands are.
 
 use super::formal::{
-    abs, atan2, both, copysign, cos, cosh, either, eq, exp, is_finite, is_inf, is_nan, le, log, maximum, not, select,
-    sin, sinh, sqrt, tan, tanh,
+    abs, atan2, both, copysign, cos, cosh, either, eq, exp, is_finite, is_inf, is_nan, le, log, maximum, not,
+    select, sin, sinh, sqrt, tan, tanh,
 };
 use super::kernel::{copy, parts};
 use super::pointwise::Input;

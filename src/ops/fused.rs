@@ -90,7 +90,10 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
         return done.map(Tensor::new);
     }
     let compute = compute_type(dtype.promote(target.dtype));
-    let out = Body::new(&shape, target.dtype, g_body.device())?;
+    let mut out = Body::new(&shape, target.dtype, g_body.device())?;
+    if let Some(layout) = super::order::of_gradient(&shape, &inputs) {
+        out.layout = layout;
+    }
     execute(op.row.name, &gradient.expr, compute, &out, &inputs)?;
     Ok(Tensor::new(out))
 }

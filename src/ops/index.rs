@@ -9,6 +9,7 @@ use crate::tensor::{Body, Tensor};
 pub use super::advanced::{index, index_put, index_put_into};
 
 /// An index operand: which dimension of the source it addresses.
+#[derive(Clone, Copy)]
 pub struct By<'a> {
     pub index: &'a Body,
     pub size: usize,
@@ -28,6 +29,12 @@ fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
     by.iter()
         .map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
         .collect()
+}
+
+/// The same places among the parts of complex numbers.
+#[cfg(feature = "gpu")]
+fn twice_as_far<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
+    by.iter().map(|b| By { stride: b.stride * 2, ..*b }).collect()
 }
 
 #[cfg(feature = "gpu")]
@@ -51,7 +58,10 @@ pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
         let by = on_host(by)?;
         crate::cpu::index::get(out.host()?, src.host()?, &by, negative)
     },
-    gpu: crate::gpu::index_get(out.gpu()?, src.gpu()?, &on_gpu(by)?, negative))
+    gpu: {
+        let by = if src.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        super::kernel::part_by_part(out, src, |out, src| crate::gpu::index_get(out.gpu()?, src.gpu()?, &on_gpu(&by)?, negative))
+    })
 }
 
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
@@ -63,7 +73,13 @@ pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Resu
         let by = on_host(by)?;
         crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, negative)
     },
-    gpu: crate::gpu::index_put(dst.gpu()?, src.gpu()?, &on_gpu(by)?, mode, negative))
+    gpu: {
+        if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
+            return Err(Fault::NoShader { op: "scatter", dtype: dst.dtype }.into());
+        }
+        let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        super::kernel::part_by_part(dst, src, |dst, src| crate::gpu::index_put(dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
+    })
 }
 
 /// The kernels move elements as they are.

@@ -6,8 +6,8 @@ use super::row::{Arg, Out, Row};
 use super::{batch, stretched};
 use crate::base::{Error, Fault, Layout, Result, broadcast, wrap_dim};
 use crate::tensor::{
-    Body, Derivative, Edge, Grads, Recorder, Step, Tensor, any_requires_grad, check_inplace, finish_inplace,
-    mode,
+    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_inplace,
+    finish_inplace, mode,
 };
 
 /// `target` becomes `result`, values and history.
@@ -16,6 +16,16 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
         check_writable(body)?;
         copy(body, new)
     })
+}
+
+/// A derivative that reads its result finds it in the target from now on.
+fn keep_written(edge: &Edge, target: &Body, result: &Body) {
+    for saved in edge.node.saves().values.iter_mut().filter(|saved| saved.source == Saved::OUTPUT) {
+        let stale = saved.body().is_some_and(|body| body.storage.same(&result.storage));
+        if stale && target.dtype == result.dtype {
+            *saved = Saved::output(target, 0);
+        }
+    }
 }
 
 /// The same by another way of writing the values.
@@ -35,6 +45,9 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
     }
     write(&body, &new)?;
     body.storage.bump();
+    if recording && let Some(edge) = result.history() {
+        keep_written(&edge, &body, &new);
+    }
     if recording {
         let same = super::create::to_dtype(result, body.dtype)?;
         finish_inplace(target, same.history());
@@ -140,7 +153,8 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
     check_inplace(target, false)?;
     check_cast(new.dtype, body.dtype)?;
     if body.shape() != new.shape() {
-        let place = Layout { offset: body.layout.offset, ..Layout::contiguous(new.shape()) };
+        let like = if new.layout.is_dense() { new.layout.clone() } else { Layout::contiguous(new.shape()) };
+        let place = Layout { offset: body.layout.offset, ..like.clone() };
         // What has room stays where it is.
         if body.storage.len() >= place.end() * body.dtype.size() {
             let place = body.with_layout(place);
@@ -149,7 +163,8 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
             target.set_body(place);
             return Ok(());
         }
-        let fresh = crate::tensor::Body::new(new.shape(), body.dtype, body.device())?;
+        let mut fresh = crate::tensor::Body::new(new.shape(), body.dtype, body.device())?;
+        fresh.layout = Layout { offset: 0, ..like };
         copy(&fresh, &new)?;
         drop(body);
         target.show(fresh);
@@ -231,6 +246,9 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         stretched::check_empty(row, &target.body(), args)?;
     }
     let made = (row.call)(args)?;
+    if row.family == "pointwise" {
+        tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
+    }
     if row.family == "index" && !row.name.starts_with("masked") {
         tensors().skip(1).try_for_each(|t| check_disjoint(target, t))?;
     }

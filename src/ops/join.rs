@@ -94,6 +94,8 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         )));
     }
     let mut shape = first.shape();
+    // Where all are such, `dim` counts for nothing.
+    let dim = if skipped(first) { 0 } else { dim };
     let at = wrap_dim(dim, shape.len())?;
     shape[at] = 0;
     let mut lengths = Vec::with_capacity(tensors.len());

@@ -47,6 +47,9 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
     if out.dtype == src.dtype && out.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
         return copy(&out.as_parts(), &src.as_parts());
     }
+    if out.dtype.is_complex() != src.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
+        return copy_part(out, src);
+    }
     if out.device().same_place(src.device()) {
         return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
@@ -54,6 +57,29 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
     return across(out, src);
     #[cfg(not(feature = "gpu"))]
     Err(Error::runtime("this build of gradiron has no GPU support"))
+}
+
+/// Real numbers become real parts, and back; that only the GPU is asked for.
+fn copy_part(out: &Body, src: &Body) -> Result<()> {
+    if out.dtype.is_complex() {
+        let [re, im] = parts(out)?;
+        copy(&re, src)?;
+        return fill(&im, Scalar::Int(0));
+    }
+    if out.dtype == DType::Bool {
+        return Err(Fault::NoShader { op: "to", dtype: src.dtype }.into());
+    }
+    let [re, _] = parts(src)?;
+    copy(out, &re)
+}
+
+/// Lets `run` move elements: complex ones part by part where kernels know real numbers only.
+pub fn part_by_part(out: &Body, src: &Body, run: impl Fn(&Body, &Body) -> Result<()>) -> Result<()> {
+    if !out.dtype.is_complex() || out.device().is_cpu() {
+        return run(out, src);
+    }
+    let (out, src) = (parts(out)?, parts(src)?);
+    out.iter().zip(&src).try_for_each(|(out, src)| run(out, src))
 }
 
 /// Between devices: dense bytes of the narrower side's dtype travel.

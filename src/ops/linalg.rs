@@ -165,7 +165,7 @@ mod more {
                 }));
             }
             if (x, y) == (1, 2) && !input.is_batched() && !other.is_batched() {
-                return crate::ops::relayout::drop_dim(mm(&a, &b)?, 0);
+                return crate::ops::relayout::first_row(mm(&a, &b)?);
             }
             // A batch times one matrix or vector is one tall product.
             let out = if sb.len() == 2 && sa.len() > 2 {
@@ -179,6 +179,10 @@ mod more {
                 unsafe_view(&mm(&tall, &b)?, shape)?
             } else {
                 let out = product(&a, &b)?;
+                // PyTorch multiplies views of its own here: these stay what they are when the operands get other data.
+                if let Some(made) = out.history() {
+                    made.node.keep_saved();
+                }
                 if (x, y) == (3, 3) && sa[0] == sb[0] { unsafe_view(&out, out.shape())? } else { out }
             };
             if x > 1 && y > 1 {

@@ -7,6 +7,8 @@ pub mod arithmetic;
 pub mod batch;
 pub mod compare;
 pub mod complex;
+#[cfg(feature = "gpu")]
+mod complex_parts;
 pub mod create;
 pub mod creation;
 pub mod cut;

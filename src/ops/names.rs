@@ -202,7 +202,9 @@ pub const fn saved_order<const N: usize>(parameters: [&str; N]) -> [u8; N] {
     let mut i = 0;
     while i < N {
         let mut at = i;
-        while at > 0 && comes_before(saved_name(parameters[i]), saved_name(parameters[order[at - 1] as usize])) {
+        while at > 0
+            && comes_before(saved_name(parameters[i]), saved_name(parameters[order[at - 1] as usize]))
+        {
             order[at] = order[at - 1];
             at -= 1;
         }

@@ -2,9 +2,9 @@
 
 use super::arithmetic::{clamp_high, clamp_low, pow, pow_number};
 use super::compare::replace_special;
-use super::pointwise::{Class, Plan, Pointwise};
-use crate::base::Layout;
+use super::pointwise::{Class, Input, Plan, Pointwise};
 use crate::base::views::{dense_like, ordered_strides};
+use crate::base::{Dims, Layout};
 use crate::tensor::BodyRef;
 use smallvec::SmallVec;
 
@@ -40,4 +40,20 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
     let wide: SmallVec<[Layout; 4]> = found.iter().map(|l| l.broadcast_to(&plan.shape)).collect();
     let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
     Some(Layout { shape: plan.shape.clone(), strides: ordered_strides(&plan.shape, &strides), offset: 0 })
+}
+
+/// The same for a gradient: its own order first, then that of the values that its formula reads.
+pub fn of_gradient(shape: &[usize], inputs: &[Input]) -> Option<Layout> {
+    let layout = |input: &Input| if let Input::Body(body) = input { Some(body.layout.clone()) } else { None };
+    let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());
+    let found: SmallVec<[Layout; 4]> = inputs.iter().filter_map(layout).filter(|l| l.ndim() > 0).collect();
+    if found.iter().all(Layout::is_contiguous) || !inputs.iter().all(on_host) {
+        return None;
+    }
+    if found.iter().all(|l| l.shape.as_slice() == shape && l.is_dense() && l.strides == found[0].strides) {
+        return Some(Layout { offset: 0, ..found[0].clone() });
+    }
+    let wide: SmallVec<[Layout; 4]> = found.iter().map(|l| l.broadcast_to(shape)).collect();
+    let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
+    Some(Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 })
 }

@@ -251,6 +251,9 @@ pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inpu
     #[cfg(feature = "gpu")]
     if out.storage.gpu().is_some() {
         if compute.is_complex() {
+            if super::complex_parts::execute(name, out, inputs)? {
+                return Ok(());
+            }
             return Err(Fault::NoShader { op: name, dtype: out.dtype }.into());
         }
         return execute_gpu(expr, compute, out, inputs);

@@ -156,6 +156,27 @@ fn finish(
         wanted => wanted,
     };
     let need = saves.iter().filter(|(input, _)| wanted >> input & 1 == 1).fold(0, |bits, (_, b)| bits | b);
+    if need != 0 {
+        save(&mut recorder, need, order, inputs, arguments, outputs);
+    }
+    recorder.check(inputs.iter().copied())?;
+    // Indices that follow the values take no gradients, and count for nothing.
+    let values = outputs.iter().rposition(|body| body.dtype.is_differentiable()).map_or(0, |last| last + 1);
+    let node = recorder.publish(&outputs[..values]);
+    let argument = |i: usize| arguments.get(i.checked_sub(usize::from(Saved::ARGUMENT))?).copied().flatten();
+    packing::pack(&node, |i| inputs.get(i).copied().or_else(|| argument(i)), outputs)?;
+    Ok(Some(node))
+}
+
+/// Keeps the inputs, arguments and outputs whose bits are in `need`.
+fn save(
+    recorder: &mut Recorder,
+    need: u64,
+    order: &[u8],
+    inputs: &[&Tensor],
+    arguments: &[Option<&Tensor>],
+    outputs: &[&Body],
+) {
     for at in order.iter().map(|&at| usize::from(at)) {
         match at.checked_sub(inputs.len()) {
             None if need >> at & 1 == 1 => drop(recorder.save_input(inputs[at], &inputs[at].body(), at)),
@@ -172,11 +193,4 @@ fn finish(
             recorder.save_output(output, i);
         }
     }
-    recorder.check(inputs.iter().copied())?;
-    // Indices that follow the values take no gradients, and count for nothing.
-    let values = outputs.iter().rposition(|body| body.dtype.is_differentiable()).map_or(0, |last| last + 1);
-    let node = recorder.publish(&outputs[..values]);
-    let argument = |i: usize| arguments.get(i.checked_sub(usize::from(Saved::ARGUMENT))?).copied().flatten();
-    packing::pack(&node, |i| inputs.get(i).copied().or_else(|| argument(i)), outputs)?;
-    Ok(Some(node))
 }

@@ -83,7 +83,7 @@ ops! { "reduce";
         let body = input.body();
         folded(Fold::Prod, &body, None, false, sum_dtype(body.dtype))
     }
-    input: |g, input, y, at| {
+    input: |g, input, y, at| if at.shape.is_empty() { g } else {
         let flat = input.reshape(&[crate::base::numel(&at.shape)]);
         without_one(g.reshape(&[1]), flat, y.reshape(&[1]), 0).reshape(&at.shape)
     };
@@ -151,6 +151,9 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let have = t.shape();
     if have.as_slice() == shape {
         return Ok(t.clone());
+    }
+    if shape.is_empty() {
+        return sum_all(t);
     }
     let lead = have.len().saturating_sub(shape.len());
     let dims: Ints = (0..have.len())

@@ -3,7 +3,7 @@
 use super::row::{Arg, Forms, Out, Row, take};
 use crate::base::{Error, Result};
 use crate::ops::view;
-use crate::tensor::{Derivative, Tensor, check_inplace, mode, packing};
+use crate::tensor::{Derivative, Edge, Recorder, Tensor, check_inplace, mode, packing};
 
 /// `target` becomes the view of itself that `view` makes.
 fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
@@ -59,9 +59,24 @@ in_place! {
     strided_over = "AsStridedBackward1";
 }
 
-/// `matrix`, which nobody else holds, without its dimension `dim` of size 1.
-pub fn drop_dim(matrix: Tensor, dim: i64) -> Result<Tensor> {
-    become_view(&view::squeeze_::ROW, &[Arg::Tensor(matrix), Arg::Int(dim)])
+/// What a product made of one row, which nobody else holds yet, as a vector: squeezed in place.
+pub fn first_row(matrix: Tensor) -> Result<Tensor> {
+    static WRITTEN: Derivative =
+        Derivative { name: "SqueezeBackward4", apply: view::squeeze_one::DERIVATIVE.apply };
+    if matrix.is_special() {
+        return become_view(&view::squeeze_::ROW, &[Arg::Tensor(matrix), Arg::Int(0)]);
+    }
+    let body = {
+        let body = matrix.body();
+        body.with_layout(body.layout.squeeze(&[0]))
+    };
+    body.storage.bump();
+    let edge = (mode::grad_enabled() && matrix.requires_grad()).then(|| {
+        let mut recorder = Recorder::new(&WRITTEN);
+        recorder.input(Some(&matrix));
+        Edge { node: recorder.publish(&[&body]), output: 0 }
+    });
+    Ok(Tensor::made_by(body, edge))
 }
 
 macro_rules! relayouts {

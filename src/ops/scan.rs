@@ -20,7 +20,11 @@ macro_rules! scan {
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
             fork!([&out, &x], cpu: done($cpu(out.host()?, x.host()?, dim)),
-                gpu: crate::gpu::scan(crate::gpu::Scan::$gpu, out.gpu()?, x.gpu()?, dim))?;
+                gpu: match crate::gpu::Scan::$gpu {
+                    // A product of complex numbers is not one of their parts: its scan refuses them.
+                    sum @ crate::gpu::Scan::Sum => super::kernel::part_by_part(&out, &x, |out, x| crate::gpu::scan(sum, out.gpu()?, x.gpu()?, dim)),
+                    other => crate::gpu::scan(other, out.gpu()?, x.gpu()?, dim),
+                })?;
         }
         Ok(with_shape(out, &$input.shape()))
     }};
@@ -76,7 +80,12 @@ fn reversed(x: V, dim: i64) -> V {
 
 /// Each element becomes the sum of those from it on.
 fn reversed_sum(x: V, dim: i64) -> V {
-    x.then(|t| reverse(&cumsum_along(&reverse(&t, dim)?, dim)?, dim))
+    x.then(|t| {
+        if t.numel() <= 1 || t.shape()[wrap_dim(dim, t.ndim())?] == 1 {
+            return Ok(t);
+        }
+        reverse(&cumsum_along(&reverse(&t, dim)?, dim)?, dim)
+    })
 }
 
 /// Like `x`, moved on by one along `dim`, with 1 at the start.

@@ -186,17 +186,17 @@ ops! { "index";
         g.then(|t| put_line(&zeros, &index, &t, true))
     };
     /// `input` with one number where the mask is true.
-    [hidden] fn masked_fill_number(input, mask; value: Scalar) -> y {
+    [hidden] fn masked_fill_number(input; mask: Tensor, value: Scalar) -> y {
         super::kernel::holds(input.dtype(), value)?;
-        filled_at(input, mask, value.into())
+        filled_at(input, &mask, value.into())
     }
-    input: |g, mask| g.then(|t| masked_fill_number(&t, &mask.tensor()?, Scalar::Int(0)));
+    input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));
     /// `input` with a 0-d tensor's value where the mask is true.
-    [hidden] fn masked_fill_tensor(input, mask, value) -> y { filled_at(input, mask, value.into()) }
-    input: |g, mask| g.then(|t| masked_fill_number(&t, &mask.tensor()?, Scalar::Int(0)));
+    [hidden] fn masked_fill_tensor(input, value; mask: Tensor) -> y { filled_at(input, &mask, value.into()) }
+    input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));
     value: |g, mask| g.then(|t| {
         let zero = number_like(&t, Scalar::Int(0))?;
-        let hit = crate::ops::pointwise::apply(&a::choose::ROW, &[(&t).into(), (&zero).into(), (&mask.tensor()?).into()])?;
+        let hit = crate::ops::pointwise::apply(&a::choose::ROW, &[(&t).into(), (&zero).into(), (&mask).into()])?;
         crate::ops::reduce::sum_all(&hit)
     });
     /// `input` with one number in the slices that `index` names.
@@ -371,11 +371,11 @@ mod more {
         /// `input` with `value` where the mask is true.
         [inplace] fn masked_fill(input: Tensor, mask: Tensor, value: Value) -> Tensor {
             match value {
-                Value::Scalar(s) => masked_fill_number(&input, &mask, s),
+                Value::Scalar(s) => masked_fill_number(&input, mask, s),
                 Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(format!(
                     "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", t.ndim()
                 ))),
-                Value::Tensor(t) => masked_fill_tensor(&input, &mask, &create::to_device(&t, input.device())?),
+                Value::Tensor(t) => masked_fill_tensor(&input, &create::to_device(&t, input.device())?, mask),
             }
         }
         /// `input` with the elements of `source`, in order, where the mask is true.

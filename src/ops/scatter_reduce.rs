@@ -29,7 +29,7 @@ fn shares(
         return Ok(Shares { input: one(input)?, src: one(src)? });
     }
     if how == Put::Mul {
-        let without_zeros = |t: &Tensor| masked_fill_number(t, &a::eq(t, 0.0)?, Scalar::Int(1));
+        let without_zeros = |t: &Tensor| masked_fill_number(t, a::eq(t, 0.0)?, Scalar::Int(1));
         let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
         let others = scatter_reduced(&full_input, src, dim, index.clone(), how, own)?;
         // A single zero among the values sent: the product of the others is its share.

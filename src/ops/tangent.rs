@@ -365,7 +365,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
     for level in dual::levels_of([target, result]) {
         match (target.tangent(level), result.tangent(level)) {
             (Some(old), Some(new)) if old.same(&new) => {}
-            (Some(old), Some(new)) => inplace::copy_into(&old, &new)?,
+            (Some(old), Some(new)) => inplace::copy_into(&old, &new.below(level))?,
             (Some(old), None) => inplace::copy_into(&old, &create::zeros(&[], old.dtype(), old.device())?)?,
             (None, Some(new)) => begin(target, level, new)?,
             (None, None) => {}
@@ -399,7 +399,8 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
         }
     };
     let part = view::part(&whole, &target.body())?;
-    inplace::copy_into(&part, &tangent)?;
+    // What is written may be a view of what became dual here: its values count, not what it moves with from now on.
+    inplace::copy_into(&part, &tangent.below(level))?;
     target.set_tangent(level, part)
 }
 

@@ -1,6 +1,6 @@
 //! Triangles and diagonals of matrices.
 
-use super::kernel::{copy, done, duplicate, filled, fork};
+use super::kernel::{copy, done, duplicate, filled, fork, part_by_part};
 use super::macros::{compose, ops};
 use super::view::{diagonal as diagonal_view, embed};
 use crate::base::{DType, Device, Dims, Error, Layout, Result, Scalar, wrap_dim};
@@ -18,7 +18,11 @@ fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
     }
     let out = Body::new(x.shape(), x.dtype, x.device())?;
     if out.numel() > 0 {
-        fork!([&out, x], cpu: Ok(()), gpu: crate::gpu::triangle(out.gpu()?, x.gpu()?, diagonal, lower))?;
+        part_by_part(
+            &out,
+            x,
+            |out, x| fork!([out, x], cpu: Ok(()), gpu: crate::gpu::triangle(out.gpu()?, x.gpu()?, diagonal, lower)),
+        )?;
     }
     Ok(out)
 }

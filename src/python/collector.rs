@@ -56,6 +56,9 @@ pub fn follow(py: Python<'_>) -> PyResult<()> {
 #[pyfunction]
 fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
     let _ = info;
+    if phase == "start" {
+        super::rings::collect();
+    }
     PASS.with(|pass| {
         if let Ok(mut pass) = pass.try_borrow_mut() {
             *pass = Pass { running: phase == "start", ..Pass::default() };

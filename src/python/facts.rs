@@ -267,7 +267,7 @@ impl PyTensor {
         drop((own, new));
         self.tensor.check_view()?;
         self.put_grad(py, Some(&grad.get().tensor));
-        Ok(())
+        super::rings::note(py, &self.tensor, &grad.get().tensor)
     }
     #[deleter]
     fn delete_grad(&self, py: Python<'_>) {

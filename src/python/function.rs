@@ -124,6 +124,14 @@ fn tensor_list(
     args.iter().enumerate().map(one).collect()
 }
 
+/// A list of a context, as long as there is something in it.
+fn marked<'py>(
+    py: Python<'py>,
+    list: impl ExactSizeIterator<Item = Option<Py<PyTensor>>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    if list.len() == 0 { Ok(None) } else { PyTuple::new(py, list).map(Some) }
+}
+
 #[pymethods]
 impl Ctx {
     #[new]
@@ -160,6 +168,26 @@ impl Ctx {
         })?;
         self.state().non_differentiable = list;
         Ok(())
+    }
+    /// What `mark_dirty` was given; None once forward is done.
+    #[getter]
+    fn dirty_tensors<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        marked(py, self.state().dirty.iter().map(|t| Some(t.clone_ref(py))))
+    }
+    /// What `mark_non_differentiable` was given, likewise.
+    #[getter]
+    fn non_differentiable<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        marked(py, self.state().non_differentiable.iter().map(|t| Some(t.clone_ref(py))))
+    }
+    /// What `save_for_forward` was given, likewise.
+    #[getter]
+    fn saved_for_forward<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+        let state = self.state();
+        marked(py, state.for_forward.iter().map(|t| t.as_ref().map(|t| t.clone_ref(py))))
+    }
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        true
     }
     fn set_materialize_grads(&self, value: bool) {
         self.state().keep_none = !value;
@@ -428,5 +456,8 @@ pub fn apply_function<'py>(
     if let Some(marked) = marked {
         super::forward::function_tangents(class, &ctx, &inputs, &mut finished, &marked)?;
     }
+    // Dropped without the lock: whatever runs then may come back to us.
+    let for_forward = std::mem::take(&mut state.get().state().for_forward);
+    drop(for_forward);
     if single { Ok(finished[0].clone()) } else { Ok(PyTuple::new(py, finished)?.into_any()) }
 }

@@ -336,6 +336,9 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         // One element under a mask fills, and filling casts.
         let fills = masked && value.numel() == 1;
         let value = if fills { ops::create::to_dtype(&value, part.dtype())? } else { value };
+        // A filling reads its value first, which may be the target's own.
+        let own = fills && value.body().storage.same(&part.body().storage);
+        let value = if own { ops::create::clone_dense(&value)? } else { value };
         let value = without_leading_ones(value)?;
         if ops::stretched::is_stretched(&part) {
             if !fills || number.is_none() {

@@ -23,6 +23,7 @@ mod parse;
 mod profile;
 mod random;
 mod replace;
+mod rings;
 mod saved_args;
 mod saved_facts;
 mod saved_names;

@@ -163,10 +163,10 @@ fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edg
                     need to pass it to mark_dirty().";
                 PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
             }
-            check_inplace(t, true)?;
-            finish_inplace(t, Some(edge));
             // What it kept was the gradient of what it was.
             t.set_grad(None);
+            check_inplace(t, true)?;
+            finish_inplace(t, Some(edge));
         }
         Some(edge) if is_input => return Ok(as_itself(Some(edge))),
         Some(edge) => {

@@ -4,8 +4,9 @@ use super::overloads::{explain, mismatch, too_many};
 use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDType, PyDevice, device_from};
-use crate::base::{Result as CoreResult, Scalar};
+use crate::base::{Error, Fault, Result as CoreResult, Scalar};
 use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row};
+use crate::tensor::records;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -330,5 +331,20 @@ pub fn run<T: Send>(
     args: &[Arg],
     body: impl FnOnce(&[Arg]) -> CoreResult<T> + Send,
 ) -> PyResult<T> {
-    if is_long(args) { Ok(py.detach(|| body(args))?) } else { Ok(body(args)?) }
+    let done = if is_long(args) { py.detach(|| body(args)) } else { body(args) };
+    done.map_err(|error| stale_or(error, args).into())
+}
+
+/// A view whose base was written behind its back is refused before anything else is looked at.
+#[cold]
+pub fn stale_or(error: Error, args: &[Arg]) -> Error {
+    let tensors = args.iter().flat_map(|arg| match arg {
+        Arg::Tensor(t) => std::slice::from_ref(t),
+        Arg::Tensors(list) => list.as_slice(),
+        _ => &[],
+    });
+    match error.fault() {
+        Fault::Type(_) => error,
+        _ => records(tensors).err().unwrap_or(error),
+    }
 }

@@ -83,7 +83,8 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
     }
     node.saves().values.iter().for_each(|saved| add(saved.source));
     // Tensors among the arguments are there even when this call had none to save.
-    let arguments = row.filter(|row| row.differentiable && row.family != "pointwise").map_or(&[][..], |row| row.params);
+    let arguments =
+        row.filter(|row| row.differentiable && row.family != "pointwise").map_or(&[][..], |row| row.params);
     let arguments = arguments.iter().skip(node.edges.len()).zip(Saved::ARGUMENT..);
     arguments.filter(|(p, _)| matches!(p.kind, Takes::Tensor)).for_each(|(_, source)| add(source));
     found.sort();

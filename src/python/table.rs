@@ -2,7 +2,7 @@
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
 use super::overloads::mismatch;
-use super::parse::{Args, Call, Extra, parse, result, run, scalar_from};
+use super::parse::{Args, Call, Extra, parse, result, run, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::short::{self, Short};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Out, Row, pointwise::Pointwise};
@@ -165,7 +165,8 @@ fn of_ints<'py>(
     for object in given {
         ints.push(object.is_exact_instance_of::<PyInt>().then(|| object.extract().ok()).flatten()?);
     }
-    Some(short(tensor, &ints)?.map_err(PyErr::from).and_then(|t| wrap(py, t)))
+    let refused = |error| PyErr::from(stale_or(error, &[Arg::Tensor(tensor.clone())]));
+    Some(short(tensor, &ints)?.map_err(refused).and_then(|t| wrap(py, t)))
 }
 
 fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {

@@ -19,9 +19,18 @@ pub(super) struct Family {
     members: Mutex<Members>,
 }
 
+/// What is known of a member even when it is gone.
+#[derive(Clone, Copy)]
+pub struct Known {
+    /// Whether its history was cut off.
+    pub cut: bool,
+    /// Whether it is a leaf that wants gradients.
+    pub wants: bool,
+}
+
 #[derive(Default)]
 struct Members {
-    by_address: HashMap<usize, (Weak<Member>, bool)>,
+    by_address: HashMap<usize, (Weak<Member>, Known)>,
     /// The dead are taken out when there are so many.
     full: usize,
 }
@@ -73,21 +82,20 @@ impl Storage {
         Arc::strong_count(&self.0) > 1 || self.0.family.get().is_some()
     }
 
-    /// Notes that `member` is no longer what it was when somebody may have saved it; `cut`: that its history is gone, which
-    /// is known of it even when it is gone itself.
-    pub fn join(&self, member: Weak<Member>, cut: bool) {
+    /// Notes that `member` is no longer what it was when somebody may have saved it.
+    pub fn join(&self, member: Weak<Member>, known: Known) {
         let mut members = self.family().members();
         if members.by_address.len() >= members.full {
-            members.by_address.retain(|_, (known, _)| known.strong_count() > 0);
+            members.by_address.retain(|_, (member, _)| member.strong_count() > 0);
             members.full = members.by_address.len() * 2 + 8;
         }
-        members.by_address.insert(member.as_ptr().cast::<()>() as usize, (member, cut));
+        members.by_address.insert(member.as_ptr().cast::<()>() as usize, (member, known));
     }
 
-    /// Who has joined under this address, if that lives, and whether its history is gone.
-    pub fn member(&self, address: usize) -> Option<(Option<Arc<Member>>, bool)> {
+    /// Who has joined under this address, if that lives, and what is known of it.
+    pub fn member(&self, address: usize) -> Option<(Option<Arc<Member>>, Known)> {
         let members = self.0.family.get()?.members();
-        members.by_address.get(&address).map(|(member, cut)| (member.upgrade(), *cut))
+        members.by_address.get(&address).map(|(member, known)| (member.upgrade(), *known))
     }
 
     /// Whether anybody has joined.

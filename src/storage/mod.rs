@@ -9,8 +9,8 @@ use crate::base::Error;
 use crate::base::{Device, Result, profile};
 #[cfg(feature = "gpu")]
 use crate::gpu;
-pub use family::Member;
 use family::{ELSEWHERE, Family};
+pub use family::{Known, Member};
 use host::Block;
 use std::any::Any;
 use std::cell::Cell;

@@ -308,28 +308,25 @@ impl Tensor {
     }
 
     /// The node that made this tensor; nothing for leaves.
+    #[inline]
     pub fn history(&self) -> Option<Edge> {
         if let Some(view) = &self.0.view {
             self.refresh_view(view);
         }
-        if self.flags() & LATE != 0
-            && let Some(batched) = self.as_batched()
-        {
-            return batched.value.history();
-        }
-        self.last_edge()
+        if self.flags() & LATE == 0 { self.0.edge.clone() } else { self.late_history() }
     }
 
-    /// The same as it was when somebody last asked.
-    fn last_edge(&self) -> Option<Edge> {
-        if self.flags() & LATE != 0
-            && let Some(extra) = self.0.extra.get()
-        {
-            if let Some(edge) = &lock(&extra.late).edge {
-                return edge.clone();
-            }
+    fn late_history(&self) -> Option<Edge> {
+        match self.as_batched() {
+            Some(batched) => batched.value.history(),
+            None => self.last_edge(),
         }
-        self.0.edge.clone()
+    }
+
+    /// The history as it was when somebody last asked for it.
+    fn last_edge(&self) -> Option<Edge> {
+        let late = self.0.extra.get().filter(|_| self.flags() & LATE != 0);
+        late.and_then(|extra| lock(&extra.late).edge.clone()).unwrap_or_else(|| self.0.edge.clone())
     }
 
     /// Whether a history exists, without counting a handle.

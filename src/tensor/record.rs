@@ -1,6 +1,6 @@
 //! Recording an operator: a node with an edge per input and the values that its derivative will read.
 
-use super::{Body, Derivative, Edge, Kind, LATE, Node, Saved, Tensor, mode};
+use super::{Body, Derivative, Edge, Kept, Kind, LATE, Node, Saved, Tensor, mode};
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
 use crate::storage::UNTRACKED;
@@ -91,7 +91,9 @@ impl Recorder {
     #[inline]
     pub fn save_input(&mut self, tensor: &Tensor, body: &Body, index: usize) -> &mut Recorder {
         let view = self.views >> (index & 63) & 1 == 1;
-        let saved = Saved { view, ..Saved::input(body, index).of(tensor) };
+        let version = body.storage.version();
+        let kept = Kept::Body(body.clone());
+        let saved = Saved { kept, version, source: index as u16, tensor: tensor.id(), view };
         self.untracked |= saved.version == UNTRACKED;
         self.node.saves_mut().values.push(saved);
         self

@@ -1,9 +1,9 @@
 //! Tensors that are no longer what they were born as: other memory was put under them, they came to want gradients, they
 //! were detached in place. What a derivative saved of an input is that tensor as it is now.
 
-use super::{Body, Edge, Inner, Kept, Kind, LATE, NodeRef, REQUIRES, Saved, Tensor, lock};
+use super::{Body, Edge, Inner, Kept, Kind, LATE, Node, NodeRef, REQUIRES, Saved, Tensor, lock};
 use crate::base::{Guidance, Result};
-use crate::storage::Member;
+use crate::storage::{Known, Member};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -56,7 +56,7 @@ impl Tensor {
     /// Cuts this tensor off from what it was computed of (`detach_`).
     pub fn cut_history(&self) {
         self.may_be_saved(true);
-        self.set_history(None);
+        self.put_history(None);
     }
 
     /// Lets derivatives that may have saved this tensor know that it is about to be another, or just became one.
@@ -64,8 +64,16 @@ impl Tensor {
         let storage = &self.body().storage;
         if storage.is_shared() {
             let member: Arc<Inner> = self.0.clone();
-            storage.join(Arc::downgrade(&(member as Arc<Member>)), cut);
+            let known = Known { cut, wants: self.flags() & REQUIRES != 0 };
+            storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
         }
+    }
+}
+
+impl Node {
+    /// Lets what was saved stay what it is now, whatever becomes of the tensors that it was saved of.
+    pub fn keep_saved(&self) {
+        self.saves().values.iter_mut().for_each(|saved| saved.tensor = 0);
     }
 }
 
@@ -81,16 +89,18 @@ impl Saved {
 
     #[cold]
     fn find(&self, body: &Body, edge: Option<&Edge>) -> Result<Option<Tensor>> {
-        let Some((member, cut)) = body.storage.member(self.tensor) else { return Ok(None) };
+        let Some((member, known)) = body.storage.member(self.tensor) else { return Ok(None) };
         let tensor = member.and_then(|member| member.downcast::<Inner>().ok()).map(Tensor);
         let recorded = edge.is_some_and(|edge| !edge.node.is_leaf());
-        if recorded && tensor.as_ref().map_or(cut, |tensor| tensor.history().is_none()) {
+        if recorded && tensor.as_ref().map_or(known.cut, |tensor| tensor.history().is_none()) {
             let message = "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not \
                 supported, please use out-of-place `.detach()` instead";
             let advice = "take y = x.detach() instead, which leaves x as it is";
             return Err(Guidance::new(message).advice(advice).done());
         }
-        Ok(tensor)
+        // A leaf that nobody can ask for its gradient any more is one all the same.
+        let gone = tensor.is_none() && known.wants && edge.is_none();
+        Ok(tensor.or_else(|| gone.then(|| Tensor::make(body.clone(), None, REQUIRES, None))))
     }
 
     /// Takes on what its tensor shows now.
@@ -105,7 +115,9 @@ impl Saved {
     #[cold]
     fn look_again(&mut self, node: &NodeRef) -> Result<()> {
         let edge = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
-        let now = match (self.renewed(edge)?, edge.map(|edge| &edge.node.kind)) {
+        // What a Function saved may be detached.
+        let recorded = edge.filter(|edge| edge.node.is_leaf() || !matches!(node.kind, Kind::Custom(_)));
+        let now = match (self.renewed(recorded)?, edge.map(|edge| &edge.node.kind)) {
             (Some(tensor), _) => tensor.body().clone(),
             // The leaf is gone, but what it showed last is kept where its gradient would have gone.
             (None, Some(Kind::Leaf(leaf))) if !leaf.tensor.is_alive() => leaf.body(),

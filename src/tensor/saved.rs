@@ -173,7 +173,10 @@ impl Saved {
         match &self.kept {
             Kept::Body(body) => {
                 self.check(node, body)?;
-                if let Some(tensor) = self.renewed(self.edge(node).as_ref())? {
+                // What a Function saved may be detached.
+                let custom = matches!(node.kind, Kind::Custom(_));
+                let recorded = self.edge(node).filter(|edge| edge.node.is_leaf() || !custom);
+                if let Some(tensor) = self.renewed(recorded.as_ref())? {
                     return Ok(tensor);
                 }
                 let tangents = dual::remembered(node, true);

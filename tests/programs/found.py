@@ -332,4 +332,183 @@ v2.sum().backward()
 v3.retain_grad()
 v4 = v3.argsort(0)
 """,
+    # Values that are saved for their version's sake, and looked at whichever gradients are wanted.
+    """
+v1 = T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v3 = v2.gather(0, T.zeros_like(v2, dtype=T.int64))
+v4 = v2.masked_select(v2 > 3)
+v5 = v2.cummax(0)[0]
+v6 = v1.index_add(0, T.tensor([0]), v2[:1])
+v2.mul_(2)
+v3.sum().backward(retain_graph=True)
+v4.sum().backward(retain_graph=True)
+v5.sum().backward(retain_graph=True)
+v6.sum().backward(retain_graph=True)
+v7 = v1 * v1.detach()
+v8 = v1 ** v1.detach()
+v8.mul_(2)
+v8.sum().backward()
+v9 = v1 * 3
+v10 = v1 * v9
+v9.mul_(2)
+v11, = T.autograd.grad(v10.sum(), v9, allow_unused=True)
+""",
+    # What is saved and not needed is freed all the same.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v2 = v1 ** 0
+v2.sum().backward()
+v2.sum().backward()
+v3 = T.lerp(v1, v1 * 1, v1.detach())
+v3.sum().backward()
+v3.sum().backward()
+v4 = v1 + v1
+v4.sum().backward()
+v4.sum().backward()
+v5 = v1.norm(0, 0)
+v5.sum().backward()
+v5.sum().backward()
+""",
+    # A batch of products is seen anew: its node has nothing to free.
+    """
+v1 = T.tensor([[[1.0, 2.0], [3.0, 4.0]]], dtype=T.float64).requires_grad_()
+v2 = v1 @ v1.mT
+v2.sum().backward(inputs=[v2])
+v2.sum().backward()
+""",
+    # Strides over single elements, which a cut after them shows.
+    """
+v1 = T.tensor([[1.0], [2.0]], dtype=T.float64).requires_grad_()
+v2 = v1.mT
+v3 = v2.atan()[1:]
+v4 = (v2 * 2)[1:]
+v5 = (v2 + v2)[1:]
+v6 = v2.masked_fill(v2 > 0, 1.0)[1:]
+v7, = T.autograd.grad(v2.sum(), v2, retain_graph=True)
+v8 = v7[1:]
+v9 = v1[::2]
+v10 = v9.view(v9.shape)
+v11 = v10[1:]
+v12 = v9.mean(0)
+v13, = T.autograd.grad(v12.sum(), v9)
+v14 = T.tensor([[[1.0, 2.0], [3.0, 4.0]]], dtype=T.float64).permute(2, 1, 0)
+v15 = v14[[0]]
+v16 = v14[:, [1, 0]]
+""",
+    # The order of a gradient's dimensions is its formula's.
+    """
+v1 = T.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], dtype=T.float64).requires_grad_()
+v2 = v1.t() * 1
+v3 = v2.exp()
+v4 = T.maximum(v2, v3)
+v5, v6 = T.autograd.grad(v4.sum(), [v2, v3])
+""",
+    # Gradients of views are views: the same values, and another tensor.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v2 = v1.view(-1)
+v3, v4 = T.autograd.grad(v2.sum(), [v1, v2], retain_graph=True)
+v5 = v1 * 1
+v6 = v5.view(2)
+v7, v8 = T.autograd.grad(v6.sum(), [v5, v6])
+v7.atan2_(v1)
+v9 = v5.as_strided((2,), (1,))
+v10, = T.autograd.grad(v9.sum(), v5)
+v11 = v10.narrow(0, 0, 1)
+""",
+    # Truth values are refused before shapes are compared; nothing at all has a softmax of any dtype.
+    """
+v1 = T.tensor([True, False, True], dtype=T.bool)
+v2 = T.tensor([1.0, 2.0], dtype=T.float64)
+v3 = v1 - v2
+v1.sub_(v2)
+v4 = T.tensor([], dtype=T.int64).softmax(-1)
+v5 = T.tensor([], dtype=T.bool).log_softmax(0)
+""",
+    # Filling expanded tensors is deprecated, and done element after element.
+    """
+v1 = T.tensor([[1.0], [2.0]], dtype=T.float64).requires_grad_()
+v2 = (v1 * 2).expand(2, 3)
+v2.index_fill_(0, T.tensor([0]), 1.5)
+v3 = T.tensor([[1.0], [2.0]], dtype=T.float64).expand(2, 3)
+v3.index_put_((T.tensor([0]),), T.tensor(5.0, dtype=T.float64), accumulate=True)
+v3.masked_fill_(v3 > 4, 0.25)
+v3[T.tensor([0])] = 0.5
+v3[v3 > 1] = 7
+v3.tril_()
+v3.triu_()
+v3.add_(1)
+v3.index_copy_(0, T.tensor([0]), v2)
+""",
+    # A number that is put by one index or mask is a filling.
+    """
+v1 = T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64).requires_grad_()
+v2 = v1 * 1
+v2[T.tensor([0])] = 0.5
+h1 = v2.grad_fn.register_hook(lambda gi, go: log('h1', len(gi), go))
+v2.sum().backward()
+v3 = v1 * 1
+v3[v3 > 2] = 0.5
+h2 = v3.grad_fn.register_hook(lambda gi, go: log('h2', len(gi), go))
+v3.sum().backward()
+v4 = v1 * 1
+v4[T.tensor([0])] = T.tensor(1.5)
+v5 = v1[:0].atan()
+v5[[0, 0]] = 2
+v5.index_copy_(0, T.tensor([0]), v1[:1])
+v6 = v1.narrow(0, 1, 0)
+v6.detach().index_fill_(0, T.tensor([0]), 1.5)
+""",
+    # A stale view is refused before anything else is looked at.
+    """
+v1 = T.tensor([[1.0, 2.0]], dtype=T.float64).requires_grad_()
+v2 = v1 * 1
+v3 = v2.split(1, 1)[0]
+v2.mul_(2)
+v4 = v3.sort(3)[1]
+v5 = v3.transpose(4, 5)
+v6 = v3[..., T.tensor([5])]
+v7 = T.tensor([[1.0]], dtype=T.float64)
+v7[...] = v3
+""",
+    # What memory shares: element by element, or otherwise.
+    """
+v1 = T.tensor([[1.0, 2.0, 3.0]], dtype=T.float64)
+v1.view(1, 1, 3).div_(v1.flatten())
+v2 = T.tensor([], dtype=T.float64)
+v3 = v2.squeeze()
+v3.index_copy_(0, T.tensor([0]), v2)
+v4 = T.tensor([1.0], dtype=T.float64)
+v4[v4 > 0] = v4
+v5 = T.tensor([1.0, 2.0, 3.0], dtype=T.float64).narrow(0, 1, 1)
+T.maximum(v4, v4, out=v5)
+""",
+    # Constants where there is too little to vary, and where there is one factor.
+    """
+v1 = T.tensor([], dtype=T.float64).requires_grad_()
+v1.var().backward(create_graph=True)
+v2 = T.tensor([[1.0, 2.0]], dtype=T.float64).requires_grad_()
+v2.cumprod(0).sum().backward(create_graph=True)
+v3 = T.tensor(2.0, dtype=T.float64).requires_grad_()
+v3.prod().backward(create_graph=True)
+v4 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v4[0].scatter_add(0, T.tensor(0), v4).backward()
+""",
+    # An operator in place that keeps its result finds it written over.
+    """
+v1 = T.tensor([1.0, -2.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 1
+v2.relu_()
+v2.div_(2)
+v2.sum().backward()
+""",
+    # What was laid out anew unrecorded takes no gradient of its new shape.
+    """
+v1 = T.tensor([[1.0, 2.0, 3.0]], dtype=T.float64).requires_grad_()
+v2 = v1 + v1
+with T.no_grad(): v2.t_()
+v3 = v2.sum(-2)
+v4, = T.autograd.grad(v3.sum(), v1)
+""",
 ]

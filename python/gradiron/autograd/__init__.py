@@ -23,7 +23,7 @@ from .source_lines import set_source_lines
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from typing import Any
 
 __all__ = [
@@ -137,6 +137,20 @@ def _run_batched(
     return tuple(next(found) if some else None for some in there)
 
 
+class _Engine:
+    """What programs reach for by `Variable._execution_engine`."""
+
+    @staticmethod
+    def queue_callback(callback: Callable[[], object]) -> None:
+        """Calls `callback()` when the backward that this thread is in has ended well."""
+        _core.queue_callback(callback)
+
+    @staticmethod
+    def is_checkpoint_valid() -> bool:
+        """Whether this backward, if any, gives every leaf its `.grad`."""
+        return _core.is_whole_backward()
+
+
 class _VariableMeta(type):
     def __instancecheck__(cls, other: Any) -> bool:
         return isinstance(other, Tensor)
@@ -144,6 +158,8 @@ class _VariableMeta(type):
 
 class Variable(metaclass=_VariableMeta):
     """PyTorch's old wrapper: today a tensor is its own variable."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
         out = data.detach()

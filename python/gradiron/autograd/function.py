@@ -19,6 +19,26 @@ class BackwardCFunction(FunctionCtx):
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
 
+    @property
+    def saved_variables(self) -> tuple[Any, ...]:
+        """The old name of `saved_tensors`."""
+        import warnings
+
+        message = "'saved_variables' is deprecated; use 'saved_tensors'"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        return self.saved_tensors
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Needed long ago: tensors that share memory are known without it."""
+        import warnings
+
+        warnings.warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. "
+            "Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
 
 class FunctionMeta(type):
     """Gives each Function a class of contexts named after it."""

@@ -147,7 +147,8 @@ class _Call:
         return dims
 
     def in_chunks(self, kwargs: dict[str, Any], randomness: str, chunk_size: int) -> Any:
-        from .. import cat, get_rng_state, set_rng_state
+        from .. import cat
+        from ..random import get_rng_state, set_rng_state
 
         parts, structure = [], tree.LEAF
         state = get_rng_state() if randomness == "same" else None

@@ -15,6 +15,28 @@ pub struct Complex<F> {
 
 pub type T = Complex<f64>;
 
+impl T {
+    #[inline(always)]
+    fn quotient(self, b: T) -> T {
+        self.by_larger_part(b)
+    }
+}
+
+impl Complex<f32> {
+    /// By the divisor's square in f64, which has room for it.
+    #[inline(always)]
+    fn quotient(self, b: Self) -> Self {
+        let (a_re, a_im, b_re, b_im) = (self.re as f64, self.im as f64, b.re as f64, b.im as f64);
+        let square = b_re * b_re + b_im * b_im;
+        if square > 0.0 && square < f64::INFINITY {
+            let scale = 1.0 / square;
+            let (re, im) = ((a_re * b_re + a_im * b_im) * scale, (a_im * b_re - a_re * b_im) * scale);
+            return Complex { re: re as f32, im: im as f32 };
+        }
+        self.by_larger_part(b)
+    }
+}
+
 #[inline(always)]
 pub const fn new(re: f64, im: f64) -> T {
     T { re, im }
@@ -54,11 +76,10 @@ macro_rules! arithmetic {
             }
         }
 
-        /// By the larger part of the divisor, so that its square cannot overflow.
-        impl Div for Complex<$part> {
-            type Output = Self;
+        impl Complex<$part> {
+            /// By the larger part of the divisor, so that its square cannot overflow.
             #[inline(always)]
-            fn div(self, b: Self) -> Self {
+            fn by_larger_part(self, b: Self) -> Self {
                 let (x, y) = (b.re.abs(), b.im.abs());
                 if x == 0.0 && y == 0.0 {
                     Complex { re: self.re / x, im: self.im / y }
@@ -73,6 +94,14 @@ macro_rules! arithmetic {
                     let (re, im) = (self.re * ratio + self.im, self.im * ratio - self.re);
                     Complex { re: re * scale, im: im * scale }
                 }
+            }
+        }
+
+        impl Div for Complex<$part> {
+            type Output = Self;
+            #[inline(always)]
+            fn div(self, b: Self) -> Self {
+                self.quotient(b)
             }
         }
 
@@ -217,7 +246,7 @@ pub mod single {
         )* };
     }
     rounded! {
-        angle sign exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh
+        exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tan sinh cosh tanh asin acos atan asinh acosh
         atanh sigmoid
     }
 
@@ -228,6 +257,19 @@ pub mod single {
         let size =
             if x.re.is_infinite() || x.im.is_infinite() { f64::INFINITY } else { (re * re + im * im).sqrt() };
         size.into()
+    }
+
+    #[inline(always)]
+    pub fn angle(x: T) -> T {
+        real::atan2(x.im as f64, x.re as f64).into()
+    }
+
+    #[inline(always)]
+    pub fn sign(x: T) -> T {
+        let (re, im) = (x.re as f64, x.im as f64);
+        let size = (re * re + im * im).sqrt();
+        let scale = if size == 0.0 { 0.0 } else { 1.0 / size };
+        T { re: (re * scale) as f32, im: (im * scale) as f32 }
     }
 
     pub fn pow(a: T, b: impl Into<T>) -> T {
@@ -247,7 +289,7 @@ pub fn angle(x: T) -> T {
 
 /// The number of magnitude 1 in the same direction; 0 for 0.
 pub fn sign(x: T) -> T {
-    let size = x.re.hypot(x.im);
+    let size = abs(x).re;
     if size == 0.0 { new(0.0, 0.0) } else { new(x.re / size, x.im / size) }
 }
 

@@ -47,11 +47,12 @@ pub fn spaced(start: &Value, end: &Value, steps: usize, dtype: DType) -> Result<
     let device =
         [start, end].iter().find_map(|v| if let Value::Tensor(t) = v { Some(t.device()) } else { None });
     let (start, end) = (value(start)?, value(end)?);
-    let place = V::from(create::to_dtype(&counted(steps, device.unwrap_or(Device::Cpu))?, dtype)?);
+    let number = counted(steps, device.unwrap_or(Device::Cpu))?;
+    let place = V::from(create::to_dtype(&number, dtype)?);
     let last = steps.saturating_sub(1) as f64;
     let step = (&end - &start) / last.max(1.0);
     let (rising, falling) = (&step * &place + &start, &end - &step * (last - &place));
-    formal::select(falling, rising, formal::lt(place, steps.div_ceil(2) as f64)).tensor()
+    formal::select(falling, rising, formal::lt(&number, steps.div_ceil(2) as f64)).tensor()
 }
 
 /// `x` with the elements of `source`, in order, where each sample's mask is true.

@@ -122,12 +122,12 @@ fn taken(b: &Batch, x: &Tensor, index: &Tensor) -> Result<Tensor> {
     let flat = reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))?;
     if !index.is_batched() {
         let line = reshape(index, &[index.numel()])?;
-        let n = flat.shape()[b.k()] as i64;
+        let n = flat.shape()[b.k()].max(1) as i64;
         let picked = index_select(&flat, b.k() as i64, a::remainder(&line, n)?)?;
         return reshape(&picked, &b.shape(&index.shape()));
     }
     let by = reshape(&b.full(index)?, &b.shape(&[index.numel()]))?;
-    let by = a::remainder(&by, flat.shape()[b.k()] as i64)?;
+    let by = a::remainder(&by, flat.shape()[b.k()].max(1) as i64)?;
     reshape(&gather(&flat, b.k() as i64, by)?, &b.shape(&index.shape()))
 }
 
@@ -153,8 +153,8 @@ pub const PHYSICAL: Rules = rules! { physical b;
 };
 
 pub const SEEN: Rules = rules! { seen b;
-    scatter::masked_fill_number(x, mask; value) => masked(x, mask, value.into());
-    scatter::masked_fill_tensor(x, mask, value) => masked(x, mask, value.into());
+    scatter::masked_fill_number(x; mask, value) => masked(x, &mask, value.into());
+    scatter::masked_fill_tensor(x, value; mask) => masked(x, &mask, value.into());
     scatter::index_fill_tensor(x, value; dim, index) => slices_filled_with(x, value, dim, &index);
     sort::masked_pick(x; mask) => super::dynamic::masked_pick(b, x, &mask);
 };
