@@ -247,7 +247,7 @@ fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
         } else {
             super::join::cat_all(&[product, part(&rows, count - 1, 1)?], 1)?
         };
-        count = count - half;
+        count -= half;
     }
     super::view::select(&rows, 1, 0)
 }
