@@ -85,11 +85,18 @@ fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) ->
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
     // What is copied into itself stays as it is.
     if !same_place(target, source) && !batch::any(&[target, source]) {
-        check_inplace(target, mode::grad_enabled() && (target.requires_grad() || source.requires_grad()))?;
+        check_inplace(target, recorded(target, source))?;
         check_writable(&target.body())?;
         check_aligned(&target.body(), &source.body())?;
     }
     assign(&COPY, target, source)
+}
+
+/// Whether a copy is part of a history: whole numbers have none.
+fn recorded(target: &Tensor, source: &Tensor) -> bool {
+    mode::grad_enabled()
+        && target.dtype().is_differentiable()
+        && (target.requires_grad() || source.requires_grad())
 }
 
 fn same_place(target: &Tensor, source: &Tensor) -> bool {
@@ -111,7 +118,7 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
     if batch::any(&[target, source]) {
         return batch::copy_into(target, source);
     }
-    let recording = mode::grad_enabled() && (target.requires_grad() || source.requires_grad());
+    let recording = recorded(target, source);
     check_inplace(target, recording)?;
     if recording {
         source.check_view()?;
@@ -125,9 +132,8 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
             Ok(shape) => misfit(body.shape(), &shape),
         });
     }
-    let records = recording && body.dtype.is_differentiable();
     // Before the write, which a source that is a view of the target could not follow.
-    let edge = if records { Some(replaced(derivative, target, source)?) } else { None };
+    let edge = if recording { Some(replaced(derivative, target, source)?) } else { None };
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
     // A part that is stretched over the whole is read before it is written.
     if overlaps(&wide, &body) {

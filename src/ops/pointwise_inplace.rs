@@ -47,8 +47,11 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
     let recording =
         mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
     check_inplace(target, recording)?;
-    let plan = plan(op, operands)?;
     let body = target.body();
+    let plan = plan(op, operands).map_err(|error| match error.fault() {
+        Fault::NoKernel { .. } => check_writable(&body).err().unwrap_or(error),
+        _ => error,
+    })?;
     check_writable(&body)?;
     if plan.shape != body.layout.shape {
         return Err(Error::runtime(format!(

@@ -175,9 +175,18 @@ ops! { "view";
         Ok(out)
     }
     input: |g, repeats, at| {
-        let (times, pairs, _) = tiles(&at.shape, &repeats.0)?;
-        let dims: Ints = (0..times.len() as i64).map(|i| 2 * i).collect();
-        if dims.is_empty() { g } else { g.reshape(&pairs).sum(&dims, false).reshape(&at.shape) }
+        let lead = repeats.0.len() - at.shape.len();
+        let (mut sizes, mut dims) = (Dims::new(), Ints::new());
+        for (i, times) in dims_of(&repeats.0)?.into_iter().enumerate() {
+            if i < lead || times != 1 {
+                dims.push(sizes.len() as i64);
+                sizes.push(times);
+            }
+            if i >= lead {
+                sizes.push(at.shape[i - lead]);
+            }
+        }
+        if dims.is_empty() { g } else { g.reshape(&sizes).sum(&dims, false) }
     };
 }
 
@@ -291,7 +300,8 @@ mod more {
         }
         /// Dimensions moved to other places (a view).
         fn movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor {
-            permute(&input, moved(input.ndim(), &source, &destination)?)
+            let order = moved(input.ndim(), &source, &destination)?;
+            if order.is_empty() { crate::ops::view::alias(&input) } else { permute(&input, order) }
         }
         /// Dimensions moved to other places (a view; `movedim`).
         fn moveaxis(input: Tensor, source: Ints, destination: Ints) -> Tensor { movedim(input, source, destination) }

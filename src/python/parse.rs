@@ -328,16 +328,37 @@ pub fn is_long(args: &[Arg]) -> bool {
 /// Runs a row, releasing the interpreter around long ones.
 pub fn run<T: Send>(
     py: Python<'_>,
+    row: &Row,
     args: &[Arg],
     body: impl FnOnce(&[Arg]) -> CoreResult<T> + Send,
 ) -> PyResult<T> {
     let done = if is_long(args) { py.detach(|| body(args)) } else { body(args) };
-    done.map_err(|error| stale_or(error, args).into())
+    done.map_err(|error| stale_or(error, row, args).into())
 }
+
+/// What PyTorch makes of other operators, or never records: there, the arguments are looked at first.
+const COMPOSED: [&str; 13] = [
+    "argmax",
+    "argmin",
+    "chunk",
+    "count_nonzero",
+    "einsum",
+    "flatten",
+    "moveaxis",
+    "movedim",
+    "narrow",
+    "repeat_interleave",
+    "take_along_dim",
+    "tensor_split",
+    "unflatten",
+];
 
 /// A view whose base was written behind its back is refused before anything else is looked at.
 #[cold]
-pub fn stale_or(error: Error, args: &[Arg]) -> Error {
+pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
+    if COMPOSED.contains(&row.name) {
+        return error;
+    }
     let tensors = args.iter().flat_map(|arg| match arg {
         Arg::Tensor(t) => std::slice::from_ref(t),
         Arg::Tensors(list) => list.as_slice(),

@@ -130,7 +130,7 @@ fn call<'py>(
         return done;
     }
     if let (Some(short), Some(receiver), true) = (entry.short, receiver, keywords.is_empty())
-        && let Some(done) = of_ints(py, short, receiver, given)
+        && let Some(done) = of_ints(py, entry.row, short, receiver, given)
     {
         return done;
     }
@@ -147,7 +147,7 @@ fn call<'py>(
             receiver.cloned().ok_or_else(|| PyRuntimeError::new_err("an in-place method without a tensor"))
         }
         _ => {
-            let out = run(py, &args, entry.row.call)?;
+            let out = run(py, entry.row, &args, entry.row.call)?;
             into_out(py, entry, &args, out, extra)
         }
     }
@@ -156,6 +156,7 @@ fn call<'py>(
 /// Methods called with whole numbers.
 fn of_ints<'py>(
     py: Python<'py>,
+    row: &Row,
     short: Short,
     receiver: &Bound<'py, PyAny>,
     given: &[Bound<'py, PyAny>],
@@ -165,7 +166,7 @@ fn of_ints<'py>(
     for object in given {
         ints.push(object.is_exact_instance_of::<PyInt>().then(|| object.extract().ok()).flatten()?);
     }
-    let refused = |error| PyErr::from(stale_or(error, &[Arg::Tensor(tensor.clone())]));
+    let refused = |error| PyErr::from(stale_or(error, row, &[Arg::Tensor(tensor.clone())]));
     Some(short(tensor, &ints)?.map_err(refused).and_then(|t| wrap(py, t)))
 }
 
@@ -211,12 +212,12 @@ fn inplace(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
 
 fn write(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
     if let Some(own) = entry.row.call_inplace {
-        return run(py, args, own).map(drop);
+        return run(py, entry.row, args, own).map(drop);
     }
     if let Some(name) = ops::stretched::deprecated(entry.row, args) {
         super::index::warn_stretched(py, name)?;
     }
-    run(py, args, |args| ops::inplace::apply(entry.row, args))
+    run(py, entry.row, args, |args| ops::inplace::apply(entry.row, args))
 }
 
 /// Hands the result out, or writes it into `out=`.

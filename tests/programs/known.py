@@ -60,6 +60,9 @@ KNOWN = (
     (r"nan, but|, but nan|inf, but|, but -?inf", r"", r"", "0 * infinity: which partial products are taken differs"),
 )
 
+# Seeds whose program ends PyTorch itself, with a segmentation fault.
+CRASHES = {4506}
+
 
 def known(found, lines):
     """Whether the difference that the last of these lines shows is meant to be."""
