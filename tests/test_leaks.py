@@ -570,8 +570,12 @@ def resident():
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @named
 def test_memory_stays_flat(pattern):
-    rounds = ROUNDS // 20 if pattern in SLOW else ROUNDS
-    for _ in range(200):
+    assert_memory_flat(pattern, ROUNDS // 20 if pattern in SLOW else ROUNDS)
+
+
+def assert_memory_flat(pattern, rounds=ROUNDS, first=200):
+    """After the `first` rounds, memory and nodes are where they were."""
+    for _ in range(first):
         pattern(None)
     gc.collect()
     nodes, before = live_nodes(), resident()

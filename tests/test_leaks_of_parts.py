@@ -5,7 +5,7 @@ import sys
 import weakref
 
 import pytest
-from test_leaks import ROUNDS, Token, live_nodes, quick_collections, resident  # noqa: F401
+from test_leaks import Token, assert_memory_flat, quick_collections  # noqa: F401
 
 from library import T
 
@@ -302,17 +302,7 @@ def test_is_collected(pattern):
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 @named
 def test_memory_stays_flat(pattern):
-    for _ in range(100):
-        pattern(None)
-    gc.collect()
-    nodes, before = live_nodes(), resident()
-    for i in range(ROUNDS):
-        pattern(None)
-        if i % 200 == 199:
-            gc.collect()
-    gc.collect()
-    assert live_nodes() == nodes
-    assert resident() - before < 6e6
+    assert_memory_flat(pattern, first=100)
 
 
 def test_what_a_saved_value_shows_stays_while_it_is_held():

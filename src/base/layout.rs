@@ -71,6 +71,12 @@ impl Layout {
         dims.iter().try_fold(1, |gap, &(stride, size)| (stride == gap).then_some(gap * size)).is_some()
     }
 
+    /// Whether some element stands for several.
+    pub fn is_stretched(&self) -> bool {
+        let mut dims = self.shape.iter().zip(&self.strides);
+        self.numel() > 0 && dims.any(|(&n, &s)| n > 1 && s == 0)
+    }
+
     /// One past the last element that this layout reaches, counted from the storage's start.
     pub fn end(&self) -> usize {
         if self.numel() == 0 {

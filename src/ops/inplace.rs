@@ -94,9 +94,7 @@ pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
 
 /// Whether a copy is part of a history: whole numbers have none.
 fn recorded(target: &Tensor, source: &Tensor) -> bool {
-    mode::grad_enabled()
-        && target.dtype().is_differentiable()
-        && (target.requires_grad() || source.requires_grad())
+    target.dtype().is_differentiable() && any_requires_grad([target, source])
 }
 
 fn same_place(target: &Tensor, source: &Tensor) -> bool {
@@ -107,7 +105,7 @@ fn same_place(target: &Tensor, source: &Tensor) -> bool {
 /// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
 pub fn put_value(target: &Tensor, source: &Tensor) -> Result<()> {
     if !batch::any(&[target]) {
-        check_inplace(target, mode::grad_enabled() && (target.requires_grad() || source.requires_grad()))?;
+        check_inplace(target, any_requires_grad([target, source]))?;
         check_writable(&target.body())?;
     }
     assign(&COPY, target, source)
@@ -259,13 +257,15 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         tensors().skip(1).try_for_each(|t| check_disjoint(target, t))?;
     }
     match made {
-        Out::Tensor(result) if stretched::is_stretched(target) => rewrite(target, &result, |body, new| {
-            if stretched::write(row, body, args)? {
-                return Ok(());
-            }
-            check_writable(body)?;
-            copy(body, new)
-        }),
+        Out::Tensor(result) if target.body().layout.is_stretched() => {
+            rewrite(target, &result, |body, new| {
+                if stretched::write(row, body, args)? {
+                    return Ok(());
+                }
+                check_writable(body)?;
+                copy(body, new)
+            })
+        }
         Out::Tensor(result) => overwrite(target, &result),
         _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),
     }

@@ -37,9 +37,14 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
     if alike && found.iter().all(|l| l.is_dense() && l.strides == found[0].strides) {
         return Some(Layout { offset: 0, ..found[0].clone() });
     }
-    let wide: SmallVec<[Layout; 4]> = found.iter().map(|l| l.broadcast_to(&plan.shape)).collect();
+    Some(ordered(&plan.shape, found.iter().copied()))
+}
+
+/// A layout whose dimensions lie in the order of these, the first counting most.
+fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -> Layout {
+    let wide: SmallVec<[Layout; 4]> = layouts.map(|l| l.broadcast_to(shape)).collect();
     let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
-    Some(Layout { shape: plan.shape.clone(), strides: ordered_strides(&plan.shape, &strides), offset: 0 })
+    Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 }
 }
 
 /// The same for a gradient: its own order first, then that of the values that its formula reads.
@@ -53,7 +58,5 @@ pub fn of_gradient(shape: &[usize], inputs: &[Input]) -> Option<Layout> {
     if found.iter().all(|l| l.shape.as_slice() == shape && l.is_dense() && l.strides == found[0].strides) {
         return Some(Layout { offset: 0, ..found[0].clone() });
     }
-    let wide: SmallVec<[Layout; 4]> = found.iter().map(|l| l.broadcast_to(shape)).collect();
-    let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
-    Some(Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 })
+    Some(ordered(shape, found.iter()))
 }

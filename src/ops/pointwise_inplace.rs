@@ -118,9 +118,7 @@ pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
 
 /// Refuses to write where one element stands for several.
 pub fn check_writable(body: &Body) -> Result<()> {
-    let repeated = |(&n, &s): (&usize, &usize)| n > 1 && s == 0;
-    let overlapping = body.numel() > 0 && body.layout.shape.iter().zip(&body.layout.strides).any(repeated);
-    if overlapping {
+    if body.layout.is_stretched() {
         return Err(Error::runtime(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
              Please clone() the tensor before performing the operation.",

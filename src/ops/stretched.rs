@@ -12,18 +12,11 @@ use crate::tensor::{Body, Tensor};
 /// Operators that PyTorch warns of, by the method's name.
 const DEPRECATED: [&str; 3] = ["index_fill", "index_put", "masked_fill"];
 
-/// Whether some element of this tensor stands for several.
-pub fn is_stretched(t: &Tensor) -> bool {
-    let body = t.body();
-    let mut dims = body.layout.shape.iter().zip(&body.layout.strides);
-    body.numel() > 0 && dims.any(|(&n, &s)| n > 1 && s == 0)
-}
-
 /// The operator that should no longer write into this target, when the row's in-place form is one.
 pub fn deprecated(row: &Row, args: &[Arg]) -> Option<&'static str> {
     let name = row.name.trim_end_matches('_');
     let name = DEPRECATED.into_iter().find(|&known| known == name)?;
-    matches!(args.first(), Some(Arg::Tensor(target)) if is_stretched(target)).then_some(name)
+    matches!(args.first(), Some(Arg::Tensor(target)) if target.body().layout.is_stretched()).then_some(name)
 }
 
 /// Writes the values of the row's in-place form into a stretched target; false when the row does not write there.

@@ -325,7 +325,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
     let (part, advanced) = basic(t, items)?;
     if !advanced.is_empty() {
         if let Some(number) = number
-            && (any_requires_grad([&part]) || part.numel() == 0 || ops::stretched::is_stretched(&part))
+            && (any_requires_grad([&part]) || part.numel() == 0 || part.body().layout.is_stretched())
             && let Some((row, args)) = filling(&part, &advanced, mask, masked, number)?
         {
             if let Some(name) = ops::stretched::deprecated(row, &args) {
@@ -340,7 +340,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         let own = fills && value.body().storage.same(&part.body().storage);
         let value = if own { ops::create::clone_dense(&value)? } else { value };
         let value = without_leading_ones(value)?;
-        if ops::stretched::is_stretched(&part) {
+        if part.body().layout.is_stretched() {
             if !fills || number.is_none() {
                 warn_stretched(slf.py(), "index_put")?;
             }

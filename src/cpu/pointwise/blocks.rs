@@ -70,18 +70,20 @@ pub unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, i
         });
     }
     let mut walk = Walk::new(out.shape, &operands[..=ins.len()], room(compute.is_complex()));
+    let mut in_place = false;
     for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
         if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
             let gather = !walk.is_dense(k + 1, input.size);
             let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
-            if gather || convert.is_some() || overlap(&s, &out) {
+            let overlaps = overlap(&s, &out);
+            in_place |= overlaps;
+            if gather || convert.is_some() || overlaps {
                 input.feed = Feed::Packed { gather, convert };
             }
         }
     }
     let scatter = !walk.is_dense(0, out.dtype.size());
     let convert = (out.dtype != result).then(|| Conversion::new(result, out.dtype));
-    let in_place = ins.iter().any(|source| matches!(source, Source::Strided(s) if s.ptr == out.ptr));
     let streams = !scatter && !in_place && out.numel() * out.dtype.size() >= STREAMED_FROM;
     let direct = !scatter && convert.is_none() && inputs.iter().all(|i| matches!(i.feed, Feed::Direct));
     // Blocks of one row can be long: they go through the tiles in pieces.
