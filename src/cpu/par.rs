@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 /// Below this many elements (of average work) one thread is faster. Measured in `benches/kernels.rs`.
 pub const GRAIN: usize = 32_768;
@@ -76,6 +77,7 @@ fn watch_forks() {
     extern "C" fn in_child() {
         POOL.store(std::ptr::null_mut(), Ordering::Release);
         FORKS.fetch_add(1, Ordering::AcqRel);
+        WATCHERS.store(0, Ordering::SeqCst);
     }
     unsafe extern "C" {
         fn pthread_atfork(
@@ -130,22 +132,30 @@ unsafe impl Sync for Crew {}
 
 const CLOSED: usize = 1 << (usize::BITS - 1);
 
-/// Runs `work` here, and on those of the pool's threads that wake up in time. A sleeping thread takes tens of
+impl Crew {
+    /// Takes part in the work, if it is still open.
+    fn join(&self) {
+        if self.present.fetch_add(1, Ordering::Acquire) & CLOSED == 0 {
+            // SAFETY: it was open, so the owner waits until this thread has left.
+            let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*self.work)() }));
+            self.panicked.fetch_or(done.is_err(), Ordering::Relaxed);
+        }
+        self.present.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Runs `work` here, and on those of the pool's threads that come in time. A sleeping thread takes tens of
 /// microseconds to wake, which is longer than most kernels: so nobody waits for one that comes late, it finds the
-/// work closed.
+/// work closed; and one that has finished looks out for more before it sleeps.
 fn together(pool: &rayon::ThreadPool, most: usize, work: &(dyn Fn() + Sync)) {
     // SAFETY: only the lifetime changes: `Closing` keeps this frame until nobody is present.
     let work: *const (dyn Fn() + Sync) = unsafe { std::mem::transmute(work) };
     let crew = Arc::new(Crew { work, present: AtomicUsize::new(0), panicked: AtomicBool::new(false) });
-    for _ in 1..pool.current_num_threads().min(most) {
+    for _ in 1 + offer(&crew)..pool.current_num_threads().min(most) {
         let crew = Arc::clone(&crew);
         pool.spawn(move || {
-            if crew.present.fetch_add(1, Ordering::Acquire) & CLOSED == 0 {
-                // SAFETY: it was open, so the owner waits until this thread has left.
-                let done = catch_unwind(AssertUnwindSafe(|| unsafe { (*crew.work)() }));
-                crew.panicked.fetch_or(done.is_err(), Ordering::Relaxed);
-            }
-            crew.present.fetch_sub(1, Ordering::Release);
+            crew.join();
+            look_out();
         });
     }
     let closing = Closing(&crew);
@@ -153,6 +163,48 @@ fn together(pool: &rayon::ThreadPool, most: usize, work: &(dyn Fn() + Sync)) {
     unsafe { (*crew.work)() };
     drop(closing);
     assert!(!crew.panicked.load(Ordering::Relaxed), "a kernel panicked in another thread");
+}
+
+/// How long a thread looks out for more work: kernels often follow each other at once.
+const LOOK_OUT: Duration = Duration::from_micros(100);
+/// The newest work, and how many there have been.
+static OFFER: Mutex<Option<Arc<Crew>>> = Mutex::new(None);
+static OFFERS: AtomicUsize = AtomicUsize::new(0);
+/// How many threads look out.
+static WATCHERS: AtomicUsize = AtomicUsize::new(0);
+
+/// Shows the work to the threads that look out, and tells how many they are.
+fn offer(crew: &Arc<Crew>) -> usize {
+    if WATCHERS.load(Ordering::SeqCst) == 0 {
+        return 0;
+    }
+    match OFFER.try_lock() {
+        Ok(mut newest) => *newest = Some(Arc::clone(crew)),
+        Err(_) => return 0,
+    }
+    OFFERS.fetch_add(1, Ordering::SeqCst);
+    WATCHERS.load(Ordering::SeqCst)
+}
+
+/// Joins what is offered, until nothing was for a while.
+fn look_out() {
+    let mut seen = OFFERS.load(Ordering::SeqCst);
+    loop {
+        WATCHERS.fetch_add(1, Ordering::SeqCst);
+        let until = Instant::now() + LOOK_OUT;
+        while OFFERS.load(Ordering::SeqCst) == seen && Instant::now() < until {
+            std::hint::spin_loop();
+        }
+        WATCHERS.fetch_sub(1, Ordering::SeqCst);
+        // Asked after leaving: who offered before it counted on this thread.
+        let newest = OFFERS.load(Ordering::SeqCst);
+        if newest == seen {
+            return;
+        }
+        seen = newest;
+        let crew = OFFER.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        crew.inspect(|crew| crew.join());
+    }
 }
 
 /// Closes the work when the owner is done with it, even by a panic, and waits until the others have left.
@@ -238,5 +290,31 @@ pub fn inside<R: Send>(body: impl FnOnce() -> R + Send) -> R {
     match pool() {
         Some(pool) => pool.install(body),
         None => body(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work that follows work at once, from several owners: each piece is done once, whoever does it.
+    #[test]
+    fn shares_in_a_row() {
+        std::thread::scope(|scope| {
+            for _ in 0..3 {
+                scope.spawn(|| {
+                    for round in 0..500 {
+                        let n = 4 + round % 60;
+                        let done: Vec<AtomicUsize> = (0..n).map(|_| AtomicUsize::new(0)).collect();
+                        ranges(n, 1, |range| {
+                            for i in range {
+                                done[i].fetch_add(1, Ordering::Relaxed);
+                            }
+                        });
+                        assert!(done.iter().all(|d| d.load(Ordering::Relaxed) == 1));
+                    }
+                });
+            }
+        });
     }
 }

@@ -1,6 +1,7 @@
 //! The one door to SIMD: plain loops compiled once per instruction set, chosen at run time.
 //! No other file names a target feature. Kernels use no fused multiply-add, so every machine gives the same bits.
 
+use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 /// The instruction sets that loops are compiled for.
@@ -118,6 +119,49 @@ pub unsafe fn stream(n: usize, from: *const u8, to: *mut u8) {
         }
         #[cfg(not(target_arch = "x86_64"))]
         from.copy_to_nonoverlapping(to, n);
+    }
+}
+
+/// Bytes that [`put`] writes.
+pub const REGISTER: usize = 32;
+
+/// What fills a register.
+pub type Block<T, const LANES: usize> = [MaybeUninit<T>; LANES];
+
+/// How many of `n` elements lie before the first register's boundary.
+#[inline(always)]
+pub fn to_register<T>(at: *const u8, n: usize) -> usize {
+    ((at as usize).wrapping_neg() % REGISTER / size_of::<T>()).min(n)
+}
+
+/// Writes a register.
+///
+/// # Safety
+/// `to` is valid for so many lanes, which make a register.
+#[inline(always)]
+pub unsafe fn put<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
+    // SAFETY: the caller's contract.
+    unsafe { to.copy_from_nonoverlapping(block.as_ptr().cast(), LANES) }
+}
+
+/// Writes a register past the caches, as [`stream`] does.
+///
+/// # Safety
+/// As [`put`], and `to` lies at a register's boundary.
+#[inline(always)]
+pub unsafe fn put_past<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut T) {
+    const { assert!(LANES * size_of::<T>() == REGISTER) }
+    // SAFETY: the caller's contract.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::{__m128i, _mm_stream_si128};
+            let [low, high]: [__m128i; 2] = std::mem::transmute_copy(block);
+            _mm_stream_si128(to.cast(), low);
+            _mm_stream_si128(to.cast::<__m128i>().add(1), high);
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        put(block, to);
     }
 }
 

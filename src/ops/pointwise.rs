@@ -87,7 +87,7 @@ pub struct Pointwise {
 }
 
 impl Expr {
-    pub fn loop_for(&self, compute: DType) -> Option<crate::cpu::pointwise::Loop> {
+    pub fn loop_for(&self, compute: DType) -> Option<&'static crate::cpu::pointwise::Loop> {
         match compute {
             DType::F32 => self.loops.f32,
             DType::F64 => self.loops.f64,

@@ -68,7 +68,7 @@ fn run(
     operands: &[Operand],
     lead: &Body,
     result: DType,
-    kernel: crate::cpu::pointwise::Loop,
+    kernel: &crate::cpu::pointwise::Loop,
     inputs: &[*const u8; MAX_IN],
     bodies: &[Option<BodyRef>],
 ) -> Result<Tensor> {
@@ -77,7 +77,7 @@ fn run(
     let layout = Layout::contiguous(&lead.layout.shape);
     if let (Some(out), true) = (storage.host(), n > 0) {
         // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for `n` results.
-        unsafe { kernel(n, out, inputs) };
+        unsafe { (kernel.each)(n, out, inputs) };
     }
     let out = Body { storage, layout, dtype: result };
     let edge = record(op, operands, bodies, &out)?;
@@ -113,7 +113,7 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
     };
     if let (Some(out), true) = (storage.host(), n > 0) {
         // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for as many.
-        unsafe { kernel(n, out, &pointers) };
+        unsafe { (kernel.each)(n, out, &pointers) };
     }
     let layout = Layout::contiguous(&lead.layout.shape);
     Some(Ok(Body { storage, layout, dtype }))
@@ -145,8 +145,7 @@ fn fill(room: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: 
 
 /// `target += other` for small dense floats of one shape; false when it is not such a case.
 pub fn add_into(target: &Body, other: &Body) -> bool {
-    /// What fits on the stack: a loop's output may not be one of its inputs.
-    const ROOM: usize = 64;
+    const MOST: usize = 64;
     let add = &super::arithmetic::add::ROW.forward.loops;
     let kernel = match target.dtype {
         DType::F32 => add.f32,
@@ -158,24 +157,21 @@ pub fn add_into(target: &Body, other: &Body) -> bool {
         && other.layout.shape == target.layout.shape
         && target.layout.is_contiguous()
         && other.layout.is_contiguous();
-    let (Some(kernel), true, Some(to), Some(from)) =
-        (kernel, alike, target.storage.host(), other.storage.host())
+    let (Some(over), true, Some(to), Some(from)) =
+        (kernel.and_then(|k| k.over), alike, target.storage.host(), other.storage.host())
     else {
         return false;
     };
-    if n > ROOM || n == 0 {
+    let to = to.wrapping_add(target.layout.offset * size);
+    let from = from.wrapping_add(other.layout.offset * size);
+    let apart = (to as usize).abs_diff(from as usize) >= n * size;
+    if n > MOST || n == 0 || !(apart || to == from) {
         return false;
     }
-    let to = to.wrapping_add(target.layout.offset * size);
     let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
-    inputs[0] = to;
-    inputs[1] = from.wrapping_add(other.layout.offset * size);
-    let mut sum = MaybeUninit::<[f64; ROOM]>::uninit();
-    // SAFETY: both operands hold `n` dense elements of the kernel's type, and the buffer has room for as many.
-    unsafe {
-        kernel(n, sum.as_mut_ptr().cast(), &inputs);
-        to.copy_from_nonoverlapping(sum.as_ptr().cast(), n * size);
-    }
+    inputs[..2].copy_from_slice(&[to.cast_const(), from.cast_const()]);
+    // SAFETY: both operands hold `n` dense elements of the kernel's type, and share all of them or none.
+    unsafe { over(n, to, &inputs) };
     target.storage.bump();
     true
 }

@@ -1,7 +1,7 @@
 //! The general way of an expression: operands of any layout and dtype, in blocks, on several threads. What does not lie
 //! as the loop wants it goes through tiles.
 
-use super::{Loop, MAX_IN, Source, constant, splat_scalar};
+use super::{Each, Loop, MAX_IN, Source, constant, splat_scalar};
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
 use crate::cpu::cast::convert::{Conversion, Convert, widen};
@@ -34,7 +34,7 @@ struct Input {
 }
 
 struct Job<'a> {
-    looop: Loop,
+    each: Each,
     compute: DType,
     walk: Walk,
     /// The most columns that are worked on at once.
@@ -52,7 +52,7 @@ unsafe impl Sync for Job<'_> {}
 
 /// The general way: operands are walked in blocks, and those that do not lie as the loop wants them go through tiles.
 #[inline(never)]
-pub unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
+pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, ins: &[Source]) {
     let mut operands = [Operand { strides: &[], size: 0 }; MAX_OPERANDS];
     operands[0] = Operand { strides: out.strides, size: out.dtype.size() };
     let mut inputs: SmallVec<[Input; MAX_IN]> = SmallVec::new();
@@ -77,25 +77,31 @@ pub unsafe fn blocks(looop: Loop, result: DType, compute: DType, out: Strided, i
             let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
             let overlaps = overlap(&s, &out);
             in_place |= overlaps;
-            if gather || convert.is_some() || overlaps {
+            if gather || convert.is_some() || overlaps && looop.over.is_none() {
                 input.feed = Feed::Packed { gather, convert };
             }
         }
     }
     let scatter = !walk.is_dense(0, out.dtype.size());
     let convert = (out.dtype != result).then(|| Conversion::new(result, out.dtype));
-    let streams = !scatter && !in_place && out.numel() * out.dtype.size() >= STREAMED_FROM;
-    let direct = !scatter && convert.is_none() && inputs.iter().all(|i| matches!(i.feed, Feed::Direct));
+    let large = !scatter && !in_place && out.numel() * out.dtype.size() >= STREAMED_FROM;
+    let fed = inputs.iter().filter(|i| matches!(i.feed, Feed::Direct)).count();
+    let direct = !scatter && convert.is_none() && fed == inputs.len();
+    // One operand alone is fetched as fast by way of a tile.
+    let past = looop.past.filter(|_| large && convert.is_none() && fed > 1);
+    let over = looop.over.filter(|_| in_place);
+    let each = past.or(over).unwrap_or(looop.each);
+    let streams = large && past.is_none();
     // Blocks of one row can be long: they go through the tiles in pieces.
     let piece = if direct && !streams { usize::MAX } else { walk.block.1 };
     if walk.block.0 == 1 {
         walk.block.1 = GRAIN;
     }
-    let job = Job { looop, compute, walk, piece, ins: inputs, out, scatter, streams, convert };
+    let job = Job { each, compute, walk, piece, ins: inputs, out, scatter, streams, convert };
     par::ranges(job.walk.blocks(), job.walk.grain(), |range| {
         // SAFETY: the caller's contract; ranges do not overlap.
         unsafe { job.run(range) }
-        if job.streams {
+        if large {
             streamed();
         }
     });
@@ -146,9 +152,9 @@ impl Job<'_> {
                     let place = self.walk.place(0, at(0, self.out.ptr));
                     let dense = if self.scatter || self.streams { converted.at() } else { place.at };
                     match &self.convert {
-                        None => (self.looop)(n, dense, &pointers),
+                        None => (self.each)(n, dense, &pointers),
                         Some(convert) => {
-                            (self.looop)(n, computed.at(), &pointers);
+                            (self.each)(n, computed.at(), &pointers);
                             convert.run(n, computed.at(), dense, &mut spare);
                         }
                     }

@@ -16,25 +16,34 @@ use std::ptr::null;
 pub const MAX_IN: usize = MAX_OPERANDS - 1;
 
 /// A dense inner loop over `n` elements: inputs packed in the compute type, output packed in the compute type, or as
-/// bytes 0 and 1 for a predicate. The output overlaps no input: [`run`] sees to it.
-pub type Loop = unsafe fn(n: usize, out: *mut u8, ins: &[*const u8; MAX_IN]);
+/// bytes 0 and 1 for a predicate. The output overlaps no input.
+pub type Each = unsafe fn(n: usize, out: *mut u8, ins: &[*const u8; MAX_IN]);
+
+/// The loops of one expression in one type. Those that wait for memory have two more.
+pub struct Loop {
+    pub each: Each,
+    /// An input may be the output.
+    pub over: Option<Each>,
+    /// Results go past the caches, as by `simd::stream`.
+    pub past: Option<Each>,
+}
 
 /// The loops of one expression, per compute type (`None`: not defined for it).
 #[derive(Clone, Copy)]
 pub struct Loops {
     pub arity: usize,
-    pub f32: Option<Loop>,
-    pub f64: Option<Loop>,
-    pub i64: Option<Loop>,
-    pub c64: Option<Loop>,
-    pub c128: Option<Loop>,
+    pub f32: Option<&'static Loop>,
+    pub f64: Option<&'static Loop>,
+    pub i64: Option<&'static Loop>,
+    pub c64: Option<&'static Loop>,
+    pub c128: Option<&'static Loop>,
     /// Whether the result is a truth value.
     pub predicate: bool,
 }
 
 impl Loops {
     /// The loop over elements of `compute` (F32, F64, I64, C64 or C128).
-    pub fn of(&self, compute: DType) -> Option<Loop> {
+    pub fn of(&self, compute: DType) -> Option<&'static Loop> {
         match compute {
             DType::F32 => self.f32,
             DType::F64 => self.f64,
@@ -70,7 +79,7 @@ macro_rules! pointwise_loop {
                 }
             }
         }
-        run as $crate::cpu::pointwise::Loop
+        &$crate::cpu::pointwise::Loop { each: run, over: None, past: None }
     }};
     (@ $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
         #[allow(unused_imports)]
@@ -93,7 +102,12 @@ macro_rules! pointwise_loop {
             // SAFETY: the contract of `Loop`.
             unsafe { each(std::slice::from_raw_parts_mut(out.cast(), n), ins) }
         }
-        run as $crate::cpu::pointwise::Loop
+        const WAITS: bool = $crate::cpu::pointwise::waits(stringify!($value));
+        &$crate::cpu::pointwise::Loop {
+            each: run,
+            over: const { if WAITS { Some($crate::cpu::pointwise::wide_loop!(put; $out; ($($x)*) $value)) } else { None } },
+            past: const { if WAITS { Some($crate::cpu::pointwise::wide_loop!(put_past; $out; ($($x)*) $value)) } else { None } },
+        }
     }};
     (plain $t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {
         $crate::cpu::pointwise::pointwise_loop!(@plain $t, u8, ($($x)*), u8::from($value))
@@ -110,17 +124,61 @@ macro_rules! pointwise_loop {
 }
 pub(crate) use pointwise_loop;
 
-/// The registers that an expression is computed in. One without calls waits for memory, and twice as wide registers
-/// then fetch a fifth slower; one with calls computes.
+/// A loop that reads a register of each input before it writes one. Plain loops are unrolled by the compiler, and then
+/// read one operand far ahead of the others, which fetches a fifth slower.
+macro_rules! wide_loop {
+    ($put:ident; $out:ty; ($($x:ident)*) $value:expr) => {{
+        $crate::cpu::simd::simd_fn! {
+            [$crate::cpu::simd::Level::V3]
+            unsafe fn wide(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
+                use $crate::cpu::simd::{$put, Block, REGISTER};
+                const LANES: usize = REGISTER / size_of::<$out>();
+                let head = $crate::cpu::simd::to_register::<$out>(out, n);
+                let wide = (n - head) / LANES;
+                let out = out.cast::<$out>();
+                let [$($x,)* ..] = *ins;
+                $(let $x = $x.cast::<T>();)*
+                for i in 0..head {
+                    $(let $x = *$x.add(i);)*
+                    out.add(i).write($value);
+                }
+                for register in 0..wide {
+                    let i = head + register * LANES;
+                    $(let $x = $x.add(i).cast::<[T; LANES]>().read_unaligned();)*
+                    let mut block: Block<$out, LANES> = [const { std::mem::MaybeUninit::uninit() }; LANES];
+                    for lane in 0..LANES {
+                        $(let $x = $x[lane];)*
+                        block[lane].write($value);
+                    }
+                    $put(&block, out.add(i));
+                }
+                for i in head + wide * LANES..n {
+                    $(let $x = *$x.add(i);)*
+                    out.add(i).write($value);
+                }
+            }
+        }
+        wide as $crate::cpu::pointwise::Each
+    }};
+}
+pub(crate) use wide_loop;
+
+/// The registers that an expression is computed in. One that waits for memory fetches a fifth slower by twice as wide
+/// registers.
 pub const fn widest(expression: &str) -> Level {
+    if waits(expression) { Level::V3 } else { Level::V4 }
+}
+
+/// Whether an expression waits for memory more than it computes: it calls no function.
+pub const fn waits(expression: &str) -> bool {
     let mut i = 0;
     while i < expression.len() {
         if expression.as_bytes()[i] == b'(' {
-            return Level::V4;
+            return false;
         }
         i += 1;
     }
-    Level::V3
+    true
 }
 
 /// Up to so many elements the call itself is what costs: no tiles, no threads.
@@ -132,7 +190,7 @@ const SMALL: usize = 16;
 /// # Safety
 /// Everything is valid and of the output's shape; there are at most [`MAX_IN`] sources; the output does not overlap
 /// itself; an input may be the output itself (same layout), or else does not overlap it.
-pub unsafe fn run(looop: Loop, predicate: bool, compute: DType, out: Strided, ins: &[Source]) {
+pub unsafe fn run(looop: &Loop, predicate: bool, compute: DType, out: Strided, ins: &[Source]) {
     let n = out.numel();
     let result = if predicate { DType::Bool } else { compute };
     let direct = out.dtype == result && dense_layout(&out);
@@ -152,7 +210,7 @@ pub unsafe fn run(looop: Loop, predicate: bool, compute: DType, out: Strided, in
 
 /// Apart, so that its tiles do not make the frame of [`run`] large.
 #[inline(never)]
-unsafe fn dense_tiles(looop: Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
+unsafe fn dense_tiles(looop: &Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
     // SAFETY: the caller's contract.
     unsafe { dense::<{ TILE / 2 }>(looop, compute, n, out, ins) }
 }
@@ -160,12 +218,19 @@ unsafe fn dense_tiles(looop: Loop, compute: DType, n: usize, out: Strided, ins: 
 /// The quick way for operands without gaps; false if some operand has to be converted or gathered.
 /// Numbers, and inputs that are the output as well, pass through slots of `N` words.
 #[inline(always)]
-unsafe fn dense<const N: usize>(looop: Loop, compute: DType, n: usize, out: Strided, ins: &[Source]) -> bool {
+unsafe fn dense<const N: usize>(
+    looop: &Loop,
+    compute: DType,
+    n: usize,
+    out: Strided,
+    ins: &[Source],
+) -> bool {
     let mut slots: [MaybeUninit<[u64; N]>; MAX_IN] = [const { MaybeUninit::uninit() }; MAX_IN];
     let mut pointers = [null(); MAX_IN];
     let mut advance = [0; MAX_IN];
     let mut in_place = [null::<u8>(); MAX_IN];
     let (size, mut step) = (compute.size(), n);
+    let mut each = looop.each;
     let room = size_of::<[u64; N]>() / size;
     // SAFETY: the caller's contract; a slot has room for `room` elements.
     unsafe {
@@ -173,7 +238,11 @@ unsafe fn dense<const N: usize>(looop: Loop, compute: DType, n: usize, out: Stri
             let slot = slots[k].as_mut_ptr().cast::<u8>();
             match source {
                 Source::Strided(s) if s.dtype == compute && dense_layout(s) => {
-                    if s.ptr.add(n * size) <= out.ptr || out.ptr.add(n * out.dtype.size()) <= s.ptr {
+                    let apart = s.ptr.add(n * size) <= out.ptr || out.ptr.add(n * out.dtype.size()) <= s.ptr;
+                    if !apart && let Some(over) = looop.over {
+                        each = over;
+                    }
+                    if apart || looop.over.is_some() {
                         (pointers[k], advance[k]) = (s.ptr, size);
                         continue;
                     }
@@ -196,7 +265,7 @@ unsafe fn dense<const N: usize>(looop: Loop, compute: DType, n: usize, out: Stri
                         .copy_to_nonoverlapping(slots[k].as_mut_ptr().cast(), len * size);
                 }
             }
-            looop(len, out.ptr.add(start * out.dtype.size()), &pointers);
+            each(len, out.ptr.add(start * out.dtype.size()), &pointers);
             start += len;
             for k in 0..ins.len() {
                 pointers[k] = pointers[k].wrapping_add(len * advance[k]);
@@ -255,9 +324,9 @@ mod tests {
     use crate::base::Layout;
     use crate::cpu::simd::STREAMED_FROM;
 
-    const ADD: Loop = pointwise_loop!(f32; (a, b) a + b);
-    const LESS: Loop = pointwise_loop!(f64 => bool; (a, b) lt(a, b));
-    const MULTIPLY: Loop = pointwise_loop!(i64; (a, b) a * b);
+    const ADD: &Loop = pointwise_loop!(f32; (a, b) a + b);
+    const LESS: &Loop = pointwise_loop!(f64 => bool; (a, b) lt(a, b));
+    const MULTIPLY: &Loop = pointwise_loop!(i64; (a, b) a * b);
 
     fn strided<'a, E>(data: &[E], dtype: DType, layout: &'a Layout) -> Strided<'a> {
         let ptr = data.as_ptr().wrapping_add(layout.offset).cast_mut().cast();
