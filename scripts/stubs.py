@@ -198,7 +198,8 @@ def member(name: str, value: Any, owner: type) -> list[str]:
 
 def class_lines(cls: type) -> list[str]:
     can_be_base = bool(cls.__flags__ & 1 << 10)  # Py_TPFLAGS_BASETYPE
-    bases = [base.__name__ for base in cls.__bases__ if base is not object]
+    names = {tuple: "tuple[int, ...]"}
+    bases = [names.get(base, base.__name__) for base in cls.__bases__ if base is not object]
     head = f"class {cls.__name__}({', '.join(bases)}):" if bases else f"class {cls.__name__}:"
     body = [line for name, value in sorted(vars(cls).items()) for line in member(name, value, cls)]
     return [*([] if can_be_base else ["@final"]), head, *(body or ["    ..."]), ""]

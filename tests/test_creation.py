@@ -1,5 +1,7 @@
 """Making tensors: from Python, filled, counted, like others, and the legacy constructors."""
 
+import pickle
+
 import pytest
 
 from library import DTYPES, T, assert_values, dtype, flat
@@ -226,6 +228,12 @@ def test_size():
     assert isinstance(size[:1], T.Size) and isinstance(size + (4,), T.Size) and isinstance(size * 2, T.Size)
     assert T.ones(2, 3).size() == size and T.ones(2, 3).size(1) == T.ones(2, 3).size(-1) == 3
     assert T.Size() == () and len(T.ones(()).shape) == 0 and T.ones(4, 5).size(dim=0) == 4
+    assert size[-1] == 3 and size[::-1] == (3, 2) and pickle.loads(pickle.dumps(size)) == size
+    for shape in [(), (1,), (0,), (0, 1), (1, 0), (2, 3, 4), (2, 3, 4, 1), (1, 2, 3, 4, 5)] * 2:
+        assert T.zeros(shape).shape == shape and T.zeros(shape).shape[:-1] == shape[:-1]
+    for wrong, error in [(2, IndexError), (-3, IndexError), ("a", TypeError), (1.0, TypeError)]:
+        with pytest.raises(error):
+            size[wrong]
 
 
 def test_device_objects():

@@ -103,6 +103,9 @@ class SavedTensor:
     def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> Any: ...
     def unpack(self) -> Any: ...
 
+class Sizes(tuple[int, ...]):
+    def __getitem__(self, key: Any, /) -> Any: ...
+
 class Tensor:
     @property
     def H(self) -> Tensor: ...
@@ -1128,6 +1131,7 @@ __all__ = [
     "ProfilerMark",
     "RemovableHandle",
     "SavedTensor",
+    "Sizes",
     "Tensor",
     "_InputMetadata",
     "abs",

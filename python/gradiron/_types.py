@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from . import _core
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, SupportsIndex
@@ -11,7 +13,7 @@ class OutOfMemoryError(RuntimeError):
     """Memory of the host or of the GPU ran out."""
 
 
-class Size(tuple):  # type: ignore[type-arg]
+class Size(_core.Sizes):
     """The shape of a tensor: a tuple that prints as PyTorch's does."""
 
     __slots__ = ()
@@ -33,10 +35,6 @@ class Size(tuple):  # type: ignore[type-arg]
         for n in self:
             count *= n
         return count
-
-    def __getitem__(self, index: SupportsIndex | slice) -> Any:
-        item = tuple.__getitem__(self, index)
-        return Size(item) if isinstance(index, slice) else item
 
     def __add__(self, other: Any) -> Any:
         return Size(tuple.__add__(self, tuple(other)))

@@ -5,8 +5,9 @@
 use super::node::node_object;
 use super::overloads::mismatch;
 use super::parse::int_from;
+use super::size::size_object;
 use super::tensor::{PyTensor, wrap};
-use super::types::{PyDType, device_object, dtype_object, size_object};
+use super::types::{PyDType, device_object, dtype_object};
 use crate::base::{Error, Guidance, Scalar};
 use crate::ops::{self, Kind};
 use crate::storage::UNTRACKED;

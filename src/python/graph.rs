@@ -3,8 +3,9 @@
 
 use super::function::Ctx;
 use super::node::PyNode;
+use super::size::size_object;
 use super::tensor::PyTensor;
-use super::types::{device_object, dtype_object, size_object};
+use super::types::{device_object, dtype_object};
 use crate::arena::Id;
 use crate::backward::task;
 use crate::base::Line;

@@ -15,11 +15,21 @@ use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, Py
 fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>()
-        || (!object.is_instance_of::<PyString>()
+        || (!is_plain(object)
+            && !object.is_instance_of::<PyString>()
             && !object.is_instance_of::<PyTensor>()
             && !object.is_instance_of::<PyBytes>()
             && object.hasattr("__len__").unwrap_or(false)
             && object.hasattr("__getitem__").unwrap_or(false))
+}
+
+/// Whether it is a number or a list of Python's own, which nobody needs to ask what else it is.
+fn is_plain(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
+        || object.is_exact_instance_of::<PyBool>()
 }
 
 /// Shape and dtype of nested lists.
@@ -38,7 +48,7 @@ fn survey(
         *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
         return Ok(());
     }
-    if object.hasattr("__array_interface__")? {
+    if !is_plain(object) && object.hasattr("__array_interface__")? {
         let t = from_array(object)?;
         shape.extend(t.shape());
         *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
@@ -145,7 +155,7 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
         let copy = Tensor::new(ops::kernel::duplicate(&t.body())?);
         return Ok(ops::create::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
     }
-    if object.hasattr("__array_interface__")? {
+    if !is_plain(object) && object.hasattr("__array_interface__")? {
         let shared = from_array(object)?;
         let copy = Tensor::new(ops::kernel::duplicate(&shared.body())?);
         return Ok(ops::create::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);

@@ -28,6 +28,7 @@ mod saved_args;
 mod saved_facts;
 mod saved_names;
 mod saving;
+mod size;
 mod storage;
 mod table;
 mod tensor;
@@ -38,7 +39,7 @@ use crate::base::DType;
 use crate::ops;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyList, PyType};
 
 /// The dtype of floating point numbers that come without one.
 /// The floating point dtype of numbers and of new tensors.
@@ -128,16 +129,23 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 
 /// What the Python side hands over at import.
 #[pyfunction]
-fn register(py: Python<'_>, size: Py<PyAny>, named: Py<PyAny>, out_of_memory: Py<PyAny>) {
-    let _ = types::SIZE.set(py, size);
+fn register(
+    py: Python<'_>,
+    size: Bound<'_, PyType>,
+    named: Py<PyAny>,
+    out_of_memory: Py<PyAny>,
+) -> PyResult<()> {
+    size::register(py, size)?;
     let _ = types::NAMED.set(py, named);
     let _ = errors::OUT_OF_MEMORY.set(py, out_of_memory);
+    Ok(())
 }
 
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     module.add_class::<tensor::PyTensor>()?;
+    module.add("Sizes", size::base(py)?)?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
     module.add_class::<node::PyNode>()?;

@@ -4,7 +4,6 @@ use crate::base::{DType, Device, GpuName};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyTuple;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -167,9 +166,7 @@ pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
 }
 
 /// What the Python side gives the core when it is imported.
-pub static SIZE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 pub static NAMED: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-static NEW_TUPLE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 static DTYPES: PyOnceLock<Vec<Py<PyDType>>> = PyOnceLock::new();
 
 pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
@@ -191,14 +188,4 @@ pub fn warn_of_loss(py: Python<'_>, from: DType, to: DType) -> PyResult<()> {
         return Ok(());
     }
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), LOSS, 1)
-}
-
-/// A `torch.Size`.
-pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
-    let tuple = PyTuple::new(py, dims)?;
-    let Some(class) = SIZE.get(py) else { return Ok(tuple.into_any()) };
-    // Past the class's own check: these are sizes already.
-    let make =
-        NEW_TUPLE.get_or_try_init(py, || py.get_type::<PyTuple>().getattr("__new__").map(Bound::unbind))?;
-    make.bind(py).call1((class.bind(py), tuple))
 }
