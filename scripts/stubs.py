@@ -92,6 +92,7 @@ SLOTS = {
     **{f"__{side}{name}__": "(self, other: Any, /) -> Tensor" for name in REFLECTED for side in ("", "r", "i")},
     "__pow__": "(self, other: Any, mod: None = ..., /) -> Tensor",
     "__rpow__": "(self, other: Any, mod: None = ..., /) -> Tensor",
+    "__ipow__": "(self, other: Any, mod: None = ..., /) -> Tensor",
 }
 # Said by `object`, or of no use to a type checker.
 SILENT = {"__doc__", "__module__", "__dict__", "__weakref__", "__repr__", "__str__", "__reduce__", "__getattribute__"}

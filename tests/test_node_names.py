@@ -37,6 +37,15 @@ NAMES = [
     ("x.rad2deg()", "Rad2DegBackward0", "leaf"),
     ("x.exp2()", "Exp2Backward0", "leaf"),
     ("x + 1", "AddBackward0", "leaf -"),
+    ("T.add(x, y, alpha=2)", "AddBackward0", "leaf leaf"),
+    ("T.sub(x, y, alpha=0.5)", "SubBackward0", "leaf leaf"),
+    ("x.clone().add_(y, alpha=2)", "AddBackward0", "CloneBackward0 leaf"),
+    ("m.sum(dtype=T.float64)", "SumBackward0", "leaf"),
+    ("m.sum(0, dtype=T.float64)", "SumBackward1", "leaf"),
+    ("m.mean(0, dtype=T.float64)", "MeanBackward1", "leaf"),
+    ("m.prod(0, dtype=T.float64)", "ProdBackward1", "leaf"),
+    ("m.cumsum(0, dtype=T.float64)", "CumsumBackward0", "leaf"),
+    ("m.cumprod(0, dtype=T.float64)", "CumprodBackward0", "leaf"),
     ("1 + x", "AddBackward0", "leaf -"),
     ("2 * x", "MulBackward0", "leaf -"),
     ("x / 2", "DivBackward0", "leaf -"),
@@ -60,6 +69,16 @@ NAMES = [
     ("x.clamp(0, 1)", "ClampBackward1", "leaf"),
     ("x.clamp(min=0)", "ClampBackward1", "leaf"),
     ("x.clamp_min(0.3)", "ClampMinBackward0", "leaf"),
+    ("x.round(decimals=2)", "RoundBackward1", "leaf"),
+    ("x.round(decimals=0)", "RoundBackward1", "leaf"),
+    ("x.put(at[0], y)", "PutBackward0", "leaf leaf"),
+    ("x.masked_scatter(x > 0, y)", "MaskedScatterBackward0", "leaf leaf"),
+    ("m.reshape_as(m)", "ViewBackward0", "leaf"),
+    ("T.inner(x, y)", "ViewBackward0", "DotBackward0"),
+    ("T.tensordot(m, m, 1)", "ViewBackward0", "MmBackward0"),
+    ("T.kron(x, y)", "UnsafeViewBackward0", "MulBackward0"),
+    ("T.unsafe_split(x, 2)[0]", "UnsafeSplitBackward0", "leaf"),
+    ("T.unsafe_chunk(x, 2)[0]", "UnsafeSplitBackward0", "leaf"),
     ("x.clamp_max(0.3)", "ClampMaxBackward0", "leaf"),
     ("x.clamp_min(y)", "ClampMinBackward1", "leaf leaf"),
     ("x.clone().clamp_max_(0)", "ClampMaxBackward0", "CloneBackward0"),
@@ -130,6 +149,22 @@ SHOWN = [
     ("x + y", {"alpha": 1}),
     ("x - 1", {"alpha": 1}),
     ("1 - x", {"alpha": 1}),
+    ("T.add(x, y, alpha=2)", {"alpha": 2}),
+    ("x.clone().sub_(y, alpha=0.5)", {"alpha": 0.5}),
+    ("x.roll(1)", {"dims": (), "shifts": (1,)}),
+    ("m.index_fill(0, i, 1.0)", {"dim": 0, "index": "tensor"}),
+    ("m.scatter(1, at, 2.0)", {"dim": 1, "index": "tensor"}),
+    (
+        "m @ m.T",
+        {
+            "self": "tensor",
+            "mat2": "tensor",
+            "self_sym_sizes": (3, 3),
+            "mat2_sym_sizes": (3, 3),
+            "self_sym_strides": (3, 1),
+            "mat2_sym_strides": (1, 3),
+        },
+    ),
     ("x * x.detach()", {"other": "tensor", "self": None}),
     ("x**2", {"exponent": 2, "self": "tensor"}),
     ("x.clamp(min=0)", {"min": 0, "max": None, "self": "tensor"}),
@@ -174,6 +209,20 @@ def shown(node):
 @pytest.mark.parametrize("source, expected", SHOWN, ids=[case[0] for case in SHOWN])
 def test_saved_attributes(source, expected):
     assert shown(result(source).grad_fn) == expected
+
+
+@pytest.mark.parametrize(
+    "source, name",
+    [
+        ("m.var(0, correction=0)", "correction"),
+        ("T.norm(m, 2)", "ord"),
+        ("F.softplus(x)", "beta"),
+        ("F.softplus(x)", "threshold"),
+        ("T.addcmul(x, y, w)", "value"),
+    ],
+)
+def test_whole_numbers_are_shown_without_a_point(source, name):
+    assert type(getattr(result(source).grad_fn, f"_saved_{name}")) is int
 
 
 def test_numbers_that_took_part_as_tensors_are_tensors():

@@ -29,9 +29,11 @@ from ._core import (
     is_anomaly_enabled,
     is_grad_enabled,
     is_inference_mode_enabled,
+    is_warn_always_enabled,
     promote_types,
     rows,
     set_default_dtype,
+    set_warn_always,
     uint8,
 )
 from ._types import OutOfMemoryError, Size, named_result

@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 __all__ = [
     "as_tensor",
     "asarray",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
     "broadcast_shapes",
     "can_cast",
     "cartesian_prod",
     "channels_last",
+    "channels_last_3d",
     "contiguous_format",
+    "einsum",
     "from_dlpack",
     "from_numpy",
     "frombuffer",
@@ -38,20 +43,25 @@ class layout(str):
     """How a tensor's elements are stored; there is only one way here."""
 
     def __repr__(self) -> str:
-        return f"torch.{self}"
+        return "torch." + str.__str__(self)
+
+    __str__ = __repr__
 
 
 class memory_format(str):
     """The order of dimensions in memory that a copy should have."""
 
     def __repr__(self) -> str:
-        return f"torch.{self}"
+        return "torch." + str.__str__(self)
+
+    __str__ = __repr__
 
 
 strided = layout("strided")
 contiguous_format = memory_format("contiguous_format")
 preserve_format = memory_format("preserve_format")
 channels_last = memory_format("channels_last")
+channels_last_3d = memory_format("channels_last_3d")
 
 
 _NOTHING: Any = object()
@@ -186,6 +196,15 @@ def new_tensor(
     self: Tensor, data: Any, *, dtype: dtype | None = None, device: Any = None, requires_grad: bool = False
 ) -> Tensor:
     """A tensor of `data` with this tensor's dtype and device."""
+    if isinstance(data, Tensor):
+        import warnings
+
+        warnings.warn(
+            "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
+            "sourceTensor.detach().clone().requires_grad_(True), rather than tensor.new_tensor(sourceTensor).",
+            UserWarning,
+            stacklevel=2,
+        )
     place = self.device if device is None else device
     return _core.make_tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
 
@@ -202,8 +221,62 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
         left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
     else:
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
-    result = _core.tensordot(a, b, left, right)
-    return result if out is None else out.copy_(result)
+    return _core.tensordot(a, b, left, right, out=out)
+
+
+def atleast_1d(*tensors: Any) -> Any:
+    """Views with at least one dimension: of a tensor, or a tuple of those of several."""
+    return _each(_core.atleast_1d, tensors)
+
+
+def atleast_2d(*tensors: Any) -> Any:
+    """Views with at least two dimensions: of a tensor, or a tuple of those of several."""
+    return _each(_core.atleast_2d, tensors)
+
+
+def atleast_3d(*tensors: Any) -> Any:
+    """Views with at least three dimensions: of a tensor, or a tuple of those of several."""
+    return _each(_core.atleast_3d, tensors)
+
+
+def _each(view: Any, tensors: tuple[Any, ...]) -> Any:
+    if len(tensors) != 1:
+        return tuple(view(t) for t in tensors)
+    (only,) = tensors
+    if not isinstance(only, (tuple, list)):
+        return view(only)
+    for at, item in enumerate(only):
+        if not isinstance(item, Tensor):
+            raise TypeError(f"expected Tensor as element {at} in argument 0, but got {type(item).__name__}")
+    return tuple(view(t) for t in only)
+
+
+def einsum(*args: Any) -> Tensor:
+    """Sums of products: an equation and its operands, or each operand with the list of its subscripts, and the result's."""
+    if len(args) < 2:
+        raise ValueError(
+            "einsum(): must specify the equation string and at least one operand, or at least one operand and its "
+            "subscripts list"
+        )
+    if isinstance(args[0], Tensor):
+        equation = ",".join(_subscripts(part) for part in args[1::2])
+        if len(args) % 2:
+            equation += "->" + _subscripts(args[-1])
+        return _core.einsum(equation, *args[: len(args) & ~1 : 2])
+    return _core.einsum(*args)
+
+
+def _subscripts(numbers: Any) -> str:
+    """A list of subscripts as an equation spells it: capital letters, then small ones."""
+    text = ""
+    for number in numbers:
+        if number is Ellipsis:
+            text += "..."
+        elif 0 <= number < 52:
+            text += chr(ord("A") + number if number < 26 else ord("a") + number - 26)
+        else:
+            raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+    return text
 
 
 def cartesian_prod(*tensors: Tensor) -> Tensor:

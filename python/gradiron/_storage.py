@@ -59,8 +59,10 @@ _known: WeakValueDictionary[int, UntypedStorage] = WeakValueDictionary()
 
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes that this tensor and its views share."""
-    if _core.is_batched(self):
-        raise NotImplementedError("Cannot access storage of BatchedTensorImpl")
+    layer = _core.layer(self)
+    if layer is not None:
+        wrapper = "TensorWrapper" if layer[1] is None else "BatchedTensorImpl"
+        raise NotImplementedError(f"Cannot access storage of {wrapper}")
     found = _known.get(self._storage_id())
     if found is None:
         # A GPU's bytes are copied by the kernels of their dtype.
@@ -97,10 +99,29 @@ def rebuild_tensor(
     return made
 
 
+def rebuild_lazy(
+    conjugated: bool,
+    negated: bool,
+    storage: UntypedStorage,
+    kind: dtype,
+    offset: int,
+    shape: tuple[int, ...],
+    strides: tuple[int, ...],
+    requires_grad: bool,
+) -> Tensor:
+    """The same for a tensor whose elements are conjugated or negated when they are read."""
+    made = rebuild_tensor(storage, kind, offset, shape, strides, False)
+    made = made.conj() if conjugated else made
+    made = _core._neg_view(made) if negated else made
+    return made.detach().requires_grad_(requires_grad)
+
+
 def reduce(self: Tensor, protocol: Any = None) -> Any:
     """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
     place = (untyped_storage(self), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad)
     state = self.__dict__
+    if self.is_conj() or self.is_neg():
+        return rebuild_lazy, (self.is_conj(), self.is_neg(), *place)
     return rebuild_tensor, (place if type(self) is Tensor and not state else (*place, type(self), dict(state)))
 
 
@@ -114,6 +135,10 @@ def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
+    if self.is_conj() or self.is_neg():
+        # Its copy is no view.
+        made = memo[id(self)] = self.detach().clone().requires_grad_(self.requires_grad)
+        return made
     storage = copy.deepcopy(untyped_storage(self), memo)
     place = (self.dtype, self.storage_offset(), tuple(self.shape), self.stride())
     made = memo[id(self)] = rebuild_tensor(storage, *place, self.requires_grad, type(self))

@@ -18,7 +18,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; `copy=True` copies always."""
     kind, place, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
     kwargs.pop("non_blocking", None)
-    kwargs.pop("memory_format", None)
+    memory_format = kwargs.pop("memory_format", None)
     other = kwargs.pop("other", None)
     if kwargs:
         raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
@@ -26,7 +26,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     for arg in (*args, *([other] if other is not None else [])):
         # What comes first decides: a device may be followed by a dtype, a dtype by flags only.
         if isinstance(arg, bool):
-            flags = True
+            # The first one is non_blocking, the second one copy.
+            copy, flags = copy or (arg and flags), True
         elif isinstance(arg, dtype) and not flags:
             kind = arg
         elif isinstance(arg, Tensor) and arg is (args[0] if args else other):
@@ -36,25 +37,25 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         elif arg is not None:
             given = ", ".join("torch.dtype" if isinstance(a, dtype) else type(a).__name__ for a in args)
             raise TypeError(f"to() received an invalid combination of arguments - got ({given})")
-    return _core.convert(self, kind, place, copy)
+    return _core.convert(self, kind, place, copy, memory_format)
 
 
 def cast(kind: dtype) -> Any:
-    def convert(self: Tensor, memory_format: object = None) -> Tensor:
-        return _core.convert(self, kind, None, False)
+    def convert(self: Tensor, memory_format: str | None = None) -> Tensor:
+        return _core.convert(self, kind, None, False, memory_format)
 
     convert.__doc__ = f"The values as {kind}; the tensor itself if it is that already."
     return convert
 
 
-def cpu(self: Tensor, memory_format: object = None) -> Tensor:
+def cpu(self: Tensor, memory_format: str | None = None) -> Tensor:
     """The values in host memory; the tensor itself if it is there already."""
-    return _core.convert(self, None, "cpu", False)
+    return _core.convert(self, None, "cpu", False, memory_format)
 
 
-def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: object = None) -> Tensor:
+def cuda(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: str | None = None) -> Tensor:
     """The values on the GPU; the tensor itself if it is there already."""
-    return _core.convert(self, None, "cuda:0" if device is None else device, False)
+    return _core.convert(self, None, "cuda:0" if device is None else device, False, memory_format)
 
 
 def pin_memory(self: Tensor, device: Any = None) -> Tensor:
@@ -97,25 +98,15 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
     return _core.convert(self, getattr(dtype, "dtype", dtype), None, False)
 
 
-class _Shared:
-    """Shows NumPy a tensor's memory and keeps it: not the tensor, which may hold the array."""
-
-    __slots__ = ("__array_interface__", "tensor")
-
-    def __init__(self, tensor: Tensor) -> None:
-        self.tensor = tensor.detach()
-        self.__array_interface__ = _core.array_interface(tensor)
-
-
 def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor as a NumPy array over the same memory."""
     if force:
-        self = self.detach().cpu()
+        self = self.detach().cpu().resolve_conj().resolve_neg()
     if self.requires_grad:
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     import numpy as np
 
-    return np.asarray(_Shared(self))
+    return np.asarray(_core.shared(self))
 
 
 def array(self: Tensor, dtype: Any = None, copy: bool | None = None) -> Any:

@@ -78,11 +78,25 @@ def printoptions(**options: Any) -> Iterator[None]:
 
 def tensor_str(t: Tensor) -> str:
     """The text of `repr(t)`."""
-    sample = gradiron._core.batch_description(t)
-    if sample is not None:
-        level, dim, value = sample
-        inner = tensor_str(value).replace("\n", "\n    ")
-        return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n    {inner}\n)"
+    layer = gradiron._core.layer(t)
+    return _text(t) if layer is None else _layered(layer)
+
+
+def _layered(layer: tuple[int, int | None, Tensor], tracked: bool = False) -> str:
+    """What transforms put around a tensor, the innermost of them first, and its values."""
+    depth, dim, value = layer
+    tracked = tracked or dim is None
+    deeper = gradiron._core.layer(value, depth)
+    if deeper is not None:
+        inner = _layered(deeper, tracked)
+    else:
+        inner = _text(gradiron._core.unrecorded(value) if tracked else value)
+    inner = "\n".join("    " * bool(line) + line for line in inner.split("\n")).strip()
+    head = f"GradTrackingTensor(lvl={depth}" if dim is None else f"BatchedTensor(lvl={depth}, bdim={dim}"
+    return f"{head}, value=\n    {inner}\n)"
+
+
+def _text(t: Tensor) -> str:
     opening = "tensor(" if _is_plain(t) else f"{type(t).__name__}("
     return _with_notes(opening + _body(t.detach(), len(opening)), _notes(t), len(opening))
 

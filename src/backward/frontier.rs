@@ -67,18 +67,20 @@ impl Turn {
     }
 }
 
+/// Whether nobody else can see a gradient.
+fn is_own(t: &Tensor) -> bool {
+    let body = t.body();
+    !t.is_special()
+        && t.is_unique()
+        && !t.requires_grad()
+        && body.storage.is_unique()
+        && body.layout.is_contiguous()
+}
+
 /// The sum of two gradients; in place where nobody else can see it.
 fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
-    let reusable = |t: &Tensor| {
-        let body = t.body();
-        !t.is_special()
-            && !grad.is_special()
-            && t.is_unique()
-            && !t.requires_grad()
-            && body.storage.is_unique()
-            && body.layout.is_contiguous()
-    };
-    if !create_graph && sum.dtype() == grad.dtype() && sum.shape() == grad.shape() && reusable(&sum) {
+    let alike = !grad.is_special() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
+    if !create_graph && alike && is_own(&sum) {
         if !quick::add_into(&sum.body(), &grad.body()) {
             let operands = [(&sum).into(), (&grad).into()];
             crate::ops::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
@@ -149,6 +151,14 @@ impl Frontier {
             self.ready.extend(self.waiting.remove(&key));
         }
         Ok(())
+    }
+
+    /// What has come along an edge so far, where it may be written into.
+    pub fn waiting_sum(&self, edge: &Edge) -> Option<Tensor> {
+        let key = key(&edge.node);
+        let aside = self.aside.as_ref().filter(|turn| self::key(&turn.node) == key);
+        let sum = aside.or_else(|| self.waiting.get(&key))?.grads.get(edge.output as usize)?.as_ref()?;
+        is_own(sum).then(|| sum.clone())
     }
 
     /// A node whose turn failed waits again.

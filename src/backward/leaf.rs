@@ -5,6 +5,7 @@ use crate::base::{Guidance, Layout, Result};
 use crate::ops::{arithmetic, create, inplace, pointwise, quick};
 use crate::tensor::{Body, Edge, Leaf, Tensor, When, mode};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     if !turn.node.has_hooks() {
@@ -74,17 +75,29 @@ fn lies_alike(grad: &Layout, like: &Layout) -> bool {
     grad.shape.iter().zip(strides).all(|(&n, (&g, &l))| if n == 1 { g != 0 } else { g == l })
 }
 
+thread_local! {
+    static ENFORCED: Cell<bool> = const { Cell::new(true) };
+}
+
+/// Whether a leaf's first gradient is made to lie as the leaf does, in this thread.
+pub fn enforce_layouts(on: bool) {
+    ENFORCED.set(on);
+}
+
 /// The first gradient of a leaf: taken over when nobody else holds it and it lies as it should, else copied. It lies in
 /// memory as its tensor does where that is dense, and in order where not.
 fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     let (body, like) = (grad.body(), tensor.body());
     let dense = like.layout.is_dense();
     let lies = if dense { lies_alike(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
+    let lies = lies || (!ENFORCED.get() && !body.layout.is_stretched());
     let owned = grad.handles() <= 1 && body.storage.is_unique();
     if lies && owned && !create_graph && !grad.requires_grad() {
         return Ok(grad.clone());
     }
-    let mut out = Body::new(body.shape(), body.dtype, body.device())?;
+    // A leaf that was resized since gets a gradient of its new shape.
+    let shape = if dense { like.shape() } else { body.shape() };
+    let mut out = Body::new(shape, body.dtype, body.device())?;
     if dense {
         out.layout.strides.clone_from(&like.layout.strides);
     }

@@ -2,6 +2,7 @@
 //! A node's number is above its inputs', so the highest number among those with a gradient is always ready; nothing is
 //! counted beforehand. The order of every sum is fixed: the same program gives the same bits.
 
+pub mod buffers;
 mod early;
 pub mod forward;
 mod frontier;
@@ -15,6 +16,7 @@ use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode,
 };
 use frontier::{Frontier, Turn, key};
+pub use leaf::enforce_layouts;
 use slices::How;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
@@ -35,6 +37,7 @@ pub struct Request<'a> {
 /// Runs a backward; with `inputs`, returns their gradients.
 pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
+    buffers::check()?;
     let plan = inputs.map(|inputs| Plan::find(roots, inputs));
     let captured = vec![None; inputs.map_or(0, <[Edge]>::len)];
     let frontier = Frontier::new(create_graph);
@@ -47,11 +50,12 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     }
     let task = match &run.plan {
         _ if !watched => task::Entered::unseen(),
-        plan => task::Entered::new(roots, accumulate && plan.is_none(), plan.as_ref().map(|p| &p.leads)),
+        plan => task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads)),
     };
     // A root gets its turn, with its hooks, even where no wanted input lies behind it.
-    for (edge, grad) in roots {
-        run.frontier.add(edge, Some(grad.clone()))?;
+    for (i, (edge, grad)) in roots.iter().enumerate() {
+        let grad = fit_root(i, edge, grad)?;
+        run.frontier.add(edge, Some(grad))?;
     }
     match run.go(poll) {
         Ok(()) => task.finish().map(|()| run.captured),
@@ -88,13 +92,13 @@ impl Run {
                 self.capture(&turn);
             }
             if turn.node.has_hooks() {
-                output_hooks(&mut turn).map_err(|error| in_turn(error, &turn.node))?;
+                output_hooks(&mut turn).map_err(|error| failed(error, &turn.node))?;
             }
             if !beyond {
                 self.capture(&turn);
             }
             if turn.node.is_leaf() {
-                self.accumulate(&turn).map_err(|error| in_turn(error, &turn.node))?;
+                self.accumulate(&turn).map_err(|error| failed(error, &turn.node))?;
             } else if self.executes(&turn.node) {
                 self.execute(turn)?;
             }
@@ -130,7 +134,7 @@ impl Run {
         let (retain, create) = (self.retain_graph, self.create_graph);
         let done = turn_node(&node, grads, &mut self.frontier, self.plan.as_ref(), retain, create);
         done.map_err(|error| {
-            let error = in_turn(error, &node);
+            let error = failed(error, &node);
             self.frontier.put_back(node);
             error
         })
@@ -164,6 +168,15 @@ pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grad
     node.edges.iter().zip(results).enumerate().map(fitting).collect()
 }
 
+/// What went wrong in a node's turn; in anomaly mode the forward call that made the node is told of.
+#[cold]
+fn failed(error: Error, node: &Node) -> Error {
+    if anomaly::enabled() {
+        anomaly::report(node);
+    }
+    in_turn(error, node)
+}
+
 /// One node's turn: its hooks, its derivative, and its gradients on their way.
 fn turn_node(
     node: &NodeRef,
@@ -185,19 +198,19 @@ fn turn_node(
         let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
         bits | u64::from(wants) << i.min(63)
     });
-    let mut results = match derive(node, &grads, wanted, retain_graph, create_graph) {
-        Ok(results) => results,
-        Err(error) => {
-            if anomaly::enabled() {
-                anomaly::report(node);
-            }
-            return Err(error);
-        }
-    };
+    let shown = buffers::show(node, wanted, frontier, create_graph);
+    let derived = derive(node, &grads, wanted, retain_graph, create_graph);
+    drop(shown);
+    let mut results = derived?;
     if hooked {
+        let is_shown =
+            |i: usize| if let Kind::Custom(custom) = &node.kind { custom.is_tensor(i) } else { true };
         for (_, hook) in node.hooks_at(|w| w == When::After) {
-            if let Some(changed) = hook.call(&results, &grads)? {
-                results = changed;
+            let shown: Grads =
+                (0..).zip(&results).filter(|(i, _)| is_shown(*i)).map(|(_, g)| g.clone()).collect();
+            if let Some(changed) = hook.call(&shown, &grads)? {
+                let places = (0..results.len()).filter(|i| is_shown(*i)).collect::<Vec<_>>();
+                places.into_iter().zip(changed).for_each(|(i, new)| results[i] = new);
             }
         }
     }
@@ -228,6 +241,23 @@ fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
     Some(Box::new(span))
 }
 
+/// Tells the profiler what goes into a derivative, and what is to come out of it.
+#[cold]
+fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], wanted: u64) {
+    if !profile::wants_shapes() {
+        return;
+    }
+    let given = grads.iter().map(|grad| grad.as_ref().map_or_else(Vec::new, |g| g.shape().to_vec()));
+    let made = node.edges.iter().enumerate().map(|(i, edge)| match edge {
+        Some(edge) if wanted >> i.min(63) & 1 == 1 => {
+            edge.node.outputs.get(edge.output as usize).map_or_else(Vec::new, |meta| meta.shape.to_vec())
+        }
+        _ => Vec::new(),
+    });
+    span.facts.shapes = Some(given.collect());
+    span.facts.made = Some(made.collect());
+}
+
 /// Calls a node's derivative.
 fn derive(
     node: &NodeRef,
@@ -236,7 +266,10 @@ fn derive(
     retain_graph: bool,
     create_graph: bool,
 ) -> Result<Grads> {
-    let _span = span(profile::Kind::Derivative, node);
+    let mut span = span(profile::Kind::Derivative, node);
+    if let Some(span) = &mut span {
+        note_sizes(span, node, grads, wanted);
+    }
     let _turn = anomaly::turn(node);
     let results = match &node.kind {
         Kind::Op(derivative) => {
@@ -244,7 +277,10 @@ fn derive(
             if grads.iter().all(Option::is_none) {
                 Grads::from_elem(None, node.edges.len())
             } else {
-                (derivative.apply)(&step)?
+                match (derivative.apply)(&step) {
+                    Err(error) => crate::ops::lazy::derive(error, step, derivative.apply)?,
+                    made => made?,
+                }
             }
         }
         Kind::Custom(custom) => {
@@ -305,7 +341,9 @@ fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
         grad = reduce::sum_to(&grad, &meta.shape)?;
     }
     if !same_type {
-        grad = create::to_dtype(&grad, meta.dtype)?;
+        if !matches!(&edge.node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize)) {
+            grad = create::to_dtype(&grad, meta.dtype)?;
+        }
         if !grad.device().same_place(meta.device) {
             // Only a number goes along by itself.
             if grad.ndim() > 0 {
@@ -326,6 +364,23 @@ fn misfit(node: &Node, index: usize, edge: &Edge, what: &str) -> Error {
         .node("gradient of", &edge.node)
         .advice(format!("let backward return for input {index} what that input is: its shape, on its device"))
         .done()
+}
+
+/// A root may show another shape by now than when its node was made.
+fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
+    let meta = &edge.node.outputs[edge.output as usize];
+    let have = grad.shape();
+    if have == meta.shape || edge.node.is_leaf() {
+        return Ok(grad.clone());
+    }
+    if expandable(&meta.shape, &have) {
+        return reduce::sum_to(grad, &meta.shape);
+    }
+    Err(Error::runtime(format!(
+        "invalid gradient at index {index} - got {:?} but expected shape compatible with {:?}",
+        have.as_slice(),
+        meta.shape.as_slice()
+    )))
 }
 
 /// Whether `small` broadcasts to `large`.

@@ -3,7 +3,7 @@
 
 use super::fit;
 use crate::base::Result;
-use crate::ops::slices::{around, part};
+use crate::ops::slices::{around, part, turned};
 use crate::tensor::{Grads, Node, NodeRef, Slices, Tensor, freed_error};
 
 /// What a derivative is to do.
@@ -15,15 +15,15 @@ pub struct How {
 
 pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &How) -> Result<Grads> {
     check_alive(node, how.retain_graph)?;
-    let Slices { layout, dtype, writer } = written;
+    let Slices { layout, dtype, lazy, writer } = written;
     let Some(Some(grad)) = grads.first() else {
         return Ok(Grads::from_elem(None, node.edges.len()));
     };
-    let inner = [Some(part(grad, layout, *dtype)?)];
+    let inner = [Some(part(grad, layout, *dtype, *lazy)?)];
     let mut results = super::derive(writer, &inner, how.wanted, how.retain_graph, how.create_graph)?;
     results.resize(node.edges.len(), None);
     let before = match (results[0].take(), writer.edges.first()) {
-        (Some(before), Some(Some(edge))) => Some(fit(writer, 0, edge, before)?),
+        (Some(before), Some(Some(edge))) => Some(turned(fit(writer, 0, edge, before)?, *lazy)?),
         _ => None,
     };
     if how.wanted & 1 == 1 {

@@ -14,6 +14,8 @@ pub struct Task {
     pub id: u64,
     /// Whether every leaf gets its `.grad`: no `inputs`, and not `autograd.grad`.
     pub whole: bool,
+    /// Whether gradients are returned, as `autograd.grad` does.
+    collects: bool,
     roots: Vec<NodeRef>,
     /// What leads to wanted inputs, or everything that can be reached, found when somebody asks.
     runs: OnceCell<HashSet<usize>>,
@@ -33,8 +35,15 @@ pub fn current() -> Option<Rc<Task>> {
 
 impl Task {
     /// Whether this backward will run a node, or give a leaf its gradient.
-    pub fn will_run(&self, node: &NodeRef) -> bool {
-        self.runs.get_or_init(|| reachable(&self.roots)).contains(&key(node))
+    pub fn will_run(&self, node: &NodeRef) -> Result<bool> {
+        let runs = self.runs.get_or_init(|| reachable(&self.roots)).contains(&key(node));
+        if runs && self.collects && node.is_leaf() {
+            return Err(Error::runtime(
+                "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is \
+                 currently not supported.",
+            ));
+        }
+        Ok(runs)
     }
 
     /// Calls `callback` when the backward has ended well.
@@ -52,12 +61,15 @@ impl Task {
     }
 }
 
+/// What can be reached. A single root is not counted, as PyTorch does not, unless something leads back to it.
 fn reachable(roots: &[NodeRef]) -> HashSet<usize> {
     let mut seen: HashSet<usize> = HashSet::new();
-    let mut stack: Vec<&NodeRef> = roots.iter().collect();
+    let behind =
+        |node: &NodeRef| node.edges.iter().flatten().map(|edge| edge.node.clone()).collect::<Vec<_>>();
+    let mut stack: Vec<NodeRef> = if let [root] = roots { behind(root) } else { roots.to_vec() };
     while let Some(node) = stack.pop() {
-        if seen.insert(key(node)) {
-            stack.extend(node.edges.iter().flatten().map(|edge| &edge.node));
+        if seen.insert(key(&node)) {
+            stack.extend(behind(&node));
         }
     }
     seen
@@ -68,11 +80,19 @@ pub struct Entered(Option<Rc<Task>>);
 
 impl Entered {
     /// `leads`: the nodes on a way to wanted inputs, when only some are wanted.
-    pub fn new(roots: &[(Edge, Tensor)], whole: bool, leads: Option<&HashSet<usize>>) -> Entered {
-        let runs = leads.map_or_else(OnceCell::new, |leads| OnceCell::from(leads.clone()));
+    pub fn new(roots: &[(Edge, Tensor)], accumulates: bool, leads: Option<&HashSet<usize>>) -> Entered {
+        let reached = |leads: &HashSet<usize>| {
+            let mut reached = leads.clone();
+            if let [(root, _)] = roots {
+                reached.remove(&key(&root.node));
+            }
+            OnceCell::from(reached)
+        };
+        let runs = leads.map_or_else(OnceCell::new, reached);
         let task = Rc::new(Task {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
-            whole,
+            whole: accumulates && leads.is_none(),
+            collects: !accumulates,
             roots: roots.iter().map(|(edge, _)| edge.node.clone()).collect(),
             runs,
             callbacks: RefCell::default(),

@@ -30,6 +30,9 @@ pub enum Fault {
     NoShader { op: &'static str, dtype: DType },
     #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
     Devices { a: Device, b: Device },
+    /// A kernel reached for the bytes of elements that are still to be conjugated or negated: its caller computes them first.
+    #[error("the elements are still to be conjugated or negated")]
+    Lazy,
     #[error("{message}")]
     OutOfMemory { message: String },
     #[error("{0}")]
@@ -53,6 +56,11 @@ pub enum Fault {
 impl Error {
     pub fn fault(&self) -> &Fault {
         &self.0
+    }
+
+    /// Whether values must be computed before this can be tried again.
+    pub fn is_lazy(&self) -> bool {
+        matches!(*self.0, Fault::Lazy)
     }
 
     pub fn into_fault(self) -> Fault {

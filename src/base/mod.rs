@@ -1,23 +1,29 @@
 //! Plain values that every room speaks of: dtypes, scalars, devices, shapes, layouts, errors.
 //! Nothing here allocates tensors, runs kernels or knows of graphs.
 
+pub mod caution;
 mod device;
 mod dtype;
 mod error;
 mod fold;
+pub mod format;
 mod guidance;
 mod layout;
+mod lazy;
 pub mod profile;
 mod scalar;
 mod shape;
 pub mod views;
 
+pub use caution::{caution, caution_once};
 pub use device::{Device, GpuName};
 pub use dtype::{Category, DType};
 pub use error::{Error, Fault, Result};
 pub use fold::Fold;
+pub use format::MemoryFormat;
 pub use guidance::{Guidance, Line};
 pub use layout::{IndexBy, Layout, Put, Strided};
+pub use lazy::Lazy;
 pub use scalar::Scalar;
 pub use shape::{Dims, broadcast, contiguous_strides, numel, wrap_dim};
 

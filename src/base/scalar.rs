@@ -48,6 +48,15 @@ impl Scalar {
         if let Scalar::Complex(re, im) = self { Scalar::Complex(re, -im) } else { self }
     }
 
+    /// The negative, of zeros too.
+    pub fn opposite(self) -> Scalar {
+        match self {
+            Scalar::Float(f) => Scalar::Float(-f),
+            Scalar::Complex(re, im) => Scalar::Complex(-re, -im),
+            whole => Scalar::Int(whole.as_i64().wrapping_neg()),
+        }
+    }
+
     /// Whether it is the number 1.
     pub fn is_one(self) -> bool {
         self.as_f64() == 1.0 && self.imaginary() == 0.0

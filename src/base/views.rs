@@ -289,13 +289,13 @@ pub fn infer_shape(shape: &[i64], count: usize) -> Result<Dims> {
     }
     let known = checked_numel(&out)?;
     if let Some(i) = hole {
-        if known == 0 {
+        if known == 0 && count == 0 {
             return Err(Error::runtime(format!(
                 "cannot reshape tensor of 0 elements into shape {shape:?} because the unspecified dimension size -1 can be \
                  any value and is ambiguous"
             )));
         }
-        if !count.is_multiple_of(known) {
+        if known == 0 || !count.is_multiple_of(known) {
             return Err(invalid());
         }
         out[i] = count / known;

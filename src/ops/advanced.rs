@@ -1,7 +1,7 @@
 //! Index tensors on several dimensions at once: `x[i, :, j]`, read and written.
 
 use super::index::{By, get, put};
-use super::kernel::duplicate;
+use super::shape::preserved as as_it_lies;
 use crate::base::{Dims, Error, Layout, Put, Result, broadcast};
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_inplace,
@@ -203,7 +203,7 @@ pub fn index_put(
     if super::batch::any(&[t, values]) || any_batched(indices) {
         return super::batch::index_put(t, indices, values, accumulate);
     }
-    let out = duplicate(&t.body())?;
+    let out = as_it_lies(&t.body())?;
     write(&out, indices, values, accumulate)?;
     let edge = records([t, values])?.then(|| put_node(t, indices, values, accumulate, &out)).transpose()?;
     let made = Tensor::made_by(out, edge);

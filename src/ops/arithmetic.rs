@@ -1,12 +1,43 @@
 //! Pointwise operators on two or three operands.
 
 use super::macros::pointwise;
+use super::row::{Arg, Row};
+use crate::base::{DType, Result, Scalar};
+
+/// The row for a sum or difference whose second operand is taken `alpha` times, with its arguments.
+pub fn scaled(
+    row: &'static Row,
+    args: &mut smallvec::SmallVec<[Arg; 8]>,
+    alpha: Scalar,
+) -> Result<&'static Row> {
+    if alpha.is_one() {
+        return Ok(row);
+    }
+    let numbers = args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.dtype() != DType::Bool));
+    match &args[1] {
+        Arg::Tensor(_) if numbers => {
+            args.push(Arg::from(alpha));
+            return Ok(if row.name == "sub" { &sub_scaled::ROW.row } else { &add_scaled::ROW.row });
+        }
+        Arg::Tensor(t) => args[1] = Arg::Tensor(mul(t, Scalar::Bool(alpha.as_bool()))?),
+        other => {
+            if let Some(n) = other.number() {
+                args[1] = Arg::from(n.times(alpha));
+            }
+        }
+    }
+    Ok(row)
+}
 
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
     [complex, numbers, alpha] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
     [complex, numbers, alpha] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    /// `input + alpha * other`.
+    [complex, hidden] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
+    /// `input - alpha * other`.
+    [complex, hidden] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// `other - input`.
     [complex, hidden] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// Product of both operands.
@@ -14,7 +45,7 @@ pointwise! {
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
     [complex, hidden] div(input, other): Float = input / other,
-        input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other) / conj(other);
+        input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other / other);
     /// The opposite, `-input`.
     [complex] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
@@ -30,30 +61,31 @@ pointwise! {
     fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex, hidden] pow(input, exponent) -> y: Arith = pow(input, exponent),
-        input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0)),
-        exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+    [complex, hidden] pow(input, exponent): Arith = pow(input, exponent),
+        input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0));
     /// `input` to the power of a tensor.
     [complex, hidden] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
-        input: |g, input, exponent; y| select(g * conj(exponent) * conj(pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
-        exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+        input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
+        exponent: |g, input, exponent, y| g * select(conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
     [complex, hidden] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
-        exponent: |g, input, exponent, y| select(g * conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
+        exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| g * 0.0;
+    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| select(0.0, 0.0, eq(g, g));
     /// `input * input`, as a power.
-    [complex, hidden] pow_square(input): Arith = input * input, input: |g, input| g * (conj(input) * 2.0);
+    [complex, hidden] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
+    /// `input` as a power, which derivatives of squares are made of.
+    [complex, hidden] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
     /// Angle of the point (`other`, `input`).
     [tensors] atan2(input, other): Float = atan2(input, other),
-        input: |g, input, other| select(g * other / (input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
-        other: |g, input, other| select(-g * input / (input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0)));
+        input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
+        other: |g, input, other| g * -input * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0)));
     /// Length of the hypotenuse: `sqrt(input² + other²)`.
     [tensors] hypot(input, other) -> y: Real = hypot(input, other),
-        input: |g, input, y| g * (input / y), other: |g, other, y| g * (other / y);
+        input: |g, input, y| g * input / y, other: |g, other, y| g * other / y;
     /// Magnitude of `input` with the sign of `other`.
     copysign(input, other) -> y: Float = copysign(input, other),
-        input: |g, input, y| select(g * (y / select(input, 1.0, eq(input, 0.0))), 0.0, eq(input, 0.0)),
+        input: |g, input, y| g * select(y / select(input, 1.0, eq(input, 0.0)), 0.0, eq(input, 0.0)),
         other: |g; y| g * 0.0;
     /// The larger of both operands; NaN wins.
     [tensors] maximum(input, other): Arith = maximum(input, other),
@@ -75,7 +107,7 @@ pointwise! {
     [complex, tensors] logaddexp(input, other): Real
         = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
             + select(0.0, 0.6931471805599453, eq(input, other)),
-        input: |g, input, other| g * conj(sigmoid(input - other)), other: |g, input, other| g * conj(sigmoid(other - input));
+        input: |g, input, other| g / conj(exp(other - input) + 1.0), other: |g, input, other| g / conj(exp(input - other) + 1.0);
     /// `input * log(other)`, 0 where `input` is 0.
     [numbers] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
@@ -83,17 +115,23 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex] eq(input, other): Compare = eq(input, other);
+    [complex] eq(input, other): Compare = eq(input, other),
+        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
     /// Whether both differ.
-    [complex] ne(input, other): Compare = ne(input, other);
+    [complex] ne(input, other): Compare = ne(input, other),
+        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
     /// Whether `input` is less.
-    lt(input, other): Compare = lt(input, other);
+    lt(input, other): Compare = lt(input, other),
+        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
     /// Whether `input` is less or equal.
-    le(input, other): Compare = le(input, other);
+    le(input, other): Compare = le(input, other),
+        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
     /// Whether `input` is greater.
-    gt(input, other): Compare = gt(input, other);
+    gt(input, other): Compare = gt(input, other),
+        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
     /// Whether `input` is greater or equal.
-    ge(input, other): Compare = ge(input, other);
+    ge(input, other): Compare = ge(input, other),
+        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
     /// Whether both are not zero.
     [complex, tensors] logical_and(input, other): Compare = both(truth(input), truth(other));
     /// Whether one is not zero.
@@ -140,6 +178,14 @@ pointwise! {
     [hidden] clamp_below(input, max): Arith = minimum(input, max),
         input: |g, input, max| select(select(g, 0.0, gt(input, max)), g * 0.5, eq(input, max)),
         max: |g, input, max| select(select(g, 0.0, lt(input, max)), g * 0.5, eq(input, max));
+    /// `input`, but at least a tensor, as one side of `clamp`.
+    [hidden] clamp_from(input, min): Arith = maximum(input, min),
+        input: |g, input, min| select(select(g, 0.0, lt(input, min)), g * 0.5, eq(input, min)),
+        min: |g, input, min| select(select(g, 0.0, gt(input, min)), g * 0.5, eq(input, min));
+    /// `input`, but at most a tensor, as one side of `clamp`.
+    [hidden] clamp_upto(input, max): Arith = minimum(input, max),
+        input: |g, input, max| select(select(g, 0.0, gt(input, max)), g * 0.5, eq(input, max)),
+        max: |g, input, max| select(select(g, 0.0, lt(input, max)), g * 0.5, eq(input, max));
     /// `input + weight * (end - input)`.
     [complex] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
@@ -149,5 +195,5 @@ pointwise! {
     /// `input + value * tensor1 / tensor2`.
     [complex, tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
-        tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value) / conj(tensor2 * tensor2);
+        tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }

@@ -80,7 +80,7 @@ mod more {
         /// NaN and infinities replaced by numbers: 0 and the largest and smallest finite ones unless given.
         [inplace, out] fn nan_to_num(input: Tensor, nan: Option<f64> = None, posinf: Option<f64> = None, neginf: Option<f64> = None) -> Tensor {
             if input.dtype().is_complex() {
-                let parts = crate::ops::complex::view_as_real(&input)?;
+                let parts = crate::ops::complex::view_as_real(&crate::ops::complex::resolve_conj(input)?)?;
                 return crate::ops::complex::view_as_complex(&nan_to_num(parts, nan, posinf, neginf)?);
             }
             if !input.dtype().is_float() {

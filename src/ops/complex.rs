@@ -5,8 +5,9 @@ use super::kernel::{copy, drop_dims, duplicate, kept_shape, parts, reduce as red
 use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::value::V;
-use super::{arithmetic, formal, unary};
-use crate::base::{DType, Dims, Error, Fold, Layout, Result, Scalar, broadcast};
+use super::{arithmetic, formal, lazy, unary};
+use crate::base::views::dense_like;
+use crate::base::{DType, Dims, Error, Fold, Layout, Lazy, Result, Scalar, broadcast};
 use crate::tensor::{Body, Tensor};
 
 /// A body of parts, [.., 2] and dense, as the complex numbers that they are.
@@ -14,11 +15,14 @@ fn joined(parts: Body) -> Body {
     let mut shape = Dims::from_slice(parts.shape());
     shape.pop();
     let dtype = parts.dtype.to_complex();
-    Body { storage: parts.storage, layout: Layout::contiguous(&shape), dtype }
+    Body { layout: Layout::contiguous(&shape), dtype, ..parts }
 }
 
 /// The layout of complex numbers over these parts, where they lie in pairs.
 fn over_pairs(parts: &Body) -> Result<Layout> {
+    if parts.dtype.is_complex() {
+        return Err(Error::type_error("view_as_complex is not supported for complex tensors"));
+    }
     if !matches!(parts.dtype, DType::F32 | DType::F64) {
         return Err(Error::not_implemented(format!(
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: {}",
@@ -53,6 +57,12 @@ ops! { "complex";
         if !body.dtype.is_complex() {
             return Err(Error::type_error("view_as_real is only supported for complex tensors"));
         }
+        if body.lazy.has(Lazy::CONJ) {
+            return Err(Error::runtime(
+                "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view \
+                 it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.",
+            ));
+        }
         Ok((body.layout.as_parts(), body.dtype.to_real()))
     }
     input: |g| g.then(|t| view_as_complex(&dense(&t)?));
@@ -61,7 +71,13 @@ ops! { "complex";
         let body = input.body();
         Ok((over_pairs(&body)?, body.dtype.to_complex()))
     }
-    input: |g| g.then(|t| view_as_real(&t));
+    input: |g| g.then(|t| view_as_real(&resolve_conj(t)?));
+    /// Conjugates of complex elements, made when they are read (a view).
+    [hidden, linear] fn conjugate(input) -> y { Ok(Lazy::CONJ) }
+    input: |g| g.then(conjugate_gradient);
+    /// Opposites of elements, made when they are read (a view).
+    [hidden, linear] fn neg_view(input) -> y { Ok(Lazy::NEG) }
+    input: |g| -g;
     /// Complex numbers from their real and imaginary parts.
     [no_method, out, linear] fn complex(real, imag) -> y { from_parts(&real.body(), &imag.body()) }
     real: |g| g.re();
@@ -84,8 +100,22 @@ ops! { "complex";
 }
 
 fn dense(t: &Tensor) -> Result<Tensor> {
-    let paired = t.body().layout.strides.last() == Some(&1);
-    if paired && t.body().layout.is_contiguous() { Ok(t.clone()) } else { super::create::clone_dense(t) }
+    let body = t.body();
+    let paired = body.layout.strides.last() == Some(&1);
+    let ready = paired && body.layout.is_contiguous() && !body.lazy.has(Lazy::CONJ);
+    if ready { Ok(t.clone()) } else { super::create::clone_dense(t) }
+}
+
+/// A gradient that nobody differentiates again belongs to no base, so that a leaf may take it over as it is.
+fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
+    if !g.dtype().is_complex() {
+        return Ok(g);
+    }
+    if g.is_dual() || g.is_batched() || crate::tensor::mode::grad_enabled() {
+        return conjugate(&g);
+    }
+    let body = g.body();
+    Ok(Tensor::new(Body { lazy: body.lazy.then(Lazy::CONJ), ..body.clone() }))
 }
 
 fn check_parts(real: &Body, imag: &Body) -> Result<()> {
@@ -115,7 +145,11 @@ fn check_parts(real: &Body, imag: &Body) -> Result<()> {
 fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
     check_parts(real, imag)?;
     let shape = broadcast(real.shape(), imag.shape())?;
-    let out = Body::new(&shape, real.dtype.to_complex(), real.device())?;
+    let mut out = Body::new(&shape, real.dtype.to_complex(), real.device())?;
+    let like = &real.layout;
+    if (&like.shape, &like.strides) == (&imag.layout.shape, &imag.layout.strides) {
+        out.layout = dense_like(like);
+    }
     for (to, from) in parts(&out)?.iter().zip([real, imag]) {
         copy(to, &from.with_layout(from.layout.broadcast_to(&shape)))?;
     }
@@ -125,8 +159,14 @@ fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
 mod more {
     use super::*;
 
+    /// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
     fn part(t: &Tensor, which: i64) -> Result<Tensor> {
-        super::super::view::select(&view_as_real(t)?, -1, which)
+        if !t.body().lazy.has(Lazy::CONJ) {
+            return super::super::view::select(&view_as_real(t)?, -1, which);
+        }
+        let parts = view_as_real(&conjugate(t)?)?;
+        let parts = if which == 1 { neg_view(&parts)? } else { parts };
+        super::super::view::select(&parts, -1, which)
     }
 
     compose! { "complex";
@@ -141,23 +181,25 @@ mod more {
             }
             part(&input, 1)
         }
-        /// The complex conjugate; real tensors are their own.
+        /// The complex conjugate (a view, whose elements are conjugated when they are read); real tensors are their own.
         fn conj_(input: Tensor) -> Tensor {
-            if input.dtype().is_complex() { unary::conjugate(&input) } else { Ok(input) }
+            if input.dtype().is_complex() { conjugate(&input) } else { Ok(input) }
         }
-        /// The tensor itself: conjugates are computed at once.
-        fn resolve_conj(input: Tensor) -> Tensor { Ok(input) }
-        /// The tensor itself: opposites are computed at once.
-        fn resolve_neg(input: Tensor) -> Tensor { Ok(input) }
+        /// The opposites (a view, whose elements are negated when they are read).
+        [no_method] fn _neg_view(input: Tensor) -> Tensor { neg_view(&input) }
+        /// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
+        fn resolve_conj(input: Tensor) -> Tensor { lazy::without(input, Lazy::CONJ) }
+        /// A copy with the values of an opposite that is still to be computed; any other tensor itself.
+        fn resolve_neg(input: Tensor) -> Tensor { lazy::without(input, Lazy::NEG) }
         /// Whether the tensor is a conjugate that is still to be computed.
-        fn is_conj(input: Tensor) -> bool { let _ = input; Ok(false) }
+        fn is_conj(input: Tensor) -> bool { Ok(input.body().lazy.has(Lazy::CONJ)) }
         /// Whether the tensor is an opposite that is still to be computed.
-        fn is_neg(input: Tensor) -> bool { let _ = input; Ok(false) }
+        fn is_neg(input: Tensor) -> bool { Ok(input.body().lazy.has(Lazy::NEG)) }
         /// Whether the dtype is a complex one.
         [no_function] fn is_complex(input: Tensor) -> bool { Ok(input.dtype().is_complex()) }
     }
 }
-pub use more::{COMPOSED, conj_, imag, real};
+pub use more::{COMPOSED, conj_, imag, real, resolve_conj};
 
 /// Reduces complex numbers over `dims`, keeping them as 1: sums are those of the parts.
 pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
@@ -228,7 +270,7 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
         let rows = super::view::reshape(&last, &[kept.iter().product(), count])?;
         let product = if x.device().is_cpu() {
             let running = super::scan::cumprod_along(&rows, 1)?;
-            super::view::select(&running, 1, count as i64 - 1)?
+            super::create::clone_dense(&super::view::select(&running, 1, count as i64 - 1)?)?
         } else {
             by_halves(rows, count as i64)?
         };

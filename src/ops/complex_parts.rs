@@ -182,6 +182,8 @@ fn compute(name: &str, x: &[Complex]) -> Option<Made> {
     Some(Made::Complex(match (name, x) {
         ("add", [a, b]) => a.add(b),
         ("sub", [a, b]) => a.sub(b),
+        ("add_scaled", [a, b, alpha]) => a.add(&b.mul(alpha)),
+        ("sub_scaled", [a, b, alpha]) => a.sub(&b.mul(alpha)),
         ("rsub", [a, b]) => b.sub(a),
         ("mul", [a, b]) => a.mul(b),
         ("div", [a, b]) => a.div(b),
@@ -201,8 +203,9 @@ fn unary(name: &str, a: &Complex) -> Option<Complex> {
     const LN_10: f64 = std::f64::consts::LN_10;
     Some(match name {
         "neg" => new(-&a.re, -&a.im),
-        "conj_physical" | "conjugate" => a.conj(),
+        "conj_physical" => a.conj(),
         "pow_square" => a.mul(a),
+        "pow_one" => a.clone(),
         "reciprocal" => number(1.0).div(a),
         "sgn" => {
             let size = length(&a.re, &a.im);

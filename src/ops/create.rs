@@ -2,8 +2,9 @@
 
 use super::kernel::{copy, duplicate, filled};
 use super::macros::ops;
+use crate::base::format::refused;
 use crate::base::views::dense_like;
-use crate::base::{DType, Device, Result, Scalar};
+use crate::base::{DType, Device, MemoryFormat, Result, Scalar};
 use crate::tensor::{Body, Tensor};
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -47,7 +48,7 @@ ops! { "create";
     [hidden, linear] fn clone_dense(input) -> y { duplicate(&input.body()) }
     input: |g| g;
     /// What `copy_` leaves in its target.
-    [hidden, linear] fn copied(input) -> y { Ok(input.body().clone()) }
+    [hidden, linear] fn copied(input) -> y { super::lazy::values(&input.body()) }
     input: |g| g;
     /// The values in another dtype.
     [hidden, linear] fn convert(input; dtype: DType) -> y {
@@ -69,9 +70,83 @@ ops! { "create";
     input: |g, at| g.then(|t| to_device(&t, at.device));
 }
 
+pub mod formatted {
+    use super::*;
+
+    fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {
+        let layout = format.layout(&body.layout)?;
+        let out = Body { layout, ..Body::new(body.shape(), dtype, body.device())? };
+        copy(&out, body)?;
+        Ok(out)
+    }
+
+    ops! { "create";
+        /// A copy in a memory format.
+        [hidden, linear] fn clone_in(input; format: MemoryFormat) -> y {
+            let body = input.body();
+            copy_in(&body, body.dtype, format)
+        }
+        input: |g| g;
+        /// The values in another dtype and a memory format.
+        [hidden, linear] fn convert_in(input; dtype: DType, format: MemoryFormat) -> y { copy_in(&input.body(), dtype, format) }
+        input: |g, at| g.cast(at.dtype);
+    }
+}
+
+/// Samples of a batch have no memory format of their own.
+fn check_format(t: &Tensor, format: MemoryFormat) -> Result<()> {
+    match format {
+        MemoryFormat::ChannelsLast(ndim) if t.is_batched() => Err(refused(ndim)),
+        _ => Ok(()),
+    }
+}
+
+/// A copy in a memory format.
+pub fn cloned_in(t: &Tensor, format: MemoryFormat) -> Result<Tensor> {
+    check_format(t, format)?;
+    formatted::clone_in(t, format)
+}
+
+/// Converted to a dtype and a memory format; the tensor itself when it has both, unless a copy is wanted.
+pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: bool) -> Result<Tensor> {
+    let format = format.filter(|&f| f != MemoryFormat::Preserve);
+    let fits = |f| t.is_batched() || MemoryFormat::suggested(&t.body().layout) == f;
+    match format {
+        Some(f @ MemoryFormat::ChannelsLast(_)) => {
+            check_format(t, f)?;
+            if !copy && t.dtype() == dtype && fits(f) {
+                Ok(t.clone())
+            } else {
+                formatted::convert_in(t, dtype, f)
+            }
+        }
+        Some(f) if !t.is_batched() && (t.dtype() != dtype || copy || !fits(f)) => {
+            formatted::convert_in(t, dtype, f)
+        }
+        _ if copy => convert(t, dtype),
+        _ => to_dtype(t, dtype),
+    }
+}
+
 /// The tensor itself when it has that dtype, else converted.
 pub fn to_dtype(t: &Tensor, dtype: DType) -> Result<Tensor> {
     if t.dtype() == dtype { Ok(t.clone()) } else { convert(t, dtype) }
+}
+
+/// The same in another floating point dtype and in the history of `t` itself, for operators that convert on their way: the
+/// engine brings the gradient back.
+pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    let both_float = t.dtype().is_float() && dtype.is_float();
+    if t.dtype() == dtype || !both_float || t.is_special() || !crate::tensor::any_requires_grad([t]) {
+        return to_dtype(t, dtype);
+    }
+    t.check_view()?;
+    let edge =
+        t.edge().filter(|e| e.node.outputs.get(e.output as usize).is_some_and(|m| m.shape == t.shape()));
+    let Some(edge) = edge else { return to_dtype(t, dtype) };
+    let converted = crate::tensor::mode::with_grad(false, || to_dtype(t, dtype))?;
+    let body = converted.body().clone();
+    Ok(Tensor::made_by(body, Some(edge)))
 }
 
 pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
@@ -84,7 +159,7 @@ pub fn data(t: &Tensor) -> Tensor {
         return Tensor::batched(data(&batched.value), batched.levels.clone());
     }
     let body = t.body();
-    Tensor::new(Body { storage: body.storage.alias(), layout: body.layout.clone(), dtype: body.dtype })
+    Tensor::new(Body { storage: body.storage.alias(), ..body.clone() })
 }
 
 /// The same storage without history: `x.detach()`.

@@ -6,8 +6,7 @@ use super::kernel::{done, fill, filled, fork};
 use super::macros::compose;
 use super::row::{Ints, Sizes, Value};
 use super::view::dims_of;
-use crate::base::views::dense_like;
-use crate::base::{DType, Device, Dims, Error, Result, Scalar};
+use crate::base::{DType, Device, Dims, Error, MemoryFormat, Result, Scalar};
 use crate::tensor::{Body, Tensor};
 
 /// A fresh leaf, wanting gradients when asked to.
@@ -37,13 +36,11 @@ pub fn room_like(
     t: &Tensor,
     dtype: Option<DType>,
     device: Option<Device>,
-    format: Option<&str>,
+    format: Option<MemoryFormat>,
 ) -> Result<Body> {
     let body = t.body();
     let mut out = Body::new(body.shape(), dtype.unwrap_or(body.dtype), device.unwrap_or(body.device()))?;
-    if !format.is_some_and(|f| f.ends_with("contiguous_format")) {
-        out.layout = dense_like(&body.layout);
-    }
+    out.layout = format.unwrap_or(MemoryFormat::Preserve).layout(&body.layout)?;
     Ok(out)
 }
 
@@ -153,10 +150,16 @@ compose! { "create";
         filled_room(body, Scalar::Int(1), requires_grad)
     }
     /// A tensor whose elements nobody has set.
-    [no_method, out] fn empty(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
-        let _ = (layout, pin_memory, memory_format);
+    [no_method, out] fn empty(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
+        let _ = (layout, pin_memory);
         let shape = new_shape("empty", &size.0)?;
-        born(Body::new(&shape, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?, requires_grad)
+        let mut body = Body::new(&shape, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+        match memory_format {
+            Some(MemoryFormat::Preserve) => return Err(Error::runtime("unsupported memory format Preserve")),
+            Some(format) => body.layout = format.layout(&body.layout)?,
+            None => {}
+        }
+        born(body, requires_grad)
     }
     /// A tensor with these strides whose elements nobody has set.
     [no_method] fn empty_strided(size: Ints, stride: Ints, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
@@ -181,24 +184,24 @@ compose! { "create";
         filled_room(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
     }
     /// Zeros, like another tensor.
-    [no_method] fn zeros_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+    [no_method] fn zeros_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format.as_deref())?, Scalar::Int(0)))
+        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(0)))
     }
     /// Ones, like another tensor.
-    [no_method] fn ones_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+    [no_method] fn ones_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format.as_deref())?, Scalar::Int(1)))
+        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(1)))
     }
     /// A tensor like another whose elements nobody has set.
-    [no_method] fn empty_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+    [no_method] fn empty_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| room_like(x, dtype, device, memory_format.as_deref()))
+        alike(&input, requires_grad, |x, _| room_like(x, dtype, device, memory_format))
     }
     /// One number, like another tensor.
-    [no_method] fn full_like(input: Tensor, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None) -> Tensor {
+    [no_method] fn full_like(input: Tensor, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format.as_deref())?, fill_value))
+        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, fill_value))
     }
     /// Zeros of this dtype and device.
     [no_function] fn new_zeros(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
@@ -249,6 +252,10 @@ compose! { "create";
     /// The numbers from `start` to `end`, which is included, by `step`.
     [no_method, out] fn range_(start: Scalar, end: Scalar, step: Scalar = Scalar::Int(1), dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, requires_grad: bool = false) -> Tensor {
         let _ = layout;
+        crate::base::caution(
+            "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with \
+             Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+        )?;
         let dtype = dtype.unwrap_or_else(default_dtype);
         let count = range_length(start, end, step, dtype, true)?;
         born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
@@ -304,7 +311,7 @@ compose! { "create";
         crate::ops::create::to_dtype(&moved, other.dtype())
     }
     /// Copies of the elements between `start` and `start + length` along a dimension.
-    fn narrow_copy(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
+    [out] fn narrow_copy(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
         crate::ops::create::clone_dense(&crate::ops::view::narrow(&input, dim, start, length)?)
     }
 }

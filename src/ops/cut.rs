@@ -5,7 +5,7 @@ use super::row::{Arg, Ints};
 use super::tangent;
 use super::view::RULES;
 use crate::base::{Device, Error, Layout, Result, wrap_dim};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, records};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, packing, records};
 
 /// The gradients of the pieces, zeros where a piece got none.
 fn pieces(step: &Step, dim: usize, lengths: &[usize]) -> Result<Vec<Tensor>> {
@@ -63,8 +63,12 @@ pub fn views(
     layouts: &[Layout],
     joined: &Joined,
 ) -> Result<Vec<Tensor>> {
+    if input.is_batched() {
+        return views_of_samples(derivative, input, layouts, joined);
+    }
     let body = input.body();
     let bodies: Vec<Body> = layouts.iter().map(|l| body.with_layout(l.clone())).collect();
+    let derivative = if packing::active() { packing::instead_of(derivative) } else { derivative };
     let node = records([input])?.then(|| {
         let mut recorder = Recorder::new(derivative);
         recorder.input(Some(input)).params(Box::new(joined.clone()));
@@ -81,6 +85,27 @@ pub fn views(
         })?;
     }
     Ok(made)
+}
+
+/// [`views`] of samples that lie as the one tensor does for which the layouts are meant.
+fn views_of_samples(
+    derivative: &'static Derivative,
+    input: &Tensor,
+    layouts: &[Layout],
+    joined: &Joined,
+) -> Result<Vec<Tensor>> {
+    super::batch::cut(input, |value, k| {
+        let lead = value.body().layout.clone();
+        let lifted = |layout: &Layout| {
+            let mut lifted = layout.clone();
+            lifted.shape.insert_from_slice(0, &lead.shape[..k]);
+            lifted.strides.insert_from_slice(0, &lead.strides[..k]);
+            lifted
+        };
+        let layouts: Vec<Layout> = layouts.iter().map(lifted).collect();
+        let joined = Joined { dim: joined.dim + k as i64, lengths: joined.lengths.clone() };
+        views(derivative, value, &layouts, &joined)
+    })
 }
 
 pub fn split_at(
@@ -103,8 +128,10 @@ pub fn split_at(
     views(derivative, input, &layouts, &Joined { dim: dim as i64, lengths })
 }
 
-/// The same parts, histories and all, without a base.
-pub fn untied(parts: Vec<Tensor>) -> Result<Vec<Tensor>> {
+/// The parts that `cut` makes, histories and all, without a base.
+pub fn untied(cut: impl FnOnce() -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
+    static UNSAFE: Derivative = Derivative { name: "UnsafeSplitBackward0", apply: unsplit };
+    let parts = packing::renamed(|cut| if std::ptr::eq(cut, &SPLIT) { &UNSAFE } else { cut }, cut)?;
     parts.iter().map(alone).collect()
 }
 
@@ -112,7 +139,7 @@ fn alone(part: &Tensor) -> Result<Tensor> {
     if let Some(batched) = part.as_batched() {
         return Ok(Tensor::batched(alone(&batched.value)?, batched.levels.clone()));
     }
-    let made = Tensor::made_by(part.body().clone(), part.history());
+    let made = Tensor::of(part.body().clone(), part.history());
     for level in part.dual_levels() {
         if let Some(tangent) = part.tangent(level) {
             made.set_tangent(level, tangent)?;

@@ -218,7 +218,7 @@ fn contract(a: Named, b: Named, needed: impl Fn(Name) -> bool) -> Result<Named> 
     let mut shape = batch.clone();
     shape.extend_from_slice(&sl[k..k + rows.len()]);
     shape.extend_from_slice(&sr[k..k + columns.len()]);
-    Named { t: reshape(&out, &shape)?, names }.without(needed)
+    Named { t: super::view::reshape_to(&out, &super::view::ints(&shape))?, names }.without(needed)
 }
 
 /// Sizes of equal names agree, or are 1.

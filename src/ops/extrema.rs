@@ -27,7 +27,8 @@ pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
         }
         Some(_) => match dims.iter().find(|&&d| x.shape()[d] == 0) {
             Some(d) => {
-                Err(Error::index(format!("{op}(): Expected reduction dim {d} to have non-zero size.")))
+                let called = if op == "aminmax" { "" } else { "()" };
+                Err(Error::index(format!("{op}{called}: Expected reduction dim {d} to have non-zero size.")))
             }
             None => Ok(()),
         },
@@ -42,6 +43,13 @@ pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) ->
     select(0.0, g.unreduce(at, dim, keepdim) / count, winners)
 }
 
+/// The same by a product: what is not finite reaches all elements.
+fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
+    let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
+    let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);
+    g.unreduce(at, dim, keepdim) * winners / count
+}
+
 ops! { "reduce";
     /// The largest elements over dimensions; equal ones share the gradient.
     [out] fn amax(input; dim: Ints = Ints::new(), keepdim: bool = false) -> y {
@@ -50,7 +58,7 @@ ops! { "reduce";
         check_not_empty("amax", &body, Some(&dim))?;
         folded(Fold::Max, &body, Some(&dim), keepdim, body.dtype)
     }
-    input: |g, input, y, at, dim, keepdim| shared(g, input, y, &at, &Some(dim), keepdim);
+    input: |g, input, y, at, dim, keepdim| scaled(g, input, y, &at, &Some(dim), keepdim);
     /// The smallest elements over dimensions; equal ones share the gradient.
     [out] fn amin(input; dim: Ints = Ints::new(), keepdim: bool = false) -> y {
         let body = input.body();
@@ -58,7 +66,7 @@ ops! { "reduce";
         check_not_empty("amin", &body, Some(&dim))?;
         folded(Fold::Min, &body, Some(&dim), keepdim, body.dtype)
     }
-    input: |g, input, y, at, dim, keepdim| shared(g, input, y, &at, &Some(dim), keepdim);
+    input: |g, input, y, at, dim, keepdim| scaled(g, input, y, &at, &Some(dim), keepdim);
     /// The largest of all elements.
     [hidden] fn max_all(input) -> y {
         let body = input.body();

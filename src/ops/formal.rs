@@ -21,6 +21,8 @@ formal! {
     rsqrt(x) = u::rsqrt::ROW;
     recip(x) = u::reciprocal::ROW;
     square(x) = a::pow_square::ROW;
+    once(x) = a::pow_one::ROW;
+    nought(x) = u::zeros_of::ROW;
     sin(x) = u::sin::ROW;
     cos(x) = u::cos::ROW;
     tan(x) = u::tan::ROW;
@@ -61,8 +63,17 @@ pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V
 /// A power; to the number 0 it has no slope.
 pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
     let y = y.into();
-    let flat = matches!(&y, V::Scalar(number) if !number.as_bool());
-    V::apply(if flat { &a::pow_zero::ROW } else { &a::pow::ROW }, &[x.into(), y])
+    let row = match &y {
+        V::Scalar(number) if !number.as_bool() => &a::pow_zero::ROW,
+        V::Tensor(_) => &a::pow_tensor::ROW,
+        _ => &a::pow::ROW,
+    };
+    V::apply(row, &[x.into(), y])
+}
+
+/// Ones that know of `x`: its power of zero.
+pub fn zeroth(x: impl Into<V>) -> V {
+    pow(x, 0.0)
 }
 
 /// The conjugate of complex values.

@@ -13,14 +13,8 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
         return Err(Error::runtime(format!("derivative for aten::{} is not implemented", op.row.name)));
     }
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
-    // A factor or a divisor counts as a saved value, be it a number.
-    if step.node.params.is_some()
-        && matches!(op.row.name, "mul" | "div" | "floor_quotient" | "trunc_quotient")
-    {
-        step.check_alive()?;
-    }
     let Some(g) = step.grad(0) else { return Ok(grads) };
-    let dual = step.is_dual() || g.is_batched();
+    let dual = step.is_dual() || g.is_apart();
     for gradient in op.gradients {
         let at = usize::from(gradient.of);
         let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };
@@ -91,7 +85,7 @@ fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Ed
     }
     let compute = compute_type(dtype.promote(target.dtype));
     let mut out = Body::new(&shape, target.dtype, g_body.device())?;
-    if let Some(layout) = super::order::of_gradient(&shape, &inputs) {
+    if let Some(layout) = super::order::of_gradient(op, gradient, &shape, &inputs) {
         out.layout = layout;
     }
     execute(op.row.name, &gradient.expr, compute, &out, &inputs)?;

@@ -51,6 +51,10 @@ fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
 
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
 pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+    if !src.lazy.is_nothing() {
+        get(out, &src.bare(), by, negative)?;
+        return super::lazy::finish(out, src.lazy);
+    }
     same_dtype(out, src)?;
     same_place(out, by)?;
     fork!([out, src],
@@ -67,6 +71,14 @@ pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
 pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
     same_dtype(dst, src)?;
+    // What is put or added may be turned beforehand.
+    if matches!(mode, Put::Assign | Put::Add) && dst.lazy != src.lazy {
+        let turned = duplicate(src)?;
+        super::lazy::finish(&turned, dst.lazy)?;
+        return put(&dst.bare(), &turned, by, mode, negative);
+    } else if matches!(mode, Put::Assign | Put::Add) && !dst.lazy.is_nothing() {
+        return put(&dst.bare(), &src.bare(), by, mode, negative);
+    }
     same_place(dst, by)?;
     fork!([dst, src],
     cpu: {

@@ -99,7 +99,7 @@ fn recorded(target: &Tensor, source: &Tensor) -> bool {
 
 fn same_place(target: &Tensor, source: &Tensor) -> bool {
     let (to, from) = (target.body(), source.body());
-    to.storage.same(&from.storage) && to.layout == from.layout && to.dtype == from.dtype
+    to.storage.same(&from.storage) && (&to.layout, to.dtype, to.lazy) == (&from.layout, from.dtype, from.lazy)
 }
 
 /// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
@@ -169,6 +169,7 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
         }
         let mut fresh = crate::tensor::Body::new(new.shape(), body.dtype, body.device())?;
         fresh.layout = Layout { offset: 0, ..like };
+        fresh.lazy = body.lazy;
         copy(&fresh, &new)?;
         drop(body);
         target.show(fresh);
@@ -250,6 +251,15 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         stretched::check_empty(row, &target.body(), args)?;
     }
     let made = (row.call)(args)?;
+    if let (Out::Tensor(result), "addmm" | "addmv" | "baddbmm") = (&made, row.name)
+        && result.shape() != target.shape()
+    {
+        return Err(Error::runtime(format!(
+            "Bad in-place call: input tensor size {:?} and output tensor size {:?} should match",
+            target.shape().as_slice(),
+            result.shape().as_slice()
+        )));
+    }
     if row.family == "pointwise" {
         tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
     }

@@ -8,8 +8,9 @@ use super::row::{Arg, Ints, Several};
 use super::shape::{at_least_2d, at_least_3d};
 use super::tangent;
 use super::view::ints;
-use crate::base::{Dims, Error, Fault, Result, wrap_dim};
+use crate::base::{Dims, Error, Fault, MemoryFormat, Result, caution_once, wrap_dim};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Tensor, records};
+use std::sync::atomic::AtomicBool;
 
 /// Where each input lies along the joined dimension.
 #[derive(Clone)]
@@ -28,10 +29,13 @@ static CAT: Derivative = Derivative {
         for (i, &length) in joined.lengths.iter().enumerate() {
             if step.wants(i) {
                 let at = super::meta_of(step, i)?;
-                let part = super::view::narrow(g, joined.dim, start, length as i64)?;
-                // What an empty vector lent to tensors of any shape.
-                let part = if at.shape.as_slice() == [0] { super::view::reshape(&part, &[0])? } else { part };
-                grads[i] = Some(super::create::to_dtype(&part, at.dtype)?);
+                grads[i] = Some(if at.shape.as_slice() == [0] {
+                    // An empty vector joins anything, and has no part in it.
+                    super::create::zeros(&[0], at.dtype, at.device)?
+                } else {
+                    let part = super::view::narrow(g, joined.dim, start, length as i64)?;
+                    super::create::to_dtype(&part, at.dtype)?
+                });
             }
             start += length as i64;
         }
@@ -53,11 +57,18 @@ static STACK: Derivative = Derivative {
     },
 };
 
-/// A new tensor with the parts one after the other along `dim`.
-fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize]) -> Result<Body> {
+/// A new tensor with the parts one after the other along `dim`; a memory format that all have is the result's where `formats`.
+fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
     on_host(&parts.iter().collect::<Vec<_>>())?;
     let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);
-    let out = Body::new(&shape, dtype, parts[0].device())?;
+    let mut out = Body::new(&shape, dtype, parts[0].device())?;
+    let format = MemoryFormat::suggested(&parts[0].layout);
+    if formats
+        && format != MemoryFormat::Contiguous
+        && parts.iter().all(|p| MemoryFormat::suggested(&p.layout) == format)
+    {
+        out.layout = format.layout(&out.layout)?;
+    }
     let mut start = 0;
     for (part, &length) in parts.iter().zip(lengths) {
         let place = out.layout.slice(dim as i64, Some(start), Some(start + length as i64), 1)?;
@@ -126,7 +137,7 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         return super::batch::cat(tensors, shape.len(), at as i64);
     }
     let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
-    let out = join(shape, at, &parts, &lengths)?;
+    let out = join(shape, at, &parts, &lengths, true)?;
     let made = record(&CAT, tensors, out, Joined { dim: at as i64, lengths })?;
     tangent::joined(made, tensors, &|xs| cat_all(xs, dim))
 }
@@ -155,7 +166,7 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     };
     let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
     let lengths = vec![1; tensors.len()];
-    let out = join(shape, at, &parts, &lengths)?;
+    let out = join(shape, at, &parts, &lengths, false)?;
     let made = record(&STACK, tensors, out, Joined { dim: at as i64, lengths })?;
     tangent::joined(made, tensors, &|xs| stack_all(xs, dim))
 }
@@ -223,9 +234,9 @@ compose! { "join";
         split_evenly(&input, total.div_ceil(chunks as usize) as i64, dim)
     }
     /// The parts of `chunk` with no tie to each other: each may be written in place, and only one of them should be used.
-    fn unsafe_chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> { untied(chunk(input, chunks, dim)?) }
+    fn unsafe_chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> { untied(|| chunk(input, chunks, dim)) }
     /// The parts of `split`, see `unsafe_chunk`.
-    fn unsafe_split(tensor: Tensor, split_size: Arg, dim: i64 = 0) -> Vec<Tensor> { untied(split(tensor, split_size, dim)?) }
+    fn unsafe_split(tensor: Tensor, split_size: Arg, dim: i64 = 0) -> Vec<Tensor> { untied(|| split(tensor, split_size, dim)) }
     /// A view of every slice across a dimension.
     fn unbind(input: Tensor, dim: i64 = 0) -> Vec<Tensor> {
         if input.ndim() == 0 {
@@ -284,7 +295,12 @@ compose! { "join";
             return Err(Error::runtime("torch.meshgrid expects all tensors to have the same dtype"));
         }
         let swap = match indexing.as_deref() {
-            None | Some("ij") => false,
+            None => {
+                static TOLD: AtomicBool = AtomicBool::new(false);
+                caution_once(&TOLD, "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")?;
+                false
+            }
+            Some("ij") => false,
             Some("xy") => tensors.0.len() > 1,
             Some(other) => {
                 return Err(Error::runtime(format!(

@@ -3,7 +3,7 @@
 
 #[cfg(not(feature = "gpu"))]
 use crate::base::Error;
-use crate::base::{DType, Dims, Fault, Fold, Layout, Result, Scalar};
+use crate::base::{DType, Dims, Fault, Fold, Layout, Lazy, Result, Scalar};
 use crate::cpu;
 use crate::tensor::Body;
 
@@ -43,6 +43,9 @@ pub(crate) fn done((): ()) -> Result<()> {
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
+    }
+    if !(out.lazy.is_nothing() && src.lazy.is_nothing()) {
+        return super::lazy::copy(out, src);
     }
     if out.dtype == src.dtype && out.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
         return copy(&out.as_parts(), &src.as_parts());
@@ -141,6 +144,9 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
         return Ok(());
     }
     holds(out.dtype, value)?;
+    if !out.lazy.is_nothing() {
+        return fill(&out.bare(), out.lazy.of(value));
+    }
     if out.dtype.is_complex() && !out.device().is_cpu() {
         let [re, im] = parts(out)?;
         fill(&re, Scalar::Float(value.as_f64()))?;
@@ -166,8 +172,13 @@ pub fn kept_shape(shape: &[usize], dims: &[usize]) -> Dims {
 pub fn parts(body: &Body) -> Result<[Body; 2]> {
     let parts = body.as_parts();
     let last = parts.layout.ndim() - 1;
-    let part = |i| parts.layout.narrow(last as i64, i, 1).map(|l| drop_dims(parts.with_layout(l), &[last]));
-    Ok([part(0)?, part(1)?])
+    let part = |i, lazy| {
+        let layout = parts.layout.narrow(last as i64, i, 1);
+        layout.map(|layout| drop_dims(Body { lazy, ..parts.with_layout(layout) }, &[last]))
+    };
+    let conjugate = body.lazy.has(Lazy::CONJ);
+    let re = if conjugate { body.lazy.then(Lazy::CONJ) } else { body.lazy };
+    Ok([part(0, re)?, part(1, if conjugate { re.then(Lazy::NEG) } else { re })?])
 }
 
 /// Reduces over `dims`, keeping them as 1.
@@ -210,6 +221,9 @@ pub fn with_shape(body: Body, shape: &[usize]) -> Body {
 pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
+    }
+    if out.dtype == DType::Bool && a.numel() == 0 {
+        return fill(out, Scalar::Bool(false));
     }
     if out.dtype.is_complex() {
         return super::complex::matmul(out, a, b, alpha, beta);

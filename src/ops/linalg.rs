@@ -2,7 +2,7 @@
 
 use super::kernel::matmul as multiply;
 use super::macros::ops;
-use crate::base::{Dims, Error, Fault, Result, broadcast};
+use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{Body, Tensor};
 
 pub(super) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
@@ -120,17 +120,20 @@ mod more {
                     "1D tensors expected, but got {}D and {}D tensors", input.ndim(), tensor.ndim()
                 )));
             }
+            if input.dtype() != tensor.dtype() {
+                return Err(Error::runtime(format!(
+                    "dot : expected both vectors to have same dtype, but found {} and {}",
+                    input.dtype().scalar_name(), tensor.dtype().scalar_name()
+                )));
+            }
             if input.numel() != tensor.numel() {
                 return Err(Error::runtime(format!(
                     "inconsistent tensor size, expected tensor [{}] and src [{}] to have the same number of elements, but \
                      got {} and {} elements respectively", input.numel(), tensor.numel(), input.numel(), tensor.numel()
                 )));
             }
-            if input.dtype() != tensor.dtype() {
-                return Err(Error::runtime(format!(
-                    "dot : expected both vectors to have same dtype, but found {} and {}",
-                    input.dtype().scalar_name(), tensor.dtype().scalar_name()
-                )));
+            if input.dtype() == DType::Bool {
+                return Err(Fault::NoKernel { op: "dot", dtype: DType::Bool }.into());
             }
             inner_product(&input, &tensor)
         }

@@ -76,20 +76,20 @@ ops! { "loss";
     [hidden] fn mean_square(input, target; how: Reduction) -> y {
         formula(|| square_of(input, target, how))
     }
-    input: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((input - target) * 2.0);
-    target: |g, input, target, how| how.undo(g, joint(&input, &target)?) * ((target - input) * 2.0);
+    input: |g, input, target, how| in_order(how.undo(g, joint(&input, &target)?) * (difference(input, target) * 2.0));
+    target: |g, input, target, how| in_order(how.undo(g, joint(&input, &target)?) * (difference(target, input) * 2.0));
     /// Quadratic within `beta` of zero, linear beyond.
     [hidden] fn smooth_absolute(input, target; how: Reduction, beta: f64) -> y {
         formula(|| smooth_of(input, target, how, beta))
     }
-    input: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(input - target, beta) / beta);
-    target: |g, input, target, how, beta| how.undo(g, joint(&input, &target)?) * (clipped(target - input, beta) / beta);
+    input: |g, input, target, how, beta| in_order(how.undo(g, joint(&input, &target)?) * (clipped(difference(input, target), beta) / beta));
+    target: |g, input, target, how, beta| in_order(how.undo(g, joint(&input, &target)?) * (clipped(difference(target, input), beta) / beta));
     /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
     [hidden] fn huber(input, target; how: Reduction, delta: f64) -> y {
         formula(|| huber_of(input, target, how, delta))
     }
-    input: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(input - target, delta);
-    target: |g, input, target, how, delta| how.undo(g, joint(&input, &target)?) * clipped(target - input, delta);
+    input: |g, input, target, how, delta| in_order(how.undo(g, joint(&input, &target)?) * clipped(difference(input, target), delta));
+    target: |g, input, target, how, delta| in_order(how.undo(g, joint(&input, &target)?) * clipped(difference(target, input), delta));
     /// Cross entropy of probabilities.
     [hidden] fn bit_entropy(input, target; weight: Option<Tensor>, how: Reduction) -> y {
         formula(|| entropy_of(input, target, &weight, how))
@@ -296,6 +296,30 @@ mod more {
         row(input, target.clone(), weight, ignored, how)
     }
 
+    /// Refuses what has no kernel in the type that both promote to.
+    fn check_types(op: &'static str, input: &Tensor, target: &Tensor) -> Result<()> {
+        let dtype = input.dtype().promote(target.dtype());
+        if dtype.is_float() { Ok(()) } else { Err(Fault::NoKernel { op, dtype }.into()) }
+    }
+
+    /// Both in the shape that they broadcast to, as views.
+    fn stretched(input: Tensor, target: Tensor) -> Result<(Tensor, Tensor)> {
+        let (own, other) = (input.shape(), target.shape());
+        if own != other {
+            crate::base::caution(&format!(
+                "Using a target size (torch.Size({:?})) that is different to the input size (torch.Size({:?})). This will likely \
+                 lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+                other.as_slice(),
+                own.as_slice()
+            ))?;
+        }
+        let shape = crate::base::broadcast(&own, &other)?;
+        let stretch = |t: Tensor| {
+            if t.shape() == shape { Ok(t) } else { view::expand(&t, view::ints(&shape)) }
+        };
+        Ok((stretch(input)?, stretch(target)?))
+    }
+
     fn same_size(input: &Tensor, target: &Tensor, message: impl Fn(String, String) -> String) -> Result<()> {
         if input.shape() == target.shape() {
             return Ok(());
@@ -308,11 +332,8 @@ mod more {
         /// Mean squared difference.
         [nn] fn mse_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), weight: Option<Tensor> = None) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
-            let dtype = input.dtype().promote(target.dtype());
-            if !dtype.is_float() {
-                return Err(Fault::NoKernel { op: "mse", dtype }.into());
-            }
-            let (input, target) = (to_dtype(&input, dtype)?, to_dtype(&target, dtype)?);
+            check_types("mse_cpu", &input, &target)?;
+            let (input, target) = stretched(input, target)?;
             let Some(weight) = weight else { return super::mean_square(&input, &target, how) };
             if weight.shape() != input.shape() {
                 return Err(Error::value("Weights and input must have the same size."));
@@ -326,11 +347,11 @@ mod more {
         /// Mean absolute difference.
         [nn] fn l1_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
+            let (input, target) = stretched(input, target)?;
             how.apply(abs(V::from(input) - V::from(target))).tensor()
         }
         /// Quadratic within `beta` of zero, linear beyond.
         [nn] fn smooth_l1_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), beta: f64 = 1.0) -> Tensor {
-            crate::ops::refuse::order("smooth_l1_cpu", input.dtype())?;
             let how = Reduction::new(&reduction, size_average, reduce)?;
             if beta < 0.0 {
                 return Err(Error::runtime("smooth_l1_loss does not support negative values for beta."));
@@ -338,16 +359,21 @@ mod more {
             if beta == 0.0 {
                 return l1_loss(input, target, size_average, reduce, reduction);
             }
+            check_types("smooth_l1_cpu", &input, &target)?;
+            let (input, target) = stretched(input, target)?;
             super::smooth_absolute(&input, &target, how, beta)
         }
         /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
         [nn] fn huber_loss(input: Tensor, target: Tensor, reduction: String = "mean".to_string(), delta: f64 = 1.0) -> Tensor {
-            crate::ops::refuse::order("huber_cpu", input.dtype())?;
             let how = Reduction::new(&reduction, None, None)?;
             if delta <= 0.0 {
                 return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
             }
-            super::huber(&input, &target, how, delta)
+            let dtype = input.dtype();
+            crate::ops::pointwise::check_cast(dtype.promote(target.dtype()), dtype)?;
+            check_types("huber_cpu", &input, &target)?;
+            let (input, target) = stretched(input, target)?;
+            to_dtype(&super::huber(&input, &target, how, delta)?, dtype)
         }
         /// Cross entropy of probabilities and their targets.
         [nn] fn binary_cross_entropy(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {

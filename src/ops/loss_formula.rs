@@ -5,6 +5,24 @@ use super::loss::Reduction;
 use super::value::V;
 use crate::tensor::Tensor;
 
+/// `x - y` in the type that both promote to; truth values are numbers here.
+pub fn difference(x: impl Into<V>, y: impl Into<V>) -> V {
+    match (x.into(), y.into()) {
+        (V::Tensor(x), V::Tensor(y)) => {
+            let dtype = x.dtype().promote(y.dtype());
+            V::from(x).cast(dtype) - V::from(y).cast(dtype)
+        }
+        (x, y) => x - y,
+    }
+}
+
+/// A gradient whose dimensions lie in their order, however its operands do.
+pub fn in_order(grad: V) -> V {
+    grad.then(|t| {
+        if t.is_special() || t.body().layout.is_contiguous() { Ok(t) } else { super::create::clone_dense(&t) }
+    })
+}
+
 /// Slope of the smooth losses: the difference, at most `knee` either way.
 pub fn clipped(difference: V, knee: f64) -> V {
     select(sign(&difference) * knee, &difference, lt(abs(&difference), knee))
@@ -37,17 +55,17 @@ pub fn emphasis(target: &V, positive: &Option<Tensor>) -> V {
 }
 
 pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
-    let d = V::from(x) - V::from(target);
+    let d = difference(x, target);
     how.apply(&d * &d)
 }
 
 pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    let d = abs(V::from(x) - V::from(target));
+    let d = abs(difference(x, target));
     how.apply(select(&d - 0.5 * beta, &d * &d * (0.5 / beta), lt(&d, beta)))
 }
 
 pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    let d = abs(V::from(x) - V::from(target));
+    let d = abs(difference(x, target));
     how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
 }
 

@@ -42,7 +42,8 @@ macro_rules! pointwise {
                             $($($crate::ops::Param { name: stringify!($p), kind: $crate::ops::Kind::Scalar, optional: false, default: Some(stringify!($pd)) },)+)?
                         ],
                         forms: FORMS,
-                        differentiable: $crate::ops::macros::any!($($wrt)*),
+                        differentiable: $crate::ops::macros::any!($($wrt)*)
+                            && !matches!($crate::ops::pointwise::Class::$class, $crate::ops::pointwise::Class::Compare),
                         call: |args| $crate::ops::pointwise::call(&ROW, args),
                         call_inplace: Some(|args| $crate::ops::pointwise::call_inplace(&ROW, args)),
                     },
@@ -59,10 +60,11 @@ macro_rules! pointwise {
                     by_number: $crate::tensor::Derivative { name: $crate::ops::node_name!($name, "_by_number"), apply },
                     wraps: $crate::ops::wraps_numbers(stringify!($name)),
                     order: &$crate::ops::saved_order([$(stringify!($in),)+ $($(stringify!($p),)+)?]),
+                    always: $crate::ops::always_saved([$($crate::ops::source_bits(&[$(source::$arg,)* $($(source::$kept),*)?])),*]),
                     gradients: &[$(Gradient {
                         of: source::$wrt,
                         sources: &[$(source::$arg),*],
-                        saves: &[$(source::$arg,)* $($(source::$kept),*)?],
+                        saves: $crate::ops::source_bits(&[$(source::$arg,)* $($(source::$kept),*)?]),
                         expr: Expr {
                             key: concat!(stringify!($name), "_d_", stringify!($wrt)),
                             inputs: &[$(stringify!($arg)),*],
@@ -73,6 +75,11 @@ macro_rules! pointwise {
                             use $crate::ops::formal::*;
                             let [$($arg),*] = values else { return $crate::ops::V::misuse() };
                             $crate::ops::V::from($d)
+                        },
+                        laid: |values| {
+                            use $crate::ops::laid::*;
+                            let [$($arg),*] = values else { return Laid(None) };
+                            Laid::from($d)
                         },
                     }),*],
                 };
@@ -143,6 +150,7 @@ macro_rules! ops {
                     $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply };
                 /// What is saved when input `i` wants a gradient.
                 pub const SAVES: &[(usize, u64)] = &[$((Place::$wrt as usize, 0 $(| bit::$arg)* $($(| bit::$kept)*)?)),*];
+                pub const ALWAYS: u64 = $crate::ops::always_saved([$(0 $(| bit::$arg)* $($(| bit::$kept)*)?),*]);
                 pub const ORDER: &[u8] = &$crate::ops::saved_order([$(stringify!($in),)* $($(stringify!($p),)*)?]);
                 static PARAMS: &[$crate::ops::Param] = &[
                     $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Tensor, optional: false, default: None },)*
@@ -182,17 +190,23 @@ macro_rules! ops {
                     if $name::KEEPS_ARGUMENTS { Some(Box::new(($($(<$pt as $crate::ops::FromArg>::keep(&$p),)*)?))) } else { None }
                 };
                 let mut recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
-                let made: $crate::ops::record::Made = if let Some(made) = $crate::ops::record::supplied(recorder.as_mut())? {
-                    made
+                let inputs: &[&$crate::tensor::Tensor] = &[$($in),*];
+                let made = if let Some(made) = $crate::ops::record::supplied(recorder.as_mut())? {
+                    Ok(made)
                 } else {
                     $($(#[allow(unused_variables)] let $p = $p.clone();)*)?
                     #[allow(clippy::redundant_closure_call)]
-                    (|| -> $crate::base::Result<_> { $body })()?.into()
+                    (|| -> $crate::base::Result<_> { $body })().map($crate::ops::record::Made::from)
                 };
-                let inputs: &[&$crate::tensor::Tensor] = &[$($in),*];
+                let made = match made {
+                    Ok(made) => made,
+                    Err(error) => $crate::ops::lazy::again(error, inputs, &|xs| {
+                        $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)
+                    })?,
+                };
                 let arguments: &[Option<&$crate::tensor::Tensor>] =
                     if $name::HOLDS_TENSORS { &[$($(<$pt as $crate::ops::FromArg>::as_tensor(&$p)),*)?] } else { &[] };
-                let made = $crate::ops::record::end(recorder, ($name::SAVES, $name::ORDER), inputs, arguments, made)?;
+                let made = $crate::ops::record::end(recorder, ($name::SAVES, $name::ALWAYS, $name::ORDER), inputs, arguments, made)?;
                 if $name::ROW.differentiable && inputs.iter().any(|t| t.is_dual()) {
                     $crate::ops::tangent::attach_one(&made, inputs, $name::RULE, &|xs| {
                         $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)

@@ -22,6 +22,8 @@ pub mod index;
 pub mod inplace;
 pub mod join;
 pub mod kernel;
+mod laid;
+pub mod lazy;
 pub mod linalg;
 pub mod loops;
 pub mod loss;
@@ -30,6 +32,7 @@ mod names;
 pub mod nn;
 mod operand;
 mod order;
+pub mod out;
 pub mod pointwise;
 mod pointwise_inplace;
 pub mod power;
@@ -49,9 +52,11 @@ mod slice_rules;
 pub mod slices;
 pub mod softmax;
 pub mod sort;
+pub mod spread;
 pub mod stats;
 pub mod stretched;
 pub mod tangent;
+pub mod transform;
 pub mod triangle;
 pub mod unary;
 pub mod view;
@@ -60,7 +65,7 @@ pub mod write;
 mod row;
 mod value;
 
-pub use names::{camel, saved_name, saved_order, wraps_numbers};
+pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bits, wraps_numbers};
 pub use pointwise::Operand;
 pub use row::{
     Arg, Forms, FromArg, History, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take,
@@ -81,6 +86,7 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 
 static FAMILIES: &[&[&Row]] = &[
     create::ROWS,
+    create::formatted::ROWS,
     index::ROWS,
     view::ROWS,
     view::COMPOSED,
@@ -125,6 +131,7 @@ static FAMILIES: &[&[&Row]] = &[
     product::COMPOSED,
     einsum::COMPOSED,
     relayout::RELAYOUTS,
+    spread::ROWS,
     scatter_reduce::ROWS,
     scatter_reduce::COMPOSED,
     complex::ROWS,

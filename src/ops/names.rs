@@ -28,11 +28,26 @@ impl Pointwise {
 
 /// Rows whose nodes PyTorch numbers or names otherwise.
 const NODE_NAMES: &[(&str, &str)] = &[
+    ("add_scaled", "AddBackward0"),
+    ("sub_scaled", "SubBackward0"),
     ("pow_tensor", "PowBackward1"),
     ("pow_zero", "PowBackward0"),
     ("pow_square", "PowBackward0"),
+    ("pow_one", "PowBackward0"),
     ("pow_number", "PowBackward2"),
     ("rsub_by_number", "RsubBackward1"),
+    ("eq", "EqBackward1"),
+    ("eq_by_number", "EqBackward0"),
+    ("ne", "NeBackward1"),
+    ("ne_by_number", "NeBackward0"),
+    ("lt", "LtBackward1"),
+    ("lt_by_number", "LtBackward0"),
+    ("le", "LeBackward1"),
+    ("le_by_number", "LeBackward0"),
+    ("gt", "GtBackward1"),
+    ("gt_by_number", "GtBackward0"),
+    ("ge", "GeBackward1"),
+    ("ge_by_number", "GeBackward0"),
     ("remainder", "RemainderBackward1"),
     ("remainder_by_number", "RemainderBackward0"),
     ("fmod", "FmodBackward1"),
@@ -50,6 +65,10 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("clamp_tensors", "ClampBackward0"),
     ("clamp_above", "ClampMinBackward1"),
     ("clamp_below", "ClampMaxBackward1"),
+    ("clamp_from", "ClampBackward0"),
+    ("clamp_upto", "ClampBackward0"),
+    ("put_in", "PutBackward0"),
+    ("masked_scattered", "MaskedScatterBackward0"),
     ("floor_quotient", "DivBackward2"),
     ("trunc_quotient", "DivBackward2"),
     ("sum_all", "SumBackward0"),
@@ -58,6 +77,7 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("prod_dim", "ProdBackward1"),
     ("max_all", "MaxBackward1"),
     ("min_all", "MinBackward1"),
+    ("round_places", "RoundBackward1"),
     ("deviation", "StdBackward0"),
     ("replace_special", "NanToNumBackward0"),
     ("mean_square", "MseLossBackward0"),
@@ -87,6 +107,8 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("transfer", "ToCopyBackward0"),
     ("copied", "CopyBackwards"),
     ("clone_dense", "CloneBackward0"),
+    ("clone_in", "CloneBackward0"),
+    ("convert_in", "ToCopyBackward0"),
     ("clone_as_it_lies", "CloneBackward0"),
     ("masked_fill_number", "MaskedFillBackward0"),
     ("masked_fill_tensor", "MaskedFillBackward1"),
@@ -212,6 +234,35 @@ pub const fn saved_order<const N: usize>(parameters: [&str; N]) -> [u8; N] {
         i += 1;
     }
     order
+}
+
+/// What a call saves whichever of its gradients are wanted, as PyTorch does: what several derivatives read, or the only one,
+/// and every output; a bit for each.
+pub const fn always_saved<const N: usize>(reads: [u64; N]) -> u64 {
+    let (mut once, mut again, mut i) = (0, 0, 0);
+    while i < N {
+        again |= once & reads[i];
+        once |= reads[i];
+        i += 1;
+    }
+    if N == 1 { once } else { again | once & OUTPUTS }
+}
+
+/// The bits of outputs, the first of which is the highest.
+pub const OUTPUTS: u64 = 0xff << 56;
+
+/// The bits of a pointwise formula's sources.
+pub const fn source_bits(sources: &[u16]) -> u64 {
+    let (mut bits, mut i) = (0, 0);
+    while i < sources.len() {
+        bits |= match sources[i] {
+            super::pointwise::GRAD => 0,
+            crate::tensor::Saved::OUTPUT => 1 << 63,
+            input => 1 << input,
+        };
+        i += 1;
+    }
+    bits
 }
 
 const fn comes_before(a: &str, b: &str) -> bool {

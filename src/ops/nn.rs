@@ -3,12 +3,14 @@
 use super::create::to_dtype;
 use super::formal::rsqrt;
 use super::macros::{compose, ops};
-use super::row::Ints;
+use super::pointwise::{Operand, Pointwise, apply, apply_inplace};
+use super::row::{Arg, Ints};
 use super::value::V;
 use super::view::{ints, reshape};
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
-use crate::base::{DType, Dims, Error, Fault, Result, Scalar, numel};
+use crate::base::{DType, Dims, Error, Fault, Result, Scalar, caution, numel};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, packing, records};
+use smallvec::SmallVec;
 
 static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
 
@@ -183,14 +185,69 @@ fn check_probability(p: f64) -> Result<()> {
     Err(Error::value(format!("dropout probability has to be between 0 and 1, but got {p}")))
 }
 
+/// The dimension that a softmax is along: without one it is guessed, as it once was.
+fn chosen(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
+    let Some(dim) = dim else {
+        caution(&format!(
+            "Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
+        ))?;
+        return Ok(i64::from(!matches!(input.ndim(), 0 | 1 | 3)));
+    };
+    Ok(dim)
+}
+
+/// An activation of one tensor, over it when `inplace`.
+fn activation(op: &'static Pointwise, input: &Tensor, number: Option<f64>, inplace: bool) -> Result<Tensor> {
+    let mut operands: SmallVec<[Operand; 4]> = smallvec::smallvec![input.into()];
+    operands.extend(number.map(|n| Operand::Scalar(Scalar::Float(n))));
+    if !inplace {
+        return apply(op, &operands);
+    }
+    apply_inplace(op, input, &operands)?;
+    Ok(input.clone())
+}
+
 compose! { "nn";
+    /// `input` where positive, else 0.
+    [nn] fn relu_(input: Tensor, inplace: bool = false) -> Tensor {
+        if !inplace {
+            return super::power::relu_(input);
+        }
+        super::inplace::apply(&super::power::relu_::ROW, &[Arg::Tensor(input.clone())])?;
+        Ok(input)
+    }
+    /// `input` where positive, else `negative_slope * input`.
+    [nn] fn leaky_relu_(input: Tensor, negative_slope: f64 = 0.01, inplace: bool = false) -> Tensor {
+        activation(&u::leaky_relu::ROW, &input, Some(negative_slope), inplace)
+    }
+    /// `input` where positive, else `alpha * (exp(input) - 1)`.
+    [nn] fn elu_(input: Tensor, alpha: f64 = 1.0, inplace: bool = false) -> Tensor {
+        activation(&u::elu::ROW, &input, Some(alpha), inplace)
+    }
+    /// `input * sigmoid(input)`.
+    [nn] fn silu_(input: Tensor, inplace: bool = false) -> Tensor { activation(&u::silu::ROW, &input, None, inplace) }
+    /// `exp(input) / sum(exp(input))` along `dim`.
+    [nn] fn softmax_(input: Tensor, dim: Option<i64> = None, _stacklevel: i64 = 3, dtype: Option<DType> = None) -> Tensor {
+        let dim = chosen("softmax", &input, dim)?;
+        super::softmax::softmax(input, dim, dtype)
+    }
+    /// The logarithm of softmax along `dim`.
+    [nn] fn log_softmax_(input: Tensor, dim: Option<i64> = None, _stacklevel: i64 = 3, dtype: Option<DType> = None) -> Tensor {
+        let dim = chosen("log_softmax", &input, dim)?;
+        super::softmax::log_softmax(input, dim, dtype)
+    }
+    /// Softmax of `-input` along `dim`.
+    [nn] fn softmin_(input: Tensor, dim: Option<i64> = None, _stacklevel: i64 = 3, dtype: Option<DType> = None) -> Tensor {
+        let dim = chosen("softmin", &input, dim)?;
+        super::softmax::softmax(a::neg(&input)?, dim, dtype)
+    }
     /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.
     [nn] fn dropout(input: Tensor, p: f64 = 0.5, training: bool = true, inplace: bool = false) -> Tensor {
         check_probability(p)?;
         dropped(&input, p, training, inplace)
     }
     /// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
-    [nn] fn gelu(input: Tensor, approximate: String = "none".to_string()) -> Tensor {
+    [nn, out] fn gelu(input: Tensor, approximate: String = "none".to_string()) -> Tensor {
         if !input.dtype().is_float() {
             return Err(Fault::NoKernel { op: "GeluKernelImpl", dtype: input.dtype() }.into());
         }
@@ -201,7 +258,7 @@ compose! { "nn";
         }
     }
     /// `input @ weight.T + bias`.
-    [nn] fn linear(input: Tensor, weight: Tensor, bias: Option<Tensor>  = None) -> Tensor {
+    [nn, out] fn linear(input: Tensor, weight: Tensor, bias: Option<Tensor>  = None) -> Tensor {
         let shape = input.shape();
         let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {
             let product = linalg::matmul(input, if weight.ndim() == 2 { view::t(&weight)? } else { weight })?;

@@ -2,7 +2,8 @@
 
 use super::arithmetic::{clamp_high, clamp_low, pow, pow_number};
 use super::compare::replace_special;
-use super::pointwise::{Class, Input, Plan, Pointwise};
+use super::laid::Laid;
+use super::pointwise::{Class, Gradient, Input, Plan, Pointwise};
 use crate::base::views::{dense_like, ordered_strides};
 use crate::base::{Dims, Layout};
 use crate::tensor::BodyRef;
@@ -41,20 +42,28 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
 }
 
 /// A layout whose dimensions lie in the order of these, the first counting most.
-fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -> Layout {
+pub fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -> Layout {
     let wide: SmallVec<[Layout; 4]> = layouts.map(|l| l.broadcast_to(shape)).collect();
     let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
     Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 }
 }
 
-/// The same for a gradient: its own order first, then that of the values that its formula reads.
-pub fn of_gradient(shape: &[usize], inputs: &[Input]) -> Option<Layout> {
+/// Rows whose gradients PyTorch makes in one pass over the gradient and the value, in this order.
+const ONE_PASS: &[&str] = &["elu", "softplus", "replace_special"];
+
+/// The same for a gradient, by the steps of its formula.
+pub fn of_gradient(op: &Pointwise, gradient: &Gradient, shape: &[usize], inputs: &[Input]) -> Option<Layout> {
     let layout = |input: &Input| if let Input::Body(body) = input { Some(body.layout.clone()) } else { None };
     let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());
-    let found: SmallVec<[Layout; 4]> = inputs.iter().filter_map(layout).filter(|l| l.ndim() > 0).collect();
-    if found.iter().all(Layout::is_contiguous) || !inputs.iter().all(on_host) {
+    let all: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
+    if all.iter().flatten().all(Layout::is_contiguous) || !inputs.iter().all(on_host) {
         return None;
     }
+    if !ONE_PASS.contains(&op.row.name) {
+        let values: SmallVec<[Laid; 4]> = all.into_iter().map(Laid).collect();
+        return (gradient.laid)(&values).0.filter(|layout| layout.shape.as_slice() == shape);
+    }
+    let found: SmallVec<[Layout; 4]> = all.into_iter().flatten().filter(|l| l.ndim() > 0).collect();
     if found.iter().all(|l| l.shape.as_slice() == shape && l.is_dense() && l.strides == found[0].strides) {
         return Some(Layout { offset: 0, ..found[0].clone() });
     }

@@ -1,11 +1,13 @@
 //! The pointwise family: shapes, promotion, in-place forms and recording for every row that maps elements to elements.
 //! A row states only its formula and its derivatives.
 
+use super::laid::Laid;
+use super::names::OUTPUTS;
 use super::row::{Arg, Out, Row, Value, take};
 use super::value::V;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loops, Source, run};
-use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Saved, Tensor, mode, packing};
+use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Tensor, mode, packing};
 use smallvec::SmallVec;
 
 pub use super::fused::backward;
@@ -62,11 +64,13 @@ pub struct Gradient {
     pub of: u16,
     /// Where the formula's names come from; the first is usually the gradient.
     pub sources: &'static [u16],
-    /// What is saved: the sources, and what PyTorch saves beside them.
-    pub saves: &'static [u16],
+    /// What is saved, a bit each: the sources, and what PyTorch saves beside them.
+    pub saves: u64,
     pub expr: Expr,
     /// The same formula over differentiable values.
     pub formal: fn(&[V]) -> V,
+    /// The same over layouts.
+    pub laid: fn(&[Laid]) -> Laid,
 }
 
 pub struct Pointwise {
@@ -83,6 +87,8 @@ pub struct Pointwise {
     pub wraps: bool,
     /// In which order operands are saved.
     pub order: &'static [u8],
+    /// What is saved whichever gradients are wanted.
+    pub always: u64,
     pub gradients: &'static [Gradient],
 }
 
@@ -166,7 +172,7 @@ pub struct Plan {
 impl Class {
     /// The types computed in and returned, from the promoted type of the operands.
     fn types(self, row: &Row, promoted: DType) -> Result<(DType, DType)> {
-        let no_kernel = |dtype| Error::from(Fault::NoKernel { op: row.name, dtype });
+        let no_kernel = |dtype| Error::from(Fault::NoKernel { op: super::refuse::kernel(row.name), dtype });
         Ok(match self {
             Class::Modulus | Class::Angle if promoted.is_complex() => (promoted, promoted.to_real()),
             Class::Float | Class::Angle if !promoted.is_differentiable() => {
@@ -177,6 +183,9 @@ impl Class {
             Class::Test if promoted.is_differentiable() => (compute_type(promoted), DType::Bool),
             Class::Test => (DType::F64, DType::Bool),
             Class::Bits if promoted.is_differentiable() => {
+                return Err(super::refuse::bits(row.name, promoted));
+            }
+            Class::Bits if promoted == DType::Bool && row.name.ends_with("shift") => {
                 return Err(super::refuse::bits(row.name, promoted));
             }
             Class::Plain | Class::Divide | Class::Modulus if promoted == DType::Bool => {
@@ -245,6 +254,14 @@ pub enum Input<'a> {
 
 /// Runs an expression's kernel on the device of `out`.
 pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+    match run_kernel(name, expr, compute, out, inputs) {
+        Err(error) if error.is_lazy() => super::lazy::execute(name, expr, compute, out, inputs),
+        done => done,
+    }
+}
+
+#[inline]
+fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
@@ -383,22 +400,10 @@ pub fn record(
     for operand in &operands[..edges] {
         recorder.input(if let Operand::Tensor(t) = operand { Some(t) } else { None });
     }
-    // A view made unrecorded has no edge, and saves all the same where there is but one derivative.
-    let wanted = match recorder.wanted() {
-        0 if op.gradients.len() == 1 => u64::MAX,
-        wanted => wanted,
-    };
+    let wanted = recorder.wanted();
+    let read = op.gradients.iter().filter(|g| wanted >> g.of & 1 == 1).fold(0, |bits, g| bits | g.saves);
     // Saved once each, in order; numbers go into the node's params.
-    let (mut need, mut need_out, mut scalars) = (0u64, false, false);
-    for gradient in op.gradients.iter().filter(|g| wanted >> g.of & 1 == 1) {
-        for &source in gradient.saves {
-            match source {
-                GRAD => {}
-                Saved::OUTPUT => need_out = true,
-                input => need |= 1 << input,
-            }
-        }
-    }
+    let (need, mut scalars) = (op.always | read, false);
     for i in op.order.iter().map(|&i| usize::from(i)).filter(|i| need >> i & 1 == 1) {
         match (bodies.get(i), operands.get(i)) {
             (Some(Some(body)), Some(Operand::Tensor(tensor))) => {
@@ -407,13 +412,17 @@ pub fn record(
             _ => scalars = true,
         }
     }
-    if need_out {
+    if need & OUTPUTS != 0 {
         recorder.save_output(out, 0);
     }
     if scalars {
         let numbers: Numbers =
             operands.iter().map(|o| if let Operand::Scalar(s) = o { Some(*s) } else { None }).collect();
         recorder.params(Box::new(numbers));
+        // A factor or a divisor is a tensor to PyTorch.
+        if op.wraps {
+            recorder.saves_number();
+        }
     }
     recorder
         .check(operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }))?;

@@ -3,7 +3,7 @@
 
 use super::pointwise::{Input, Operand, Pointwise, bodies, execute, inputs, plan, record};
 use super::tangent;
-use crate::base::{DType, Error, Fault, Result};
+use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, mode, packing};
 use smallvec::SmallVec;
 
@@ -48,22 +48,19 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
     check_inplace(target, recording)?;
     let body = target.body();
-    let plan = plan(op, operands).map_err(|error| match error.fault() {
-        Fault::NoKernel { .. } => check_writable(&body).err().unwrap_or(error),
-        _ => error,
-    })?;
+    let plan = plan(op, operands).map_err(|error| unfit(&body, operands, error))?;
     check_writable(&body)?;
-    if plan.shape != body.layout.shape {
-        return Err(Error::runtime(format!(
-            "output with shape {:?} doesn't match the broadcast shape {:?}",
-            body.layout.shape.as_slice(),
-            plan.shape.as_slice()
-        )));
-    }
+    check_shape(&body, &plan.shape)?;
     if !plan.device.same_place(body.device()) {
         return Err(Fault::Devices { a: body.device(), b: plan.device }.into());
     }
     check_cast(plan.result, body.dtype)?;
+    if plan.compute.is_complex() && plan.result.is_float() {
+        return Err(Error::runtime(format!(
+            "In-place {} is not supported for complex tensors.",
+            op.row.name
+        )));
+    }
     // An operand that overlaps the target with another layout would be read after it was written.
     let copies = operands
         .iter()
@@ -99,6 +96,33 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
     }
     finish_inplace(target, early.clone());
     Ok(early)
+}
+
+fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {
+    if target.shape() == shape {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "output with shape {:?} doesn't match the broadcast shape {shape:?}",
+        target.shape()
+    )))
+}
+
+/// That no kernel was found is told after all that is wrong with the target.
+#[cold]
+fn unfit(target: &Body, operands: &[Operand], error: Error) -> Error {
+    let late = match error.fault() {
+        Fault::NoKernel { .. } => true,
+        Fault::NotImplemented(text) => text.contains("not implemented for '") || text.starts_with("clamp"),
+        _ => false,
+    };
+    if !late {
+        return error;
+    }
+    let shapes = operands.iter().filter_map(|o| o.tensor()).map(Tensor::shape);
+    let shape = shapes.into_iter().try_fold(Dims::new(), |all, own| broadcast(&all, &own));
+    let misfit = shape.and_then(|shape| check_shape(target, &shape));
+    check_writable(target).and(misfit).err().unwrap_or(error)
 }
 
 /// A derivative that reads what the write is about to replace keeps a copy of it. (Of the target as the target: where it

@@ -82,7 +82,7 @@ compose! { "pointwise";
     /// `input` itself.
     fn positive(input: Tensor) -> Tensor {
         if input.dtype() == DType::Bool {
-            return Err(Error::runtime("The `+` operator, on a bool tensor is not supported."));
+            return Err(Error::not_implemented("The `+` operator, on a bool tensor is not supported."));
         }
         Ok(input)
     }
@@ -99,8 +99,8 @@ compose! { "pointwise";
             (Some(low), Some(high)) => apply(&a::clamp_tensors::ROW, &[(&input).into(), low.into(), high.into()]),
             (Some(low @ Value::Scalar(_)), None) => apply(&a::clamp_low::ROW, &[(&input).into(), low.into()]),
             (None, Some(high @ Value::Scalar(_))) => apply(&a::clamp_high::ROW, &[(&input).into(), high.into()]),
-            (Some(low), None) => clamp_min(input, low.clone()),
-            (None, Some(high)) => clamp_max(input, high.clone()),
+            (Some(low), None) => apply(&a::clamp_from::ROW, &[(&input).into(), low.into()]),
+            (None, Some(high)) => apply(&a::clamp_upto::ROW, &[(&input).into(), high.into()]),
             (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
         }
     }
@@ -134,18 +134,15 @@ compose! { "pointwise";
         }
     }
     /// Nearest integer, halves to even; to `decimals` places when given.
-    [inplace, out] fn round_(input: Tensor, decimals: i64 = 0) -> Tensor {
-        if decimals != 0 && !input.dtype().is_float() {
-            return Err(Fault::NoKernel { op: "round_cpu", dtype: input.dtype() }.into());
+    [inplace, out] fn round_(input: Tensor, decimals: Option<i64> = None) -> Tensor {
+        let Some(decimals) = decimals else { return u::round(&input) };
+        if !input.dtype().is_float() {
+            let op = if decimals == 0 { "round_vml_cpu" } else { "round_cpu" };
+            return Err(Fault::NoKernel { op, dtype: input.dtype() }.into());
         }
-        if decimals == 0 {
-            return u::round(&input);
-        }
-        let scale = 10f64.powi(decimals.unsigned_abs() as i32);
-        if decimals > 0 {
-            a::div(&u::round(&a::mul(&input, scale)?)?, scale)
-        } else {
-            a::mul(&u::round(&a::div(&input, scale)?)?, scale)
-        }
+        let ten = Operand::Scalar(Scalar::Float(10f64.powi(decimals.unsigned_abs() as i32)));
+        let one = Operand::Scalar(Scalar::Float(1.0));
+        let (up, down) = if decimals > 0 { (ten, one) } else { (one, ten) };
+        apply(&u::round_places::ROW, &[(&input).into(), up, down])
     }
 }

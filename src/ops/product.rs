@@ -7,9 +7,10 @@ use super::linalg::{bmm, dot, matmul, mm, product, same_dtype};
 use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::row::Ints;
-use super::view::{expand, ints, permute, reshape, transpose, unsqueeze};
-use crate::base::{Dims, Error, Result, Scalar, wrap_dim};
+use super::view::{expand, ints, permute, reshape, reshape_to, transpose, unsafe_view, unsqueeze};
+use crate::base::{Dims, Error, Result, Scalar, caution_once, wrap_dim};
 use crate::tensor::{Body, Tensor};
+use std::sync::atomic::AtomicBool;
 
 /// `beta * input + alpha * (a @ b)`; when beta is 0 the input, even NaN, is not looked at.
 fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: Scalar) -> Result<Body> {
@@ -239,7 +240,7 @@ mod more {
                 return a::mul(&input, &other);
             }
             if (input.ndim(), other.ndim()) == (1, 1) {
-                return dot(input, other);
+                return reshape_to(&dot(input, other)?, &[]);
             }
             let (sa, sb) = (input.shape(), other.shape());
             if sa[sa.len() - 1] != sb[sb.len() - 1] {
@@ -250,9 +251,9 @@ mod more {
             let last = sa[sa.len() - 1];
             let rows = |t: &Tensor, s: &Dims| reshape(t, &[s[..s.len() - 1].iter().product(), last]);
             let out = mm(&rows(&input, &sa)?, &transpose(&rows(&other, &sb)?, 0, 1)?)?;
-            let mut shape = Dims::from_slice(&sa[..sa.len() - 1]);
-            shape.extend_from_slice(&sb[..sb.len() - 1]);
-            reshape(&out, &shape)
+            let mut shape = ints(&sa[..sa.len() - 1]);
+            shape.extend(ints(&sb[..sb.len() - 1]));
+            reshape_to(&out, &shape)
         }
         /// Inner product of two vectors, the first conjugated where that means something.
         [out] fn vdot(input: Tensor, other: Tensor) -> Tensor {
@@ -261,7 +262,7 @@ mod more {
             if complex || real { crate::ops::complex::conjugate_product(&input, &other) } else { dot(input, other) }
         }
         /// Sums of products over several dimensions.
-        [no_method] fn tensordot(input: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor {
+        [no_method, out] fn tensordot(input: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor {
             if dims_self.len() != dims_other.len() {
                 return Err(Error::runtime(format!(
                     "both dimension lists should have same length, got {} and {}", dims_self.len(), dims_other.len()
@@ -290,7 +291,7 @@ mod more {
             let rows = reshape(&to_front(&left, &da)?, &[inner, fa.iter().product()])?;
             let columns = reshape(&to_front(&right, &db)?, &[inner, fb.iter().product()])?;
             let out = mm(&transpose(&rows, 0, 1)?, &columns)?;
-            reshape(&out, &fa.iter().chain(&fb).copied().collect::<Dims>())
+            reshape_to(&out, &fa.iter().chain(&fb).map(|&n| n as i64).collect::<Ints>())
         }
         /// Kronecker product: every element of `input` times the whole of `other`.
         [out] fn kron(input: Tensor, other: Tensor) -> Tensor {
@@ -307,7 +308,7 @@ mod more {
                 wide_b.extend([1, sb[d]]);
                 shape.push(sa[d] * sb[d]);
             }
-            reshape(&a::mul(&reshape(&input, &wide_a)?, &reshape(&other, &wide_b)?)?, &shape)
+            unsafe_view(&a::mul(&reshape(&input, &wide_a)?, &reshape(&other, &wide_b)?)?, shape)
         }
         /// The matrix multiplied with itself, `n` times.
         [out] fn matrix_power(input: Tensor, n: i64) -> Tensor {
@@ -343,6 +344,12 @@ mod more {
         }
         /// The product of several matrices, cheapest order first.
         [no_method, out] fn chain_matmul(matrices: crate::ops::Several) -> Tensor {
+            static TOLD: AtomicBool = AtomicBool::new(false);
+            caution_once(
+                &TOLD,
+                "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot \
+                 instead, which accepts a list of two or more tensors rather than multiple parameters.",
+            )?;
             let mut chain = matrices.0;
             if let Some(t) = chain.iter().find(|t| t.ndim() != 2) {
                 return Err(Error::runtime(format!("Tensor dimension is {}, expected 2 instead.", t.ndim())));
@@ -364,7 +371,16 @@ mod more {
             let shape = crate::base::broadcast(&input.shape(), &other.shape())?;
             let dim = match dim {
                 Some(dim) => wrap_dim(dim, shape.len())?,
-                None => shape.iter().position(|&n| n == 3).ok_or_else(|| Error::runtime("no dimension of size 3 in input"))?,
+                None => {
+                    static TOLD: AtomicBool = AtomicBool::new(false);
+                    caution_once(
+                        &TOLD,
+                        "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or \
+                         simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in \
+                         a future release.",
+                    )?;
+                    shape.iter().position(|&n| n == 3).ok_or_else(|| Error::runtime("no dimension of size 3 in input"))?
+                }
             };
             if shape.get(dim) != Some(&3) {
                 return Err(Error::runtime(format!(

@@ -79,7 +79,7 @@ fn run(
         // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for `n` results.
         unsafe { (kernel.each)(n, out, inputs) };
     }
-    let out = Body { storage, layout, dtype: result };
+    let out = Body::plain(storage, layout, result);
     let edge = record(op, operands, bodies, &out)?;
     Ok(Tensor::made_by(out, edge))
 }
@@ -116,7 +116,7 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
         unsafe { (kernel.each)(n, out, &pointers) };
     }
     let layout = Layout::contiguous(&lead.layout.shape);
-    Some(Ok(Body { storage, layout, dtype }))
+    Some(Ok(Body::plain(storage, layout, dtype)))
 }
 
 /// Where the elements of a dense host body lie that has the type and the shape of `lead`.
@@ -154,6 +154,7 @@ pub fn add_into(target: &Body, other: &Body) -> bool {
     };
     let (n, size) = (target.layout.numel(), target.dtype.size());
     let alike = other.dtype == target.dtype
+        && other.lazy == target.lazy
         && other.layout.shape == target.layout.shape
         && target.layout.is_contiguous()
         && other.layout.is_contiguous();

@@ -7,7 +7,7 @@ use super::kernel::{done, fork};
 use super::macros::{compose, ops};
 use super::row::{Arg, Ints, Sizes, Value};
 use super::write::writes;
-use crate::base::{DType, Device, Error, Fault, Fold, Layout, Result, Scalar};
+use crate::base::{DType, Device, Error, Fault, Fold, Layout, MemoryFormat, Result, Scalar};
 use crate::cpu::random as cpu;
 use crate::tensor::{Body, Tensor};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -83,6 +83,17 @@ fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
     generator.as_ref().unwrap_or(Generator::global()).stream()
 }
 
+/// Refuses whole numbers to a distribution that has none.
+fn need_continuous(distribution: &str, body: &Body, dtype: &str) -> Result<()> {
+    if body.dtype.is_float() {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "{distribution} distribution is a continuous probability distribution. dtype must be a floating point but you \
+         specified {dtype}"
+    )))
+}
+
 fn need_float(op: &'static str, body: &Body) -> Result<()> {
     if body.dtype.is_float() { Ok(()) } else { Err(Fault::NoKernel { op, dtype: body.dtype }.into()) }
 }
@@ -144,7 +155,7 @@ writes! { "random";
         if lambd <= 0.0 || lambd.is_nan() {
             return Err(Error::runtime(format!("exponential_ expects lambda > 0.0, but found lambda={lambd}")));
         }
-        need_float("exponential_cpu", body)?;
+        need_continuous("Exponential", body, body.dtype.scalar_name())?;
         if body.numel() == 0 {
             return Ok(());
         }
@@ -158,6 +169,9 @@ writes! { "random";
             return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
         }
         crate::ops::refuse::order("geometric_cpu", body.dtype)?;
+        if body.dtype == DType::Bool {
+            return Err(Fault::NoKernel { op: "geometric_cpu", dtype: DType::Bool }.into());
+        }
         if body.numel() == 0 {
             return Ok(());
         }
@@ -170,7 +184,7 @@ writes! { "random";
         if sigma <= 0.0 {
             return Err(Error::runtime(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}")));
         }
-        need_float("cauchy_cpu", body)?;
+        need_continuous("Cauchy", body, body.dtype.c_name())?;
         if body.numel() == 0 {
             return Ok(());
         }
@@ -344,7 +358,7 @@ fn room_of(
     t: &Tensor,
     dtype: Option<DType>,
     device: Option<Device>,
-    format: Option<&str>,
+    format: Option<MemoryFormat>,
 ) -> Result<Body> {
     if shape == t.shape().as_slice() && !t.is_batched() {
         return room_like(t, dtype, device, format);
@@ -388,22 +402,22 @@ mod drawn {
             wanting(draw(&new_shape("randint", &size)?, new, |body| integers(body, low, high, &generator))?, requires_grad)
         }
         /// Uniform random numbers between 0 and 1, like another tensor.
-        [no_method] fn rand_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None, generator: Option<Generator> = None) -> Tensor {
+        [no_method] fn rand_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None, generator: Option<Generator> = None) -> Tensor {
             let _ = (layout, pin_memory);
-            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format.as_deref());
+            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format);
             wanting(draw(&input.shape(), new, |body| super::uniform(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random numbers of the standard normal distribution, like another tensor.
-        [no_method] fn randn_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None, generator: Option<Generator> = None) -> Tensor {
+        [no_method] fn randn_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None, generator: Option<Generator> = None) -> Tensor {
             let _ = (layout, pin_memory);
-            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format.as_deref());
+            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format);
             wanting(draw(&input.shape(), new, |body| super::normal(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random whole numbers, like another tensor.
-        [no_method] fn randint_like(input: Tensor, low: Option<Arg> = None, high: Option<Arg> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<String> = None, generator: Option<Generator> = None) -> Tensor {
+        [no_method] fn randint_like(input: Tensor, low: Option<Arg> = None, high: Option<Arg> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None, generator: Option<Generator> = None) -> Tensor {
             let _ = (layout, pin_memory);
             let (low, high, _) = bounds("randint_like", low, high, None)?;
-            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format.as_deref());
+            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format);
             wanting(draw(&input.shape(), new, |body| integers(body, low, high, &generator))?, requires_grad)
         }
         /// The numbers below `n` in random order.
@@ -420,7 +434,7 @@ mod drawn {
             wanting(crate::ops::create::to_dtype(&out, dtype)?, requires_grad)
         }
         /// Numbers of categories, drawn by their weights in the last dimension.
-        fn multinomial(input: Tensor, num_samples: i64, replacement: bool = false, generator: Option<Generator> = None) -> Tensor {
+        [out] fn multinomial(input: Tensor, num_samples: i64, replacement: bool = false, generator: Option<Generator> = None) -> Tensor {
             crate::ops::batch::choose(&input, |weights| super::choice::multinomial(weights, num_samples, replacement, &generator))
         }
         /// Normally distributed random numbers with these means and standard deviations.

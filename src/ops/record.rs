@@ -2,15 +2,15 @@
 
 use super::pointwise::{Operand, Pointwise};
 use super::view::RULES;
-use crate::base::{DType, Layout, Result};
+use crate::base::{DType, Layout, Lazy, Result};
 use crate::tensor::{Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, packing};
 use std::any::Any;
 
 /// Which bit of what a row saves stands for its first argument; the inputs' come before, the outputs' last.
 pub const ARGUMENTS: usize = 32;
 
-/// What is saved when an input wants a gradient, and in which order of inputs and arguments.
-type Saves<'a> = (&'a [(usize, u64)], &'a [u8]);
+/// What is saved when an input wants a gradient, and in any case; in which order of inputs and arguments.
+type Saves<'a> = (&'a [(usize, u64)], u64, &'a [u8]);
 
 /// What an operator's body made.
 pub enum Made {
@@ -19,6 +19,8 @@ pub enum Made {
     View(Layout),
     /// Likewise, as elements of another dtype.
     Reread(Layout, DType),
+    /// Likewise, with this done to each element when it is read.
+    Turned(Lazy),
 }
 
 impl From<Body> for Made {
@@ -36,6 +38,12 @@ impl From<Layout> for Made {
 impl From<(Layout, DType)> for Made {
     fn from((layout, dtype): (Layout, DType)) -> Made {
         Made::Reread(layout, dtype)
+    }
+}
+
+impl From<Lazy> for Made {
+    fn from(lazy: Lazy) -> Made {
+        Made::Turned(lazy)
     }
 }
 
@@ -102,6 +110,11 @@ pub fn end(
             let body = Body { dtype, ..inputs[0].body().with_layout(layout) };
             viewed(recorder, saves, inputs, arguments, body)
         }
+        Made::Turned(lazy) => {
+            let body = inputs[0].body();
+            let body = Body { lazy: body.lazy.then(lazy), ..body.clone() };
+            viewed(recorder, saves, inputs, arguments, body)
+        }
         Made::Body(body) => {
             let recorder = recorder.filter(|_| body.dtype.is_differentiable());
             let edge =
@@ -130,7 +143,8 @@ pub fn end_many(
     bodies: Vec<Body>,
 ) -> Result<Vec<Tensor>> {
     let recorder = recorder.filter(|_| bodies.iter().any(|b| b.dtype.is_differentiable()));
-    let node = finish(recorder, (saves, &[0]), inputs, &[], &bodies.iter().collect::<Vec<_>>())?;
+    let always = if let [(_, bits)] = saves { *bits } else { 0 };
+    let node = finish(recorder, (saves, always, &[0]), inputs, &[], &bodies.iter().collect::<Vec<_>>())?;
     let with_edge = |(i, body): (usize, Body)| {
         let edge = node
             .clone()
@@ -149,13 +163,10 @@ fn finish(
     outputs: &[&Body],
 ) -> Result<Option<crate::tensor::NodeRef>> {
     let Some(mut recorder) = recorder else { return Ok(None) };
-    let (saves, order) = saves;
-    // A view made unrecorded has no edge, and saves all the same where there is but one derivative.
-    let wanted = match recorder.wanted() {
-        0 if saves.len() == 1 => u64::MAX,
-        wanted => wanted,
-    };
-    let need = saves.iter().filter(|(input, _)| wanted >> input & 1 == 1).fold(0, |bits, (_, b)| bits | b);
+    let (saves, always, order) = saves;
+    let wanted = recorder.wanted();
+    let need =
+        saves.iter().filter(|(input, _)| wanted >> input & 1 == 1).fold(always, |bits, (_, b)| bits | b);
     if need != 0 {
         save(&mut recorder, need, order, inputs, arguments, outputs);
     }

@@ -84,8 +84,7 @@ ops! { "reduce";
         folded(Fold::Prod, &body, None, false, sum_dtype(body.dtype))
     }
     input: |g, input, y, at| if at.shape.is_empty() { g } else {
-        let flat = input.reshape(&[crate::base::numel(&at.shape)]);
-        without_one(g.reshape(&[1]), flat, y.reshape(&[1]), 0).reshape(&at.shape)
+        all_but_one(g, input, y)
     };
     /// Product over one dimension.
     [hidden] fn prod_dim(input; dim: i64, keepdim: bool) -> y {
@@ -115,18 +114,30 @@ fn zero_for_nan(x: V) -> V {
     select(&x, 0.0, is_nan(&x))
 }
 
+/// The gradient of the product `y` of all elements.
+fn all_but_one(g: V, x: V, y: V) -> V {
+    if !x.is_batched() && matches!(has_zero(&x), Ok(false)) {
+        return g * (y / x).conj();
+    }
+    let (shape, flat) = (x.shape(), x.clone().reshape(&[crate::base::numel(&x.shape())]));
+    without_one(g.reshape(&[1]), flat, y.reshape(&[1]), 0).reshape(&shape)
+}
+
 /// The gradient of a product `y` along `dim`: `g` times the product of all elements but one.
 fn without_one(g: V, x: V, y: V, dim: i64) -> V {
     if x.is_batched() {
         return g * x.then(|t| super::scan::exclusive_product(&t, dim));
     }
-    let zeros = x.clone().then(|t| logical::any_zero(&t));
-    match zeros.tensor().and_then(|t| t.item()) {
+    match has_zero(&x) {
         // Where an element is zero, dividing it out of the product would be 0/0.
-        Ok(some) if some.as_bool() => g * x.then(|t| super::scan::exclusive_product(&t, dim)).conj(),
-        Ok(_) => g * (y / x).conj(),
+        Ok(true) => g * x.then(|t| super::scan::exclusive_product(&t, dim)).conj(),
+        Ok(false) => g * (y / x).conj(),
         Err(e) => V::from(Err(e)),
     }
+}
+
+fn has_zero(x: &V) -> Result<bool> {
+    Ok(x.clone().then(|t| logical::any_zero(&t)).tensor()?.item()?.as_bool())
 }
 
 /// How many elements each result is reduced from.
@@ -137,7 +148,7 @@ pub fn count(shape: &[usize], dims: Option<&[i64]>) -> Result<f64> {
 /// Sum over `dim` (all by default), in `dtype` when given.
 pub fn sum(input: &Tensor, dim: Option<Ints>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
     let input = match dtype {
-        Some(dtype) => super::create::to_dtype(input, dtype)?,
+        Some(dtype) => super::create::read_as(input, dtype)?,
         None => input.clone(),
     };
     match dim {
@@ -215,10 +226,10 @@ pub use logical::{ROWS as LOGICAL, all, any, any_zero, count_nonzero};
 
 mod more {
     use super::*;
-    use crate::ops::create::to_dtype;
+    use crate::ops::create::read_as;
 
     fn as_dtype(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
-        dtype.map_or(Ok(input.clone()), |dtype| to_dtype(&input, dtype))
+        dtype.map_or(Ok(input.clone()), |dtype| read_as(&input, dtype))
     }
 
     compose! { "reduce";

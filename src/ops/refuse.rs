@@ -17,7 +17,30 @@ const KERNELS: &[(&str, &str)] = &[
     ("bit_invert", "bitwise_not_cpu"),
     ("gelu_erf", "GeluKernelImpl"),
     ("gelu_tanh", "GeluKernelImpl"),
+    ("abs", "abs_cpu"),
+    ("ceil", "ceil_vml_cpu"),
+    ("floor", "floor_vml_cpu"),
+    ("trunc", "trunc_vml_cpu"),
+    ("frac", "frac_cpu"),
+    ("fmod", "fmod_cpu"),
+    ("remainder", "remainder_cpu"),
+    ("pow_tensor", "pow"),
+    ("pow_number", "pow"),
+    ("hypot", "hypot_cpu"),
+    ("logaddexp", "logaddexp_cpu"),
+    ("leaky_relu", "leaky_relu_cpu"),
+    ("elu", "elu_cpu"),
+    ("silu", "silu_cpu"),
+    ("softplus", "softplus_cpu"),
+    ("logsigmoid", "log_sigmoid_cpu"),
+    ("bitwise_left_shift", "lshift_cpu"),
+    ("bitwise_right_shift", "rshift_cpu"),
 ];
+
+/// What PyTorch calls a row's kernel where it has none for a dtype.
+pub fn kernel(row: &'static str) -> &'static str {
+    KERNELS.iter().find(|k| k.0 == row).map_or(row, |k| k.1)
+}
 
 /// Pointwise operators that have no meaning, or no kernel, for complex numbers.
 #[cold]
@@ -61,11 +84,15 @@ pub fn order(kernel: &'static str, dtype: DType) -> Result<()> {
     })
 }
 
-/// Bitwise operators on floats.
+/// Bitwise operators on floats, and shifts of truth values.
 #[cold]
-pub fn bits(row: &str, dtype: DType) -> Error {
-    let name = if row == "bit_invert" { "bitwise_not" } else { row };
-    Error::not_implemented(format!("\"{name}_cpu\" not implemented for '{}'", dtype.scalar_name()))
+pub fn bits(row: &'static str, dtype: DType) -> Error {
+    match kernel(row) {
+        own if own == row => {
+            Error::not_implemented(format!("\"{row}_cpu\" not implemented for '{}'", dtype.scalar_name()))
+        }
+        op => Fault::NoKernel { op, dtype }.into(),
+    }
 }
 
 pub fn check(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {

@@ -25,6 +25,7 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
     if recording {
         // What keeps its gradient goes on keeping that of the old shape.
         target.put_history(history);
+        target.keep_view_history();
     }
     for level in made.dual_levels() {
         if let Some(tangent) = made.tangent(level) {
@@ -76,7 +77,7 @@ pub fn first_row(matrix: Tensor) -> Result<Tensor> {
         recorder.input(Some(&matrix));
         Edge { node: recorder.publish(&[&body]), output: 0 }
     });
-    Ok(Tensor::made_by(body, edge))
+    Ok(Tensor::of(body, edge))
 }
 
 macro_rules! relayouts {

@@ -2,7 +2,7 @@
 //! all read from it.
 
 use super::random::Generator;
-use crate::base::{DType, Device, Error, Result, Scalar};
+use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use crate::tensor::{Edge, Tensor};
 use smallvec::SmallVec;
 
@@ -181,6 +181,7 @@ from_arg! {
     Device, Device, |arg| if let Arg::Device(d) = arg { Some(*d) } else { None };
     Generator, Generator, |arg| if let Arg::Generator(g) = arg { Some(g.clone()) } else { None };
     String, Str, |arg| if let Arg::Str(s) = arg { Some(s.clone()) } else { None };
+    MemoryFormat, Str, |arg| if let Arg::Str(s) = arg { MemoryFormat::parse(s) } else { None };
     Arg, Any, |arg| Some(arg.clone());
     Value, Operand, |arg| match arg {
         Arg::Tensor(t) => Some(Value::Tensor(t.clone())),

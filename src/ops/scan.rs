@@ -181,7 +181,7 @@ mod more {
     fn widened(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
         let dtype =
             dtype.unwrap_or(if input.dtype().is_differentiable() { input.dtype() } else { DType::I64 });
-        crate::ops::create::to_dtype(&input, dtype)
+        crate::ops::create::read_as(&input, dtype)
     }
 
     compose! { "scan";

@@ -6,6 +6,7 @@ use super::index::{
 use super::kernel::duplicate;
 use super::macros::{compose, ops};
 use super::pointwise::Operand;
+use super::reduce::quietly;
 use super::row::Value;
 use super::slice_rules::check_slices;
 use super::view::{reshape, view_as_shape};
@@ -35,10 +36,9 @@ fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
     if mask.dtype() == DType::Bool {
         return Ok(());
     }
-    Err(Error::runtime(format!(
-        "{op} only supports boolean masks, but got mask with dtype {}",
-        mask.dtype().c_name()
-    )))
+    let dtype = mask.dtype();
+    let name = if op == "masked_scatter_" { dtype.scalar_name() } else { dtype.c_name() };
+    Err(Error::runtime(format!("{op} only supports boolean masks, but got mask with dtype {name}")))
 }
 
 /// As it is when row-major, else a row-major copy.
@@ -167,6 +167,17 @@ fn put_line(input: &Tensor, index: &Tensor, values: &Tensor, accumulate: bool) -
     view_as_shape(&out, shape)
 }
 
+/// A copy of `input` with the first values where the mask is true.
+fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> {
+    if mask.ndim() == 0 {
+        return reshape(&put_masked(&reshape(input, &[1])?, &reshape(mask, &[1])?, values)?, &[]);
+    }
+    let places: Vec<_> = crate::ops::sort::nonzero_columns(mask)?.into_iter().map(Some).collect();
+    let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
+    let first = crate::ops::view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
+    index_put(input, &places, &first, false)
+}
+
 ops! { "index";
     /// Elements picked by number, as if `input` were one line.
     [out, linear] fn take(input; index: Tensor) -> y {
@@ -185,6 +196,23 @@ ops! { "index";
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
         g.then(|t| put_line(&zeros, &index, &t, true))
     };
+    /// `input` as one line with the elements of `source` where `index` points.
+    [hidden, linear] fn put_in(input, source; index: Tensor, accumulate: bool) -> y {
+        quietly(|| put_line(input, &index, source, accumulate))
+    }
+    input: |g, index, accumulate| if accumulate { g } else {
+        g.then(|t| put_in(&t, &create::zeros(&index.shape(), t.dtype(), t.device())?, index, false))
+    };
+    source: |g, at, index| g.then(|t| take(&t, index)).reshape(&at.shape);
+    /// `input` with the elements of `source`, in order, where the mask is true.
+    [hidden, linear] fn masked_scattered(input, source; mask: Tensor) -> y { quietly(|| put_masked(input, &mask, source)) }
+    input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));
+    source: |g, at, mask| g.then(|t| {
+        let picked = crate::ops::sort::masked_pick(&t, mask)?;
+        let left = crate::base::numel(&at.shape) - picked.numel();
+        let zeros = create::zeros(&[left], at.dtype, at.device)?;
+        reshape(&crate::ops::join::cat_all(&[picked, zeros], 0)?, &at.shape)
+    });
     /// `input` with one number where the mask is true.
     [hidden] fn masked_fill_number(input; mask: Tensor, value: Scalar) -> y {
         super::kernel::holds(input.dtype(), value)?;
@@ -317,6 +345,14 @@ mod more {
                 Some("multiply") => Put::Mul,
                 Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
             };
+            if matches!(given, Value::Tensor(_)) {
+                static TOLD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+                crate::base::caution_once(
+                    &TOLD,
+                    "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch \
+                     release. Use torch.scatter_reduce instead for more reduction options.",
+                )?;
+            }
             let src = source(&input, &index, given)?;
             scatter_into(&input, &src, dim, index, how)
         }
@@ -382,21 +418,26 @@ mod more {
         [inplace] fn masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor {
             check_mask("masked_scatter_", &mask)?;
             let shape = crate::base::broadcast(&input.shape(), &mask.shape())?;
+            if shape.is_empty() {
+                let line = masked_scatter(reshape(&input, &[1])?, reshape(&mask, &[1])?, source)?;
+                return reshape(&line, &[]);
+            }
             let sizes = crate::ops::view::ints(&shape);
-            let (input, mask) = (crate::ops::view::expand(&input, sizes.clone())?, crate::ops::view::expand(&mask, sizes)?);
+            let wide = |t: Tensor| if t.shape() == shape { Ok(t) } else { crate::ops::view::expand(&t, sizes.clone()) };
+            let (input, mask) = (wide(input)?, wide(mask)?);
             if mask.is_batched() {
                 return crate::ops::batch::masked_scatter(&input, &mask, &source);
             }
-            let columns = crate::ops::sort::nonzero_columns(&mask)?;
-            let count = columns.first().map_or(0, Tensor::numel);
+            let count = crate::ops::reduce::sum_all(&mask)?.item()?.as_i64() as usize;
             if source.numel() < count {
                 return Err(Error::runtime(format!(
                     "masked_scatter: expected self and source to have enough elements: the mask has {count}, source {}", source.numel()
                 )));
             }
-            let flat = reshape(&source, &[source.numel()])?;
-            let first = crate::ops::view::narrow(&flat, 0, 0, count as i64)?;
-            index_put(&input, &columns.into_iter().map(Some).collect::<Vec<_>>(), &first, false)
+            if crate::ops::batch::any(&[&input, &source]) {
+                return put_masked(&input, &mask, &source);
+            }
+            masked_scattered(&input, &source, mask)
         }
         /// `input` as one line with the elements of `source` where `index` points.
         [inplace] fn put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = false) -> Tensor {
@@ -407,7 +448,10 @@ mod more {
                      index.numel() = {}", source.numel(), index.numel()
                 )));
             }
-            put_line(&input, &index, &source, accumulate)
+            if crate::ops::batch::any(&[&input, &index, &source]) {
+                return put_line(&input, &index, &source, accumulate);
+            }
+            put_in(&input, &source, index, accumulate)
         }
         /// A copy of `input` with `src` as one slice across `dim`.
         fn select_scatter(input: Tensor, src: Tensor, dim: i64, index: i64) -> Tensor {
@@ -415,7 +459,7 @@ mod more {
             replaced(&input, &src, layout, |_| &SELECT_SCATTER)
         }
         /// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
-        fn slice_scatter(input: Tensor, src: Tensor, dim: i64 = 0, start: Option<i64> = None, end: Option<i64> = None, step: i64 = 1) -> Tensor {
+        [out] fn slice_scatter(input: Tensor, src: Tensor, dim: i64 = 0, start: Option<i64> = None, end: Option<i64> = None, step: i64 = 1) -> Tensor {
             let layout = Layout::contiguous(&input.shape()).slice(dim, start, end, step)?;
             replaced(&input, &src, layout, |_| &SLICE_SCATTER)
         }

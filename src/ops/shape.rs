@@ -5,7 +5,7 @@ use super::macros::{compose, ops};
 use super::row::{Ints, Sizes, Value};
 use super::view::{dims_of, expand, ints, permute, reshape, transpose, unsqueeze, view_as_shape};
 use crate::base::views::{dense_like, infer_shape};
-use crate::base::{DType, Dims, Error, Layout, Result, wrap_dim};
+use crate::base::{DType, Dims, Error, Layout, MemoryFormat, Result, wrap_dim};
 use crate::tensor::{Body, Tensor};
 use smallvec::smallvec;
 
@@ -157,8 +157,7 @@ ops! { "view";
     /// Quarter turns in the plane of two dimensions, from the first towards the second.
     [linear] fn rot90(input; k: i64 = 1, dims: Ints = smallvec![0, 1]) -> y {
         let turned = crate::tensor::mode::with_grad(false, || turned(input, k, &dims))?;
-        let body = duplicate(&turned.body())?;
-        Ok(body)
+        preserved(&turned.body())
     }
     input: |g, k, dims| g.then(|t| rot90(&t, k.wrapping_neg(), dims));
     /// Copies of the whole tensor along each dimension, new ones in front.
@@ -272,11 +271,6 @@ pub(super) fn at_least_3d(t: Tensor) -> Result<Tensor> {
 mod more {
     use super::*;
 
-    /// `format` names the layout that the copy should have; only 'contiguous' and 'preserve' mean something here.
-    fn is_contiguous_format(format: &Option<String>) -> bool {
-        format.as_deref().is_some_and(|f| f.ends_with("contiguous_format"))
-    }
-
     compose! { "view";
         /// `length` slices from `start` on (a view).
     fn narrow_(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
@@ -286,17 +280,21 @@ mod more {
         crate::ops::view::slice(&input, dim, Some(start), Some(start + length), 1)
     }
     /// A copy with its own storage; the gradient flows through.
-        fn clone_(input: Tensor, memory_format: Option<String> = None) -> Tensor {
-            if is_contiguous_format(&memory_format) {
-                crate::ops::create::clone_dense(&input)
-            } else {
-                clone_as_it_lies(&input)
+        fn clone_(input: Tensor, memory_format: Option<MemoryFormat> = None) -> Tensor {
+            match memory_format.unwrap_or(MemoryFormat::Preserve) {
+                MemoryFormat::Preserve => clone_as_it_lies(&input),
+                MemoryFormat::Contiguous => crate::ops::create::clone_dense(&input),
+                format => crate::ops::create::cloned_in(&input, format),
             }
         }
         /// The tensor itself when its elements lie in order, else a copy in which they do.
-        [no_function] fn contiguous(input: Tensor, memory_format: Option<String> = None) -> Tensor {
-            let _ = memory_format;
-            if input.body().layout.is_contiguous() { Ok(input) } else { crate::ops::create::clone_dense(&input) }
+        [no_function] fn contiguous(input: Tensor, memory_format: Option<MemoryFormat> = None) -> Tensor {
+            match memory_format.unwrap_or(MemoryFormat::Contiguous) {
+                format if format.holds(&input.body().layout) => Ok(input),
+                MemoryFormat::Preserve => Err(Error::runtime("preserve memory format is unsupported by the contiguous operator")),
+                MemoryFormat::Contiguous => crate::ops::create::clone_dense(&input),
+                format => crate::ops::create::cloned_in(&input, format),
+            }
         }
         /// Dimensions moved to other places (a view).
         fn movedim(input: Tensor, source: Ints, destination: Ints) -> Tensor {
@@ -311,7 +309,7 @@ mod more {
         fn swapdims(input: Tensor, dim0: i64, dim1: i64) -> Tensor { transpose(&input, dim0, dim1) }
         /// Transposed in the last two dimensions, and conjugated where that means something (a view).
         fn adjoint(input: Tensor) -> Tensor {
-            if input.dtype().is_complex() && input.ndim() < 2 {
+            if input.ndim() == 1 || (input.ndim() == 0 && input.dtype().is_complex()) {
                 return Err(Error::runtime(format!(
                     "tensor.adjoint() is only supported on matrices or batches of matrices. Got {}-D tensor.", input.ndim()
                 )));
@@ -327,8 +325,7 @@ mod more {
         }
         /// The shape of `other`; a copy only where it must be.
         [no_function] fn reshape_as(input: Tensor, other: Tensor) -> Tensor {
-            let shape = infer_shape(&ints(&other.shape()), input.numel())?;
-            reshape(&input, &shape)
+            crate::ops::view::reshape_to(&input, &ints(&other.shape()))
         }
         /// Stretched to `size` (a view).
         fn broadcast_to(input: Tensor, size: Sizes) -> Tensor { expand(&input, size.0) }

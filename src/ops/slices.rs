@@ -1,27 +1,33 @@
 //! A write through a view, in the history of its base. One node stands for it: the gradient of what was written goes
 //! through the operator that wrote, the gradient of the rest passes by.
 
+use super::arithmetic::neg;
 use super::complex::{back_to, seen_as};
 use super::pointwise::check_writable;
-use super::view::{erase, put_part, read_part};
-use crate::base::{DType, Dims, Layout, Result};
-use crate::tensor::{Derivative, Edge, Grads, Kind, Meta, Node, Slices, Tensor};
+use super::unary::conj_physical;
+use super::view::{erase, lazy_over, put_part, read_part};
+use crate::base::{DType, Dims, Layout, Lazy, Result};
+use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Slices, Tensor};
 
-/// The history of `base` after `value` was written into the part that lies as `layout`; `old` is what led to that part before.
-pub fn history(base: &Tensor, layout: &Layout, value: Edge, old: Option<&Edge>) -> Edge {
+/// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
+pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
     let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
-    let dtype = value.node.outputs.get(value.output as usize).map_or(meta.dtype, |written| written.dtype);
-    let layout = relative(base, layout, dtype);
+    let own =
+        if let Kind::Custom(custom) = &value.node.kind { custom.dtype(value.output as usize) } else { None };
+    let written = || value.node.outputs.get(value.output as usize).map(|written| written.dtype);
+    let dtype = own.or_else(written).unwrap_or(meta.dtype);
+    let layout = relative(base, &view.layout, dtype);
+    let lazy = lazy_over(&base.body(), view);
     let edge = base.edge();
     let mut node = if continues(&value, old, edge.is_some()) {
         let mut node =
-            Node::draft(Kind::Slices(Box::new(Slices { layout, dtype, writer: value.node.clone() })));
+            Node::draft(Kind::Slices(Box::new(Slices { layout, dtype, lazy, writer: value.node.clone() })));
         node.edges = std::iter::once(edge).chain(value.node.edges.iter().skip(1).cloned()).collect();
         node
     } else {
         let mut node = Node::draft(Kind::Op(&COPY_SLICES));
         node.edges = smallvec::smallvec![edge, Some(value)];
-        node.params = Some(Box::new((layout, dtype)));
+        node.params = Some(Box::new((layout, dtype, lazy)));
         node
     };
     node.outputs.push(meta);
@@ -45,22 +51,28 @@ static COPY_SLICES: Derivative = Derivative {
         let mut grads: Grads = smallvec::smallvec![None, None];
         // The written operator's derivative belongs to it, and goes with it.
         step.check_alive()?;
-        let (Some(g), (layout, dtype)) = (step.grad(0), step.params::<(Layout, DType)>()?) else {
+        let (Some(g), (layout, dtype, lazy)) = (step.grad(0), step.params::<(Layout, DType, Lazy)>()?) else {
             return Ok(grads);
         };
         if step.wants(0) {
             grads[0] = Some(around(g, layout, *dtype, None)?);
         }
         if step.wants(1) {
-            grads[1] = Some(part(g, layout, *dtype)?);
+            grads[1] = Some(part(g, layout, *dtype, *lazy)?);
         }
         Ok(grads)
     },
 };
 
 /// The gradient of the part that was written.
-pub fn part(g: &Tensor, layout: &Layout, dtype: DType) -> Result<Tensor> {
-    read_part(&seen_as(g, dtype)?, layout.clone())
+pub fn part(g: &Tensor, layout: &Layout, dtype: DType, lazy: Lazy) -> Result<Tensor> {
+    turned(read_part(&seen_as(g, dtype)?, layout.clone())?, lazy)
+}
+
+/// The gradient of elements from that of what they are read as, and back.
+pub fn turned(g: Tensor, lazy: Lazy) -> Result<Tensor> {
+    let g = if lazy.has(Lazy::CONJ) { conj_physical(&g)? } else { g };
+    if lazy.has(Lazy::NEG) { neg(&g) } else { Ok(g) }
 }
 
 /// The gradient of the base before the write: of the part `inner`, or none.

@@ -99,10 +99,6 @@ mod more {
         [out] fn log_softmax(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
             super::log_softmax_along(&as_dtype(input, dtype)?, dim)
         }
-        /// Softmax of `-input` along `dim`.
-        [nn] fn softmin(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::softmax_along(&crate::ops::arithmetic::neg(&as_dtype(input, dtype)?)?, dim)
-        }
         /// The logarithm of the sum of exponentials over `dim`, without overflow.
         [out] fn logsumexp(input: Tensor, dim: Ints, keepdim: bool = false) -> Tensor {
             let input = if input.dtype().is_differentiable() { input } else { to_dtype(&input, default_dtype())? };
@@ -110,4 +106,4 @@ mod more {
         }
     }
 }
-pub use more::COMPOSED;
+pub use more::{COMPOSED, log_softmax, softmax};

@@ -6,7 +6,7 @@ use super::macros::{compose, ops};
 use super::record::{begin, end_many};
 use super::row::Out;
 use super::{arithmetic as a, create, index, unary, view};
-use crate::base::{DType, Dims, Error, Fault, Put, Result, broadcast, wrap_dim};
+use crate::base::{DType, Dims, Error, Fault, Layout, Put, Result, broadcast, wrap_dim};
 use crate::tensor::{Body, Derivative, Tensor};
 
 /// Values picked along a dimension, and where they were.
@@ -238,12 +238,24 @@ fn positions(x: &Body) -> Result<Body> {
     })
 }
 
+/// Positions as PyTorch lays them out: each dimension's together.
+fn by_columns(rows: Body) -> Result<Body> {
+    let [count, ndim] = rows.shape()[..] else { return Ok(rows) };
+    let columns = Layout { strides: smallvec::smallvec![1, count], ..Layout::contiguous(&[count, ndim]) };
+    if ndim < 2 || count == 0 {
+        return Ok(rows.with_layout(columns));
+    }
+    let out = Body { layout: columns, ..Body::new(&[ndim, count], DType::I64, rows.device())? };
+    copy(&out, &rows)?;
+    Ok(out)
+}
+
 /// A body over a buffer that a shader just filled.
 #[cfg(feature = "gpu")]
 fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: crate::base::Device) -> Body {
     let bytes = crate::base::numel(shape) * dtype.size();
     let storage = crate::storage::Storage::from_gpu(buffer, bytes, device);
-    Body { storage, layout: crate::base::Layout::contiguous(shape), dtype }
+    Body::plain(storage, crate::base::Layout::contiguous(shape), dtype)
 }
 
 /// Where `t` is not zero, one vector per dimension.
@@ -320,6 +332,9 @@ mod more {
             let k = usize::try_from(k).ok().filter(|&k| k >= 1 && k <= most).ok_or_else(|| {
                 Error::runtime(format!("kthvalue(): selected number k out of range for dimension {at}"))
             })?;
+            if input.dtype() == DType::Bool {
+                return Err(Fault::NoKernel { op: "kthvalue_cpu", dtype: DType::Bool }.into());
+            }
             pair("kthvalue", picking(&KTHVALUE, &input, dim, keepdim, |x, at| kth(x, k, at))?)
         }
         /// The lower median of all elements; along `dim` also where it was.
@@ -345,10 +360,10 @@ mod more {
                 let vector = if input.ndim() > 0 { input } else { view::reshape(&input, &[1])? };
                 return nonzero_columns(&vector).map(Out::from);
             }
-            positions(&input.body()).map(|body| Out::Tensor(Tensor::new(body)))
+            Ok(Out::Tensor(argwhere(input)?))
         }
         /// Where elements are not zero: one row each.
-        fn argwhere(input: Tensor) -> Tensor { positions(&input.body()).map(Tensor::new) }
+        fn argwhere(input: Tensor) -> Tensor { by_columns(positions(&input.body())?).map(Tensor::new) }
         /// The elements where `mask` is true, as a vector.
         [out] fn masked_select(input: Tensor, mask: Tensor) -> Tensor {
             if mask.dtype() != DType::Bool {

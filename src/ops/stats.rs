@@ -8,7 +8,7 @@ use super::reduce::{count, dims_or_all, folded, quietly};
 use super::row::{Arg, Ints};
 use super::value::V;
 use super::{arithmetic, unary};
-use crate::base::{DType, Error, Fold, Result, Scalar, wrap_dim};
+use crate::base::{DType, Error, Fold, Result, Scalar, caution, wrap_dim};
 use crate::tensor::{Body, Derivative, Grads, Meta, Saved, Tensor};
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
@@ -39,7 +39,11 @@ fn spread_grad(g: V, x: V, at: &Meta, dim: &Option<Ints>, correction: f64, keepd
     let n = count(&at.shape, dim.as_deref())?;
     let freedom = (n - correction).max(0.0);
     let mean = x.clone().sum(dim.as_deref().unwrap_or_default(), true) / n;
-    let g = g.unreduce(at, dim, keepdim);
+    let g = if keepdim || dim.is_none() {
+        g
+    } else {
+        g.reshape(&kept_shape(&at.shape, &dims_or_all(dim.as_deref(), at.shape.len())?))
+    };
     // Of all elements, and too few: a constant without a history, infinite but where nothing varies.
     if freedom == 0.0 && (dim.is_none() || at.shape.is_empty()) {
         return Ok(g * select(f64::INFINITY, f64::NAN, eq(x, mean)).cast(at.dtype));
@@ -134,7 +138,7 @@ fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim:
     let (g, y) = (g.unreduce(at, dim, keepdim), y.unreduce(at, dim, keepdim));
     match ord {
         1.0 => g * sign(x),
-        2.0 => x * select(g / &y, 0.0, eq(y, 0.0)),
+        2.0 => g * select(x / &y, 0.0, eq(y, 0.0)),
         _ if ord.is_infinite() => {
             // Equal ones share the gradient.
             let winners = eq(abs(&x), y);
@@ -215,6 +219,23 @@ impl Spread {
         let correction = correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 });
         Ok(Spread { dim, correction, keepdim })
     }
+
+    /// Refuses what varies in no way that counts, and warns of too few elements to vary.
+    fn check(&self, name: &str, input: &Tensor) -> Result<()> {
+        if name.ends_with("_mean") && !input.dtype().is_differentiable() {
+            return Err(Error::not_implemented(format!(
+                "{name} only support floating point and complex dtypes"
+            )));
+        }
+        let few = |n| n <= self.correction && input.dtype().is_differentiable();
+        if count(&input.shape(), self.dim.as_deref()).is_ok_and(few) {
+            caution(&format!(
+                "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input \
+                 numel divided by output numel)."
+            ))?;
+        }
+        Ok(())
+    }
 }
 
 fn dims_from(dim: Option<Arg>) -> Result<Option<Ints>> {
@@ -246,21 +267,29 @@ mod more {
     compose! { "reduce";
         /// Variance of all elements, or over `dim`; divided by their number less `correction`.
         [out] fn var(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
-            let Spread { dim, correction, keepdim } = Spread::new(dim, unbiased, keepdim, correction)?;
+            let of = Spread::new(dim, unbiased, keepdim, correction)?;
+            of.check("var", &input)?;
+            let Spread { dim, correction, keepdim } = of;
             super::variance(&input, dim, correction, keepdim)
         }
         /// Standard deviation of all elements, or over `dim`.
         [out] fn std_(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
-            let Spread { dim, correction, keepdim } = Spread::new(dim, unbiased, keepdim, correction)?;
+            let of = Spread::new(dim, unbiased, keepdim, correction)?;
+            of.check("std", &input)?;
+            let Spread { dim, correction, keepdim } = of;
             super::deviation(&input, dim, correction, keepdim)
         }
         /// Variance and mean.
         [no_method] fn var_mean(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Vec<Tensor> {
-            with_mean(&VAR_MEAN, &input, Spread::new(dim, unbiased, keepdim, correction)?, false)
+            let of = Spread::new(dim, unbiased, keepdim, correction)?;
+            of.check("var_mean", &input)?;
+            with_mean(&VAR_MEAN, &input, of, false)
         }
         /// Standard deviation and mean.
         [no_method] fn std_mean(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Vec<Tensor> {
-            with_mean(&STD_MEAN, &input, Spread::new(dim, unbiased, keepdim, correction)?, true)
+            let of = Spread::new(dim, unbiased, keepdim, correction)?;
+            of.check("std_mean", &input)?;
+            with_mean(&STD_MEAN, &input, of, true)
         }
         /// The norm of order `p` of all elements, or over `dim`.
         [out] fn norm(input: Tensor, p: Option<Arg> = None, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {

@@ -5,6 +5,7 @@ use super::batch::Batch;
 use super::pointwise::{GRAD, Operand, Pointwise};
 use super::value::V;
 use super::{create, inplace, view};
+use crate::base::views::may_overlap;
 use crate::base::{DType, Error, Result, Scalar};
 use crate::tensor::dual::{self, DualLevel};
 use crate::tensor::{Body, Edge, Saved, Tensor, mode};
@@ -185,6 +186,14 @@ pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
     Ok(fresh)
 }
 
+/// The same values and history without tangents.
+pub fn bare(x: &Tensor) -> Tensor {
+    match x.as_batched() {
+        Some(batched) => Tensor::batched(bare(&batched.value), batched.levels.clone()),
+        None => x.below(0),
+    }
+}
+
 /// What is added moves along with the first of the products.
 fn added(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
     let nothing = zeros_like(&lower[0])?;
@@ -248,14 +257,23 @@ pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     if tangent.shape().as_slice() != body.shape() {
         tangent = view::expand(&tangent, view::ints(body.shape()))?;
     }
-    let free =
-        output.moves_with().is_some() || (tangent.handles() == 1 && tangent.body().storage.is_unique());
-    if free && lies_alike(&body, &tangent.body()) {
+    if (output.moves_with().is_some() || is_free(&tangent)) && lies_alike(&body, &tangent.body()) {
         return Ok(tangent);
     }
-    let room = Tensor::new(laid_like(&body, body.dtype)?);
+    let room = room(&body, body.dtype, &tangent)?;
     inplace::copy_into(&room, &tangent)?;
     Ok(room)
+}
+
+/// Whether nobody else has this tensor's bytes, and each of its elements has some of its own.
+fn is_free(t: &Tensor) -> bool {
+    let alone = |t: &Tensor| t.handles() == 1 && t.body().storage.is_unique();
+    match t.as_batched() {
+        Some(batched) => {
+            t.handles() == 1 && alone(&batched.value) && !may_overlap(&batched.value.body().layout)
+        }
+        None => alone(t),
+    }
 }
 
 /// Whether an element lies at the same place of both.
@@ -264,10 +282,11 @@ fn lies_alike(a: &Body, b: &Body) -> bool {
     a.layout.shape == b.layout.shape && a.layout.offset == b.layout.offset && !(0..a.layout.ndim()).any(apart)
 }
 
-/// A new body of zeros in which everything lies as in another one.
-fn laid_like(body: &Body, dtype: DType) -> Result<Body> {
-    let whole = super::kernel::filled(&[body.layout.end()], Scalar::Int(0), dtype, body.device())?;
-    Ok(whole.with_layout(body.layout.clone()))
+/// Zeros that lie as `body` does: for each sample, where `values` are to go there that have samples.
+fn room(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
+    let (batch, end) = (Batch::of([values]), body.layout.end());
+    let whole = super::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
+    Ok(batch.wrap(Tensor::new(whole.with_layout(batch.place(&body.layout, end)))))
 }
 
 /// Refuses a tangent of another shape than its tensor's.
@@ -291,7 +310,7 @@ fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
     if lies_alike(&body, &tangent.body()) {
         return Ok(tangent.clone());
     }
-    let room = Tensor::new(laid_like(&body, tangent.dtype())?);
+    let room = room(&body, tangent.dtype(), tangent)?;
     inplace::copy_into(&room, tangent)?;
     Ok(room)
 }
@@ -393,7 +412,7 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
     let whole = match base.tangent(level) {
         Some(whole) => whole,
         None => {
-            let whole = Tensor::new(laid_like(&base.body(), base.dtype())?);
+            let whole = room(&base.body(), base.dtype(), &tangent)?;
             base.set_tangent(level, whole.clone())?;
             whole
         }
@@ -408,10 +427,11 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
 #[cold]
 pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) -> Result<()>) -> Result<()> {
     for level in dual::levels_of([target, values]) {
-        if target.tangent(level).is_none() {
-            begin(target, level, zeros_like(target)?)?;
-        }
         let moved = values.tangent(level).map_or_else(|| zeros_like(values), Ok)?;
+        if target.tangent(level).is_none() {
+            let body = target.body();
+            begin(target, level, room(&body, body.dtype, &moved)?)?;
+        }
         if let Some(tangent) = target.tangent(level) {
             write(&tangent, &moved)?;
         }
@@ -423,13 +443,10 @@ pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) ->
 
 /// `tensor` (the same bytes) with a tangent.
 pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<Tensor> {
-    if tensor.is_batched() || tangent.is_batched() {
-        let batch = Batch::of([tensor, tangent]);
-        let mut values = batch.full(tensor)?;
-        if tensor.as_batched().is_none_or(|b| b.levels != batch.levels) {
-            values = create::clone_dense(&values)?;
-        }
-        return Ok(batch.wrap(make_dual(&values, &batch.full(tangent)?, level)?));
+    if tensor.is_batched() {
+        // Samples that only the tangent has stay its own affair.
+        let batch = Batch::of([tensor]);
+        return Ok(batch.wrap(make_dual(tensor.physical(), &batch.lowered(tangent)?, level)?));
     }
     if tensor.tangent(level).is_some() {
         return Err(Error::runtime(
@@ -446,12 +463,18 @@ pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<
     Ok(dual)
 }
 
+/// Gives a tensor that is new the tangent that moves its samples.
+pub fn pair(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<()> {
+    let (physical, tangent) = (tensor.physical(), Batch::of([tensor]).lowered(tangent)?);
+    physical.set_tangent(level, own(physical, tangent)?)
+}
+
 /// The tensor without its tangent at `level`, and that tangent.
 pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<Tensor>)> {
     if let Some(batched) = tensor.as_batched() {
         let (value, tangent) = unpack_dual(&batched.value, level)?;
-        let seen = |t: Tensor| Tensor::batched(t, batched.levels.clone());
-        return Ok((seen(value), tangent.map(seen)));
+        let batch = Batch::of([tensor]);
+        return Ok((batch.wrap(value), tangent.map(|t| batch.raised(&t)).transpose()?));
     }
     Ok((aloof(tensor, level)?, tensor.tangent(level).filter(|_| dual::enabled())))
 }

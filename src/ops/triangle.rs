@@ -74,7 +74,7 @@ ops! { "linalg";
     [linear] fn trace(input) -> y {
         let body = input.body();
         if body.layout.ndim() != 2 {
-            return Err(Error::runtime("trace: expected a matrix"));
+            return Err(Error::runtime(format!("trace: expected a matrix, but got tensor with dim {}", body.layout.ndim())));
         }
         if body.dtype == DType::Bool {
             return Err(crate::base::Fault::NoKernel { op: "trace", dtype: body.dtype }.into());

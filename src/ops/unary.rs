@@ -15,8 +15,6 @@ pointwise! {
         input: |g, input| select(g * angle_slope(input), 0.0, eq(input, 0.0));
     /// The complex conjugate, computed.
     [complex] conj_physical(input): Arith = conj(input), input: |g| conj(g);
-    /// The complex conjugate.
-    [complex, hidden] conjugate(input): Arith = conj(input), input: |g| conj(g);
     /// e to the power of each element.
     [complex] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
     /// 2 to the power of each element.
@@ -34,7 +32,7 @@ pointwise! {
     /// Square root.
     [complex] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
     /// `1 / sqrt(input)`.
-    [complex] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * conj(y * y * y * -0.5);
+    [complex] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * -0.5 * conj(y * y * y);
     /// `1 / input`.
     [complex] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
     /// Sine of each element.
@@ -60,13 +58,13 @@ pointwise! {
     /// Inverse hyperbolic cosine.
     [complex] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
     /// Inverse hyperbolic tangent.
-    [complex] atanh(input): Float = atanh(input), input: |g, input| g / conj(1.0 - input * input);
+    [complex] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
     /// Error function.
-    erf(input): Float = erf(input), input: |g, input| g * (exp(-(input * input)) * 1.1283791670955126);
+    erf(input): Float = erf(input), input: |g, input| exp(-(input * input)) * 1.1283791670955126 * g;
     /// `1 - erf(input)`.
-    erfc(input): Float = erfc(input), input: |g, input| g * (exp(-(input * input)) * -1.1283791670955126);
+    erfc(input): Float = erfc(input), input: |g, input| exp(-(input * input)) * -1.1283791670955126 * g;
     /// Inverse of the error function.
-    erfinv(input): Float = erfinv(input), input: |g, input| g * (exp(erfinv(input) * erfinv(input)) * 0.8862269254527580);
+    erfinv(input): Float = erfinv(input), input: |g, input| exp(erfinv(input) * erfinv(input)) * 0.8862269254527580 * g;
     /// Logarithm of the gamma function's magnitude.
     lgamma(input): Float = lgamma(input), input: |g, input| g * digamma(input);
     /// Derivative of `lgamma`.
@@ -78,20 +76,22 @@ pointwise! {
     /// `1 / (1 + exp(-input))`.
     [complex] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
-    [nn] logsigmoid(input): Float = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
+    [nn, out] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
+    /// Zeros that know of `input`.
+    [hidden] zeros_of(input): Plain = nought(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
-    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, y * 0.0, le(y, 0.0));
+    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, nought(y), le(y, 0.0));
     /// `input` where positive, else `negative_slope * input`. (The sign, which is 1 there, lets second derivatives know of `input`.)
-    [nn] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
+    [hidden] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, input, negative_slope| select(g * negative_slope, g * sign(input), gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
-    [nn] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
+    [hidden] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| select(g, g * (alpha * exp(select(0.0, input, lt(input, 0.0)))), le(input, 0.0));
     /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
-    [nn] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
+    [nn, out] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| select(g * sigmoid(input * beta), g, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
-    [complex, nn] silu(input): Real = input * sigmoid(input),
+    [complex, hidden] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
     [hidden] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
@@ -107,6 +107,8 @@ pointwise! {
     ceil(input): Plain = ceil(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// Nearest integer, halves to even.
     [hidden] round(input): Plain = round(input), input: |g| select(0.0, 0.0, eq(g, g));
+    /// Nearest decimal fraction: `up` or `down` is the power of ten.
+    [hidden] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| select(0.0, 0.0, eq(g, g));
     /// Integer part.
     trunc(input): Plain = trunc(input), input: |g| select(0.0, 0.0, eq(g, g));
     /// Fractional part, with the sign of `input`.

@@ -4,7 +4,7 @@ use super::kernel::{copy, filled};
 use super::macros::{compose, ops};
 use super::row::{self, Arg, FromArg, Ints};
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
-use crate::base::{Dims, Error, Layout, Result, Scalar, wrap_dim};
+use crate::base::{Dims, Error, Layout, Lazy, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Edge, Kind, Meta, Node, Tensor, ViewRules, Viewing, mode};
 
 /// The bytes of `source` under another layout, as a view without history.
@@ -34,9 +34,13 @@ fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
 static OF_A_CONSTANT: Derivative =
     Derivative { name: "AsStridedBackward0", apply: |_| Ok(smallvec::smallvec![None]) };
 
+/// Of a view that reaches beyond what its base shows by now.
 static OUT_OF_REACH: Derivative = Derivative {
     name: "AsStridedBackward0",
-    apply: |_| {
+    apply: |step| {
+        if !step.wants(0) {
+            return Ok(smallvec::smallvec![None]);
+        }
         Err(Error::runtime(
             "setStorage: the sizes and strides of a view are out of bounds for the storage of its base",
         ))
@@ -45,8 +49,25 @@ static OUT_OF_REACH: Derivative = Derivative {
 
 /// What a view shows of a tensor that lies as its base does.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
-    let base = super::complex::seen_as(base, view.dtype)?;
-    strided(&base, sizes(&view.layout), strides(&view.layout), Some(view.layout.offset as i64))
+    let lazy = lazy_over(&base.body(), view);
+    let mut shown = super::complex::seen_as(base, view.dtype)?;
+    if lazy.has(Lazy::NEG) {
+        shown = super::complex::neg_view(&shown)?;
+    }
+    if !lazy.has(Lazy::CONJ) || shown.body().layout != view.layout {
+        let (size, stride) = (sizes(&view.layout), strides(&view.layout));
+        shown = strided(&shown, size, stride, Some(view.layout.offset as i64))?;
+    }
+    if lazy.has(Lazy::CONJ) { super::complex::conjugate(&shown) } else { Ok(shown) }
+}
+
+/// What is to be done to the elements of a base to read those of a view of it.
+pub fn lazy_over(base: &Body, view: &Body) -> Lazy {
+    match base.dtype == view.dtype || !base.lazy.has(Lazy::CONJ) {
+        true => base.lazy.then(view.lazy),
+        // A view of parts is one of what the base is the conjugate of.
+        false => Lazy::NOTHING,
+    }
 }
 
 /// The storage of `input` read with any sizes and strides.
@@ -241,9 +262,15 @@ ops! { "view";
         };
         let ordered = lies == Layout::contiguous(&at.shape) && view.end() <= checked_numel(&at.shape)?;
         let nothing = view.numel() == 0 || at.shape.contains(&0);
-        let whole = g.then(|t| if ordered { embed(&t, at.shape, view) } else { through_storage(&t, &view, &lies) });
-        // Like what it is the gradient of, a view of a storage; of nothing at all it is zeros.
-        whole.then(|t| if nothing { Ok(t) } else { reshaped(&t, &t.shape()) })
+        g.then(|t| {
+            // Of nothing at all it is zeros, which have no history.
+            if nothing {
+                return crate::ops::create::zeros(&at.shape, t.dtype(), t.device());
+            }
+            let whole = if ordered { embed(&t, at.shape, view)? } else { through_storage(&t, &view, &lies)? };
+            // Like what it is the gradient of, a view of a storage.
+            reshaped(&whole, &whole.shape())
+        })
     };
     /// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
     [hidden, linear] fn embed(input; shape: Dims, place: Layout) -> y {
@@ -318,6 +345,14 @@ pub fn view_as_dtype(input: &Tensor, dtype: crate::base::DType) -> Result<Tensor
         return Ok(Tensor::batched(view_as_dtype(&batched.value, dtype)?, batched.levels.clone()));
     }
     let body = input.body();
+    for (what, lazy) in [("conjugate view tensors", Lazy::CONJ), ("tensors with negative bit set", Lazy::NEG)]
+    {
+        if body.lazy.has(lazy) {
+            return Err(Error::runtime(format!(
+                "torch.Tensor.view is not supported for {what} when converting to a different dtype."
+            )));
+        }
+    }
     let (old, new) = (body.dtype.size(), dtype.size());
     let mut layout = body.layout.clone();
     let last = layout.ndim().wrapping_sub(1);
@@ -365,7 +400,7 @@ pub fn view_as_dtype(input: &Tensor, dtype: crate::base::DType) -> Result<Tensor
         layout.offset /= ratio;
         layout.strides[..last].iter_mut().for_each(|s| *s /= ratio);
     }
-    Ok(Tensor::new(crate::tensor::Body { storage: body.storage.clone(), layout, dtype }))
+    Ok(Tensor::new(Body::plain(body.storage.clone(), layout, dtype)))
 }
 
 mod more {
@@ -375,7 +410,7 @@ mod more {
         [no_function] fn view(input: Tensor, size: Seen) -> Tensor {
             match size {
                 Seen::Shape(size) => view_as_shape(&input, infer_shape(&size, input.numel())?),
-                Seen::DType(dtype) if dtype == input.dtype() => alias(&input),
+                Seen::DType(dtype) if dtype == input.dtype() && !input.is_lazy() => alias(&input),
                 Seen::DType(dtype) => view_as_dtype(&input, dtype),
             }
         }

@@ -37,7 +37,7 @@ pub fn over(
         recorder.input(Some(target));
         Edge { node: recorder.publish(&[&body]), output: 0 }
     });
-    write(&body)?;
+    super::lazy::write(&body, write)?;
     body.storage.bump();
     finish_inplace(target, edge);
     if target.is_dual() {
@@ -103,7 +103,7 @@ writes! { "create";
 /// Zeros everywhere.
 pub fn erase(target: &Tensor) -> Result<()> {
     static ZERO: Derivative = Derivative { name: "ZeroBackward0", apply: nothing };
-    over(target, &ZERO, true, zero)
+    over(target.physical(), &ZERO, true, zero)
 }
 
 static FILL_TENSOR: Derivative = Derivative { name: "FillBackward3", apply: super::inplace::value_grads };

@@ -15,7 +15,7 @@ fn install() {
 #[pyfunction]
 pub fn set_anomaly(on: bool, check_nan: bool) {
     install();
-    anomaly::set(on, on && check_nan);
+    anomaly::set(on, check_nan);
 }
 
 /// Whether anomaly mode is on.
@@ -24,10 +24,10 @@ pub fn is_anomaly_enabled() -> bool {
     anomaly::enabled()
 }
 
-/// Whether anomaly mode looks for NaN.
+/// Whether anomaly mode looks for NaN, where it is on.
 #[pyfunction]
 pub fn is_anomaly_check_nan_enabled() -> bool {
-    anomaly::checks_nan()
+    anomaly::would_check_nan()
 }
 
 /// Whether nodes remember the user's line from now on; returns what it was.
@@ -85,7 +85,13 @@ pub fn source(py: Python<'_>, line: &Line) -> Option<String> {
 fn here() -> Option<String> {
     Python::attach(|py| {
         let lines = py.import("traceback").and_then(|t| t.call_method0("format_stack")).ok()?;
-        lines.extract::<Vec<String>>().ok().map(|lines| lines.concat())
+        let mut lines = lines.extract::<Vec<String>>().ok()?;
+        // `Function.apply` is no place of the user's.
+        let own = format!("{}autograd/function.py", package(py));
+        while lines.last().is_some_and(|line| line.contains(&own)) {
+            lines.pop();
+        }
+        Some(lines.concat())
     })
 }
 

@@ -7,7 +7,7 @@ use super::tensor::{PyTensor, wrap};
 use crate::backward::{self, Request};
 use crate::base::Guidance;
 use crate::ops;
-use crate::tensor::{Edge, NodeRef, Tensor, When, mode};
+use crate::tensor::{Edge, Kind, NodeRef, Tensor, When, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -42,8 +42,14 @@ fn execute(
 }
 
 /// The gradient that a root starts with: the user's, checked, or 1 for a scalar.
-fn root_gradient(place: &Place, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
     let root = place.meta();
+    // A Function may have declared another dtype, or none.
+    let dtype = match &edge.node.kind {
+        Kind::Custom(custom) if custom.takes_any(edge.output as usize) => None,
+        Kind::Custom(_) => Some(edge.node.outputs[edge.output as usize].dtype),
+        _ => Some(root.dtype),
+    };
     let Some(object) = gradient.filter(|g| !g.is_none()) else {
         if root.shape.iter().product::<usize>() != 1 {
             let advice = "reduce it first, as with y.sum().backward(), or pass the gradient that it gets, a tensor of shape";
@@ -60,7 +66,7 @@ fn root_gradient(place: &Place, gradient: Option<&Bound<'_, PyAny>>) -> PyResult
                 root.dtype.name()
             )));
         }
-        return Ok(ops::create::ones(&root.shape, root.dtype, root.device)?);
+        return Ok(ops::create::ones(&root.shape, dtype.unwrap_or(root.dtype), root.device)?);
     };
     let Ok(gradient) = object.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err(format!(
@@ -86,7 +92,10 @@ fn root_gradient(place: &Place, gradient: Option<&Bound<'_, PyAny>>) -> PyResult
             root.dtype.name()
         )));
     }
-    let gradient = ops::create::to_dtype(&gradient, root.dtype)?;
+    let gradient = match dtype {
+        Some(dtype) => ops::create::to_dtype(&gradient, dtype)?,
+        None => gradient,
+    };
     // Only a number goes along by itself.
     if gradient.ndim() > 0 && !gradient.device().same_place(root.device) {
         return Err(PyRuntimeError::new_err(format!(
@@ -129,7 +138,7 @@ fn guided(message: &str, label: &'static str, place: &Place, advice: String) -> 
 /// Where a run starts, and with which gradient; of a batched tensor the graph knows the physical one.
 fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<(Edge, Tensor)> {
     let edge = root_edge(root, index)?;
-    let gradient = root_gradient(root, gradient)?;
+    let gradient = root_gradient(root, &edge, gradient)?;
     match root {
         Place::Tensor(t) if t.is_batched() => Ok((edge, ops::batch::into_graph(t, &gradient)?)),
         _ => Ok((edge, gradient)),
@@ -258,8 +267,9 @@ pub fn run_grad<'py>(
     retain_graph: bool,
     create_graph: bool,
 ) -> PyResult<Bound<'py, PyTuple>> {
+    let starts = starts(roots, gradients)?;
     let edges = input_edges(inputs, false)?;
-    let found = execute(py, starts(roots, gradients)?, retain_graph, create_graph, Some(edges), false)?;
+    let found = execute(py, starts, retain_graph, create_graph, Some(edges), false)?;
     let found = super::batch::out_of_graph(inputs, found)?;
     let objects = found
         .into_iter()
@@ -379,6 +389,12 @@ pub fn gradient_edge<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<(Bound<'py,
             "It is not possible to get the gradient edge for a Tensor that does not require gradients",
         )),
     }
+}
+
+/// Whether a node leads to a tensor, or its gradient is accumulated.
+#[pyfunction]
+pub fn has_edge(tensor: &Bound<'_, PyTensor>) -> bool {
+    tensor.get().tensor.edge().is_some()
 }
 
 /// Whether a tensor was made in inference mode.

@@ -2,28 +2,27 @@
 
 use super::tensor::{PyTensor, wrap};
 use crate::ops::batch::{self, Batch, Frame, Randomness};
+use crate::ops::transform;
 use crate::tensor::{Node, NodeRef, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
-use std::cell::Cell;
 use std::collections::HashSet;
-
-thread_local! {
-    /// How many functions this thread runs for `grad`, `vjp`, `jvp` and their like.
-    static TRANSFORMED: Cell<usize> = const { Cell::new(0) };
-}
-
-/// Counts a transform of `func` in (1) or out (-1).
-#[pyfunction]
-pub fn count_transform(step: isize) {
-    TRANSFORMED.with(|count| count.set(count.get().saturating_add_signed(step)));
-}
 
 /// Whether a transform's function is running: which tensors want gradients is the transform's affair then.
 fn transformed() -> bool {
-    TRANSFORMED.with(Cell::get) > 0 || !batch::frames().is_empty()
+    transform::any() || batch::is_under_way()
+}
+
+/// Refuses a custom Function that the transforms which are under way could not go through.
+#[inline]
+pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !transformed() {
+        return Ok(());
+    }
+    let check = class.py().import("gradiron.func._function")?.getattr("check_support")?;
+    check.call1((class, batch::is_under_way())).map(drop)
 }
 
 /// Refuses a method that would meddle with a transform's own leaves.
@@ -164,22 +163,10 @@ pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
     t.get().tensor.as_batched().is_some_and(|b| level.is_none_or(|l| b.levels.contains(&l)))
 }
 
-/// What `repr` says of a batched tensor: its innermost level, where that lies, and the tensor without it.
+/// Counts a transform by reverse mode in (true) or out, which may be inside of a `vmap`.
 #[pyfunction]
-pub fn batch_description<'py>(
-    t: &Bound<'py, PyTensor>,
-) -> PyResult<Option<(usize, usize, Bound<'py, PyAny>)>> {
-    let Some(batched) = t.get().tensor.as_batched() else { return Ok(None) };
-    let levels = &batched.levels;
-    let Some((&inner, outer)) = levels.split_last() else { return Ok(None) };
-    let without = Tensor::batched(batched.value.clone(), outer.iter().copied().collect());
-    Ok(Some((batch::depth_of(inner).unwrap_or(0), 0, wrap(t.py(), without)?)))
-}
-
-/// The tensor with samples of its own in every live `vmap`.
-#[pyfunction]
-pub fn spread_over_levels<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), batch::spread(&t.get().tensor)?)
+pub fn count_reverse(begins: bool) {
+    if begins { batch::begin_reverse() } else { batch::end_reverse() }
 }
 
 /// Whether a gradient of `output` reaches any leaf that is not one of `own`.
@@ -234,15 +221,27 @@ pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> Py
     objects.into_iter().zip(found).map(|(object, grad)| seen(object, grad)).collect()
 }
 
-/// Samples have no memory of their own to point at.
+/// What transforms show has no memory of its own to point at.
 pub fn need_storage(t: &Tensor) -> PyResult<()> {
-    if t.is_batched() {
-        return Err(PyRuntimeError::new_err(
-            "Cannot access data pointer of Tensor that doesn't have storage",
-        ));
-    }
-    Ok(())
+    if transform::is_layered(t) { Err(no_storage()) } else { Ok(()) }
 }
+
+/// Samples are many values in one.
+pub fn need_values(t: &Tensor) -> PyResult<()> {
+    if t.is_batched() { Err(no_storage()) } else { Ok(()) }
+}
+
+fn no_storage() -> PyErr {
+    PyRuntimeError::new_err("Cannot access data pointer of Tensor that doesn't have storage")
+}
+
+/// Refuses leaves of a transform's function's own.
+#[pyfunction]
+pub fn refuse_leaves() -> PyResult<()> {
+    refuse_in_transform("requires_grad_", REQUIRING)
+}
+
+pub const REQUIRING: &str = "(or perhaps using torch.autograd.functional.* APIs) ";
 
 /// `.grad` of a leaf is not a place for the gradients of samples.
 pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyResult<()> {
@@ -265,6 +264,15 @@ pub fn apply_function<'py>(
     let frame = batch::frames().into_iter().find(|f| Some(f.level) == level);
     let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
     let randomness = randomness_name(frame.randomness);
+    let mut args: Vec<Bound<'py, PyAny>> = args.iter().collect();
+    let (places, tensors): (Vec<usize>, Vec<&Tensor>) =
+        inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?))).unzip();
+    for (place, own) in places.into_iter().zip(batch::settled(&tensors)?) {
+        if let Some(own) = own {
+            args[place] = wrap(class.py(), own)?;
+        }
+    }
+    let args = PyTuple::new(class.py(), args)?;
     let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
     batch::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
 }
@@ -280,7 +288,7 @@ struct SampleHook {
 impl SampleHook {
     fn __call__<'py>(&self, py: Python<'py>, grad: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let seen = wrap(py, self.batch.raised(&grad.get().tensor)?)?;
-        let changed = self.hook.bind(py).call1((seen,))?;
+        let changed = batch::within(&self.batch, || self.hook.bind(py).call1((seen,)))?;
         match changed.cast::<PyTensor>() {
             Ok(new) => wrap(py, self.batch.lowered(&new.get().tensor)?),
             Err(_) => Ok(changed),

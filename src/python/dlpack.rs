@@ -1,7 +1,7 @@
 //! DLPack, both ways: memory shared with other libraries without a copy.
 
 use super::tensor::{PyTensor, wrap};
-use crate::base::{DType, Device, Dims, Layout};
+use crate::base::{DType, Device, Dims, Layout, Lazy};
 use crate::storage::Storage;
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
@@ -91,6 +91,11 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
     }
     super::batch::need_storage(t)?;
     let body = t.body();
+    for (lazy, bit) in [(Lazy::CONJ, "conjugate"), (Lazy::NEG, "negative")] {
+        if body.lazy.has(lazy) {
+            return Err(PyBufferError::new_err(format!("Can't export tensors with the {bit} bit set")));
+        }
+    }
     let Some(base) = body.storage.host() else {
         return Err(PyBufferError::new_err(format!(
             "Can't export a tensor on {} through DLPack: copy it with .cpu()",
@@ -180,7 +185,7 @@ fn import(managed: *mut Managed) -> PyResult<Tensor> {
     let bytes = layout.end() * dtype.size();
     // SAFETY: the producer vouches for the memory that the layout reaches; the owner gives it back.
     let storage = unsafe { Storage::borrowed(start, bytes, Box::new(owner)) };
-    Ok(Tensor::new(Body { storage, layout, dtype }))
+    Ok(Tensor::new(Body::plain(storage, layout, dtype)))
 }
 
 /// A tensor over the memory of another library's, or of a capsule.

@@ -59,3 +59,12 @@ impl From<PyErr> for Error {
 pub fn carry(error: PyErr) -> Error {
     Fault::Foreign(Box::new(error)).into()
 }
+
+/// Tells a user what the core warns of.
+pub fn warn(text: &str) -> crate::base::Result<()> {
+    let tell = |py: Python<'_>| {
+        let message = std::ffi::CString::new(text)?;
+        PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyUserWarning>(), &message, 1)
+    };
+    Python::attach(tell).map_err(carry)
+}

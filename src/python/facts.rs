@@ -8,7 +8,7 @@ use super::parse::int_from;
 use super::size::size_object;
 use super::tensor::{PyTensor, wrap};
 use super::types::{PyDType, device_object, dtype_object};
-use crate::base::{Error, Guidance, Scalar};
+use crate::base::{Error, Guidance, MemoryFormat, Scalar};
 use crate::ops::{self, Kind};
 use crate::storage::UNTRACKED;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
@@ -113,14 +113,10 @@ impl PyTensor {
     }
     /// Whether the elements lie in memory in their order, without gaps.
     #[pyo3(signature = (*args, memory_format = None))]
-    fn is_contiguous(
-        &self,
-        args: &Bound<'_, PyTuple>,
-        memory_format: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<bool> {
-        let _ = memory_format;
+    fn is_contiguous(&self, args: &Bound<'_, PyTuple>, memory_format: Option<&str>) -> PyResult<bool> {
+        let format = memory_format.map_or(Ok(MemoryFormat::Contiguous), super::types::memory_format)?;
         match args.len() {
-            0 => Ok(self.tensor.body().layout.is_contiguous()),
+            0 => Ok(format.holds(&self.tensor.body().layout)),
             n => Err(PyTypeError::new_err(format!(
                 "is_contiguous() takes 0 positional arguments but {n} {} given",
                 if n == 1 { "was" } else { "were" }
@@ -212,10 +208,7 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyTensor>> {
         let on =
             requires_grad.map(|on| super::hooks::flag("requires_grad_", "requires_grad", on)).transpose()?;
-        super::batch::refuse_in_transform(
-            "requires_grad_",
-            "(or perhaps using torch.autograd.functional.* APIs) ",
-        )?;
+        super::batch::refuse_leaves()?;
         slf.get().tensor.set_requires_grad(on.unwrap_or(true))?;
         Ok(slf.clone())
     }
@@ -293,11 +286,11 @@ impl PyTensor {
     }
     /// Asks a tensor that is no leaf to keep its gradient in `grad`.
     fn retain_grad(&self) -> PyResult<()> {
-        if self.tensor.is_leaf() && self.tensor.requires_grad() {
-            return Ok(());
-        }
         if self.tensor.requires_grad() {
             super::batch::refuse_in_transform("retain_grad", "")?;
+        }
+        if self.tensor.is_leaf() && self.tensor.requires_grad() {
+            return Ok(());
         }
         Ok(self.tensor.retain_grad()?)
     }
@@ -360,6 +353,7 @@ impl PyTensor {
     /// Forgets the history, in place.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
+        super::transform::check_write(t, &[], || "aten::detach_".into())?;
         if t.as_view().is_some() {
             let (text, line) = t.describe();
             let guidance = Guidance::new(

@@ -233,7 +233,7 @@ fn take_tangent(
         }
         return Ok(output.set_tangent(level, tangent)?);
     }
-    let shares = |a: &Tensor, b: &Tensor| a.body().storage.same(&b.body().storage);
+    let shares = |a: &Tensor, b: &Tensor| a.physical().body().storage.same(&b.physical().body().storage);
     let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
         return Ok(output.set_tangent(level, tangent::own(output, tangent)?)?);
     };

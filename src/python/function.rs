@@ -1,10 +1,11 @@
 //! Custom Functions: `forward` runs unrecorded, then one node stands for it and calls `backward`. The context is the node's
 //! Python face; it holds no tensors of its own accord, the node's saved values do.
 
+use super::context::{self, Asked, Options, Read, marked, tensor_list};
 use super::node::next_functions;
 use super::outputs::{Call, Outputs, finish};
 use super::tensor::{PyTensor, wrap};
-use crate::base::Guidance;
+use crate::base::{DType, Guidance};
 use crate::ops;
 use crate::tensor::{Custom, Edge, Grads, Node, NodeRef, Step, Tensor, When, mode};
 use pyo3::exceptions::PyRuntimeError;
@@ -25,20 +26,22 @@ pub struct Ctx {
 }
 
 #[derive(Default)]
-struct State {
-    to_save: Option<Py<PyTuple>>,
-    dirty: Vec<Py<PyTensor>>,
-    non_differentiable: Vec<Py<PyTensor>>,
-    needs_input_grad: Option<Py<PyTuple>>,
+pub struct State {
+    pub to_save: Option<Py<PyTuple>>,
+    pub dirty: Vec<Py<PyTensor>>,
+    pub non_differentiable: Vec<Py<PyTensor>>,
+    pub needs_input_grad: Option<Py<PyAny>>,
     /// Which of forward's arguments were tensors.
-    variables: Flags,
-    keep_none: bool,
+    pub variables: Flags,
+    pub keep_none: bool,
+    /// What the class and the context say of the call beside that.
+    pub options: Options,
     /// Where saved values lie among the node's, None for a saved None.
     saved: Vec<Option<usize>>,
     /// The node, named so that context and node do not keep each other alive.
     node: Option<crate::arena::Id<Node>>,
     /// What `save_for_forward` was given.
-    for_forward: Vec<Option<Py<PyTensor>>>,
+    pub for_forward: Vec<Option<Py<PyTensor>>>,
     /// The same as `jvp` sees it, while it runs.
     shown: Option<Py<PyTuple>>,
 }
@@ -47,7 +50,7 @@ pub type Flags = SmallVec<[bool; 8]>;
 type Marks = (Option<Py<PyTuple>>, Vec<Py<PyTensor>>, Vec<Py<PyTensor>>);
 
 impl Ctx {
-    fn state(&self) -> MutexGuard<'_, State> {
+    pub fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,31 +108,22 @@ impl Ctx {
         })
     }
 
+    /// Gives up what was saved: `saved_tensors` is read once only.
+    #[cold]
+    fn forget(&self, node: &Node) {
+        {
+            let mut state = self.state();
+            state.options.read = Read::Done;
+            state.saved = Vec::new();
+        }
+        let values = std::mem::take(&mut node.saves().values);
+        // Dropped without the lock: whatever runs then may come back to us.
+        drop(values);
+    }
+
     pub fn node(&self) -> Option<NodeRef> {
         self.state().node.as_ref().and_then(|id| id.upgrade())
     }
-}
-
-fn tensor_list(
-    args: &Bound<'_, PyTuple>,
-    what: impl Fn(usize, &str) -> String,
-) -> PyResult<Vec<Py<PyTensor>>> {
-    let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
-        Ok(t) => Ok(t.unbind()),
-        Err(e) => {
-            let kind = e.into_inner().get_type().name()?.to_string();
-            Err(PyRuntimeError::new_err(what(i, &kind)))
-        }
-    };
-    args.iter().enumerate().map(one).collect()
-}
-
-/// A list of a context, as long as there is something in it.
-fn marked<'py>(
-    py: Python<'py>,
-    list: impl ExactSizeIterator<Item = Option<Py<PyTensor>>>,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    if list.len() == 0 { Ok(None) } else { PyTuple::new(py, list).map(Some) }
 }
 
 #[pymethods]
@@ -193,7 +187,7 @@ impl Ctx {
         self.state().keep_none = !value;
     }
     #[getter]
-    fn needs_input_grad(&self, py: Python<'_>) -> Option<Py<PyTuple>> {
+    fn needs_input_grad(&self, py: Python<'_>) -> Option<Py<PyAny>> {
         self.state().needs_input_grad.as_ref().map(|t| t.clone_ref(py))
     }
     #[getter]
@@ -202,7 +196,11 @@ impl Ctx {
             return Ok(shown.bind(py).clone());
         }
         let Some(node) = self.node() else { return Ok(PyTuple::empty(py)) };
-        let places = self.state().saved.clone();
+        let (places, read) = {
+            let state = self.state();
+            (state.saved.clone(), state.options.read)
+        };
+        read.check()?;
         if node.saves().freed {
             return Err(crate::tensor::freed_error(Some(&node)).into());
         }
@@ -210,7 +208,11 @@ impl Ctx {
             Some(at) => wrap(py, super::saving::unpack_at(&node, at)?),
             None => Ok(py.None().into_bound(py)),
         };
-        PyTuple::new(py, places.into_iter().map(unpack).collect::<PyResult<Vec<_>>>()?)
+        let found = PyTuple::new(py, places.into_iter().map(unpack).collect::<PyResult<Vec<_>>>()?)?;
+        if read == Read::Once {
+            self.forget(&node);
+        }
+        Ok(found)
     }
     #[getter]
     fn _raw_saved_tensors<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -272,13 +274,15 @@ impl Ctx {
         let Ok(state) = self.state.try_lock() else { return Ok(()) };
         visit.call(&state.to_save)?;
         visit.call(&state.shown)?;
+        visit.call(&state.needs_input_grad)?;
         let marked = state.dirty.iter().chain(&state.non_differentiable);
         marked.chain(state.for_forward.iter().flatten()).try_for_each(|tensor| visit.call(tensor))
     }
     fn __clear__(&self) {
         let kept = self.state.try_lock().ok().map(|mut state| {
             let lists = (std::mem::take(&mut state.dirty), std::mem::take(&mut state.non_differentiable));
-            (state.to_save.take(), state.shown.take(), std::mem::take(&mut state.for_forward), lists)
+            let objects = (state.to_save.take(), state.shown.take(), state.needs_input_grad.take());
+            (objects, std::mem::take(&mut state.for_forward), lists)
         });
         // Dropped without the lock: whatever runs now may come back to us.
         drop(kept);
@@ -292,6 +296,8 @@ pub struct PyFunction {
     /// Which of forward's arguments were tensors, and which of its outputs.
     pub variables: Flags,
     pub tensors: Flags,
+    /// What its outputs and their gradients are, where the call says more than that.
+    pub asked: Option<Box<Asked>>,
 }
 
 impl Custom for PyFunction {
@@ -301,6 +307,15 @@ impl Custom for PyFunction {
     }
     fn apply(&self, step: &Step) -> crate::base::Result<Grads> {
         Python::attach(|py| self.backward(py, step)).map_err(super::errors::carry)
+    }
+    fn is_tensor(&self, input: usize) -> bool {
+        self.variables.get(input).copied().unwrap_or(false)
+    }
+    fn dtype(&self, output: usize) -> Option<DType> {
+        self.asked.as_ref()?.dtype(output)
+    }
+    fn takes_any(&self, output: usize) -> bool {
+        self.asked.as_ref().is_some_and(|asked| asked.takes_any(output))
     }
     fn host(&self) -> *mut c_void {
         self.ctx.as_ptr().cast()
@@ -346,15 +361,24 @@ impl PyFunction {
         let ctx = self.ctx.bind(py);
         let keep_none = ctx.cast::<Ctx>()?.get().state().keep_none;
         let mut arguments: SmallVec<[Bound<'_, PyAny>; 4]> = smallvec::smallvec![ctx.clone()];
-        for ((grad, meta), is_tensor) in step.grads.iter().zip(&step.node.outputs).zip(&self.tensors) {
+        for (i, (grad, meta)) in step.grads.iter().zip(&step.node.outputs).enumerate() {
+            let asked = self.asked.as_deref();
             arguments.push(match grad {
                 Some(g) => wrap(py, g.clone())?,
-                None if keep_none || !is_tensor => py.None().into_bound(py),
-                None => wrap(py, ops::create::zeros(&meta.shape, meta.dtype, meta.device)?)?,
+                None if keep_none || !self.tensors[i] => py.None().into_bound(py),
+                None if asked.is_some_and(|asked| asked.stays_none(i)) => py.None().into_bound(py),
+                None => {
+                    let dtype = asked.and_then(|asked| asked.dtype(i)).unwrap_or(meta.dtype);
+                    wrap(py, ops::create::zeros(&meta.shape, dtype, meta.device)?)?
+                }
             });
         }
         let method = self.method(py)?;
-        let returned = method.call1(PyTuple::new(py, arguments)?)?;
+        let arguments = match &self.asked {
+            Some(asked) if asked.boxed => asked.in_a_list(py, arguments)?,
+            _ => PyTuple::new(py, arguments)?,
+        };
+        let returned = method.call1(arguments)?;
         let mut values: SmallVec<[Bound<'_, PyAny>; 4]> = match returned.cast::<PyTuple>() {
             Ok(tuple) => tuple.iter().collect(),
             Err(_) => smallvec::smallvec![returned],
@@ -400,18 +424,19 @@ impl PyFunction {
     }
 }
 
-/// `Function.apply(*args)`. `context` is the class of contexts, `setup` tells whether the class has its own `setup_context`.
+/// `Function.apply(*args)`. `context` is the class of contexts, `style` what the class says of its calls, in bits.
 #[pyfunction]
 pub fn apply_function<'py>(
     py: Python<'py>,
     class: &Bound<'py, PyAny>,
     context: &Bound<'py, PyAny>,
-    setup: bool,
+    style: u8,
     args: &Bound<'py, PyTuple>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let _span = super::profile::function(class, args);
     let inputs: SmallVec<[Option<Tensor>; 4]> =
         args.iter().map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
+    super::batch::check_function(class)?;
     if inputs.iter().flatten().any(Tensor::is_batched) {
         return super::batch::apply_function(class, args, &inputs);
     }
@@ -427,7 +452,14 @@ pub fn apply_function<'py>(
         inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad))),
     )?;
     let state = ctx.cast::<Ctx>()?;
-    state.get().state().needs_input_grad = Some(needs.unbind());
+    let setup = style & context::SETUP != 0;
+    {
+        let mut state = state.get().state();
+        state.needs_input_grad = Some(needs.into_any().unbind());
+        if style > context::SETUP {
+            state.options = Options::of(class, style)?;
+        }
+    }
     let dual = inputs.iter().flatten().any(Tensor::is_dual);
     let quiet = dual.then(super::forward::Quiet::start);
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {

@@ -9,7 +9,7 @@ use super::types::{device_object, dtype_object};
 use crate::arena::Id;
 use crate::backward::task;
 use crate::base::Line;
-use crate::tensor::{Edge, HostObject, Meta, Node, NodeRef, Tensor};
+use crate::tensor::{Edge, HostObject, Kind, Meta, Node, NodeRef, Tensor, created};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
@@ -118,7 +118,12 @@ impl InputMetadata {
 }
 
 pub fn input_metadata<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyTuple>> {
-    PyTuple::new(py, node.outputs.iter().map(|meta| InputMetadata(meta.clone())))
+    let custom = if let Kind::Custom(custom) = &node.kind { Some(custom) } else { None };
+    let shown = |(i, meta): (usize, &Meta)| {
+        let dtype = custom.and_then(|custom| custom.dtype(i)).unwrap_or(meta.dtype);
+        InputMetadata(Meta { dtype, ..meta.clone() })
+    };
+    PyTuple::new(py, node.outputs.iter().enumerate().map(shown).collect::<Vec<_>>())
 }
 
 struct Metadata(Py<PyDict>);
@@ -139,6 +144,13 @@ pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
         return found.0.bind(py).clone();
     }
     let made = PyDict::new(py);
+    if let Some(stack) = node.trace.as_ref().and_then(|trace| trace.stack.as_deref()) {
+        // A traceback as Python's own functions give it: a text for each frame.
+        let frames = stack.split("  File ").skip(1).map(|frame| format!("  File {frame}"));
+        let list = pyo3::types::PyList::new(py, frames.collect::<Vec<_>>());
+        // A new dictionary takes anything.
+        let _ = list.and_then(|list| made.set_item("traceback_", list));
+    }
     node.hooks().metadata = Some(Arc::new(Metadata(made.clone().unbind())));
     made
 }
@@ -176,7 +188,46 @@ pub fn will_execute(node: &NodeName) -> PyResult<bool> {
             "_get_current_graph_task_exec_info should only be called during the backward pass",
         ));
     };
-    Ok(node.0.upgrade().is_some_and(|node| task.will_run(&node)))
+    match node.0.upgrade() {
+        Some(node) => Ok(task.will_run(&node)?),
+        None => Ok(false),
+    }
+}
+
+/// Whether a leaf's first gradient is made to lie as the leaf does, in this thread.
+#[pyfunction]
+pub fn enforce_layouts(on: bool) {
+    crate::backward::enforce_layouts(on);
+}
+
+/// Calls `hook(node)` with each node that this thread makes from now on.
+#[pyfunction]
+pub fn push_creation_hook(py: Python<'_>, hook: Py<PyAny>) -> PyResult<()> {
+    if !hook.bind(py).is_callable() {
+        return Err(PyTypeError::new_err(format!(
+            "_push_node_creation_hook(): incompatible function arguments. The hook must be callable, but it is {}",
+            hook.bind(py).get_type().name()?
+        )));
+    }
+    super::collector::follow(py)?;
+    created::push(Arc::new(move |node: &NodeRef| {
+        let tell = |py: Python<'_>| {
+            let returned = hook.bind(py).call1((super::node::node_object(py, node.clone())?,))?;
+            if returned.is_none() {
+                return Ok(());
+            }
+            let kind = returned.get_type().name()?;
+            Err(PyRuntimeError::new_err(format!("node creation hook must return None, got {kind}")))
+        };
+        Python::attach(tell).map_err(super::errors::carry)
+    }));
+    Ok(())
+}
+
+/// Goes back to the hooks before the last one; raises what a hook raised where its operator could not.
+#[pyfunction]
+pub fn pop_creation_hook() -> PyResult<()> {
+    Ok(created::pop()?)
 }
 
 /// Calls `callback()` when the backward that this thread is in has ended well.

@@ -103,6 +103,23 @@ fn listed<'py>(
     Ok(Some(dict))
 }
 
+/// Hangs a tensor's hooks on its place among the outputs of a node, unless they hang there already.
+pub fn adopt(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Ok(tensor) = tensor.cast::<PyTensor>() else {
+        return Err(PyTypeError::new_err("_register_hook_dict expected a variable"));
+    };
+    let tensor = &tensor.get().tensor;
+    let (Some(node), Some(edge)) = (node, tensor.edge_for_hooks()) else { return Ok(()) };
+    if !node.ptr_eq(&edge.node) {
+        let output = tensor.history().map_or(0, |edge| edge.output);
+        let hooks = edge.node.hooks_at(|when| when == When::Output(edge.output));
+        for (_, hook) in hooks {
+            node.add_hook(When::Output(output), hook);
+        }
+    }
+    Ok(())
+}
+
 #[pymethods]
 impl PyTensor {
     #[getter]

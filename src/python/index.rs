@@ -4,9 +4,10 @@ use super::overloads::type_name;
 use super::parse::scalar_from;
 use super::profile;
 use super::tensor::{PyTensor, wrap};
+use super::transform::check_write;
 use crate::base::{DType, Error, Scalar};
 use crate::ops::{self, Arg, Row, view};
-use crate::tensor::{Tensor, any_requires_grad};
+use crate::tensor::{Tensor, any_requires_grad, created};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -289,7 +290,12 @@ fn without_leading_ones(mut value: Tensor) -> Result<Tensor, Error> {
     Ok(value)
 }
 
+/// `x[index] = value`.
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    created::writing(|| put(slf, index, value))
+}
+
+fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let t = &slf.get().tensor;
     let written = || if operator_of(index) == "index" { "index_put_" } else { "copy_" };
     let _span = profile::named(written, [slf.as_any(), index, value]);
@@ -316,6 +322,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
         && mask.dtype() == DType::Bool
         && value.numel() == 1
     {
+        check_write(t, &[mask, &value], || "aten::masked_fill_.Scalar".into())?;
         return Ok(ops::batch::fill_where(t, mask, &value)?);
     }
     let masked = items.iter().any(|i| matches!(i, Item::Tensor(t) if t.dtype() == DType::Bool));
@@ -323,6 +330,13 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
     let mask =
         if let (true, Some(mask), None) = (masked, masks.next(), masks.next()) { Some(mask) } else { None };
     let (part, advanced) = basic(t, items)?;
+    check_write(&part, &[&value], || match (advanced.is_empty(), masked && value.numel() == 1) {
+        (true, _) if number.is_some() => "aten::fill_.Scalar".into(),
+        (true, _) => "aten::copy_".into(),
+        (false, true) if number.is_some() => "aten::masked_fill_.Scalar".into(),
+        (false, true) => "aten::masked_fill_.Tensor".into(),
+        (false, false) => "aten::index_put_".into(),
+    })?;
     if !advanced.is_empty() {
         if let Some(number) = number
             && (any_requires_grad([&part]) || part.numel() == 0 || part.body().layout.is_stretched())

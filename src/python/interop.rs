@@ -4,13 +4,13 @@ use super::overloads::dtype_argument;
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, wrap};
 use super::types::device_from;
-use crate::base::{DType, Device, Dims, Layout, Scalar};
+use crate::base::{DType, Device, Dims, Layout, Lazy, Scalar};
 use crate::ops;
 use crate::storage::Storage;
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyCapsule, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>()
@@ -248,9 +248,9 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
 }
 
 pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    super::batch::need_storage(&slf.get().tensor)?;
+    super::batch::need_values(&slf.get().tensor)?;
     let host = ops::create::to_device(&ops::create::shallow(&slf.get().tensor), Device::Cpu)?;
-    let body = host.body();
+    let body = ops::lazy::values(&host.body())?;
     numbers(slf.py(), &body, 0, body.layout.offset)
 }
 
@@ -349,7 +349,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let owner = Box::new(Owner(Some(object.clone().unbind())));
     // SAFETY: the array owns `len` bytes at this address, by its interface, and the owner keeps it.
     let storage = unsafe { Storage::borrowed(address as *mut u8, len, owner) };
-    Ok(Tensor::new(Body { storage, layout, dtype }))
+    Ok(Tensor::new(Body::plain(storage, layout, dtype)))
 }
 
 /// A tensor over the memory of a NumPy array.
@@ -367,28 +367,79 @@ pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>>
     wrap(py, shared)
 }
 
-/// The array interface of a CPU tensor; `numpy.asarray` of its holder shares the memory.
+/// Shows NumPy a tensor's memory and keeps it: not the tensor, which may hold the array.
+#[pyclass(frozen, module = "gradiron._core")]
+pub struct Shared(Body);
+
+/// What NumPy's array interface for C reads of an array.
+#[repr(C)]
+struct ArrayStruct {
+    two: i32,
+    dimensions: i32,
+    kind: u8,
+    size: i32,
+    flags: i32,
+    shape: *const isize,
+    strides: *const isize,
+    data: *mut u8,
+    description: *mut pyo3::ffi::PyObject,
+    /// What the pointers point to.
+    _numbers: Vec<isize>,
+}
+// SAFETY: it owns its numbers, and who made it keeps the data.
+unsafe impl Send for ArrayStruct {}
+
+/// What `numpy.asarray` makes an array over a CPU tensor's memory of.
 #[pyfunction]
-pub fn array_interface<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyDict>> {
-    let py = tensor.py();
+pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     let t = &tensor.get().tensor;
     super::batch::need_storage(t)?;
     let body = t.body();
-    let Some(code) = KINDS.iter().find(|k| k.1 == body.dtype) else {
+    for (lazy, bit, way) in [(Lazy::CONJ, "conjugate", "conj"), (Lazy::NEG, "negative", "neg")] {
+        if body.lazy.has(lazy) {
+            return Err(PyRuntimeError::new_err(format!(
+                "Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{way}().numpy() instead."
+            )));
+        }
+    }
+    if body.dtype == DType::BF16 {
         return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));
-    };
-    let Some(base) = body.storage.host() else {
+    }
+    if body.storage.host().is_none() {
         return Err(PyTypeError::new_err(format!(
             "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
             body.device()
         )));
-    };
-    let size = body.dtype.size();
-    let dict = PyDict::new(py);
-    dict.set_item("version", 3)?;
-    dict.set_item("typestr", format!("{}{}", if size == 1 { "|" } else { "<" }, code.0))?;
-    dict.set_item("shape", PyTuple::new(py, &body.layout.shape)?)?;
-    dict.set_item("strides", PyTuple::new(py, body.layout.strides.iter().map(|s| s * size))?)?;
-    dict.set_item("data", (base as usize + body.layout.offset * size, false))?;
-    Ok(dict)
+    }
+    Ok(Shared(body.clone()))
+}
+
+#[pymethods]
+impl Shared {
+    #[getter]
+    fn __array_struct__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        /// Aligned, in this machine's byte order, writable.
+        const FLAGS: i32 = 0x100 | 0x200 | 0x400;
+        let Body { storage, layout, dtype, .. } = &self.0;
+        let size = dtype.size();
+        let shape = layout.shape.iter().map(|&n| n as isize);
+        let numbers: Vec<isize> = shape.chain(layout.strides.iter().map(|s| (s * size) as isize)).collect();
+        let kind = KINDS.iter().find(|k| k.1 == *dtype).map_or("", |k| k.0);
+        let base = storage.host().unwrap_or(std::ptr::null_mut());
+        let array = ArrayStruct {
+            two: 2,
+            dimensions: layout.ndim() as i32,
+            kind: kind.as_bytes().first().copied().unwrap_or(0),
+            size: size as i32,
+            flags: FLAGS,
+            shape: numbers.as_ptr(),
+            strides: numbers[layout.ndim()..].as_ptr(),
+            data: base.wrapping_add(layout.offset * size),
+            description: std::ptr::null_mut(),
+            _numbers: numbers,
+        };
+        // NumPy asks for a capsule without a name, which only this function makes.
+        #[allow(deprecated)]
+        PyCapsule::new(py, array, None)
+    }
 }

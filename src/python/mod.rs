@@ -5,6 +5,7 @@ mod attributes;
 mod autograd;
 mod batch;
 mod collector;
+mod context;
 mod dlpack;
 mod errors;
 mod facts;
@@ -17,6 +18,7 @@ mod hooks;
 mod index;
 mod interop;
 mod node;
+mod out;
 mod outputs;
 mod overloads;
 mod parse;
@@ -33,6 +35,7 @@ mod storage;
 mod table;
 mod tensor;
 mod threads;
+mod transform;
 mod types;
 
 use crate::base::DType;
@@ -73,26 +76,38 @@ fn promote_types(
     types::dtype_object(py, read("type1", 1, type1)?.promote(read("type2", 2, type2)?))
 }
 
+/// Whether warnings that are told once are told each time from now on.
+#[pyfunction]
+fn set_warn_always(b: bool) {
+    crate::base::caution::set_always(b);
+}
+
+#[pyfunction]
+fn is_warn_always_enabled() -> bool {
+    crate::base::caution::is_always()
+}
+
 /// Copies to a dtype and device; the gradient follows.
 #[pyfunction]
+#[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
     tensor: &Bound<'py, tensor::PyTensor>,
     dtype: Option<&Bound<'py, types::PyDType>>,
     device: Option<&Bound<'py, PyAny>>,
     copy: bool,
+    memory_format: Option<&str>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
+    let format = memory_format.map(types::memory_format).transpose()?;
     let source = tensor.get().tensor.clone();
     let dtype = dtype.map(|d| d.get().0);
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
-    types::warn_of_loss(py, source.dtype(), dtype.unwrap_or(source.dtype()))?;
+    types::warn_of_loss(source.dtype(), dtype.unwrap_or(source.dtype()))?;
     let _span = profile::named(|| "to", [tensor.as_any()]);
     let made = py.detach(|| -> crate::base::Result<_> {
-        let mut t = ops::create::to_dtype(&source, dtype.unwrap_or(source.dtype()))?;
-        if let Some(device) = device {
-            t = ops::create::to_device(&t, device)?;
-        }
-        if copy && t.same(&source) { ops::create::clone_dense(&t) } else { Ok(t) }
+        let moves = device.is_some_and(|device| device != source.device());
+        let t = ops::create::converted(&source, dtype.unwrap_or(source.dtype()), format, copy && !moves)?;
+        device.map_or(Ok(t.clone()), |device| ops::create::to_device(&t, device))
     })?;
     tensor::wrap(py, made)
 }
@@ -144,6 +159,7 @@ fn register(
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    crate::base::caution::set_host(errors::warn);
     module.add_class::<tensor::PyTensor>()?;
     module.add("Sizes", size::base(py)?)?;
     module.add_class::<types::PyDType>()?;
@@ -166,6 +182,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         get_default_dtype,
         set_default_dtype,
         promote_types,
+        set_warn_always,
+        is_warn_always_enabled,
         convert,
         rows,
         register,
@@ -173,7 +191,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         autograd::run_grad,
         autograd::refuse,
         batch::vmap_enter,
-        batch::count_transform,
+        transform::begin_transform,
+        transform::end_transform,
+        transform::adopt_inputs,
         batch::tracked,
         batch::vmap_leave,
         batch::vmap_depth,
@@ -185,14 +205,17 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         batch::remove_batch_dim,
         batch::unwrap_batched,
         batch::is_batched,
-        batch::batch_description,
-        batch::spread_over_levels,
+        transform::layer,
+        transform::untracked,
+        batch::refuse_leaves,
+        batch::count_reverse,
         batch::reaches_others,
         autograd::is_grad_enabled,
         autograd::set_recording,
         autograd::is_inference_mode_enabled,
         autograd::swap_inference_mode,
         autograd::gradient_edge,
+        autograd::has_edge,
         autograd::live_nodes,
         threads::get_num_threads,
         threads::set_num_threads,
@@ -218,6 +241,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         graph::is_whole_backward,
         graph::node_name,
         graph::will_execute,
+        graph::enforce_layouts,
+        graph::push_creation_hook,
+        graph::pop_creation_hook,
         graph::queue_callback,
         saving::push_saved_hooks,
         saving::top_saved_hooks,
@@ -248,7 +274,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         dlpack::dlpack_device,
         interop::make_tensor,
         interop::from_numpy,
-        interop::array_interface,
+        interop::shared,
     );
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", gpu::module(py)?)?;

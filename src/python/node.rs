@@ -185,6 +185,9 @@ impl PyNode {
     fn register_prehook<'py>(&self, py: Python<'py>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         super::autograd::node_hook(py, &self.node, When::Before, hook)
     }
+    fn _register_hook_dict(&self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        super::hooks::adopt(Some(&self.node), tensor)
+    }
     /// The user's own notes, kept as long as the node.
     #[getter]
     fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
@@ -328,7 +331,12 @@ impl PyHook {
             return Ok(None);
         }
         if self.when == When::Accumulated {
-            return check(&returned, None, self.callable.bind(py)).map(|_| None);
+            // The leaf itself changes nothing: `lambda p: p.add_(p.grad, alpha=-rate)` gives it back.
+            if returned.is(&object(&inputs[0])?) {
+                return Ok(None);
+            }
+            check(&returned, None, self.callable.bind(py))?;
+            return Err(Error::runtime("Tensor post accumulate grad hooks should return None."));
         }
         let before = if self.when == When::Before { outputs } else { inputs };
         let values: Vec<Bound<'_, PyAny>> = match returned.cast_into::<PyTuple>() {

@@ -1,13 +1,14 @@
 //! What a custom Function's forward returned becomes what its caller gets: outputs with a history, inputs as views of
 //! themselves, written inputs with their base's history rewritten.
 
+use super::context::Asked;
 use super::function::{Ctx, PyFunction};
 use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Device, Dims, Guidance};
 use crate::ops::{create, view};
 use crate::tensor::{
-    Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, finish_inplace, inference_error,
-    mode, packing,
+    Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, created, finish_inplace,
+    inference_error, mode, packing,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
@@ -95,15 +96,17 @@ pub fn finish<'py>(
     let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
     let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
     marks.check(&call, &tensors)?;
-    let node = call.recording.then(|| publish(&mut call, &tensors)).transpose()?;
+    let differentiable = |t: &Tensor| !among(&marks.plain, t) && t.dtype().is_differentiable();
+    let asked = state.asked(py, &tensors, differentiable)?;
+    let node = call.recording.then(|| publish(&mut call, &tensors, asked)).transpose()?;
     if let Some(node) = &node {
         state.publish(node, call.inputs.iter().map(Option::is_some).collect());
     }
-    let mut differentiable = 0;
+    let mut histories = 0;
     for (i, slot) in tensors.iter_mut().enumerate() {
         let Some(t) = slot.clone() else { continue };
-        let edge = node.clone().filter(|_| !among(&marks.plain, &t) && t.dtype().is_differentiable());
-        differentiable += usize::from(edge.is_some());
+        let edge = node.clone().filter(|_| differentiable(&t));
+        histories += usize::from(edge.is_some());
         let edge = edge.map(|node| Edge { node, output: i as u32 });
         let made = give(py, &call, &marks, &t, edge)?;
         if !made.same(&t) {
@@ -111,31 +114,40 @@ pub fn finish<'py>(
             *slot = Some(made);
         }
     }
-    if differentiable > 1 {
+    if histories > 1 {
         tensors.iter().flatten().for_each(|t| t.remake_view(Viewing::Multi));
     }
     if let Some(node) = &node {
         let list = to_save.as_ref().map(|list| list.bind(py).iter().collect::<Vec<_>>()).unwrap_or_default();
         state.keep(save(node, &list, &tensors, call.inputs)?);
         packing::pack(node, |i| call.inputs.get(i)?.as_ref(), &[])?;
+        if created::active() {
+            created::tell(node);
+            created::check()?;
+        }
     }
     Ok(outputs)
 }
 
-fn publish(call: &mut Call, outputs: &[Option<Tensor>]) -> PyResult<NodeRef> {
+fn publish(call: &mut Call, outputs: &[Option<Tensor>], asked: Option<Box<Asked>>) -> PyResult<NodeRef> {
     let meta = |t: &Option<Tensor>| match t {
         Some(t) => t.body().meta(),
         None => Meta { shape: Dims::new(), dtype: DType::F32, device: Device::Cpu },
     };
     super::collector::follow(call.ctx.py())?;
+    let mut metas: SmallVec<[Meta; 1]> = outputs.iter().map(meta).collect();
+    if let Some(asked) = &asked {
+        asked.declare(&mut metas);
+    }
     let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
         class: call.class.clone().unbind(),
         ctx: call.ctx.clone().unbind(),
         variables: call.inputs.iter().map(Option::is_some).collect(),
         tensors: outputs.iter().map(Option::is_some).collect(),
+        asked,
     })));
     node.edges = std::mem::take(&mut call.edges);
-    node.outputs = outputs.iter().map(meta).collect();
+    node.outputs = metas;
     Ok(Node::publish(node))
 }
 

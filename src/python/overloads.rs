@@ -134,8 +134,10 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
             _ => format!("{list}, {}", types.join(", ")),
         };
     }
+    // Overloads have a line each; a row has one signature for all of them.
+    let expected = if overloads.len() > 1 { format!("one of:\n * {signature}\n") } else { signature.into() };
     PyTypeError::new_err(format!(
-        "{}() received an invalid combination of arguments - got ({list}), but expected {signature}",
+        "{}() received an invalid combination of arguments - got ({list}), but expected {expected}",
         call.name
     ))
 }

@@ -5,7 +5,7 @@ use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDType, PyDevice, device_from};
 use crate::base::{Error, Fault, Result as CoreResult, Scalar};
-use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row};
+use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row, lazy};
 use crate::tensor::records;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -330,10 +330,16 @@ pub fn run<T: Send>(
     py: Python<'_>,
     row: &Row,
     args: &[Arg],
-    body: impl FnOnce(&[Arg]) -> CoreResult<T> + Send,
+    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
     let done = if is_long(args) { py.detach(|| body(args)) } else { body(args) };
-    done.map_err(|error| stale_or(error, row, args).into())
+    match done {
+        Err(error) => match lazy::arguments(&error, args)? {
+            Some(plain) => run(py, row, &plain, body),
+            None => Err(stale_or(error, row, args).into()),
+        },
+        Ok(done) => Ok(done),
+    }
 }
 
 /// What PyTorch makes of other operators, or never records: there, the arguments are looked at first.

@@ -38,13 +38,22 @@ fn begin<'a, 'py: 'a>(
     inplace: bool,
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
-    open(operator(inplace), row.name.into(), || {
-        let mut shapes: Shapes = arguments.into_iter().map(shape_of).collect();
+    let (mut note, counts) = (None, row.name == "einsum");
+    let mut call = open(operator(inplace), row.name.into(), || {
+        let mut shapes: Shapes = Vec::new();
+        for argument in arguments {
+            if counts && note.is_none() {
+                note = argument.extract::<String>().ok();
+            }
+            shapes.push(shape_of(argument));
+        }
         // PyTorch lists every parameter, given or not.
         let count = row.params.len() + usize::from(row.forms.has(Forms::ALPHA));
         shapes.resize(count.max(shapes.len()), Vec::new());
         shapes
-    })
+    })?;
+    call.span.facts.note = note;
+    Some(call)
 }
 
 /// The same for operands that are read already.
@@ -100,7 +109,7 @@ fn open(kind: Kind, name: Cow<'static, str>, shapes: impl FnOnce() -> Shapes) ->
     let shapes = profile::wants_shapes().then(shapes);
     let stack = if profile::wants_stacks() { stack() } else { Vec::new() };
     let mut span = profile::open(kind, name)?;
-    span.facts = Facts { shapes, stack, sequence: None };
+    span.facts = Facts { shapes, stack, ..Facts::default() };
     Some(Box::new(Call { span, sequence: mode::latest_sequence() }))
 }
 
@@ -167,8 +176,8 @@ pub fn profiler_clock() -> u64 {
     profile::clock_start()
 }
 
-/// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, the number of its node,
-/// shapes and stack.
+/// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, and its facts: the number
+/// of its node, the shapes that it was given and is to make, a note, the stack.
 #[pyfunction]
 pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let events = profile::stop().into_iter().map(|event| as_tuple(py, event));
@@ -178,8 +187,9 @@ pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
     let (name, kind) = (event.full_name(), kind_name(event.kind));
     let Event { thread, start, end, depth, bytes: [here, there], facts, .. } = event;
-    let Facts { sequence, shapes, stack } = facts;
-    (name, kind, thread, start, end, depth, here, there, sequence, shapes, stack).into_pyobject(py)
+    let Facts { sequence, shapes, made, note, stack } = facts;
+    let facts = (sequence, shapes, made, note, stack);
+    (name, kind, thread, start, end, depth, here, there, facts).into_pyobject(py)
 }
 
 fn kind_name(kind: Kind) -> &'static str {

@@ -3,7 +3,7 @@
 use super::overloads::type_name;
 use super::parse::int_from;
 use super::tensor::PyTensor;
-use crate::base::{Dims, Error, Layout};
+use crate::base::{Dims, Error, Layout, MemoryFormat};
 use crate::ops::view::dims_of;
 use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, check_inplace, finish_inplace, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -67,6 +67,7 @@ fn replace(target: &Tensor, body: Body) {
 }
 
 fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
+    super::transform::check_write(target, &[], || "aten::resize_".into())?;
     if target.requires_grad() {
         return Err(PyRuntimeError::new_err("cannot resize variables that require grad"));
     }
@@ -77,10 +78,17 @@ fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
     if body.shape() != shape.as_slice() {
         let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
         replace(target, laid_out(&body, layout)?);
-    } else {
-        body.storage.bump();
     }
     Ok(())
+}
+
+/// What PyTorch calls a `set_` with this source.
+fn set_overload(source: Option<&Bound<'_, PyAny>>) -> &'static str {
+    match source {
+        None => "",
+        Some(source) if source.is_instance_of::<PyTensor>() => ".source_Tensor",
+        Some(_) => ".source_Storage",
+    }
 }
 
 /// The memory that `set_` is given: a tensor's own view of it, or a storage's.
@@ -92,7 +100,7 @@ fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>>
     let Ok(whole) = whole.cast::<PyTensor>() else { return Ok(None) };
     let storage = whole.get().tensor.body().storage.clone();
     let layout = Layout::contiguous(&[storage.len() / like.dtype.size()]);
-    Ok(Some(Body { storage, layout, dtype: like.dtype }))
+    Ok(Some(Body::plain(storage, layout, like.dtype)))
 }
 
 #[pymethods]
@@ -107,6 +115,7 @@ impl PyTensor {
         stride: Option<Vec<usize>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
         let target = &slf.get().tensor;
+        super::transform::check_write(target, &[], || format!("aten::set_{}", set_overload(source)))?;
         let giver = source.and_then(|s| s.cast::<PyTensor>().ok()).map(|s| s.get().tensor.clone());
         let wants = target.requires_grad() || giver.as_ref().is_some_and(Tensor::requires_grad);
         let recording = mode::grad_enabled() && wants;
@@ -134,6 +143,8 @@ impl PyTensor {
                 own.dtype.c_name()
             )));
         }
+        // Other bytes, read as before.
+        body.lazy = own.lazy;
         if let Some(size) = size {
             let offset = usize::try_from(storage_offset).map_err(|_| {
                 PyRuntimeError::new_err(format!("Tensor: invalid storage offset {storage_offset}"))
@@ -162,10 +173,21 @@ impl PyTensor {
     fn resize_<'py>(
         slf: &Bound<'py, PyTensor>,
         size: &Bound<'py, PyTuple>,
-        memory_format: Option<&Bound<'py, PyAny>>,
+        memory_format: Option<&str>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let _ = memory_format;
-        resize(&slf.get().tensor, &sizes("resize_", size)?)?;
+        let target = &slf.get().tensor;
+        let format = memory_format.map(super::types::memory_format).transpose()?;
+        if format == Some(MemoryFormat::Preserve) {
+            return Err(PyRuntimeError::new_err("Unsupported memory formatPreserve"));
+        }
+        resize(target, &sizes("resize_", size)?)?;
+        if let Some(format @ MemoryFormat::ChannelsLast(_)) = format {
+            let body = {
+                let body = target.body();
+                body.with_layout(Layout { offset: body.layout.offset, ..format.layout(&body.layout)? })
+            };
+            target.set_body(body);
+        }
         Ok(slf.clone())
     }
     /// The sizes of another tensor, see `resize_`.

@@ -130,6 +130,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("CummaxBackward0", &["dim"]),
     ("CumminBackward0", &["dim"]),
     ("HuberLossBackward0", &["reduction", "delta"]),
+    ("IndexFillBackward0", &["dim"]),
     ("KthvalueBackward0", &["dim", "keepdim"]),
     ("MaxBackward0", &["dim", "keepdim"]),
     ("MedianBackward1", &["dim", "keepdim"]),
@@ -139,6 +140,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("NanmedianBackward1", &["dim", "keepdim"]),
     ("NllLoss2DBackward0", &["", "", "ignore_index", "reduction"]),
     ("NllLossBackward0", &["", "", "ignore_index", "reduction"]),
+    ("ScatterBackward1", &["dim"]),
     ("ScatterReduceBackward0", &["dim", "", "reduce", "include_self"]),
     ("SmoothL1LossBackward0", &["reduction", "beta"]),
     ("SortBackward0", &["dim"]),
@@ -190,8 +192,26 @@ fn given<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {
         }
         None => value(py, params.as_ref(), at)?,
     };
+    let value = match (value, name) {
+        // Rows take these as floats; PyTorch keeps them as they were given, and few give whole numbers as floats.
+        (Ok(value), "correction" | "ord" | "threshold" | "value") => plain_number(value),
+        (Ok(value), "beta") if node.name() == "SoftplusBackward0" => plain_number(value),
+        // No dimensions are no list here, and an empty one there.
+        (Ok(value), "dims") if value.is_none() => Ok(PyTuple::empty(py).into_any()),
+        (value, _) => value,
+    };
     let unsigned = name.starts_with("dim") || name == "ignore_index";
     Some(if unsigned { value.and_then(|value| without_sign(py, value)) } else { value })
+}
+
+/// A whole number without its point.
+fn plain_number(value: Bound<'_, PyAny>) -> Value<'_> {
+    match value.extract::<f64>() {
+        Ok(number) if number.fract() == 0.0 && number.abs() < 1e15 => {
+            Ok((number as i64).into_pyobject(value.py())?.into_any())
+        }
+        _ => Ok(value),
+    }
 }
 
 /// Dimensions as PyTorch shows them: as they lie in memory, without a sign.

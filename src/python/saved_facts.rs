@@ -11,6 +11,8 @@ use pyo3::types::PyTuple;
 enum Fact {
     /// The sizes of an input.
     Sizes(usize),
+    /// Its strides, where it was saved.
+    Strides(usize),
     Numel(usize),
     Ndim(usize),
     Int(i64),
@@ -18,7 +20,7 @@ enum Fact {
     Text(&'static str),
     Nothing,
 }
-use Fact::{Flag, Int, Ndim, Nothing, Numel, Sizes, Text};
+use Fact::{Flag, Int, Ndim, Nothing, Numel, Sizes, Strides, Text};
 
 /// By the name of a node, or of a row where several share one.
 const FACTS: &[(&[&str], &str, Fact)] = &[
@@ -64,6 +66,10 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     ),
     (&["MeanBackward0", "MeanBackward1"], "self_sym_numel", Numel(0)),
     (&["MmBackward0"], "mat2_sym_sizes", Sizes(1)),
+    (&["MmBackward0"], "self_sym_strides", Strides(0)),
+    (&["MmBackward0"], "mat2_sym_strides", Strides(1)),
+    (&["AddmmBackward0"], "mat1_sym_strides", Strides(1)),
+    (&["AddmmBackward0"], "mat2_sym_strides", Strides(2)),
     (&["AddmmBackward0"], "mat1_sym_sizes", Sizes(1)),
     (&["AddmmBackward0"], "mat2_sym_sizes", Sizes(2)),
     (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
@@ -72,6 +78,7 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["EluBackward0"], "scale", Int(1)),
     (&["GatherBackward0"], "sparse_grad", Flag(false)),
     (&["pow_square"], "exponent", Int(2)),
+    (&["pow_one"], "exponent", Int(1)),
     (&["gelu_erf"], "approximate", Text("none")),
     (&["gelu_tanh"], "approximate", Text("tanh")),
     (&["floor_quotient"], "rounding_mode", Text("floor")),
@@ -109,9 +116,16 @@ fn sizes(node: &Node, input: usize) -> Option<Dims> {
     saved.body().map(|body| body.layout.shape.clone())
 }
 
+fn strides(node: &Node, input: usize) -> Option<Dims> {
+    let saves = node.saves();
+    let saved = saves.values.iter().find(|saved| usize::from(saved.source) == input)?;
+    saved.body().map(|body| body.layout.strides.clone())
+}
+
 fn known(node: &Node, fact: Fact) -> bool {
     match fact {
         Sizes(input) | Numel(input) | Ndim(input) => sizes(node, input).is_some(),
+        Strides(input) => strides(node, input).is_some(),
         _ => true,
     }
 }
@@ -120,6 +134,7 @@ fn show<'py>(py: Python<'py>, node: &Node, fact: Fact) -> PyResult<Bound<'py, Py
     let dims = |input| sizes(node, input).unwrap_or_default();
     Ok(match fact {
         Sizes(input) => PyTuple::new(py, dims(input))?.into_any(),
+        Strides(input) => PyTuple::new(py, strides(node, input).unwrap_or_default())?.into_any(),
         Numel(input) => dims(input).iter().product::<usize>().into_pyobject(py)?.into_any(),
         Ndim(input) => dims(input).len().into_pyobject(py)?.into_any(),
         Int(number) => number.into_pyobject(py)?.into_any(),

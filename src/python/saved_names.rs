@@ -74,7 +74,9 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
         && let Some(op) = pointwise(derivative)
     {
         let possible = op.gradients.iter().filter(|gradient| usize::from(gradient.of) < node.edges.len());
-        let sources = possible.flat_map(|gradient| gradient.saves).copied();
+        let bits = possible.fold(0, |bits, gradient| bits | gradient.saves);
+        let inputs = (0..op.row.params.len() as u16).filter(|source| bits >> source & 1 == 1);
+        let sources = inputs.chain((bits & crate::ops::OUTPUTS != 0).then_some(Saved::OUTPUT));
         let operands = op.inputs as u16;
         let numbers = node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
         let number = |s: u16| numbers.is_some_and(|n| n.get(usize::from(s)).is_some_and(Option::is_some));

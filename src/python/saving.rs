@@ -358,7 +358,7 @@ pub fn keep_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> 
     let tensors: Vec<Tensor> = tensors.iter().map(|t| t.get().tensor.clone()).collect();
     let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
     node.edges = tensors.iter().map(Tensor::edge).collect();
-    let node = Node::publish(node);
+    let node = Node::publish_unseen(node);
     tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i).of(t)));
     if tensors.iter().any(Tensor::is_dual) {
         dual::remember(&node, |i| tensors.get(usize::from(i)));

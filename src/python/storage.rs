@@ -28,7 +28,7 @@ pub fn storage_view<'py>(
     if !fits {
         return Err(PyValueError::new_err("the sizes and strides reach beyond the storage"));
     }
-    wrap(owner.py(), Tensor::new(Body { storage, layout, dtype }))
+    wrap(owner.py(), Tensor::new(Body::plain(storage, layout, dtype)))
 }
 
 /// How many elements of its storage a layout needs; nothing where that is no number, for what comes from a file.

@@ -1,11 +1,10 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
-use super::overloads::mismatch;
-use super::parse::{Args, Call, Extra, parse, result, run, scalar_from, stale_or};
+use super::parse::{Args, Call, parse, result, run, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::short::{self, Short};
-use crate::ops::{self, Arg, Forms, Kind, Operand, Out, Row, pointwise::Pointwise};
+use crate::ops::{self, Arg, Forms, Kind, Operand, Row, pointwise::Pointwise};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
@@ -137,18 +136,23 @@ fn call<'py>(
     let mut args = Args::new();
     let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
     let extra = parse(entry.row, &call, &mut args)?;
+    let mut row = entry.row;
     if let Some(alpha) = extra.alpha {
         check_alpha(&args, alpha)?;
-        scale(&mut args, alpha)?;
+        row = ops::arithmetic::scaled(row, &mut args, alpha)?;
     }
     match entry.style {
         Style::Inplace => {
-            inplace(py, entry, &args)?;
+            inplace(py, row, &args)?;
             receiver.cloned().ok_or_else(|| PyRuntimeError::new_err("an in-place method without a tensor"))
         }
         _ => {
-            let out = run(py, entry.row, &args, entry.row.call)?;
-            into_out(py, entry, &args, out, extra)
+            if let Some(target) = extra.out {
+                super::out::prepare(entry.row, &target, &mut args);
+                let made = run(py, row, &args, row.call)?;
+                return super::out::write(py, (entry.row, &entry.name), &args, made, target);
+            }
+            result(py, run(py, row, &args, row.call)?)
         }
     }
 }
@@ -191,83 +195,27 @@ fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
     Ok(())
 }
 
-/// `alpha * other`, for the rows that take it.
-fn scale(args: &mut [Arg], alpha: crate::base::Scalar) -> PyResult<()> {
-    if alpha.is_one() {
-        return Ok(());
-    }
-    args[1] = match &args[1] {
-        Arg::Tensor(t) => Arg::Tensor(ops::arithmetic::mul(t, alpha)?),
-        other => match other.number() {
-            Some(n) => Arg::from(n.times(alpha)),
-            None => return Ok(()),
-        },
-    };
-    Ok(())
+fn inplace(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
+    crate::tensor::packing::after(|| write(py, row, args))
 }
 
-fn inplace(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
-    crate::tensor::packing::after(|| write(py, entry, args))
-}
-
-fn write(py: Python<'_>, entry: &Entry, args: &[Arg]) -> PyResult<()> {
-    if let Some(own) = entry.row.call_inplace {
-        return run(py, entry.row, args, own).map(drop);
+fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
+    super::transform::check_arguments(row.name, args)?;
+    if let Some(own) = row.call_inplace {
+        return run(py, row, args, |args| or_with_values(args, own)).map(drop);
     }
-    if let Some(name) = ops::stretched::deprecated(entry.row, args) {
+    if let Some(name) = ops::stretched::deprecated(row, args) {
         super::index::warn_stretched(py, name)?;
     }
-    run(py, entry.row, args, |args| ops::inplace::apply(entry.row, args))
+    run(py, row, args, |args| or_with_values(args, |args| ops::inplace::apply(row, args)))
 }
 
-/// Hands the result out, or writes it into `out=`.
-fn into_out<'py>(
-    py: Python<'py>,
-    entry: &Entry,
+/// Writes, or says what to write where elements are still to be conjugated or negated.
+fn or_with_values<T>(
     args: &[Arg],
-    out: Out,
-    extra: Extra<'py>,
-) -> PyResult<Bound<'py, PyAny>> {
-    let Some(target) = extra.out else { return result(py, out) };
-    let wants = |t: &crate::tensor::Tensor| crate::tensor::mode::grad_enabled() && t.requires_grad();
-    let targets: Vec<Bound<'py, PyAny>> = match target.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().collect(),
-        Err(_) => vec![target.clone()],
-    };
-    let single = matches!(out, Out::Tensor(_));
-    if single && target.cast::<PyTensor>().is_err() {
-        return Err(mismatch(&entry.name, "out", crate::ops::Kind::Tensor, None, &target));
-    }
-    let results = match out {
-        Out::Tensor(t) => vec![t],
-        Out::Tuple(_, _, ts) | Out::List(ts) => ts,
-        _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", entry.row.name))),
-    };
-    if let (true, Ok(target)) = (entry.pointwise.is_some(), target.cast::<PyTensor>()) {
-        let target = &target.get().tensor;
-        let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
-        ops::inplace::check_out(target, &results[0], tensors())?;
-    }
-    super::forward::refuse_out(entry.row.name, args, &targets)?;
-    if args.iter().any(|a| matches!(a, Arg::Tensor(t) if wants(t))) {
-        return Err(PyRuntimeError::new_err(format!(
-            "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments \
-             requires grad.",
-            entry.row.name
-        )));
-    }
-    for (object, value) in targets.iter().zip(&results) {
-        let place = &object.cast::<PyTensor>()?.get().tensor;
-        if wants(place) {
-            return Err(PyRuntimeError::new_err(format!(
-                "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments \
-                 requires grad.",
-                entry.row.name
-            )));
-        }
-        ops::inplace::write_out(place, value)?;
-    }
-    Ok(target)
+    write: impl Fn(&[Arg]) -> crate::base::Result<T>,
+) -> crate::base::Result<T> {
+    write(args).or_else(|error| ops::lazy::inplace(error, args, &write))
 }
 
 /// Pointwise calls with plain positional operands: no parsing, no copies.
@@ -296,6 +244,9 @@ fn quick<'py>(
     let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= 16_384));
     if entry.style == Style::Inplace {
         let Operand::Tensor(target) = operands[0] else { return None };
+        if let Err(refused) = super::transform::check_operands(op, &operands) {
+            return Some(Err(refused.into()));
+        }
         let write = || ops::pointwise::apply_inplace(op, target, &operands);
         let done = if long { py.detach(write) } else { write() };
         return done.map_err(PyErr::from).map(|()| receiver.cloned()).transpose();

@@ -8,7 +8,7 @@ use super::profile;
 use super::types::{PyDType, dtype_object};
 use crate::base::{DType, Scalar};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
-use crate::ops::{self, Operand, arithmetic as a, unary as u};
+use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
 use crate::tensor::{Tensor, any_hosted};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -113,6 +113,7 @@ fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Poi
         )));
     };
     let target = &slf.get().tensor;
+    super::transform::check_operands(op, &[Operand::Tensor(target), value])?;
     let _span = profile::operands(&op.row, true, &[Operand::Tensor(target), value]);
     let write = || apply_inplace(op, target, &[Operand::Tensor(target), value]);
     if target.numel() >= LONG {
@@ -134,6 +135,24 @@ fn power<'py>(
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
     let _span = profile::named(|| "pow", [slf.as_any()]);
     wrap(py, ops::power::power(base, exponent)?)
+}
+
+fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyResult<()> {
+    let target = Arg::Tensor(slf.get().tensor.clone());
+    let exponent = match operand(exponent) {
+        Some(Operand::Tensor(t)) => Arg::Tensor(t.clone()),
+        Some(Operand::Scalar(s)) => Arg::from(s),
+        None => {
+            let name = exponent.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "unsupported operand type(s) for **=: 'Tensor' and '{name}'"
+            )));
+        }
+    };
+    super::transform::check_arguments("pow", &[target.clone(), exponent.clone()])?;
+    let _span = profile::named(|| "pow_", [slf.as_any()]);
+    let write = || ops::inplace::apply(&ops::power::pow_::ROW, &[target, exponent]);
+    Ok(crate::tensor::packing::after(write)?)
 }
 
 macro_rules! slots {
@@ -172,6 +191,9 @@ macro_rules! slots {
             fn __rpow__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, _modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 power(slf, other, true)
             }
+            fn __ipow__(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+                power_inplace(slf, other)
+            }
             fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
                 let Ok(other) = other.cast::<PyTensor>() else { return Ok(py.NotImplemented().into_bound(py)) };
@@ -201,8 +223,9 @@ macro_rules! slots {
             fn __neg__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
                 compute(slf.py(), &a::neg::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
-            fn __pos__<'py>(slf: &Bound<'py, PyTensor>) -> Bound<'py, PyAny> {
-                slf.clone().into_any()
+            fn __pos__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                ops::power::positive(slf.get().tensor.clone())?;
+                Ok(slf.clone().into_any())
             }
             fn __abs__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
                 compute(slf.py(), &u::abs::ROW, &[Operand::Tensor(&slf.get().tensor)])
@@ -239,6 +262,8 @@ slots! {
     __iand__ = a::bitwise_and::ROW;
     __ior__ = a::bitwise_or::ROW;
     __ixor__ = a::bitwise_xor::ROW;
+    __ilshift__ = a::bitwise_left_shift::ROW;
+    __irshift__ = a::bitwise_right_shift::ROW;
     @compare
 }
 
@@ -360,7 +385,8 @@ impl PyTensor {
             },
         };
         let target = &slf.get().tensor;
-        super::types::warn_of_loss(slf.py(), source.dtype(), target.dtype())?;
+        super::transform::check_write(target, &[&source], || "aten::copy_".into())?;
+        super::types::warn_of_loss(source.dtype(), target.dtype())?;
         if target.numel() >= LONG {
             slf.py().detach(|| ops::inplace::copy_into(target, &source))?;
         } else {

@@ -1,11 +1,11 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
-use crate::base::{DType, Device, GpuName};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
+use crate::base::{DType, Device, GpuName, MemoryFormat, caution_once};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::hash::{Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 
 /// The type of a tensor's elements.
 #[pyclass(frozen, name = "dtype", module = "gradiron", eq, hash)]
@@ -152,6 +152,12 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
     Ok(PyDevice { device: Device::Gpu(name, number), indexed: index.is_some() })
 }
 
+/// A memory format by its name.
+pub fn memory_format(name: &str) -> PyResult<MemoryFormat> {
+    let unknown = || PyTypeError::new_err(format!("'{name}' is no memory format"));
+    MemoryFormat::parse(name).ok_or_else(unknown)
+}
+
 pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(device) = object.cast::<PyDevice>() {
         return Ok(device.get().device);
@@ -181,11 +187,10 @@ pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
 }
 
 /// Tells once that a conversion loses imaginary parts.
-pub fn warn_of_loss(py: Python<'_>, from: DType, to: DType) -> PyResult<()> {
+pub fn warn_of_loss(from: DType, to: DType) -> PyResult<()> {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    const LOSS: &std::ffi::CStr = c"Casting complex values to real discards the imaginary part";
-    if !from.is_complex() || to.is_complex() || to == DType::Bool || TOLD.swap(true, Ordering::Relaxed) {
+    if !from.is_complex() || to.is_complex() || to == DType::Bool {
         return Ok(());
     }
-    PyErr::warn(py, &py.get_type::<PyUserWarning>(), LOSS, 1)
+    Ok(caution_once(&TOLD, "Casting complex values to real discards the imaginary part")?)
 }

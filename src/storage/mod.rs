@@ -20,14 +20,31 @@ use std::sync::{Arc, OnceLock};
 /// The version of a storage that counts none: it was made in inference mode.
 pub const UNTRACKED: u32 = u32::MAX;
 
+/// What a thread's new storages start with.
+#[derive(Clone, Copy)]
+struct First {
+    version: u32,
+    birth: u32,
+}
+
 thread_local! {
-    /// The version that this thread's new storages start with.
-    static FIRST: Cell<u32> = const { Cell::new(0) };
+    static FIRST: Cell<First> = const { Cell::new(First { version: 0, birth: 0 }) };
 }
 
 /// Whether storages made by this thread from now on count the writes into them.
 pub fn track_versions(on: bool) {
-    FIRST.set(if on { 0 } else { UNTRACKED });
+    FIRST.set(First { version: if on { 0 } else { UNTRACKED }, ..FIRST.get() });
+}
+
+/// The transform in which this thread's storages are made from now on; 0: in none.
+pub fn born_in(transform: u32) {
+    FIRST.set(First { birth: transform, ..FIRST.get() });
+}
+
+/// The transform in which this thread's storages are made now.
+#[inline]
+pub fn birth() -> u32 {
+    FIRST.get().birth
 }
 
 #[derive(Clone)]
@@ -39,6 +56,8 @@ struct Inner {
     device: Device,
     /// The number of writes; from [`ELSEWHERE`] on, the family counts them.
     version: AtomicU32,
+    /// The transform in which it was made.
+    birth: u32,
     family: OnceLock<Arc<Family>>,
     /// The derivative of the last recorded write in place, by name: errors tell it.
     writer: AtomicPtr<&'static str>,
@@ -126,11 +145,13 @@ impl Storage {
 
     #[inline]
     fn from_bytes(bytes: Bytes, len: usize, device: Device) -> Storage {
+        let first = FIRST.get();
         Storage(Arc::new(Inner {
             bytes,
             len,
             device,
-            version: AtomicU32::new(FIRST.get()),
+            version: AtomicU32::new(first.version),
+            birth: first.birth,
             family: OnceLock::new(),
             writer: AtomicPtr::default(),
         }))
@@ -154,6 +175,11 @@ impl Storage {
 
     pub fn len(&self) -> usize {
         self.0.len
+    }
+
+    /// The transform in which these bytes were made.
+    pub fn birth(&self) -> u32 {
+        self.root().0.birth
     }
 
     pub fn is_empty(&self) -> bool {

@@ -10,12 +10,14 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-static MODE: AtomicU8 = AtomicU8::new(0);
+static MODE: AtomicU8 = AtomicU8::new(CHECK);
 static HOST: OnceLock<Host> = OnceLock::new();
 
 const ON: u8 = 1;
 const CHECK: u8 = 2;
 const LINES: u8 = 4;
+/// Some thread's nodes have witnesses (see `created`).
+const WITNESSED: u8 = 8;
 /// Nodes made in turns of nodes made in turns...: nobody reads further.
 const DEEPEST: u32 = 64;
 
@@ -71,7 +73,8 @@ fn forget_writes() {
 
 pub fn set(on: bool, check_nan: bool) {
     let bits = u8::from(on) * ON + u8::from(check_nan) * CHECK;
-    let _ = MODE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mode| Some(mode & LINES | bits));
+    let _ = MODE
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mode| Some(mode & (LINES | WITNESSED) | bits));
     if !keeps_lines() {
         forget_writes();
     }
@@ -97,13 +100,36 @@ pub fn enabled() -> bool {
     mode() & ON != 0
 }
 
+/// Whether gradients are looked at now.
 pub fn checks_nan() -> bool {
+    mode() & (ON | CHECK) == ON | CHECK
+}
+
+/// Whether they are where the mode is on.
+pub fn would_check_nan() -> bool {
     mode() & CHECK != 0
 }
 
 /// Whether nodes remember lines: by that switch, or in anomaly mode.
 pub fn keeps_lines() -> bool {
     mode() & (ON | LINES) != 0
+}
+
+/// Whether a new node is nobody's concern.
+#[inline]
+pub fn is_idle() -> bool {
+    mode() & (ON | LINES | WITNESSED) == 0
+}
+
+/// One more thread, or one less, wants to know of its nodes.
+pub(super) fn watch_nodes(more: bool) {
+    static THREADS: Mutex<usize> = Mutex::new(0);
+    let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
+    *threads = if more { *threads + 1 } else { threads.saturating_sub(1) };
+    match *threads {
+        0 => MODE.fetch_and(!WITNESSED, Ordering::Relaxed),
+        _ => MODE.fetch_or(WITNESSED, Ordering::Relaxed),
+    };
 }
 
 /// Where the user's program stands, when somebody wants to know.

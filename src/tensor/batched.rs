@@ -58,7 +58,7 @@ fn seen(value: &Tensor, lead: usize) -> Body {
     let part = |dims: &Dims| Dims::from_slice(&dims[lead..]);
     let Layout { shape, strides, offset } = &body.layout;
     let layout = Layout { shape: part(shape), strides: part(strides), offset: *offset };
-    Body { storage: Storage::nowhere(body.device()), layout, dtype: body.dtype }
+    Body { storage: Storage::nowhere(body.device()), layout, dtype: body.dtype, lazy: body.lazy }
 }
 
 #[cold]

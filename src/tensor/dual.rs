@@ -223,7 +223,7 @@ impl Tensor {
         if kept.last().is_none_or(|&last| last < level) {
             return self.clone();
         }
-        let bare = Tensor::made_by(self.body().clone(), self.edge());
+        let bare = Tensor::of(self.body().clone(), self.edge());
         for lower in kept.into_iter().filter(|&l| l < level) {
             bare.inherit(lower, self.tangent(lower));
         }
@@ -294,11 +294,12 @@ pub fn remembered(node: &NodeRef, keep: bool) -> SavedTangents {
 }
 
 /// A saved value with the tangents that it had.
-pub fn restore(source: u16, body: Body, edge: Option<Edge>, tangents: &SavedTangents) -> Tensor {
+pub fn restore(saved: &super::Saved, body: Body, edge: Option<Edge>, tangents: &SavedTangents) -> Tensor {
+    let source = saved.source;
     if !tangents.iter().any(|(s, ..)| *s == source) {
-        return Tensor::from_saved(body, edge);
+        return Tensor::saved_of(saved.tensor, body, edge);
     }
-    let tensor = Tensor::made_by(body, edge);
+    let tensor = Tensor::of(body, edge);
     for (_, level, tangent) in tangents.iter().filter(|(s, ..)| *s == source) {
         tensor.inherit(*level, Some(tangent.clone()));
     }

@@ -54,9 +54,8 @@ pub fn finish_inplace(target: &Tensor, edge: Option<Edge>) {
     match target.as_view() {
         Some(view) => {
             view.rewrite_base(target, edge);
-            if target.retains_grad() {
-                target.history();
-            }
+            // Renewed now: what is done to the base unrecorded afterwards does not reach it.
+            target.history();
         }
         None => target.set_history(Some(edge)),
     }

@@ -3,6 +3,8 @@
 
 pub mod anomaly;
 mod batched;
+mod body;
+pub mod created;
 pub mod dual;
 mod grad;
 mod guidance;
@@ -17,6 +19,7 @@ mod saved;
 mod view;
 
 pub use batched::{Batched, Level, Levels};
+pub use body::Body;
 pub use guidance::in_turn;
 pub use inplace::{check_inplace, finish_inplace};
 pub use node::{
@@ -28,20 +31,11 @@ pub use record::{Recorder, any_requires_grad, inference_error, records};
 pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use view::{View, ViewRules, Viewing};
 
-use crate::base::{DType, Device, Dims, Error, Guidance, Layout, Result, Strided};
-use crate::storage::Storage;
+use crate::base::{DType, Device, Dims, Error, Guidance, Result};
 use std::ffi::c_void;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
-
-/// A tensor's values: bytes, how they lie, what they are.
-#[derive(Clone)]
-pub struct Body {
-    pub storage: Storage,
-    pub layout: Layout,
-    pub dtype: DType,
-}
 
 /// A handle; cloning shares the tensor.
 #[derive(Clone)]
@@ -57,6 +51,8 @@ struct Inner {
     flags: AtomicU8,
     view: Option<View>,
     extra: OnceLock<Box<Extra>>,
+    /// Which tensor this one is, come back from a derivative that saved it; 0 when it is only itself.
+    known_as: usize,
     /// The Python object that shows this tensor, while there is one.
     host: AtomicPtr<c_void>,
 }
@@ -74,6 +70,8 @@ const BATCHED: u8 = 16;
 const VIEW: u8 = 32;
 /// A view that has nothing to do with its base's tangents.
 const ALOOF: u8 = 64;
+/// Its bytes are not its values.
+const LAZY: u8 = 128;
 
 /// What few tensors have.
 #[derive(Default)]
@@ -116,107 +114,56 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Body {
-    /// A new, uninitialised, contiguous body.
-    pub fn new(shape: &[usize], dtype: DType, device: Device) -> Result<Body> {
-        let mut bytes = dtype.size();
-        for &n in shape {
-            bytes = match bytes.checked_mul(n) {
-                Some(b) if b <= isize::MAX as usize => b,
-                _ if shape.contains(&0) => 0,
-                _ => {
-                    return Err(Error::runtime(format!(
-                        "Storage size calculation overflowed with sizes={shape:?}"
-                    )));
-                }
-            };
-        }
-        Ok(Body { storage: Storage::new(bytes, device)?, layout: Layout::contiguous(shape), dtype })
-    }
-
-    pub fn device(&self) -> Device {
-        self.storage.device()
-    }
-
-    pub fn numel(&self) -> usize {
-        self.layout.numel()
-    }
-
-    pub fn shape(&self) -> &[usize] {
-        &self.layout.shape
-    }
-
-    /// The host memory, for a CPU kernel; an error for a tensor elsewhere.
-    pub fn host(&self) -> Result<Strided<'_>> {
-        let base = self.storage.host().ok_or_else(|| self.out_of_reach("host"))?;
-        Ok(Strided {
-            ptr: base.wrapping_add(self.layout.offset * self.dtype.size()),
-            dtype: self.dtype,
-            shape: &self.layout.shape,
-            strides: &self.layout.strides,
-        })
-    }
-
-    /// The GPU memory, for a shader.
-    #[cfg(feature = "gpu")]
-    pub fn gpu(&self) -> Result<crate::gpu::View<'_>> {
-        let buffer = self.storage.gpu().ok_or_else(|| self.out_of_reach("GPU"))?;
-        if self.dtype.is_complex() {
-            return Err(crate::base::Fault::NoShader { op: "complex arithmetic", dtype: self.dtype }.into());
-        }
-        Ok(crate::gpu::View {
-            buffer,
-            dtype: self.dtype,
-            shape: &self.layout.shape,
-            strides: &self.layout.strides,
-            offset: self.layout.offset,
-        })
-    }
-
-    #[cold]
-    fn out_of_reach(&self, place: &str) -> Error {
-        if self.storage.is_nowhere() {
-            return Error::not_implemented("vmap: an operator that was called here has no batching rule");
-        }
-        Error::runtime(format!("the tensor is not in {place} memory"))
-    }
-
-    /// The same bytes seen otherwise.
-    pub fn with_layout(&self, layout: Layout) -> Body {
-        Body { storage: self.storage.clone(), layout, dtype: self.dtype }
-    }
-
-    /// A complex body's real and imaginary parts, along a new last dimension.
-    pub fn as_parts(&self) -> Body {
-        Body { storage: self.storage.clone(), layout: self.layout.as_parts(), dtype: self.dtype.to_real() }
-    }
-
-    pub fn meta(&self) -> Meta {
-        Meta { shape: Dims::from_slice(&self.layout.shape), dtype: self.dtype, device: self.storage.device() }
-    }
-}
-
 impl Tensor {
     #[inline]
     fn make(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
+        Tensor::make_again(body, edge, flags, view, 0)
+    }
+
+    #[inline]
+    fn make_again(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>, known_as: usize) -> Tensor {
         Tensor(Arc::new(Inner {
             body,
             edge,
             flags: AtomicU8::new(flags),
             view,
             extra: OnceLock::new(),
+            known_as,
             host: AtomicPtr::new(std::ptr::null_mut()),
         }))
     }
 
     /// A tensor without history.
     pub fn new(body: Body) -> Tensor {
-        Tensor::make(body, None, 0, None)
+        Tensor::showing(body, None, 0, None)
     }
 
-    /// A tensor that `edge` made.
+    /// A tensor that `edge` made, of values that were computed just now.
+    #[inline]
     pub fn made_by(body: Body, edge: Option<Edge>) -> Tensor {
+        debug_assert!(body.lazy.is_nothing(), "a kernel's result is values");
         Tensor::make(body, edge, 0, None)
+    }
+
+    /// The same for whatever the body may be.
+    pub fn of(body: Body, edge: Option<Edge>) -> Tensor {
+        Tensor::showing(body, edge, 0, None)
+    }
+
+    #[inline]
+    fn showing(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
+        Tensor::showing_again(body, edge, flags, view, 0)
+    }
+
+    fn showing_again(
+        body: Body,
+        edge: Option<Edge>,
+        flags: u8,
+        view: Option<View>,
+        known_as: usize,
+    ) -> Tensor {
+        let lazy = if body.lazy.is_nothing() { 0 } else { LAZY };
+        Tensor::make_again(body, edge, flags | lazy, view, known_as)
     }
 
     pub fn body(&self) -> BodyRef<'_> {
@@ -232,15 +179,28 @@ impl Tensor {
     /// The body this tensor was born with, unless it was replaced since; nothing for what needs more than its bytes.
     #[inline]
     pub fn birth_body(&self) -> Option<&Body> {
-        let said = self.flags() & (LATE | DUAL | BATCHED | VIEW);
+        let said = self.flags() & (LATE | DUAL | BATCHED | VIEW | LAZY);
         (said == 0 || (said == VIEW && !dual::any_level())).then_some(&self.0.body)
     }
 
-    /// Whether forward mode or `vmap` has a say in what an operator does to this tensor.
+    /// Whether more than kernels on its bytes has a say in what an operator does to this tensor: forward mode, `vmap`, what is
+    /// still to be done to its elements.
     #[inline]
     pub fn is_special(&self) -> bool {
         let flags = self.flags();
-        flags & (DUAL | BATCHED) != 0 || (flags & VIEW != 0 && dual::any_level())
+        flags & (DUAL | BATCHED | LAZY) != 0 || (flags & VIEW != 0 && dual::any_level())
+    }
+
+    /// Whether the values are the bytes conjugated or negated.
+    #[inline]
+    pub fn is_lazy(&self) -> bool {
+        self.flags() & LAZY != 0
+    }
+
+    /// The same, or one sample of many.
+    #[inline]
+    pub fn is_apart(&self) -> bool {
+        self.flags() & (BATCHED | LAZY) != 0
     }
 
     #[inline]

@@ -2,9 +2,9 @@
 //! so that no cycle can be made on the Rust side.
 
 use super::saved::{Kept, Saved, Saves, Step};
-use super::{Body, Tensor, WeakTensor, anomaly, mode};
+use super::{Body, Tensor, WeakTensor, anomaly, created, mode};
 use crate::arena::{self, Draft, Ref};
-use crate::base::{DType, Device, Dims, Layout, Result};
+use crate::base::{DType, Device, Dims, Layout, Lazy, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_void;
@@ -34,8 +34,18 @@ pub struct Derivative {
 pub trait Custom: Send + Sync {
     fn name(&self) -> String;
     fn apply(&self, step: &Step) -> Result<Grads>;
+    /// Whether an argument is a tensor: hooks see the gradients of those alone.
+    fn is_tensor(&self, input: usize) -> bool;
     /// The graph is being freed.
     fn release(&self) {}
+    /// The dtype of an output, where its gradient is declared to have another.
+    fn dtype(&self, _output: usize) -> Option<DType> {
+        None
+    }
+    /// Whether the gradient of an output comes in whatever dtype it has.
+    fn takes_any(&self, _output: usize) -> bool {
+        false
+    }
     /// The Python object that shows this node, which keeps it alive.
     fn host(&self) -> *mut c_void;
     /// Calls `see` with each Python object that this node keeps alive, for the collector.
@@ -67,6 +77,8 @@ pub enum Kind {
 pub struct Slices {
     pub layout: Layout,
     pub dtype: DType,
+    /// What was to be done to the base's elements to read the part's.
+    pub lazy: Lazy,
     pub writer: NodeRef,
 }
 
@@ -208,8 +220,20 @@ impl Node {
     /// Numbers a node above its inputs. From here on it does not change, but for saved values and hooks.
     #[inline]
     pub fn publish(node: Draft<Node>) -> NodeRef {
-        let trace = anomaly::trace();
-        Node::publish_traced(node, trace)
+        if anomaly::is_idle() { Node::publish_traced(node, None) } else { Node::publish_watched(node) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn publish_watched(node: Draft<Node>) -> NodeRef {
+        let made = Node::publish_unseen(node);
+        created::published(&made);
+        made
+    }
+
+    /// For a node that is none of the user's.
+    pub fn publish_unseen(node: Draft<Node>) -> NodeRef {
+        Node::publish_traced(node, anomaly::trace())
     }
 
     #[inline]
@@ -298,6 +322,23 @@ impl Node {
         drop(taken);
     }
 
+    /// Takes off what hangs on the node itself, not on its tensor.
+    pub(super) fn forget_notes(&self) {
+        if !self.has_hooks() {
+            return;
+        }
+        let gone = {
+            let mut hooks = self.hooks();
+            let of_node = |when: When| matches!(when, When::Before | When::After);
+            let (gone, kept) = std::mem::take(&mut hooks.list).into_iter().partition(|hook| of_node(hook.1));
+            hooks.list = kept;
+            let gone: Vec<_> = gone;
+            (gone, hooks.metadata.take())
+        };
+        // Dropped outside the lock: a hook's closure may own anything.
+        drop(gone);
+    }
+
     /// The hooks of one moment, in the order in which they were hung.
     pub fn hooks_at(&self, when: impl Fn(When) -> bool) -> Vec<(When, Arc<dyn Hook>)> {
         if !self.has_hooks() {
@@ -311,7 +352,7 @@ impl Node {
         let old = {
             let mut saves = self.saves();
             saves.freed = true;
-            saves.lost |= !saves.values.is_empty();
+            saves.lost |= !saves.values.is_empty() || saves.number;
             std::mem::take(&mut saves.values)
         };
         drop(old);

@@ -3,7 +3,7 @@
 
 use super::node::{Derivative, Kind, NodeRef};
 use super::saved::{Kept, Packed, Saved, Unpack};
-use super::{Body, Tensor, mode};
+use super::{Body, Tensor, created, mode};
 use crate::base::Error;
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -46,7 +46,7 @@ struct State {
 
 impl State {
     fn is_needed(&self) -> bool {
-        !self.hooks.is_empty() || !self.choosers.is_empty() || self.rename.is_some()
+        !self.hooks.is_empty() || !self.choosers.is_empty() || self.rename.is_some() || created::active()
     }
 }
 
@@ -94,6 +94,11 @@ pub fn pop_chooser() {
         gone
     });
     drop(gone);
+}
+
+/// Somebody else's wishes changed.
+pub(super) fn refresh() {
+    ACTIVE.set(STATE.with_borrow(State::is_needed));
 }
 
 /// Records what `act` records under other names.
@@ -201,6 +206,7 @@ fn pack_or_wait<'a>(
     input: &dyn Fn(usize) -> Option<&'a Tensor>,
     outputs: &[&Body],
 ) -> Result<(), Error> {
+    created::check()?;
     let waits = STATE.with_borrow_mut(|state| match &mut state.waiting {
         Some(waiting) => {
             waiting.push(node.clone());
@@ -226,9 +232,12 @@ pub fn after<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<
 #[cold]
 fn wait_for<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     let outer = STATE.with_borrow_mut(|state| state.waiting.replace(Vec::new()));
+    let held = created::active().then(created::hold);
     let done = write();
     let nodes = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.waiting, outer));
+    let told = held.map_or(Ok(()), |outer| created::release(outer, done.is_ok()));
     let done = done?;
+    told?;
     for node in nodes.into_iter().flatten() {
         // The tensors were written over meanwhile: the nodes' own values count.
         pack_or_wait(&node, &|_| None, &[])?;

@@ -27,8 +27,10 @@ impl Tensor {
         }
         let size = body.dtype.size();
         match body.storage.host() {
-            // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
-            Some(base) => Ok(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }),
+            Some(base) => {
+                // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
+                Ok(body.lazy.of(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }))
+            }
             #[cfg(feature = "gpu")]
             None => {
                 let mut bytes = [0u8; 16];
@@ -36,7 +38,7 @@ impl Tensor {
                     crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
                 }
                 // SAFETY: sixteen bytes hold any element.
-                Ok(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) })
+                Ok(body.lazy.of(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) }))
             }
             #[cfg(not(feature = "gpu"))]
             None => Err(Error::runtime("this build of gradiron has no GPU support")),

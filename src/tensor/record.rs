@@ -93,7 +93,7 @@ impl Recorder {
         let view = self.views >> (index & 63) & 1 == 1;
         let version = body.storage.version();
         let kept = Kept::Body(body.clone());
-        let saved = Saved { kept, version, source: index as u16, tensor: tensor.id(), view };
+        let saved = Saved { kept, version, source: index as u16, tensor: tensor.known_as(), view };
         self.untracked |= saved.version == UNTRACKED;
         self.node.saves_mut().values.push(saved);
         self
@@ -124,6 +124,12 @@ impl Recorder {
 
     pub fn params(&mut self, params: Box<dyn Any + Send + Sync>) -> &mut Recorder {
         self.node.params = Some(params);
+        self
+    }
+
+    /// Counts a number among the params as a saved value, which is given up as one.
+    pub fn saves_number(&mut self) -> &mut Recorder {
+        self.node.saves_mut().number = true;
         self
     }
 

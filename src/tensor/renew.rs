@@ -1,13 +1,19 @@
 //! Tensors that are no longer what they were born as: other memory was put under them, they came to want gradients, they
 //! were detached in place. What a derivative saved of an input is that tensor as it is now.
 
-use super::{Body, Edge, Inner, Kept, Kind, LATE, Node, NodeRef, REQUIRES, Saved, Tensor, lock};
+use super::{Body, Edge, Inner, Kept, Kind, LATE, LAZY, Node, NodeRef, REQUIRES, Saved, Tensor, lock};
 use crate::base::{Guidance, Result};
 use crate::storage::{Known, Member};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Tensor {
+    /// The tensor that this is for whoever saves it.
+    #[inline]
+    pub(super) fn known_as(&self) -> usize {
+        if self.0.known_as == 0 { self.id() } else { self.0.known_as }
+    }
+
     /// Replaces what this tensor shows (`squeeze_`, `t_`).
     pub fn set_body(&self, body: Body) {
         let extra = self.extra();
@@ -23,9 +29,13 @@ impl Tensor {
                 late.leaf = Some(None);
             }
         }
+        let lazy = !body.lazy.is_nothing();
         late.body = Some(Arc::new(body));
         drop(late);
-        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        self.0.flags.fetch_or(if lazy { LATE | LAZY } else { LATE }, Ordering::AcqRel);
+        if !lazy {
+            self.0.flags.fetch_and(!LAZY, Ordering::AcqRel);
+        }
     }
 
     /// Puts a history in the place of the old one, which it returns where that was not the first. A tensor that keeps its
@@ -100,7 +110,7 @@ impl Saved {
         }
         // A leaf that nobody can ask for its gradient any more is one all the same.
         let gone = tensor.is_none() && known.wants && edge.is_none();
-        Ok(tensor.or_else(|| gone.then(|| Tensor::make(body.clone(), None, REQUIRES, None))))
+        Ok(tensor.or_else(|| gone.then(|| Tensor::showing(body.clone(), None, REQUIRES, None))))
     }
 
     /// Takes on what its tensor shows now.

@@ -16,6 +16,8 @@ pub struct Saves {
     pub freed: bool,
     /// Whether there was something to free.
     pub lost: bool,
+    /// Whether a number among the node's params counts as a value.
+    pub number: bool,
 }
 
 /// One saved value. `source` names the input (or, from [`Saved::OUTPUT`] on, the output) that it is.
@@ -81,7 +83,7 @@ impl Saved {
     /// The same, known to be saved of `tensor`.
     #[inline]
     pub fn of(self, tensor: &Tensor) -> Saved {
-        Saved { tensor: tensor.id(), ..self }
+        Saved { tensor: tensor.known_as(), ..self }
     }
 
     #[inline]
@@ -138,10 +140,16 @@ impl Saved {
             }
         };
         let which = from.map(|(name, n)| format!(", which is output {n} of {name},")).unwrap_or_default();
+        let hint = if anomaly::enabled() {
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was \
+             changed in there or anywhere later. Good luck!"
+        } else {
+            "enable anomaly detection to find the operation that failed to compute its gradient, with \
+             torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        };
         let message = format!(
             "one of the variables needed for gradient computation has been modified by an inplace operation: \
-             [{} {:?}]{which} is at version {now}; expected version {} instead. Hint: enable anomaly detection to \
-             find the operation that failed to compute its gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).",
+             [{} {:?}]{which} is at version {now}; expected version {} instead. Hint: {hint}",
             kind_in_words(body),
             body.layout.shape.as_slice(),
             self.version
@@ -180,7 +188,7 @@ impl Saved {
                     return Ok(tensor);
                 }
                 let tangents = dual::remembered(node, true);
-                Ok(dual::restore(self.source, body.clone(), self.edge(node), &tangents))
+                Ok(dual::restore(self, body.clone(), self.edge(node), &tangents))
             }
             Kept::Packed(packed) => {
                 let tensor = packed.hook.unpack()?;
@@ -196,6 +204,11 @@ impl Saved {
 impl Tensor {
     /// A saved value come back: a leaf edge gives the leaf's gradient, not a new leaf.
     pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
+        Tensor::saved_of(0, body, edge)
+    }
+
+    /// The same, known to be `tensor`.
+    pub(super) fn saved_of(tensor: usize, body: Body, edge: Option<Edge>) -> Tensor {
         if let Some(edge) = &edge
             && let Kind::Leaf(leaf) = &edge.node.kind
             && let Some(tensor) = leaf.tensor.upgrade()
@@ -207,7 +220,7 @@ impl Tensor {
         if edge.as_ref().is_some_and(|e| e.node.is_leaf()) {
             return Tensor::other_leaf(body, edge.map(|e| e.node));
         }
-        Tensor::make(body, edge, 0, None)
+        Tensor::showing_again(body, edge, 0, None, tensor)
     }
 
     /// A tensor whose history can be taken away again, for good (`set_history`): the one that it was born with stays.
@@ -221,7 +234,7 @@ impl Tensor {
     /// Other values for a leaf: a leaf itself, whose gradient goes where the first one's does.
     #[cold]
     fn other_leaf(body: Body, node: Option<NodeRef>) -> Tensor {
-        let tensor = Tensor::make(body, None, REQUIRES, None);
+        let tensor = Tensor::showing(body, None, REQUIRES, None);
         if let Some(node) = node {
             let _ = tensor.extra().leaf.set(node);
         }
@@ -281,7 +294,7 @@ impl<'a> Step<'a> {
             saves.values.iter().map(Saved::share).collect()
         } else {
             saves.freed = true;
-            saves.lost |= !saves.values.is_empty();
+            saves.lost |= !saves.values.is_empty() || saves.number;
             std::mem::take(&mut saves.values)
         };
         drop(saves);
@@ -325,7 +338,27 @@ impl<'a> Step<'a> {
 
     /// The bytes of a saved value, for a kernel that does not record.
     pub fn body(&self, source: u16) -> Result<&Body> {
-        self.saved(source).map(|(_, body)| body)
+        let (_, body) = self.saved(source)?;
+        body.check_plain()?;
+        Ok(body)
+    }
+
+    /// The same turn with `grads`, and with what `values` makes of the saved bytes.
+    pub fn again<'b>(
+        self,
+        grads: &'b [Option<Tensor>],
+        values: impl Fn(&Body) -> Result<Body>,
+    ) -> Result<Step<'b>>
+    where
+        'a: 'b,
+    {
+        let mut step = Step { grads, ..self };
+        for saved in &mut step.values {
+            if let Kept::Body(body) = &mut saved.kept {
+                *body = values(body)?;
+            }
+        }
+        Ok(step)
     }
 
     fn saved(&self, source: u16) -> Result<(&Saved, &Body)> {
@@ -350,7 +383,7 @@ impl<'a> Step<'a> {
         let (saved, body) = self.saved(source)?;
         match saved.renewed(edge.as_ref())? {
             Some(tensor) => Ok(tensor),
-            None => Ok(dual::restore(source, body.clone(), edge, &self.tangents)),
+            None => Ok(dual::restore(saved, body.clone(), edge, &self.tangents)),
         }
     }
 

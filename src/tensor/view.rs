@@ -2,7 +2,7 @@
 //! (or through a sister) renews the history of the others.
 
 use super::{ALOOF, Body, Edge, LATE, Tensor, VIEW, lock, mode};
-use crate::base::{Error, Guidance, Layout, Result};
+use crate::base::{Error, Guidance, Result};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// What a tensor keeps when it is a view.
@@ -36,8 +36,8 @@ pub enum Viewing {
 pub struct ViewRules {
     /// The history of a view with this body, given its base's present one.
     pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
-    /// The history of a base after `value` was written into the part with this layout, to which `old` led before.
-    pub scatter: fn(base: &Tensor, layout: &Layout, value: Edge, old: Option<&Edge>) -> Edge,
+    /// The history of a base after `value` was written into the part that is a view's body, to which `old` led before.
+    pub scatter: fn(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge,
     /// What a view with this body shows of a tensor that lies as its base does.
     pub part: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
 }
@@ -53,7 +53,7 @@ impl Tensor {
     ) -> Tensor {
         // Nothing follows what happens to a tensor of inference mode.
         if body.storage.is_untracked() {
-            return Tensor::make(body, edge, 0, None);
+            return Tensor::showing(body, edge, 0, None);
         }
         let made = match made {
             Viewing::Plain | Viewing::Multi if mode::inference() => Viewing::Inference,
@@ -70,7 +70,7 @@ impl Tensor {
         };
         let seen = AtomicU32::new(body.storage.version());
         let view = View { base, made: AtomicU8::new(made as u8), rules, seen, moves_with };
-        Tensor::make(body, edge, VIEW, Some(view))
+        Tensor::showing(body, edge, VIEW, Some(view))
     }
 
     pub fn as_view(&self) -> Option<&View> {
@@ -94,10 +94,17 @@ impl Tensor {
         }
     }
 
-    /// Says that this tensor, if it is a view, was made in other circumstances than it seemed.
-    pub fn remake_view(&self, made: Viewing) {
+    /// Lets this tensor, if it is a view, keep the history that it has until its bytes are written again.
+    pub fn keep_view_history(&self) {
         if let Some(view) = &self.0.view {
             view.seen.store(self.version(), Ordering::Release);
+        }
+    }
+
+    /// Says that this tensor, if it is a view, was made in other circumstances than it seemed.
+    pub fn remake_view(&self, made: Viewing) {
+        self.keep_view_history();
+        if let Some(view) = &self.0.view {
             view.made.store(made as u8, Ordering::Release);
         }
     }
@@ -186,7 +193,7 @@ impl View {
 
     /// Writes `value`, the node of an in-place operator on `view`, into the base's history.
     pub(super) fn rewrite_base(&self, view: &Tensor, value: Edge) {
-        let edge = (self.rules.scatter)(&self.base, &view.body().layout, value, view.last_edge().as_ref());
+        let edge = (self.rules.scatter)(&self.base, &view.body(), value, view.last_edge().as_ref());
         self.base.set_history(Some(edge));
         // A look at this view between the write and now has found the base's old history.
         self.seen.store(self.base.version().wrapping_sub(1), Ordering::Release);

@@ -408,6 +408,74 @@ T.set_grad_enabled('a')
 list(h.unbind(0))[0].detach_()
 h.data.requires_grad_().add_(1)
 """,
+    "kernels": """
+T.abs(b)
+b.ceil()
+b.floor()
+b.trunc()
+b.round()
+i.frac()
+b.fmod(b)
+b.remainder(b)
+b // b
+T.div(b, b, rounding_mode='trunc')
+T.hypot(i, i)
+T.logaddexp(i, i)
+b ** b
+b << b
+f << f
+i.round(decimals=1)
+i.round(decimals=0)
+T.nn.functional.elu(i)
+T.nn.functional.silu(i)
+T.nn.functional.leaky_relu(i)
+T.nn.functional.softplus(i)
+T.nn.functional.logsigmoid(i)
+b.kthvalue(1)
+T.var_mean(i)
+T.std_mean(i)
++b
+b.geometric_(0.5)
+i.exponential_()
+i.cauchy_()
+T.dot(v, v.double()[:2])
+T.view_as_complex(T.ones(2, 2).to(T.complex64))
+""",
+    "written in place": """
+x = T.ones(3, 1); x **= v
+x = T.arange(3).reshape(3, 1); x <<= T.arange(3)
+x = T.arange(3).reshape(3, 1); x >>= T.arange(3)
+x = T.ones(3, 1).bool(); x.fmod_(T.ones(3).bool())
+x = T.ones(3, 1).to(T.complex64); x.atan2_(v.to(T.complex64))
+T.ones(2).to(T.complex64).abs_()
+T.ones(1).addmm_(f, f.t())
+T.ones(1).addmv_(f, v)
+T.ones(1).baddbmm_(T.ones(2, 2, 2), T.ones(2, 2, 2))
+x = T.ones(3, requires_grad=True); x **= 2
+x = T.ones(3); x **= 'a'
+T.nn.functional.elu(w, inplace=True)
+T.nn.functional.silu(w, inplace=True)
+T.nn.functional.relu(w, inplace=True)
+T.nn.functional.leaky_relu(w, inplace=True)
+""",
+    "small words": """
+T.ones(2, 0).aminmax(dim=1)
+T.ones(1, 2).masked_scatter(T.ones(1, 2), v)
+T.ones(2, 2, 2).trace()
+T.ones(1).reshape(0, -1)
+T.ones(1).view(0, -1)
+T.empty(0).reshape(0, -1)
+T.multinomial(T.ones(2 ** 24 + 1), 3)
+T.einsum('i')
+T.einsum()
+T.einsum(v, [60])
+T.einsum(v)
+T.atleast_1d([3])
+T.eq(2, v)
+T.max(2, v)
+T.linspace(0, 3, 1.0)
+T.fmod(2, v)
+""",
     "conversion": """
 f.item()
 T.zeros(0).item()

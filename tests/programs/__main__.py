@@ -11,14 +11,15 @@ import time
 
 from .generate import Generator
 from .known import CRASHES, known
-from .machine import Machine, difference
+from .machine import ROUGH, Machine, difference
+from .wide import Wide
 
 
 def first_difference(lines, libraries, each=True, strict=False):
     """(line number, what differs) of the first difference that a program shows, or None."""
     expected, actual = (Machine(T) for T in libraries)
     # What was computed in float32 is no more exact in float64.
-    rtol = 2e-4 if any("float32" in line for line in lines) else 1e-6
+    rtol = max((rough for dtype, rough in ROUGH.items() if any(dtype[6:] in line for line in lines)), default=1e-6)
     for i, line in enumerate(lines):
         errors = [m.run(line) for m in (expected, actual)]
         found = difference({"error": errors[0]}, {"error": errors[1]}, strict=strict)
@@ -43,9 +44,9 @@ def differs(lines, libraries, each=True, strict=False):
     return None if closer and is_meant(*closer) else first
 
 
-def generate(seed, length, library):
+def generate(seed, length, library, kind=Generator):
     machine = Machine(library)
-    generator = Generator(seed, machine)
+    generator = kind(seed, machine)
     lines = []
     for _ in range(length):
         lines.append(generator.line())
@@ -80,6 +81,7 @@ def main():
     options.add_argument("-n", type=int, default=1000, help="how many programs")
     options.add_argument("--first", type=int, default=0, help="the first seed")
     options.add_argument("--strict", action="store_true", help="compare the words of errors and the names of nodes, too")
+    options.add_argument("--wide", action="store_true", help="draw from more of autograd")
     options.add_argument("--length", type=int, default=22)
     options.add_argument("--show", type=int, default=10, help="how many differences to show")
     chosen = options.parse_args()
@@ -91,7 +93,7 @@ def main():
     start, count, shown = time.time(), 0, set()
     seeds = (seed for seed in itertools.count(chosen.first) if seed not in CRASHES)
     for seed in itertools.islice(seeds, chosen.n):
-        lines = generate(seed, chosen.length, torch)
+        lines = generate(seed, chosen.length, torch, Wide if chosen.wide else Generator)
         # Looking may itself renew what is seen (a view's history): half of the programs are looked at only once.
         each = seed % 2 == 0
         if differs(lines, libraries, each, chosen.strict):

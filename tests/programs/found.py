@@ -511,4 +511,143 @@ with T.no_grad(): v2.t_()
 v3 = v2.sum(-2)
 v4, = T.autograd.grad(v3.sum(), v1)
 """,
+    # Results are kept whoever wants gradients, and operands that several derivatives read.
+    """
+v1 = T.tensor([[-1.75, 0.25]], dtype=T.float64).requires_grad_()
+with T.no_grad(): v2 = v1.t()
+v3 = T.hypot(v2, v2)
+v3.sub_(v2)
+v3.sum().backward()
+v4 = T.atan2(v2, v2)
+with T.no_grad(): v2[:1] = 1.5
+v4.sum().backward()
+""",
+    # A view laid out anew has a history of its own; the gradient that it keeps is that of the old shape.
+    """
+v1 = T.tensor([[-1.75, -1.625], [-0.625, 1.5]], dtype=T.float64).requires_grad_()
+v2 = v1 / 2
+v3 = v2.reshape(-1, 1)
+v3.retain_grad()
+v3.t_()
+v3.backward(T.tensor([[-2.0, -0.25, 0.5, -1.5]], dtype=T.float64), inputs=[v3], retain_graph=True)
+v3.sum().backward()
+v4 = (v1 * 2).view(1, 4)
+v4.backward(T.tensor([[0.5, 1.0, 2.0, 3.0]], dtype=T.float64), inputs=[v4], retain_graph=True)
+v4.transpose_(0, -1)
+v4.sum().backward(inputs=[v4], retain_graph=True)
+""",
+    # A loss keeps its target as it is, of whatever type and shape.
+    """
+v1 = T.tensor([[-1.125, 1.625], [-0.875, 0.875]], dtype=T.float64).requires_grad_()
+v2 = T.tensor([[1, 0], [2, 1]], dtype=T.int64)
+v3 = T.nn.functional.mse_loss(v1, v2)
+v2.index_fill_(0, T.tensor([0]), 1)
+v3.sum().backward()
+v4 = v1.detach() > 0
+v5 = T.nn.functional.smooth_l1_loss(v1, v4)
+v4.data = T.tensor([[True, True], [True, False]])
+v5.backward()
+v6 = T.tensor(1.625, dtype=T.float64).requires_grad_()
+h1 = v1.register_hook(lambda g: g.float())
+v7 = T.nn.functional.huber_loss(v6, v1)
+v7.backward()
+""",
+    # How gradients lie in memory, by the steps of their formulas.
+    """
+v1 = T.tensor([[-2.0, -0.125], [-1.625, -2.0]], dtype=T.float64).requires_grad_()
+v2 = v1.transpose(1, 0)
+v3, = T.autograd.grad(v2.reciprocal().sum(), v2, retain_graph=True)
+v4, = T.autograd.grad(v2.rsqrt().sum(), v2, retain_graph=True)
+v5, = T.autograd.grad(v2.erf().sum(), v2, retain_graph=True)
+v6, = T.autograd.grad(v2.std(-1).sum(), v2, retain_graph=True)
+v7, = T.autograd.grad(v2.prod(), v2, retain_graph=True)
+v8, = T.autograd.grad((2.0 ** v2).sum(), v2, retain_graph=True)
+v9, v10 = T.autograd.grad(T.nn.functional.mse_loss(v2, v1), [v2, v1], retain_graph=True)
+v11, v12 = T.autograd.grad(T.atan2(v2, v1).sum(), [v2, v1], retain_graph=True)
+v13, v14 = T.autograd.grad((v2 / v1).sum(), [v2, v1], retain_graph=True)
+v15 = v2.clamp(-0.5, 0.5)
+v16, = T.autograd.grad(v15, v2, T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64), retain_graph=True)
+v17, = T.autograd.grad(v2.relu(), v2, T.tensor([[1.0, 2.0], [3.0, 4.0]], dtype=T.float64), retain_graph=True)
+""",
+    # Products of truth values have a kernel where there is nothing to multiply.
+    """
+v1 = T.tensor([], dtype=T.bool).unflatten(-1, (1, 0))
+v2 = v1 @ v1.transpose(-1, -2)
+v3 = T.dot(v1.flatten(), v1.flatten())
+""",
+    # A root that shows another shape than its node made.
+    """
+v1 = T.tensor([], dtype=T.float64).requires_grad_()
+v2 = T.outer(v1, T.tensor([], dtype=T.float64)).squeeze(0)
+v2.data = T.tensor([], dtype=T.float64)
+v2.backward(T.tensor([], dtype=T.float64))
+""",
+    # Gradients of nothing are zeros without a history.
+    """
+v1 = T.tensor([[1.25, 0.25]], dtype=T.float64).requires_grad_()
+v2 = v1 * v1
+v3 = v2.narrow(0, 1, 0)
+v2.index_fill_(1, T.tensor([0]), 1.5)
+v3.pow(0.5).sum().backward(create_graph=True)
+v4 = T.tensor([], dtype=T.float64).requires_grad_()
+v5 = T.cat([T.tensor([], dtype=T.float64), v4], -1)
+v6 = v5.sigmoid_()
+T.autograd.backward([v4.sum(), v5.sum()], create_graph=True)
+""",
+    # A view that was written keeps that history when its base is detached.
+    """
+v1 = T.tensor(1.375, dtype=T.float64).requires_grad_()
+v2 = v1.exp()
+v3 = v2.permute(())
+v3.mul_(-1)
+v2.detach_()
+v3.backward()
+""",
+    # The first gradient of a leaf that was resized since.
+    """
+v1 = T.tensor(-0.875, dtype=T.float64).requires_grad_()
+v2 = (v1 * 1).repeat(2, 1)
+with T.no_grad(): T.maximum(v2, v2, out=v1)
+v2.backward(T.tensor([[0.75], [-1.625]], dtype=T.float64), create_graph=True)
+""",
+    # What the steps of a derivative keep is the tensors that the node kept.
+    """
+v1 = T.tensor([-1.0, 0.125], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v3 = T.hypot(v2, v2)
+v4, v5 = T.autograd.grad(v3.sum(), [v1, v3], create_graph=True)
+v5.data = T.tensor([-2.0, -0.625], dtype=T.float64)
+v4.sum().backward()
+v6 = v1.exp()
+v7, = T.autograd.grad(v6.log().sum(), v6, create_graph=True)
+v6.detach_()
+v7.sum().backward()
+""",
+    # The derivative of a square is a power, whose own derivative is one.
+    """
+v1 = T.tensor([1.5, -2.0], dtype=T.float64).requires_grad_()
+v2, = T.autograd.grad(v1.square().sum(), v1, create_graph=True)
+v3, = T.autograd.grad(v2.sum(), v1, create_graph=True)
+v4, = T.autograd.grad(v3.sum(), v1, create_graph=True)
+""",
+    # Hooks of a Function see the gradients of its tensors.
+    """
+v1 = T.tensor([-1.125], dtype=T.float64).requires_grad_()
+v2 = Once.apply(v1 * 1, 3)
+h1 = v2.grad_fn.register_hook(lambda gi, go: log('h1', len(gi), go))
+h2 = v2.grad_fn.register_hook(lambda gi, go: tuple(g * 2 for g in gi))
+v2.sum().backward()
+h3 = v1.register_post_accumulate_grad_hook(lambda t: t.grad)
+(v1 * 2).sum().backward()
+""",
+    # No dimensions, and no other size.
+    """
+v1 = T.tensor(0.75, dtype=T.float64)
+v2 = v1.masked_scatter(v1 > 0, T.tensor([3.0, 4.0], dtype=T.float64))
+v3 = v1.masked_scatter(v1 > 1, v1)
+v4 = T.tensor([1.0, 2.0], dtype=T.float64)
+v5 = v4.view(2)
+v5.resize_(2)
+v5.resize_as_(v4)
+""",
 ]

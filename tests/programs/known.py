@@ -53,9 +53,15 @@ KNOWN = (
     ),
     (
         r"requires_grad: True, but False",
-        r"\] = |copy_\(",
-        r"int64|bool|\.long\(\)",
-        "PyTorch records the copy of floats into integers, which have no gradient",
+        r"\] = |fill_\(",
+        r"int64|bool|\.long\(\)|\.arg|sort\(|[<>]",
+        "PyTorch gives whole numbers that are filled with a recorded value a history, which it refuses to run or to go on with",
+    ),
+    (
+        r"requires_grad: True, but False",
+        r"forward_mode\(|jvp\(|jacfwd\(|hessian\(",
+        r"",
+        "PyTorch lets a missing tangent be zeros that know of the primal they were multiplied with",
     ),
     (r"nan, but|, but nan|inf, but|, but -?inf", r"", r"", "0 * infinity: which partial products are taken differs"),
 )

@@ -81,6 +81,91 @@ class Once(T.autograd.Function):
     def backward(ctx, g):
         return g * ctx.saved_tensors[0].cos() * ctx.scale, None
 
+class Part(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.shape = x.shape
+        return x[..., :1]
+    @staticmethod
+    def backward(ctx, g):
+        return g.expand(ctx.shape)
+
+class Alias(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+    @staticmethod
+    def backward(ctx, g):
+        return g * 5
+
+class Dirty_(T.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return x.add_(1)
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.mark_dirty(*inputs)
+        ctx.save_for_backward(output)
+    @staticmethod
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        return g * y.cos()
+
+class Tangent(T.autograd.Function):
+    generate_vmap_rule = True
+    @staticmethod
+    def forward(x):
+        return x.sin()
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return g * x.cos()
+    @staticmethod
+    def jvp(ctx, t):
+        (x,) = ctx.saved_tensors
+        return t * x.cos()
+
+class Shared(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        z = x * y
+        ctx.save_for_backward(x, y, z)
+        return z, z
+    @staticmethod
+    def backward(ctx, g, h):
+        x, y, z = ctx.saved_tensors
+        log("shared", g, h)
+        return ((g + h) * y).sum_to_size(x.shape), None
+
+class Nested(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        with T.enable_grad():
+            ctx.inner = x.detach().requires_grad_()
+            ctx.outer = ctx.inner * ctx.inner
+        return ctx.outer.detach()
+    @staticmethod
+    def backward(ctx, g):
+        return T.autograd.grad(ctx.outer, ctx.inner, g, retain_graph=True)[0]
+
+class Kept(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(x, None, y)
+        return (x * y.exp()).sum()
+    @staticmethod
+    def backward(ctx, g):
+        x, _, y = ctx.saved_tensors
+        return (g * y.exp()).expand_as(x) if ctx.needs_input_grad[0] else None, (g * x * y.exp()).sum_to_size(y.shape)
+
+def forward_mode(f, x, tangent):
+    with T.autograd.forward_ad.dual_level():
+        return T.autograd.forward_ad.unpack_dual(f(T.autograd.forward_ad.make_dual(x, tangent)))
+
 class Wrong(T.autograd.Function):
     @staticmethod
     def forward(ctx, x, how):
@@ -160,9 +245,8 @@ class Machine:
 
         seen = facts(name, t)
         seen["is"] = first(t)
-        # Whether a gradient is a view of something that nobody has is the engine's own business.
         base = attempt(lambda: first(t._base) if t._is_view() else None)
-        seen["base"] = None if base == "?" else base
+        seen["base"] = base
         seen["grad"] = attempt(grad)
         return seen
 
@@ -171,7 +255,7 @@ FACTS = {
     "dtype": lambda t: str(t.dtype),
     "shape": lambda t: list(t.shape),
     "stride": lambda t: strides(t),
-    "offset": lambda t: t.storage_offset(),
+    "offset": lambda t: t.storage_offset() if t.numel() else None,
     "requires_grad": lambda t: t.requires_grad,
     "is_leaf": lambda t: t.is_leaf,
     "grad_fn": lambda t: None if t.grad_fn is None else t.grad_fn.name(),
@@ -180,6 +264,10 @@ FACTS = {
     "retains_grad": lambda t: t.retains_grad,
     "values": lambda t: t.detach().tolist(),
 }
+
+
+# How far values of these may lie apart.
+ROUGH = {"torch.float32": 2e-4, "torch.complex64": 2e-4, "torch.float16": 1e-2, "torch.bfloat16": 8e-2}
 
 
 def attempt(look, *args):
@@ -210,9 +298,12 @@ def difference(expected, actual, where="", rtol=1e-6, strict=False):
         for key in [*expected, *(k for k in actual if k not in expected)]:
             if not strict and key == "grad_fn":
                 continue
+            # Whether a gradient is a view of something that nobody has is the engine's own business.
+            if key == "base" and "?" in (expected.get(key), actual.get(key)):
+                continue
             if key not in actual or key not in expected:
                 return f"{where}.{key}: {expected.get(key)!r}, but {actual.get(key)!r}"
-            loose = 2e-4 if "dtype" in expected and expected["dtype"] == "torch.float32" else rtol
+            loose = max(rtol, ROUGH.get(expected.get("dtype"), 0))
             found = difference(expected[key], actual[key], f"{where}.{key}", loose, strict)
             if found:
                 return found
@@ -223,6 +314,9 @@ def difference(expected, actual, where="", rtol=1e-6, strict=False):
         if len(expected) == len(actual):
             found = (difference(e, a, f"{where}[{i}]", rtol, strict) for i, (e, a) in enumerate(zip(expected, actual)))
             return next((f for f in found if f), None)
+    elif isinstance(expected, complex) and isinstance(actual, complex):
+        found = difference([expected.real, expected.imag], [actual.real, actual.imag], where, rtol, strict)
+        return None if found is None else f"{where}: {expected!r}, but {actual!r}"
     elif isinstance(expected, float) and isinstance(actual, float):
         if expected == actual or (math.isnan(expected) and math.isnan(actual)):
             return None

@@ -15,6 +15,8 @@ from .grad_mode import (
     enable_grad,
     enforce_grad_layout_policy,
     inference_mode,
+    is_multithreading_enabled,
+    is_view_replay_enabled,
     no_grad,
     set_grad_enabled,
     set_multithreading_enabled,
@@ -35,6 +37,8 @@ __all__ = [
     "enforce_grad_layout_policy",
     "grad",
     "inference_mode",
+    "is_multithreading_enabled",
+    "is_view_replay_enabled",
     "no_grad",
     "set_detect_anomaly",
     "set_grad_enabled",
@@ -93,6 +97,8 @@ def grad(
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
     roots, wanted = _tuple(outputs), _tuple(inputs)
     keep = create_graph if retain_graph is None else retain_graph
+    if _core.vmap_depth():
+        _refuse_samples(roots)
     run = _run_batched if is_grads_batched else _core.run_grad
     found = run(roots, wanted, _gradients(grad_outputs, len(roots)), keep, create_graph)
     if materialize_grads:
@@ -108,6 +114,15 @@ def grad(
             "look for detach(), .data or a copy between it and the outputs; or pass materialize_grads=True to get zeros",
         )
     return found
+
+
+def _refuse_samples(roots: tuple[Any, ...]) -> None:
+    """To what runs inside of a `vmap`, samples are constants; only its transforms differentiate them."""
+    for i, root in enumerate(roots):
+        layer = _core.layer(root) if isinstance(root, Tensor) else None
+        if layer is not None and layer[1] is not None:
+            advice = "use func.grad, vjp or jacrev inside of vmap, or autograd.grad outside of it"
+            _core.refuse(f"element {i} of tensors does not require grad and does not have a grad_fn", root, advice)
 
 
 def _run_batched(
@@ -166,6 +181,13 @@ class Variable(metaclass=_VariableMeta):
         return _core.tracked(out) if requires_grad else out
 
 
+_LATE = ("forward_ad", "functional", "gradcheck", "gradgradcheck", "graph", "profiler", "profiler_util", "variable")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LATE})
+
+
 def __getattr__(name: str) -> object:
     import importlib
 
@@ -174,6 +196,6 @@ def __getattr__(name: str) -> object:
         # The module's name is the function's as well; the function wins, as in PyTorch.
         globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
         return globals()[name]
-    if name in ("forward_ad", "functional", "profiler", "profiler_util", "graph"):
+    if name in _LATE:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")

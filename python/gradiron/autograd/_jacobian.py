@@ -150,3 +150,14 @@ def units(x: Tensor) -> Iterator[Tensor]:
     count = x.numel()
     for place in range(count):
         yield vector_like(x, [float(i == place) for i in range(count)])
+
+
+def unit_batches(points: Sequence[Tensor]) -> list[Tensor]:
+    """For each tensor a batch of directions: together, the unit vectors of the space of all of them."""
+    total, start, batches = sum(x.numel() for x in points), 0, []
+    for x in points:
+        batch = gradiron.zeros((total, x.numel()), dtype=x.dtype, device=x.device)
+        batch.diagonal(-start).fill_(1)
+        batches.append(batch.reshape((total, *x.shape)))
+        start += x.numel()
+    return batches

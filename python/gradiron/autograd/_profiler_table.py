@@ -113,7 +113,7 @@ def _columns(events: EventList, layout: Layout) -> list[Column]:
             columns.append(Column("Self CUDA Mem", _WIDTH + 1, memory("self_device_memory_usage")))
     columns.append(Column("# of Calls", _WIDTH, lambda event: str(event.count)))
     if any(event.input_shapes for event in events):
-        shapes_width = max(width([str(event.input_shapes) for event in events], layout.max_shapes_width), _WIDTH)
+        shapes_width = width([str(event.input_shapes) for event in events], layout.max_shapes_width)
         columns.append(Column("Input Shapes", shapes_width, lambda event: str(event.input_shapes)[:shapes_width]))
     if any(event.stack for event in events):
         source_width = max(width([line for event in events for line in event.stack], layout.max_source_width), 15)

@@ -9,14 +9,20 @@ from .. import _core
 __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
+def _switch(mode: bool, check_nan: bool) -> None:
+    for place, (name, value) in enumerate((("enabled", mode), ("check_nan", check_nan)), 1):
+        if not isinstance(value, bool):
+            given = type(value).__name__
+            raise TypeError(f"set_anomaly_enabled(): argument '{name}' (position {place}) must be bool, not {given}")
+    _core.set_anomaly(mode, check_nan)
+
+
 class set_detect_anomaly:
     """Switches the mode at once; as a context manager, back at its end."""
 
     def __init__(self, mode: bool, check_nan: bool = True) -> None:
         self._before = (_core.is_anomaly_enabled(), _core.is_anomaly_check_nan_enabled())
-        if not isinstance(mode, bool):
-            raise TypeError(f"set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
-        _core.set_anomaly(mode, check_nan)
+        _switch(mode, check_nan)
 
     def __enter__(self) -> None:
         pass
@@ -38,7 +44,7 @@ class detect_anomaly:
 
     def __enter__(self) -> None:
         self._before = (_core.is_anomaly_enabled(), _core.is_anomaly_check_nan_enabled())
-        _core.set_anomaly(True, self._check_nan)
+        _switch(True, self._check_nan)
 
     def __exit__(self, *exception: object) -> None:
         _core.set_anomaly(*self._before)

@@ -19,6 +19,30 @@ class BackwardCFunction(FunctionCtx):
     def __repr__(self) -> str:
         return f"<torch.autograd.function.{type(self).__name__} object at {id(self):#x}>"
 
+    def _get_user_fn(self) -> Callable[..., Any]:
+        cls: Any = type(self)
+        backward, vjp = cls._forward_cls.backward, cls._forward_cls.vjp
+        if backward is not Function.backward and vjp is not Function.vjp:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one "
+                "of them."
+            )
+        return vjp if vjp is not Function.vjp else backward
+
+    def apply(self, *args: Any) -> Any:
+        """The class's `backward` by hand: on this context, with these gradients."""
+        cls: Any = type(self)
+        return self._get_user_fn()(self, *([list(args)] if cls._forward_cls.boxed_grads_call else args))
+
+    def apply_boxed(self, *args: Any) -> Any:
+        """The same with the gradients in a list already."""
+        return self._get_user_fn()(self, *args)
+
+    def apply_jvp(self, *args: Any) -> Any:
+        """The class's `jvp` by hand."""
+        cls: Any = type(self)
+        return cls._forward_cls.jvp(self, *args)
+
     @property
     def saved_variables(self) -> tuple[Any, ...]:
         """The old name of `saved_tensors`."""
@@ -49,6 +73,21 @@ class FunctionMeta(type):
         # The root of all Functions has a `setup_context` that only raises.
         cls._own_setup = inherited or ("setup_context" in namespace and any(isinstance(b, FunctionMeta) for b in bases))
         super().__init__(name, bases, namespace)
+        cls._settle()
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        if name in ("boxed_grads_call", "clear_saved_tensors_on_access"):
+            cls._settle()
+
+    def _settle(cls) -> None:
+        """What the class says of its calls, in the bits of `_style`: asked for once, not in each call."""
+        boxed, once = getattr(cls, "boxed_grads_call", False), getattr(cls, "clear_saved_tensors_on_access", False)
+        wrong = not isinstance(once, bool)
+        cls._style = cls._own_setup | 2 * bool(boxed) | 4 * (once is True) | 8 * wrong
+        heirs: list[Any] = cls.__subclasses__()
+        for subclass in heirs:
+            subclass._settle()
 
 
 class Function(metaclass=FunctionMeta):
@@ -56,8 +95,13 @@ class Function(metaclass=FunctionMeta):
 
     _backward_cls: type
     _own_setup: bool
+    _style: int
     #: Whether `vmap` may run the methods over samples; otherwise there is a `vmap` staticmethod, or none.
     generate_vmap_rule = False
+    #: Whether `backward` gets the gradients in one list, `backward(ctx, grads)`: who takes them out of it frees them.
+    boxed_grads_call = False
+    #: Whether reading `ctx.saved_tensors` gives up what was saved; it can be read once then.
+    clear_saved_tensors_on_access = False
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         import warnings
@@ -110,7 +154,7 @@ class Function(metaclass=FunctionMeta):
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
         if kwargs or (cls._own_setup and getattr(cls.forward, "__defaults__", None)):
             args = _positional(cls.forward, args, kwargs, () if cls._own_setup else (None,))
-        return _core.apply_function(cls, cls._backward_cls, cls._own_setup, args)
+        return _core.apply_function(cls, cls._backward_cls, cls._style, args)
 
 
 _core.register_function(Function.backward)
@@ -133,16 +177,16 @@ class InplaceFunction(Function):
         self.inplace = inplace
 
 
-def once_differentiable(backward: Callable[..., Any]) -> Callable[..., Any]:
+def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     """For a `backward` that must not be differentiated itself: doing so raises."""
     import functools
 
-    @functools.wraps(backward)
+    @functools.wraps(fn)
     def wrapper(ctx: Any, *grads: Any) -> Any:
         from .grad_mode import no_grad
 
         with no_grad():
-            outputs = backward(ctx, *grads)
+            outputs = fn(ctx, *grads)
         if not _core.is_grad_enabled() or not any(isinstance(g, _core.Tensor) and g.requires_grad for g in grads):
             return outputs
         many = isinstance(outputs, tuple)

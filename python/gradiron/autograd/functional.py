@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradiron
 
-from ._jacobian import forward_mode, units
+from ._jacobian import forward_mode, unit_batches, units
 
 if TYPE_CHECKING:
     from gradiron import Tensor
@@ -111,10 +111,10 @@ def jacobian(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
             "Please either set `strict=False` or `vectorize=False`."
         )
-    rows_of = _rows_at_once if vectorize else _rows
+    at_once = _rows_at_once(call) if vectorize else None
     blocks = []
     for number, out in enumerate(call.outputs):
-        rows = rows_of(call, number, out)
+        rows = _rows(call, number, out) if at_once is None else at_once[number]
         pairs = zip(rows, call.inputs, strict=True)
         blocks.append(tuple(row.reshape(tuple(out.shape) + tuple(x.shape)) for row, x in pairs))
     return call.like_outputs(tuple(call.like_inputs(block) for block in blocks))
@@ -137,7 +137,7 @@ def hessian(
     def gradient(*xs: Tensor) -> Tensors:
         if outer_jacobian_strategy == "forward-mode":
             xs = tuple(gradiron._core.tracked(x) for x in xs)
-        call = _Call(xs, "hessian", True, strict).evaluate(func)
+        call = _Call(xs, "hessian", True, strict, inner=True).evaluate(func)
         found = zip(call.gradient_of_scalar(), call.inputs, strict=True)
         filled = tuple(gradiron.zeros_like(x) if g is None else g for g, x in found)
         call.require_curvature(filled)
@@ -153,10 +153,12 @@ def hessian(
 class _Call:
     """A function called on fresh copies of its inputs, so that only what goes through the arguments counts."""
 
-    def __init__(self, inputs: Any, name: str, create_graph: bool, strict: bool) -> None:
+    def __init__(self, inputs: Any, name: str, create_graph: bool, strict: bool, inner: bool = False) -> None:
         self.name, self.create_graph, self.strict = name, create_graph, strict
         self.one_input = not isinstance(inputs, tuple)
         given = _tensors(inputs, "inputs", name)
+        if not inner:
+            gradiron._core.refuse_leaves()
         with gradiron.enable_grad():
             self.inputs = tuple(
                 x.view(x.shape) if create_graph and x.requires_grad else gradiron._core.tracked(x.detach()) for x in given
@@ -317,22 +319,24 @@ def _rows(call: _Call, number: int, out: Tensor) -> list[Tensor]:
         return [gradiron.stack(row) if row else x.new_zeros((0, *x.shape)) for row, x in zip(rows, call.inputs, strict=True)]
 
 
-def _rows_at_once(call: _Call, number: int, out: Tensor) -> list[Tensor]:
-    count = out.numel()
+def _rows_at_once(call: _Call) -> list[tuple[Tensor, ...]]:
+    """The same for all outputs in one batched pass."""
+    counts = [out.numel() for out in call.outputs]
+    total = sum(counts)
     found: Tensors = (None,) * len(call.inputs)
-    if out.requires_grad and count:
-        start = gradiron.eye(count, dtype=out.dtype, device=out.device).reshape((count, *out.shape))
+    pairs = [(out, start) for out, start in zip(call.outputs, unit_batches(call.outputs), strict=True) if out.requires_grad]
+    if pairs and total:
         found = gradiron.autograd.grad(
-            out,
+            [out for out, _ in pairs],
             call.inputs,
-            start,
+            [start for _, start in pairs],
             retain_graph=True,
             create_graph=call.create_graph,
             allow_unused=True,
             is_grads_batched=True,
         )
-    pairs = zip(found, call.inputs, strict=True)
-    return [x.new_zeros((count, *x.shape)) if g is None else g for g, x in pairs]
+    columns = [x.new_zeros((total, *x.shape)) if g is None else g for g, x in zip(found, call.inputs, strict=True)]
+    return list(zip(*(column.split(counts) for column in columns), strict=True))
 
 
 def _jacobian_by_columns(func: Function, inputs: Any) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from _thread import _local
+
 from .. import _core
 
 TYPE_CHECKING = False
@@ -13,12 +15,12 @@ if TYPE_CHECKING:
 class _Mode(_core.GradSwitch):
     """A context manager that can be used again, nested, and as a decorator."""
 
-    def __call__(self, target: Callable[..., Any]) -> Any:
+    def __call__(self, orig_func: Callable[..., Any]) -> Any:
         # Imported here: `import gradiron` is not to wait for them.
         import functools
         import inspect
 
-        if inspect.isclass(target):
+        if inspect.isclass(orig_func):
             import warnings
 
             warnings.warn(
@@ -28,16 +30,16 @@ class _Mode(_core.GradSwitch):
                 FutureWarning,
                 stacklevel=2,
             )
-            cls: Any = target
+            cls: Any = orig_func
             cls.__init__ = self(cls.__init__)
             return cls
-        if inspect.isgeneratorfunction(target):
-            return self._generator(target)
+        if inspect.isgeneratorfunction(orig_func):
+            return self._generator(orig_func)
 
-        @functools.wraps(target)
+        @functools.wraps(orig_func)
         def inside(*args: Any, **kwargs: Any) -> Any:
             with self.clone():
-                return target(*args, **kwargs)
+                return orig_func(*args, **kwargs)
 
         return inside
 
@@ -112,10 +114,10 @@ class set_grad_enabled(_Mode):
         _core.GradSwitch.__enter__(made)
         return made
 
-    def __call__(self, target: Callable[..., Any]) -> Any:
+    def __call__(self, orig_func: Callable[..., Any]) -> Any:
         # As a decorator it switches only inside.
         self.__exit__()
-        return super().__call__(target)
+        return super().__call__(orig_func)
 
     def __enter__(self) -> None:
         _core.set_recording(self.to)
@@ -157,34 +159,100 @@ class inference_mode(_Mode):
         return inference_mode(self._mode)
 
 
-class _Accepted:
-    """A switch of PyTorch's engine that has no counterpart here: it may be set, and nothing depends on it."""
+class _Kept(_local):
+    """How this thread has set the switches of the engine."""
+
+    multithreading = True
+    layouts = True
+    replay = False
+
+
+_kept = _Kept()
+
+
+class _Switch(_Mode):
+    """A switch of the engine: set at once, and as a context manager set back at its end."""
+
+    _name: str
+    _called: str
+
+    def __new__(cls, mode: bool = True) -> Any:
+        return _new(cls, True)
 
     def __init__(self, mode: bool = True) -> None:
         if not isinstance(mode, bool):
-            raise TypeError(f"{type(self).__name__}(): argument 'mode' (position 1) must be bool, not {type(mode).__name__}")
+            raise TypeError(f"{self._called}(): argument 'enabled' (position 1) must be bool, not {type(mode).__name__}")
+        self.prev: bool = getattr(_kept, self._name)
         self.mode = mode
+        self._set(mode)
+
+    def _set(self, on: bool) -> None:
+        setattr(_kept, self._name, on)
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, *exception: object) -> None:
-        pass
+        self._set(self.prev)
 
     def clone(self) -> Any:
         return type(self)(self.mode)
 
 
-class set_multithreading_enabled(_Accepted):
-    """Accepted: a backward always runs in the thread that asks for it."""
+class set_multithreading_enabled(_Switch):
+    """Kept, and nothing depends on it: a backward always runs in the thread that asks for it."""
+
+    _name, _called = "multithreading", "set_multithreading_enabled"
+
+    def __new__(cls, mode: bool) -> Any:
+        return _new(cls, True)
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__(mode)
 
 
-class enforce_grad_layout_policy(_Accepted):
-    """Accepted: a new gradient always lies as its tensor does."""
+class enforce_grad_layout_policy(_Switch):
+    """Whether a leaf's first gradient is made to lie as the leaf does; if not, it is taken over as it comes."""
+
+    _name, _called = "layouts", "set_grad_layout_enforcement_enabled"
+
+    def __new__(cls, enable: bool = True) -> Any:
+        return _new(cls, True)
+
+    def __init__(self, enable: bool = True) -> None:
+        super().__init__(enable)
+
+    def __call__(self, orig_func: Callable[..., Any]) -> Any:
+        # As a decorator it switches only inside.
+        self._set(self.prev)
+        return super().__call__(orig_func)
+
+    def _set(self, on: bool) -> None:
+        super()._set(on)
+        _core.enforce_layouts(on)
 
 
-class _force_original_view_tracking(_Accepted):
-    """Accepted: views are renewed from their base in one step."""
+class _force_original_view_tracking(_Switch):
+    """Kept, and nothing depends on it: views are renewed from their base in one step."""
+
+    _name, _called = "replay", "set_view_replay_enabled"
+
+    def __call__(self, orig_func: Callable[..., Any]) -> Any:
+        self._set(self.prev)
+        return super().__call__(orig_func)
+
+    def __enter__(self) -> None:
+        self._set(self.mode)
+
+
+def is_multithreading_enabled() -> bool:
+    """What `set_multithreading_enabled` was told in this thread."""
+    return _kept.multithreading
+
+
+def is_view_replay_enabled() -> bool:
+    """What `_force_original_view_tracking` was told in this thread."""
+    return _kept.replay
 
 
 class _unsafe_preserve_version_counter:

@@ -27,6 +27,7 @@ from ._jacobian import (
     units,
     vector_like,
 )
+from ._old_jacobians import get_analytical_jacobian, get_numerical_jacobian, get_numerical_jacobian_wrt_specific_input
 from ._parts import in_parts, is_complex, looks, of_complex
 
 if TYPE_CHECKING:
@@ -36,7 +37,14 @@ FORWARD = "computed with forward mode "  # what messages say of forward mode
 BATCHED = "gradcheck or gradgradcheck failed while testing batched gradient computation."
 BATCHED_FORWARD = "gradcheck failed while testing batched gradient computation with forward-mode AD."
 
-__all__ = ["GradcheckError", "gradcheck", "gradgradcheck"]
+__all__ = [
+    "GradcheckError",
+    "get_analytical_jacobian",
+    "get_numerical_jacobian",
+    "get_numerical_jacobian_wrt_specific_input",
+    "gradcheck",
+    "gradgradcheck",
+]
 
 
 class GradcheckError(RuntimeError):

@@ -24,10 +24,14 @@ __all__ = [
     "disable_saved_tensors_hooks",
     "get_gradient_edge",
     "increment_version",
+    "node_creation_hook",
     "queue_callback",
+    "region_activation_memory_budget",
     "register_multi_grad_hook",
     "save_on_cpu",
     "saved_tensors_hooks",
+    "set_override_stale_capture_stream",
+    "set_warn_on_accumulate_grad_stream_mismatch",
 ]
 
 
@@ -80,6 +84,8 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where the gradient of `tensor` is computed, or accumulated for a leaf."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
+    if not _core.has_edge(tensor):
+        raise AssertionError("no node leads to a view that was made unrecorded")
     return GradientEdge(*_core.gradient_edge(tensor))
 
 
@@ -95,6 +101,27 @@ class saved_tensors_hooks:
 
     def __exit__(self, *args: object) -> None:
         _core.pop_saved_hooks()
+
+
+class node_creation_hook:
+    """Inside, `hook(node)` is called with each node that this thread adds to the graph, once the node is complete.
+
+    A leaf's node counts as new each time that it joins a graph which it was in no part of.
+    """
+
+    def __init__(self, hook: Callable[[Node], None]) -> None:
+        self.hook = hook
+
+    def __enter__(self) -> None:
+        _core.push_creation_hook(self.hook)
+
+    def __exit__(self, kind: object, value: object, trace: object) -> None:
+        try:
+            _core.pop_creation_hook()
+        except BaseException:
+            # What went wrong first counts.
+            if kind is None:
+                raise
 
 
 class save_on_cpu(saved_tensors_hooks):
@@ -143,9 +170,34 @@ class _MultiHandle:
 def _node_of(place: Any) -> Any:
     if isinstance(place, GradientEdge):
         return place.node
-    if not place.requires_grad:
+    if not place.requires_grad or not _core.has_edge(place):
         raise AssertionError("Expected gradient function to be set")
     return _core.gradient_edge(place)[0]
+
+
+def _must_be_bool(enabled: Any) -> None:
+    if not isinstance(enabled, bool):
+        raise RuntimeError(f"enabled must be a bool, but got {type(enabled).__name__}")
+
+
+def set_override_stale_capture_stream(enabled: bool) -> None:
+    """Accepted: there are no streams that a graph of a GPU's work could capture here."""
+    _must_be_bool(enabled)
+
+
+def set_warn_on_accumulate_grad_stream_mismatch(enabled: bool) -> None:
+    """Accepted: all work of a GPU is in one stream here."""
+    _must_be_bool(enabled)
+
+
+def region_activation_memory_budget(budget: float) -> contextlib.AbstractContextManager[None]:
+    """How much a compiled region may keep. Nothing is compiled here, so that it always raises, as PyTorch does then."""
+    name = "torch.autograd.graph.region_activation_memory_budget"
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)):
+        raise TypeError(f"{name}: expects a float, got {type(budget).__name__}")
+    if not 0.0 <= budget <= 1.0:
+        raise ValueError(f"{name}: must be in [0, 1], got {budget}")
+    raise RuntimeError(f"{name} can only be used inside a torch.compile region; it has no effect in eager mode.")
 
 
 class _Gathered:
@@ -188,7 +240,11 @@ def register_multi_grad_hook(tensors: Sequence[Tensor], fn: Callable[..., Any], 
             with lock:
                 state = gathered.get(backward)
                 if state is None:
-                    state = gathered[backward] = _Gathered(nodes)
+                    state = _Gathered(nodes)
+                    # As PyTorch counts, where a backward starts from one node, that is none of those which it reaches.
+                    if state.missing == 0:
+                        return
+                    gathered[backward] = state
                 state.grads[position] = grad
                 state.missing -= 1
                 complete = state.missing == 0

@@ -6,15 +6,34 @@ Times are the host's: a GPU operator's is the time that it took to hand the work
 from __future__ import annotations
 
 from contextlib import ContextDecorator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import _core
+from ._profiler_parts import DeviceType, EnforceUnique, Kernel, KinetoStepTracker, MemRecordsAcc, StringTable
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Wanted, events_from, uncollected
 
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["EventList", "FunctionEvent", "FunctionEventAvg", "profile", "record_function"]
+__all__ = [
+    "DeviceType",
+    "EnforceUnique",
+    "EventList",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Kernel",
+    "KinetoStepTracker",
+    "MemRecordsAcc",
+    "StringTable",
+    "kineto_available",
+    "profile",
+    "record_function",
+]
+
+
+def kineto_available() -> bool:
+    """Whether PyTorch's tracing library is there: never, gradiron records by itself."""
+    return False
 
 
 def refuse(**options: object) -> None:
@@ -99,8 +118,25 @@ class profile:
 
     __repr__ = __str__
 
-    def table(self, *args: Any, **kwargs: Any) -> str:
-        return self.function_events.table(*args, **kwargs)
+    def table(
+        self,
+        sort_by: str | None = None,
+        row_limit: int = 100,
+        max_src_column_width: int = 75,
+        max_name_column_width: int = 55,
+        max_shapes_column_width: int = 80,
+        header: str | None = None,
+        top_level_events_only: bool = False,
+    ) -> str:
+        return self.function_events.table(
+            sort_by,
+            row_limit,
+            max_src_column_width,
+            max_name_column_width,
+            max_shapes_column_width,
+            header,
+            top_level_events_only,
+        )
 
     def key_averages(
         self,

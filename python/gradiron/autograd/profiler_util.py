@@ -7,17 +7,22 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from operator import itemgetter
 from typing import Any, NamedTuple
 
-__all__ = ["DeviceType", "EventList", "FormattedTimesMixin", "FunctionEvent", "FunctionEventAvg", "Interval"]
+from ._profiler_parts import DeviceType, Kernel, MemRecordsAcc, StringTable
 
-
-class DeviceType(Enum):
-    """Where an event's time was measured: always the host."""
-
-    CPU = 0
+__all__ = [
+    "DeviceType",
+    "EventList",
+    "FormattedTimesMixin",
+    "FunctionEvent",
+    "FunctionEventAvg",
+    "Interval",
+    "Kernel",
+    "MemRecordsAcc",
+    "StringTable",
+]
 
 
 @contextmanager
@@ -92,11 +97,8 @@ class FormattedTimesMixin:
 class FunctionEvent(FormattedTimesMixin):
     """One call of an operator, one node of a backward, or one mark of the user's."""
 
-    node_id = -1
-    device_type = DeviceType.CPU
-    is_async = is_remote = is_legacy = False
-    use_device = None
-    overload_name = ""
+    # Shares of a table, which are worked out there.
+    self_cpu_percent = total_cpu_percent = total_device_percent = -1
 
     def __init__(
         self,
@@ -105,25 +107,63 @@ class FunctionEvent(FormattedTimesMixin):
         thread: int,
         start_us: float,
         end_us: float,
-        *,
+        overload_name: str | None = None,
+        fwd_thread: int | None = None,
         input_shapes: list[list[int]] | None = None,
         stack: list[str] | None = None,
         scope: int = 0,
+        use_device: str | None = None,
         cpu_memory_usage: int = 0,
         device_memory_usage: int = 0,
+        is_async: bool = False,
+        is_remote: bool = False,
         sequence_nr: int = -1,
+        node_id: int = -1,
+        device_type: DeviceType = DeviceType.CPU,
+        device_index: int = 0,
+        device_resource_id: int | None = None,
+        is_legacy: bool = False,
+        flops: int | None = None,
+        trace_name: str | None = None,
+        concrete_inputs: list[Any] | None = None,
+        kwinputs: dict[str, Any] | None = None,
         is_user_annotation: bool = False,
-        flops: int = 0,
+        is_python_function: bool = False,
+        activity_type: str | None = None,
+        flow_id: int | None = None,
+        flow_type: int | None = None,
+        flow_start: bool | None = None,
+        external_id: int = 0,
+        linked_correlation_id: int = 0,
+        structured_input_shapes: list[Any] | None = None,
+        structured_input_strides: list[Any] | None = None,
+        input_dtypes: list[str] | None = None,
+        python_id: int = -1,
+        python_parent_id: int = -1,
+        python_module_id: int = -1,
+        typed_metadata: dict[str, Any] | None = None,
     ) -> None:
-        self.id, self.trace_name, self.thread = id, name, thread
+        self.id, self.thread, self.fwd_thread = id, thread, fwd_thread
+        self.trace_name = name if trace_name is None else trace_name
         # The steps of a training loop are counted together.
         self.name = "ProfilerStep*" if name.startswith("ProfilerStep#") else name
+        self.overload_name = overload_name or ""
         self.time_range = Interval(start_us, end_us)
-        self.input_shapes = input_shapes or []
-        self.stack = stack or []
+        self.input_shapes, self.stack = input_shapes or [], stack or []
         self.scope, self.sequence_nr, self.is_user_annotation = scope, sequence_nr, is_user_annotation
         self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
-        self.count, self.flops = 1, flops
+        self.node_id, self.device_type, self.device_index = node_id, device_type, device_index
+        self.use_device, self.device_resource_id = use_device, thread if device_resource_id is None else device_resource_id
+        self.is_async, self.is_remote, self.is_legacy = is_async, is_remote, is_legacy
+        self.is_python_function, self.activity_type = is_python_function, activity_type
+        self.concrete_inputs, self.kwinputs = concrete_inputs or [], kwinputs or {}
+        self.flow_id, self.flow_type, self.flow_start = flow_id, flow_type, flow_start
+        self.external_id, self.linked_correlation_id = external_id, linked_correlation_id
+        self.structured_input_shapes, self.structured_input_strides = structured_input_shapes, structured_input_strides
+        self.input_dtypes, self.metadata = input_dtypes, typed_metadata
+        self.python_id, self.python_parent_id, self.python_module_id = python_id, python_parent_id, python_module_id
+        self.kernels: list[Kernel] = []
+        self.count, self.flops = 1, flops or 0
         self.cpu_children: list[FunctionEvent] = []
         self._parent: weakref.ref[FunctionEvent] | None = None
 
@@ -144,6 +184,12 @@ class FunctionEvent(FormattedTimesMixin):
 
     def set_cpu_parent(self, parent: FunctionEvent) -> None:
         self._parent = weakref.ref(parent)
+
+    def append_kernel(self, name: str, device: int, duration: int) -> None:
+        """Notes a piece of a GPU's work that this event began."""
+        if self.device_type != DeviceType.CPU:
+            raise AssertionError("Expected device_type to be CPU")
+        self.kernels.append(Kernel(name, device, duration))
 
     def append_cpu_child(self, child: FunctionEvent) -> None:
         self.cpu_children.append(child)
@@ -332,7 +378,9 @@ _SEPARATORS = str.maketrans(" ;\t\n", "____")
 # PyTorch's numbers for what kind of thing an event is.
 _SCOPES = {"derivative": 1, "turn": 1, "mark": 7}
 
-Record = tuple[str, str, int, int, int, int, int, int, "int | None", "list[list[int]] | None", list[str]]
+Sizes = list[list[int]] | None
+Facts = tuple[int | None, Sizes, Sizes, str | None, list[str]]
+Record = tuple[str, str, int, int, int, int, int, int, Facts]
 
 
 class Wanted(NamedTuple):
@@ -346,13 +394,18 @@ class Wanted(NamedTuple):
 
 def events_from(records: list[Record], start: int, wanted: Wanted) -> EventList:
     """The core's records as events in the order of their starts, each with the events that lie in it."""
-    from ._profiler_flops import flops_of
+    from ._profiler_flops import flops_of, flops_of_derivative, flops_of_einsum
 
     records.sort(key=itemgetter(3, 5))
     events = EventList(profile_memory=wanted.memory, with_flops=wanted.flops)
     open_events: dict[int, list[FunctionEvent]] = {}
     for number, record in enumerate(records, 1):
-        name, kind, thread, begin, end, _, here, there, sequence, shapes, stack = record
+        name, kind, thread, begin, end, _, here, there, (sequence, shapes, made, note, stack) = record
+        flops = 0
+        if wanted.flops and kind == "operator":
+            flops = flops_of_einsum(note, shapes) if name == "aten::einsum" else flops_of(name, shapes)
+        elif wanted.flops and kind == "derivative":
+            flops = flops_of_derivative(name, shapes, made)
         event = FunctionEvent(
             number,
             name,
@@ -366,7 +419,8 @@ def events_from(records: list[Record], start: int, wanted: Wanted) -> EventList:
             device_memory_usage=there,
             sequence_nr=-1 if sequence is None else sequence,
             is_user_annotation=kind == "mark",
-            flops=flops_of(name, shapes) if wanted.flops and kind == "operator" else 0,
+            flops=flops,
+            activity_type="user_annotation" if kind == "mark" else "cpu_op",
         )
         outer = open_events.setdefault(event.thread, [])
         # What ended before does not hold what comes now; marks need not be nested.

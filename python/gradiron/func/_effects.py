@@ -31,9 +31,11 @@ def functionalize(func: Callable[..., Any], *, remove: str = "mutations") -> Cal
 
 
 def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
-    """The tensor that holds the values of all samples (without `recurse`, those of the innermost `vmap`)."""
-    described = _core.batch_description(tensor)
-    while described is not None:
-        tensor = described[2]
-        described = _core.batch_description(tensor) if recurse else None
+    """The values without what transforms put around them (without `recurse`, without the innermost transform's)."""
+    layer = _core.layer(tensor)
+    while layer is not None:
+        depth, dim, tensor = layer
+        if dim is None:
+            tensor = _core.untracked(tensor)
+        layer = _core.layer(tensor, depth) if recurse else None
     return tensor

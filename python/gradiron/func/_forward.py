@@ -11,8 +11,9 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd._jacobian import unit_batches
 from ..utils import _pytree as tree
-from ._reverse import Argnums, Inputs, Pulled, Recording, checked_argnums, gradients, with_aux
+from ._reverse import Argnums, Inputs, Pulled, Recording, Reversing, checked_argnums, gradients, with_aux
 from ._vmap import vmap
 
 JVP = "jvp(f, primals, tangents)"
@@ -25,11 +26,11 @@ class Level:
         self.enabled = _core.is_fwd_grad_enabled()
         _core.set_fwd_grad_enabled(True)
         self.number: int = _core.enter_dual_level()
-        _core.count_transform(1)
+        _core.begin_transform(False, True)
         return self.number
 
     def __exit__(self, *_: object) -> None:
-        _core.count_transform(-1)
+        _core.end_transform()
         _core.exit_dual_level(self.number)
         _core.set_fwd_grad_enabled(self.enabled)
 
@@ -56,6 +57,7 @@ def _pushed(
     _only_tensors(directions, "tangents")
     with Level() as level:
         duals = [_dual(x, v, level) for x, v in zip(points, directions, strict=True)]
+        _core.adopt_inputs(duals)
         call = list(primals)
         for number, value in zip(numbers, tree.unflatten(duals, structure), strict=True):
             call[number] = value
@@ -81,10 +83,14 @@ def _only_tensors(values: list[Any], name: str) -> None:
 
 
 def _dual(x: Tensor, v: Tensor, level: int) -> Tensor:
-    for name, part in (("primal", x), ("tangent", v)):
-        if not (part.dtype.is_floating_point or part.dtype.is_complex):
-            raise ValueError(f"Expected {name} to be floating point or complex, but got: {part.dtype}")
+    _check_moving("primal", x)
+    _check_moving("tangent", v)
     return _core.make_dual(x, v, level)
+
+
+def _check_moving(name: str, part: Tensor) -> None:
+    if not (part.dtype.is_floating_point or part.dtype.is_complex):
+        raise ValueError(f"Expected {name} to be floating point or complex, but got: {part.dtype}")
 
 
 def _unpacked(out: Any, level: int, strict: bool) -> tuple[Tensor, Tensor]:
@@ -119,7 +125,7 @@ def jacfwd(
                 raise RuntimeError(
                     f"jacfwd: Expected all inputs to be real but received complex tensor at flattened input idx: {index}"
                 )
-        units, sizes = _units(points), [x.numel() for x in points]
+        units, sizes = unit_batches(points), [x.numel() for x in points]
 
         def push(*directions: Tensor) -> Any:
             moved = tree.unflatten(list(directions), structure)
@@ -137,22 +143,16 @@ def jacfwd(
                 leaves, aux_tree = tree.flatten(aux)
                 aux = tree.unflatten([leaf[0] for leaf in leaves], aux_tree)
         columns, shape = tree.flatten(found)
+        for index, column in enumerate(columns):
+            if column.dtype.is_complex:
+                raise RuntimeError(
+                    f"jacfwd: Expected all outputs to be real but received complex tensor at flattened input idx: {index}"
+                )
         blocks = [_blocks(column, points, sizes, structure, isinstance(argnums, int)) for column in columns]
         jacobian = tree.unflatten(blocks, shape)
         return (jacobian, aux) if has_aux else jacobian
 
     return wrapper
-
-
-def _units(points: list[Tensor]) -> list[Tensor]:
-    """For each input a batch of directions: together, the unit vectors of the space of all inputs."""
-    total, start, units = sum(x.numel() for x in points), 0, []
-    for x in points:
-        unit = _core.zeros((total, x.numel()), dtype=x.dtype, device=x.device)
-        unit.diagonal(-start).fill_(1)
-        units.append(unit.reshape((total, *x.shape)))
-        start += x.numel()
-    return units
 
 
 def _nothing(pushed: Any, has_aux: bool) -> Any:
@@ -178,6 +178,8 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     """
     points, structure = tree.flatten(primals)
     _only_tensors(points, "primals")
+    for x in points:
+        _check_moving("primal", x)
     with Recording():
         inputs = Inputs(primals, tuple(range(len(primals))))
     pulled = Pulled(func, inputs, {}, False, "linearize(f, *primals)")
@@ -198,6 +200,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                         "corresponding primal."
                     )
         record = _core.is_grad_enabled() and (pulled.keep or any(v.requires_grad for v in given))
-        return tree.unflatten(gradients(pulled_back, starts, given, record, True), pulled.tree)
+        with Reversing():
+            return tree.unflatten(gradients(pulled_back, starts, given, record, True), pulled.tree)
 
     return pulled.value(), jvp_fn

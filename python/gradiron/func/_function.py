@@ -10,6 +10,8 @@ from ..autograd.function import Function
 from ..utils import _pytree as tree
 from ._vmap import vmap
 
+# Stands for the next tensor among results.
+TENSOR = object()
 GUIDE = "For more details, please see https://pytorch.org/docs/main/notes/extending.func.html"
 
 
@@ -20,36 +22,40 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def apply_batched(cls: Any, args: tuple[Any, ...], level: int, size: int, randomness: str) -> Any:
-    """`cls.apply(*args)` where some of the arguments are batched, at most at `level`."""
+def check_support(cls: Any, batched: bool) -> None:
+    """Refuses a Function that transforms, of which one may be a `vmap`, cannot go through."""
     own = cls.vmap is not Function.vmap
     if not cls._own_setup:
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), it must override "
             f"the setup_context staticmethod. {GUIDE}"
         )
-    if own and cls.generate_vmap_rule:
+    if batched and own and cls.generate_vmap_rule:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it has both generate_vmap_rule=True and an overridden vmap "
             "staticmethod. Please set generate_vmap_rule=False or delete the overridden vmap staticmethod to avoid "
             f"ambiguity. {GUIDE}"
         )
-    if not own and not cls.generate_vmap_rule:
+    if batched and not own and not cls.generate_vmap_rule:
         raise RuntimeError(
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
             f"vmap staticmethod or set generate_vmap_rule=True. {GUIDE}"
         )
+
+
+def apply_batched(cls: Any, args: tuple[Any, ...], level: int, size: int, randomness: str) -> Any:
+    """`cls.apply(*args)` where some of the arguments are batched, at most at `level`."""
     physical, dims = [], []
     for arg in args:
         value = _core.unwrap_batched(arg, level) if isinstance(arg, Tensor) else None
         physical.append(arg if value is None else value)
         dims.append(None if value is None else 0)
-    if own:
+    if cls.vmap is not Function.vmap:
         made = cls.vmap(VmapInfo(size, randomness), tuple(dims), *physical)
         if not (isinstance(made, tuple) and len(made) == 2):
             raise RuntimeError(
                 "Expected the vmap staticmethod to have two returns, an output and out_dims with pytree structure compatible "
-                f"with the output. Got a {type(made)} instead"
+                f"with the output. Got {f'{len(made)} returns' if isinstance(made, tuple) else f'a {type(made)}'} instead"
             )
         outputs, out_dims = made
     else:
@@ -58,7 +64,9 @@ def apply_batched(cls: Any, args: tuple[Any, ...], level: int, size: int, random
     places = tree.spread(out_dims, structure)
     if places is None:
         raise RuntimeError(
-            f"{cls.__name__}.vmap: out_dims has structure {tree.flatten(out_dims)[1]} but the output has structure {structure}"
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. Expected "
+            f"out_dims={out_dims} to be compatible with the structure of `output`. out_dims has structure "
+            f"{tree.flatten(out_dims)[1]} but output has structure {structure}. {GUIDE}"
         )
     wrapped = [
         _core.add_batch_dim(leaf, dim, level) if isinstance(leaf, Tensor) and dim is not None else leaf
@@ -73,14 +81,15 @@ class SampleContext:
     def __init__(self, needs_input_grad: tuple[bool, ...]) -> None:
         self.needs_input_grad = needs_input_grad
         self.saved_tensors: tuple[Any, ...] = ()
+        self._saved: dict[str, tuple[Any, ...]] = {}
         self._marked: dict[str, tuple[Any, ...]] = {}
         self._materialize = True
 
     def save_for_backward(self, *tensors: Any) -> None:
-        self.saved_tensors = tensors
+        self._saved["backward"] = tensors
 
     def save_for_forward(self, *tensors: Any) -> None:
-        self.saved_tensors = self.saved_tensors or tensors
+        self._saved["forward"] = tensors
 
     def mark_dirty(self, *tensors: Any) -> None:
         self._marked["dirty"] = tensors
@@ -102,36 +111,46 @@ def generated(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
     return cls._vmapped[key]
 
 
+def over(function: Any, in_dims: tuple[Any, ...], values: tuple[Any, ...], randomness: str) -> list[Any]:
+    """The results of a function over samples, those that are no tensors left alone."""
+    shape: list[Any] = []
+
+    def run(*given: Any) -> tuple[Any, ...]:
+        shape[:] = function(*given)
+        tensors = tuple(r for r in shape if isinstance(r, Tensor))
+        shape[:] = [TENSOR if isinstance(r, Tensor) else r for r in shape]
+        return tensors
+
+    if all(dim is None for dim in in_dims):
+        return list(function(*values))
+    found = iter(vmap(run, in_dims=in_dims, randomness=randomness)(*values))
+    return [next(found) if r is TENSOR else r for r in shape]
+
+
 def _made(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
-
-    def over(function: Any, in_dims: tuple[Any, ...], values: tuple[Any, ...]) -> list[Any]:
-        """The function's results, those that are None left alone."""
-        there: list[bool] = []
-
-        def run(*given: Any) -> tuple[Any, ...]:
-            results = function(*given)
-            there.extend(isinstance(r, Tensor) for r in results)
-            return tuple(r for r in results if isinstance(r, Tensor))
-
-        if all(dim is None for dim in in_dims):
-            return list(function(*values))
-        found = iter(vmap(run, in_dims=in_dims, randomness=randomness)(*values))
-        return [next(found) if some else None for some in there]
-
     class Over(Function):
         generate_vmap_rule = True
 
         @staticmethod
         def forward(*args: Any) -> Any:
-            return vmap(cls.forward, in_dims=dims, randomness=randomness)(*args)
+            many = False
+
+            def run(*seen: Any) -> tuple[Any, ...]:
+                nonlocal many
+                made = cls.forward(*seen)
+                many = isinstance(made, tuple)
+                return made if many else (made,)
+
+            found = over(run, dims, args, randomness)
+            return tuple(found) if many else found[0]
 
         @staticmethod
         def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
             sample = ctx.sample = SampleContext(ctx.needs_input_grad)
             made = output if isinstance(output, tuple) else (output,)
             whole = (*inputs, *made)
-            all_dims = (*dims, *(0 for _ in made))
-            saved: list[Any] = []
+            all_dims = (*dims, *(0 if isinstance(out, Tensor) else None for out in made))
+            saved: dict[str, list[Any]] = {}
 
             def run(*seen: Any) -> tuple[Any, ...]:
                 outs = seen[len(inputs) :]
@@ -141,19 +160,26 @@ def _made(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
                 for name, tensors in sample._marked.items():
                     chosen = [whole[place[id(t)]] for t in tensors]
                     (ctx.mark_dirty if name == "dirty" else ctx.mark_non_differentiable)(*chosen)
-                saved[:] = [place.get(id(t), -1) if isinstance(t, Tensor) else None for t in sample.saved_tensors]
-                return tuple(t for t, at in zip(sample.saved_tensors, saved, strict=True) if at == -1)
+                fresh: list[Tensor] = []
+                for name, tensors in sample._saved.items():
+                    saved[name] = [place.get(id(t), -1) if isinstance(t, Tensor) else None for t in tensors]
+                    fresh.extend(t for t, at in zip(tensors, saved[name], strict=True) if at == -1)
+                sample._saved.clear()
+                return tuple(fresh)
 
             new = iter(vmap(run, in_dims=all_dims, randomness=randomness)(*whole))
-            tensors = [None if at is None else next(new) if at < 0 else whole[at] for at in saved]
-            sample.saved_tensors = ()
-            ctx.dims = tuple(None if at is None else 0 if at < 0 else all_dims[at] for at in saved)
-            ctx.save_for_backward(*tensors)
+            ctx.dims = {}
+            for name, save in (("backward", ctx.save_for_backward), ("forward", ctx.save_for_forward)):
+                places = saved.get(name, ())
+                ctx.dims[name] = tuple(None if at is None else 0 if at < 0 else all_dims[at] for at in places)
+                if places:
+                    save(*(None if at is None else next(new) if at < 0 else whole[at] for at in places))
             ctx.set_materialize_grads(sample._materialize)
 
         @staticmethod
         def backward(ctx: Any, *grads: Any) -> Any:
-            count = len(ctx.dims)
+            own = ctx.dims["backward"]
+            count = len(own)
 
             def run(*given: Any) -> tuple[Any, ...]:
                 ctx.sample.saved_tensors = given[:count]
@@ -162,12 +188,15 @@ def _made(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
                 return found if isinstance(found, tuple) else (found,)
 
             starts = tuple(None if g is None else 0 for g in grads)
-            found = over(run, (*ctx.dims, *starts), (*ctx.saved_tensors, *grads))
+            found = over(run, (*own, *starts), (*ctx.saved_tensors, *grads), randomness)
+            if len(found) != len(dims):
+                return tuple(found)
             return tuple(g if g is None or dim == 0 else g.sum(0) for g, dim in zip(found, dims, strict=True))
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            count = len(ctx.dims)
+            own = ctx.dims["forward"] or ctx.dims["backward"]
+            count = len(own)
 
             def run(*given: Any) -> tuple[Any, ...]:
                 ctx.sample.saved_tensors = given[:count]
@@ -176,7 +205,7 @@ def _made(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
                 return found if isinstance(found, tuple) else (found,)
 
             moving = tuple(dim if t is not None else None for t, dim in zip(tangents, dims, strict=True))
-            found = over(run, (*ctx.dims, *moving), (*ctx.saved_tensors, *tangents))
+            found = over(run, (*own, *moving), (*ctx.saved_tensors, *tangents), randomness)
             return tuple(found) if len(found) > 1 else found[0]
 
     Over.__name__ = Over.__qualname__ = f"Vmapped{cls.__name__}"

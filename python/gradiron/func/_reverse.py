@@ -13,6 +13,7 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd._jacobian import unit_batches
 from ..utils import _pytree as tree
 from ._vmap import vmap
 
@@ -20,25 +21,38 @@ Argnums = Any
 
 
 def alias(x: Any) -> Tensor:
-    """`x` as an input of its own: where samples are live, each of them gets a gradient of its own."""
+    """`x` as an input of its own."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-    if _core.vmap_depth():
-        x = _core.spread_over_levels(x)
     return x.view_as(x) if x.requires_grad else _core.tracked(_core.unrecorded(x, True))
+
+
+class Reversing:
+    """What runs inside is differentiated by a transform that began here: by itself for each sample of a `vmap` around it."""
+
+    def __enter__(self) -> None:
+        _core.count_reverse(True)
+
+    def __exit__(self, *_: object) -> None:
+        _core.count_reverse(False)
 
 
 class Recording:
     """Inside a transform recording is on, whatever it was outside, and which tensors want gradients is its own affair."""
 
+    def __init__(self, guards: bool = True) -> None:
+        self.guards = guards
+
     def __enter__(self) -> Recording:
         self.outside = _core.is_grad_enabled()
         _core.set_recording(True)
-        _core.count_transform(1)
+        _core.begin_transform(True, self.guards)
+        _core.count_reverse(True)
         return self
 
     def __exit__(self, *_: object) -> None:
-        _core.count_transform(-1)
+        _core.count_reverse(False)
+        _core.end_transform()
         _core.set_recording(self.outside)
 
 
@@ -78,7 +92,7 @@ def checked_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
         raise RuntimeError("argnums must be non-empty")
     for number in given:
         if not isinstance(number, int):
-            raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {argnums}")
+            raise RuntimeError(f"argnum must be int, got: {type(number)}")
         if not -count <= number < count:
             raise RuntimeError(f"Got argnum={number}, but only {count} positional inputs")
     wrapped = tuple(number % count for number in given)
@@ -123,6 +137,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with Recording() as recording:
             inputs = Inputs(args, argnums)
+            _core.adopt_inputs(inputs.aliases)
             output, aux = func(*inputs.args, **kwargs), None
             if has_aux:
                 output, aux = with_aux(output, where)
@@ -162,13 +177,18 @@ class Pulled:
 
     def __init__(self, func: Callable[..., Any], inputs: Inputs, kwargs: dict[str, Any], has_aux: bool, name: str) -> None:
         self.inputs, self.name = inputs, name
-        with Recording() as recording:
+        # What PyTorch traces may write where it likes.
+        with Recording(not name.startswith("linearize")) as recording:
+            _core.adopt_inputs(inputs.aliases)
             value, aux = func(*inputs.args, **kwargs), None
             if has_aux:
                 value, aux = with_aux(value, name)
             self.outputs, self.tree = tree.flatten(value)
-            if not self.outputs and name.startswith("vjp"):
-                raise RuntimeError(f"{name}: Expected f to be a function that has non-empty output (got output = [])")
+            nothing = not self.outputs or (len(self.outputs) == 1 and self.outputs[0] is None)
+            if name.startswith("vjp") and nothing:
+                raise RuntimeError(
+                    f"{name}: Expected f to be a function that has non-empty output (got output = {self.outputs})"
+                )
             for out in self.outputs:
                 if not isinstance(out, Tensor):
                     raise RuntimeError(
@@ -209,7 +229,8 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
         if record is None:
             moving = any(isinstance(g, Tensor) and g.requires_grad for g in given)
             record = _core.is_grad_enabled() and (pulled.keep or moving)
-        return inputs.shaped(pulled.back(pulled.outputs, given, record))
+        with Reversing():
+            return inputs.shaped(pulled.back(pulled.outputs, given, record))
 
     if has_aux:
         return pulled.value(), vjp_fn, pulled.aux
@@ -229,28 +250,44 @@ def jacrev(
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @functools.wraps(func)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    def wrapper(*args: Any) -> Any:
         with Recording():
             inputs = Inputs(args, argnums)
+        _only_real(inputs.aliases, "inputs")
         # The words of vjp, on which jacrev stands in PyTorch, too.
-        pulled = Pulled(func, inputs, kwargs, has_aux, "vjp(f, *primals)")
+        pulled = Pulled(func, inputs, {}, has_aux, "vjp(f, *primals)")
+        _only_real(pulled.outputs, "outputs")
         record = _core.is_grad_enabled() and pulled.keep
-        rows = [_rows(pulled, out, record, chunk_size) for out in pulled.outputs]
+        with Reversing():
+            rows = _rows(pulled, record, chunk_size)
         jacobian = tree.unflatten([inputs.shaped(row) for row in rows], pulled.tree)
         return (jacobian, pulled.aux) if has_aux else jacobian
 
     return wrapper
 
 
-def _rows(pulled: Pulled, out: Tensor, record: bool, chunk_size: int | None) -> list[Tensor]:
-    """For each input, the gradients of all elements of `out`."""
-    count = out.numel()
-    shapes = [(*out.shape, *x.shape) for x in pulled.inputs.aliases]
-    if count == 0:
-        return [x.new_zeros(shape) for x, shape in zip(pulled.inputs.aliases, shapes, strict=True)]
-    units = _core.eye(count, dtype=out.dtype, device=out.device).reshape((count, *out.shape))
-    found = vmap(lambda unit: tuple(pulled.back([out], [unit], record)), chunk_size=chunk_size)(units)
-    return [rows.reshape(shape) for rows, shape in zip(found, shapes, strict=True)]
+def _only_real(tensors: list[Tensor], what: str) -> None:
+    for index, t in enumerate(tensors):
+        if t.dtype.is_complex:
+            raise RuntimeError(
+                f"jacrev: Expected all {what} to be real but received complex tensor at flattened input idx: {index}"
+            )
+
+
+def _rows(pulled: Pulled, record: bool, chunk_size: int | None) -> list[list[Tensor]]:
+    """For each output and each input, the gradients of all elements of the output."""
+    outputs, inputs = pulled.outputs, pulled.inputs.aliases
+    counts = [out.numel() for out in outputs]
+    if sum(counts) == 0:
+        found = [x.new_zeros((0, *x.shape)) for x in inputs]
+    else:
+        pull = vmap(lambda *units: tuple(pulled.back(outputs, list(units), record)), chunk_size=chunk_size)
+        found = pull(*unit_batches(outputs))
+    columns = zip(*(column.split(counts) for column in found), strict=True)
+    return [
+        [rows.reshape((*out.shape, *x.shape)) for rows, x in zip(block, inputs, strict=True)]
+        for out, block in zip(outputs, columns, strict=True)
+    ]
 
 
 def hessian(func: Callable[..., Any], argnums: Argnums = 0) -> Callable[..., Any]:

@@ -71,7 +71,7 @@ class _Call:
         self.dims = [self._checked(call, leaf, dim) for leaf, dim in zip(self.leaves, dims, strict=True)]
         sizes = [leaf.shape[dim] for leaf, dim in zip(self.leaves, self.dims, strict=True) if dim is not None]
         if not sizes:
-            raise ValueError("vmap: at least one Tensor input must be mapped: all in_dims are None")
+            raise ValueError("vmap: Expected at least one Tensor to vmap over")
         if any(size != sizes[0] for size in sizes):
             raise ValueError(
                 f"vmap: Expected all tensors to have the same size in the mapped dimension, got sizes {sizes} for the mapped "

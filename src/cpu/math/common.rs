@@ -51,6 +51,23 @@ macro_rules! comparisons {
         }
 
         #[inline(always)]
+        pub fn nought(_: T) -> T {
+            0 as T
+        }
+
+        /// The first power.
+        #[inline(always)]
+        pub fn once(x: T) -> T {
+            x
+        }
+
+        /// The power of zero.
+        #[inline(always)]
+        pub fn zeroth(_: T) -> T {
+            1 as T
+        }
+
+        #[inline(always)]
         pub fn real_part(x: T) -> T {
             x
         }

@@ -191,6 +191,16 @@ macro_rules! exact {
         }
 
         #[inline(always)]
+        pub fn once(x: T) -> T {
+            x
+        }
+
+        #[inline(always)]
+        pub fn zeroth(_: T) -> T {
+            T { re: 1.0, im: 0.0 }
+        }
+
+        #[inline(always)]
         pub fn square(x: T) -> T {
             x * x
         }

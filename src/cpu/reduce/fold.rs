@@ -188,8 +188,6 @@ pub struct Columns<'a, A> {
 }
 
 const LANES: usize = 32;
-/// Rows from so many elements are read in four places at once.
-const FAR: usize = 65_536;
 
 /// Folds `n` elements. `four` is what four of them come to before they are widened, where that is the same.
 #[inline(always)]
@@ -207,21 +205,12 @@ unsafe fn row<S: Copy, A: Wide>(
     let mut lanes = [A::first(fold); LANES];
     let mut i = 0;
     if let Some(pair) = four {
-        let mut fours = |i: usize, apart: usize| {
+        while i + 4 * LANES <= n {
             for j in 0..LANES {
-                let i = i + j;
-                let (low, high) = (pair(at(i), at(i + apart)), pair(at(i + 2 * apart), at(i + 3 * apart)));
+                let part = |k: usize| at(i + k * LANES + j);
+                let (low, high) = (pair(part(0), part(1)), pair(part(2), part(3)));
                 lanes[j] = step(lanes[j], wide(pair(low, high)), shift);
             }
-        };
-        if n >= FAR {
-            // The machine fetches ahead on each of four streams.
-            let quarter = n / (4 * LANES) * LANES;
-            (0..quarter).step_by(LANES).for_each(|i| fours(i, quarter));
-            i = 4 * quarter;
-        }
-        while i + 4 * LANES <= n {
-            fours(i, LANES);
             i += 4 * LANES;
         }
     }

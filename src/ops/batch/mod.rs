@@ -13,22 +13,28 @@ mod loss;
 mod pointwise;
 mod random;
 mod rules;
+mod settle;
 mod view;
 mod write;
 
 pub use dynamic::{masked_scatter, refuse_dynamic, refuse_mask, refuse_rule, repeated_places, spaced};
 pub use index::{index, index_put, index_put_into};
 pub use join::{cat, cut, picked, stack};
-pub use level::{Frame, Randomness, depth_of, enter, frames, leave, outside, swap_frames};
+pub use level::{
+    Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, is_under_way, leave, outside,
+    swap_frames, within,
+};
 pub use pointwise::{apply, apply_inplace};
 pub use random::{choose, draw, write_over};
 pub use rules::row;
+pub use settle::{collected, settled};
 pub use write::{copy_into, fill_where, overwrite, relayout};
 
 use super::row::Ints;
-use super::view::{expand, ints, permute, reshape, unsqueeze};
+use super::view::{expand, ints, permute, reshape};
 use crate::base::{Dims, Error, Result, wrap_dim};
-use crate::tensor::{Level, Levels, Tensor};
+pub use crate::tensor::Level;
+use crate::tensor::{Levels, Tensor};
 
 /// Whether any of these is batched.
 #[inline]
@@ -73,6 +79,9 @@ impl Batch {
     /// The physical tensor with a dimension for every level, of size 1 where it has none of its own, and the seen
     /// dimensions padded on the left to `rank`.
     pub fn aligned(&self, t: &Tensor, rank: usize) -> Result<Tensor> {
+        if let Some(t) = self.settle(t)? {
+            return self.aligned(&t, rank);
+        }
         let (own, seen) = (t.as_batched(), t.shape());
         let value = own.map_or(t, |b| &b.value);
         let pad = rank.saturating_sub(seen.len());
@@ -146,9 +155,7 @@ pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Ten
         let value = moved(&batched.value, place, levels.len() + at)?;
         return Ok(Tensor::batched(value, levels));
     }
-    let mut shape = ints(&t.shape());
-    shape.insert(at, size as i64);
-    expand(&unsqueeze(t, at as i64)?, shape)
+    settle::stretched(t, level, size, at)
 }
 
 /// `t` with the samples of `level` only, its dimension at the front; nothing when it has none of them.
@@ -157,19 +164,6 @@ pub fn unwrap_level(t: &Tensor, level: Level) -> Result<Option<Tensor>> {
         Some(batched) if batched.levels.contains(&level) => remove_dim(t, level, 0, 0).map(Some),
         _ => Ok(None),
     }
-}
-
-/// A tensor that wants a gradient of its own for every sample: stretched over all live levels.
-pub fn spread(t: &Tensor) -> Result<Tensor> {
-    let live = frames();
-    if live.is_empty() {
-        return Ok(t.clone());
-    }
-    let batch = Batch {
-        levels: live.iter().map(|f| f.level).collect(),
-        sizes: live.iter().map(|f| f.size).collect(),
-    };
-    Ok(batch.wrap(batch.full(t)?))
 }
 
 /// A gradient for a root of the graph: its samples lie in it as in the root, those of other levels stay batched.

@@ -71,15 +71,42 @@ impl<'a> Aligned<'a> {
 }
 
 pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
+    let given: SmallVec<[&Tensor; 4]> = operands.iter().filter_map(Operand::tensor).collect();
+    let own = Batch::of(given.iter().copied()).settle_all(&given)?;
+    if own.iter().any(Option::is_some) {
+        let mut chosen: SmallVec<[Operand; 4]> = SmallVec::from_slice(operands);
+        let tensors = chosen.iter_mut().filter(|o| o.tensor().is_some());
+        for (operand, own) in tensors.zip(&own) {
+            *operand = own.as_ref().map_or(*operand, Operand::Tensor);
+        }
+        return apply(op, &chosen);
+    }
     let aligned = Aligned::new(op, operands)?;
     let made = crate::ops::pointwise::apply(op, &aligned.physical())?;
     Ok(aligned.batch.wrap(made))
 }
 
+/// What PyTorch says of some operators whose samples do not fit into a tensor that is one.
+fn misfit(target: &Tensor, others: &[&Tensor]) -> Option<Error> {
+    let shape = target.physical().shape();
+    let wide =
+        others.iter().try_fold(shape.clone(), |wide, t| broadcast(&wide, &t.physical().shape())).ok()?;
+    (wide != shape).then(|| {
+        Error::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            shape.as_slice(),
+            wide.as_slice()
+        ))
+    })
+}
+
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
     let given = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
     let others: SmallVec<[&Tensor; 4]> = given.collect();
-    super::write::check_target(target, &others)?;
+    super::write::check_operator(op.row.name, target, &others).map_err(|error| match op.row.name {
+        "add" | "atan2" | "copysign" => misfit(target, &others).unwrap_or(error),
+        _ => error,
+    })?;
     let shape = target.shape();
     for other in &others {
         let wide = broadcast(&shape, &other.shape())?;

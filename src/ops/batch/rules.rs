@@ -5,6 +5,7 @@
 use super::{Batch, along, complex, index, linalg, loss, view};
 use crate::base::{Error, Result};
 use crate::tensor::Tensor;
+use smallvec::SmallVec;
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -68,5 +69,9 @@ pub fn row(name: &'static str, inputs: &[&Tensor], others: &[&Tensor], params: &
         let name = crate::ops::plain_name(name);
         return Err(Error::not_implemented(format!("vmap: {name} has no batching rule")));
     };
-    rule(&Batch::of(inputs.iter().chain(others).copied()), inputs, params)
+    let batch = Batch::of(inputs.iter().chain(others).copied());
+    let own = batch.settle_all(inputs)?;
+    let chosen: SmallVec<[&Tensor; 4]> =
+        own.iter().zip(inputs).map(|(own, t)| own.as_ref().unwrap_or(t)).collect();
+    rule(&batch, &chosen, params)
 }

@@ -5,12 +5,12 @@ use super::{Batch, Ints};
 use crate::base::{Dims, Layout, Result};
 use crate::ops::view as v;
 use crate::ops::{Sizes, view::ints};
-use crate::ops::{create, shape, triangle};
+use crate::ops::{create, shape, spread, triangle};
 use crate::tensor::Tensor;
 
 impl Batch {
     /// A place in a dense sample as a place in all the dense samples.
-    fn place(&self, place: &Layout, numel: usize) -> Layout {
+    pub fn place(&self, place: &Layout, numel: usize) -> Layout {
         let mut stride = numel;
         let mut out = place.clone();
         for &size in self.sizes.iter().rev() {
@@ -112,6 +112,7 @@ pub const PHYSICAL: Rules = rules! { physical b;
     };
     view::permute(x; dims) => permuted(b, x, &dims);
     view::expand(x; size) => expanded(b, x, &size);
+    spread::spread_out(x; dim, size, level) => spread::spread_out(x, dim + b.k() as i64, size, level);
     view::unsqueeze(x; dim) => v::unsqueeze(x, b.dim(dim, b.rank(x) + 1)?);
     view::squeeze_all(x) => squeezed(b, x, |_| true);
     view::squeeze_one(x; dim) => { let d = b.dim(dim, b.rank(x))?; squeezed(b, x, |at| at as i64 == d) };

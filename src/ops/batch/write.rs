@@ -5,20 +5,55 @@ use crate::base::{Error, Result};
 use crate::ops::Value;
 use crate::ops::scatter::masked_fill;
 use crate::ops::view::reshape;
-use crate::tensor::Tensor;
+use crate::tensor::{Level, Tensor};
 
 /// Refuses to write many samples into a tensor that has only one.
 pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
-    let own = target.as_batched().map(|b| b.levels.as_slice()).unwrap_or_default();
-    let foreign = |t: &&Tensor| t.as_batched().is_some_and(|b| b.levels.iter().any(|l| !own.contains(l)));
-    if !others.iter().any(foreign) {
-        return Ok(());
+    match foreign_level(target, others) {
+        Some(_) => Err(refusal("inplace arithmetic", "in a vmap")),
+        None => Ok(()),
     }
-    Err(Error::runtime(
-        "vmap: inplace arithmetic(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args \
-         that has more elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped \
-         over in a vmap. Please try to use out-of-place operators instead of inplace arithmetic. If said operator is being \
-         called inside the PyTorch framework, please file a bug report instead.",
+}
+
+/// The same for an operator by name: PyTorch names those for which it has no rule of its own.
+pub fn check_operator(name: &str, target: &Tensor, others: &[&Tensor]) -> Result<()> {
+    const RULED: &[&str] = &[
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "atan2",
+        "copysign",
+        "clamp_min",
+        "clamp_max",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+    ];
+    match foreign_level(target, others) {
+        Some(level) if !RULED.contains(&name) => {
+            let depth = super::depth_of(level).unwrap_or(1);
+            Err(refusal(&format!("aten::{name}_"), &format!("at level {depth}")))
+        }
+        Some(_) => check_target(target, others),
+        None => Ok(()),
+    }
+}
+
+/// The innermost level that some operand has samples of and the target has not.
+fn foreign_level(target: &Tensor, others: &[&Tensor]) -> Option<Level> {
+    let own = target.as_batched().map(|b| b.levels.as_slice()).unwrap_or_default();
+    let levels = |t: &&Tensor| t.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
+    others.iter().flat_map(levels).filter(|l| !own.contains(l)).max()
+}
+
+#[cold]
+fn refusal(what: &str, place: &str) -> Error {
+    Error::runtime(format!(
+        "vmap: {what}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more \
+         elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over {place}. \
+         Please try to use out-of-place operators instead of {what}. If said operator is being called inside the PyTorch \
+         framework, please file a bug report instead."
     ))
 }
 

@@ -27,6 +27,9 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
     if !replacement && count as usize > categories {
         refuse("cannot sample n_sample > prob_dist.size(-1) samples without replacement")?;
     }
+    if categories > 1 << 24 {
+        refuse("number of categories cannot exceed 2^24")?;
+    }
     // On the GPU nobody waits to look at the weights.
     if weights.device().is_cpu() && weights.numel() > 0 {
         let all: Dims = (0..shape.len()).collect();

@@ -1,0 +1,91 @@
+//! Tensors that all samples share, met by what each sample has of its own. Mostly broadcasting does. It does not where a
+//! transform inside of the `vmap` wants a gradient for each sample, nor where the samples share a value that moves
+//! along a tangent of their own: these get samples themselves.
+
+use super::level::{is_live, reversed_within};
+use super::{Batch, moved, raised};
+use crate::base::{Error, Result};
+use crate::ops::view::{expand, ints, unsqueeze};
+use crate::ops::{create, reduce, spread, tangent};
+use crate::tensor::dual::DualLevel;
+use crate::tensor::{Level, Tensor, any_requires_grad};
+use smallvec::SmallVec;
+
+impl Batch {
+    /// The tensor with samples of its own at all these levels, where it needs them.
+    pub fn settle(&self, t: &Tensor) -> Result<Option<Tensor>> {
+        if !self.levels.iter().all(|&level| is_live(level)) {
+            return Err(escaped());
+        }
+        let own = t.as_batched().map(|b| b.levels.as_slice()).unwrap_or_default();
+        let needs = |level: &Level| !own.contains(level) && (moves_at(t, *level) || is_wanted(t, *level));
+        if self.levels.iter().any(needs) { self.lowered(t).map(|t| Some(self.wrap(t))) } else { Ok(None) }
+    }
+
+    pub fn settle_all(&self, tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+        tensors.iter().map(|t| self.settle(t)).collect()
+    }
+}
+
+/// The operands of one call, each with samples of its own where it needs them.
+pub fn settled(tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+    Batch::of(tensors.iter().copied()).settle_all(tensors)
+}
+
+#[cold]
+fn escaped() -> Error {
+    Error::runtime(
+        "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see \
+         https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in \
+         `gen_vmap_plumbing` Please file an issue if it looks like the latter",
+    )
+}
+
+fn is_wanted(t: &Tensor, level: Level) -> bool {
+    reversed_within(level) && any_requires_grad([t])
+}
+
+/// Whether a tangent has samples of this level.
+fn moves_at(t: &Tensor, level: Level) -> bool {
+    let physical = t.physical();
+    physical.is_dual()
+        && physical.dual_levels().into_iter().filter_map(|l| physical.tangent(l)).any(|tangent| {
+            tangent.as_batched().is_some_and(|b| b.levels.contains(&level)) || moves_at(&tangent, level)
+        })
+}
+
+/// The samples of a level that `t` has none of as a dimension: all the same, but where their tangents differ.
+pub fn stretched(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tensor> {
+    if moves_at(t, level) {
+        let wide = create::clone_dense(&stretched(&tangent::bare(t), level, size, at)?)?;
+        for (number, moving) in tangents(t)? {
+            tangent::pair(&wide, &super::remove_dim(&moving, level, size, at as i64)?, number)?;
+        }
+        return Ok(wide);
+    }
+    let column = unsqueeze(t, at as i64)?;
+    if is_wanted(t, level) {
+        return spread::spread_out(&column, at as i64, size as i64, i64::from(level));
+    }
+    let mut shape = ints(&column.shape());
+    shape[at] = size as i64;
+    expand(&column, shape)
+}
+
+/// A tensor's tangents, as samples where it is a sample.
+fn tangents(t: &Tensor) -> Result<Vec<(DualLevel, Tensor)>> {
+    let (physical, batch) = (t.physical(), Batch::of([t]));
+    let each = |l| physical.tangent(l).map(|found| Ok((l, raised(&batch.levels, &found)?)));
+    physical.dual_levels().into_iter().filter_map(each).collect()
+}
+
+/// The gradient of what was stretched along `dim`: a batch of gradients inside of the level's `vmap`, their sum outside.
+pub fn collected(g: &Tensor, dim: usize, level: Level) -> Result<Tensor> {
+    if !is_live(level) {
+        return reduce::sum_dims(g, smallvec::smallvec![dim as i64], true);
+    }
+    let mut levels = crate::tensor::Levels::new();
+    levels.push(level);
+    let sample = raised(&levels, &moved(g, dim, 0)?)?;
+    unsqueeze(&sample, dim as i64)
+}

@@ -1,0 +1,114 @@
+//! The names that formulas use, over layouts: the fourth reading of an expression says in which order the dimensions of its
+//! result lie in memory, had each step been an operator of its own.
+
+use super::order::ordered;
+use crate::base::views::dense_like;
+use crate::base::{Layout, broadcast};
+use smallvec::SmallVec;
+
+/// How a value lies; a number lies nowhere.
+#[derive(Clone)]
+pub struct Laid(pub Option<Layout>);
+
+impl From<f64> for Laid {
+    fn from(_: f64) -> Laid {
+        Laid(None)
+    }
+}
+
+impl From<&Laid> for Laid {
+    fn from(other: &Laid) -> Laid {
+        other.clone()
+    }
+}
+
+/// What an operator makes of operands that lie like these, of which the first counts most.
+fn combined(operands: &[Laid]) -> Laid {
+    let found: SmallVec<[&Layout; 4]> = operands.iter().filter_map(|laid| laid.0.as_ref()).collect();
+    let Some((first, others)) = found.split_first() else { return Laid(None) };
+    if operands.len() == 1 {
+        return Laid(Some(dense_like(first)));
+    }
+    let alike = |other: &&Layout| other.shape == first.shape && other.strides == first.strides;
+    if found.len() == operands.len() && first.is_dense() && others.iter().all(alike) {
+        return Laid(Some(Layout { offset: 0, ..(*first).clone() }));
+    }
+    let shape = others
+        .iter()
+        .try_fold(first.shape.clone(), |shape, other| broadcast(&shape, &other.shape))
+        .unwrap_or_else(|_| first.shape.clone());
+    Laid(Some(ordered(&shape, found.into_iter())))
+}
+
+macro_rules! laid {
+    ($($name:ident ( $($x:ident),+ );)*) => { $(
+        // A formula may name any of them.
+        #[allow(dead_code)]
+        pub fn $name($($x: impl Into<Laid>),+) -> Laid {
+            combined(&[$($x.into()),+])
+        }
+    )* };
+}
+
+laid! {
+    abs(x); exp(x); expm1(x); log(x); log1p(x); sqrt(x); rsqrt(x); recip(x); square(x); sin(x); cos(x); tan(x); sinh(x); cosh(x);
+    tanh(x); sigmoid(x); erf(x); erfinv(x); digamma(x); trigamma(x); floor(x); trunc(x); is_nan(x); is_inf(x); is_finite(x);
+    not(x); sign(x); once(x); zeroth(x); nought(x); acosh_slope(x); angle_slope(x); polygamma(n, x);
+    atan2(x, y); floor_div(x, y); trunc_div(x, y); maximum(x, y); minimum(x, y); eq(x, y); ne(x, y); lt(x, y); le(x, y);
+    gt(x, y); ge(x, y); both(x, y); either(x, y); copysign(x, y); pow(x, y);
+}
+
+/// A choice asks its condition first.
+pub fn select(no: impl Into<Laid>, yes: impl Into<Laid>, condition: impl Into<Laid>) -> Laid {
+    combined(&[condition.into(), yes.into(), no.into()])
+}
+
+/// Real values stay what they are.
+pub fn conj(x: impl Into<Laid>) -> Laid {
+    x.into()
+}
+
+/// A condition is read as it lies.
+pub fn truth(x: impl Into<Laid>) -> Laid {
+    x.into()
+}
+
+/// Likewise.
+pub fn real_part(x: impl Into<Laid>) -> Laid {
+    x.into()
+}
+
+macro_rules! operator {
+    ($($trait:ident $method:ident;)*) => { $(
+        operator!(@impl $trait $method; (Laid, Laid) (&Laid, Laid) (Laid, &Laid) (&Laid, &Laid) (Laid, f64) (&Laid, f64) (f64, Laid) (f64, &Laid));
+    )* };
+    (@impl $trait:ident $method:ident; $(($a:ty, $b:ty))*) => { $(
+        impl std::ops::$trait<$b> for $a {
+            type Output = Laid;
+            fn $method(self, other: $b) -> Laid {
+                combined(&[self.into(), other.into()])
+            }
+        }
+    )* };
+}
+
+operator! {
+    Add add;
+    Sub sub;
+    Mul mul;
+    Div div;
+}
+
+impl std::ops::Neg for Laid {
+    type Output = Laid;
+    fn neg(self) -> Laid {
+        combined(&[self])
+    }
+}
+
+impl std::ops::Neg for &Laid {
+    type Output = Laid;
+    fn neg(self) -> Laid {
+        -self.clone()
+    }
+}

@@ -1,0 +1,174 @@
+//! What PyTorch's operators ask of an `out=` tensor before they write to it: the dtypes that each kernel insists on.
+
+use super::row::{Kind, Row};
+use crate::base::{DType, Error, Result};
+
+/// Kernels that write their own dtype only, and say which one they found.
+const FOUND: &[&str] = &[
+    "abs",
+    "bitwise_not",
+    "ceil",
+    "conj_physical",
+    "floor",
+    "frac",
+    "gelu",
+    "lerp",
+    "neg",
+    "round",
+    "sgn",
+    "sign",
+    "softplus",
+    "trunc",
+];
+
+/// Operators that give their results' dtypes beforehand.
+const DECLARED: &[&str] = &[
+    "addmm",
+    "addmv",
+    "aminmax",
+    "argmax",
+    "argmin",
+    "baddbmm",
+    "bmm",
+    "cross",
+    "cumprod",
+    "cumsum",
+    "diag",
+    "gather",
+    "index_add",
+    "index_copy",
+    "linear",
+    "log_softmax",
+    "matmul",
+    "mm",
+    "msort",
+    "norm",
+    "scatter",
+    "scatter_add",
+    "scatter_reduce",
+    "slice_scatter",
+    "softmax",
+    "sort",
+    "take_along_dim",
+    "topk",
+    "tril",
+    "triu",
+];
+
+const JOINED: &[&str] =
+    &["cat", "column_stack", "concat", "dstack", "hstack", "row_stack", "stack", "vstack"];
+
+/// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
+pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<()> {
+    if from == to {
+        return Ok(());
+    }
+    let (result, target) = (from.scalar_name(), to.scalar_name());
+    let declared = || {
+        let (result, target) = (from.c_name(), to.c_name());
+        format!("Expected out tensor to have dtype {result}, but got {target} instead")
+    };
+    let message = match row.name {
+        _ if is_creation(row) => {
+            format!("dtype {result} does not match dtype of out parameter ({target})")
+        }
+        name if FOUND.contains(&name) => format!("Found dtype {target} but expected {result}"),
+        name if DECLARED.contains(&name) => declared(),
+        // Of a whole tensor, or of two, they only cast.
+        "max" | "min" if several => declared(),
+        "dot" | "vdot" => format!("result dtype {target} does not match input dtype {result}"),
+        "mv" => {
+            format!("addmv input tensors must have the same dtype, but got {target}, {result}, and {result}")
+        }
+        "addbmm" => format!("self and mat2 must have the same dtype, but got {target} and {result}"),
+        "complex" | "polar" => {
+            format!("Expected object of scalar type {result} but got scalar type {target} for argument 'out'")
+        }
+        "cummax" | "cummin" | "logcumsumexp" => format!("expected scalar_type {result} but found {target}"),
+        "kthvalue" => "output values must be of same type as input".into(),
+        "masked_select" | "index_select" => {
+            format!("{}(): self and result must have the same scalar type", row.name)
+        }
+        "take" => format!(
+            "take(): self and out expected to have the same dtype, but got self.dtype = {result} and out.dtype = {target}"
+        ),
+        "nan_to_num" => format!("nan_to_num: dtype of out: {target} should be same as input: {result}"),
+        "heaviside" => "heaviside is not yet implemented for tensors with different dtypes.".into(),
+        "where" => format!("Expected out type to be {result} but got {target}"),
+        "nonzero" => {
+            format!("nonzero: Expected out tensor to have scalar type Long but got scalar type{target}")
+        }
+        "all" | "any" if to != DType::U8 => {
+            format!("{} only supports bool tensor for result, got: {target}", row.name)
+        }
+        "amax" | "amin" => format!(
+            "Expected the dtype for input and out to match, but got {result} for input's dtype and {target} for out's dtype."
+        ),
+        "logsumexp" if !to.is_differentiable() => {
+            format!("logsumexp(): Expected floating point type for result tensor, but got: {target}")
+        }
+        "inner" | "tensordot" => format!(
+            "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}"
+        ),
+        "multinomial" => format!("multinomial expects Long tensor out, got: {target}"),
+        name if JOINED.contains(&name) && from.category() > to.category() => {
+            return Err(Error::type_error(format!(
+                "torch.cat(): input types can't be cast to the desired output type {target}"
+            )));
+        }
+        _ => return Ok(()),
+    };
+    Err(Error::runtime(message))
+}
+
+/// Whether PyTorch's operator refuses inputs that share memory with what it writes, pointwise ones aside.
+pub fn keeps_apart(row: &Row) -> bool {
+    matches!(row.name, "cat" | "concat" | "gather" | "index_select" | "kthvalue" | "masked_select" | "take")
+}
+
+/// Whether a row makes tensors of nothing: then `out=` says their dtype.
+pub fn is_creation(row: &Row) -> bool {
+    let of_nothing = row.params.first().is_none_or(|p| p.kind != Kind::Tensor);
+    of_nothing && (row.family == "create" || row.name.starts_with("rand"))
+}
+
+/// Whether a row resizes what it is given without a word.
+pub fn resizes_silently(row: &Row) -> bool {
+    is_creation(row) || matches!(row.name, "addbmm" | "logsigmoid" | "multinomial" | "narrow_copy")
+}
+
+/// The words for `out=` that meets a gradient.
+pub fn refusal(row: &Row) -> String {
+    if row.name == "empty" || row.family == "random" && is_creation(row) {
+        return "cannot resize variables that require grad".into();
+    }
+    format!(
+        "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires \
+         grad.",
+        refusing(row)
+    )
+}
+
+/// The operator that PyTorch names there: the one that it composes of, or its own with a mark when that has no derivative.
+fn refusing(row: &Row) -> String {
+    match row.name {
+        "cross" => "linalg_cross",
+        "true_divide" => "div",
+        "outer" | "kron" => "mul",
+        "square" => "pow",
+        "column_stack" | "dstack" | "hstack" | "row_stack" | "vstack" => "cat",
+        "msort" => "sort",
+        "take_along_dim" => "gather",
+        "norm" => "linalg_vector_norm",
+        "nanmean" => "nansum",
+        "diag" => "aten::diag_embed",
+        "logsigmoid" => "log_sigmoid_forward",
+        name @ ("conj_physical" | "floor_divide" | "heaviside" | "softmax" | "log_softmax" | "scatter"
+        | "slice_scatter") => {
+            return format!("aten::{name}");
+        }
+        name if is_creation(row) => return format!("aten::{name}"),
+        name => name,
+    }
+    .into()
+}

@@ -1,0 +1,170 @@
+//! The transforms by which a thread differentiates functions (`func.grad`, `jvp` and their like), innermost last. What
+//! a function makes belongs to the transform that runs it, and only that may be written in place there.
+
+use super::{batch, create, tangent};
+use crate::base::{Error, Guidance, Result};
+use crate::storage::{self, Storage};
+use crate::tensor::{Level, Tensor, mode};
+use std::cell::RefCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// How a transform differentiates.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Reverse,
+    Forward,
+}
+
+struct Transform {
+    /// Ascending in time: what has a smaller one was made before.
+    number: u32,
+    mode: Mode,
+    /// The innermost `vmap` when it began.
+    inside: Level,
+    /// Its inputs, by identity, and the memory that they share with what the caller gave.
+    inputs: Vec<(usize, Storage)>,
+    /// Whether it guards what it did not make.
+    guards: bool,
+}
+
+thread_local! {
+    static TRANSFORMS: RefCell<Vec<Transform>> = const { RefCell::new(Vec::new()) };
+}
+
+static LAST: AtomicU32 = AtomicU32::new(0);
+
+fn with<R>(act: impl FnOnce(&mut Vec<Transform>) -> R) -> R {
+    TRANSFORMS.with(|transforms| act(&mut transforms.borrow_mut()))
+}
+
+pub fn begin(mode: Mode, guards: bool) {
+    let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
+    let inside = batch::frames().last().map_or(0, |f| f.level);
+    with(|all| all.push(Transform { number, mode, inside, inputs: Vec::new(), guards }));
+    storage::born_in(number);
+}
+
+pub fn end() {
+    let (left, number) = with(|all| (all.pop(), all.last().map_or(0, |t| t.number)));
+    storage::born_in(number);
+    drop(left);
+}
+
+/// The values alone, in memory that belongs to no transform.
+pub fn untracked(t: &Tensor) -> Result<Tensor> {
+    let inside = storage::birth();
+    storage::born_in(0);
+    let made = tangent::unrecorded(&tangent::bare(t), false).and_then(|t| create::clone_dense(&t));
+    storage::born_in(inside);
+    made
+}
+
+/// Whether any is under way in this thread.
+pub fn any() -> bool {
+    storage::birth() != 0
+}
+
+/// Says that these are the innermost transform's inputs.
+pub fn adopt<'a>(inputs: impl Iterator<Item = &'a Tensor>) {
+    let inputs: Vec<(usize, Storage)> = inputs.map(|t| (t.id(), memory_of(t))).collect();
+    with(|all| {
+        if let Some(innermost) = all.last_mut() {
+            innermost.inputs.extend(inputs);
+        }
+    });
+}
+
+fn memory_of(t: &Tensor) -> Storage {
+    t.physical().body().storage.clone()
+}
+
+impl Transform {
+    fn takes(&self, memory: &Storage) -> bool {
+        self.inputs.iter().any(|(_, input)| input.same(memory))
+    }
+}
+
+/// Refuses to write what the innermost transform was not given and did not make; `others` are written into it.
+#[cold]
+pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() -> String) -> Result<()> {
+    let memory = memory_of(target);
+    let found = with(|all| {
+        let innermost = all.last()?;
+        // A vmap inside of the transform has its own word before.
+        let own = target.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
+        let foreign = |t: &&Tensor| {
+            t.as_batched().is_some_and(|b| b.levels.iter().any(|l| *l > innermost.inside && !own.contains(l)))
+        };
+        let given = innermost.takes(&memory);
+        // Samples of an input are the whole of it.
+        let whole = |input: &Storage| {
+            target.is_batched() && input.len() == target.physical().numel() * target.dtype().size()
+        };
+        let itself = innermost
+            .inputs
+            .iter()
+            .any(|(id, input)| *id == target.id() || (input.same(&memory) && whole(input)));
+        let refused = innermost.guards && memory.birth() < innermost.number && !others.iter().any(foreign);
+        (given || refused).then_some((given, itself, innermost.mode))
+    });
+    match found {
+        None => Ok(()),
+        Some((true, _, Mode::Forward)) => Ok(()),
+        Some((true, itself, Mode::Reverse)) => match mode::grad_enabled() && target.requires_grad() && !target.is_leaf() {
+            true => Err(refuse_input(itself)),
+            false => Ok(()),
+        },
+        Some((false, ..)) => Err(Guidance::new(format!(
+            "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation \
+             ({}) that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed \
+             to explicitly accept the mutated Tensor(s) as inputs.",
+            operator()
+        ))
+        .done()),
+    }
+}
+
+/// An input of a transform inside of another one: for the inner one it is a leaf, though it has a history.
+fn refuse_input(itself: bool) -> Error {
+    let what = if itself { "a leaf" } else { "a view of a leaf" };
+    Error::runtime(format!("{what} Variable that requires grad is being used in an in-place operation."))
+}
+
+/// A layer that transforms put around a tensor.
+pub enum Layer {
+    /// Differentiated at this depth.
+    Tracked(usize),
+    /// Samples of a `vmap` at this depth, which lie in this tensor's first dimension.
+    Samples(usize, Tensor),
+}
+
+/// The outermost layer of a tensor at a depth of less than `below`, of which 1 is the outermost call.
+pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
+    let vmaps: Vec<Level> = batch::frames().iter().map(|f| f.level).collect();
+    let memory = memory_of(t);
+    let mut layers: Vec<(usize, Layer)> = with(|all| {
+        let depth = |at: usize, t: &Transform| at + 1 + vmaps.iter().filter(|&&l| l <= t.inside).count();
+        let mine = |t: &Transform| t.takes(&memory) || memory.birth() >= t.number;
+        let tracked = all.iter().enumerate().filter(|(_, t)| mine(t)).map(|(at, t)| depth(at, t));
+        tracked.map(|depth| (depth, Layer::Tracked(depth))).collect()
+    });
+    if let Some(batched) = t.as_batched()
+        && let Some((&innermost, outer)) = batched.levels.split_last()
+    {
+        let around = with(|all| all.iter().filter(|t| t.inside < innermost).count());
+        let depth = vmaps.iter().position(|&l| l == innermost).map_or(1, |at| at + 1 + around);
+        let without = Tensor::batched(batched.value.clone(), outer.iter().copied().collect());
+        // A level that was left is printed before all that is under way.
+        layers.push((depth, Layer::Samples(depth, without)));
+    }
+    layers
+        .into_iter()
+        .filter(|(depth, _)| *depth < below)
+        .max_by_key(|(depth, _)| *depth)
+        .map(|(_, layer)| layer)
+}
+
+/// Whether a transform that is under way differentiates this tensor, or a `vmap` shows it as a sample.
+pub fn is_layered(t: &Tensor) -> bool {
+    (any() || t.is_batched()) && layer(t, usize::MAX).is_some()
+}

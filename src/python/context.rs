@@ -1,0 +1,364 @@
+//! What a Function and its context may ask for beside saving and marking: gradients of declared dtypes or in one list,
+//! saved tensors that are read once, and a look at the sums that its results are added to.
+
+use super::function::Ctx;
+use super::tensor::{PyTensor, wrap};
+use super::types::PyDType;
+use crate::backward::buffers;
+use crate::base::DType;
+use crate::tensor::{Meta, Tensor};
+use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList, PyTuple};
+use smallvec::SmallVec;
+
+/// The bits of a class's style: it has its own `setup_context`; `boxed_grads_call`; `clear_saved_tensors_on_access`; the last
+/// one is no bool.
+pub const SETUP: u8 = 1;
+const BOXED: u8 = 2;
+const ONCE: u8 = 4;
+const WRONG: u8 = 8;
+
+/// How often `saved_tensors` may be read.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Read {
+    #[default]
+    Often,
+    Once,
+    Done,
+}
+
+impl Read {
+    pub fn check(self) -> PyResult<()> {
+        if self != Read::Done {
+            return Ok(());
+        }
+        Err(PyRuntimeError::new_err(
+            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. \
+             Either access saved_tensors only once, or set clear_saved_tensors_on_access=False.",
+        ))
+    }
+}
+
+#[derive(Default)]
+pub struct Options {
+    pub read: Read,
+    boxed: bool,
+    /// Whether missing gradients of outputs that are not differentiable stay None.
+    plain_stay_none: bool,
+    grad_dtypes: Option<Py<PyTuple>>,
+}
+
+impl Options {
+    #[cold]
+    pub fn of(class: &Bound<'_, PyAny>, style: u8) -> PyResult<Options> {
+        if style & WRONG != 0 {
+            let given = class.getattr(intern!(class.py(), "clear_saved_tensors_on_access"))?;
+            return Err(PyRuntimeError::new_err(format!(
+                "clear_saved_tensors_on_access must be a bool, got {}",
+                given.get_type().name()?
+            )));
+        }
+        let read = if style & ONCE != 0 { Read::Once } else { Read::Often };
+        Ok(Options { read, boxed: style & BOXED != 0, ..Options::default() })
+    }
+}
+
+/// What a call wants of its outputs' gradients.
+pub struct Asked {
+    pub boxed: bool,
+    outputs: SmallVec<[Output; 2]>,
+}
+
+struct Output {
+    dtype: Option<DType>,
+    wanted: Wanted,
+    stays_none: bool,
+}
+
+/// The dtype of a gradient as `backward` gets it.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Own,
+    Any,
+    This(DType),
+}
+
+impl Asked {
+    /// Lets the engine bring the gradients to what was declared.
+    pub fn declare(&self, metas: &mut [Meta]) {
+        for (output, meta) in self.outputs.iter().zip(metas) {
+            if let Wanted::This(dtype) = output.wanted {
+                meta.dtype = dtype;
+            }
+        }
+    }
+
+    /// Whether a gradient of another dtype than the output's is left as it is.
+    pub fn takes_any(&self, output: usize) -> bool {
+        self.outputs.get(output).is_some_and(|o| matches!(o.wanted, Wanted::Any))
+    }
+
+    /// Whether a missing gradient is no tensor of zeros.
+    pub fn stays_none(&self, output: usize) -> bool {
+        self.outputs.get(output).is_some_and(|o| o.stays_none)
+    }
+
+    /// The dtype of an output itself.
+    pub fn dtype(&self, output: usize) -> Option<DType> {
+        self.outputs.get(output)?.dtype
+    }
+
+    /// `(ctx, *grads)` as `(ctx, [*grads])`: who empties the list frees them.
+    pub fn in_a_list<'py>(
+        &self,
+        py: Python<'py>,
+        arguments: SmallVec<[Bound<'py, PyAny>; 4]>,
+    ) -> PyResult<Bound<'py, PyTuple>> {
+        let mut all = arguments.into_iter();
+        let ctx = all.next();
+        let grads = PyList::new(py, all.collect::<Vec<_>>())?.into_any();
+        PyTuple::new(py, ctx.into_iter().chain([grads]).collect::<Vec<_>>())
+    }
+}
+
+impl Ctx {
+    /// What this call asked for, checked against its outputs; nothing where it asked for nothing.
+    pub fn asked(
+        &self,
+        py: Python<'_>,
+        outputs: &[Option<Tensor>],
+        differentiable: impl Fn(&Tensor) -> bool,
+    ) -> PyResult<Option<Box<Asked>>> {
+        let (boxed, plain_stay_none, declared) = {
+            let mut state = self.state();
+            let options = &mut state.options;
+            if !options.boxed && !options.plain_stay_none && options.grad_dtypes.is_none() {
+                return Ok(None);
+            }
+            (options.boxed, options.plain_stay_none, options.grad_dtypes.take())
+        };
+        let mut wanted: SmallVec<[Wanted; 2]> = smallvec::smallvec![Wanted::Own; outputs.len()];
+        if let Some(declared) = &declared {
+            wanted = declarations(declared.bind(py), outputs, &differentiable)?;
+        }
+        let describe = |(t, wanted): (&Option<Tensor>, Wanted)| Output {
+            dtype: t.as_ref().map(Tensor::dtype),
+            wanted,
+            stays_none: plain_stay_none && t.as_ref().is_some_and(|t| !differentiable(t)),
+        };
+        let outputs = outputs.iter().zip(wanted).map(describe).collect();
+        Ok(Some(Box::new(Asked { boxed, outputs })))
+    }
+}
+
+fn declarations(
+    declared: &Bound<'_, PyTuple>,
+    outputs: &[Option<Tensor>],
+    differentiable: &impl Fn(&Tensor) -> bool,
+) -> PyResult<SmallVec<[Wanted; 2]>> {
+    if declared.len() != outputs.len() {
+        return Err(PyRuntimeError::new_err(format!(
+            "set_output_grad_dtype expected the number of declarations to match the number of outputs: the Function returned \
+             {} values but {} declarations were provided",
+            outputs.len(),
+            declared.len()
+        )));
+    }
+    let mut wanted = SmallVec::new();
+    for (i, (object, output)) in declared.iter().zip(outputs).enumerate() {
+        if object.is_none() {
+            wanted.push(Wanted::Any);
+            continue;
+        }
+        let Ok(dtype) = object.cast::<PyDType>() else {
+            return Err(PyRuntimeError::new_err(format!(
+                "set_output_grad_dtype expects each declaration to be a torch.dtype or None, but got {}",
+                object.get_type().name()?
+            )));
+        };
+        if !output.as_ref().is_some_and(differentiable) {
+            return Err(PyRuntimeError::new_err(format!(
+                "set_output_grad_dtype: got a concrete dtype for output {i}, but that output is not a differentiable tensor (it \
+                 is a non-tensor, was marked non-differentiable, or has a non-differentiable dtype). Pass None for output {i} \
+                 instead."
+            )));
+        }
+        let dtype = dtype.get().0;
+        if !dtype.is_differentiable() {
+            return Err(PyRuntimeError::new_err(format!(
+                "set_output_grad_dtype: got torch.{} for output {i}, but gradients are floating point or complex",
+                dtype.name()
+            )));
+        }
+        wanted.push(Wanted::This(dtype));
+    }
+    Ok(wanted)
+}
+
+/// The tensors among a call's arguments, which are all to be tensors.
+pub fn tensor_list(
+    args: &Bound<'_, PyTuple>,
+    what: impl Fn(usize, &str) -> String,
+) -> PyResult<Vec<Py<PyTensor>>> {
+    let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
+        Ok(t) => Ok(t.unbind()),
+        Err(e) => {
+            let kind = e.into_inner().get_type().name()?.to_string();
+            Err(PyRuntimeError::new_err(what(i, &kind)))
+        }
+    };
+    args.iter().enumerate().map(one).collect()
+}
+
+/// A list of a context, as long as there is something in it.
+pub fn marked<'py>(
+    py: Python<'py>,
+    list: impl ExactSizeIterator<Item = Option<Py<PyTensor>>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    if list.len() == 0 { Ok(None) } else { PyTuple::new(py, list).map(Some) }
+}
+
+/// A tuple of a context's, or None.
+fn tuple_of<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    match value.cast::<PyTuple>() {
+        Ok(tuple) => Ok(Some(tuple.clone())),
+        Err(_) => Err(PyRuntimeError::new_err(format!(
+            "autograd internal error: {name} attribute is expected to be a tuple but is {}",
+            value.get_type().name()?
+        ))),
+    }
+}
+
+fn flag(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
+    value.cast::<PyBool>().map(|value| value.is_true()).map_err(|_| {
+        PyTypeError::new_err(format!(
+            "{name} received an invalid combination of arguments - got (), but expected (bool)"
+        ))
+    })
+}
+
+fn unreadable(name: &str) -> PyErr {
+    PyAttributeError::new_err(format!(
+        "attribute '{name}' of 'torch._C._FunctionBase' objects is not readable"
+    ))
+}
+
+#[pymethods]
+impl Ctx {
+    /// The dtypes in which `backward` gets the gradients of the outputs: None leaves one as it comes.
+    #[pyo3(signature = (*dtypes))]
+    fn set_output_grad_dtype(&self, dtypes: &Bound<'_, PyTuple>) -> PyResult<()> {
+        let mut state = self.state();
+        if state.options.grad_dtypes.is_some() {
+            return Err(PyRuntimeError::new_err("set_output_grad_dtype can only be called once"));
+        }
+        state.options.grad_dtypes = Some(dtypes.clone().unbind());
+        Ok(())
+    }
+    /// What `set_output_grad_dtype` was given; None once forward is done.
+    #[getter]
+    fn output_grad_dtypes(&self, py: Python<'_>) -> Option<Py<PyTuple>> {
+        self.state().options.grad_dtypes.as_ref().map(|dtypes| dtypes.clone_ref(py))
+    }
+    #[setter(output_grad_dtypes)]
+    fn set_grad_dtypes(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let dtypes = match value.cast::<PyTuple>() {
+            Ok(tuple) => Some(tuple.clone().unbind()),
+            Err(_) if value.is_none() => None,
+            Err(_) => {
+                return Err(PyRuntimeError::new_err(format!(
+                    "set_output_grad_dtype expects the declarations to be a tuple, but got: {}",
+                    value.get_type().name()?
+                )));
+            }
+        };
+        self.state().options.grad_dtypes = dtypes;
+        Ok(())
+    }
+    /// For each of forward's arguments the sum of the gradients that came for it so far in this backward, where writing into it
+    /// adds to it: a `backward` that does so returns None there.
+    #[getter]
+    fn input_grad_buffers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        self._input_grad_buffers(py)
+    }
+    #[getter]
+    fn _input_grad_buffers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let node = self.node();
+        let found = buffers::of(node.as_ref())?;
+        let object = |buffer: Option<Tensor>| match buffer {
+            Some(tensor) => wrap(py, tensor),
+            None => Ok(py.None().into_bound(py)),
+        };
+        PyTuple::new(py, found.into_iter().map(object).collect::<PyResult<Vec<_>>>()?)
+    }
+    /// Saved tensors that are read once are given up by that; others stay.
+    fn maybe_clear_saved_tensors(&self) {}
+    #[getter]
+    fn materialize_grads(&self) -> PyResult<bool> {
+        Err(unreadable("materialize_grads"))
+    }
+    #[setter(materialize_grads)]
+    fn set_materialize(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.state().keep_none = !flag("set_materialize_grads", value)?;
+        Ok(())
+    }
+    #[getter]
+    fn _materialize_non_diff_grads(&self) -> bool {
+        !self.state().options.plain_stay_none
+    }
+    #[setter(_materialize_non_diff_grads)]
+    fn set_materialize_plain(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        self.state().options.plain_stay_none = !flag("set_materialize_non_diff_grads", value)?;
+        Ok(())
+    }
+    #[setter(needs_input_grad)]
+    fn set_needs_input_grad(&self, value: Py<PyAny>) {
+        let old = self.state().needs_input_grad.replace(value);
+        drop(old);
+    }
+    #[setter(to_save)]
+    fn set_to_save(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let tensors = tuple_of("to_save", value)?.map(Bound::unbind);
+        let old = std::mem::replace(&mut self.state().to_save, tensors);
+        drop(old);
+        Ok(())
+    }
+    #[setter(dirty_tensors)]
+    fn set_dirty(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let wrong = |i, kind: &str| {
+            format!("mark_dirty can only accept variables, but argument {i} is of type {kind}")
+        };
+        let list = tuple_of("dirty_tensors", value)?.map(|tuple| tensor_list(&tuple, wrong)).transpose()?;
+        let old = std::mem::replace(&mut self.state().dirty, list.unwrap_or_default());
+        drop(old);
+        Ok(())
+    }
+    #[setter(non_differentiable)]
+    fn set_non_differentiable(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let wrong = |_, kind: &str| {
+            format!("mark_non_differentiable only accepts variable arguments, but got {kind}")
+        };
+        let list =
+            tuple_of("non_differentiable", value)?.map(|tuple| tensor_list(&tuple, wrong)).transpose()?;
+        let old = std::mem::replace(&mut self.state().non_differentiable, list.unwrap_or_default());
+        drop(old);
+        Ok(())
+    }
+    #[setter(saved_for_forward)]
+    fn set_saved_for_forward(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let list = tuple_of("saved_for_forward", value)?;
+        let list = list.map(|tuple| super::forward::saved_list(&tuple)).transpose()?;
+        let old = std::mem::replace(&mut self.state().for_forward, list.unwrap_or_default());
+        drop(old);
+        Ok(())
+    }
+    /// Lets the hooks of a tensor see what comes to this node for that tensor's place among its outputs.
+    fn _register_hook_dict(&self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        super::hooks::adopt(self.node().as_ref(), tensor)
+    }
+}

@@ -1,0 +1,96 @@
+//! `out=`: results written into tensors that the caller brings.
+
+use super::overloads::mismatch;
+use super::tensor::PyTensor;
+use super::types::NAMED;
+use crate::base::caution;
+use crate::ops::{self, Arg, Kind, Out, Row};
+use crate::tensor::{Tensor, mode};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// What makes tensors makes them of the target's dtype, unless another one is asked for.
+pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
+    if let (true, Ok(target)) = (ops::out::is_creation(row), target.cast::<PyTensor>())
+        && let Some(at) = row.params.iter().position(|p| p.name == "dtype")
+        && matches!(args.get(at), Some(Arg::Missing | Arg::None))
+    {
+        args[at] = Arg::DType(target.get().tensor.dtype());
+    }
+}
+
+/// Writes what a row made of its arguments into `target`: a tensor, or as many as there are results.
+pub fn write<'py>(
+    py: Python<'py>,
+    (row, called): (&Row, &str),
+    args: &[Arg],
+    made: Out,
+    target: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let several = !matches!(made, Out::Tensor(_));
+    if !several && target.cast::<PyTensor>().is_err() {
+        return Err(mismatch(called, "out", Kind::Tensor, None, &target));
+    }
+    let targets: Vec<Bound<'py, PyAny>> = match (target.cast::<PyTuple>(), target.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.iter().collect(),
+        (_, Ok(list)) => list.iter().collect(),
+        _ => vec![target.clone()],
+    };
+    let (name, fields, results) = match made {
+        Out::Tensor(t) => ("", &[][..], vec![t]),
+        Out::Tuple(name, fields, ts) => (name, fields, ts),
+        Out::List(ts) => ("", &[][..], ts),
+        _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", row.name))),
+    };
+    let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
+    if let (true, Ok(target)) = (row.family == "pointwise", target.cast::<PyTensor>()) {
+        ops::inplace::check_out(&target.get().tensor, &results[0], tensors())?;
+    }
+    super::forward::refuse_out(row.name, args, &targets)?;
+    let places = targets.iter().map(|object| Ok(object.cast::<PyTensor>()?.get().tensor.clone()));
+    let places: Vec<Tensor> = places.collect::<PyResult<_>>()?;
+    let wants = |t: &Tensor| mode::grad_enabled() && t.requires_grad();
+    if tensors().chain(&places).any(wants) {
+        return Err(PyRuntimeError::new_err(ops::out::refusal(row)));
+    }
+    for (place, value) in places.iter().zip(&results) {
+        ops::out::check_dtype(row, several, value.dtype(), place.dtype())?;
+        if ops::out::keeps_apart(row) {
+            inputs(args).try_for_each(|t| ops::inplace::check_disjoint(place, t))?;
+        }
+        warn_of_resizing(row, place, value)?;
+        ops::inplace::write_out(place, value)?;
+    }
+    match NAMED.get(py) {
+        Some(make) if !fields.is_empty() => make.bind(py).call1((
+            format!("{name}_out"),
+            PyTuple::new(py, fields)?,
+            PyTuple::new(py, targets)?,
+        )),
+        _ => Ok(target),
+    }
+}
+
+fn inputs(args: &[Arg]) -> impl Iterator<Item = &Tensor> {
+    args.iter().flat_map(|arg| match arg {
+        Arg::Tensor(t) => std::slice::from_ref(t),
+        Arg::Tensors(list) => list.as_slice(),
+        _ => &[],
+    })
+}
+
+/// Only a tensor without elements is resized without a warning.
+fn warn_of_resizing(row: &Row, place: &Tensor, value: &Tensor) -> PyResult<()> {
+    let (have, want) = (place.shape(), value.shape());
+    if have == want || place.numel() == 0 || ops::out::resizes_silently(row) {
+        return Ok(());
+    }
+    Ok(caution(&format!(
+        "An output with one or more elements was resized since it had shape {:?}, which does not match the required output \
+         shape {:?}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have \
+         zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+        have.as_slice(),
+        want.as_slice()
+    ))?)
+}

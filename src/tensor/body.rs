@@ -1,0 +1,115 @@
+//! A tensor's values without what is known of where they came from: bytes and how to read them. This is what kernels get.
+
+use super::Meta;
+use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Strided};
+use crate::storage::Storage;
+
+/// A tensor's values: bytes, how they lie, what they are.
+#[derive(Clone)]
+pub struct Body {
+    pub storage: Storage,
+    pub layout: Layout,
+    pub dtype: DType,
+    /// What the bytes lack to be the values.
+    pub lazy: Lazy,
+}
+
+impl Body {
+    /// Bytes that are the values.
+    #[inline]
+    pub fn plain(storage: Storage, layout: Layout, dtype: DType) -> Body {
+        Body { storage, layout, dtype, lazy: Lazy::NOTHING }
+    }
+
+    /// A new, uninitialised, contiguous body.
+    pub fn new(shape: &[usize], dtype: DType, device: Device) -> Result<Body> {
+        let mut bytes = dtype.size();
+        for &n in shape {
+            bytes = match bytes.checked_mul(n) {
+                Some(b) if b <= isize::MAX as usize => b,
+                _ if shape.contains(&0) => 0,
+                _ => {
+                    return Err(Error::runtime(format!(
+                        "Storage size calculation overflowed with sizes={shape:?}"
+                    )));
+                }
+            };
+        }
+        Ok(Body::plain(Storage::new(bytes, device)?, Layout::contiguous(shape), dtype))
+    }
+
+    pub fn device(&self) -> Device {
+        self.storage.device()
+    }
+
+    pub fn numel(&self) -> usize {
+        self.layout.numel()
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.layout.shape
+    }
+
+    /// The host memory, for a CPU kernel; an error for a tensor elsewhere.
+    pub fn host(&self) -> Result<Strided<'_>> {
+        let base = self.storage.host().ok_or_else(|| self.out_of_reach("host"))?;
+        self.check_plain()?;
+        Ok(Strided {
+            ptr: base.wrapping_add(self.layout.offset * self.dtype.size()),
+            dtype: self.dtype,
+            shape: &self.layout.shape,
+            strides: &self.layout.strides,
+        })
+    }
+
+    /// The GPU memory, for a shader.
+    #[cfg(feature = "gpu")]
+    pub fn gpu(&self) -> Result<crate::gpu::View<'_>> {
+        let buffer = self.storage.gpu().ok_or_else(|| self.out_of_reach("GPU"))?;
+        self.check_plain()?;
+        if self.dtype.is_complex() {
+            return Err(Fault::NoShader { op: "complex arithmetic", dtype: self.dtype }.into());
+        }
+        Ok(crate::gpu::View {
+            buffer,
+            dtype: self.dtype,
+            shape: &self.layout.shape,
+            strides: &self.layout.strides,
+            offset: self.layout.offset,
+        })
+    }
+
+    /// Refuses bytes that are not the values.
+    #[inline]
+    pub fn check_plain(&self) -> Result<()> {
+        if self.lazy.is_nothing() { Ok(()) } else { Err(Fault::Lazy.into()) }
+    }
+
+    /// The bytes as they are.
+    pub fn bare(&self) -> Body {
+        Body { lazy: Lazy::NOTHING, ..self.clone() }
+    }
+
+    #[cold]
+    fn out_of_reach(&self, place: &str) -> Error {
+        if self.storage.is_nowhere() {
+            return Error::not_implemented("vmap: an operator that was called here has no batching rule");
+        }
+        Error::runtime(format!("the tensor is not in {place} memory"))
+    }
+
+    /// The same bytes seen otherwise.
+    pub fn with_layout(&self, layout: Layout) -> Body {
+        Body { storage: self.storage.clone(), layout, dtype: self.dtype, lazy: self.lazy }
+    }
+
+    /// A complex body's real and imaginary parts, along a new last dimension.
+    pub fn as_parts(&self) -> Body {
+        let (layout, dtype) = (self.layout.as_parts(), self.dtype.to_real());
+        Body { storage: self.storage.clone(), layout, dtype, lazy: self.lazy }
+    }
+
+    pub fn meta(&self) -> Meta {
+        Meta { shape: Dims::from_slice(&self.layout.shape), dtype: self.dtype, device: self.storage.device() }
+    }
+}

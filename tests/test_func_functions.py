@@ -1,0 +1,198 @@
+"""Custom Functions inside transforms: what they must bring along, and how a rule is made of their methods."""
+
+import pytest
+
+from library import T, assert_values
+
+func, Function = T.func, T.autograd.Function
+X = T.tensor([1.0, 2.0, -3.0])
+MANY = T.tensor([[0.5, 1.0, 2.0], [-1.0, 3.0, 0.25]])
+
+
+def made(name, **parts):
+    plain = ("generate_vmap_rule",)
+    return type(name, (Function,), {k: v if k in plain else staticmethod(v) for k, v in parts.items()})
+
+
+def keep(ctx, inputs, output):
+    ctx.save_for_backward(*inputs)
+    ctx.save_for_forward(*inputs)
+
+
+def pull(ctx, g):
+    (x,) = ctx.saved_tensors
+    return g * x.cos()
+
+
+def push(ctx, t):
+    (x,) = ctx.saved_tensors
+    return t * x.cos()
+
+
+def rule(info, in_dims, x):
+    return Ruled.apply(x), in_dims[0]
+
+
+PARTS = {"forward": lambda x: x.sin(), "setup_context": keep, "backward": pull, "jvp": push}
+Ruled = made("Ruled", vmap=rule, **PARTS)
+Generated = made("Generated", generate_vmap_rule=True, **PARTS)
+Bare = made("Bare", **PARTS)
+Both = made("Both", vmap=rule, generate_vmap_rule=True, **PARTS)
+Old = made("Old", forward=lambda ctx, x: x.sin(), backward=lambda ctx, g: g)
+
+NESTINGS = {
+    "grad": lambda f: func.grad(lambda x: f(x).sum())(X),
+    "grad of grad": lambda f: func.grad(lambda x: func.grad(lambda x: f(x).sum())(x).sum())(X),
+    "vjp": lambda f: func.vjp(f, X)[1](X),
+    "jvp": lambda f: func.jvp(f, (X,), (X,)),
+    "jacrev": lambda f: func.jacrev(f)(X),
+    "jacfwd": lambda f: func.jacfwd(f)(X),
+    "hessian": lambda f: func.hessian(lambda x: f(x).sum())(X),
+    "jvp of grad": lambda f: func.jvp(func.grad(lambda x: f(x).sum()), (X,), (X,)),
+    "grad of jvp": lambda f: func.grad(lambda x: func.jvp(f, (x,), (x,))[1].sum())(X),
+    "vmap": lambda f: func.vmap(f)(MANY),
+    "vmap along columns": lambda f: func.vmap(f, in_dims=1, out_dims=1)(MANY),
+    "vmap of vmap": lambda f: func.vmap(func.vmap(f))(MANY),
+    "vmap of grad": lambda f: func.vmap(func.grad(lambda x: f(x).sum()))(MANY),
+    "grad of vmap": lambda f: func.grad(lambda x: func.vmap(f)(x).sum())(MANY),
+    "vmap of jvp": lambda f: func.vmap(lambda x: func.jvp(f, (x,), (x,)))(MANY),
+    "jvp of vmap": lambda f: func.jvp(func.vmap(f), (MANY,), (MANY,)),
+    "vmap of hessian": lambda f: func.vmap(func.hessian(lambda x: f(x).sum()))(MANY),
+    "vmap of what is shared": lambda f: func.vmap(lambda y: f(X) * y)(MANY),
+    "vmap of a shared point's grad": lambda f: func.vmap(lambda y: func.grad(lambda x: (f(x) * y).sum())(X))(MANY),
+    "vmap of a shared point's jacfwd": lambda f: func.vmap(lambda y: func.jacfwd(lambda x: f(x * y))(X))(MANY),
+    "vmap along directions": lambda f: func.vmap(lambda v: func.jvp(f, (X,), (v,)))(MANY),
+    "vmap of directions and samples": lambda f: func.vmap(lambda v, y: func.jvp(lambda x: f(x * y), (X,), (v,)))(MANY, MANY),
+}
+# All but the first nine have a vmap somewhere, and so have those that go through many directions at once.
+BATCHED = [*list(NESTINGS)[9:], "jacfwd", "hessian"]
+
+
+def flat(found):
+    return [t for part in found for t in flat(part)] if isinstance(found, tuple) else [found]
+
+
+@pytest.mark.parametrize("nesting", NESTINGS.values(), ids=NESTINGS)
+@pytest.mark.parametrize("function", [Ruled, Generated])
+def test_functions_are_operators(nesting, function):
+    for one, other in zip(flat(nesting(function.apply)), flat(nesting(T.sin)), strict=True):
+        assert_values(one, other)
+
+
+@pytest.mark.parametrize("name", NESTINGS)
+def test_functions_of_the_old_style_are_refused(name):
+    with pytest.raises(RuntimeError, match="functorch transforms .* it must override the setup_context staticmethod"):
+        NESTINGS[name](Old.apply)
+
+
+@pytest.mark.parametrize("name", BATCHED)
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (Bare, "You tried to vmap over Bare, but it does not have vmap support"),
+        (Both, "You tried to vmap over Both, but it has both generate_vmap_rule=True and an overridden vmap"),
+    ],
+)
+def test_samples_need_one_rule(name, function, message):
+    with pytest.raises(RuntimeError, match=message):
+        NESTINGS[name](function.apply)
+
+
+@pytest.mark.parametrize("name", ["grad", "grad of grad", "vjp", "jvp", "jvp of grad", "grad of jvp"])
+@pytest.mark.parametrize("function", [Bare, Both])
+def test_without_samples_no_rule_is_needed(name, function):
+    for one, other in zip(flat(NESTINGS[name](function.apply)), flat(NESTINGS[name](T.sin)), strict=True):
+        assert_values(one, other)
+
+
+def test_outside_of_transforms_everything_goes():
+    for function in (Old, Bare, Both):
+        assert_values(function.apply(X), X.sin())
+
+
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (lambda x: x, "two returns, an output and out_dims .* Got a <class '.*Tensor'> instead"),
+        (lambda x: (x, 0, 1), "two returns, an output and out_dims .* Got 3 returns instead"),
+        (
+            lambda x: (x, (0, 0)),
+            "The autograd.Function's vmap staticmethod returned an incompatible \\(output, out_dims\\) tuple",
+        ),
+    ],
+)
+def test_rules_that_return_something_else(returned, message):
+    wrong = made("Wrong", vmap=lambda info, dims, x: returned(x), **PARTS)
+    with pytest.raises(RuntimeError, match=message):
+        func.vmap(wrong.apply)(MANY)
+
+
+def test_a_rule_from_functions_that_return_other_things():
+    several = made(
+        "Several",
+        forward=lambda x: (x * 2, 3, None, x.sum()),
+        setup_context=lambda ctx, inputs, output: None,
+        backward=lambda ctx, g, a, b, h: g * 2 + h,
+        generate_vmap_rule=True,
+    )
+
+    def f(x):
+        double, three, nothing, total = several.apply(x)
+        assert (three, nothing) == (3, None)
+        return double.sum() * 3 + total
+
+    assert_values(func.vmap(f)(MANY), MANY.sum(1) * 7)
+    assert_values(func.vmap(func.grad(f))(MANY), T.full((2, 3), 7.0))
+
+
+def test_what_forward_and_backward_save_is_kept_apart():
+    def save(ctx, inputs, output):
+        ctx.save_for_backward(inputs[0], output)
+        ctx.save_for_forward(output + 1, inputs[0])
+
+    def forward_saved(ctx, t):
+        more, x = ctx.saved_tensors
+        return t * (more - 1) + 0 * x
+
+    def backward_saved(ctx, g):
+        x, y = ctx.saved_tensors
+        return g * y + 0 * x
+
+    exponential = made(
+        "Exponential",
+        forward=lambda x: x.exp(),
+        setup_context=save,
+        backward=backward_saved,
+        jvp=forward_saved,
+        generate_vmap_rule=True,
+    )
+    for name in ("vmap of grad", "vmap of jvp", "grad of vmap", "jvp of vmap", "jacfwd"):
+        for one, other in zip(flat(NESTINGS[name](exponential.apply)), flat(NESTINGS[name](T.exp)), strict=True):
+            assert_values(one, other)
+
+
+@pytest.mark.parametrize("transform", [func.grad, lambda f: lambda x: func.vmap(func.grad(f))(x.reshape(1, 3))])
+def test_too_many_gradients(transform):
+    wrong = made(
+        "Wrong",
+        forward=lambda x: x * 2,
+        setup_context=lambda ctx, inputs, output: None,
+        backward=lambda ctx, g: (g, g),
+        generate_vmap_rule=True,
+    )
+    with pytest.raises(RuntimeError, match="returned an incorrect number of gradients \\(expected 1, got 2\\)"):
+        transform(lambda x: wrong.apply(x).sum())(X)
+
+
+def test_shared_inputs_get_a_gradient_for_each_sample():
+    product = made(
+        "Product",
+        forward=lambda x, y: x * y,
+        setup_context=keep,
+        backward=lambda ctx, g: (g * ctx.saved_tensors[1], g * ctx.saved_tensors[0]),
+        generate_vmap_rule=True,
+    )
+    per_sample = func.vmap(lambda y: func.grad(lambda x: product.apply(x, y).sum())(X))
+    assert_values(per_sample(MANY), MANY)
+    total = func.grad(lambda x: func.vmap(lambda y: product.apply(x, y))(MANY).sum())
+    assert_values(total(X), MANY.sum(0))

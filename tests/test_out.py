@@ -1,0 +1,170 @@
+"""`out=`: where results may be written, what is resized with a warning, and what is refused in which words."""
+
+import warnings
+
+import pytest
+
+from library import T, tensor
+
+X = tensor([[1.0, -2.0, 3.0], [4.0, 5.0, -6.0]])
+I = tensor([[1, 2, 3], [4, 5, 6]], "int64")
+F = T.nn.functional
+
+RESIZED = (
+    "An output with one or more elements was resized since it had shape \\[2\\], which does not match the required output shape"
+)
+REFUSED = "functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad."
+
+# A call that takes `out=`, the shape of its result.
+CALLS = {
+    "exp": (lambda **o: T.exp(X, **o), (2, 3)),
+    "add": (lambda **o: T.add(X, 1, **o), (2, 3)),
+    "sum": (lambda **o: T.sum(X, 0, **o), (3,)),
+    "mm": (lambda **o: T.mm(X, X.t(), **o), (2, 2)),
+    "cat": (lambda **o: T.cat([X, X], **o), (4, 3)),
+    "cumsum": (lambda **o: T.cumsum(X, 0, **o), (2, 3)),
+    "gather": (lambda **o: T.gather(X, 0, T.zeros(1, 3, dtype=T.int64), **o), (1, 3)),
+    "tensordot": (lambda **o: T.tensordot(X, X, dims=([1], [1]), **o), (2, 2)),
+    "linear": (lambda **o: F.linear(X, X, **o), (2, 2)),
+    "gelu": (lambda **o: F.gelu(X, **o), (2, 3)),
+    "softplus": (lambda **o: F.softplus(X, **o), (2, 3)),
+    "logsigmoid": (lambda **o: F.logsigmoid(X, **o), (2, 3)),
+    "narrow_copy": (lambda **o: T.narrow_copy(X, 1, 0, 2, **o), (2, 2)),
+    "slice_scatter": (lambda **o: T.slice_scatter(X, X[:1], 0, 0, 1, **o), (2, 3)),
+    "multinomial": (lambda **o: T.multinomial(X.abs(), 2, **o), (2, 2)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_result_is_written_where_it_fits(name):
+    call, shape = CALLS[name]
+    T.manual_seed(1)
+    expected = call()
+    out = T.full(shape, 7, dtype=expected.dtype)
+    T.manual_seed(1)
+    assert call(out=out) is out
+    assert T.equal(out, expected)
+
+
+SILENT = {"logsigmoid", "multinomial", "narrow_copy"}
+
+
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"tensordot"} - SILENT))
+def test_another_shape_is_resized_with_a_warning(name):
+    call, shape = CALLS[name]
+    T.manual_seed(1)
+    expected = call()
+    out = T.full((2,), 7, dtype=expected.dtype)
+    T.manual_seed(1)
+    with pytest.warns(UserWarning, match=RESIZED):
+        call(out=out)
+    assert out.shape == shape and T.equal(out, expected)
+
+
+@pytest.mark.parametrize(
+    "name, size", [*((name, 0) for name in ("exp", "sum", "mm", "cat", "gelu")), *((n, 2) for n in sorted(SILENT))]
+)
+def test_an_empty_tensor_is_resized_without_a_word(name, size):
+    call, shape = CALLS[name]
+    out = T.empty(size, dtype=call().dtype)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        call(out=out)
+    assert out.shape == shape
+
+
+NAMES = {
+    "add": lambda **o: T.add(X, 1, **o),
+    "linalg_cross": lambda **o: T.cross(X, X, dim=1, **o),
+    "div": lambda **o: T.true_divide(X, 2, **o),
+    "aten::floor_divide": lambda **o: T.floor_divide(X, 2, **o),
+    "aten::softmax": lambda **o: T.softmax(X, 0, **o),
+    "mul": lambda **o: T.outer(X[0], X[1], **o),
+    "pow": lambda **o: T.square(X, **o),
+    "cat": lambda **o: T.hstack([X, X], **o),
+    "sort": lambda **o: T.msort(X, **o),
+    "linalg_vector_norm": lambda **o: T.norm(X, **o),
+    "log_sigmoid_forward": lambda **o: F.logsigmoid(X, **o),
+    "aten::ones": lambda **o: T.ones(2, 3, **o),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients_are_refused_by_the_operator(name):
+    shape = NAMES[name]().shape
+    with pytest.raises(RuntimeError) as caught:
+        NAMES[name](out=T.zeros(shape, requires_grad=True))
+    assert str(caught.value) == f"{name}(): {REFUSED}"
+
+
+@pytest.mark.parametrize("make", [lambda **o: T.empty(3, **o), lambda **o: T.randn(3, **o)])
+def test_what_only_resizes_refuses_gradients_otherwise(make):
+    with pytest.raises(RuntimeError, match="cannot resize variables that require grad"):
+        make(out=T.zeros(3, requires_grad=True))
+
+
+LONG = {"dtype": T.int64}
+WRONG = [
+    (lambda: T.ceil(X, out=T.zeros(2, 3, **LONG)), "Found dtype Long but expected Float"),
+    (lambda: T.neg(I, out=T.zeros(2, 3, dtype=T.int32)), "Found dtype Int but expected Long"),
+    (lambda: T.mm(X, X.t(), out=T.zeros(2, 2, **LONG)), "Expected out tensor to have dtype float, but got long int instead"),
+    (lambda: T.argmax(X, 0, out=T.zeros(3, dtype=T.int32)), "Expected out tensor to have dtype long int, but got int instead"),
+    (lambda: T.ones(2, dtype=T.float32, out=T.zeros(2, **LONG)), "dtype Float does not match dtype of out parameter (Long)"),
+    (lambda: T.dot(X[0], X[1], out=T.zeros((), **LONG)), "result dtype Long does not match input dtype Float"),
+    (
+        lambda: T.masked_select(X, X > 0, out=T.zeros(4, **LONG)),
+        "masked_select(): self and result must have the same scalar type",
+    ),
+    (lambda: T.take(X, T.tensor([0]), out=T.zeros(1, **LONG)), "take(): self and out expected to have the same dtype"),
+    (lambda: T.all(X, out=T.zeros((), **LONG)), "all only supports bool tensor for result, got: Long"),
+    (lambda: T.amax(X, 0, out=T.zeros(3, dtype=T.float64)), "Expected the dtype for input and out to match, but got Float"),
+    (lambda: T.where(X > 0, X, X, out=T.zeros(2, 3, dtype=T.float64)), "Expected out type to be Float but got Double"),
+    (
+        lambda: T.max(X, 0, out=(T.zeros(3, **LONG), T.zeros(3, **LONG))),
+        "Expected out tensor to have dtype float, but got long",
+    ),
+    (lambda: T.add(X, X, out=T.zeros(2, 3, **LONG)), "result type Float can't be cast to the desired output type Long"),
+    (lambda: T.cummax(X, 0, out=(T.zeros(2, 3, **LONG), T.zeros(2, 3, **LONG))), "expected scalar_type Float but found Long"),
+]
+
+
+@pytest.mark.parametrize("call, words", WRONG)
+def test_another_dtype_is_refused_in_the_operators_words(call, words):
+    with pytest.raises(RuntimeError) as caught:
+        call()
+    assert str(caught.value).startswith(words)
+
+
+def test_joining_into_another_dtype_is_a_type_error():
+    with pytest.raises(TypeError, match="torch.cat\\(\\): input types can't be cast to the desired output type Long"):
+        T.cat([X, X], out=T.zeros(4, 3, dtype=T.int64))
+
+
+@pytest.mark.parametrize("make", [lambda o: T.zeros(3, out=o), lambda o: T.arange(3, out=o), lambda o: T.full((3,), 2, out=o)])
+def test_what_is_made_takes_the_targets_dtype(make):
+    for kind in (T.float32, T.int32, T.float64):
+        out = T.ones(3, dtype=kind)
+        assert make(out) is out and out.dtype is kind
+
+
+@pytest.mark.parametrize(
+    "name, fields", [("max", ("values", "indices")), ("sort", ("values", "indices")), ("aminmax", ("min", "max"))]
+)
+def test_several_results_come_as_a_named_tuple(name, fields):
+    function = (lambda **o: T.aminmax(X, **o)) if name == "aminmax" else (lambda **o: getattr(T, name)(X, 0, **o))
+    places = tuple(T.empty_like(t) for t in function())
+    made = function(out=places)
+    assert type(made).__name__ == f"{name}_out"
+    assert [getattr(made, field) is place for field, place in zip(fields, places)] == [True, True]
+
+
+def test_inputs_may_not_be_written_to_where_they_are_still_read():
+    words = "some elements of the input tensor and the written-to tensor refer to a single memory location"
+    x = T.arange(6.0)
+    for call in (
+        lambda: T.take(x, T.tensor([2, 1, 0]), out=x),
+        lambda: T.masked_select(x, x > 2, out=x),
+        lambda: T.cat([x, x], out=x),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            call()
