@@ -56,6 +56,17 @@ pub enum Arg {
     Generator(Generator),
 }
 
+impl From<Scalar> for Arg {
+    fn from(s: Scalar) -> Arg {
+        match s {
+            Scalar::Bool(b) => Arg::Bool(b),
+            Scalar::Int(i) => Arg::Int(i),
+            Scalar::Float(f) => Arg::Float(f),
+            Scalar::Complex(re, im) => Arg::Complex(re, im),
+        }
+    }
+}
+
 pub type Ints = SmallVec<[i64; 6]>;
 
 /// Sizes that may come as one sequence or one by one.

@@ -141,17 +141,6 @@ fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
     ints_from(object).map(Arg::Ints).or_else(|| tensors_from(object).map(Arg::Tensors))
 }
 
-impl From<Scalar> for Arg {
-    fn from(s: Scalar) -> Arg {
-        match s {
-            Scalar::Bool(b) => Arg::Bool(b),
-            Scalar::Int(i) => Arg::Int(i),
-            Scalar::Float(f) => Arg::Float(f),
-            Scalar::Complex(re, im) => Arg::Complex(re, im),
-        }
-    }
-}
-
 /// A call as Python made it.
 pub struct Call<'a, 'py> {
     pub py: Python<'py>,
