@@ -231,3 +231,27 @@ def test_operators_with_numpy_on_the_left():
     a, x = np.array([1.0, 2.0], dtype=np.float32), T.tensor([3.0, 4.0])
     assert_values(np.float32(2) * x, [6.0, 8.0])
     assert (a + x.numpy()).tolist() == [4.0, 6.0]
+
+
+class Shown:
+    """Not of NumPy, but with the same interface, as other libraries' arrays have; by a dict only."""
+
+    def __init__(self, array, **changes):
+        self.array = array
+        self.__array_interface__ = array.__array_interface__ | changes
+
+
+def test_other_arrays_by_their_interface():
+    array = np.arange(6, dtype="int32").reshape(2, 3)
+    x = T.as_tensor(array.T)
+    assert x.stride() == (1, 3)
+    assert x.tolist() == [[0, 3], [1, 4], [2, 5]]
+    for odd, error in ((np.arange(3, dtype=">i4"), ValueError), (np.array(["a"]), TypeError)):
+        with pytest.raises(error, match="numpy array has byte order|can't convert np.ndarray of type numpy.str_"):
+            T.from_numpy(odd)
+    if T.__name__ == "gradiron":
+        x = T.from_numpy(Shown(array))
+        array[0, 0] = 7
+        assert x.tolist() == [[7, 1, 2], [3, 4, 5]]
+        with pytest.raises(ValueError, match="byte order"):
+            T.from_numpy(Shown(array, typestr=">i4"))

@@ -109,9 +109,9 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
     """`data` as a tensor; shared where no conversion is needed."""
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
-    if hasattr(data, "__array_interface__") and getattr(data, "shape", None) is not None:
+    if hasattr(type(data), "__array_interface__") and getattr(data, "shape", None) is not None:
         shared = _core.from_numpy(data)
-        return _core.convert(shared, dtype, device, False)
+        return shared if dtype is None and device is None else _core.convert(shared, dtype, device, False)
     return _core.make_tensor(data, dtype, device, False)
 
 

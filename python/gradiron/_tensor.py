@@ -16,6 +16,12 @@ if TYPE_CHECKING:
 
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; `copy=True` copies always."""
+    if len(args) == 1 and not kwargs:
+        (arg,) = args  # As in nearly every call.
+        if isinstance(arg, dtype):
+            return _core.convert(self, arg, None, False)
+        if isinstance(arg, (str, device)):
+            return _core.convert(self, None, arg, False)
     kind, place, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
     kwargs.pop("non_blocking", None)
     memory_format = kwargs.pop("memory_format", None)

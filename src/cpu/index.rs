@@ -343,6 +343,19 @@ simd_fn! {
     }
 }
 
+/// Whether `value` is among the elements of a tensor of int64.
+///
+/// # Safety
+/// The view describes live memory.
+pub unsafe fn holds(x: Strided, value: i64) -> bool {
+    let (walk, mut found) = (Walk::new(x.shape, [x.strides]), false);
+    walk.runs(0..walk.numel(), |[start], [step], n| {
+        // SAFETY: the walk stays inside the view.
+        found |= (0..n).any(|i| unsafe { *x.ptr.cast::<i64>().add(start + i * step) } == value);
+    });
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,17 +1,17 @@
 //! Losses, and how they are reduced to one number.
 
 use super::create::to_dtype;
-use super::formal::{abs, eq, le, log, lt, maximum, select, sigmoid};
-use super::index::{gather, scatter_into};
+use super::formal::{abs, le, log, maximum, select, sigmoid};
+use super::loss_classes::Classes;
 use super::loss_formula::*;
 use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::row::{Arg, FromArg, Kind};
 use super::value::V;
-use super::view::{reshape, unsqueeze};
+use super::view::reshape;
 use super::{arithmetic as a, reduce, softmax, view};
-use crate::base::{DType, Dims, Error, Fault, Put, Result, Scalar, numel};
-use crate::tensor::{Body, Meta, Tensor};
+use crate::base::{DType, Dims, Error, Fault, Result, numel};
+use crate::tensor::{Body, Tensor};
 
 /// What becomes of a loss per element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,115 +131,6 @@ ops! { "loss";
     input: |g, at, target, weight, ignored, how; input| Classes { target, weight, ignored }.gradient(g, &at, how);
 }
 
-/// Target classes, what each class counts, and the class that counts nothing.
-pub(super) struct Classes {
-    pub target: Tensor,
-    pub weight: Option<Tensor>,
-    pub ignored: i64,
-}
-
-impl Classes {
-    /// Along which dimension classes lie.
-    fn dim(ndim: usize) -> i64 {
-        i64::from(ndim > 1)
-    }
-
-    /// Targets with the ignored ones made class 0, as an index into the input.
-    fn index(&self, ndim: usize) -> Result<Tensor> {
-        let target = to_dtype(&self.target, DType::I64)?;
-        let counted = select(0.0, V::from(&target), super::formal::ne(V::from(&target), self.ignored as f64));
-        unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
-    }
-
-    /// What each target counts: its class's weight, nothing when ignored.
-    fn share(&self, index: &Tensor, ndim: usize, dtype: DType) -> Result<V> {
-        let target = V::from(&to_dtype(&self.target, DType::I64)?);
-        let counted = super::formal::ne(target, self.ignored as f64);
-        let weight = match &self.weight {
-            None => V::from(1.0),
-            Some(weight) => {
-                let dim = Self::dim(ndim) as usize;
-                let flat = reshape(index, &[index.numel()])?;
-                let picked = super::index::index_select(weight, 0, flat)?;
-                let mut shape = index.shape();
-                shape.remove(dim);
-                V::from(reshape(&picked, &shape)?)
-            }
-        };
-        match weight {
-            V::Scalar(_) => Ok(counted.cast(dtype)),
-            weight => Ok(select(0.0, weight, counted)),
-        }
-    }
-
-    pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
-        let ndim = input.ndim();
-        let picked = || -> Result<(V, V)> {
-            let index = self.index(ndim)?;
-            let picked =
-                gather(input, Self::dim(ndim), index.clone()).map_err(|e| self.out_of_bounds(e, input))?;
-            let picked = view::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?;
-            Ok((V::from(picked), self.share(&index, ndim, input.dtype())?))
-        };
-        match picked() {
-            Err(e) => V::from(Err(e)),
-            Ok((picked, share)) => {
-                // An ignored element counts nothing even when it is infinite.
-                let loss = -(select(&picked * &share, 0.0, eq(&share, 0.0)));
-                match how {
-                    Reduction::None => loss,
-                    Reduction::Sum => loss.then(|t| reduce::sum_all(&t)),
-                    Reduction::Mean => {
-                        loss.then(|t| reduce::sum_all(&t)) / share.then(|t| reduce::sum_all(&t))
-                    }
-                }
-            }
-        }
-    }
-
-    fn gradient(&self, g: V, at: &Meta, how: Reduction) -> Result<Tensor> {
-        let ndim = at.shape.len();
-        let index = self.index(ndim)?;
-        let share = self.share(&index, ndim, at.dtype)?;
-        let g = match how {
-            Reduction::Mean => g / share.clone().then(|t| reduce::sum_all(&t)),
-            _ => g,
-        };
-        let mut shape = index.shape();
-        shape.remove(Self::dim(ndim) as usize);
-        let spread = select(-g * &share, 0.0, eq(share, 0.0)).expand(&shape);
-        let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
-        spread
-            .then(|t| {
-                scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), index, Put::Assign)
-            })
-            .tensor()
-    }
-
-    /// Names the class that the input does not have.
-    fn out_of_bounds(&self, error: Error, input: &Tensor) -> Error {
-        if !matches!(error.fault(), Fault::Index(_) | Fault::Runtime(_)) {
-            return error;
-        }
-        let classes = input.shape()[Self::dim(input.ndim()) as usize] as i64;
-        let wrong = || -> Result<i64> {
-            let t = V::from(&to_dtype(&self.target, DType::I64)?);
-            let outside = super::formal::either(lt(&t, 0.0), super::formal::ge(&t, classes as f64));
-            let outside =
-                super::formal::both(outside, super::formal::ne(&t, self.ignored as f64)).tensor()?;
-            let first = super::sort::masked_select(
-                reshape(&self.target, &[self.target.numel()])?,
-                reshape(&outside, &[outside.numel()])?,
-            )?;
-            view::select(&first, 0, 0)?.item().map(Scalar::as_i64)
-        };
-        match wrong() {
-            Ok(target) => Error::index(format!("Target {target} is out of bounds.")),
-            Err(_) => error,
-        }
-    }
-}
-
 mod more {
     use super::*;
 
@@ -289,11 +180,22 @@ mod more {
         how: Reduction,
     ) -> Result<Tensor> {
         if input.ndim() == 0 {
-            return Err(Error::value(format!("Expected 1 or more dimensions (got {})", input.ndim())));
+            return Err(Error::value("Expected 1 or more dimensions (got 0)"));
         }
         check_target(input, target, &weight)?;
-        let row = if input.ndim() > 2 { super::picked_log2d } else { super::picked_log };
-        row(input, target.clone(), weight, ignored, how)
+        let shape = input.shape();
+        match shape.len() {
+            1 | 2 => super::picked_log(input, target.clone(), weight, ignored, how),
+            4 => super::picked_log2d(input, target.clone(), weight, ignored, how),
+            // PyTorch's graph shows other numbers of dimensions as planes.
+            _ => {
+                let (n, plane) = (shape[0], numel(&shape[2..]));
+                let planes = reshape(input, &[n, shape[1], 1, plane])?;
+                let loss =
+                    super::picked_log2d(&planes, reshape(target, &[n, 1, plane])?, weight, ignored, how)?;
+                if how == Reduction::None { reshape(&loss, &target.shape()) } else { Ok(loss) }
+            }
+        }
     }
 
     /// Refuses what has no kernel in the type that both promote to.
@@ -439,7 +341,7 @@ mod more {
             Some(weight) => V::from(logs) * along_classes(weight, ndim)?,
             None => V::from(logs),
         };
-        let index = classes.index(ndim)?;
+        let index = classes.index(ndim, false)?;
         let share = classes.share(&index, ndim, logs.dtype())?;
         let counted = super::super::formal::ne(V::from(&classes.target), classes.ignored as f64);
         let loss = select(0.0, -all.sum(&[dim], false), counted);

@@ -27,6 +27,7 @@ pub mod lazy;
 pub mod linalg;
 pub mod loops;
 pub mod loss;
+pub mod loss_classes;
 pub mod loss_formula;
 mod names;
 pub mod nn;

@@ -1,6 +1,6 @@
 //! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
 
-use super::interop::from_nested;
+use super::nested::from_nested;
 use super::overloads::{dtype_argument, type_name};
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, adopt, wrap};

@@ -67,13 +67,13 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     }
     if object.cast::<PyRange>().is_ok() {
         let numbers = PyList::new(object.py(), object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
-        return Ok(Item::Tensor(super::interop::from_nested(&numbers, Some(DType::I64))?));
+        return Ok(Item::Tensor(super::nested::from_nested(&numbers, Some(DType::I64))?));
     }
     if object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>()
-        || object.hasattr("__array_interface__")?
+        || super::arrays::is_array(object)?
     {
-        let t = super::interop::from_nested(object, None)?;
+        let t = super::nested::from_nested(object, None)?;
         let t = if t.numel() == 0 { ops::create::to_dtype(&t, DType::I64)? } else { t };
         return Ok(Item::Tensor(t));
     }

@@ -1,6 +1,7 @@
 //! The Python face: the only room that knows PyO3.
 
 mod anomaly;
+mod arrays;
 mod attributes;
 mod autograd;
 mod batch;
@@ -16,7 +17,7 @@ mod gpu;
 mod graph;
 mod hooks;
 mod index;
-mod interop;
+mod nested;
 mod node;
 mod out;
 mod outputs;
@@ -272,9 +273,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         dlpack::to_dlpack,
         dlpack::from_dlpack,
         dlpack::dlpack_device,
-        interop::make_tensor,
-        interop::from_numpy,
-        interop::shared,
+        nested::make_tensor,
+        arrays::from_numpy,
+        arrays::shared,
     );
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", gpu::module(py)?)?;

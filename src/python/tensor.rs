@@ -396,7 +396,7 @@ impl PyTensor {
     }
     /// The elements as nested lists, or as a number.
     fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        super::interop::tolist(slf)
+        super::nested::tolist(slf)
     }
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Between its allocation and its first value an object is all zeroes, and the collector may already look.

@@ -1,7 +1,7 @@
 //! Rules of rows that are one kernel for speed: for samples they are the formulas that they stand for.
 
 use super::rules::{Rules, rules};
-use crate::ops::loss::Classes;
+use crate::ops::loss_classes::Classes;
 use crate::ops::loss_formula as formula;
 
 pub const SEEN: Rules = rules! { seen b;

@@ -1,0 +1,135 @@
+//! The loss of target classes, which picks one element of each row.
+
+use super::create::to_dtype;
+use super::formal::{eq, lt, select};
+use super::index::{gather, scatter_into};
+use super::loss::Reduction;
+use super::value::V;
+use super::view::{reshape, unsqueeze};
+use super::{reduce, view};
+use crate::base::{DType, Error, Fault, Put, Result, Scalar};
+use crate::tensor::{Meta, Tensor};
+
+fn sum(all: V) -> V {
+    all.then(|t| reduce::sum_all(&t))
+}
+
+/// Target classes, what each class counts, and the class that counts nothing.
+pub struct Classes {
+    pub target: Tensor,
+    pub weight: Option<Tensor>,
+    pub ignored: i64,
+}
+
+impl Classes {
+    /// Along which dimension classes lie.
+    pub fn dim(ndim: usize) -> i64 {
+        i64::from(ndim > 1)
+    }
+
+    /// Whether every target counts the same, which takes a third of the steps.
+    fn all_count(&self) -> Result<bool> {
+        let target = &self.target;
+        if self.weight.is_some()
+            || target.is_batched()
+            || target.dtype() != DType::I64
+            || !target.device().is_cpu()
+        {
+            return Ok(false);
+        }
+        // SAFETY: the view describes the target's memory.
+        Ok(unsafe { !crate::cpu::index::holds(target.body().host()?, self.ignored) })
+    }
+
+    /// Targets with the ignored ones made class 0, as an index into the input.
+    pub fn index(&self, ndim: usize, all_count: bool) -> Result<Tensor> {
+        if all_count {
+            return unsqueeze(&self.target, Self::dim(ndim));
+        }
+        let target = to_dtype(&self.target, DType::I64)?;
+        let counted = select(0.0, V::from(&target), super::formal::ne(V::from(&target), self.ignored as f64));
+        unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
+    }
+
+    /// What each target counts: its class's weight, nothing when ignored.
+    pub fn share(&self, index: &Tensor, ndim: usize, dtype: DType) -> Result<V> {
+        let target = V::from(&to_dtype(&self.target, DType::I64)?);
+        let counted = super::formal::ne(target, self.ignored as f64);
+        let Some(weight) = &self.weight else { return Ok(counted.cast(dtype)) };
+        let dim = Self::dim(ndim) as usize;
+        let flat = reshape(index, &[index.numel()])?;
+        let picked = super::index::index_select(weight, 0, flat)?;
+        let mut shape = index.shape();
+        shape.remove(dim);
+        Ok(select(0.0, V::from(reshape(&picked, &shape)?), counted))
+    }
+
+    pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
+        self.reduced(input, how).map_or_else(|e| V::from(Err(e)), |loss| loss)
+    }
+
+    fn reduced(&self, input: &Tensor, how: Reduction) -> Result<V> {
+        let (ndim, all_count) = (input.ndim(), self.all_count()?);
+        let index = self.index(ndim, all_count)?;
+        let picked =
+            gather(input, Self::dim(ndim), index.clone()).map_err(|e| self.out_of_bounds(e, input))?;
+        let picked = V::from(view::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?);
+        let (loss, total) = if all_count {
+            (-picked, V::from(self.target.numel() as f64))
+        } else {
+            let share = self.share(&index, ndim, input.dtype())?;
+            // An ignored element counts nothing even when it is infinite.
+            let loss = -(select(picked * &share, 0.0, eq(&share, 0.0)));
+            (loss, if how == Reduction::Mean { sum(share) } else { share })
+        };
+        Ok(match how {
+            Reduction::None => loss,
+            Reduction::Sum => sum(loss),
+            Reduction::Mean => sum(loss) / total,
+        })
+    }
+
+    pub fn gradient(&self, g: V, at: &Meta, how: Reduction) -> Result<Tensor> {
+        let (ndim, all_count) = (at.shape.len(), self.all_count()?);
+        let index = self.index(ndim, all_count)?;
+        let mut shape = index.shape();
+        shape.remove(Self::dim(ndim) as usize);
+        let spread = if all_count {
+            -(if how == Reduction::Mean { g / self.target.numel() as f64 } else { g })
+        } else {
+            let share = self.share(&index, ndim, at.dtype)?;
+            let g = if how == Reduction::Mean { g / sum(share.clone()) } else { g };
+            select(-g * &share, 0.0, eq(share, 0.0))
+        };
+        let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
+        spread
+            .expand(&shape)
+            .then(|t| {
+                scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), index, Put::Assign)
+            })
+            .tensor()
+    }
+
+    /// Names the class that the input does not have.
+    fn out_of_bounds(&self, error: Error, input: &Tensor) -> Error {
+        if !matches!(error.fault(), Fault::Index(_) | Fault::Runtime(_)) {
+            return error;
+        }
+        let classes = input.shape()[Self::dim(input.ndim()) as usize] as i64;
+        let wrong = || -> Result<i64> {
+            let t = V::from(&to_dtype(&self.target, DType::I64)?);
+            let outside = super::formal::either(lt(&t, 0.0), super::formal::ge(&t, classes as f64));
+            let outside =
+                super::formal::both(outside, super::formal::ne(&t, self.ignored as f64)).tensor()?;
+            let first = super::sort::masked_select(
+                reshape(&self.target, &[self.target.numel()])?,
+                reshape(&outside, &[outside.numel()])?,
+            )?;
+            view::select(&first, 0, 0)?.item().map(Scalar::as_i64)
+        };
+        match wrong() {
+            Ok(target) => Error::index(format!("Target {target} is out of bounds.")),
+            Err(_) => error,
+        }
+    }
+}

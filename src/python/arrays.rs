@@ -1,0 +1,269 @@
+//! NumPy's arrays to tensors and back over the same memory, by its array interface (NumPy itself is never imported).
+
+use super::nested::is_plain;
+use super::tensor::{PyTensor, wrap};
+use crate::base::{DType, Dims, Layout, Lazy};
+use crate::storage::Storage;
+use crate::tensor::{Body, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+use smallvec::SmallVec;
+
+const KINDS: [(&str, DType); 11] = [
+    ("c8", DType::C64),
+    ("c16", DType::C128),
+    ("f4", DType::F32),
+    ("f8", DType::F64),
+    ("f2", DType::F16),
+    ("i8", DType::I64),
+    ("i4", DType::I32),
+    ("i2", DType::I16),
+    ("i1", DType::I8),
+    ("u1", DType::U8),
+    ("b1", DType::Bool),
+];
+
+const READ_ONLY: &std::ffi::CStr = c"The given NumPy array is not writable, and gradiron does not support non-writable \
+    tensors. This means writing to this tensor will result in undefined behavior. You may want to copy the array to protect \
+    its data or make it writable before converting it to a tensor.";
+
+/// Keeps a Python object alive for a storage.
+struct Owner(Option<Py<PyAny>>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        if let Some(object) = self.0.take() {
+            // After the interpreter is gone there is nobody to give it back to.
+            match Python::try_attach(|_| ()) {
+                Some(()) => drop(object),
+                None => std::mem::forget(object),
+            }
+        }
+    }
+}
+
+/// Whether it shows its memory as NumPy's arrays do. Their class is asked: the answer of an array is costly to make.
+pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    const NAME: &str = "__array_interface__";
+    Ok(!is_plain(object)
+        && !object.is_instance_of::<PyTensor>()
+        && (object.get_type().hasattr(NAME)? || object.hasattr(NAME)?))
+}
+
+/// What an array says of its memory; strides in bytes.
+struct Shown {
+    /// The kind's letter and the size in bytes, as in `f4`; None where the byte order is foreign.
+    kind: Option<String>,
+    shape: Dims,
+    strides: Option<SmallVec<[isize; 6]>>,
+    data: *mut u8,
+    writable: bool,
+}
+
+impl Shown {
+    fn of(object: &Bound<'_, PyAny>) -> PyResult<Shown> {
+        match object.getattr("__array_struct__") {
+            Ok(capsule) => Shown::by_struct(&capsule.cast_into::<PyCapsule>().map_err(PyErr::from)?),
+            Err(_) => Shown::by_dict(object),
+        }
+    }
+
+    fn by_struct(capsule: &Bound<'_, PyCapsule>) -> PyResult<Shown> {
+        let at = capsule.pointer_checked(None)?.cast::<ArrayStruct>();
+        // SAFETY: the protocol says what an unnamed `__array_struct__` points to while the capsule lives.
+        unsafe {
+            let array = at.as_ref();
+            let numbers = |at: *const isize| match array.dimensions {
+                0 => &[][..],
+                n => std::slice::from_raw_parts(at, n as usize),
+            };
+            Ok(Shown {
+                kind: (array.flags & NATIVE != 0)
+                    .then(|| format!("{}{}", char::from(array.kind), array.size)),
+                shape: numbers(array.shape).iter().map(|&n| n as usize).collect(),
+                strides: Some(numbers(array.strides).into()),
+                data: array.data,
+                writable: array.flags & WRITABLE != 0,
+            })
+        }
+    }
+
+    fn by_dict(object: &Bound<'_, PyAny>) -> PyResult<Shown> {
+        let interface = object.getattr("__array_interface__")?.cast_into::<PyDict>().map_err(PyErr::from)?;
+        let get = |key: &str| -> PyResult<Bound<'_, PyAny>> {
+            interface
+                .get_item(key)?
+                .ok_or_else(|| PyTypeError::new_err(format!("the array interface has no {key}")))
+        };
+        let code: String = get("typestr")?.extract()?;
+        let (address, read_only): (usize, bool) = get("data")?.extract()?;
+        let strides = interface.get_item("strides")?.filter(|s| !s.is_none());
+        Ok(Shown {
+            kind: code.get(1..).filter(|_| !code.starts_with('>')).map(str::to_owned),
+            shape: get("shape")?.extract::<Vec<usize>>()?.into(),
+            strides: strides.map(|s| s.extract::<Vec<isize>>()).transpose()?.map(SmallVec::from_vec),
+            data: address as *mut u8,
+            writable: !read_only,
+        })
+    }
+
+    fn dtype(&self, object: &Bound<'_, PyAny>) -> PyResult<DType> {
+        let Some(kind) = &self.kind else {
+            return Err(PyValueError::new_err(
+                "given numpy array has byte order different from the native byte order. Conversion between byte orders is \
+                 currently not supported.",
+            ));
+        };
+        if let Some(known) = KINDS.iter().find(|known| known.0 == kind) {
+            return Ok(known.1);
+        }
+        let class = match kind.get(..1) {
+            Some("U") => "str_".into(),
+            Some("O") => "object_".into(),
+            Some("S") => "bytes_".into(),
+            _ => {
+                object.getattr("dtype").and_then(|d| d.str()).map_or_else(|_| kind.clone(), |s| s.to_string())
+            }
+        };
+        Err(PyTypeError::new_err(format!(
+            "can't convert np.ndarray of type numpy.{class}. The only supported types are: float64, float32, float16, complex64, \
+             complex128, int64, int32, int16, int8, uint8, and bool."
+        )))
+    }
+
+    fn layout(&self, dtype: DType) -> PyResult<Layout> {
+        let mut layout = Layout::contiguous(&self.shape);
+        let Some(strides) = &self.strides else { return Ok(layout) };
+        layout.strides.clear();
+        for (&b, &n) in strides.iter().zip(&self.shape) {
+            if b < 0 && n > 1 {
+                return Err(PyValueError::new_err(
+                    "At least one stride in the given numpy array is negative, and tensors with negative strides are not \
+                     currently supported. (You can probably work around this by making a copy of your array  with \
+                     array.copy().) ",
+                ));
+            }
+            if b % dtype.size() as isize != 0 {
+                return Err(PyValueError::new_err(
+                    "given numpy array strides not a multiple of the element byte size. Copy the numpy array to reallocate \
+                     the memory.",
+                ));
+            }
+            layout.strides.push((b.max(0) as usize) / dtype.size());
+        }
+        Ok(layout)
+    }
+
+    /// A tensor over the memory, which keeps the object.
+    fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        let dtype = self.dtype(object)?;
+        let layout = self.layout(dtype)?;
+        let owner = Box::new(Owner(Some(object.clone().unbind())));
+        // SAFETY: the array owns that many bytes at this address, by its interface, and the owner keeps it.
+        let storage = unsafe { Storage::borrowed(self.data, layout.end() * dtype.size(), owner) };
+        Ok(Tensor::new(Body::plain(storage, layout, dtype)))
+    }
+}
+
+/// A tensor over an array's memory.
+pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    Shown::of(object)?.tensor(object)
+}
+
+/// A tensor over the memory of a NumPy array.
+#[pyfunction]
+pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if !is_array(array)? {
+        return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", array.get_type().name()?)));
+    }
+    let py = array.py();
+    let shown = Shown::of(array)?;
+    let tensor = shown.tensor(array)?;
+    if !shown.writable {
+        PyErr::warn(py, &py.get_type::<PyUserWarning>(), READ_ONLY, 1)?;
+    }
+    wrap(py, tensor)
+}
+
+/// Shows NumPy a tensor's memory and keeps it: not the tensor, which may hold the array.
+#[pyclass(frozen, module = "gradiron._core")]
+pub struct Shared {
+    body: Body,
+    kind: &'static str,
+}
+
+const ALIGNED: i32 = 0x100;
+const NATIVE: i32 = 0x200;
+const WRITABLE: i32 = 0x400;
+
+/// What NumPy's array interface for C tells of an array.
+#[repr(C)]
+struct ArrayStruct {
+    two: i32,
+    dimensions: i32,
+    kind: u8,
+    size: i32,
+    flags: i32,
+    shape: *const isize,
+    strides: *const isize,
+    data: *mut u8,
+    description: *mut pyo3::ffi::PyObject,
+}
+
+/// One of ours, with what its pointers point to.
+#[repr(C)]
+struct OwnedArray(ArrayStruct, Vec<isize>);
+// SAFETY: it owns its numbers, and who made it keeps the data.
+unsafe impl Send for OwnedArray {}
+
+/// What `numpy.asarray` makes an array over a CPU tensor's memory of.
+#[pyfunction]
+pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
+    let t = &tensor.get().tensor;
+    super::batch::need_storage(t)?;
+    let body = t.body();
+    for (lazy, bit, way) in [(Lazy::CONJ, "conjugate", "conj"), (Lazy::NEG, "negative", "neg")] {
+        if body.lazy.has(lazy) {
+            return Err(PyRuntimeError::new_err(format!(
+                "Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{way}().numpy() instead."
+            )));
+        }
+    }
+    let Some(&(kind, _)) = KINDS.iter().find(|known| known.1 == body.dtype) else {
+        return Err(PyTypeError::new_err("Got unsupported ScalarType BFloat16"));
+    };
+    if body.storage.host().is_none() {
+        return Err(PyTypeError::new_err(format!(
+            "can't convert {} device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.",
+            body.device()
+        )));
+    }
+    Ok(Shared { body: body.clone(), kind })
+}
+
+#[pymethods]
+impl Shared {
+    #[getter]
+    fn __array_struct__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let Body { storage, layout, dtype, .. } = &self.body;
+        let size = dtype.size();
+        let shape = layout.shape.iter().map(|&n| n as isize);
+        let numbers: Vec<isize> = shape.chain(layout.strides.iter().map(|s| (s * size) as isize)).collect();
+        let base = storage.host().unwrap_or(std::ptr::null_mut());
+        let array = ArrayStruct {
+            two: 2,
+            dimensions: layout.ndim() as i32,
+            kind: self.kind.as_bytes().first().copied().unwrap_or(0),
+            size: size as i32,
+            flags: ALIGNED | NATIVE | WRITABLE,
+            shape: numbers.as_ptr(),
+            strides: numbers[layout.ndim()..].as_ptr(),
+            data: base.wrapping_add(layout.offset * size),
+            description: std::ptr::null_mut(),
+        };
+        // NumPy asks for a capsule without a name, which only this function makes.
+        #[allow(deprecated)]
+        PyCapsule::new(py, OwnedArray(array, numbers), None)
+    }
+}
