@@ -8,6 +8,7 @@ from library import T, leaf, python_ok, tensor
 
 F = T.nn.functional
 V, M = tensor([1.0, 2.0]), tensor([[1.0, 2.0], [3.0, 4.0]])
+BYTES = T.tensor([1, 0], dtype=T.uint8)
 
 ALWAYS = [
     (lambda: T.range(1, 4), "torch.range is deprecated and will be removed in a future release"),
@@ -17,6 +18,8 @@ ALWAYS = [
     (lambda: T.std_mean(M, 1, correction=3), "std_mean\\(\\): degrees of freedom is <= 0"),
     (lambda: F.softmax(V), "Implicit dimension choice for softmax has been deprecated. Change the call to include dim=X"),
     (lambda: F.log_softmax(V), "Implicit dimension choice for log_softmax has been deprecated"),
+    (lambda: V[BYTES], "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead."),
+    (lambda: M[BYTES, BYTES], "indexing with dtype torch.uint8 is now deprecated"),
     (lambda: F.softmin(V), "Implicit dimension choice for softmin has been deprecated"),
     (
         lambda: V.new_tensor(V),
@@ -42,6 +45,7 @@ def test_warned_each_time(call, words):
 ONCE = {
     "T.meshgrid(x, x)": "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
     "T.cross(T.ones(3), T.ones(3))": "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim",
+    "T.where(T.tensor([1, 0], dtype=T.uint8), x, x)": "where received a uint8 condition tensor. This behavior is deprecated",
     "T.chain_matmul(T.ones(2, 2), T.ones(2, 2))": "torch.chain_matmul is deprecated and will be removed in a future",
     "T.ones(3).scatter(0, i, T.ones(1), reduce='add')": "The reduce argument of torch.scatter with Tensor src is deprecated",
 }

@@ -1,6 +1,7 @@
 """Forward mode: levels, dual tensors, writes in place, views, lifetimes, custom Functions, and what is refused."""
 
 import gc
+import math
 import threading
 import weakref
 
@@ -584,12 +585,93 @@ def cubes(x):
     return x**3
 
 
-@pytest.mark.gradiron
-def test_transforms_and_levels_nest(level):
-    """PyTorch has one level only; here those of `func` lie within."""
+@pytest.mark.parametrize("inner", ["jvp", "jacfwd", "hessian", "linearize", "functional"])
+def test_a_level_bars_transforms_by_forward_mode(level, inner):
+    calls = {
+        "jvp": lambda x: T.func.jvp(cubes, (x,), (x,)),
+        "jacfwd": T.func.jacfwd(cubes),
+        "hessian": T.func.hessian(lambda x: cubes(x).sum()),
+        "linearize": lambda x: T.func.linearize(cubes, x),
+        "functional": lambda x: T.autograd.functional.jacobian(cubes, x, vectorize=True, strategy="forward-mode"),
+    }
+    with pytest.raises(RuntimeError, match="Nested forward mode AD"):
+        calls[inner](t(*X))
+
+
+def test_a_transform_is_a_level():
+    x, v = t(*X), t(*V)
+    seen = []
+
+    def f(y):
+        seen.append(T.func.debug_unwrap(fw.unpack_dual(y).tangent).tolist())
+        with pytest.raises(RuntimeError, match="already has a forward gradient"):
+            fw.make_dual(y, v)
+        with pytest.raises(RuntimeError, match="Nested forward mode AD"), fw.dual_level():
+            pass
+        return y * 2
+
+    T.func.jvp(f, (x,), (v,))
+    T.func.jvp(lambda y: T.func.jvp(f, (y,), (v,))[1], (x,), (v,))
+    assert seen == [list(V), list(V)]
+    # Inside of a gradient's layer duals are that layer's own.
+    slopes = T.func.jvp(T.func.grad(lambda y: fw.unpack_dual(fw.make_dual(y, y).sin()).tangent.sum()), (x,), (v,))
+    assert_values(slopes[0], [math.cos(a) - a * math.sin(a) for a in X])
+    assert_values(slopes[1], [b * (-2 * math.sin(a) - a * math.cos(a)) for a, b in zip(X, V)])
+    assert T.func.jvp(T.func.grad(lambda y: (seen.append(fw.unpack_dual(y).tangent), y.sum())[1]), (x,), (v,))
+    assert seen.pop() is None
+    with pytest.raises(RuntimeError, match="no level exists"):
+        fw.make_dual(x, v)
+
+
+def test_samples_are_no_duals(level):
     dual = fw.make_dual(t(*X), t(*V))
-    slope = T.func.jvp(cubes, (dual,), (t(*W),))[1]
-    assert_values(tangent(slope), [6 * a * b * c for a, b, c in zip(X, V, W)])
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::_make_dual"):
+        T.vmap(lambda x: fw.make_dual(x, x))(t(*X))
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::_make_dual"):
+        T.vmap(lambda v: fw.make_dual(t(*X), v))(t(*X)[None])
+    with pytest.raises(RuntimeError, match="Batching rule not implemented for aten::_unpack_dual"):
+        T.vmap(fw.unpack_dual)(dual)
+    assert_values(tangent(T.vmap(cubes)(dual)), [3 * a * a * b for a, b in zip(X, V)])
+
+
+NARROW = T.tensor([1.0, 2.0], dtype=T.float32)
+
+
+@pytest.mark.parametrize(
+    "name, f",
+    {
+        "view": lambda x: x.view(2, 1),
+        "sum": lambda x: x.sum(),
+        "mul": lambda x: x * 2,
+        "sin": T.sin,
+        "add": lambda x: x + NARROW,
+        "softmax": lambda x: x.softmax(0),
+        "prod": lambda x: x.prod(),
+        "cat": lambda x: T.cat([x, NARROW]),
+        "where": lambda x: T.where(x > 1, x, NARROW),
+    }.items(),
+)
+def test_a_wider_tangent_stays_wide(level, name, f):
+    dual = fw.make_dual(NARROW, NARROW.double() / 3)
+    assert fw.unpack_dual(dual).tangent.dtype == T.float64
+    primal, moved = fw.unpack_dual(f(dual))
+    assert (primal.dtype, moved.dtype) == (T.float32, T.float64)
+    exact = tangent(f(fw.make_dual(NARROW.double(), NARROW.double() / 3)))
+    assert_values(moved, exact, rtol=1e-5, atol=1e-6)
+
+
+def test_a_copied_tangent_has_the_dtype_of_its_tensor(level):
+    x = T.ones(2, 3)
+    assert tangent(fw.make_dual(x, T.ones(3, 2, dtype=T.float64).t())).dtype == T.float32
+    assert tangent(fw.make_dual(x, T.ones(2, 3, dtype=T.float64))).dtype == T.float64
+    assert tangent(fw.make_dual(x, T.ones(2, 3, dtype=T.float64)).t() * 2).dtype == T.float64
+
+
+def test_tangents_of_other_dtypes(level):
+    for primal, given, made in ((T.float64, T.float32, T.float64), (T.float32, T.float16, T.float32)):
+        dual = fw.make_dual(NARROW.to(primal), NARROW.to(given))
+        assert tangent(dual.sin()).dtype == made and tangent(dual * 2).dtype == made
+        assert tangent(dual.sum()).dtype == given
 
 
 @pytest.mark.gradiron

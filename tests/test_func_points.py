@@ -163,19 +163,3 @@ def test_a_shared_leaf_takes_the_sum_of_all_samples():
     shared.grad = None
     func.vmap(lambda v: func.grad(lambda x: (x * x * shared * v).sum())(X))(MANY).sum().backward()
     assert_values(shared.grad, (2 * X * MANY).sum(0))
-
-
-@pytest.mark.gradiron
-def test_a_point_and_directions_by_hand():
-    fw = T.autograd.forward_ad
-    with fw.dual_level():
-
-        def f(v):
-            dual = fw.make_dual(X, v)
-            assert float(dual[0]) == 1.5
-            y = dual * dual
-            value, tangent = fw.unpack_dual(y)
-            assert float(value[1]) == 0.25
-            return tangent
-
-        assert_values(func.vmap(f)(MANY), 2 * X * MANY)

@@ -76,7 +76,13 @@ NAMES = [
     ("m.reshape_as(m)", "ViewBackward0", "leaf"),
     ("T.inner(x, y)", "ViewBackward0", "DotBackward0"),
     ("T.tensordot(m, m, 1)", "ViewBackward0", "MmBackward0"),
+    ("T.tensordot(m, m, 2)", "ViewBackward0", "DotBackward0"),
     ("T.kron(x, y)", "UnsafeViewBackward0", "MulBackward0"),
+    ("T.einsum('ij->', m)", "SumBackward1", "PermuteBackward0"),
+    ("T.einsum('ii->i', m)", "PermuteBackward0", "PermuteBackward0"),
+    ("T.einsum('i,j->ij', x, y)", "MulBackward0", "PermuteBackward0 PermuteBackward0"),
+    ("T.einsum('ij,jk->ik', m, m)", "ViewBackward0", "PermuteBackward0"),
+    ("F.linear(x, m)", "SqueezeBackward4", "MmBackward0"),
     ("T.unsafe_split(x, 2)[0]", "UnsafeSplitBackward0", "leaf"),
     ("T.unsafe_chunk(x, 2)[0]", "UnsafeSplitBackward0", "leaf"),
     ("x.clamp_max(0.3)", "ClampMaxBackward0", "leaf"),
@@ -110,6 +116,38 @@ NAMES = [
     ("m.clone().as_strided_((2, 2), (1, 1))", "AsStridedBackward1", "CloneBackward0"),
     ("m.t()", "TBackward0", "leaf"),
 ]
+
+
+# Chains of nodes along the first edges.
+CHAINS = [
+    ("T.inner(m, x)", "View Mm View Permute"),
+    ("T.inner(x, y)", "View Dot Permute"),
+    ("T.tensordot(m.t(), m, 1)", "View Mm ReshapeAlias Permute T"),
+    ("T.tensordot(m, m[:1], ([0], [0]))", "View Mm View Permute Sum"),
+    ("T.kron(m, m)", "UnsafeView Mul UnsafeView"),
+    ("T.chain_matmul(m, m, m)", "View Mm Mm"),
+    ("T.chain_matmul(m)", "Clone"),
+    ("T.einsum('ij,jk->ik', m, m)", "View Permute View Bmm View Permute Permute Unsqueeze"),
+    ("T.einsum('bij,bjk->bik', b, b)", "View Permute View Bmm View Permute Permute Unsqueeze"),
+    ("T.einsum('ij,j->i', m, x)", "View Permute View Bmm View Permute Permute"),
+    ("T.einsum('i,i->', x, y)", "View Permute View Bmm View Permute Permute"),
+    (
+        "T.einsum('ij,jk,k->', m, m, x)",
+        "View Permute View Bmm View Permute Permute View Bmm View Permute Sum Permute Unsqueeze",
+    ),
+    ("T.einsum('ii->', m)", "Sum Permute Permute Diagonal"),
+    ("T.einsum('...i->...', b)", "Sum Permute"),
+]
+
+
+@pytest.mark.filterwarnings("ignore:torch.chain_matmul is deprecated")
+@pytest.mark.parametrize("source, chain", CHAINS, ids=[case[0] for case in CHAINS])
+def test_chains(source, chain):
+    node, found = result(source).grad_fn, []
+    while node.name() != LEAF:
+        found.append(node.name().split("Backward")[0])
+        node = node.next_functions[0][0]
+    assert " ".join(found) == chain
 
 
 @pytest.mark.parametrize("source, name, leads", NAMES, ids=[case[0] for case in NAMES])
@@ -194,6 +232,29 @@ SHOWN = [
     ("m.sort(-1)", {"dim": BIG - 1, "indices": "tensor", "self_sym_sizes": (3, 3)}),
     ("m.gather(1, at)", {"dim": 1, "index": "tensor", "self": "tensor", "sparse_grad": False}),
     ("m.index_add(0, i, m[:2])", {"alpha": 1, "dim": 0, "index": "tensor", "source": "tensor", "source_dim": 2}),
+    ("m[None].squeeze(0)", {"dim": 0, "self_sym_sizes": (1, 3, 3)}),
+    ("m[None].squeeze((0,))", {"dim": (0,), "self_sym_sizes": (1, 3, 3)}),
+    ("m.clone().squeeze_(0)", {"dim": 0, "self_sym_sizes": (3, 3)}),
+    ("m.clone().unsqueeze_(0)", {"dim": 0}),
+    ("x @ m", {"dim": 0, "self_sym_sizes": (1, 3)}),
+    ("T.unsafe_split(m, 1)", {"dim": 0, "self_sym_sizes": (3, 3), "split_size": 1}),
+    ("T.diag(x)", {"dim1": BIG - 2, "dim2": BIG - 1, "offset": 0}),
+    ("T.complex(x, y)", {"imag": "tensor", "real": "tensor"}),
+    ("T.complex(x, y).real", {"dim": 1, "index": 0, "self_sym_sizes": (3, 2)}),
+    ("m.put(i, x[:2])", {"accumulate": False, "index": "tensor", "source": "tensor"}),
+    ("m.masked_scatter(m > 0, m)", {"mask": "tensor", "source_sym_sizes": (3, 3)}),
+    (
+        "T.addbmm(m, b, b)",
+        {
+            "alpha": 1,
+            "batch1": "tensor",
+            "batch1_sym_argsize_0": 3,
+            "batch1_sym_argsize_1": 3,
+            "batch2": "tensor",
+            "batch2_sym_argsize_2": 3,
+            "beta": 1,
+        },
+    ),
 ]
 
 

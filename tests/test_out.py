@@ -168,3 +168,18 @@ def test_inputs_may_not_be_written_to_where_they_are_still_read():
     ):
         with pytest.raises(RuntimeError, match=words):
             call()
+
+
+def test_a_target_that_is_also_read_has_its_new_shape_by_then():
+    x, nothing = T.arange(6.0), T.zeros(0)
+    with pytest.warns(UserWarning, match="was resized"), pytest.raises(RuntimeError, match="single memory location"):
+        T.cat([x, x], out=x)
+    assert x.shape == (12,) and x[:6].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert T.cat([nothing, nothing], out=nothing) is nothing
+
+
+def test_joined_tensors_that_want_gradients_are_refused():
+    x, y = tensor([1.0, 2.0]).requires_grad_(), T.zeros(4, dtype=T.int64)
+    for join in (T.cat, T.stack, T.hstack):
+        with pytest.raises(RuntimeError, match=f"cat\\(\\): {REFUSED}" if join is not T.stack else REFUSED):
+            join([x, x], out=y)

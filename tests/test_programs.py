@@ -34,7 +34,11 @@ def test_programs_are_the_same_when_run_again(part, kind):
         machine = Machine(T)
         generator, lines, seen = kind(seed, machine), [], []
         for _ in range(20):
-            lines.append(generator.line())
+            line = generator.line()
+            # What a tensor gains that way is memory that nobody wrote.
+            if ".resize_" in line:
+                continue
+            lines.append(line)
             seen.append([machine.run(lines[-1]), machine.see()])
             assert "internal" not in str(seen[-1][0]), "\n".join(lines)
         again = Machine(T)

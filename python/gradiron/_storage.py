@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -13,19 +14,72 @@ from ._core import Tensor, device, dtype
 class UntypedStorage:
     """The bytes that a tensor and its views share."""
 
-    __slots__ = ("__weakref__", "_all")
+    __slots__ = ("__weakref__", "_seen")
 
-    def __init__(self, whole: Tensor) -> None:
-        self._all = whole
+    def __init__(self, source: Tensor | int | list[int] = 0) -> None:
+        if isinstance(source, int):
+            self._seen = _core.from_bytes(bytes(source))
+        else:
+            self._seen = source if isinstance(source, Tensor) else _core.from_bytes(bytes(source))
+
+    @property
+    def _all(self) -> Tensor:
+        """Every byte that there is now."""
+        kind = self._seen.dtype
+        count = self.nbytes() // kind.itemsize
+        if self._seen.numel() != count:
+            self._seen = _core.storage_view(self._seen, kind, 0, (count,), (1,))
+        return self._seen
 
     @property
     def device(self) -> device:
         """Where the bytes lie."""
-        return self._all.device
+        return self._seen.device
+
+    @property
+    def is_cuda(self) -> bool:
+        """Whether the bytes lie on the GPU."""
+        return self.device.type == "cuda"
 
     def nbytes(self) -> int:
         """How many bytes there are."""
-        return self._all._storage_bytes()
+        return self._seen._storage_bytes()
+
+    def resizable(self) -> bool:
+        """Whether `resize_` works: not on memory that somebody else owns."""
+        return _core.is_resizable(self._seen)
+
+    def resize_(self, size: int) -> UntypedStorage:
+        """Makes the bytes more or fewer, for all tensors over them; what is new is not initialised."""
+        if not isinstance(size, int):
+            raise RuntimeError(f"resize_ expects an int, but got {type(size).__name__}")
+        _core.resize_storage(self._seen, size)
+        return self
+
+    def copy_(self, source: UntypedStorage, non_blocking: bool | None = None) -> UntypedStorage:
+        """Takes over the bytes of another storage of the same size."""
+        if self.nbytes() != source.nbytes():
+            sizes = f"self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
+            raise RuntimeError(f"size does not match, {sizes}")
+        self._all.copy_(_core.storage_view(source._all, self._all.dtype, 0, self._all.shape, (1,)))
+        return self
+
+    def fill_(self, value: int) -> UntypedStorage:
+        """Sets every byte."""
+        self._all.fill_(value)
+        return self
+
+    def element_size(self) -> int:
+        """One: the elements are bytes."""
+        return 1
+
+    def cpu(self) -> UntypedStorage:
+        """These bytes in host memory."""
+        return self if self.device.type == "cpu" else UntypedStorage(self._all.cpu())
+
+    def untyped(self) -> UntypedStorage:
+        """Itself."""
+        return self
 
     def data_ptr(self) -> int:
         """The address of the first byte."""
@@ -40,6 +94,22 @@ class UntypedStorage:
         return UntypedStorage(self._all.clone())
 
     size = __len__ = nbytes
+
+    def __getitem__(self, index: int | slice) -> int | UntypedStorage:
+        if isinstance(index, slice):
+            return UntypedStorage(_core.from_dlpack(_core.to_dlpack(self._all[index])))
+        return int(self._all[self._checked(index)])
+
+    def __setitem__(self, index: int | slice, value: int) -> None:
+        self._all[index if isinstance(index, slice) else self._checked(index)] = value
+
+    def _checked(self, index: int) -> int:
+        if not -len(self) <= index < len(self):
+            raise IndexError(f"index {index} out of range for storage of size {len(self)}")
+        return index
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.tolist())
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         made = memo[id(self)] = self.clone()

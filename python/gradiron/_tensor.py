@@ -22,6 +22,8 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             return _core.convert(self, arg, None, False)
         if isinstance(arg, (str, device)):
             return _core.convert(self, None, arg, False)
+        if isinstance(arg, Tensor):
+            return _core.convert(self, arg.dtype, arg.device, False)
     kind, place, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
     kwargs.pop("non_blocking", None)
     memory_format = kwargs.pop("memory_format", None)

@@ -135,13 +135,19 @@ def _notes(t: Tensor) -> list[str]:
         notes.append("requires_grad=True")
     tangent = _tangent(t)
     if tangent is not None:
-        notes.append(f"tangent={tangent}")
+        notes.append(f"tangent={_tangent_text(tangent)}")
     return notes
 
 
 def _tangent(t: Tensor) -> Tensor | None:
     forward_ad = sys.modules.get("gradiron.autograd.forward_ad")
-    return None if forward_ad is None else forward_ad.unpack_dual(t).tangent
+    return None if forward_ad is None else forward_ad._tangent(t)
+
+
+def _tangent_text(t: Tensor) -> str:
+    if gradiron._core.is_batched(t):
+        return repr(t)
+    return tensor_format(t, "") if t.dim() == 0 else _text(gradiron._core.unrecorded(t))
 
 
 def _origin(t: Tensor) -> str | None:

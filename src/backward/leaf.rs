@@ -3,7 +3,7 @@
 use super::Turn;
 use crate::base::{Guidance, Layout, Result};
 use crate::ops::{arithmetic, create, inplace, pointwise, quick};
-use crate::tensor::{Body, Edge, Leaf, Tensor, When, mode};
+use crate::tensor::{Body, Edge, Leaf, Tensor, When, check_counted, mode};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -61,7 +61,7 @@ fn add(grad: Option<&Option<Tensor>>, leaf: &Leaf, create_graph: bool) -> Result
     tensor.update_grad(|old| match old {
         None => first(&tensor, grad, create_graph),
         Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
-        Some(old) if quick::add_into(&old.body(), &grad.body()) => Ok(old),
+        Some(old) if quick::add_into(&old.body(), &grad.body()) => check_counted(&old).map(|()| old),
         Some(old) => {
             pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
             Ok(old)

@@ -4,17 +4,19 @@
 
 pub mod buffers;
 mod early;
+mod fit;
 pub mod forward;
 mod frontier;
 mod leaf;
 mod slices;
 pub mod task;
 
-use crate::base::{Dims, Error, Guidance, Result, profile};
-use crate::ops::{create, reduce};
+use crate::base::{Error, Guidance, Result, profile};
+use crate::ops::{batch, create, reduce};
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode,
 };
+use fit::{fit, fit_root};
 use frontier::{Frontier, Turn, key};
 pub use leaf::enforce_layouts;
 use slices::How;
@@ -203,6 +205,12 @@ fn turn_node(
     drop(shown);
     let mut results = derived?;
     if hooked {
+        // Hooks see what goes on, as it fits.
+        for (i, (edge, result)) in node.edges.iter().zip(&mut results).enumerate() {
+            if let Some(edge) = edge {
+                *result = result.take().map(|grad| fit(node, i, edge, grad)).transpose()?;
+            }
+        }
         let is_shown =
             |i: usize| if let Kind::Custom(custom) = &node.kind { custom.is_tensor(i) } else { true };
         for (_, hook) in node.hooks_at(|w| w == When::After) {
@@ -313,81 +321,6 @@ fn derive(
     Ok(results)
 }
 
-/// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.
-fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
-    let meta = &edge.node.outputs[edge.output as usize];
-    let (same_shape, same_type) = {
-        let body = grad.body();
-        (body.layout.shape == meta.shape, body.dtype == meta.dtype && body.device().same_place(meta.device))
-    };
-    if same_shape && same_type {
-        return Ok(grad);
-    }
-    let mut grad = grad;
-    if !same_shape {
-        let have = grad.shape();
-        if !expandable(&meta.shape, &have) {
-            return Err(misfit(
-                node,
-                index,
-                edge,
-                &format!(
-                    "got {:?} but expected shape compatible with {:?}",
-                    have.as_slice(),
-                    meta.shape.as_slice()
-                ),
-            ));
-        }
-        grad = reduce::sum_to(&grad, &meta.shape)?;
-    }
-    if !same_type {
-        if !matches!(&edge.node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize)) {
-            grad = create::to_dtype(&grad, meta.dtype)?;
-        }
-        if !grad.device().same_place(meta.device) {
-            // Only a number goes along by itself.
-            if grad.ndim() > 0 {
-                let what = format!("expected device {} but got {}", meta.device, grad.device());
-                return Err(misfit(node, index, edge, &what));
-            }
-            grad = create::to_device(&grad, meta.device)?;
-        }
-    }
-    Ok(grad)
-}
-
-#[cold]
-fn misfit(node: &Node, index: usize, edge: &Edge, what: &str) -> Error {
-    let name = node.name();
-    Guidance::new(format!("Function {name} returned an invalid gradient at index {index} - {what}"))
-        .node("operator", node)
-        .node("gradient of", &edge.node)
-        .advice(format!("let backward return for input {index} what that input is: its shape, on its device"))
-        .done()
-}
-
-/// A root may show another shape by now than when its node was made.
-fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
-    let meta = &edge.node.outputs[edge.output as usize];
-    let have = grad.shape();
-    if have == meta.shape || edge.node.is_leaf() {
-        return Ok(grad.clone());
-    }
-    if expandable(&meta.shape, &have) {
-        return reduce::sum_to(grad, &meta.shape);
-    }
-    Err(Error::runtime(format!(
-        "invalid gradient at index {index} - got {:?} but expected shape compatible with {:?}",
-        have.as_slice(),
-        meta.shape.as_slice()
-    )))
-}
-
-/// Whether `small` broadcasts to `large`.
-fn expandable(small: &Dims, large: &Dims) -> bool {
-    small.len() <= large.len() && small.iter().rev().zip(large.iter().rev()).all(|(&s, &l)| s == l || s == 1)
-}
-
 /// The hooks of a node's outputs, then the gradients that non-leaf tensors keep.
 fn output_hooks(turn: &mut Turn) -> Result<()> {
     for (when, hook) in turn.node.hooks_at(|w| matches!(w, When::Output(_))) {
@@ -405,6 +338,8 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
         if let (Some(tensor), Some(Some(grad))) = (tensor.upgrade(), turn.grads.get(output as usize)) {
             tensor.update_grad(|old| match old {
                 None => create::clone_dense(grad),
+                // What a batched run left there cannot be looked at any more.
+                Some(old) if batch::has_escaped(&old) => Ok(old),
                 Some(old) => crate::ops::arithmetic::add(&old, grad),
             })?;
         }

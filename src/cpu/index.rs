@@ -179,7 +179,15 @@ simd_fn! {
     }
 }
 
-/// Checks the indices, and shares the largest of the dimensions `dims` among threads.
+/// Among `dims`, the outermost in memory that is long enough to be shared.
+fn shared(plain: &Strided, dims: &[usize]) -> Option<usize> {
+    const ENOUGH: usize = 64;
+    let longest = dims.iter().map(|&d| plain.shape[d]).max()?;
+    let enough = dims.iter().copied().filter(|&d| plain.shape[d] >= longest.min(ENOUGH));
+    enough.max_by_key(|&d| plain.strides[d])
+}
+
+/// Checks the indices, and shares one of the dimensions `dims` among threads.
 unsafe fn run(
     indexed: Strided,
     plain: Strided,
@@ -194,14 +202,15 @@ unsafe fn run(
     }
     // SAFETY: handed on.
     by.iter().try_for_each(|by| unsafe { check(by, negative) })?;
-    let shared = dims.iter().copied().max_by_key(|&d| plain.shape[d]).filter(|_| total >= 2 * par::GRAIN);
-    let Some(dim) = shared else {
+    let Some(dim) = shared(&plain, dims).filter(|_| total >= 2 * par::GRAIN) else {
         // SAFETY: handed on.
         unsafe { serial(indexed, plain, by, mover) };
         return Ok(());
     };
     let size = plain.shape[dim];
-    par::ranges(size, (par::GRAIN * size / total).max(1), |range| {
+    // The fewer pieces, the longer the rows in each.
+    let grain = (par::GRAIN * size / total).max(size / (4 * par::threads())).max(1);
+    par::ranges(size, grain, |range| {
         let mut shape = Dims::from_slice(plain.shape);
         shape[dim] = range.len();
         let narrow = |x: &Strided| {
@@ -227,7 +236,9 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Mover)
     let indices: SmallVec<[_; 4]> =
         by.iter().map(|by| (by, Walk::over(&varying, plain.shape, [by.index.strides]))).collect();
     let mut slice = Walk::over(&fixed, plain.shape, strides);
-    let (run, steps) = slice.pop();
+    // A run whose elements lie further apart than those that are picked is taken apart: memory is walked in order.
+    let apart = slice.strides[1].last() > walk.strides[1].last() && !walk.shape.is_empty();
+    let (run, steps) = if apart { (1, [0; 2]) } else { slice.pop() };
     let slices = slice.numel();
     let size = plain.dtype.size();
     let total = walk.numel();

@@ -2,6 +2,7 @@
 
 pub mod cast;
 mod element;
+pub mod flip;
 pub mod index;
 mod line;
 pub mod math;

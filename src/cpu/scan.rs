@@ -203,13 +203,28 @@ unsafe fn scan<A: Running, T: Element>(
     let (out_step, x_step) = (lines.steps[0], lines.steps[1]);
     // SAFETY: the lines are inside the view, and are this task's own.
     let store = |out: &Strided, at: usize, sum: A| unsafe { *out.ptr.cast::<T>().add(at) = sum.written() };
-    par::ranges(lines.starts.numel(), lines.grain, |range| {
+    let along = out_step == 1 && x_step == 1;
+    let together = if along { ABREAST } else { TOGETHER };
+    let count = lines.starts.numel();
+    // The fewer pieces, the longer the rows of those that advance together.
+    let grain = if along { lines.grain } else { lines.grain.max(count / (4 * par::threads())) };
+    par::ranges(count, grain, |range| {
         let (out, x) = (&out, &x);
         lines.starts.runs(range, |[to, from], across, count| {
-            for first in (0..count).step_by(TOGETHER) {
-                let width = TOGETHER.min(count - first);
+            for first in (0..count).step_by(together) {
+                let width = together.min(count - first);
                 let (to, from) = (to + first * across[0], from + first * across[1]);
-                if width == 1 || (out_step == 1 && x_step == 1) {
+                if along && width == ABREAST {
+                    let mut sums = [first_value; ABREAST];
+                    for i in 0..lines.length {
+                        for (line, sum) in sums.iter_mut().enumerate() {
+                            *sum = step(*sum, load(x, from + line * across[1] + i));
+                            store(out, to + line * across[0] + i, *sum);
+                        }
+                    }
+                    continue;
+                }
+                if width == 1 || along {
                     for line in 0..width {
                         let (to, from, mut sum) =
                             (to + line * across[0], from + line * across[1], first_value);
@@ -223,7 +238,14 @@ unsafe fn scan<A: Running, T: Element>(
                 let mut sums = [first_value; TOGETHER];
                 for i in 0..lines.length {
                     let (to, from) = (to + i * out_step, from + i * x_step);
-                    for (line, sum) in sums.iter_mut().enumerate().take(width) {
+                    if across == [1, 1] {
+                        for (line, sum) in sums[..width].iter_mut().enumerate() {
+                            *sum = step(*sum, load(x, from + line));
+                            store(out, to + line, *sum);
+                        }
+                        continue;
+                    }
+                    for (line, sum) in sums[..width].iter_mut().enumerate() {
                         *sum = step(*sum, load(x, from + line * across[1]));
                         store(out, to + line * across[0], *sum);
                     }
@@ -233,8 +255,10 @@ unsafe fn scan<A: Running, T: Element>(
     });
 }
 
+/// Lines along memory that advance together: none waits for another's sum.
+const ABREAST: usize = 4;
 /// Neighbouring lines that advance together where that reads memory in order.
-const TOGETHER: usize = 64;
+const TOGETHER: usize = 256;
 
 unsafe fn extremes<T: Element>(
     values: Strided,

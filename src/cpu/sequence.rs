@@ -1,6 +1,7 @@
 //! Evenly spaced numbers.
 
 use super::par;
+use super::simd::simd_fn;
 use crate::base::{DType, Scalar, Strided};
 
 /// Where the elements of a dense view are written, by number.
@@ -56,6 +57,29 @@ pub unsafe fn arange(out: Strided, start: Scalar, step: Scalar) {
     });
 }
 
+/// Numbers `from + step * count`, rounded once, for the counts from `first` on, up or down.
+macro_rules! steps {
+    ($name:ident, $t:ident) => {
+        simd_fn! {
+            unsafe fn $name(n: usize, to: *mut $t, count: (f64, f64), step: $t, from: $t) {
+                let (first, sign) = count;
+                for start in (0..n).step_by(COUNTED) {
+                    let first = first + sign * start as f64;
+                    for i in 0..(n - start).min(COUNTED) {
+                        let count = first + sign * i as i32 as f64;
+                        to.add(start + i).write(step.mul_add(count as $t, from));
+                    }
+                }
+            }
+        }
+    };
+}
+steps!(steps_f32, f32);
+steps!(steps_f64, f64);
+
+/// Counts that small integers hold: those become floats many at a time.
+const COUNTED: usize = 1 << 20;
+
 /// From `start` to `end`, both included, counted from the nearer of them.
 ///
 /// # Safety
@@ -65,25 +89,32 @@ pub unsafe fn linspace(out: Strided, start: f64, end: f64) {
     let n = out.numel();
     let last = n.saturating_sub(1);
     let step = if last == 0 { 0.0 } else { (end - start) / last as f64 };
-    let wide = |i: usize| {
-        if i < n / 2 || n == 1 {
-            step.mul_add(i as f64, start)
-        } else {
-            (-step).mul_add((last - i) as f64, end)
-        }
-    };
     let (a, b) = (start as f32, end as f32);
     let short = if last == 0 { 0.0 } else { (b - a) / last as f32 };
-    let narrow = |i: usize| {
-        if i < n / 2 || n == 1 { short.mul_add(i as f32, a) } else { (-short).mul_add((last - i) as f32, b) }
-    };
+    let middle = if n == 1 { 1 } else { n / 2 };
     par::ranges(n, par::GRAIN, |range| {
-        // SAFETY: the range lies inside the view and is this thread's alone.
-        unsafe {
-            match to.dtype {
-                DType::F32 => range.for_each(|i| to.put(i, narrow(i))),
-                DType::F64 => range.for_each(|i| to.put(i, wide(i))),
-                _ => range.for_each(|i| to.put_scalar(i, Scalar::Float(wide(i)))),
+        let split = middle.clamp(range.start, range.end);
+        for (part, sign) in [(range.start..split, 1.0), (split..range.end, -1.0)] {
+            let from_start = sign > 0.0;
+            let first = if from_start { part.start as f64 } else { last as f64 - part.start as f64 };
+            let n = part.len();
+            // SAFETY: the range lies inside the view and is this thread's alone.
+            unsafe {
+                match to.dtype {
+                    DType::F32 => {
+                        let at = to.start.cast::<f32>().add(part.start);
+                        steps_f32(n, at, (first, sign), sign as f32 * short, if from_start { a } else { b });
+                    }
+                    DType::F64 => {
+                        let at = to.start.cast::<f64>().add(part.start);
+                        steps_f64(n, at, (first, sign), sign * step, if from_start { start } else { end });
+                    }
+                    _ => part.enumerate().for_each(|(i, at)| {
+                        let from = if from_start { start } else { end };
+                        let value = (sign * step).mul_add(first + sign * i as f64, from);
+                        to.put_scalar(at, Scalar::Float(value));
+                    }),
+                }
             }
         }
     });

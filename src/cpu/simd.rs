@@ -1,5 +1,6 @@
 //! The one door to SIMD: plain loops compiled once per instruction set, chosen at run time.
-//! No other file names a target feature. Kernels use no fused multiply-add, so every machine gives the same bits.
+//! No other file names a target feature. Multiply-adds are fused only where a kernel says so (elsewhere a library then
+//! does it), so every machine gives the same bits.
 
 use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -165,6 +166,63 @@ pub unsafe fn put_past<T, const LANES: usize>(block: &Block<T, LANES>, to: *mut 
     }
 }
 
+/// Turns a square: four columns of four elements become four rows. Compilers make single loads of the plain loop.
+///
+/// # Safety
+/// Both squares are valid, `from_step` and `to_step` bytes from line to line, and do not overlap.
+#[inline(always)]
+pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u8, to_step: usize) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        {
+            use std::arch::x86_64::*;
+            match size_of::<E>() {
+                2 => {
+                    let line = |i: usize| _mm_loadl_epi64(from.add(i * from_step).cast());
+                    let low = _mm_unpacklo_epi16(line(0), line(1));
+                    let high = _mm_unpacklo_epi16(line(2), line(3));
+                    let halves = [_mm_unpacklo_epi32(low, high), _mm_unpackhi_epi32(low, high)];
+                    for (i, two) in halves.into_iter().enumerate() {
+                        _mm_storel_epi64(to.add(2 * i * to_step).cast(), two);
+                        _mm_storel_epi64(to.add((2 * i + 1) * to_step).cast(), _mm_unpackhi_epi64(two, two));
+                    }
+                    return;
+                }
+                4 => {
+                    let line = |i: usize| _mm_loadu_si128(from.add(i * from_step).cast());
+                    let [a, b, c, d] = [line(0), line(1), line(2), line(3)];
+                    let [e, f] = [_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)];
+                    let [g, h] = [_mm_unpacklo_epi32(c, d), _mm_unpackhi_epi32(c, d)];
+                    let put = |i: usize, line| _mm_storeu_si128(to.add(i * to_step).cast(), line);
+                    put(0, _mm_unpacklo_epi64(e, g));
+                    put(1, _mm_unpackhi_epi64(e, g));
+                    put(2, _mm_unpacklo_epi64(f, h));
+                    put(3, _mm_unpackhi_epi64(f, h));
+                    return;
+                }
+                8 => {
+                    for (i, j) in [(0, 0), (0, 2), (2, 0), (2, 2)] {
+                        let line = |k: usize| _mm_loadu_si128(from.add((j + k) * from_step + i * 8).cast());
+                        let put =
+                            |k: usize, line| _mm_storeu_si128(to.add((i + k) * to_step + j * 8).cast(), line);
+                        let [a, b] = [line(0), line(1)];
+                        put(0, _mm_unpacklo_epi64(a, b));
+                        put(1, _mm_unpackhi_epi64(a, b));
+                    }
+                    return;
+                }
+                _ => {}
+            }
+        }
+        let line = |i: usize| from.add(i * from_step).cast::<[E; 4]>().read_unaligned();
+        let lines = [line(0), line(1), line(2), line(3)];
+        for i in 0..4 {
+            to.add(i * to_step).cast::<[E; 4]>().write_unaligned(lines.map(|line| line[i]));
+        }
+    }
+}
+
 /// Makes what [`stream`] wrote on this thread visible to others before what is stored next.
 pub fn streamed() {
     #[cfg(target_arch = "x86_64")]
@@ -180,6 +238,34 @@ pub const STREAMED_FROM: usize = if cfg!(target_arch = "x86_64") { 16 << 20 } el
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn turns_squares_of_any_element() {
+        fn check<E: Copy + PartialEq + std::fmt::Debug>(element: fn(usize) -> E) {
+            let from: Vec<E> = (0..40).map(element).collect();
+            let mut to = vec![element(99); 40];
+            let size = size_of::<E>();
+            // SAFETY: lines of four elements, ten and nine apart.
+            unsafe {
+                turn_square::<E>(
+                    from.as_ptr().cast(),
+                    10 * size,
+                    to.as_mut_ptr().cast::<u8>().add(size),
+                    9 * size,
+                )
+            };
+            for (i, &got) in to.iter().enumerate() {
+                let (line, at) = (i.wrapping_sub(1) / 9, i.wrapping_sub(1) % 9);
+                let inside = line < 4 && at < 4;
+                assert_eq!(got, if inside { from[10 * at + line] } else { element(99) }, "{size} {i}");
+            }
+        }
+        check(|i| i as u8);
+        check(|i| i as u16);
+        check(|i| i as u32);
+        check(|i| i as u64);
+        check(|i| [i as u64, 7]);
+    }
 
     #[test]
     fn streams_any_part() {

@@ -1,4 +1,5 @@
 //! Walking over several layouts at once: offsets in row-major order, and fewer, longer dimensions to walk.
+//! Strides may be negative, as numbers that wrap around.
 
 use crate::base::Dims;
 use std::array::from_fn;
@@ -29,7 +30,8 @@ impl<const N: usize> Walk<N> {
 
     fn push(&mut self, size: usize, steps: [usize; N]) {
         let last = self.shape.len().wrapping_sub(1);
-        let joins = !self.shape.is_empty() && (0..N).all(|i| self.strides[i][last] == steps[i] * size);
+        let joins =
+            !self.shape.is_empty() && (0..N).all(|i| self.strides[i][last] == steps[i].wrapping_mul(size));
         if joins {
             self.shape[last] *= size;
             (0..N).for_each(|i| self.strides[i][last] = steps[i]);
@@ -53,11 +55,13 @@ impl<const N: usize> Walk<N> {
 
     /// Where the element of this linear index lies in each operand.
     pub fn at(&self, mut linear: usize) -> [usize; N] {
-        let mut offsets = [0; N];
+        let mut offsets = [0usize; N];
         for (dim, &size) in self.shape.iter().enumerate().rev() {
             let index = linear % size;
             linear /= size;
-            (0..N).for_each(|i| offsets[i] += index * self.strides[i][dim]);
+            for (offset, strides) in offsets.iter_mut().zip(&self.strides) {
+                *offset = offset.wrapping_add(index.wrapping_mul(strides[dim]));
+            }
         }
         offsets
     }
@@ -69,7 +73,7 @@ impl<const N: usize> Walk<N> {
             for _ in 0..n {
                 body(offsets);
                 for i in 0..N {
-                    offsets[i] += steps[i];
+                    offsets[i] = offsets[i].wrapping_add(steps[i]);
                 }
             }
         });

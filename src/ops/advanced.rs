@@ -147,27 +147,36 @@ static INDEX: Derivative = Derivative {
     },
 };
 
-/// `x[i, :, j]`: a new tensor of what the index tensors point at.
-pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
-    if t.is_batched() || any_batched(indices) {
-        return super::batch::index(t, indices);
-    }
-    let recording = records([t])?;
-    let body = t.body();
+fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
     let plan = plan(&body.layout, indices)?;
     let mut out = Body::new(&plan.shape, body.dtype, body.device())?;
     if out.device().is_cpu() && !body.layout.is_contiguous() {
         out.layout.strides = plan.strides();
     }
     if out.numel() > 0 {
-        get(&out, &plan.source(&body), &plan.by(&body.layout), true)?;
+        get(&out, &plan.source(body), &plan.by(&body.layout), true)?;
     }
-    let edge = recording.then(|| {
+    Ok(out)
+}
+
+/// `x[i, :, j]`: a new tensor of what the index tensors point at.
+pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
+    if t.is_batched() || any_batched(indices) {
+        return super::batch::index(t, indices);
+    }
+    let recording = records([t])?;
+    let node = |out: &Body| {
         let mut recorder = Recorder::new(&INDEX);
         recorder.input(Some(t));
-        publish(recorder, indices, false, &out)
-    });
-    let edge = edge.transpose()?;
+        publish(recorder, indices, false, out)
+    };
+    let out = match picked(&t.body(), indices) {
+        Ok(out) => out,
+        // A hook that gets the indices to keep is asked first.
+        Err(error) if recording => return Err(node(&t.body()).err().unwrap_or(error)),
+        Err(error) => return Err(error),
+    };
+    let edge = recording.then(|| node(&out)).transpose()?;
     let made = Tensor::made_by(out, edge);
     super::tangent::joined(made, std::slice::from_ref(t), &|xs| index(&xs[0], indices))
 }
@@ -204,8 +213,12 @@ pub fn index_put(
         return super::batch::index_put(t, indices, values, accumulate);
     }
     let out = as_it_lies(&t.body())?;
-    write(&out, indices, values, accumulate)?;
-    let edge = records([t, values])?.then(|| put_node(t, indices, values, accumulate, &out)).transpose()?;
+    let recording = records([t, values])?;
+    if let Err(error) = write(&out, indices, values, accumulate) {
+        let node = recording.then(|| put_node(t, indices, values, accumulate, &out)).transpose();
+        return Err(node.err().unwrap_or(error));
+    }
+    let edge = recording.then(|| put_node(t, indices, values, accumulate, &out)).transpose()?;
     let made = Tensor::made_by(out, edge);
     super::tangent::joined(made, &[t.clone(), values.clone()], &|xs| {
         index_put(&xs[0], indices, &xs[1], accumulate)
@@ -266,7 +279,7 @@ pub fn index_put_into(
         recording.then(|| put_node(target, indices, &values, accumulate, &target.body())).transpose()?;
     write(&target.body(), indices, &values, accumulate)?;
     target.body().storage.bump();
-    finish_inplace(target, edge);
+    finish_inplace(target, edge)?;
     if target.is_dual() || values.is_dual() {
         super::tangent::put(target, &values, &|part, values| {
             index_put_into(part, part, indices, values, accumulate)

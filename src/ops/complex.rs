@@ -80,8 +80,8 @@ ops! { "complex";
     input: |g| -g;
     /// Complex numbers from their real and imaginary parts.
     [no_method, out, linear] fn complex(real, imag) -> y { from_parts(&real.body(), &imag.body()) }
-    real: |g| g.re();
-    imag: |g| g.then(imag);
+    real: |g; real, imag| g.re();
+    imag: |g; real, imag| g.then(crate::ops::complex::imag);
     /// Complex numbers from their magnitudes and angles.
     [no_method, out] fn polar(abs, angle) -> y {
         check_parts(&abs.body(), &angle.body())?;
@@ -162,11 +162,11 @@ mod more {
     /// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
     fn part(t: &Tensor, which: i64) -> Result<Tensor> {
         if !t.body().lazy.has(Lazy::CONJ) {
-            return super::super::view::select(&view_as_real(t)?, -1, which);
+            return super::super::view::select(&view_as_real(t)?, t.ndim() as i64, which);
         }
         let parts = view_as_real(&conjugate(t)?)?;
         let parts = if which == 1 { neg_view(&parts)? } else { parts };
-        super::super::view::select(&parts, -1, which)
+        super::super::view::select(&parts, t.ndim() as i64, which)
     }
 
     compose! { "complex";
@@ -337,9 +337,9 @@ pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     }
 }
 
-/// A number as the factor that a gradient gets: its conjugate.
-pub fn factor(number: Scalar) -> V {
-    V::Scalar(number.conj())
+/// A gradient by way of a factor: times its conjugate, unless that is 1.
+pub fn scaled(grad: V, factor: Scalar) -> V {
+    if factor.is_one() { grad } else { grad * V::Scalar(factor.conj()) }
 }
 
 /// Undoes [`seen_as`].

@@ -5,7 +5,7 @@ use super::macros::ops;
 use crate::base::format::refused;
 use crate::base::views::dense_like;
 use crate::base::{DType, Device, MemoryFormat, Result, Scalar};
-use crate::tensor::{Body, Tensor};
+use crate::tensor::{Body, Tensor, mode};
 use std::sync::atomic::{AtomicU8, Ordering};
 
 static DEFAULT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
@@ -166,6 +166,17 @@ pub fn data(t: &Tensor) -> Tensor {
 pub fn shallow(t: &Tensor) -> Tensor {
     match t.as_batched() {
         Some(batched) => Tensor::batched(shallow(&batched.value), batched.levels.clone()),
+        // What is detached of a tensor of inference mode counts its own writes.
+        None if t.is_inference() => data(t),
         None => Tensor::new(t.body().clone()),
     }
+}
+
+/// The same for a transform: inside of one, no tensor is of inference mode.
+pub fn shallow_input(t: &Tensor) -> Tensor {
+    let body = t.body();
+    if mode::inference() || !body.storage.is_untracked() {
+        return shallow(t);
+    }
+    Tensor::new(Body { storage: body.storage.counted(), ..body.clone() })
 }

@@ -23,12 +23,12 @@ pub fn wanting(t: Tensor, requires_grad: bool) -> Result<Tensor> {
     Ok(t)
 }
 
-/// The user's sizes of a new tensor.
-pub fn new_shape(name: &str, sizes: &[i64]) -> Result<Dims> {
-    if sizes.iter().any(|&n| n < 0) {
-        return Err(Error::runtime(format!("{name}: Dimension size must be non-negative.")));
+/// The user's sizes of new zeros, which are refused in words of their own.
+fn shape_of_zeros(sizes: &[i64]) -> Result<Dims> {
+    match sizes.iter().any(|&n| n < 0) {
+        true => Err(Error::runtime("zeros: Dimension size must be non-negative.")),
+        false => dims_of(sizes),
     }
-    dims_of(sizes)
 }
 
 /// Room for a tensor like `t`: the same order of dimensions, without gaps.
@@ -140,19 +140,19 @@ compose! { "create";
     /// A tensor of zeros.
     [no_method, out] fn zeros(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let body = Body::new(&new_shape("zeros", &size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+        let body = Body::new(&shape_of_zeros(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
         filled_room(body, Scalar::Int(0), requires_grad)
     }
     /// A tensor of ones.
     [no_method, out] fn ones(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let body = Body::new(&new_shape("ones", &size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+        let body = Body::new(&dims_of(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
         filled_room(body, Scalar::Int(1), requires_grad)
     }
     /// A tensor whose elements nobody has set.
     [no_method, out] fn empty(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
         let _ = (layout, pin_memory);
-        let shape = new_shape("empty", &size.0)?;
+        let shape = dims_of(&size.0)?;
         let mut body = Body::new(&shape, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
         match memory_format {
             Some(MemoryFormat::Preserve) => return Err(Error::runtime("unsupported memory format Preserve")),
@@ -164,7 +164,7 @@ compose! { "create";
     /// A tensor with these strides whose elements nobody has set.
     [no_method] fn empty_strided(size: Ints, stride: Ints, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let shape = new_shape("empty_strided", &size)?;
+        let shape = dims_of(&size)?;
         if size.len() != stride.len() || stride.iter().any(|&s| s < 0) {
             return Err(Error::runtime(format!(
                 "dimensionality of sizes ({}) must match dimensionality of strides ({})", size.len(), stride.len()
@@ -206,7 +206,7 @@ compose! { "create";
     /// Zeros of this dtype and device.
     [no_function] fn new_zeros(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let shape = new_shape("zeros", &size.0)?;
+        let shape = dims_of(&size.0)?;
         alike(&input, requires_grad, |x, batch| {
             filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, Scalar::Int(0))
         })
@@ -214,7 +214,7 @@ compose! { "create";
     /// Ones of this dtype and device.
     [no_function] fn new_ones(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let shape = new_shape("ones", &size.0)?;
+        let shape = dims_of(&size.0)?;
         alike(&input, requires_grad, |x, batch| {
             filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, Scalar::Int(1))
         })
@@ -222,7 +222,7 @@ compose! { "create";
     /// A tensor of this dtype and device whose elements nobody has set.
     [no_function] fn new_empty(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
-        let shape = new_shape("empty", &size.0)?;
+        let shape = dims_of(&size.0)?;
         alike(&input, requires_grad, |x, batch| {
             Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))
         })

@@ -1,12 +1,14 @@
 //! Einstein's summation: letters name dimensions, repeated ones meet, and those missing from the result are summed.
 
-use super::arithmetic::mul;
-use super::linalg::bmm;
+use super::contract::pair;
 use super::macros::compose;
+use super::reduce::sum;
 use super::row::{Ints, Several};
-use super::view::{diagonal, permute, reshape, unsqueeze};
-use crate::base::{Dims, Error, Result};
+use super::shape::movedim;
+use super::view::{diagonal, permute, reshaped, unsqueeze};
+use crate::base::{Error, Result};
 use crate::tensor::Tensor;
+use smallvec::smallvec;
 
 /// A dimension's name: a letter, or a place in the ellipsis, counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,115 +128,100 @@ fn parse(equation: &str, operands: &[Tensor]) -> Result<Plan> {
     Ok(Plan { inputs, output })
 }
 
-/// An operand with named dimensions, each name once.
-struct Named {
-    t: Tensor,
-    names: Vec<Name>,
+/// An operand with the dimensions of all names in order, and the size that each has here.
+fn arranged(t: &Tensor, names: &[Name], order: &[Name]) -> Result<Tensor> {
+    let (mut t, mut own): (Tensor, Vec<Name>) = (t.clone(), Vec::new());
+    for &name in names {
+        let at = own.len() as i64;
+        match own.iter().position(|&n| n == name) {
+            // A repeated name means the diagonal.
+            Some(first) => {
+                let first = first as i64;
+                t = movedim(diagonal(&t, 0, first, at)?, smallvec![-1], smallvec![first])?;
+            }
+            None => own.push(name),
+        }
+    }
+    for &name in order.iter().filter(|name| !names.contains(name)) {
+        t = unsqueeze(&t, -1)?;
+        own.push(name);
+    }
+    let place = |name: &Name| own.iter().position(|n| n == name).unwrap_or(0) as i64;
+    permute(&t, order.iter().map(place).collect())
 }
 
-impl Named {
-    /// Repeated names become their diagonal.
-    fn new(t: &Tensor, names: &[Name]) -> Result<Named> {
-        let (mut t, mut names) = (t.clone(), names.to_vec());
-        while let Some((i, j)) = twice(&names) {
-            let shape = t.shape();
-            if shape[i] != shape[j] {
+/// The result's names, then those that are summed: the ellipsis, then letters by the alphabet.
+fn order(plan: &Plan) -> Vec<Name> {
+    let rank = |name: &Name| match *name {
+        Name::Rest(place) => (0, usize::MAX - place),
+        Name::Letter(c) => (1, c as usize),
+    };
+    let mut summed: Vec<Name> = plan.inputs.concat();
+    summed.retain(|name| !plan.output.contains(name));
+    summed.sort_by_key(rank);
+    summed.dedup();
+    [&plan.output[..], &summed].concat()
+}
+
+/// Operands whose dimensions correspond, made one from the left; those from `kept` on are summed as soon as nobody needs
+/// them.
+fn contract(operands: Vec<Tensor>, kept: usize) -> Result<Tensor> {
+    let wide = |t: &Tensor, d: usize| t.shape()[d] != 1;
+    let ndim = operands.first().map_or(0, Tensor::ndim);
+    let mut uses: Vec<usize> = (0..ndim).map(|d| operands.iter().filter(|t| wide(t, d)).count()).collect();
+    let alone = operands.len() == 1;
+    let mut rest = operands.into_iter();
+    let mut result = rest.next().ok_or_else(|| bad("must provide at least one operand"))?;
+    if alone {
+        let summed: Ints = (kept..ndim).map(|d| d as i64).collect();
+        return if summed.is_empty() { Ok(result) } else { sum(&result, Some(summed), false, None) };
+    }
+    for mut next in rest {
+        let (mut both, mut left, mut right) = (Vec::new(), Ints::new(), Ints::new());
+        for (d, uses) in uses.iter_mut().enumerate().skip(kept) {
+            match (wide(&result, d), wide(&next, d)) {
+                (true, true) => {
+                    *uses -= 1;
+                    if *uses == 1 {
+                        both.push(d);
+                        *uses = 0;
+                    }
+                }
+                (true, false) if *uses == 1 => left.push(d as i64),
+                (false, true) if *uses == 1 => right.push(d as i64),
+                _ => {}
+            }
+        }
+        for (t, dims) in [(&mut result, left), (&mut next, right)] {
+            if !dims.is_empty() {
+                dims.iter().for_each(|&d| uses[d as usize] = 0);
+                *t = sum(t, Some(dims), true, None)?;
+            }
+        }
+        result = pair(result, next, &both)?;
+    }
+    if kept == ndim { Ok(result) } else { reshaped(&result, &result.shape()[..kept]) }
+}
+
+/// Sizes of equal names agree, or are 1; within one operand they agree.
+fn check_sizes(operands: &[Tensor], inputs: &[Vec<Name>]) -> Result<()> {
+    let mut seen: Vec<(Name, usize, usize)> = Vec::new();
+    for (i, (t, names)) in operands.iter().zip(inputs).enumerate() {
+        for (&name, &own) in names.iter().zip(&t.shape()) {
+            if let Some(&(.., size)) = seen.iter().find(|s| (s.0, s.1) == (name, i) && s.2 != own) {
                 return Err(bad(format!(
-                    "a subscript is repeated for an operand, but the sizes don't match, {} != {}",
-                    shape[j], shape[i]
+                    "a subscript is repeated for an operand, but the sizes don't match, {own} != {size}"
                 )));
             }
-            t = diagonal(&t, 0, i as i64, j as i64)?;
-            let name = names.remove(j);
-            names.remove(i);
-            names.push(name);
-        }
-        Ok(Named { t, names })
-    }
-
-    fn size(&self, name: Name) -> Option<usize> {
-        self.names.iter().position(|&n| n == name).map(|d| self.t.shape()[d])
-    }
-
-    /// Summed over the names that nobody needs any more.
-    fn without(self, needed: impl Fn(Name) -> bool) -> Result<Named> {
-        let gone: Ints =
-            (0..self.names.len()).filter(|&d| !needed(self.names[d])).map(|d| d as i64).collect();
-        if gone.is_empty() {
-            return Ok(self);
-        }
-        let t = super::reduce::sum(&self.t, Some(gone), false, None)?;
-        Ok(Named { t, names: self.names.into_iter().filter(|&n| needed(n)).collect() })
-    }
-
-    /// With its dimensions in this order, size 1 where it lacks one.
-    fn arranged(&self, order: &[Name]) -> Result<Tensor> {
-        let present: Ints =
-            order.iter().filter_map(|n| self.names.iter().position(|m| m == n)).map(|d| d as i64).collect();
-        let in_order = present.iter().enumerate().all(|(i, &d)| i as i64 == d);
-        let mut t = if in_order { self.t.clone() } else { permute(&self.t, present)? };
-        for (d, name) in order.iter().enumerate() {
-            if !self.names.contains(name) {
-                t = unsqueeze(&t, d as i64)?;
+            if let Some(&(.., size)) = seen.iter().find(|s| s.0 == name && s.2 != own && s.2 != 1 && own != 1)
+            {
+                let letter = if let Name::Letter(c) = name { c } else { '.' };
+                return Err(bad(format!(
+                    "subscript {letter} has size {own} for operand {i} which does not broadcast with previously seen size \
+                     {size}"
+                )));
             }
-        }
-        Ok(t)
-    }
-}
-
-fn twice(names: &[Name]) -> Option<(usize, usize)> {
-    (0..names.len()).find_map(|j| names[..j].iter().position(|n| *n == names[j]).map(|i| (i, j)))
-}
-
-/// Two operands made one: shared names that are no longer needed are contracted by a batched matrix product.
-fn contract(a: Named, b: Named, needed: impl Fn(Name) -> bool) -> Result<Named> {
-    let only =
-        |x: &Named, y: &Named| x.names.iter().copied().filter(|n| !y.names.contains(n)).collect::<Vec<_>>();
-    let (rows, columns) = (only(&a, &b), only(&b, &a));
-    let shared: Vec<Name> = a.names.iter().copied().filter(|n| b.names.contains(n)).collect();
-    let whole = |n: &Name| a.size(*n) == b.size(*n);
-    // A stretched name cannot be contracted by a product of matrices: it is kept, and summed afterwards.
-    let (summed, kept): (Vec<Name>, Vec<Name>) = shared.into_iter().partition(|n| !needed(*n) && whole(n));
-    let names: Vec<Name> = kept.iter().chain(&rows).chain(&columns).copied().collect();
-    if summed.is_empty() {
-        let t = mul(&a.arranged(&names)?, &b.arranged(&names)?)?;
-        return Named { t, names }.without(needed);
-    }
-    let order = |free: &[Name]| kept.iter().chain(free).chain(&summed).copied().collect::<Vec<_>>();
-    let (left, right) = (a.arranged(&order(&rows))?, b.arranged(&order(&columns))?);
-    let (sl, sr) = (left.shape(), right.shape());
-    let k = kept.len();
-    let batch = crate::base::broadcast(&sl[..k], &sr[..k])?;
-    let flat = |t: &Tensor, s: &Dims, free: usize| -> Result<Tensor> {
-        let mut wide = batch.clone();
-        wide.extend_from_slice(&s[k..]);
-        let t = super::view::expand(t, super::view::ints(&wide))?;
-        let inner = s[k + free..].iter().product();
-        reshape(&t, &[batch.iter().product(), s[k..k + free].iter().product(), inner])
-    };
-    let x = flat(&left, &sl, rows.len())?;
-    let y = flat(&right, &sr, columns.len())?;
-    let out = bmm(&x, &super::view::transpose(&y, 1, 2)?)?;
-    let mut shape = batch.clone();
-    shape.extend_from_slice(&sl[k..k + rows.len()]);
-    shape.extend_from_slice(&sr[k..k + columns.len()]);
-    Named { t: super::view::reshape_to(&out, &super::view::ints(&shape))?, names }.without(needed)
-}
-
-/// Sizes of equal names agree, or are 1.
-fn check_sizes(operands: &[Named]) -> Result<()> {
-    for (i, operand) in operands.iter().enumerate() {
-        for (d, &name) in operand.names.iter().enumerate() {
-            let own = operand.t.shape()[d];
-            for other in &operands[..i] {
-                if let Some(size) = other.size(name).filter(|&s| s != own && s != 1 && own != 1) {
-                    let letter = if let Name::Letter(c) = name { c } else { '.' };
-                    return Err(bad(format!(
-                        "subscript {letter} has size {own} for operand {i} which does not broadcast with previously seen \
-                         size {size}"
-                    )));
-                }
-            }
+            seen.push((name, i, own));
         }
     }
     Ok(())
@@ -247,19 +234,9 @@ compose! { "linalg";
             return Err(bad("must provide at least one operand"));
         }
         let plan = parse(&equation, &operands.0)?;
-        let mut queue = operands.0.iter().zip(&plan.inputs).map(|(t, n)| Named::new(t, n)).collect::<Result<Vec<_>>>()?;
-        check_sizes(&queue)?;
-        queue.reverse();
-        let mut result = queue.pop().ok_or_else(|| bad("must provide at least one operand"))?;
-        loop {
-            let later: Vec<Name> = queue.iter().flat_map(|o| o.names.iter().copied()).collect();
-            let Some(next) = queue.pop() else { break };
-            let coming: Vec<Name> = queue.iter().flat_map(|o| o.names.iter().copied()).collect();
-            result = result.without(|n| later.contains(&n) || plan.output.contains(&n))?;
-            let next = next.without(|n| result.names.contains(&n) || coming.contains(&n) || plan.output.contains(&n))?;
-            result = contract(result, next, |n| coming.contains(&n) || plan.output.contains(&n))?;
-        }
-        let result = result.without(|n| plan.output.contains(&n))?;
-        result.arranged(&plan.output)
+        check_sizes(&operands.0, &plan.inputs)?;
+        let order = order(&plan);
+        let arranged = operands.0.iter().zip(&plan.inputs).map(|(t, names)| arranged(t, names, &order));
+        contract(arranged.collect::<Result<Vec<_>>>()?, plan.output.len())
     }
 }

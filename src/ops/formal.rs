@@ -102,7 +102,7 @@ pub fn acosh_slope(x: impl Into<V>) -> V {
 pub fn angle_slope(x: impl Into<V>) -> V {
     let x = x.into();
     if !x.is_complex() {
-        return x * 0.0;
+        return V::from(0.0);
     }
     let square = (&x * conj(&x)).re();
     &x * V::Scalar(crate::base::Scalar::Complex(0.0, 1.0)) / square

@@ -3,7 +3,7 @@
 use super::create;
 use super::kernel::{duplicate, fork};
 use super::macros::ops;
-use crate::base::{DType, Device, Dims, Error, Fault, IndexBy, Layout, Put, Result, Scalar};
+use crate::base::{DType, Device, Dims, Error, Fault, IndexBy, Layout, Put, Result, Scalar, caution};
 use crate::tensor::{Body, Tensor};
 
 pub use super::advanced::{index, index_put, index_put_into};
@@ -154,6 +154,11 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
     match index.dtype() {
         DType::Bool | DType::U8 if index.is_batched() => Err(super::batch::refuse_mask()),
         DType::Bool | DType::U8 => {
+            if index.dtype() == DType::U8 {
+                caution(
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                )?;
+            }
             let (have, want) = (t.shape(), index.shape());
             for (i, &n) in want.iter().enumerate() {
                 if have[dim + i] != n {

@@ -6,8 +6,8 @@ use super::row::{Arg, Out, Row};
 use super::{batch, stretched};
 use crate::base::{Error, Fault, Layout, Result, broadcast, wrap_dim};
 use crate::tensor::{
-    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_inplace,
-    finish_inplace, mode,
+    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_counted,
+    check_inplace, finish_inplace, is_counted, mode,
 };
 
 /// `target` becomes `result`, values and history.
@@ -48,10 +48,8 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
     if recording && let Some(edge) = result.history() {
         keep_written(&edge, &body, &new);
     }
-    if recording {
-        let same = super::create::to_dtype(result, body.dtype)?;
-        finish_inplace(target, same.history());
-    }
+    let edge = if recording { super::create::to_dtype(result, body.dtype)?.history() } else { None };
+    finish_inplace(target, edge)?;
     if target.is_dual() || result.is_dual() {
         super::tangent::rewrite(target, result)?;
     }
@@ -140,7 +138,7 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
         copy(&body, &wide)?;
     }
     body.storage.bump();
-    finish_inplace(target, edge);
+    finish_inplace(target, edge)?;
     if target.is_dual() || source.is_dual() {
         super::tangent::rewrite(target, source)?;
     }
@@ -149,6 +147,16 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
 
 /// `out=`: resized when its shape differs, then written.
 pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
+    make_room(target, result)?;
+    let body = target.body();
+    check_writable(&body)?;
+    copy(&body, &result.body())?;
+    body.storage.bump();
+    check_counted(target)
+}
+
+/// Gives `target` the shape of what is to be written into it.
+pub fn make_room(target: &Tensor, result: &Tensor) -> Result<()> {
     let new = result.body();
     let body = target.body();
     if !body.device().same_place(new.device()) {
@@ -158,27 +166,13 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
     check_cast(new.dtype, body.dtype)?;
     if body.shape() != new.shape() {
         let like = if new.layout.is_dense() { new.layout.clone() } else { Layout::contiguous(new.shape()) };
-        let place = Layout { offset: body.layout.offset, ..like.clone() };
-        // What has room stays where it is.
-        if body.storage.len() >= place.end() * body.dtype.size() {
-            let place = body.with_layout(place);
-            copy(&place, &new)?;
-            place.storage.bump();
-            target.set_body(place);
-            return Ok(());
+        let place = body.with_layout(Layout { offset: body.layout.offset, ..like });
+        let need = place.layout.end() * place.dtype.size();
+        if place.storage.len() < need {
+            super::kernel::resize_storage(&place, need)?;
         }
-        let mut fresh = crate::tensor::Body::new(new.shape(), body.dtype, body.device())?;
-        fresh.layout = Layout { offset: 0, ..like };
-        fresh.lazy = body.lazy;
-        copy(&fresh, &new)?;
-        drop(body);
-        target.show(fresh);
-        target.body().storage.bump();
-        return Ok(());
+        target.set_body(place);
     }
-    check_writable(&body)?;
-    copy(&body, &new)?;
-    body.storage.bump();
     Ok(())
 }
 
@@ -233,6 +227,15 @@ pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
     if overlap(target, source) == Some(false) { Err(overlap_error()) } else { Ok(()) }
 }
 
+/// That no kernel was found is told after what is wrong with the target.
+#[cold]
+fn unfit(target: &Body, error: Error) -> Error {
+    if error.to_string().contains("not implemented for '") {
+        return check_writable(target).err().unwrap_or(error);
+    }
+    error
+}
+
 /// Writes what `row` makes of its arguments over the first of them.
 pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let Some(Arg::Tensor(target)) = args.first() else {
@@ -250,7 +253,8 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     if target.numel() == 0 && !target.is_batched() {
         stretched::check_empty(row, &target.body(), args)?;
     }
-    let made = (row.call)(args)?;
+    let made = mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args))
+        .map_err(|error| unfit(&target.body(), error))?;
     if let (Out::Tensor(result), "addmm" | "addmv" | "baddbmm") = (&made, row.name)
         && result.shape() != target.shape()
     {

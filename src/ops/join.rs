@@ -237,6 +237,8 @@ compose! { "join";
     fn unsafe_chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> { untied(|| chunk(input, chunks, dim)) }
     /// The parts of `split`, see `unsafe_chunk`.
     fn unsafe_split(tensor: Tensor, split_size: Arg, dim: i64 = 0) -> Vec<Tensor> { untied(|| split(tensor, split_size, dim)) }
+    /// Views of parts of the given sizes along a dimension.
+    fn split_with_sizes(input: Tensor, split_sizes: Ints, dim: i64 = 0) -> Vec<Tensor> { super::cut::split_sizes(&input, &split_sizes, dim) }
     /// A view of every slice across a dimension.
     fn unbind(input: Tensor, dim: i64 = 0) -> Vec<Tensor> {
         if input.ndim() == 0 {

@@ -5,6 +5,7 @@
 use crate::base::Error;
 use crate::base::{DType, Dims, Fault, Fold, Layout, Lazy, Result, Scalar};
 use crate::cpu;
+use crate::storage::Storage;
 use crate::tensor::Body;
 
 /// Whether all of these live in host memory; an error when they are scattered.
@@ -119,6 +120,15 @@ fn across(out: &Body, src: &Body) -> Result<()> {
     let slice = unsafe { std::slice::from_raw_parts_mut(view.ptr, bytes) };
     gpu::download(device.gpu()?.buffer, device.layout.offset * device.dtype.size(), slice)?;
     if landing.storage.same(&out.storage) { Ok(()) } else { copy(out, &landing) }
+}
+
+/// Makes a body's storage `bytes` long, for all who share it; what is new is not initialised.
+pub fn resize_storage(body: &Body, bytes: usize) -> Result<()> {
+    body.storage.resize(bytes, |more| {
+        let count = body.storage.len().min(bytes) / body.dtype.size();
+        let all = |storage: &Storage| Body::plain(storage.clone(), Layout::contiguous(&[count]), body.dtype);
+        copy(&all(more), &all(&body.storage))
+    })
 }
 
 /// A dense copy on the same device.

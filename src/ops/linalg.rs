@@ -2,6 +2,8 @@
 
 use super::kernel::matmul as multiply;
 use super::macros::ops;
+use super::value::V;
+use super::view::t;
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{Body, Tensor};
 
@@ -34,9 +36,67 @@ fn batched(a: &Body, b: &Body) -> Result<Body> {
     Ok(out)
 }
 
+/// Which of two matrices lie column by column: so do their gradients, then.
+#[derive(Clone, Copy)]
+pub struct Columns {
+    left: bool,
+    right: bool,
+}
+
+impl Columns {
+    pub fn of(left: &Tensor, right: &Tensor) -> Columns {
+        let by_columns = |t: &Tensor| {
+            let body = t.body();
+            let layout = &body.layout;
+            layout.ndim() == 2 && layout.strides[0] == 1 && layout.strides[1] == layout.shape[0]
+        };
+        Columns { left: by_columns(left), right: by_columns(right) }
+    }
+
+    /// The gradient of the left operand of `left @ right`.
+    pub fn left_gradient(self, g: &V, right: &V) -> V {
+        if self.left {
+            turned(&right.clone().conj().matmul(turned(g)))
+        } else {
+            g.matmul(turned(right).conj())
+        }
+    }
+
+    /// That of the right one.
+    pub fn right_gradient(self, g: &V, left: &V) -> V {
+        if self.right {
+            turned(&turned(g).matmul(left.clone().conj()))
+        } else {
+            turned(left).conj().matmul(g)
+        }
+    }
+}
+
+fn turned(matrix: &V) -> V {
+    matrix.clone().then(|m| t(&m))
+}
+
+/// Product of two matrices.
+pub fn mm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+    product_of_matrices(input, mat2, Columns::of(input, mat2))
+}
+
+/// Refuses what a product of batches has no loop for.
+pub(super) fn check_batch_dtypes(name: &'static str, a: DType, b: DType) -> Result<()> {
+    match a {
+        DType::Bool => Err(Fault::NoKernel { op: name, dtype: a }.into()),
+        _ if a == b => Ok(()),
+        _ => Err(Error::runtime(format!(
+            "expected scalar type {} but found {}",
+            a.scalar_name(),
+            b.scalar_name()
+        ))),
+    }
+}
+
 ops! { "linalg";
     /// Product of two matrices.
-    [out, multilinear] fn mm(input, mat2) -> y {
+    [hidden, multilinear] fn product_of_matrices(input, mat2; columns: Columns) -> y {
         let (a, b) = (input.body(), mat2.body());
         if a.layout.ndim() != 2 {
             return Err(Error::runtime(format!("mm: self must be a matrix, got {}-D tensor", a.layout.ndim())));
@@ -53,8 +113,8 @@ ops! { "linalg";
         same_dtype(input, mat2)?;
         batched(&a, &b)
     }
-    input: |g, mat2| g.matmul(mat2.mh());
-    mat2: |g, input| input.mh().matmul(g);
+    input: |g, mat2, columns| columns.left_gradient(&g, &mat2);
+    mat2: |g, input, columns| columns.right_gradient(&g, &input);
     /// Products of two batches of matrices.
     [out, multilinear] fn bmm(input, mat2) -> y {
         let (a, b) = (input.body(), mat2.body());
@@ -68,7 +128,7 @@ ops! { "linalg";
                 a.shape()[0], a.shape()[2], b.shape()[0], b.shape()[1]
             )));
         }
-        same_dtype(input, mat2)?;
+        check_batch_dtypes("bmm", a.dtype, b.dtype)?;
         batched(&a, &b)
     }
     input: |g, mat2| g.matmul(mat2.mh());
@@ -111,8 +171,96 @@ pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
 mod more {
     use super::super::macros::compose;
     use super::*;
-    use crate::ops::view::{reshape, unsafe_view, unsqueeze};
+    use crate::ops::relayout::first_row;
+    use crate::ops::shape::contiguous;
+    use crate::ops::view::{expand, ints, reshaped, squeeze_one, transpose, unsafe_view, unsqueeze};
+    use crate::tensor::any_requires_grad;
+
+    /// Whether a batch is one tall matrix to its product with a matrix or vector.
+    fn folds(a: &Tensor, b: &Tensor) -> bool {
+        let (large, small) = if a.ndim() >= b.ndim() { (a, b) } else { (b, a) };
+        let n = large.ndim();
+        if n < 3 || small.ndim() > 2 {
+            return false;
+        }
+        if small.requires_grad() || small.is_batched() {
+            return true;
+        }
+        if a.ndim() == 2 {
+            return false;
+        }
+        let body = large.body();
+        let (mut shape, mut strides) = (body.layout.shape.clone(), body.layout.strides.clone());
+        if a.ndim() < b.ndim() {
+            shape.swap(n - 2, n - 1);
+            strides.swap(n - 2, n - 1);
+        }
+        shape.contains(&0) || (0..n - 2).all(|i| strides[i] == strides[i + 1] * shape[i + 1])
+    }
+
+    /// The product as one of a tall matrix.
+    fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let turned = a.ndim() < b.ndim();
+        let large = if turned { transpose(b, -2, -1)? } else { a.clone() };
+        let small = if !turned {
+            b.clone()
+        } else if a.ndim() == 2 {
+            t(a)?
+        } else {
+            a.clone()
+        };
+        let mut shape = large.shape();
+        let columns = shape.pop().unwrap_or(1);
+        let tall = reshaped(&large, &[shape.iter().product(), columns])?;
+        if small.ndim() == 1 {
+            return unsafe_view(&crate::ops::product::mv(&tall, &small)?, shape);
+        }
+        shape.push(small.shape()[1]);
+        let out = unsafe_view(&super::mm(&tall, &small)?, shape)?;
+        if turned { contiguous(transpose(&out, -2, -1)?, None) } else { Ok(out) }
+    }
+
+    /// The product as one of two batches of equally many matrices.
+    fn of_batches(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+        let (sa, sb) = (a.shape(), b.shape());
+        let (x, y) = (sa.len(), sb.len());
+        if (x, y) == (3, 3) && sa[0] != sb[0] {
+            let wants = |t: &Tensor| t.requires_grad() || t.is_batched();
+            if sa[0] == 1 && wants(a) {
+                return matmul(squeeze_one(a, 0)?, b.clone());
+            }
+            if sb[0] == 1 && wants(b) {
+                return matmul(a.clone(), squeeze_one(b, 0)?);
+            }
+        }
+        let (rows, inner) = if x > 1 { (sa[x - 2], sa[x - 1]) } else { (1, sa[0]) };
+        let (inner2, columns) = if y > 1 { (sb[y - 2], sb[y - 1]) } else { (sb[0], 1) };
+        let mut shape = broadcast(&sa[..x.max(2) - 2], &sb[..y.max(2) - 2])?;
+        let count = shape.iter().product();
+        let recorded = any_requires_grad([a, b]);
+        let flat = |t: &Tensor, m: usize, n: usize| {
+            let mut full = ints(&shape);
+            full.extend([m as i64, n as i64]);
+            if !recorded && t.ndim() == 3 && full == ints(&t.shape()) {
+                return Ok(t.clone());
+            }
+            reshaped(&expand(t, full)?, &[count, m, n])
+        };
+        let left = flat(a, rows, inner)?;
+        let right = flat(&if y == 1 { unsqueeze(b, 1)? } else { b.clone() }, inner2, columns)?;
+        let out = bmm(&left, &right)?;
+        if x > 1 {
+            shape.push(rows);
+        }
+        if y > 1 {
+            shape.push(columns);
+        }
+        unsafe_view(&out, shape)
+    }
+
     compose! { "linalg";
+        /// Product of two matrices.
+        [out] fn mm(input: Tensor, mat2: Tensor) -> Tensor { super::mm(&input, &mat2) }
         /// Inner product of two vectors.
         [out] fn dot(input: Tensor, tensor: Tensor) -> Tensor {
             if input.ndim() != 1 || tensor.ndim() != 1 {
@@ -145,60 +293,14 @@ mod more {
                     "both arguments to matmul need to be at least 1D, but they are {x}D and {y}D"
                 )));
             }
-            if (x, y) == (2, 2) {
-                return mm(&input, &other);
+            match (x, y) {
+                (2, 2) => mm(input, other),
+                (1, 1) => dot(input, other),
+                (2, 1) => crate::ops::product::mv(&input, &other),
+                (1, 2) => first_row(mm(unsqueeze(&input, 0)?, other)?),
+                _ if folds(&input, &other) => folded(&input, &other),
+                _ => of_batches(&input, &other),
             }
-            if (x, y) == (1, 1) {
-                return dot(input, other);
-            }
-            if (x, y) == (2, 1) {
-                return crate::ops::product::mv(&input, &other);
-            }
-            let a = if x == 1 { unsqueeze(&input, 0)? } else { input.clone() };
-            let b = if y == 1 { unsqueeze(&other, 1)? } else { other.clone() };
-            let (sa, sb) = (a.shape(), b.shape());
-            if sa[sa.len() - 1] != sb[sb.len() - 2] {
-                return Err(Error::runtime(if y == 1 && x == 2 {
-                    format!("size mismatch, got input ({}), mat ({}x{}), vec ({})", sa[0], sa[0], sa[1], sb[0])
-                } else {
-                    format!(
-                        "mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
-                        sa[..sa.len() - 1].iter().product::<usize>(), sa[sa.len() - 1], sb[sb.len() - 2], sb[sb.len() - 1]
-                    )
-                }));
-            }
-            if (x, y) == (1, 2) && !input.is_batched() && !other.is_batched() {
-                return crate::ops::relayout::first_row(mm(&a, &b)?);
-            }
-            // A batch times one matrix or vector is one tall product.
-            let out = if sb.len() == 2 && sa.len() > 2 {
-                let rows = sa[..sa.len() - 1].iter().product();
-                let tall = reshape(&a, &[rows, sa[sa.len() - 1]])?;
-                let mut shape = Dims::from_slice(&sa[..sa.len() - 1]);
-                if y == 1 {
-                    return unsafe_view(&crate::ops::product::mv(&tall, &other)?, shape);
-                }
-                shape.push(sb[1]);
-                unsafe_view(&mm(&tall, &b)?, shape)?
-            } else {
-                let out = product(&a, &b)?;
-                // PyTorch multiplies views of its own here: these stay what they are when the operands get other data.
-                if let Some(made) = out.history() {
-                    made.node.keep_saved();
-                }
-                if (x, y) == (3, 3) && sa[0] == sb[0] { unsafe_view(&out, out.shape())? } else { out }
-            };
-            if x > 1 && y > 1 {
-                return Ok(out);
-            }
-            let mut shape = out.shape();
-            if y == 1 {
-                shape.pop();
-            }
-            if x == 1 {
-                shape.remove(shape.len() - if y == 1 { 1 } else { 2 });
-            }
-            unsafe_view(&out, shape)
         }
     }
 }

@@ -65,7 +65,7 @@ impl Classes {
     }
 
     pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
-        self.reduced(input, how).map_or_else(|e| V::from(Err(e)), |loss| loss)
+        self.reduced(input, how).unwrap_or_else(|e| V::from(Err(e)))
     }
 
     fn reduced(&self, input: &Tensor, how: Reduction) -> Result<V> {

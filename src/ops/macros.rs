@@ -124,7 +124,7 @@ macro_rules! ops {
                     $($(pub const $p: bool = true;)*)?
                     pub const $y: bool = false;
                 }
-                pub const KEEPS_ARGUMENTS: bool = false $($(|| argument::$arg)*)*;
+                pub const KEEPS_ARGUMENTS: bool = false $($(|| argument::$arg)* $($(|| argument::$kept)*)?)*;
                 mod fetch {
                     use super::*;
                     use $crate::ops::V;
@@ -198,15 +198,19 @@ macro_rules! ops {
                     #[allow(clippy::redundant_closure_call)]
                     (|| -> $crate::base::Result<_> { $body })().map($crate::ops::record::Made::from)
                 };
-                let made = match made {
-                    Ok(made) => made,
-                    Err(error) => $crate::ops::lazy::again(error, inputs, &|xs| {
-                        $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)
-                    })?,
-                };
                 let arguments: &[Option<&$crate::tensor::Tensor>] =
                     if $name::HOLDS_TENSORS { &[$($(<$pt as $crate::ops::FromArg>::as_tensor(&$p)),*)?] } else { &[] };
-                let made = $crate::ops::record::end(recorder, ($name::SAVES, $name::ALWAYS, $name::ORDER), inputs, arguments, made)?;
+                let saves: $crate::ops::record::Saves = ($name::SAVES, $name::ALWAYS, $name::ORDER);
+                let made = match made {
+                    Ok(made) => made,
+                    Err(error) => {
+                        let error = $crate::ops::record::refused(error, &mut recorder, saves, inputs, arguments);
+                        $crate::ops::lazy::again(error, inputs, &|xs| {
+                            $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)
+                        })?
+                    }
+                };
+                let made = $crate::ops::record::end(recorder, saves, inputs, arguments, made)?;
                 if $name::ROW.differentiable && inputs.iter().any(|t| t.is_dual()) {
                     $crate::ops::tangent::attach_one(&made, inputs, $name::RULE, &|xs| {
                         $name($(&xs[$name::Place::$in as usize],)* $($($p.clone(),)*)?)

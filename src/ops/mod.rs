@@ -9,9 +9,11 @@ pub mod compare;
 pub mod complex;
 #[cfg(feature = "gpu")]
 mod complex_parts;
+pub mod contract;
 pub mod create;
 pub mod creation;
 pub mod cut;
+pub mod differences;
 pub mod einsum;
 #[cfg(test)]
 mod example;
@@ -77,7 +79,7 @@ use crate::base::{Error, Result};
 use crate::tensor::{Meta, Step};
 
 pub fn pointwise_rows() -> impl Iterator<Item = &'static pointwise::Pointwise> {
-    [arithmetic::ROWS, unary::ROWS, compare::ROWS].into_iter().flatten().copied()
+    [arithmetic::ROWS, unary::ROWS, compare::ROWS, differences::ROWS].into_iter().flatten().copied()
 }
 
 /// Every row, by family.
@@ -130,6 +132,8 @@ static FAMILIES: &[&[&Row]] = &[
     scatter::COMPOSED,
     product::ROWS,
     product::COMPOSED,
+    contract::COMPOSED,
+    differences::COMPOSED,
     einsum::COMPOSED,
     relayout::RELAYOUTS,
     spread::ROWS,

@@ -264,6 +264,9 @@ compose! { "nn";
             let product = linalg::matmul(input, if weight.ndim() == 2 { view::t(&weight)? } else { weight })?;
             return bias.map_or(Ok(product.clone()), |bias| a::add(&product, &bias));
         };
+        if lead.is_empty() && bias.is_none() {
+            return linalg::matmul(input, view::t(&weight)?);
+        }
         if lead.len() == 1 {
             return affine(&input, &weight, bias.as_ref());
         }

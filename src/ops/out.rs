@@ -126,6 +126,11 @@ pub fn keeps_apart(row: &Row) -> bool {
     matches!(row.name, "cat" | "concat" | "gather" | "index_select" | "kthvalue" | "masked_select" | "take")
 }
 
+/// Whether it gives its target the new shape before it asks that.
+pub fn resizes_first(row: &Row) -> bool {
+    matches!(row.name, "cat" | "concat" | "gather")
+}
+
 /// Whether a row makes tensors of nothing: then `out=` says their dtype.
 pub fn is_creation(row: &Row) -> bool {
     let of_nothing = row.params.first().is_none_or(|p| p.kind != Kind::Tensor);

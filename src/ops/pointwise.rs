@@ -345,7 +345,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     if operands.iter().any(Operand::is_batched) {
         return super::batch::apply(op, operands);
     }
-    let plan = plan(op, operands)?;
+    let plan = plan(op, operands).map_err(|error| refused(op, operands, error))?;
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
     if let Some(layout) = super::order::kept(op, &plan, &bodies) {
@@ -362,6 +362,14 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         super::tangent::pointwise(op, operands, &out)?;
     }
     Ok(out)
+}
+
+/// What to say of a call that cannot be planned: what its node refuses is told first.
+#[cold]
+pub fn refused(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
+    let bodies = bodies(operands);
+    let Some(like) = bodies.iter().flatten().next() else { return error };
+    record(op, operands, &bodies, like).err().unwrap_or(error)
 }
 
 pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {

@@ -1,10 +1,12 @@
 //! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
 //! values, and gives the target its new history.
 
-use super::pointwise::{Input, Operand, Pointwise, bodies, execute, inputs, plan, record};
+use super::pointwise::{Input, Operand, Pointwise, bodies, execute, inputs, plan, record, refused};
 use super::tangent;
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
-use crate::tensor::{Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, mode, packing};
+use crate::tensor::{
+    Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, packing,
+};
 use smallvec::SmallVec;
 
 /// `x.mul_(y)`: the result over the first operand.
@@ -48,7 +50,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
     check_inplace(target, recording)?;
     let body = target.body();
-    let plan = plan(op, operands).map_err(|error| unfit(&body, operands, error))?;
+    let plan = plan(op, operands).map_err(|error| refused(op, operands, unfit(&body, operands, error)))?;
     check_writable(&body)?;
     check_shape(&body, &plan.shape)?;
     if !plan.device.same_place(body.device()) {
@@ -80,7 +82,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         }
     }
     // What the derivative reads of the target is its old value: recorded before, at the old version.
-    let early = if recording { record(op, operands, &bodies, &body)? } else { None };
+    let early = if recording && is_counted(target) { record(op, operands, &bodies, &body)? } else { None };
     if let Some(edge) = &early {
         keep_old(edge, &body)?;
     }
@@ -94,7 +96,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
             .filter(|s| s.source >= Saved::OUTPUT)
             .for_each(|s| s.version += 1);
     }
-    finish_inplace(target, early.clone());
+    finish_inplace(target, early.clone())?;
     Ok(early)
 }
 
@@ -133,7 +135,7 @@ pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
             && saved.source == 0
             && body.storage.same(&target.storage)
         {
-            *body = super::create::copy_of(body)?;
+            *body = super::shape::preserved(body)?;
             saved.version = 0;
         }
     }

@@ -4,8 +4,9 @@ use super::macros::compose;
 use super::pointwise::{Operand, apply, result_type};
 use super::row::{Out, Value};
 use super::{arithmetic as a, unary as u};
-use crate::base::{DType, Error, Fault, Result, Scalar};
+use crate::base::{DType, Error, Fault, Result, Scalar, caution_once};
 use crate::tensor::Tensor;
+use std::sync::atomic::AtomicBool;
 
 /// `base ** exponent`, by the row that PyTorch would record.
 pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
@@ -40,6 +41,15 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
 
 /// Elements of `yes` where `condition`, else of `no`.
 fn choose(condition: &Tensor, yes: &Value, no: &Value) -> Result<Tensor> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if condition.dtype() == DType::U8 {
+        caution_once(
+            &TOLD,
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of \
+             PyTorch. Use a boolean condition instead.",
+        )?;
+        return choose(&a::ne(condition, Scalar::Int(0))?, yes, no);
+    }
     if condition.dtype() != DType::Bool {
         return Err(Error::runtime(format!(
             "where expected condition to be a boolean tensor, but got a tensor with dtype {}",

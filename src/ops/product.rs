@@ -1,14 +1,14 @@
 //! Products built on matrix products, and those that add to something.
 
 use super::arithmetic as a;
-use super::complex::factor;
-use super::kernel::{copy, matmul as multiply};
-use super::linalg::{bmm, dot, matmul, mm, product, same_dtype};
+use super::complex::scaled;
+use super::create::to_dtype;
+use super::kernel::{copy, holds, matmul as multiply};
+use super::linalg::{Columns, bmm, check_batch_dtypes, dot, matmul, mm, product, same_dtype};
 use super::macros::{compose, ops};
 use super::reduce::quietly;
-use super::row::Ints;
-use super::view::{expand, ints, permute, reshape, reshape_to, transpose, unsafe_view, unsqueeze};
-use crate::base::{Dims, Error, Result, Scalar, caution_once, wrap_dim};
+use super::view::{expand, ints, reshape, reshaped, t, transpose, unsafe_view, unsqueeze};
+use crate::base::{DType, Dims, Error, Fault, Result, Scalar, caution_once, wrap_dim};
 use crate::tensor::{Body, Tensor};
 use std::sync::atomic::AtomicBool;
 
@@ -20,13 +20,8 @@ fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: S
     let out = Body::new(&shape, left.dtype, left.device())?;
     let start = input.body();
     let wide = start.layout.expand(&ints(&shape))?;
-    if start.dtype != left.dtype {
-        return Err(Error::runtime(format!(
-            "self and mat2 must have the same dtype, but got {} and {}",
-            start.dtype.scalar_name(),
-            right.dtype.scalar_name()
-        )));
-    }
+    holds(left.dtype, beta)?;
+    holds(left.dtype, alpha)?;
     if alpha.imaginary() != 0.0 || beta.imaginary() != 0.0 {
         multiply(&out, left, right, 1.0, 0.0)?;
         return super::reduce::quietly(|| {
@@ -64,6 +59,18 @@ fn check_matrices(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
     same_dtype(a, b)
 }
 
+/// The addition has the dtype of the product.
+fn check_addition(input: &Tensor, right: &Tensor) -> Result<()> {
+    if input.dtype() == right.dtype() {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "self and mat2 must have the same dtype, but got {} and {}",
+        input.dtype().scalar_name(),
+        right.dtype().scalar_name()
+    )))
+}
+
 fn check_batches(a: &Tensor, b: &Tensor) -> Result<()> {
     need_dims("batch1", a, 3)?;
     need_dims("batch2", b, 3)?;
@@ -74,7 +81,7 @@ fn check_batches(a: &Tensor, b: &Tensor) -> Result<()> {
             sa[0], sa[2], sb[0], sb[1]
         )));
     }
-    same_dtype(a, b)
+    Ok(())
 }
 
 /// A vector as a matrix of one column.
@@ -83,12 +90,17 @@ fn column(t: &Tensor) -> Result<Body> {
     Ok(body.with_layout(body.layout.unsqueeze(1)?))
 }
 
+fn outer(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    more::outer(a.clone(), b.clone())
+}
+
 fn without_last(body: Body) -> Result<Body> {
     let last = body.layout.ndim() - 1;
     Ok(super::kernel::drop_dims(body, &[last]))
 }
 
-fn check_vector(mat: &Tensor, vec: &Tensor) -> Result<()> {
+/// `input` is what the product is added to, or the vector itself.
+fn check_vector(input: &Tensor, mat: &Tensor, vec: &Tensor) -> Result<()> {
     if mat.ndim() != 2 || vec.ndim() != 1 {
         return Err(Error::runtime(format!(
             "vector + matrix @ vector expected, got {}, {}, {}",
@@ -104,41 +116,66 @@ fn check_vector(mat: &Tensor, vec: &Tensor) -> Result<()> {
             m[0], m[0], m[1], v[0]
         )));
     }
-    same_dtype(mat, vec)
+    if input.dtype() != mat.dtype() || mat.dtype() != vec.dtype() {
+        let name = |t: &Tensor| t.dtype().scalar_name();
+        return Err(Error::runtime(format!(
+            "addmv input tensors must have the same dtype, but got {}, {}, and {}",
+            name(input),
+            name(mat),
+            name(vec)
+        )));
+    }
+    match mat.dtype() {
+        DType::Bool => Err(Fault::NoKernel { op: "addmv_impl_cpu", dtype: DType::Bool }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// `beta * input + alpha * (mat1 @ mat2)`.
+pub fn addmm(input: &Tensor, mat1: &Tensor, mat2: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
+    added_matrices(input, mat1, mat2, beta, alpha, Columns::of(mat1, mat2))
 }
 
 ops! { "linalg";
     /// `beta * input + alpha * (mat1 @ mat2)`.
-    [inplace, out, added] fn addmm(input, mat1, mat2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
+    [hidden, added] fn added_matrices(input, mat1, mat2; beta: Scalar, alpha: Scalar, columns: Columns) -> y {
+        check_addition(input, mat2)?;
         need_dims("mat1", mat1, 2)?;
         need_dims("mat2", mat2, 2)?;
         check_matrices("addmm", mat1, mat2)?;
         add_product(input, &mat1.body(), &mat2.body(), beta, alpha)
     }
-    input: |g, beta| g * factor(beta);
-    mat1: |g, mat2, alpha| g.matmul(mat2.mh()) * factor(alpha);
-    mat2: |g, mat1, alpha| mat1.mh().matmul(g) * factor(alpha);
+    input: |g, beta| scaled(g, beta);
+    mat1: |g, mat2, alpha, columns| scaled(columns.left_gradient(&g, &mat2), alpha);
+    mat2: |g, mat1, alpha, columns| scaled(columns.right_gradient(&g, &mat1), alpha);
     /// `beta * input + alpha * (batch1 @ batch2)`, matrix by matrix.
     [inplace, out, added] fn baddbmm(input, batch1, batch2; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
         check_batches(batch1, batch2)?;
+        if input.dtype() != batch1.dtype() {
+            let name = |t: &Tensor| t.dtype().c_name();
+            return Err(Error::runtime(format!(
+                "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}", name(input), name(batch1), name(batch2)
+            )));
+        }
+        check_batch_dtypes("baddbmm", batch1.dtype(), batch2.dtype())?;
         add_product(input, &batch1.body(), &batch2.body(), beta, alpha)
     }
-    input: |g, beta| g * factor(beta);
-    batch1: |g, batch2, alpha| g.matmul(batch2.mh()) * factor(alpha);
-    batch2: |g, batch1, alpha| batch1.mh().matmul(g) * factor(alpha);
+    input: |g, beta| scaled(g, beta);
+    batch1: |g, batch2, alpha| scaled(g.matmul(batch2.mh()), alpha);
+    batch2: |g, batch1, alpha| scaled(batch1.mh().matmul(g), alpha);
     /// Product of a matrix and a vector.
     [out, multilinear] fn mv(input, vec) -> y {
-        check_vector(input, vec)?;
+        check_vector(vec, input, vec)?;
         let m = input.body();
         let out = Body::new(&[m.shape()[0], 1], m.dtype, m.device())?;
         multiply(&out, &m, &column(vec)?, 1.0, 0.0)?;
         without_last(out)
     }
-    input: |g, vec| g.with(vec.conj(), |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?));
-    vec: |g, input| input.conj().with(g, |m, g| mv(&transpose(m, 0, 1)?, g));
+    input: |g, vec| g.with(vec.conj(), outer);
+    vec: |g, input| input.conj().with(g, |m, g| mv(&t(m)?, g));
     /// `beta * input + alpha * (mat @ vec)`.
     [inplace, out, added] fn addmv(input, mat, vec; beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> y {
-        check_vector(mat, vec)?;
+        check_vector(input, mat, vec)?;
         if input.ndim() > 0 && input.numel() != mat.shape()[0] && input.numel() != 1 {
             return Err(Error::runtime(format!(
                 "size mismatch, got input ({}), mat ({}x{}), vec ({})",
@@ -151,27 +188,40 @@ ops! { "linalg";
         };
         without_last(add_product(&raised, &mat.body(), &column(vec)?, beta, alpha)?)
     }
-    input: |g, beta| g * factor(beta);
-    mat: |g, vec, alpha| g.with(vec.conj(), |g, v| a::mul(&unsqueeze(g, 1)?, &unsqueeze(v, 0)?)) * factor(alpha);
-    vec: |g, mat, alpha| mat.conj().with(g, |m, g| mv(&transpose(m, 0, 1)?, g)) * factor(alpha);
+    input: |g, beta| scaled(g, beta);
+    mat: |g, vec, alpha| scaled(g.with(vec.conj(), outer), alpha);
+    vec: |g, mat, alpha| scaled(mat.conj().with(g, |m, g| mv(&t(m)?, g)), alpha);
     /// `beta * input + alpha * (vec1 ⊗ vec2)`.
     [hidden, added] fn added_outer(input, vec1, vec2; beta: Scalar, alpha: Scalar) -> y {
         quietly(|| blend_outer(input, vec1, vec2, beta, alpha))
     }
-    input: |g, beta| g * factor(beta);
-    vec1: |g, vec2, alpha| g.with(vec2.conj(), mv) * factor(alpha);
-    vec2: |g, vec1, alpha| g.with(vec1.conj(), |g, v| mv(&transpose(g, 0, 1)?, v)) * factor(alpha);
+    input: |g, beta| scaled(g, beta);
+    vec1: |g, vec2, alpha| scaled(g.with(vec2.conj(), mv), alpha);
+    vec2: |g, vec1, alpha| scaled(g.with(vec1.conj(), |g, v| mv(&t(g)?, v)), alpha);
     /// `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
     [hidden, added] fn added_batches(input, batch1, batch2; beta: Scalar, alpha: Scalar) -> y {
         quietly(|| blend_batches(input, batch1, batch2, beta, alpha))
     }
-    input: |g, beta| g * factor(beta);
-    batch1: |g, batch2, alpha| g.matmul(batch2.mh()) * factor(alpha);
-    batch2: |g, batch1, alpha| batch1.mh().matmul(g) * factor(alpha);
+    input: |g, beta| scaled(g, beta);
+    batch1: |g, batch2, alpha| scaled(g.matmul(batch2.mh()), alpha);
+    batch2: |g, batch1, alpha| scaled(batch1.mh().matmul(g), alpha);
     /// Vector product along a dimension of size 3.
     [hidden, multilinear] fn vector_product(input, other; dim: i64) -> y { quietly(|| turned_product(input, other, dim)) }
     input: |g, other, dim| other.conj().with(g, |o, g| vector_product(o, g, dim));
     other: |g, input, dim| g.with(input.conj(), |g, x| vector_product(g, x, dim));
+}
+
+/// Refuses a factor that the elements of a sum with an outer product cannot take.
+fn check_factor(name: &str, factor: Scalar, dtype: DType) -> Result<()> {
+    if matches!(factor, Scalar::Bool(_)) && dtype != DType::Bool {
+        return Err(Error::runtime(format!("Boolean {name} only supported for Boolean results.")));
+    }
+    if !dtype.is_differentiable() && !matches!(factor, Scalar::Bool(_) | Scalar::Int(_)) {
+        return Err(Error::runtime(format!(
+            "For integral input tensors, argument {name} must not be a floating point number."
+        )));
+    }
+    holds(dtype, factor)
 }
 
 /// `input` scaled and `addition` scaled, added.
@@ -188,12 +238,34 @@ pub fn blend_outer(
     beta: Scalar,
     alpha: Scalar,
 ) -> Result<Tensor> {
-    blend(input, beta, &more::outer(vec1.clone(), vec2.clone())?, alpha)
+    for (name, vec) in [("vec1", vec1), ("vec2", vec2)] {
+        if vec.ndim() != 1 {
+            return Err(Error::runtime(format!(
+                "addr: Expected 1-D argument {name}, but got {}-D",
+                vec.ndim()
+            )));
+        }
+    }
+    let input = &expand(input, ints(&[vec1.numel(), vec2.numel()]))?;
+    let dtype = input.dtype().promote(vec1.dtype()).promote(vec2.dtype());
+    check_factor("beta", beta, dtype)?;
+    check_factor("alpha", alpha, dtype)?;
+    let cast = |t: &Tensor| to_dtype(t, dtype);
+    let (input, outer) = (cast(input)?, outer(&cast(vec1)?, &cast(vec2)?)?);
+    if dtype != DType::Bool {
+        return blend(&input, beta, &outer, alpha);
+    }
+    let only = |t: &Tensor, factor: Scalar| a::logical_and(t, Scalar::Bool(factor.as_bool()));
+    a::logical_or(&only(&input, beta)?, &only(&outer, alpha)?)
 }
 
 pub fn blend_batches(input: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha: Scalar) -> Result<Tensor> {
-    let sum = crate::ops::reduce::sum(&bmm(x, y)?, Some(smallvec::smallvec![0]), false, None)?;
-    blend(input, beta, &sum, alpha)
+    let dtype = input.dtype();
+    holds(dtype, beta)?;
+    holds(dtype, alpha)?;
+    let sum = crate::ops::reduce::sum(&bmm(x, y)?, Some(smallvec::smallvec![0]), false, Some(dtype))?;
+    let fitting = |s: Scalar| if dtype.is_differentiable() { s } else { Scalar::Int(s.as_i64()) };
+    blend(input, fitting(beta), &sum, fitting(alpha))
 }
 
 pub fn turned_product(input: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor> {
@@ -208,16 +280,19 @@ pub fn turned_product(input: &Tensor, other: &Tensor, dim: i64) -> Result<Tensor
 mod more {
     use super::*;
 
-    /// Reorders `dims` of `t` to the front, keeping the others in order behind them.
-    fn to_front(t: &Tensor, dims: &[usize]) -> Result<Tensor> {
-        let rest = (0..t.ndim()).filter(|d| !dims.contains(d));
-        permute(t, dims.iter().copied().chain(rest).map(|d| d as i64).collect())
-    }
-
     compose! { "linalg";
+        /// `beta * input + alpha * (mat1 @ mat2)`.
+        [inplace, out] fn addmm(input: Tensor, mat1: Tensor, mat2: Tensor, beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> Tensor {
+            super::addmm(&input, &mat1, &mat2, beta, alpha)
+        }
         /// `beta * input + alpha * Σ batch1[i] @ batch2[i]`.
         [inplace, out] fn addbmm(input: Tensor, batch1: Tensor, batch2: Tensor, beta: Scalar = Scalar::Int(1), alpha: Scalar = Scalar::Int(1)) -> Tensor {
             check_batches(&batch1, &batch2)?;
+            check_addition(&input, &batch2)?;
+            same_dtype(&batch1, &batch2)?;
+            if input.dtype() == DType::Bool {
+                return Err(Fault::NoKernel { op: "addmm_impl_cpu_", dtype: DType::Bool }.into());
+            }
             added_batches(&input, &batch1, &batch2, beta, alpha)
         }
         /// `beta * input + alpha * (vec1 ⊗ vec2)`.
@@ -234,64 +309,11 @@ mod more {
         }
         /// Every element of one vector times every element of another (`outer`).
         [out] fn ger(input: Tensor, vec2: Tensor) -> Tensor { outer(input, vec2) }
-        /// Sums of products over the last dimension of both.
-        [out] fn inner(input: Tensor, other: Tensor) -> Tensor {
-            if input.ndim() == 0 || other.ndim() == 0 {
-                return a::mul(&input, &other);
-            }
-            if (input.ndim(), other.ndim()) == (1, 1) {
-                return reshape_to(&dot(input, other)?, &[]);
-            }
-            let (sa, sb) = (input.shape(), other.shape());
-            if sa[sa.len() - 1] != sb[sb.len() - 1] {
-                return Err(Error::runtime(format!(
-                    "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}", sa.as_slice(), sb.as_slice()
-                )));
-            }
-            let last = sa[sa.len() - 1];
-            let rows = |t: &Tensor, s: &Dims| reshape(t, &[s[..s.len() - 1].iter().product(), last]);
-            let out = mm(&rows(&input, &sa)?, &transpose(&rows(&other, &sb)?, 0, 1)?)?;
-            let mut shape = ints(&sa[..sa.len() - 1]);
-            shape.extend(ints(&sb[..sb.len() - 1]));
-            reshape_to(&out, &shape)
-        }
         /// Inner product of two vectors, the first conjugated where that means something.
         [out] fn vdot(input: Tensor, other: Tensor) -> Tensor {
             let complex = input.dtype().is_complex() && input.dtype() == other.dtype();
             let real = input.dtype().is_float() && input.dtype() == other.dtype() && (input.ndim(), other.ndim()) == (1, 1);
             if complex || real { crate::ops::complex::conjugate_product(&input, &other) } else { dot(input, other) }
-        }
-        /// Sums of products over several dimensions.
-        [no_method, out] fn tensordot(input: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor {
-            if dims_self.len() != dims_other.len() {
-                return Err(Error::runtime(format!(
-                    "both dimension lists should have same length, got {} and {}", dims_self.len(), dims_other.len()
-                )));
-            }
-            let wrap = |t: &Tensor, dims: &Ints| dims.iter().map(|&d| wrap_dim(d, t.ndim())).collect::<Result<Dims>>();
-            let (da, db) = (wrap(&input, &dims_self)?, wrap(&other, &dims_other)?);
-            let (sa, sb) = (input.shape(), other.shape());
-            let (mut left, mut right) = (input.clone(), other.clone());
-            for (&x, &y) in da.iter().zip(&db) {
-                if sa[x] == sb[y] {
-                    continue;
-                }
-                let over = |t: &Tensor, d: usize| crate::ops::reduce::sum(t, Some(smallvec::smallvec![d as i64]), true, None);
-                match (sa[x], sb[y]) {
-                    (1, _) => right = over(&right, y)?,
-                    (_, 1) => left = over(&left, x)?,
-                    (p, q) => return Err(Error::runtime(format!(
-                        "contracted dimensions need to match, but first has size {p} in dim {x} and second has size {q} in dim {y}"
-                    ))),
-                }
-            }
-            let inner: usize = da.iter().map(|&d| left.shape()[d]).product();
-            let free = |s: &Dims, used: &Dims| (0..s.len()).filter(|d| !used.contains(d)).map(|d| s[d]).collect::<Dims>();
-            let (fa, fb) = (free(&sa, &da), free(&sb, &db));
-            let rows = reshape(&to_front(&left, &da)?, &[inner, fa.iter().product()])?;
-            let columns = reshape(&to_front(&right, &db)?, &[inner, fb.iter().product()])?;
-            let out = mm(&transpose(&rows, 0, 1)?, &columns)?;
-            reshape_to(&out, &fa.iter().chain(&fb).map(|&n| n as i64).collect::<Ints>())
         }
         /// Kronecker product: every element of `input` times the whole of `other`.
         [out] fn kron(input: Tensor, other: Tensor) -> Tensor {
@@ -308,7 +330,11 @@ mod more {
                 wide_b.extend([1, sb[d]]);
                 shape.push(sa[d] * sb[d]);
             }
-            unsafe_view(&a::mul(&reshape(&input, &wide_a)?, &reshape(&other, &wide_b)?)?, shape)
+            let wide = |t: &Tensor, shape: Dims| {
+                let dense = t.body().layout.is_contiguous();
+                if dense { unsafe_view(t, shape) } else { reshape(t, &shape) }
+            };
+            unsafe_view(&a::mul(&wide(&input, wide_a)?, &wide(&other, wide_b)?)?, shape)
         }
         /// The matrix multiplied with itself, `n` times.
         [out] fn matrix_power(input: Tensor, n: i64) -> Tensor {
@@ -354,14 +380,20 @@ mod more {
             if let Some(t) = chain.iter().find(|t| t.ndim() != 2) {
                 return Err(Error::runtime(format!("Tensor dimension is {}, expected 2 instead.", t.ndim())));
             }
+            match chain.as_slice() {
+                [] => return Err(Error::runtime("chain_matmul(): Expected one or more matrices")),
+                [only] => return crate::ops::shape::clone_as_it_lies(only),
+                _ => {}
+            }
             while chain.len() > 1 {
-                // The pair with the longest shared side goes first.
+                // The pair with the longest shared side goes first, the first one of several.
                 let shared = |i: usize| chain[i].shape().last().copied().unwrap_or(0);
-                let at = (0..chain.len() - 1).max_by_key(|&i| shared(i)).unwrap_or(0);
+                let at = (0..chain.len() - 1).rev().max_by_key(|&i| shared(i)).unwrap_or(0);
                 let pair = matmul(chain[at].clone(), chain.remove(at + 1))?;
                 chain[at] = pair;
             }
-            chain.pop().ok_or_else(|| Error::runtime("chain_matmul(): Expected one or more matrices"))
+            let product = chain.swap_remove(0);
+            reshaped(&product, &product.shape())
         }
         /// Vector product along a dimension of size 3.
         [out] fn cross(input: Tensor, other: Tensor, dim: Option<i64> = None) -> Tensor {

@@ -2,10 +2,11 @@
 
 use super::batch::draw;
 use super::create::default_dtype;
-use super::creation::{new_shape, room_like, wanting};
+use super::creation::{room_like, wanting};
 use super::kernel::{done, fork};
 use super::macros::{compose, ops};
 use super::row::{Arg, Ints, Sizes, Value};
+use super::view::dims_of;
 use super::write::writes;
 use crate::base::{DType, Device, Error, Fault, Fold, Layout, MemoryFormat, Result, Scalar};
 use crate::cpu::random as cpu;
@@ -384,14 +385,14 @@ mod drawn {
             let _ = (layout, pin_memory);
             let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
             let new = |shape: &[usize]| Body::new(shape, dtype, device);
-            wanting(draw(&new_shape("rand", &size.0)?, new, |body| super::uniform(body, 0.0, 1.0, generator))?, requires_grad)
+            wanting(draw(&dims_of(&size.0)?, new, |body| super::uniform(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random numbers of the standard normal distribution.
         [no_method, out] fn randn(size: Sizes, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
             let _ = (layout, pin_memory);
             let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
             let new = |shape: &[usize]| Body::new(shape, dtype, device);
-            wanting(draw(&new_shape("randn", &size.0)?, new, |body| super::normal(body, 0.0, 1.0, generator))?, requires_grad)
+            wanting(draw(&dims_of(&size.0)?, new, |body| super::normal(body, 0.0, 1.0, generator))?, requires_grad)
         }
         /// Random whole numbers from `low` (0 when left out) to below `high`.
         [no_method, out] fn randint(low: Option<Arg> = None, high: Option<Arg> = None, size: Option<Arg> = None, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
@@ -399,7 +400,7 @@ mod drawn {
             let (low, high, size) = bounds("randint", low, high, size)?;
             let (dtype, device) = (dtype.unwrap_or(DType::I64), device.unwrap_or(Device::Cpu));
             let new = |shape: &[usize]| Body::new(shape, dtype, device);
-            wanting(draw(&new_shape("randint", &size)?, new, |body| integers(body, low, high, &generator))?, requires_grad)
+            wanting(draw(&dims_of(&size)?, new, |body| integers(body, low, high, &generator))?, requires_grad)
         }
         /// Uniform random numbers between 0 and 1, like another tensor.
         [no_method] fn rand_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None, generator: Option<Generator> = None) -> Tensor {
@@ -445,7 +446,7 @@ mod drawn {
                     let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;
                     let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
                     let new = |shape: &[usize]| Body::new(shape, dtype, device);
-                    let made = draw(&new_shape("normal", &size)?, new, |body| super::normal(body, mean.as_f64(), std.as_f64(), generator))?;
+                    let made = draw(&dims_of(&size)?, new, |body| super::normal(body, mean.as_f64(), std.as_f64(), generator))?;
                     wanting(made, requires_grad)
                 }
                 (Value::Tensor(mean), Value::Scalar(std)) => {

@@ -2,7 +2,7 @@
 
 use super::pointwise::{Operand, Pointwise};
 use super::view::RULES;
-use crate::base::{DType, Layout, Lazy, Result};
+use crate::base::{DType, Error, Layout, Lazy, Result};
 use crate::tensor::{Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, packing};
 use std::any::Any;
 
@@ -10,7 +10,7 @@ use std::any::Any;
 pub const ARGUMENTS: usize = 32;
 
 /// What is saved when an input wants a gradient, and in any case; in which order of inputs and arguments.
-type Saves<'a> = (&'a [(usize, u64)], u64, &'a [u8]);
+pub type Saves<'a> = (&'a [(usize, u64)], u64, &'a [u8]);
 
 /// What an operator's body made.
 pub enum Made {
@@ -153,6 +153,22 @@ pub fn end_many(
         Tensor::made_by(body, edge)
     };
     Ok(bodies.into_iter().enumerate().map(with_edge).collect())
+}
+
+/// What to say of an operator that failed with `error`. Its node is made before it runs: what that refuses, or a hook that
+/// gets the inputs to keep, is told first.
+#[cold]
+pub fn refused(
+    error: Error,
+    recorder: &mut Option<Recorder>,
+    saves: Saves,
+    inputs: &[&Tensor],
+    arguments: &[Option<&Tensor>],
+) -> Error {
+    if error.is_lazy() {
+        return error;
+    }
+    finish(recorder.take(), saves, inputs, arguments, &[]).err().unwrap_or(error)
 }
 
 fn finish(

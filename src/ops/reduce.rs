@@ -159,12 +159,12 @@ pub fn sum(input: &Tensor, dim: Option<Ints>, keepdim: bool, dtype: Option<DType
 
 /// Undoes broadcasting: the sum of `t` to `shape`, which broadcasts to t's.
 pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    if shape.is_empty() {
+        return sum_all(t);
+    }
     let have = t.shape();
     if have.as_slice() == shape {
         return Ok(t.clone());
-    }
-    if shape.is_empty() {
-        return sum_all(t);
     }
     let lead = have.len().saturating_sub(shape.len());
     let dims: Ints = (0..have.len())

@@ -3,7 +3,7 @@
 use super::row::{Arg, Forms, Out, Row, take};
 use crate::base::{Error, Result};
 use crate::ops::view;
-use crate::tensor::{Derivative, Edge, Recorder, Tensor, check_inplace, mode, packing};
+use crate::tensor::{Derivative, Edge, Recorder, Tensor, check_counted, check_inplace, mode, packing};
 
 /// `target` becomes the view of itself that `view` makes.
 fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
@@ -14,7 +14,8 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
         return Err(Error::runtime(format!("{} has no in-place form", row.name)));
     };
     if target.is_batched() {
-        super::batch::relayout(&target, &made, recording);
+        super::batch::relayout(&target, &made, recording)?;
+        check_counted(&target)?;
         return Ok(target);
     }
     // Asked before the write is counted: afterwards the view would tell its history anew, over the base's new layout.
@@ -32,6 +33,7 @@ fn become_view(row: &Row, args: &[Arg]) -> Result<Tensor> {
             target.set_tangent(level, tangent)?;
         }
     }
+    check_counted(&target)?;
     Ok(target)
 }
 
@@ -74,7 +76,7 @@ pub fn first_row(matrix: Tensor) -> Result<Tensor> {
     body.storage.bump();
     let edge = (mode::grad_enabled() && matrix.requires_grad()).then(|| {
         let mut recorder = Recorder::new(&WRITTEN);
-        recorder.input(Some(&matrix));
+        recorder.input(Some(&matrix)).params(Box::new((0i64,)));
         Edge { node: recorder.publish(&[&body]), output: 0 }
     });
     Ok(Tensor::of(body, edge))

@@ -227,7 +227,7 @@ macro_rules! internal {
         kept_whole!();
     })* };
 }
-internal!(crate::base::Dims, crate::base::Layout, crate::base::Put);
+internal!(crate::base::Dims, crate::base::Layout, crate::base::Put, crate::ops::linalg::Columns);
 
 impl<T: FromArg> FromArg for Option<T> {
     const KIND: Kind = T::KIND;

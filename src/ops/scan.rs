@@ -5,7 +5,7 @@ use super::formal::{both, eq, exp, ge, le, log, select};
 use super::index::{index_select, numbers};
 use super::kernel::{at_least_vector, done, fork, with_shape};
 use super::macros::{compose, ops};
-use super::record::{begin, end_many};
+use super::record::{begin, end_many, refused};
 use super::row::{Arg, Forms, Out, Row, take};
 use super::value::V;
 use super::view::{embed, narrow};
@@ -154,9 +154,10 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
         return super::batch::picked(input, dim, |value, at| running(derivative, value, at, largest));
     }
     let x = at_least_vector(&input.body());
-    let at = wrap_dim(dim, x.layout.ndim())?;
-    super::refuse::order(if largest { "cummax_cpu" } else { "cummin_cpu" }, x.dtype)?;
-    let recorder = begin(derivative, &[input], || Some(Box::new((dim, true))));
+    let mut recorder = begin(derivative, &[input], || Some(Box::new((dim, true))));
+    let kernel = if largest { "cummax_cpu" } else { "cummin_cpu" };
+    let at = wrap_dim(dim, x.layout.ndim()).and_then(|at| super::refuse::order(kernel, x.dtype).map(|()| at));
+    let at = at.map_err(|error| refused(error, &mut recorder, (&[], 1, &[0]), &[input], &[]))?;
     let values = Body::new(x.shape(), x.dtype, x.device())?;
     let indices = Body::new(x.shape(), DType::I64, x.device())?;
     if values.numel() > 0 {

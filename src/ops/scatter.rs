@@ -175,7 +175,8 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
     let places: Vec<_> = crate::ops::sort::nonzero_columns(mask)?.into_iter().map(Some).collect();
     let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
     let first = crate::ops::view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
-    index_put(input, &places, &first, false)
+    // PyTorch copies what it fills into a dense tensor.
+    index_put(&crate::ops::shape::contiguous(input.clone(), None)?, &places, &first, false)
 }
 
 ops! { "index";
@@ -203,7 +204,7 @@ ops! { "index";
     input: |g, index, accumulate| if accumulate { g } else {
         g.then(|t| put_in(&t, &create::zeros(&index.shape(), t.dtype(), t.device())?, index, false))
     };
-    source: |g, at, index| g.then(|t| take(&t, index)).reshape(&at.shape);
+    source: |g, at, index; source| g.then(|t| take(&t, index)).reshape(&at.shape);
     /// `input` with the elements of `source`, in order, where the mask is true.
     [hidden, linear] fn masked_scattered(input, source; mask: Tensor) -> y { quietly(|| put_masked(input, &mask, source)) }
     input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));

@@ -1,6 +1,6 @@
 //! Other shapes and orders of the same elements: compositions of views, and the operators that must move data for it.
 
-use super::kernel::{copy, duplicate};
+use super::kernel::{copy, done, duplicate, fork};
 use super::macros::{compose, ops};
 use super::row::{Ints, Sizes, Value};
 use super::view::{dims_of, expand, ints, permute, reshape, transpose, unsqueeze, view_as_shape};
@@ -68,6 +68,33 @@ fn rolled(body: &Body, dim: usize, shift: i64) -> Result<Body> {
     Ok(out)
 }
 
+/// `out` becomes `x` with the order of `dims` reversed; there are elements.
+fn flip_into(out: &Body, x: &Body, dims: &[usize]) -> Result<()> {
+    if !x.lazy.is_nothing() {
+        flip_into(out, &x.bare(), dims)?;
+        return super::lazy::finish(out, x.lazy);
+    }
+    fork!([out, x],
+    cpu: done(crate::cpu::flip::flip(out.host()?, x.host()?, dims)),
+    gpu: {
+        let mut source = x.layout.clone();
+        let mut back = Vec::new();
+        for &d in dims {
+            let n = source.shape[d];
+            source.strides[d] = 0;
+            let index = super::index::numbers(n as i64 - 1, -1, n, x.device())?;
+            let mut along = Layout { shape: source.shape.clone(), strides: smallvec![0; source.shape.len()], offset: 0 };
+            along.strides[d] = 1;
+            back.push((d, index.with_layout(along)));
+        }
+        let by: Vec<_> = back
+            .iter()
+            .map(|(d, index)| super::index::By { index, size: x.shape()[*d], stride: x.layout.strides[*d], dim: *d })
+            .collect();
+        super::index::get(out, &x.with_layout(source), &by, false)
+    })
+}
+
 /// The two dimensions and quarter turns of `rot90`.
 fn quarter_turns(k: i64, dims: &[i64], ndim: usize) -> Result<(i64, [i64; 2])> {
     if dims.len() != 2 {
@@ -105,21 +132,7 @@ ops! { "view";
             copy(&out, &body)?;
             return Ok(out);
         }
-        let mut source = body.layout.clone();
-        let mut back = Vec::new();
-        for &d in &dims {
-            let n = source.shape[d];
-            source.strides[d] = 0;
-            let index = super::index::numbers(n as i64 - 1, -1, n, body.device())?;
-            let mut along = Layout { shape: source.shape.clone(), strides: smallvec![0; source.shape.len()], offset: 0 };
-            along.strides[d] = 1;
-            back.push((d, index.with_layout(along)));
-        }
-        let by: Vec<_> = back
-            .iter()
-            .map(|(d, index)| super::index::By { index, size: body.shape()[*d], stride: body.layout.strides[*d], dim: *d })
-            .collect();
-        super::index::get(&out, &body.with_layout(source), &by, false)?;
+        flip_into(&out, &body, &dims)?;
         Ok(out)
     }
     input: |g, dims| g.then(|t| flip(&t, dims));
@@ -432,4 +445,4 @@ mod more {
     }
 }
 
-pub use more::{COMPOSED, contiguous, narrow_, swapaxes, swapdims};
+pub use more::{COMPOSED, contiguous, movedim, narrow_, swapaxes, swapdims};

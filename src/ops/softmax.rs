@@ -30,6 +30,10 @@ fn forward(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body
 
 /// The gradient by one kernel, or by operators when it is recorded itself.
 fn backward(g: V, y: V, dim: i64, log: bool) -> Result<Tensor> {
+    // PyTorch's rule for gradients of single numbers gives zeros that know of nothing.
+    if g.is_batched() && g.shape().is_empty() {
+        return super::unary::zeros_of(&super::create::shallow(&g.tensor()?));
+    }
     if mode::grad_enabled() || g.is_special() || y.is_special() {
         return match log {
             true => (&g - exp(&y) * g.clone().sum(&[dim], true)).tensor(),

@@ -7,7 +7,7 @@ use super::record::{begin, end_many};
 use super::row::Out;
 use super::{arithmetic as a, create, index, unary, view};
 use crate::base::{DType, Dims, Error, Fault, Layout, Put, Result, broadcast, wrap_dim};
-use crate::tensor::{Body, Derivative, Tensor};
+use crate::tensor::{Body, Derivative, Tensor, packing};
 
 /// Values picked along a dimension, and where they were.
 struct Picked {
@@ -196,13 +196,26 @@ ops! { "sort";
     /// The lower median of all elements that are not NaN.
     [hidden] fn nanmedian_all(input) -> y { middle_of_all(input, true) }
     input: |g, input, y, at| shared(g, input, y, &at, &None, false);
-    /// The elements where `mask` (of the input's shape) is true.
-    [hidden, linear] fn masked_pick(input; mask: Tensor) -> y { select_masked(&input.body(), &mask.body()) }
+    /// The elements where `mask` is true.
+    [hidden, linear] fn masked_pick(input; mask: Tensor) -> y {
+        let (x, mask) = (input.body(), mask.body());
+        let shape = shape_with_mask(x.shape(), mask.shape())?;
+        let wide = |body: &Body| body.with_layout(body.layout.broadcast_to(&shape));
+        select_masked(&wide(&x), &wide(&mask))
+    }
     input: |g, at, mask; input| {
+        let shape = shape_with_mask(&at.shape, &mask.shape())?;
+        let mask = view::expand(&mask, view::ints(&shape))?;
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
-        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        let zeros = create::zeros(&shape, at.dtype, at.device)?;
         g.then(|t| index::index_put(&zeros, &places, &t, false))
     };
+}
+
+/// The shape that a tensor and its mask stretch to: at least a vector.
+fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
+    let shape = broadcast(mask, x)?;
+    Ok(if shape.is_empty() { smallvec::smallvec![1] } else { shape })
 }
 
 fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
@@ -297,7 +310,8 @@ mod more {
         /// The indices that sort `input` along `dim`.
         fn argsort(input: Tensor, dim: i64 = -1, descending: bool = false, stable: bool = false) -> Tensor {
             let _ = stable;
-            if input.is_batched() {
+            // Hooks get the indices that the values' gradient would need.
+            if input.is_batched() || packing::active() {
                 let pick = |x: &Body, at: usize| sorted(x, at, descending);
                 return Ok(picking(&SORT, &input, dim, true, pick)?.swap_remove(1));
             }
@@ -369,8 +383,10 @@ mod more {
             if mask.dtype() != DType::Bool {
                 return Err(Error::runtime("masked_select: expected BoolTensor for mask"));
             }
-            let shape = broadcast(&mask.shape(), &input.shape())?;
-            let shape = if shape.is_empty() { smallvec::smallvec![1] } else { shape };
+            if !crate::ops::batch::any(&[&input, &mask]) {
+                return masked_pick(&input, mask);
+            }
+            let shape = shape_with_mask(&input.shape(), &mask.shape())?;
             let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
             masked_pick(&wide(&input)?, wide(&mask)?)
         }

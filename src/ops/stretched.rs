@@ -23,8 +23,8 @@ pub fn deprecated(row: &Row, args: &[Arg]) -> Option<&'static str> {
 pub fn write(row: &Row, target: &Body, args: &[Arg]) -> Result<bool> {
     let whole = Tensor::new(target.clone());
     match (row.name.trim_end_matches('_'), args) {
-        ("tril", [_, rest @ ..]) => triangle(target, rest, true)?,
-        ("triu", [_, rest @ ..]) => triangle(target, rest, false)?,
+        ("tril", [_, rest @ ..]) if lies_in_batches(target) => triangle(target, rest, true)?,
+        ("triu", [_, rest @ ..]) if lies_in_batches(target) => triangle(target, rest, false)?,
         ("index_fill", [_, Arg::Int(dim), Arg::Tensor(index), value]) => {
             fill_slices(target, *dim, index, number("index_fill_", &operand(value))?)?;
         }
@@ -69,6 +69,21 @@ fn operand(arg: &Arg) -> Value {
         Arg::Tensor(t) => Value::Tensor(t.clone()),
         other => Value::Scalar(other.number().unwrap_or(Scalar::Int(0))),
     }
+}
+
+/// Whether the matrices of a batch follow each other in memory; what the first dimension does does not count, nor how
+/// few batches lie.
+fn lies_in_batches(target: &Body) -> bool {
+    let layout = &target.layout;
+    let n = layout.ndim();
+    let mut expected: usize = layout.shape[n.saturating_sub(2)..].iter().product();
+    n <= 3
+        || (0..n - 2).rev().all(|i| {
+            let fits =
+                layout.strides[i] == expected || (i == 0 && (layout.strides[i] == 0 || layout.shape[i] == 1));
+            expected *= layout.shape[i];
+            fits
+        })
 }
 
 /// Zeros beyond the diagonal, line by line: those of one line are seen by all that share its memory.

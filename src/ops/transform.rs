@@ -134,8 +134,8 @@ fn refuse_input(itself: bool) -> Error {
 pub enum Layer {
     /// Differentiated at this depth.
     Tracked(usize),
-    /// Samples of a `vmap` at this depth, which lie in this tensor's first dimension.
-    Samples(usize, Tensor),
+    /// Samples of a `vmap` at this depth, which lie along a dimension of a tensor.
+    Samples(usize, usize, Tensor),
 }
 
 /// The outermost layer of a tensor at a depth of less than `below`, of which 1 is the outermost call.
@@ -153,15 +153,20 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     {
         let around = with(|all| all.iter().filter(|t| t.inside < innermost).count());
         let depth = vmaps.iter().position(|&l| l == innermost).map_or(1, |at| at + 1 + around);
-        let without = Tensor::batched(batched.value.clone(), outer.iter().copied().collect());
         // A level that was left is printed before all that is under way.
-        layers.push((depth, Layer::Samples(depth, without)));
+        let (place, whole) = batch::whole(batched, outer);
+        layers.push((depth, Layer::Samples(depth, place, whole)));
     }
     layers
         .into_iter()
         .filter(|(depth, _)| *depth < below)
         .max_by_key(|(depth, _)| *depth)
         .map(|(_, layer)| layer)
+}
+
+/// Whether a tensor shows one sample of many, and no transform inside of that `vmap` differentiates it.
+pub fn is_sample(t: &Tensor) -> bool {
+    t.is_batched() && matches!(layer(t, usize::MAX), Some(Layer::Samples(..)))
 }
 
 /// Whether a transform that is under way differentiates this tensor, or a `vmap` shows it as a sample.

@@ -116,7 +116,7 @@ mod more {
         /// A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix.
         [out] fn diag(input: Tensor, diagonal: i64 = 0) -> Tensor {
             match input.ndim() {
-                1 => diag_embed(&input, diagonal, 0, 1),
+                1 => diag_embed(&input, diagonal, -2, -1),
                 2 => diagonal_copy(&input, diagonal),
                 n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
             }

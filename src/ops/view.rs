@@ -3,6 +3,7 @@
 use super::kernel::{copy, filled};
 use super::macros::{compose, ops};
 use super::row::{self, Arg, FromArg, Ints};
+use super::value::V;
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
 use crate::base::{Dims, Error, Layout, Lazy, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Edge, Kind, Meta, Node, Tensor, ViewRules, Viewing, mode};
@@ -89,7 +90,7 @@ fn through_storage(g: &Tensor, view: &Layout, lies: &Layout) -> Result<Tensor> {
         let shares = embed(&ones, room, lies.clone())?;
         storage = super::arithmetic::div(&storage, &super::arithmetic::maximum(&shares, 1.0)?)?;
     }
-    read_part(&storage, lies)
+    strided(&storage, sizes(&lies), strides(&lies), Some(lies.offset as i64))
 }
 
 pub fn ints(dims: &[usize]) -> Ints {
@@ -118,6 +119,12 @@ pub fn dims_of(sizes: &[i64]) -> Result<Dims> {
     Ok(dims)
 }
 
+/// Those dimensions of `shape` put in again that have size 1 and are `squeezed`.
+fn unsqueezed(g: V, shape: &[usize], squeezed: impl Fn(usize) -> bool) -> V {
+    let dims = (0..shape.len()).filter(|&d| shape[d] == 1 && squeezed(d));
+    dims.fold(g, |g, d| g.then(|t| unsqueeze(&t, d as i64)))
+}
+
 /// Where a view operator's result lies in a dense tensor of its input's shape: for its derivative.
 fn in_dense(at: &Meta, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Layout> {
     view(&Layout::contiguous(&at.shape))
@@ -131,6 +138,12 @@ ops! { "view";
             "view size is not compatible with input tensor's size and stride (at least one dimension spans across two \
              contiguous subspaces). Use .reshape(...) instead."
         ))
+    }
+    input: |g, at| g.then(|t| reshaped(&t, &at.shape));
+    /// The same of a tensor that is not contiguous.
+    [hidden, linear] fn reshape_alias(input; shape: Dims) -> y {
+        let body = input.body();
+        body.layout.view(&shape).ok_or_else(|| Error::runtime("a reshape that is no view"))
     }
     input: |g, at| g.then(|t| reshaped(&t, &at.shape));
     /// The same tensor, as a view.
@@ -163,25 +176,31 @@ ops! { "view";
     input: |g, at| g.sum_to(&at.shape);
     /// A dimension of size 1 put in (a view).
     [linear] fn unsqueeze(input; dim: i64) -> y { input.body().layout.unsqueeze(dim) }
-    input: |g, at| g.reshape(&at.shape);
+    input: |g, dim| g.then(|t| squeeze_one(&t, dim));
     /// All dimensions of size 1 taken out (a view).
     [hidden, linear] fn squeeze_all(input) -> y {
         let layout = &input.body().layout;
         Ok(layout.squeeze(&(0..layout.ndim()).collect::<Dims>()))
     }
-    input: |g, at| g.reshape(&at.shape);
+    input: |g, at| unsqueezed(g, &at.shape, |_| true);
     /// One dimension of size 1 taken out (a view).
     [hidden, linear] fn squeeze_one(input; dim: i64) -> y {
         let layout = &input.body().layout;
         Ok(layout.squeeze(&[wrap_dim(dim, layout.ndim())?]))
     }
-    input: |g, at| g.reshape(&at.shape);
+    input: |g, at, dim| {
+        let dim = wrap_dim(dim, at.shape.len())?;
+        unsqueezed(g, &at.shape, |d| d == dim)
+    };
     /// Dimensions of size 1 taken out (a view).
     [hidden, linear] fn squeeze_many(input; dim: Ints) -> y {
         let layout = &input.body().layout;
         Ok(layout.squeeze(&dim.iter().map(|&d| wrap_dim(d, layout.ndim())).collect::<Result<Dims>>()?))
     }
-    input: |g, at| g.reshape(&at.shape);
+    input: |g, at, dim| {
+        let dims = dim.iter().map(|&d| wrap_dim(d, at.shape.len())).collect::<Result<Dims>>()?;
+        unsqueezed(g, &at.shape, |d| dims.contains(&d))
+    };
     /// A fresh dense tensor under another shape; nobody else sees it under its own.
     [hidden, linear] fn unsafe_view(input; shape: Dims) -> y {
         let body = input.body();
@@ -267,8 +286,11 @@ ops! { "view";
             if nothing {
                 return crate::ops::create::zeros(&at.shape, t.dtype(), t.device());
             }
-            let whole = if ordered { embed(&t, at.shape, view)? } else { through_storage(&t, &view, &lies)? };
+            if !ordered {
+                return through_storage(&t, &view, &lies);
+            }
             // Like what it is the gradient of, a view of a storage.
+            let whole = embed(&t, at.shape, view)?;
             reshaped(&whole, &whole.shape())
         })
     };
@@ -314,20 +336,22 @@ pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
 }
 
 /// The same, never the tensor itself.
-fn reshaped(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
-    match input.body().layout.view(shape) {
-        Some(_) => view_as_shape(input, Dims::from_slice(shape)),
-        None => unsafe_view(&super::create::clone_dense(input)?, Dims::from_slice(shape)),
+pub fn reshaped(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let shape = Dims::from_slice(shape);
+    let (contiguous, viewable) = {
+        let layout = &input.body().layout;
+        (layout.is_contiguous(), layout.view(&shape).is_some())
+    };
+    match viewable {
+        true if contiguous => view_as_shape(input, shape),
+        true => reshape_alias(input, shape),
+        false => unsafe_view(&super::create::clone_dense(input)?, shape),
     }
 }
 
 /// As the method: sizes of which one may be -1.
 pub fn reshape_to(input: &Tensor, sizes: &[i64]) -> Result<Tensor> {
-    let dims = infer_shape(sizes, input.numel())?;
-    match input.body().layout.view(&dims) {
-        Some(_) => view_as_shape(input, dims),
-        None => unsafe_view(&super::create::clone_dense(input)?, dims),
-    }
+    reshaped(input, &infer_shape(sizes, input.numel())?)
 }
 
 /// Dimensions of size 1 taken out: all, or those named (a view).

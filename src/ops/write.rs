@@ -39,7 +39,7 @@ pub fn over(
     });
     super::lazy::write(&body, write)?;
     body.storage.bump();
-    finish_inplace(target, edge);
+    finish_inplace(target, edge)?;
     if target.is_dual() {
         super::tangent::erase(target)?;
     }

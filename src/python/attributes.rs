@@ -16,7 +16,7 @@ use pyo3::types::{PyDict, PyString, PyTuple};
 fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
     let sizes: Option<Vec<i64>> = args.iter().map(|a| a.extract::<i64>().ok()).collect();
     let empty = |sizes: &[i64]| -> PyResult<Tensor> {
-        Ok(Tensor::new(Body::new(&ops::creation::new_shape("empty", sizes)?, dtype, device)?))
+        Ok(Tensor::new(Body::new(&ops::view::dims_of(sizes)?, dtype, device)?))
     };
     let first = match args.len() {
         0 => return empty(&[0]),

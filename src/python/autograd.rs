@@ -138,10 +138,15 @@ fn guided(message: &str, label: &'static str, place: &Place, advice: String) -> 
 /// Where a run starts, and with which gradient; of a batched tensor the graph knows the physical one.
 fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<(Edge, Tensor)> {
     let edge = root_edge(root, index)?;
-    let gradient = root_gradient(root, &edge, gradient)?;
+    let start = root_gradient(root, &edge, gradient)?;
     match root {
-        Place::Tensor(t) if t.is_batched() => Ok((edge, ops::batch::into_graph(t, &gradient)?)),
-        _ => Ok((edge, gradient)),
+        Place::Tensor(t) if t.is_batched() => {
+            let start = ops::batch::into_graph(t, &start)?;
+            // Each sample has a one of its own.
+            let own = gradient.is_none_or(|g| g.is_none());
+            Ok((edge, if own { ops::create::clone_dense(&start)? } else { start }))
+        }
+        _ => Ok((edge, start)),
     }
 }
 

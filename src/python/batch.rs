@@ -3,7 +3,7 @@
 use super::tensor::{PyTensor, wrap};
 use crate::ops::batch::{self, Batch, Frame, Randomness};
 use crate::ops::transform;
-use crate::tensor::{Node, NodeRef, Tensor};
+use crate::tensor::{Edge, Kind, Node, NodeRef, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -42,6 +42,12 @@ pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
 pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
     t.get().tensor.set_requires_grad(true)?;
     Ok(t.clone())
+}
+
+/// Whether the tape knows a tensor, whatever its samples show.
+#[pyfunction]
+pub fn wants_grad(t: &Bound<'_, PyTensor>) -> bool {
+    t.get().tensor.requires_grad()
 }
 
 pub fn no_branch() -> PyErr {
@@ -175,18 +181,39 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Vec<Bound<'_, PyTensor>
     // An alias that has a history of its own leads on to others.
     let leaf = |t: &Bound<'_, PyTensor>| t.get().tensor.edge().filter(|edge| edge.node.is_leaf());
     let mut seen: HashSet<usize> = own.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
+    // So does one whose history ends there: of a view that was made unrecorded, but seems to want gradients.
+    let ends = |edge: &Edge| edge.node.edges.iter().all(Option::is_none);
+    let ends: HashSet<usize> = own
+        .iter()
+        .filter_map(|t| t.get().tensor.history())
+        .filter(ends)
+        .map(|edge| key(&edge.node))
+        .collect();
     let mut left: Vec<NodeRef> = Vec::new();
     roots(output.get().tensor.physical(), &mut left);
     while let Some(node) = left.pop() {
         if !seen.insert(key(&node)) {
             continue;
         }
-        if node.is_leaf() {
+        if matches!(&node.kind, Kind::Leaf(leaf) if leaf.is_dismissed()) {
+            continue;
+        }
+        if node.is_leaf() || ends.contains(&key(&node)) {
             return true;
         }
         left.extend(node.edges.iter().flatten().map(|edge| edge.node.clone()));
     }
     false
+}
+
+/// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
+#[pyfunction]
+pub fn dismiss(inputs: Vec<Bound<'_, PyTensor>>) {
+    for edge in inputs.iter().filter_map(|t| t.get().tensor.edge()) {
+        if let Kind::Leaf(leaf) = &edge.node.kind {
+            leaf.dismiss();
+        }
+    }
 }
 
 /// The nodes that made a tensor and the tangents that it carries.

@@ -108,33 +108,50 @@ pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraver
             return Ok(false);
         };
         let mut outcome = Ok(());
-        pass.walk(phase, start, |node| {
-            node.visit_hosts(phase == Phase::Spread, &mut |object| {
+        pass.walk(phase, start, |found| {
+            let mut see = |object: *mut std::ffi::c_void| {
                 if outcome.is_ok() && !object.is_null() {
-                    // SAFETY: the node keeps the object alive, and the collector runs with the interpreter held.
+                    // SAFETY: what we found keeps the object alive, and the collector runs with the interpreter held.
                     let object = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Py<PyAny>>(object) };
                     outcome = visit.call(&object);
                     std::mem::forget(object);
                 }
-            });
+            };
+            match found {
+                Found::Node(node) => node.visit_hosts(phase == Phase::Spread, &mut see),
+                Found::Tensor(tensor) => tensor.see_hung(&mut see),
+            }
         });
         outcome.map(|()| true)
     })
 }
 
-/// The collector breaks a cycle: what garbage nodes keep goes.
+/// What may hold Python objects.
+enum Found<'a> {
+    Node(&'a NodeRef),
+    Tensor(&'a Tensor),
+}
+
+/// The collector breaks a cycle: what garbage nodes and tensors keep goes.
 pub fn clear(start: &Start<'_>) {
     let mut gone = Vec::new();
+    let mut bare = Vec::new();
     PASS.with(|pass| {
         if let Ok(mut pass) = pass.try_borrow_mut()
             && pass.running
             && pass.counted.contains(&start.object())
         {
-            pass.walk(Phase::Clear, start, |node| gone.push(node.give_up()));
+            pass.walk(Phase::Clear, start, |found| match found {
+                Found::Node(node) => gone.push(node.give_up()),
+                Found::Tensor(tensor) => bare.push(tensor.clone()),
+            });
         }
     });
     // Dropped here: whatever runs now may come back to us.
     drop(gone);
+    for tensor in &bare {
+        let _ = tensor.unhang(|_| ());
+    }
 }
 
 /// Whether the collector subtracts: it alone passes the object itself to its visitor.
@@ -147,11 +164,11 @@ fn subtracts(visit: &PyVisit<'_>, object: usize) -> bool {
 
 impl Pass {
     /// Calls `show` with the nodes behind an object that are due in this phase.
-    fn walk(&mut self, phase: Phase, start: &Start<'_>, mut show: impl FnMut(&NodeRef)) {
+    fn walk(&mut self, phase: Phase, start: &Start<'_>, mut show: impl FnMut(Found<'_>)) {
         // Clones, which do not count.
         let mut ours = Vec::new();
         match start {
-            Start::Tensor(tensor) => self.tensor(phase, &tensor.tensor, 0, &mut ours),
+            Start::Tensor(tensor) => self.tensor(phase, &tensor.tensor, 0, &mut ours, &mut show),
             Start::Node(node) => ours.push(node.node.clone()),
             Start::Saved(saved) => ours.push(saved.node.clone()),
             Start::Kept(kept) => ours.push(kept.node.clone()),
@@ -163,7 +180,7 @@ impl Pass {
             }
         }
         while let Some(node) = waiting.pop() {
-            show(node);
+            show(Found::Node(node));
             for held in node.held() {
                 if self.due(phase, held, &ours) {
                     waiting.push(held);
@@ -191,20 +208,30 @@ impl Pass {
     }
 
     /// The nodes that a tensor and those behind it hold, once all handles of each are known; `clones` are ours.
-    fn tensor(&mut self, phase: Phase, tensor: &Tensor, clones: usize, ours: &mut Vec<NodeRef>) {
+    fn tensor(
+        &mut self,
+        phase: Phase,
+        tensor: &Tensor,
+        clones: usize,
+        ours: &mut Vec<NodeRef>,
+        show: &mut impl FnMut(Found<'_>),
+    ) {
         if !self.is_due(phase, tensor.id(), tensor.handles() - clones) {
             return;
         }
+        show(Found::Tensor(tensor));
         let Held { nodes, grad, tangents } = tensor.for_collector();
         ours.extend(nodes);
         for beside in grad.iter().chain(&tangents) {
-            self.tensor(phase, beside, 1, ours);
+            self.tensor(phase, beside, 1, ours, show);
         }
         if let Some(batched) = tensor.as_batched() {
-            self.tensor(phase, &batched.value, 0, ours);
+            for behind in std::iter::once(&batched.value).chain(&batched.given) {
+                self.tensor(phase, behind, 0, ours, show);
+            }
         }
         if let Some(view) = tensor.as_view() {
-            self.tensor(phase, &view.base, 0, ours);
+            self.tensor(phase, &view.base, 0, ours, show);
         }
     }
 }

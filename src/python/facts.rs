@@ -9,6 +9,7 @@ use super::size::size_object;
 use super::tensor::{PyTensor, wrap};
 use super::types::{PyDType, device_object, dtype_object};
 use crate::base::{Error, Guidance, MemoryFormat, Scalar};
+use crate::ops::transform::is_sample;
 use crate::ops::{self, Kind};
 use crate::storage::UNTRACKED;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
@@ -173,12 +174,12 @@ impl PyTensor {
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
         self.tensor.check_view()?;
-        Ok(self.tensor.is_leaf())
+        Ok(self.tensor.is_leaf() || is_sample(&self.tensor))
     }
     /// Whether operators on this tensor are recorded.
     #[getter]
     fn requires_grad(&self) -> bool {
-        self.tensor.requires_grad()
+        self.tensor.requires_grad() && !is_sample(&self.tensor)
     }
     #[setter]
     fn set_requires_grad(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -272,12 +273,12 @@ impl PyTensor {
     fn grad_fn<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let t = &slf.get().tensor;
         t.check_view()?;
-        t.history().map(|edge| node_object(slf.py(), edge.node)).transpose()
+        t.history().filter(|_| !is_sample(t)).map(|edge| node_object(slf.py(), edge.node)).transpose()
     }
     /// Which output of `grad_fn` this tensor is.
     #[getter]
     fn output_nr(&self) -> u32 {
-        self.tensor.history().map_or(0, |edge| edge.output)
+        self.tensor.history().filter(|_| !is_sample(&self.tensor)).map_or(0, |edge| edge.output)
     }
     /// Whether this tensor, no leaf, keeps its gradient.
     #[getter]
@@ -300,7 +301,7 @@ impl PyTensor {
         if self.tensor.version() == UNTRACKED {
             return Err(PyRuntimeError::new_err("Inference tensors do not track version counter."));
         }
-        Ok(self.tensor.version())
+        Ok(if is_sample(&self.tensor) { 0 } else { self.tensor.version() })
     }
     /// Whether the tensor was made in inference mode.
     fn is_inference(&self) -> bool {
@@ -354,6 +355,9 @@ impl PyTensor {
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
         super::transform::check_write(t, &[], || "aten::detach_".into())?;
+        if crate::tensor::mode::inference() {
+            return Ok(slf.clone());
+        }
         if t.as_view().is_some() {
             let (text, line) = t.describe();
             let guidance = Guidance::new(

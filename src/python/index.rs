@@ -99,8 +99,9 @@ fn items(index: &Bound<'_, PyAny>) -> PyResult<Items> {
     }
 }
 
-/// Applies the views of an index; what needs an advanced index comes back with its dimensions.
-fn basic(t: &Tensor, items: Items) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
+/// Applies the views of an index; what needs an advanced index comes back with its dimensions. A slice that is the `only`
+/// index is an operator even where it takes all.
+fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
     let consumes = |i: &Item| match i {
         Item::At(_) | Item::Slice(..) => 1,
         Item::Tensor(t) if matches!(t.dtype(), DType::Bool | DType::U8) => t.ndim(),
@@ -173,7 +174,7 @@ fn basic(t: &Tensor, items: Items) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
                 real += 1;
             }
             Item::Slice(start, end, step) => {
-                if !whole(start, end, step, out.body().shape()[dim]) {
+                if only || !whole(start, end, step, out.body().shape()[dim]) {
                     out = view::slice(&out, dim as i64, Some(start), Some(end), step)?;
                 }
                 dim += 1;
@@ -234,7 +235,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
         }
         return wrap(slf.py(), view::select(t, 0, i)?);
     }
-    let (part, advanced) = basic(t, items(index)?)?;
+    let (part, advanced) = basic(t, items(index)?, index.is_instance_of::<PySlice>())?;
     if advanced.is_empty() {
         return wrap(slf.py(), part);
     }
@@ -329,7 +330,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     let mut masks = items.iter().filter_map(|i| if let Item::Tensor(t) = i { Some(t.clone()) } else { None });
     let mask =
         if let (true, Some(mask), None) = (masked, masks.next(), masks.next()) { Some(mask) } else { None };
-    let (part, advanced) = basic(t, items)?;
+    let (part, advanced) = basic(t, items, false)?;
     check_write(&part, &[&value], || match (advanced.is_empty(), masked && value.numel() == 1) {
         (true, _) if number.is_some() => "aten::fill_.Scalar".into(),
         (true, _) => "aten::copy_".into(),

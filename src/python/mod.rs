@@ -16,6 +16,7 @@ mod function;
 mod gpu;
 mod graph;
 mod hooks;
+mod hung;
 mod index;
 mod nested;
 mod node;
@@ -196,6 +197,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         transform::end_transform,
         transform::adopt_inputs,
         batch::tracked,
+        batch::wants_grad,
+        batch::dismiss,
         batch::vmap_leave,
         batch::vmap_depth,
         batch::vmap_calls,
@@ -259,6 +262,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         storage::make_subclass,
         storage::as_subclass,
         storage::storage_view,
+        storage::resize_storage,
+        storage::is_resizable,
         storage::to_bytes,
         storage::from_bytes,
         profile::profiler_mark,
@@ -279,5 +284,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     );
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", gpu::module(py)?)?;
+    hung::prepare(py)?;
     table::install(py, module)
 }

@@ -395,8 +395,8 @@ fn check(
             return Err(Error::runtime(format!(
                 "hook '{}' has changed the type of value (was {} got {})",
                 name(),
-                crate::tensor::type_string(old.dtype(), old.device()),
-                crate::tensor::type_string(new.dtype(), new.device())
+                crate::tensor::kind_in_words(old.dtype(), old.device()),
+                crate::tensor::kind_in_words(new.dtype(), new.device())
             )));
         }
         if new.shape() != old.shape() {

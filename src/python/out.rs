@@ -51,15 +51,21 @@ pub fn write<'py>(
     let places = targets.iter().map(|object| Ok(object.cast::<PyTensor>()?.get().tensor.clone()));
     let places: Vec<Tensor> = places.collect::<PyResult<_>>()?;
     let wants = |t: &Tensor| mode::grad_enabled() && t.requires_grad();
-    if tensors().chain(&places).any(wants) {
+    if inputs(args).chain(&places).any(wants) {
         return Err(PyRuntimeError::new_err(ops::out::refusal(row)));
     }
     for (place, value) in places.iter().zip(&results) {
         ops::out::check_dtype(row, several, value.dtype(), place.dtype())?;
+        let warned = warn_of_resizing(row, place, value);
         if ops::out::keeps_apart(row) {
-            inputs(args).try_for_each(|t| ops::inplace::check_disjoint(place, t))?;
+            if ops::out::resizes_first(row) {
+                ops::inplace::make_room(place, value)?;
+            }
+            // Empty vectors are passed over.
+            let some = |t: &&Tensor| t.shape()[..] != [0];
+            inputs(args).filter(some).try_for_each(|t| ops::inplace::check_disjoint(place, t))?;
         }
-        warn_of_resizing(row, place, value)?;
+        warned?;
         ops::inplace::write_out(place, value)?;
     }
     match NAMED.get(py) {

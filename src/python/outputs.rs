@@ -178,7 +178,7 @@ fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edg
             // What it kept was the gradient of what it was.
             t.set_grad(None);
             check_inplace(t, true)?;
-            finish_inplace(t, Some(edge));
+            finish_inplace(t, Some(edge))?;
         }
         Some(edge) if is_input => return Ok(as_itself(Some(edge))),
         Some(edge) => {

@@ -5,7 +5,9 @@ use super::parse::int_from;
 use super::tensor::PyTensor;
 use crate::base::{Dims, Error, Layout, MemoryFormat};
 use crate::ops::view::dims_of;
-use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, check_inplace, finish_inplace, mode};
+use crate::tensor::{
+    Body, Derivative, Edge, Recorder, Tensor, check_counted, check_inplace, finish_inplace, mode,
+};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -50,14 +52,10 @@ fn reach(layout: &Layout, size: usize) -> PyResult<usize> {
 /// `body` under another layout, with more memory where it needs it.
 fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
     let need = reach(&layout, body.dtype.size())?;
-    if need <= body.storage.len() {
-        return Ok(body.with_layout(layout));
+    if need > body.storage.len() {
+        crate::ops::kernel::resize_storage(body, need)?;
     }
-    let fresh = Body::new(&[need.div_ceil(body.dtype.size())], body.dtype, body.device())?;
-    let count = body.storage.len() / body.dtype.size();
-    let old = body.with_layout(Layout::contiguous(&[count]));
-    crate::ops::kernel::copy(&fresh.with_layout(Layout::contiguous(&[count])), &old)?;
-    Ok(Body { layout, ..fresh })
+    Ok(body.with_layout(layout))
 }
 
 /// Shows `body` from now on, one write later.
@@ -78,6 +76,7 @@ fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
     if body.shape() != shape.as_slice() {
         let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
         replace(target, laid_out(&body, layout)?);
+        check_counted(target)?;
     }
     Ok(())
 }
@@ -165,7 +164,7 @@ impl PyTensor {
             Edge { node: recorder.publish(&[&body]), output: 0 }
         });
         replace(target, body);
-        finish_inplace(target, edge);
+        finish_inplace(target, edge)?;
         Ok(slf.clone())
     }
     /// Other sizes over the same memory, or over more where that is too little; new elements are not initialised.

@@ -51,7 +51,9 @@ fn reached(start: &Tensor) -> HashMap<usize, Member> {
         let held = tensor.for_collector();
         let mut next: Vec<Tensor> = held.grad.into_iter().chain(held.tangents).collect();
         next.extend(tensor.as_view().map(|view| view.base.clone()));
-        next.extend(tensor.as_batched().map(|batched| batched.value.clone()));
+        if let Some(batched) = tensor.as_batched() {
+            next.extend(std::iter::once(&batched.value).chain(&batched.given).cloned());
+        }
         let holds = next.iter().map(Tensor::id).collect();
         waiting.extend(next);
         found.insert(tensor.id(), Member { tensor, holds });

@@ -4,6 +4,7 @@ use super::saved_facts::{fact, facts};
 use super::saved_names::{row_of_node, torch_name, wraps_numbers};
 use crate::base::{DType, Dims, Layout, Put, Scalar};
 use crate::ops::join::Joined;
+use crate::ops::linalg::Columns;
 use crate::ops::loss::Reduction;
 use crate::ops::pointwise::Numbers;
 use crate::ops::{History, Ints, Kind, Param, Sizes};
@@ -80,7 +81,7 @@ macro_rules! never {
         }
     })* };
 }
-never!(History, Layout);
+never!(History, Layout, Columns);
 
 impl<T: Shown> Shown for Option<T> {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
@@ -111,8 +112,8 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
     }
     shown! { py, params, at;
         (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Option<Ints>);
-        (0 i64, 1 i64); (0 i64, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
-        (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar);
+        (0 i64, 1 i64); (0 i64, 1 bool); (0 History, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
+        (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar); (0 Scalar, 1 Scalar, 2 Columns);
         (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Put, 3 bool); (0 Option<Ints>, 1 f64, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
         (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
         (0 History, 1 Option<History>, 2 i64, 3 Reduction); (0 Ints, 1 Ints, 2 Option<i64>, 3 Layout);
@@ -147,12 +148,16 @@ const OWN: &[(&str, &[&str])] = &[
     ("SortBackward1", &["dim"]),
     ("SplitBackward0", &["dim", "split_size"]),
     ("SplitWithSizesBackward0", &["dim", "", "split_sizes"]),
+    ("SqueezeBackward4", &["dim"]),
+    ("SqueezeBackward5", &["dim"]),
     ("StackBackward0", &["dim"]),
     ("StdBackward0", &["dim", "correction", "keepdim"]),
     ("StdMeanBackward0", &["dim", "correction", "keepdim"]),
     ("TopkBackward0", &["dim"]),
     ("TransposeBackward1", &["dim0", "dim1"]),
     ("UnbindBackward0", &["dim"]),
+    ("UnsafeSplitBackward0", &["dim", "split_size"]),
+    ("UnsqueezeBackward1", &["dim"]),
     ("VarBackward0", &["dim", "correction", "keepdim"]),
     ("VarMeanBackward0", &["dim", "correction", "keepdim"]),
 ];

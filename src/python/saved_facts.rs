@@ -11,6 +11,8 @@ use pyo3::types::PyTuple;
 enum Fact {
     /// The sizes of an input.
     Sizes(usize),
+    /// One of them.
+    Size(usize, usize),
     /// Its strides, where it was saved.
     Strides(usize),
     Numel(usize),
@@ -20,7 +22,7 @@ enum Fact {
     Text(&'static str),
     Nothing,
 }
-use Fact::{Flag, Int, Ndim, Nothing, Numel, Sizes, Strides, Text};
+use Fact::{Flag, Int, Ndim, Nothing, Numel, Size, Sizes, Strides, Text};
 
 /// By the name of a node, or of a row where several share one.
 const FACTS: &[(&[&str], &str, Fact)] = &[
@@ -58,6 +60,7 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
             "TopkBackward0",
             "TraceBackward0",
             "UnfoldBackward0",
+            "UnsafeSplitBackward0",
             "UnsafeViewBackward0",
             "ViewBackward0",
         ],
@@ -72,6 +75,10 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["AddmmBackward0"], "mat2_sym_strides", Strides(2)),
     (&["AddmmBackward0"], "mat1_sym_sizes", Sizes(1)),
     (&["AddmmBackward0"], "mat2_sym_sizes", Sizes(2)),
+    (&["MaskedScatterBackward0"], "source_sym_sizes", Sizes(1)),
+    (&["AddbmmBackward0"], "batch1_sym_argsize_0", Size(1, 0)),
+    (&["AddbmmBackward0"], "batch1_sym_argsize_1", Size(1, 1)),
+    (&["AddbmmBackward0"], "batch2_sym_argsize_2", Size(2, 2)),
     (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
     (&["AddBackward0", "SubBackward0", "RsubBackward1", "IndexAddBackward0"], "alpha", Int(1)),
     (&["EluBackward0"], "input_scale", Int(1)),
@@ -83,8 +90,9 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["gelu_tanh"], "approximate", Text("tanh")),
     (&["floor_quotient"], "rounding_mode", Text("floor")),
     (&["trunc_quotient"], "rounding_mode", Text("trunc")),
-    (&["clamp_low"], "max", Nothing),
-    (&["clamp_high"], "min", Nothing),
+    (&["logit_free"], "eps", Nothing),
+    (&["clamp_low", "clamp_from"], "max", Nothing),
+    (&["clamp_high", "clamp_upto"], "min", Nothing),
     (&["diagonal_copy"], "dim1", Int(0)),
     (&["diagonal_copy"], "dim2", Int(1)),
 ];
@@ -124,7 +132,7 @@ fn strides(node: &Node, input: usize) -> Option<Dims> {
 
 fn known(node: &Node, fact: Fact) -> bool {
     match fact {
-        Sizes(input) | Numel(input) | Ndim(input) => sizes(node, input).is_some(),
+        Sizes(input) | Size(input, _) | Numel(input) | Ndim(input) => sizes(node, input).is_some(),
         Strides(input) => strides(node, input).is_some(),
         _ => true,
     }
@@ -135,6 +143,7 @@ fn show<'py>(py: Python<'py>, node: &Node, fact: Fact) -> PyResult<Bound<'py, Py
     Ok(match fact {
         Sizes(input) => PyTuple::new(py, dims(input))?.into_any(),
         Strides(input) => PyTuple::new(py, strides(node, input).unwrap_or_default())?.into_any(),
+        Size(input, dim) => dims(input).get(dim).copied().into_pyobject(py)?.into_any(),
         Numel(input) => dims(input).iter().product::<usize>().into_pyobject(py)?.into_any(),
         Ndim(input) => dims(input).len().into_pyobject(py)?.into_any(),
         Int(number) => number.into_pyobject(py)?.into_any(),

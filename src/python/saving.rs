@@ -3,7 +3,9 @@
 use super::collector::{self, Start};
 use super::tensor::{PyTensor, wrap};
 use crate::tensor::packing::{self, Chooser, Pack};
-use crate::tensor::{Derivative, Kept, Node, NodeRef, Saved, Tensor, Unpack, dual, freed_error};
+use crate::tensor::{
+    Derivative, Kept, Node, NodeRef, Saved, Tensor, Unpack, dual, freed_error, inference_error,
+};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -362,6 +364,9 @@ pub fn keep_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> 
     tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i).of(t)));
     if tensors.iter().any(Tensor::is_dual) {
         dual::remember(&node, |i| tensors.get(usize::from(i)));
+    }
+    if tensors.iter().any(Tensor::is_inference) && crate::storage::birth() == 0 {
+        return Err(inference_error(&node).into());
     }
     packing::pack(&node, |i| tensors.get(i), &[])?;
     Ok(KeptTensors { node })

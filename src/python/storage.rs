@@ -6,7 +6,7 @@ use crate::base::{DType, Device, Dims, Layout};
 use crate::ops;
 use crate::tensor::{Body, Tensor};
 use pyo3::PyTypeInfo;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
@@ -29,6 +29,21 @@ pub fn storage_view<'py>(
         return Err(PyValueError::new_err("the sizes and strides reach beyond the storage"));
     }
     wrap(owner.py(), Tensor::new(Body::plain(storage, layout, dtype)))
+}
+
+/// Makes the bytes under a tensor fewer or more, for all who share them.
+#[pyfunction]
+pub fn resize_storage(tensor: &Bound<'_, PyTensor>, bytes: i64) -> PyResult<()> {
+    let bytes = usize::try_from(bytes).map_err(|_| {
+        PyRuntimeError::new_err(format!("a storage cannot have a negative number of bytes, but got {bytes}"))
+    })?;
+    Ok(ops::kernel::resize_storage(&tensor.get().tensor.body(), bytes)?)
+}
+
+/// Whether that works.
+#[pyfunction]
+pub fn is_resizable(tensor: &Bound<'_, PyTensor>) -> bool {
+    tensor.get().tensor.body().storage.is_resizable()
 }
 
 /// How many elements of its storage a layout needs; nothing where that is no number, for what comes from a file.

@@ -3,6 +3,7 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use super::collector::Start;
+use super::hung;
 use super::parse::scalar_from;
 use super::profile;
 use super::types::{PyDType, dtype_object};
@@ -24,7 +25,9 @@ pub struct PyTensor {
 
 impl Drop for PyTensor {
     fn drop(&mut self) {
-        self.tensor.host_object().store(std::ptr::null_mut(), Ordering::Release);
+        let left = self.tensor.handles() > 1 && hung::leave(self);
+        let mark = std::ptr::without_provenance_mut(if left { hung::LEFT } else { 0 });
+        self.tensor.host_object().store(mark, Ordering::Release);
     }
 }
 
@@ -33,11 +36,15 @@ impl Drop for PyTensor {
 pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
     let host = tensor.host_object().load(Ordering::Acquire).cast::<ffi::PyObject>();
     // SAFETY: the pointer is cleared before its object goes, and we hold the interpreter.
-    if !host.is_null() && unsafe { ffi::Py_REFCNT(host) } > 0 {
+    if host.addr() > hung::LEFT && unsafe { ffi::Py_REFCNT(host) } > 0 {
         // SAFETY: as above: the object is alive.
         return Ok(unsafe { Bound::from_borrowed_ptr(py, host) });
     }
-    let object = allocate(py, tensor)?;
+    let revived = if host.addr() == hung::LEFT { hung::revive(py, &tensor)? } else { None };
+    let object = match revived {
+        Some(object) => object,
+        None => allocate(py, tensor)?,
+    };
     adopt(&object);
     Ok(object.into_any())
 }

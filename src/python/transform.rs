@@ -37,7 +37,7 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>
     Ok(match transform::layer(&t.get().tensor, below) {
         None => None,
         Some(Layer::Tracked(depth)) => Some((depth, None, t.clone().into_any())),
-        Some(Layer::Samples(depth, inner)) => Some((depth, Some(0), wrap(t.py(), inner)?)),
+        Some(Layer::Samples(depth, place, inner)) => Some((depth, Some(place), wrap(t.py(), inner)?)),
     })
 }
 

@@ -4,6 +4,7 @@ use crate::base::{DType, Device, GpuName, MemoryFormat, caution_once};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
+use pyo3::types::PyString;
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 
@@ -162,8 +163,8 @@ pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(device) = object.cast::<PyDevice>() {
         return Ok(device.get().device);
     }
-    if let Ok(text) = object.extract::<String>() {
-        return Ok(parse_device(&text)?.device);
+    if let Ok(text) = object.cast::<PyString>() {
+        return Ok(parse_device(text.to_str()?)?.device);
     }
     match object.extract::<u8>() {
         Ok(index) => Ok(Device::Gpu(GpuName::Cuda, index)),

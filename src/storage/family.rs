@@ -17,6 +17,8 @@ pub type Member = dyn Any + Send + Sync;
 pub(super) struct Family {
     version: AtomicU32,
     members: Mutex<Members>,
+    /// Storages with the memory that the storage had before it was resized: somebody may be reading there.
+    replaced: Mutex<Vec<Storage>>,
 }
 
 /// What is known of a member even when it is gone.
@@ -39,10 +41,14 @@ impl Family {
     fn members(&self) -> MutexGuard<'_, Members> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    pub(super) fn replaced(&self) -> MutexGuard<'_, Vec<Storage>> {
+        self.replaced.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Storage {
-    fn family(&self) -> &Arc<Family> {
+    pub(super) fn family(&self) -> &Arc<Family> {
         self.0.family.get_or_init(Arc::default)
     }
 
@@ -56,10 +62,16 @@ impl Storage {
         }
     }
 
+    /// Counts writes although the bytes are those of inference mode.
+    pub(super) fn count_apart(&self) {
+        self.family();
+        self.0.version.store(ELSEWHERE, Ordering::Relaxed);
+    }
+
     /// The same bytes for a tensor that has shown `old` until now: it goes on counting writes together with whoever else
     /// shows that.
     pub fn in_place_of(&self, old: &Storage) -> Storage {
-        let now = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.0.len, self.0.device);
+        let now = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
         if old.is_shared() || self.is_untracked() {
             let family = old.family();
             if old.0.version.load(Ordering::Relaxed) < ELSEWHERE {

@@ -61,14 +61,16 @@ fn give_back(ptr: NonNull<u8>, size: usize) {
     unsafe { dealloc(ptr.as_ptr(), Layout::from_size_align_unchecked(size, alignment(size))) }
 }
 
+#[cfg(target_os = "linux")]
+unsafe extern "C" {
+    fn madvise(start: *mut u8, length: usize, advice: i32) -> i32;
+}
+
 /// Asks the system for huge pages: walking a large tensor is 1.4 to 1.6 times as fast on them. Only a wish.
 fn wish_for_huge_pages(ptr: NonNull<u8>, size: usize) {
     #[cfg(target_os = "linux")]
     if size >= HUGE_FROM {
         const MADV_HUGEPAGE: i32 = 14;
-        unsafe extern "C" {
-            fn madvise(start: *mut u8, length: usize, advice: i32) -> i32;
-        }
         // SAFETY: the advice changes no contents, and the pages within this range are all ours.
         unsafe { madvise(ptr.as_ptr(), size / HUGE * HUGE, MADV_HUGEPAGE) };
     }
@@ -147,6 +149,39 @@ impl Block {
 
     pub fn ptr(&self) -> *mut u8 {
         self.ptr.as_ptr()
+    }
+
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    /// The block that was forgotten.
+    ///
+    /// # Safety
+    /// `start` and `size` are those of one block that was not dropped, and are used for this once.
+    pub unsafe fn from_parts(start: *mut u8, size: usize) -> Block {
+        // SAFETY: a block's start is not null.
+        Block { ptr: unsafe { NonNull::new_unchecked(start) }, size }
+    }
+
+    /// Gives the pages within a range of a block back to the system: it stays valid memory, but loses what it holds.
+    ///
+    /// # Safety
+    /// The range lies within a block.
+    pub unsafe fn forget(start: *mut u8, len: usize) {
+        #[cfg(target_os = "linux")]
+        {
+            const MADV_DONTNEED: i32 = 4;
+            /// The largest page of common machines, huge ones aside.
+            const PAGE: usize = 64 << 10;
+            let skipped = start.align_offset(PAGE);
+            if let Some(len) = len.checked_sub(skipped).map(|len| len / PAGE * PAGE).filter(|&len| len > 0) {
+                // SAFETY: whole pages within the range.
+                unsafe { madvise(start.wrapping_add(skipped), len, MADV_DONTNEED) };
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = (start, len);
     }
 }
 

@@ -2,6 +2,7 @@
 //! All views of a tensor share one storage; a saved value compares versions to see that nobody wrote over it.
 
 mod family;
+mod growth;
 pub mod host;
 
 #[cfg(not(feature = "gpu"))]
@@ -11,10 +12,13 @@ use crate::base::{Device, Result, profile};
 use crate::gpu;
 use family::{ELSEWHERE, Family};
 pub use family::{Known, Member};
+use growth::Replaceable;
+#[cfg(feature = "gpu")]
+use growth::ReplaceableBuffer;
 use host::Block;
 use std::any::Any;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The version of a storage that counts none: it was made in inference mode.
@@ -52,7 +56,8 @@ pub struct Storage(Arc<Inner>);
 
 struct Inner {
     bytes: Bytes,
-    len: usize,
+    /// Of an alias: when it was made.
+    len: AtomicUsize,
     device: Device,
     /// The number of writes; from [`ELSEWHERE`] on, the family counts them.
     version: AtomicU32,
@@ -64,14 +69,14 @@ struct Inner {
 }
 
 enum Bytes {
-    Host(Block),
+    Host(Replaceable),
     /// Memory that somebody else owns (a NumPy array, a DLPack capsule); the owner is dropped with the storage.
     Borrowed {
         ptr: *mut u8,
         _owner: Box<dyn Any + Send + Sync>,
     },
     #[cfg(feature = "gpu")]
-    Gpu(gpu::Buffer),
+    Gpu(ReplaceableBuffer),
     /// The bytes of another storage under a version of their own (`x.data`).
     Alias(Storage),
     /// No memory: the bytes of a batched tensor lie in its physical one.
@@ -86,9 +91,9 @@ unsafe impl Sync for Inner {}
 impl Drop for Inner {
     fn drop(&mut self) {
         match self.bytes {
-            Bytes::Host(_) => profile::memory(self.len, false, false),
+            Bytes::Host(_) => profile::memory(*self.len.get_mut(), false, false),
             #[cfg(feature = "gpu")]
-            Bytes::Gpu(_) => profile::memory(self.len, false, true),
+            Bytes::Gpu(_) => profile::memory(*self.len.get_mut(), false, true),
             Bytes::Borrowed { .. } | Bytes::Alias(_) | Bytes::Nowhere => {}
         }
     }
@@ -98,13 +103,13 @@ impl Storage {
     /// `len` bytes on `device`, not initialised.
     pub fn new(len: usize, device: Device) -> Result<Storage> {
         let bytes = match device {
-            Device::Cpu => Bytes::Host(Block::new(len, false)?),
+            Device::Cpu => Bytes::Host(Block::new(len, false)?.into()),
             #[cfg(feature = "gpu")]
             Device::Gpu(_, index) => {
                 if index > 0 {
                     gpu::check_ordinal(index)?;
                 }
-                Bytes::Gpu(gpu::alloc(len)?)
+                Bytes::Gpu(gpu::alloc(len)?.into())
             }
             #[cfg(not(feature = "gpu"))]
             Device::Gpu(..) => return Err(Error::runtime("this build of gradiron has no GPU support")),
@@ -117,7 +122,7 @@ impl Storage {
     pub fn zeroed(len: usize) -> Result<Storage> {
         let block = Block::new(len, true)?;
         profile::memory(len, true, false);
-        Ok(Storage::from_bytes(Bytes::Host(block), len, Device::Cpu))
+        Ok(Storage::from_bytes(Bytes::Host(block.into()), len, Device::Cpu))
     }
 
     /// Host memory that `owner` keeps alive.
@@ -131,7 +136,7 @@ impl Storage {
     #[cfg(feature = "gpu")]
     pub fn from_gpu(buffer: gpu::Buffer, len: usize, device: Device) -> Storage {
         profile::memory(len, true, true);
-        Storage::from_bytes(Bytes::Gpu(buffer), len, device)
+        Storage::from_bytes(Bytes::Gpu(buffer.into()), len, device)
     }
 
     /// A storage without bytes, for a tensor whose values lie elsewhere.
@@ -148,7 +153,7 @@ impl Storage {
         let first = FIRST.get();
         Storage(Arc::new(Inner {
             bytes,
-            len,
+            len: AtomicUsize::new(len),
             device,
             version: AtomicU32::new(first.version),
             birth: first.birth,
@@ -160,10 +165,26 @@ impl Storage {
     /// The same bytes with a version of their own: writes through it are not seen by saved values.
     pub fn alias(&self) -> Storage {
         let root = self.root().clone();
-        let first = if root.is_untracked() { UNTRACKED } else { 0 };
-        let alias = Storage::from_bytes(Bytes::Alias(root), self.0.len, self.0.device);
-        alias.0.version.store(first, Ordering::Relaxed);
+        let (untracked, len) = (root.is_untracked(), root.len());
+        let alias = Storage::from_bytes(Bytes::Alias(root), len, self.0.device);
+        match untracked {
+            true if alias.version() == UNTRACKED => {}
+            true => alias.count_apart(),
+            false => alias.0.version.store(0, Ordering::Relaxed),
+        }
         alias
+    }
+
+    /// The same bytes as if they had not been made in inference mode.
+    pub fn counted(&self) -> Storage {
+        let alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
+        alias.0.version.store(0, Ordering::Relaxed);
+        alias
+    }
+
+    /// These bytes of inference mode without a count: what a view of them shows.
+    pub fn uncounted(&self) -> Storage {
+        self.root().clone()
     }
 
     fn root(&self) -> &Storage {
@@ -174,7 +195,7 @@ impl Storage {
     }
 
     pub fn len(&self) -> usize {
-        self.0.len
+        self.root().0.len.load(Ordering::Relaxed)
     }
 
     /// The transform in which these bytes were made.
@@ -183,7 +204,7 @@ impl Storage {
     }
 
     pub fn is_empty(&self) -> bool {
-        self.0.len == 0
+        self.len() == 0
     }
 
     pub fn device(&self) -> Device {
@@ -193,7 +214,7 @@ impl Storage {
     /// The start of the host bytes, or nothing for GPU storage.
     pub fn host(&self) -> Option<*mut u8> {
         match &self.root().0.bytes {
-            Bytes::Host(block) => Some(block.ptr()),
+            Bytes::Host(block) => Some(block.start()),
             Bytes::Alias(_) | Bytes::Nowhere => None,
             Bytes::Borrowed { ptr, .. } => Some(*ptr),
             #[cfg(feature = "gpu")]
@@ -204,7 +225,7 @@ impl Storage {
     #[cfg(feature = "gpu")]
     pub fn gpu(&self) -> Option<&gpu::Buffer> {
         match &self.root().0.bytes {
-            Bytes::Gpu(buffer) => Some(buffer),
+            Bytes::Gpu(buffer) => Some(buffer.get()),
             _ => None,
         }
     }

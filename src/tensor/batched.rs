@@ -16,16 +16,25 @@ pub struct Batched {
     /// One dimension for each of `levels`, in their order, then those that the function sees.
     pub value: Tensor,
     pub levels: Levels,
+    /// Among the dimensions seen where the innermost level was entered, the one that holds its samples.
+    pub place: usize,
+    /// The tensor whose dimension `place` was taken for the innermost level.
+    pub given: Option<Tensor>,
 }
 
 impl Tensor {
     /// What a function sees of `value`, whose first dimensions belong to `levels` (ascending).
     pub fn batched(value: Tensor, levels: Levels) -> Tensor {
+        Tensor::sample(value, levels, 0, None)
+    }
+
+    /// The same where the samples of the innermost level lay at `place` before, of `given` if that is the whole of it.
+    pub fn sample(value: Tensor, levels: Levels, place: usize, given: Option<Tensor>) -> Tensor {
         if levels.is_empty() {
             return value;
         }
         let seen = Tensor::new(seen(&value, levels.len()));
-        let _ = seen.extra().batched.set(Batched { value, levels });
+        let _ = seen.extra().batched.set(Batched { value, levels, place, given });
         seen.0.flags.fetch_or(BATCHED | LATE, Ordering::AcqRel);
         seen
     }

@@ -7,13 +7,6 @@ use crate::storage::UNTRACKED;
 /// Refuses an in-place write that the graph could not describe. `recording` tells whether any operand wants gradients.
 pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
     packing::before_write(target)?;
-    if target.version() == UNTRACKED && !mode::inference() {
-        // PyTorch's sentences have no space between them.
-        return Err(Error::runtime(
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal \
-             tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.",
-        ));
-    }
     anomaly::wrote(&target.body().storage);
     if !recording || !mode::grad_enabled() {
         return Ok(());
@@ -48,9 +41,31 @@ fn refusal(target: &Tensor, message: &str) -> Error {
         .done()
 }
 
+/// Refuses that `target` was written when its writes cannot be counted: outside of inference mode.
+#[inline]
+pub fn check_counted(target: &Tensor) -> Result<()> {
+    if is_counted(target) { Ok(()) } else { Err(uncounted()) }
+}
+
+/// Whether a write to `target` is allowed now; one that is not need not be recorded.
+#[inline]
+pub fn is_counted(target: &Tensor) -> bool {
+    target.version() != UNTRACKED || mode::inference()
+}
+
+#[cold]
+fn uncounted() -> Error {
+    // PyTorch's sentences have no space between them.
+    Error::runtime(
+        "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal \
+         tensor before doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.",
+    )
+}
+
 /// Gives `target`, just written, the history `edge` (none when nothing was recorded).
-pub fn finish_inplace(target: &Tensor, edge: Option<Edge>) {
-    let Some(edge) = edge else { return };
+pub fn finish_inplace(target: &Tensor, edge: Option<Edge>) -> Result<()> {
+    check_counted(target)?;
+    let Some(edge) = edge else { return Ok(()) };
     match target.as_view() {
         Some(view) => {
             view.rewrite_base(target, edge);
@@ -59,4 +74,5 @@ pub fn finish_inplace(target: &Tensor, edge: Option<Edge>) {
         }
         None => target.set_history(Some(edge)),
     }
+    Ok(())
 }

@@ -8,6 +8,7 @@ pub mod created;
 pub mod dual;
 mod grad;
 mod guidance;
+mod hung;
 mod inplace;
 pub mod mode;
 mod node;
@@ -21,10 +22,10 @@ mod view;
 pub use batched::{Batched, Level, Levels};
 pub use body::Body;
 pub use guidance::in_turn;
-pub use inplace::{check_inplace, finish_inplace};
+pub use inplace::{check_counted, check_inplace, finish_inplace, is_counted};
 pub use node::{
     Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, Slices, When,
-    any_hosted, type_string,
+    any_hosted, kind_in_words, type_string,
 };
 pub use reading::Held;
 pub use record::{Recorder, any_requires_grad, inference_error, records};
@@ -83,6 +84,7 @@ struct Extra {
     tangents: dual::Tangents,
     /// Where the values of a batched tensor lie.
     batched: OnceLock<Batched>,
+    hung: Mutex<hung::Slot>,
 }
 
 #[derive(Default)]
@@ -349,8 +351,7 @@ impl Tensor {
 
     fn new_leaf(&self, body: Body, trace: Option<Arc<anomaly::Trace>>) -> NodeRef {
         let meta = body.meta();
-        let mut node =
-            Node::draft(Kind::Leaf(Box::new(Leaf { tensor: self.downgrade(), body: Mutex::new(body) })));
+        let mut node = Node::draft(Kind::Leaf(Box::new(Leaf::new(self.downgrade(), body))));
         node.outputs.push(meta);
         Node::publish_traced(node, trace)
     }
@@ -394,6 +395,9 @@ impl Tensor {
             let message = "can't retain_grad on Tensor that has requires_grad=False";
             let advice = "call requires_grad_() on it, or on what it is computed from, first";
             return Err(Guidance::new(message).note("tensor", text, line).advice(advice).done());
+        }
+        if self.0.flags.load(Ordering::Acquire) & RETAINS != 0 {
+            return Ok(());
         }
         if self.last_edge().is_some() {
             self.check_view()?;

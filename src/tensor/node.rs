@@ -8,7 +8,7 @@ use crate::base::{DType, Device, Dims, Layout, Lazy, Result};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub type NodeRef = Ref<Node>;
@@ -90,9 +90,23 @@ impl Slices {
 pub struct Leaf {
     pub tensor: WeakTensor,
     pub(super) body: Mutex<Body>,
+    /// Whether it stands for the input of a transform that is over.
+    dismissed: AtomicBool,
 }
 
 impl Leaf {
+    pub(super) fn new(tensor: WeakTensor, body: Body) -> Leaf {
+        Leaf { tensor, body: Mutex::new(body), dismissed: AtomicBool::new(false) }
+    }
+
+    pub fn dismiss(&self) {
+        self.dismissed.store(true, Ordering::Relaxed);
+    }
+
+    pub fn is_dismissed(&self) -> bool {
+        self.dismissed.load(Ordering::Relaxed)
+    }
+
     pub fn body(&self) -> Body {
         super::lock(&self.body).clone()
     }
@@ -195,6 +209,14 @@ pub(super) fn operator_of(name: &str) -> &str {
 pub fn type_string(dtype: DType, device: Device) -> String {
     let place = if device.is_cpu() { "" } else { "cuda." };
     format!("torch.{place}{}Tensor", dtype.scalar_name())
+}
+
+/// The same as errors of backward name it: dtypes that came late have another form there.
+pub fn kind_in_words(dtype: DType, device: Device) -> String {
+    if !matches!(dtype, DType::Bool | DType::BF16 | DType::C64 | DType::C128) {
+        return type_string(dtype, device);
+    }
+    format!("{}{}Type", if device.is_cpu() { "CPU" } else { "CUDA" }, dtype.scalar_name())
 }
 
 impl Node {

@@ -236,13 +236,15 @@ fn wait_for<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R
     let done = write();
     let nodes = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.waiting, outer));
     let told = held.map_or(Ok(()), |outer| created::release(outer, done.is_ok()));
-    let done = done?;
-    told?;
+    if done.is_ok() {
+        told?;
+    }
+    // Also when the write failed: a hook's refusal is told first.
     for node in nodes.into_iter().flatten() {
         // The tensors were written over meanwhile: the nodes' own values count.
         pack_or_wait(&node, &|_| None, &[])?;
     }
-    Ok(done)
+    done
 }
 
 fn pack_now<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> Result<(), Error> {

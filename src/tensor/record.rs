@@ -3,7 +3,7 @@
 use super::{Body, Derivative, Edge, Kept, Kind, LATE, Node, Saved, Tensor, mode};
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
-use crate::storage::UNTRACKED;
+use crate::storage::birth;
 use std::any::Any;
 
 /// Whether an operator on these inputs is recorded.
@@ -94,7 +94,7 @@ impl Recorder {
         let version = body.storage.version();
         let kept = Kept::Body(body.clone());
         let saved = Saved { kept, version, source: index as u16, tensor: tensor.known_as(), view };
-        self.untracked |= saved.version == UNTRACKED;
+        self.untracked |= body.storage.is_untracked();
         self.node.saves_mut().values.push(saved);
         self
     }
@@ -108,7 +108,7 @@ impl Recorder {
     /// Saves a tensor that is among the operator's arguments: an index, a mask.
     pub fn save_argument(&mut self, tensor: &Tensor, at: usize) -> &mut Recorder {
         let saved = Saved::new(&tensor.body(), Saved::ARGUMENT + at as u16).of(tensor);
-        self.untracked |= saved.version == UNTRACKED;
+        self.untracked |= tensor.is_inference();
         self.node.saves_mut().values.push(saved);
         self
     }
@@ -119,7 +119,8 @@ impl Recorder {
         if self.views != 0 {
             inputs.into_iter().try_for_each(Tensor::check_view)?;
         }
-        if self.untracked { Err(inference_error(&self.node)) } else { Ok(()) }
+        // What a transform was not given it sees as tensors of its own.
+        if self.untracked && birth() == 0 { Err(inference_error(&self.node)) } else { Ok(()) }
     }
 
     pub fn params(&mut self, params: Box<dyn Any + Send + Sync>) -> &mut Recorder {

@@ -1,7 +1,7 @@
 //! Tensors that are no longer what they were born as: other memory was put under them, they came to want gradients, they
 //! were detached in place. What a derivative saved of an input is that tensor as it is now.
 
-use super::{Body, Edge, Inner, Kept, Kind, LATE, LAZY, Node, NodeRef, REQUIRES, Saved, Tensor, lock};
+use super::{Body, Edge, Inner, Kept, Kind, LATE, LAZY, NodeRef, REQUIRES, Saved, Tensor, lock};
 use crate::base::{Guidance, Result};
 use crate::storage::{Known, Member};
 use std::sync::Arc;
@@ -77,13 +77,6 @@ impl Tensor {
             let known = Known { cut, wants: self.flags() & REQUIRES != 0 };
             storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
         }
-    }
-}
-
-impl Node {
-    /// Lets what was saved stay what it is now, whatever becomes of the tensors that it was saved of.
-    pub fn keep_saved(&self) {
-        self.saves().values.iter_mut().for_each(|saved| saved.tensor = 0);
     }
 }
 

@@ -2,9 +2,9 @@
 
 use super::dual::{self, SavedTangents};
 use super::guidance::whose;
-use super::node::{Edge, Kind, Node, NodeRef, namespaced, operator_of, type_string};
+use super::node::{Edge, Kind, Node, NodeRef, kind_in_words, namespaced, operator_of};
 use super::{Body, LATE, REQUIRES, Tensor, anomaly, lock};
-use crate::base::{DType, Error, Guidance, Result};
+use crate::base::{Error, Guidance, Result};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -150,7 +150,7 @@ impl Saved {
         let message = format!(
             "one of the variables needed for gradient computation has been modified by an inplace operation: \
              [{} {:?}]{which} is at version {now}; expected version {} instead. Hint: {hint}",
-            kind_in_words(body),
+            kind_in_words(body.dtype, body.storage.device()),
             body.layout.shape.as_slice(),
             self.version
         );
@@ -240,15 +240,6 @@ impl Tensor {
         }
         tensor
     }
-}
-
-/// The type of a changed value as the error names it: dtypes that came late have another form there.
-fn kind_in_words(body: &Body) -> String {
-    let device = body.storage.device();
-    if !matches!(body.dtype, DType::Bool | DType::BF16 | DType::C64 | DType::C128) {
-        return type_string(body.dtype, device);
-    }
-    format!("{}{}Type", if device.is_cpu() { "CPU" } else { "CUDA" }, body.dtype.scalar_name())
 }
 
 /// One node's turn in a backward: what its derivative sees.

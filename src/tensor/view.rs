@@ -53,7 +53,8 @@ impl Tensor {
     ) -> Tensor {
         // Nothing follows what happens to a tensor of inference mode.
         if body.storage.is_untracked() {
-            return Tensor::showing(body, edge, 0, None);
+            let storage = body.storage.uncounted();
+            return Tensor::showing(Body { storage, ..body }, edge, 0, None);
         }
         let made = match made {
             Viewing::Plain | Viewing::Multi if mode::inference() => Viewing::Inference,

@@ -43,7 +43,9 @@ KNOWN = (
         "the second derivative of a square is a constant, which PyTorch records as x ** 0",
     ),
     (r"values", r", out=", r"", "PyTorch lets an output that is too small grow where it lies, and warns that it will not"),
+    (r"values", r"\.resize_", r"", "what a tensor that is resized gains is memory that nobody wrote"),
     (r"values", r"\.median\(", r"", "PyTorch reads memory that nobody wrote: medians of expanded tensors"),
+    (r"values", r"backward\(|grad\(", r"\.kthvalue\(", "which of equal elements is the k-th is open"),
     (r"values.*: \d+, but \d+$", r"\.argsort\(|\.sort\(", r"", "in which order equal elements come is open"),
     (
         r"values",
@@ -62,6 +64,12 @@ KNOWN = (
         r"forward_mode\(|jvp\(|jacfwd\(|hessian\(",
         r"",
         "PyTorch lets a missing tangent be zeros that know of the primal they were multiplied with",
+    ),
+    (
+        r"output 0 of (Exp|MaskedFill), .*, but None",
+        r"backward\(|grad\(",
+        r"forward_mode\(.*(softmax|std)\(",
+        "PyTorch's tangents of these write over what their own graph needs",
     ),
     (r"nan, but|, but nan|inf, but|, but -?inf", r"", r"", "0 * infinity: which partial products are taken differs"),
 )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import gradiron
 
+from .. import _core
 from . import forward_ad
 
 if TYPE_CHECKING:
@@ -136,12 +137,14 @@ def forward_mode(func: Function, inputs: Tensors, chosen: int, direction: Tensor
         dual = [x.detach() if isinstance(x, gradiron.Tensor) else x for x in inputs]
         for number in [i for i, x in enumerate(inputs) if i == chosen or (isinstance(x, gradiron.Tensor) and x.requires_grad)]:
             x = dual[number]
-            dual[number] = forward_ad.make_dual(x, direction.reshape(x.shape) if number == chosen else gradiron.zeros_like(x))
+            tangent = direction.reshape(x.shape) if number == chosen else gradiron.zeros_like(x)
+            # Not the users' own function: directions come in batches.
+            dual[number] = _core.make_dual(x, tangent, forward_ad._number)
         tangents = []
         for output in as_tuple(func(*dual)):
             if is_float(output):
-                value, tangent = forward_ad.unpack_dual(output)
-                tangents.append(gradiron.zeros_like(value) if tangent is None else tangent)
+                value, moved = _core.unpack_dual(output, forward_ad._number)
+                tangents.append(gradiron.zeros_like(value) if moved is None else moved)
         return [tangent.detach().reshape(-1).clone() for tangent in tangents]
 
 

@@ -29,10 +29,11 @@ def in_parts(func: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[Callabl
             return tuple(map(_parts, result))
         return _parts(result)
 
-    leaves = tuple(_parts(x.detach()).clone().requires_grad_() if i in places else x for i, x in enumerate(inputs))
-    for i in places:
-        leaves[i]._of_complex = True
-    return apart, leaves
+    # A tensor that is given twice stays one.
+    leaves = {id(inputs[i]): _parts(inputs[i].detach()).clone().requires_grad_() for i in places}
+    for leaf in leaves.values():
+        leaf._of_complex = True
+    return apart, tuple(leaves[id(x)] if i in places else x for i, x in enumerate(inputs))
 
 
 def _parts(value: Any) -> Any:

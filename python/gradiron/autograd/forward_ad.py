@@ -22,21 +22,25 @@ __all__ = ["UnpackedDualTensor", "dual_level", "enter_dual_level", "exit_dual_le
 
 _is_fwd_grad_enabled = _core.is_fwd_grad_enabled
 
-# The level that is entered, as users number it, and the core's own name for it.
+# The level that is entered, as users number it, and the core's own name for it: inside of a transform that of its duals.
 _current_level = -1
-_number = 0
+_number = _outermost = 0
 
 UnpackedDualTensor = namedtuple("UnpackedDualTensor", ("primal", "tangent"))
 
 
 def enter_dual_level() -> int:
     """Enters a level, within which dual tensors can be made; one at a time."""
-    global _current_level, _number
-    if _current_level >= 0:
-        raise RuntimeError("Nested forward mode AD is not supported at the moment")
-    _number = _core.enter_dual_level()
+    global _current_level, _number, _outermost
+    _refuse_nested()
+    _number = _outermost = _core.enter_dual_level()
     _current_level = 0
     return _current_level
+
+
+def _refuse_nested() -> None:
+    if _current_level >= 0:
+        raise RuntimeError("Nested forward mode AD is not supported at the moment")
 
 
 def exit_dual_level(*, level: int | None = None) -> None:
@@ -65,6 +69,7 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
             raise ValueError(f"Expected {name} to be floating point or complex, but got: {part.dtype}")
     if level != _current_level:
         raise RuntimeError("Invalid level given to _make_dual")
+    _refuse_samples("_make_dual", tensor, tangent)
     return _core.make_dual(tensor, tangent, _number)
 
 
@@ -78,7 +83,37 @@ def unpack_dual(tensor: Tensor, *, level: int | None = None) -> UnpackedDualTens
         raise TypeError(f"_unpack_dual(): argument 'dual' (position 1) must be Tensor, not {type(tensor).__name__}")
     if level != _current_level:
         return UnpackedDualTensor(tensor, None)
+    _refuse_samples("_unpack_dual", tensor)
     return UnpackedDualTensor(*_core.unpack_dual(tensor, _number))
+
+
+def _refuse_samples(name: str, *tensors: Tensor) -> None:
+    if any(_core.is_batched(t) for t in tensors):
+        raise RuntimeError(
+            f"Batching rule not implemented for aten::{name}; the fallback path doesn't work on out= or view ops."
+        )
+
+
+def _tangent(tensor: Tensor) -> Tensor | None:
+    """The tangent that prints: that of a level around all transforms."""
+    return _core.unpack_dual(tensor, _outermost)[1] if _current_level >= 0 else None
+
+
+class _Within:
+    """What runs inside a transform has duals of its own, if any level is entered."""
+
+    def __enter__(self) -> int:
+        global _number
+        self.outside, self.number = _number, 0
+        if _current_level >= 0:
+            self.number = _number = _core.enter_dual_level()
+        return self.number
+
+    def __exit__(self, *_: object) -> None:
+        global _number
+        if self.number:
+            _core.exit_dual_level(self.number)
+            _number = self.outside
 
 
 class dual_level:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import gradiron
 
-from ._jacobian import forward_mode, unit_batches, units
+from . import forward_ad
+from ._jacobian import unit_batches
 
 if TYPE_CHECKING:
     from gradiron import Tensor
@@ -93,7 +94,8 @@ def jacobian(
 ) -> Any:
     """The Jacobian of `func` at `inputs`: for each output and input a tensor of the shape of the output and the input.
 
-    `strategy="forward-mode"` goes by columns instead of rows; `vectorize` takes all of them in one pass, by `vmap`.
+    `strategy="forward-mode"` goes by columns instead of rows; `vectorize`, which it needs, takes all of them in one pass, by
+    `vmap`.
     """
     if strategy not in ("forward-mode", "reverse-mode"):
         raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode".')
@@ -104,7 +106,11 @@ def jacobian(
                 f'are not supported together (yet). Please either set `{option}=False` or `strategy="reverse-mode"`.'
             )
     if strategy == "forward-mode":
-        return _columns_at_once(func, inputs) if vectorize else _jacobian_by_columns(func, inputs)
+        if not vectorize:
+            raise NotImplementedError(
+                "Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`."
+            )
+        return _columns_at_once(func, inputs)
     call = _Call(inputs, "jacobian", create_graph, strict).evaluate(func)
     if vectorize and strict:
         raise RuntimeError(
@@ -194,7 +200,7 @@ class _Call:
             if part.shape != other.shape:
                 where = f"Entry {number} in " if many else ""
                 raise RuntimeError(f"{where}v has invalid size: should be {other.shape} but got {part.shape}.")
-        return parts if self.create_graph else tuple(part.detach() for part in parts)
+        return tuple(part.view(part.shape) if self.create_graph and part.requires_grad else part.detach() for part in parts)
 
     def vector_like_inputs(self, v: Any) -> Tensors | None:
         if v is None and not _is_scalar(self.inputs):
@@ -316,16 +322,18 @@ def _rows(call: _Call, number: int, out: Tensor) -> list[Tensor]:
                     text = f"The jacobian of the user-provided function is independent of input {position}."
                     raise RuntimeError(f"{text} {STRICT} when create_graph=True.")
                 rows[position].append(gradiron.zeros_like(x) if g is None else g)
-        return [gradiron.stack(row) if row else x.new_zeros((0, *x.shape)) for row, x in zip(rows, call.inputs, strict=True)]
+        return [gradiron.stack(row) for row in rows]
 
 
 def _rows_at_once(call: _Call) -> list[tuple[Tensor, ...]]:
     """The same for all outputs in one batched pass."""
     counts = [out.numel() for out in call.outputs]
     total = sum(counts)
+    if not total:
+        raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
     found: Tensors = (None,) * len(call.inputs)
     pairs = [(out, start) for out, start in zip(call.outputs, unit_batches(call.outputs), strict=True) if out.requires_grad]
-    if pairs and total:
+    if pairs:
         found = gradiron.autograd.grad(
             [out for out, _ in pairs],
             call.inputs,
@@ -339,34 +347,21 @@ def _rows_at_once(call: _Call) -> list[tuple[Tensor, ...]]:
     return list(zip(*(column.split(counts) for column in columns), strict=True))
 
 
-def _jacobian_by_columns(func: Function, inputs: Any) -> Any:
-    """By forward mode: one pass for each element of the inputs."""
-    call = _Call(inputs, "jacobian", False, False).evaluate(func)
-    columns: list[list[Any]] = [[] for _ in call.outputs]
-    for position, x in enumerate(call.inputs):
-        tangents = [forward_mode(func, call.inputs, position, direction) for direction in units(x)]
-        for number, out in enumerate(call.outputs):
-            shape = tuple(out.shape) + tuple(x.shape)
-            stacked = gradiron.stack([t[number] for t in tangents], 1) if tangents else out.new_zeros(shape)
-            columns[number].append(stacked.reshape(shape))
-    return call.like_outputs(tuple(call.like_inputs(tuple(block)) for block in columns))
-
-
 def _columns_at_once(func: Function, inputs: Any) -> Any:
-    """The same, all columns in one batched pass."""
+    """By forward mode, all columns in one batched pass."""
     from ..func import jacfwd
 
     given = _tensors(inputs, "inputs", "jacobian")
+    forward_ad._refuse_nested()
+    one_output = True
 
-    def checked(*xs: Tensor) -> Any:
+    def checked(*xs: Tensor) -> Tensors:
+        nonlocal one_output
         outputs = func(*xs)
-        _tensors(outputs, "outputs of the user-provided function", "jacobian")
-        return outputs
+        one_output = not isinstance(outputs, tuple)
+        return _tensors(outputs, "outputs", "None")
 
-    found = jacfwd(checked, argnums=tuple(range(len(given))))(*(x.detach() for x in given))
-
-    def block(row: Tensors) -> Any:
-        parts = tuple(part.detach() for part in row)
-        return parts if isinstance(inputs, tuple) else parts[0]
-
-    return tuple(map(block, found)) if isinstance(found[0], tuple) else block(found)
+    found = jacfwd(checked, argnums=tuple(range(len(given))))(*given)
+    # The containers are those that PyTorch's own way through leaves behind.
+    blocks = [list(row) for row in found] if isinstance(inputs, tuple) else tuple(row[0] for row in found)
+    return blocks[0] if one_output else blocks

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import warnings
 from collections.abc import Callable
@@ -255,7 +256,7 @@ class _Check:
                     self.compare(a, n, i, j, FORWARD)
 
     def check_projections(self, outputs: list[Tensor]) -> None:
-        """Compares `v · J · u` for random directions u of the inputs and v of the outputs."""
+        """Compares `v · J · u` for random directions u of the inputs and v of the outputs; in forward mode `J · u`."""
         settings, draw = self.settings, random.Random(0)
         us = [_direction(x, draw) for x in self.sources]
         if settings.check_backward_ad:
@@ -271,8 +272,7 @@ class _Check:
                 measured = numerical_along(self.float_outputs, self.inputs[position], u, settings.eps)
                 tangents = forward_mode(self.func, self.inputs, position, u)
                 for i, (tangent, slope) in enumerate(zip(tangents, measured, strict=True)):
-                    v = _direction(slope, draw)
-                    self.compare((tangent * v).sum(), (slope * v).sum(), i, j, FORWARD, _spread(u, v))
+                    self.compare(tangent, slope, i, j, FORWARD, _spread(u))
 
     def projected(self, output: Tensor, v: Tensor) -> list[list[Tensor | None]]:
         return [[g] for g in gradients(output, self.sources, v.reshape(output.shape))]
@@ -334,7 +334,7 @@ class _Check:
     def in_slow_mode(self, a: Tensor, n: Tensor) -> str:
         text = (
             "\nThe above quantities relating the numerical and analytical jacobians are computed \n"
-            "in fast mode: one number stands for the whole matrix. These are the jacobians in slow mode:\n\n"
+            "in fast mode: a projection stands for the whole matrix. These are the jacobians in slow mode:\n\n"
             f"Numerical:\n {n}\nAnalytical:\n{a}\n\n"
             f"The max per-element difference (slow mode) is: {(n - a).abs().max().item()}.\n"
         )
@@ -490,9 +490,9 @@ def _direction(x: Tensor, draw: random.Random) -> Tensor:
     return vector_like(x, [value / length for value in values])
 
 
-def _spread(u: Tensor, v: Tensor) -> float:
+def _spread(*directions: Tensor) -> float:
     """By how much errors of the elements of a Jacobian may add up in its projection."""
-    return float(u.sum().item() * v.sum().item())
+    return float(math.prod(u.sum().item() for u in directions))
 
 
 def _allclose(a: Tensor, b: Tensor, rtol: float, atol: float) -> bool:

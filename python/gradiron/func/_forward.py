@@ -11,28 +11,41 @@ from typing import Any
 
 from .. import _core
 from .._core import Tensor
+from ..autograd import forward_ad
 from ..autograd._jacobian import unit_batches
 from ..utils import _pytree as tree
-from ._reverse import Argnums, Inputs, Pulled, Recording, Reversing, checked_argnums, gradients, with_aux
+from ._reverse import Argnums, Recording, Reversing, checked_argnums, gradients, with_aux
 from ._vmap import vmap
 
 JVP = "jvp(f, primals, tangents)"
 
 
 class Level:
-    """A level of forward mode, in which operators carry tangents on whatever was chosen outside."""
+    """A level of forward mode, in which operators carry tangents on whatever was chosen outside.
+
+    The outermost one is what users of `forward_ad` enter, too; those inside stand in its place while they last.
+    """
+
+    depth = 0
 
     def __enter__(self) -> int:
+        if not Level.depth:
+            forward_ad.enter_dual_level()
+        Level.depth += 1
+        self.within = forward_ad._Within()
+        number = self.within.__enter__()
         self.enabled = _core.is_fwd_grad_enabled()
         _core.set_fwd_grad_enabled(True)
-        self.number: int = _core.enter_dual_level()
         _core.begin_transform(False, True)
-        return self.number
+        return number
 
     def __exit__(self, *_: object) -> None:
         _core.end_transform()
-        _core.exit_dual_level(self.number)
         _core.set_fwd_grad_enabled(self.enabled)
+        self.within.__exit__()
+        Level.depth -= 1
+        if not Level.depth:
+            forward_ad.exit_dual_level()
 
 
 def jvp(func: Callable[..., Any], primals: Any, tangents: Any, *, strict: bool = False, has_aux: bool = False) -> Any:
@@ -174,18 +187,28 @@ def _blocks(column: Tensor, points: list[Tensor], sizes: list[int], structure: t
 def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..., Any]]:
     """The value of `func` at `primals`, and its derivative there as a function of a direction.
 
-    The derivative is recorded once: two reverse passes give the linear map, and each call is one walk along it.
+    `func` is called twice, the second time in forward mode along directions that are recorded: two reverse passes give the
+    linear map, and each call of it is one walk along that.
     """
+    output = func(*primals)
+    keep = _core.is_grad_enabled() and any(isinstance(out, Tensor) and _core.wants_grad(out) for out in tree.flatten(output)[0])
     points, structure = tree.flatten(primals)
-    _only_tensors(points, "primals")
+    # Their values do not matter; zero would be a corner of some formulas.
+    ones = [x.new_empty(x.shape).fill_(1) for x in points]
     for x in points:
         _check_moving("primal", x)
-    with Recording():
-        inputs = Inputs(primals, tuple(range(len(primals))))
-    pulled = Pulled(func, inputs, {}, False, "linearize(f, *primals)")
-    with Recording():
-        starts = [_core.tracked(_core.ones_like(out)) for out in pulled.outputs]
-        pulled_back = gradients(pulled.outputs, inputs.aliases, starts, True, True)
+    # What PyTorch traces may write where it likes.
+    with forward_ad.dual_level(), Recording(guards=False):
+        directions = [_core.tracked(v) for v in ones]
+        duals = [forward_ad.make_dual(x, v.clone()) for x, v in zip(points, directions, strict=True)]
+        leaves, shape = tree.flatten(func(*tree.unflatten(duals, structure)))
+        moved = [_tangent(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        moving = [at for at, t in enumerate(moved) if isinstance(t, Tensor) and _core.wants_grad(t)]
+        ends = [moved[at] for at in moving]
+        starts = [_core.tracked(_core.ones_like(end)) for end in ends]
+        pulled_back = gradients(ends, directions, starts, True, True)
+        _core.dismiss(directions + starts)
+    fixed = [_core.unrecorded(t) if isinstance(t, Tensor) else t for t in moved]
 
     def jvp_fn(*tangents: Any) -> Any:
         given, own = tree.flatten(tangents)
@@ -199,8 +222,16 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
                         f"tangent:{index} with {name} {one} in flattened pytree doesn't match the {name} {other} of the "
                         "corresponding primal."
                     )
-        record = _core.is_grad_enabled() and (pulled.keep or any(v.requires_grad for v in given))
+        record = _core.is_grad_enabled() and (keep or any(_core.wants_grad(v) for v in given))
+        found = list(fixed)
         with Reversing():
-            return tree.unflatten(gradients(pulled_back, starts, given, record, True), pulled.tree)
+            for at, t in zip(moving, gradients(pulled_back, starts, given, record, True), strict=True):
+                found[at] = t
+        return tree.unflatten(found, shape)
 
-    return pulled.value(), jvp_fn
+    return output, jvp_fn
+
+
+def _tangent(output: Tensor) -> Tensor:
+    value, tangent = forward_ad.unpack_dual(output)
+    return _core.zeros_like(value) if tangent is None else tangent

@@ -11,8 +11,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+import gradiron
+
 from .. import _core
 from .._core import Tensor
+from ..autograd import forward_ad
 from ..autograd._jacobian import unit_batches
 from ..utils import _pytree as tree
 from ._vmap import vmap
@@ -24,7 +27,7 @@ def alias(x: Any) -> Tensor:
     """`x` as an input of its own."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-    return x.view_as(x) if x.requires_grad else _core.tracked(_core.unrecorded(x, True))
+    return x.view_as(x) if _core.wants_grad(x) else _core.tracked(_core.unrecorded(x, True))
 
 
 class Reversing:
@@ -45,6 +48,8 @@ class Recording:
 
     def __enter__(self) -> Recording:
         self.outside = _core.is_grad_enabled()
+        self.within = forward_ad._Within()
+        self.within.__enter__()
         _core.set_recording(True)
         _core.begin_transform(True, self.guards)
         _core.count_reverse(True)
@@ -54,6 +59,7 @@ class Recording:
         _core.count_reverse(False)
         _core.end_transform()
         _core.set_recording(self.outside)
+        self.within.__exit__()
 
 
 def connected(outputs: list[Any], own: list[Tensor]) -> bool:
@@ -61,11 +67,11 @@ def connected(outputs: list[Any], own: list[Tensor]) -> bool:
     return any(isinstance(out, Tensor) and _core.reaches_others(out, own) for out in outputs)
 
 
-def released(value: Any, own: list[Tensor], keep: bool) -> Any:
+def released(value: Any, inputs: Inputs, keep: bool) -> Any:
     """What a transform hands out: without a history, unless that belongs to somebody else, too."""
     leaves, structure = tree.flatten(value)
     out = [
-        _core.unrecorded(leaf) if isinstance(leaf, Tensor) and not (keep and connected([leaf], own)) else leaf
+        inputs.outside(leaf, keep and connected([leaf], inputs.aliases)) if isinstance(leaf, Tensor) else leaf
         for leaf in leaves
     ]
     return tree.unflatten(out, structure)
@@ -75,7 +81,7 @@ def gradients(
     outputs: list[Tensor], inputs: list[Tensor], starts: list[Any], create_graph: bool, retain_graph: bool
 ) -> list[Tensor]:
     """The gradients of the inputs, zeros where nothing depends on one."""
-    pairs = [(out, start) for out, start in zip(outputs, starts, strict=True) if out.requires_grad]
+    pairs = [(out, start) for out, start in zip(outputs, starts, strict=True) if _core.wants_grad(out)]
     found: tuple[Any, ...] = (None,) * len(inputs)
     if pairs:
         roots, starts = [out for out, _ in pairs], [start for _, start in pairs]
@@ -108,12 +114,24 @@ class Inputs:
         numbers = checked_argnums(argnums, len(args))
         chosen = args[numbers[0]] if isinstance(argnums, int) else tuple(args[n] for n in numbers)
         leaves, self.tree = tree.flatten(chosen)
+        self.given = leaves
         self.aliases = [alias(leaf) for leaf in leaves]
         placed = tree.unflatten(self.aliases, self.tree)
         call = list(args)
         for number, value in zip(numbers, (placed,) if isinstance(argnums, int) else placed, strict=True):
             call[number] = value
         self.args = tuple(call)
+
+    def outside(self, out: Tensor, keep: bool) -> Tensor:
+        """What the caller sees of an output: an input is the caller's own, a view of it is a view of that."""
+        base = out._base
+        for own, given in zip(self.aliases, self.given, strict=True):
+            if out is own:
+                return given
+            if base is own and not (keep or _core.is_batched(given)):
+                with gradiron.no_grad():
+                    return given.as_strided(out.shape, out.stride(), out.storage_offset())
+        return out if keep else _core.unrecorded(out)
 
     def shaped(self, found: list[Any]) -> Any:
         return tree.unflatten(found, self.tree)
@@ -151,10 +169,11 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             keep = recording.outside and connected([output], inputs.aliases)
             # A history that goes on belongs to others as well: their backward comes later.
             found = gradients([output], inputs.aliases, [None], keep, True)
-            value = output if keep else _core.unrecorded(output)
+            _core.dismiss(inputs.aliases)
+            value = inputs.outside(output, keep)
             gradient = inputs.shaped(found)
             if has_aux:
-                return gradient, (value, released(aux, inputs.aliases, recording.outside))
+                return gradient, (value, released(aux, inputs, recording.outside))
             return gradient, value
 
     return wrapper
@@ -172,39 +191,39 @@ def grad(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False) 
     return wrapper
 
 
+VJP = "vjp(f, *primals)"
+
+
 class Pulled:
     """A function evaluated at a point, and the way back from its outputs to its inputs."""
 
-    def __init__(self, func: Callable[..., Any], inputs: Inputs, kwargs: dict[str, Any], has_aux: bool, name: str) -> None:
-        self.inputs, self.name = inputs, name
-        # What PyTorch traces may write where it likes.
-        with Recording(not name.startswith("linearize")) as recording:
+    def __init__(self, func: Callable[..., Any], inputs: Inputs, has_aux: bool) -> None:
+        self.inputs = inputs
+        with Recording() as recording:
             _core.adopt_inputs(inputs.aliases)
-            value, aux = func(*inputs.args, **kwargs), None
+            value, aux = func(*inputs.args), None
             if has_aux:
-                value, aux = with_aux(value, name)
+                value, aux = with_aux(value, VJP)
             self.outputs, self.tree = tree.flatten(value)
             nothing = not self.outputs or (len(self.outputs) == 1 and self.outputs[0] is None)
-            if name.startswith("vjp") and nothing:
+            if nothing:
                 raise RuntimeError(
-                    f"{name}: Expected f to be a function that has non-empty output (got output = {self.outputs})"
+                    f"{VJP}: Expected f to be a function that has non-empty output (got output = {self.outputs})"
                 )
             for out in self.outputs:
                 if not isinstance(out, Tensor):
-                    raise RuntimeError(
-                        f"{name}: expected {'f(*primals)' if name.startswith('vjp') else 'f(*args)'} to return only tensors, "
-                        f"got unsupported type {type(out)}"
-                    )
+                    raise RuntimeError(f"{VJP}: expected f(*primals) to return only tensors, got unsupported type {type(out)}")
                 if not (out.dtype.is_floating_point or out.dtype.is_complex):
                     raise RuntimeError(
                         "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
                         f"{out.dtype}"
                     )
             self.keep = recording.outside and connected(self.outputs, inputs.aliases)
-            self.aux = released(aux, inputs.aliases, recording.outside) if has_aux else None
+            self.aux = released(aux, inputs, recording.outside) if has_aux else None
+            _core.dismiss(inputs.aliases)
 
     def value(self) -> Any:
-        return tree.unflatten([out if self.keep else _core.unrecorded(out) for out in self.outputs], self.tree)
+        return tree.unflatten([self.inputs.outside(out, self.keep) for out in self.outputs], self.tree)
 
     def back(self, outputs: list[Tensor], starts: list[Tensor], create_graph: bool) -> list[Tensor]:
         return gradients(outputs, self.inputs.aliases, starts, create_graph, True)
@@ -214,7 +233,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
     """The value of `func` at `primals`, and a function from gradients of its outputs to gradients of its inputs."""
     with Recording():
         inputs = Inputs(primals, tuple(range(len(primals))))
-    pulled = Pulled(func, inputs, {}, has_aux, "vjp(f, *primals)")
+    pulled = Pulled(func, inputs, has_aux)
     if not _core.is_grad_enabled():
         pulled.keep = False
 
@@ -227,7 +246,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             )
         record = create_graph
         if record is None:
-            moving = any(isinstance(g, Tensor) and g.requires_grad for g in given)
+            moving = any(isinstance(g, Tensor) and _core.wants_grad(g) for g in given)
             record = _core.is_grad_enabled() and (pulled.keep or moving)
         with Reversing():
             return inputs.shaped(pulled.back(pulled.outputs, given, record))
@@ -254,8 +273,7 @@ def jacrev(
         with Recording():
             inputs = Inputs(args, argnums)
         _only_real(inputs.aliases, "inputs")
-        # The words of vjp, on which jacrev stands in PyTorch, too.
-        pulled = Pulled(func, inputs, {}, has_aux, "vjp(f, *primals)")
+        pulled = Pulled(func, inputs, has_aux)
         _only_real(pulled.outputs, "outputs")
         record = _core.is_grad_enabled() and pulled.keep
         with Reversing():
@@ -279,7 +297,7 @@ def _rows(pulled: Pulled, record: bool, chunk_size: int | None) -> list[list[Ten
     outputs, inputs = pulled.outputs, pulled.inputs.aliases
     counts = [out.numel() for out in outputs]
     if sum(counts) == 0:
-        found = [x.new_zeros((0, *x.shape)) for x in inputs]
+        found = [x.unsqueeze(0)[:0] * 1 if record else x.new_zeros((0, *x.shape)) for x in inputs]
     else:
         pull = vmap(lambda *units: tuple(pulled.back(outputs, list(units), record)), chunk_size=chunk_size)
         found = pull(*unit_batches(outputs))

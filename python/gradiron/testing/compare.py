@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import dataclasses
+import numbers
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -141,6 +142,7 @@ def _comparison(actual: Any, expected: Any, path: Path, options: Options) -> Com
     """How to compare two things that are not structures."""
     if actual is None or expected is None:
         return lambda: _compare_none(actual, expected, path)
+    actual, expected = (v.item() if _is_numpy_number(v) else v for v in (actual, expected))
     if _are(bool, actual, expected):
         return lambda: _compare_bools(actual, expected, path)
     if type(actual) in DTYPE_OF_NUMBER and type(expected) in DTYPE_OF_NUMBER:
@@ -154,6 +156,10 @@ def _comparison(actual: Any, expected: Any, path: Path, options: Options) -> Com
         return lambda: _compare_tensors(a, e, rtol, atol, path, options)
     text = f"No comparison pair was able to handle inputs of type {type(actual)} and {type(expected)}."
     raise Mismatch(TypeError, text, path)
+
+
+def _is_numpy_number(value: Any) -> bool:
+    return type(value).__module__ == "numpy" and isinstance(value, numbers.Number)
 
 
 def _related(actual: Any, expected: Any, options: Options) -> bool:
@@ -243,6 +249,9 @@ def _is_inexact(t: Tensor) -> bool:
 
 
 def _isclose(actual: Tensor, expected: Tensor, rtol: float, atol: float, equal_nan: bool) -> Tensor:
+    for name, tolerance in (("rtol", rtol), ("atol", atol)):
+        if tolerance < 0:
+            raise RuntimeError(f"{name} must be greater than or equal to zero, but got {tolerance}")
     close = actual == expected
     if equal_nan and _is_inexact(actual):
         close = close | ((actual != actual) & (expected != expected))

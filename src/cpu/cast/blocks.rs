@@ -3,6 +3,7 @@
 
 use super::tile::splat;
 use crate::cpu::par::GRAIN;
+use crate::cpu::simd::turn_square;
 use smallvec::SmallVec;
 use std::array::from_fn;
 use std::ops::Range;
@@ -15,7 +16,7 @@ pub type Bytes = [usize; MAX_OPERANDS];
 
 /// Rows in a block of operands that lie across each other (one is transposed): there, rows are read some cache
 /// lines at a time.
-const ACROSS: usize = 64;
+const ACROSS: usize = 32;
 
 /// A dimension of the walk: how many steps, and how far each operand moves in one.
 #[derive(Clone, Copy)]
@@ -213,13 +214,9 @@ unsafe fn transpose<E: Copy>(rows: usize, cols: usize, from: Place, to: Place) {
     unsafe {
         for r in (0..whole_rows).step_by(4) {
             for c in (0..whole_cols).step_by(4) {
-                let column =
-                    |j| from.at.add(r * from.row + (c + j) * from.col).cast::<[E; 4]>().read_unaligned();
-                let square: [[E; 4]; 4] = [column(0), column(1), column(2), column(3)];
-                let row = |i: usize| [square[0][i], square[1][i], square[2][i], square[3][i]];
-                for (i, row) in [row(0), row(1), row(2), row(3)].into_iter().enumerate() {
-                    to.at.add((r + i) * to.row + c * to.col).cast::<[E; 4]>().write_unaligned(row);
-                }
+                let (from_at, to_at) =
+                    (from.at.add(r * from.row + c * from.col), to.at.add(r * to.row + c * to.col));
+                turn_square::<E>(from_at, from.col, to_at, to.row);
             }
         }
         copy_corner::<E>(0..whole_rows, whole_cols..cols, from, to);

@@ -51,22 +51,12 @@ unsafe fn copy_layout(out: Strided, src: Strided) {
     if walk.block.0 == 1 {
         walk.block.1 = GRAIN;
     }
-    // Blocks that lie across are turned in a tile: rows of the output can be a power of two apart, and then they
-    // would throw each other out of the cache.
-    let turned = walk.block.0 > 1 && walk.cols.step[1] > walk.rows.step[1] && !walk.is_dense(0, size);
     each_block(&walk, |offset, rows, cols| {
         // SAFETY: the walk stays within both operands, and its blocks fit a tile and do not overlap.
         unsafe {
             let (source, target) =
                 (walk.place(1, from.get().add(offset[1])), walk.place(0, to.get().add(offset[0])));
-            if turned {
-                let mut tile = Tile::empty();
-                let dense = Place::dense(tile.at(), cols, size);
-                copy_block(size, rows, cols, source, dense);
-                copy_block(size, rows, cols, dense, target);
-            } else {
-                copy_block(size, rows, cols, source, target);
-            }
+            copy_block(size, rows, cols, source, target);
         }
     });
 }

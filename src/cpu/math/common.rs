@@ -80,6 +80,37 @@ macro_rules! comparisons {
 }
 pub(super) use comparisons;
 
+/// Division of floats from their exact remainder, `rest`.
+macro_rules! divisions {
+    () => {
+        /// The remainder with the dividend's sign.
+        #[inline(always)]
+        pub fn fmod(a: T, b: T) -> T {
+            rest(a, b)
+        }
+
+        /// The remainder with the divisor's sign, as Python's.
+        #[inline(always)]
+        pub fn remainder(a: T, b: T) -> T {
+            let r = rest(a, b);
+            if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
+        }
+
+        /// The quotient rounded down, from the exact remainder, so that it agrees with `remainder`.
+        #[inline(always)]
+        pub fn floor_div(a: T, b: T) -> T {
+            if b == 0.0 {
+                return a / b;
+            }
+            let r = rest(a, b);
+            let q = (a - r) / b - num(r != 0.0 && (r < 0.0) != (b < 0.0));
+            let whole = q.floor() + num(q - q.floor() > 0.5);
+            if q == 0.0 { (0.0 as T).copysign(a / b) } else { whole }
+        }
+    };
+}
+pub(super) use divisions;
+
 /// Float functions that are exact, or rounded once, or need only such.
 macro_rules! exact_float {
     () => {
@@ -171,30 +202,12 @@ macro_rules! exact_float {
             a.copysign(b)
         }
 
-        /// The remainder with the dividend's sign.
         #[inline(always)]
-        pub fn fmod(a: T, b: T) -> T {
+        fn rest(a: T, b: T) -> T {
             a % b
         }
 
-        /// The remainder with the divisor's sign, as Python's.
-        #[inline(always)]
-        pub fn remainder(a: T, b: T) -> T {
-            let r = a % b;
-            if r != 0.0 && (r < 0.0) != (b < 0.0) { r + b } else { r }
-        }
-
-        /// The quotient rounded down, from the exact remainder, so that it agrees with `remainder`.
-        #[inline(always)]
-        pub fn floor_div(a: T, b: T) -> T {
-            if b == 0.0 {
-                return a / b;
-            }
-            let r = a % b;
-            let q = (a - r) / b - num(r != 0.0 && (r < 0.0) != (b < 0.0));
-            let whole = q.floor() + num(q - q.floor() > 0.5);
-            if q == 0.0 { (0.0 as T).copysign(a / b) } else { whole }
-        }
+        divisions!();
 
         /// The quotient rounded towards zero.
         #[inline(always)]

@@ -1,7 +1,7 @@
 //! Functions of f32: the common ones in f32 itself, within about 2 ulp; the others through f64, as good as exact.
 //! Free of branches unless noted. The coefficients are minimax fits.
 
-use super::common::{comparisons, exact_float, poly};
+use super::common::{comparisons, divisions, exact_float, poly};
 use super::f64 as wide;
 use std::f32::consts::{LN_2, LOG2_E};
 use std::f64::consts::FRAC_PI_2;
@@ -9,6 +9,24 @@ use std::f64::consts::FRAC_PI_2;
 pub type T = f32;
 
 exact_float!();
+
+/// The quick ways: see [`super::near`].
+pub mod near {
+    use super::super::common::divisions;
+    use super::super::near::{Near, fits, near_division};
+    use super::{T, num};
+
+    pub const FUNCTIONS: &[(&str, Near)] =
+        &[("fmod", Near::Quotient), ("remainder", Near::Quotient), ("floor_div", Near::Quotient)];
+
+    #[inline(always)]
+    fn is_small(_: T) -> bool {
+        false
+    }
+
+    fits!();
+    near_division!();
+}
 
 /// Functions that are computed in f64.
 macro_rules! through_f64 {

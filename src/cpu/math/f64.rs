@@ -1,7 +1,9 @@
 //! Functions of f64, within about 2 ulp, free of branches unless noted. The coefficients are minimax fits.
 
-use super::common::{comparisons, exact_float, poly};
+use super::angle;
+use super::common::{comparisons, divisions, exact_float, poly};
 pub use super::erf::{erf, erfc, erfinv};
+pub use super::power::pow;
 use super::special;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, LOG2_E, PI};
 
@@ -9,12 +11,38 @@ pub type T = f64;
 
 exact_float!();
 
+/// The quick ways: see [`super::near`].
+pub mod near {
+    use super::super::angle::LARGEST;
+    pub use super::super::angle::{cos, sin, tan};
+    use super::super::common::divisions;
+    use super::super::near::{Near, fits, near_division};
+    use super::{T, num};
+
+    pub const FUNCTIONS: &[(&str, Near)] = &[
+        ("sin", Near::Small),
+        ("cos", Near::Small),
+        ("tan", Near::Small),
+        ("fmod", Near::Quotient),
+        ("remainder", Near::Quotient),
+        ("floor_div", Near::Quotient),
+    ];
+
+    #[inline(always)]
+    pub fn is_small(x: T) -> bool {
+        x.abs() <= LARGEST
+    }
+
+    fits!();
+    near_division!();
+}
+
 /// Adding and subtracting it rounds to an integer, which then stands in the low bits.
 const MAGIC: f64 = 6755399441055744.0;
 
 /// ln 2 in two parts; multiples of the first by exponents are exact.
-const LN2_HIGH: f64 = 0.6931471804855391;
-const LN2_LOW: f64 = 7.440617110012397e-11;
+pub(super) const LN2_HIGH: f64 = 0.6931471804855391;
+pub(super) const LN2_LOW: f64 = 7.440617110012397e-11;
 
 /// π/2 and π/4: what their f64 lack.
 const PI_2_LOW: f64 = 6.123233995736766e-17;
@@ -56,7 +84,7 @@ pub(super) fn split_exponent(x: f64) -> (f64, f64) {
 }
 
 #[inline(always)]
-fn clamp(x: f64, low: f64, high: f64) -> f64 {
+pub(super) fn clamp(x: f64, low: f64, high: f64) -> f64 {
     let x = if x < low { low } else { x };
     if x > high { high } else { x }
 }
@@ -90,7 +118,7 @@ pub fn expm1(x: f64) -> f64 {
 
 /// x = (1 + f) 2ᵏ with 1 + f in [√½, √2), as (k, f), for x > 0.
 #[inline(always)]
-fn split_power(x: f64) -> (f64, f64) {
+pub(super) fn split_power(x: f64) -> (f64, f64) {
     const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
     const BIAS: u64 = 1023 << 52;
     let tiny = x < f64::MIN_POSITIVE;
@@ -116,7 +144,7 @@ fn log_core(f: f64) -> (f64, f64) {
 
 /// `y` where the argument of a logarithm is positive and finite, and what is right elsewhere.
 #[inline(always)]
-fn log_range(x: f64, y: f64) -> f64 {
+pub(super) fn log_range(x: f64, y: f64) -> f64 {
     let y = if x < f64::INFINITY { y } else { x };
     let y = if x == 0.0 { f64::NEG_INFINITY } else { y };
     if x < 0.0 { f64::NAN } else { y }
@@ -304,20 +332,20 @@ pub fn atan2(y: f64, x: f64) -> f64 {
     if sum.is_nan() { sum } else { angle.copysign(y) }
 }
 
-/// From the standard library, one by one: a reduction for the whole range would slow every argument down.
+/// The sine; of huge angles from the standard library.
 #[inline(always)]
 pub fn sin(x: f64) -> f64 {
-    x.sin()
+    if near::is_small(x) { angle::sin(x) } else { x.sin() }
 }
 
 #[inline(always)]
 pub fn cos(x: f64) -> f64 {
-    x.cos()
+    if near::is_small(x) { angle::cos(x) } else { x.cos() }
 }
 
 #[inline(always)]
 pub fn tan(x: f64) -> f64 {
-    x.tan()
+    if near::is_small(x) { angle::tan(x) } else { x.tan() }
 }
 
 /// ln |Γ(x)|. With branches.
@@ -341,12 +369,6 @@ pub fn polygamma(n: f64, x: f64) -> f64 {
 #[inline(always)]
 pub fn digamma(x: f64) -> f64 {
     special::digamma(x)
-}
-
-/// From the standard library, one by one.
-#[inline(always)]
-pub fn pow(a: f64, b: f64) -> f64 {
-    a.powf(b)
 }
 
 #[inline(always)]

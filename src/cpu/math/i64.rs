@@ -95,6 +95,77 @@ pub fn remainder(a: T, b: T) -> T {
     if r != 0 && (r < 0) != (b < 0) { r + b } else { r }
 }
 
+/// The quick ways, by floats: see [`super::near`].
+pub mod near {
+    use super::super::near::{Near, fits};
+    use super::T;
+
+    pub const FUNCTIONS: &[(&str, Near)] = &[
+        ("fmod", Near::Small),
+        ("remainder", Near::Small),
+        ("floor_div", Near::Small),
+        ("trunc_div", Near::Small),
+    ];
+
+    /// Added to a smaller integer, it gives the bits of [`MAGIC`] and that integer.
+    const MAGIC_BITS: i64 = 0x4338_0000_0000_0000;
+    const MAGIC: f64 = 6755399441055744.0;
+
+    /// Floats of such integers are exact, and their quotients lie on the right side of every integer.
+    #[inline(always)]
+    fn is_small(x: T) -> bool {
+        x.unsigned_abs() <= 1 << 50
+    }
+
+    #[inline(always)]
+    fn is_small_quotient(_: T, _: T) -> bool {
+        false
+    }
+
+    fits!();
+
+    #[inline(always)]
+    fn float(x: T) -> f64 {
+        f64::from_bits(x.wrapping_add(MAGIC_BITS) as u64) - MAGIC
+    }
+
+    #[inline(always)]
+    fn integer(x: f64) -> T {
+        ((x + MAGIC).to_bits() as i64).wrapping_sub(MAGIC_BITS)
+    }
+
+    /// The quotient rounded towards zero, and the remainder with the dividend's sign; zeros for a divisor of 0.
+    #[inline(always)]
+    fn divided(a: T, b: T) -> (f64, f64, f64) {
+        let (a, b) = (float(a), float(b));
+        let q = (a / b).trunc();
+        let q = if b == 0.0 { 0.0 } else { q };
+        (q, if b == 0.0 { 0.0 } else { a - q * b }, b)
+    }
+
+    #[inline(always)]
+    pub fn trunc_div(a: T, b: T) -> T {
+        integer(divided(a, b).0)
+    }
+
+    #[inline(always)]
+    pub fn floor_div(a: T, b: T) -> T {
+        let (q, r, b) = divided(a, b);
+        integer(if (r != 0.0) & ((r < 0.0) != (b < 0.0)) { q - 1.0 } else { q })
+    }
+
+    #[inline(always)]
+    pub fn fmod(a: T, b: T) -> T {
+        integer(divided(a, b).1)
+    }
+
+    #[inline(always)]
+    pub fn remainder(a: T, b: T) -> T {
+        let (_, r, b) = divided(a, b);
+        integer(if (r != 0.0) & ((r < 0.0) != (b < 0.0)) { r + b } else { r })
+    }
+}
+
 #[inline(always)]
 pub fn heaviside(x: T, at_zero: T) -> T {
     if x == 0 { at_zero } else { num(x > 0) }
@@ -180,6 +251,24 @@ mod tests {
             assert_eq!(remainder(a, b), (a as i128 - floor * b as i128) as i64, "{a} % {b}");
         }
         assert_eq!([trunc_div(1, 0), floor_div(1, 0), remainder(1, 0), fmod(1, 0)], [0; 4]);
+    }
+
+    /// The quick way gives the same numbers.
+    #[test]
+    fn quick_division() {
+        let mut numbers: Vec<i64> = (-9..10).collect();
+        for k in [20, 31, 49, 50] {
+            numbers.extend([-1, 0, 1].map(|d| (1i64 << k) - d.max(if k == 50 { 0 } else { -1 })));
+            numbers.extend([0, 1].map(|d| -(1i64 << k) + d));
+        }
+        for &a in &numbers {
+            for &b in &numbers {
+                assert_eq!(near::floor_div(a, b), floor_div(a, b), "{a} // {b}");
+                assert_eq!(near::trunc_div(a, b), trunc_div(a, b), "{a} / {b}");
+                assert_eq!(near::remainder(a, b), remainder(a, b), "{a} % {b}");
+                assert_eq!(near::fmod(a, b), fmod(a, b), "fmod({a}, {b})");
+            }
+        }
     }
 
     #[test]

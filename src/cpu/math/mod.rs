@@ -1,13 +1,16 @@
 //! The vocabulary of the operators' formulas, once per compute type: `f32`, `f64` and `i64` hold functions of the same
 //! names, and so does the GPU's prelude. Everything is inlined into loops that the compiler vectorises, so nearly all
-//! of it is free of branches; there are no fused multiply-adds, so every machine gives the same bits.
+//! of it is free of branches; nothing is left to the compiler to fuse, so every machine gives the same bits.
 
+mod angle;
 mod common;
 pub mod complex;
 mod erf;
 pub mod f32;
 pub mod f64;
 pub mod i64;
+pub mod near;
+mod power;
 mod special;
 
 pub use complex as c128;

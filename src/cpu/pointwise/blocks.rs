@@ -41,10 +41,14 @@ struct Job<'a> {
     piece: usize,
     ins: SmallVec<[Input; MAX_IN]>,
     out: Strided<'a>,
-    /// Whether the output's blocks have gaps.
+    /// Whether the loop is called for each row of a block: rows have no gaps where blocks have.
+    by_rows: bool,
+    /// Whether the output has gaps where the loop wants none.
     scatter: bool,
     /// Whether results go past the caches.
     streams: bool,
+    /// Bytes of what the loop writes for one element.
+    result_size: usize,
     convert: Option<Conversion>,
 }
 // SAFETY: a job's pointers are the operands', whose blocks the threads share out among themselves.
@@ -69,22 +73,33 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
             (Source::Scalar(_), None) => unused,
         });
     }
-    let mut walk = Walk::new(out.shape, &operands[..=ins.len()], room(compute.is_complex()));
+    let as_they_are = out.dtype == compute
+        && ins.iter().all(|source| {
+            matches!(source, Source::Scalar(_)) || matches!(source, Source::Strided(s) if s.dtype == compute)
+        });
+    // Conversions may pass through wider types.
+    let most = if as_they_are { size_of::<Tile>() / compute.size() } else { room(compute.is_complex()) };
+    let mut walk = Walk::new(out.shape, &operands[..=ins.len()], most);
     let mut in_place = false;
+    let in_rows = |k: usize| operands[k].size > 0 && walk.cols.step[k] == operands[k].size;
+    let has_gaps = |k: usize| operands[k].size > 0 && !walk.is_dense(k, operands[k].size);
+    let by_rows = walk.block.0 > 1
+        && walk.block.1 >= WORTH_A_CALL
+        && (0..=ins.len()).any(|k| in_rows(k) && has_gaps(k));
+    let fits = |k: usize| if by_rows { in_rows(k) } else { !has_gaps(k) };
     for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
         if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
-            let gather = !walk.is_dense(k + 1, input.size);
             let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
             let overlaps = overlap(&s, &out);
             in_place |= overlaps;
-            if gather || convert.is_some() || overlaps && looop.over.is_none() {
-                input.feed = Feed::Packed { gather, convert };
+            if !fits(k + 1) || convert.is_some() || overlaps && looop.over.is_none() {
+                input.feed = Feed::Packed { gather: has_gaps(k + 1), convert };
             }
         }
     }
-    let scatter = !walk.is_dense(0, out.dtype.size());
     let convert = (out.dtype != result).then(|| Conversion::new(result, out.dtype));
-    let large = !scatter && !in_place && out.numel() * out.dtype.size() >= STREAMED_FROM;
+    let scatter = if convert.is_some() { has_gaps(0) } else { !fits(0) };
+    let large = !has_gaps(0) && !by_rows && !in_place && out.numel() * out.dtype.size() >= STREAMED_FROM;
     let fed = inputs.iter().filter(|i| matches!(i.feed, Feed::Direct)).count();
     let direct = !scatter && convert.is_none() && fed == inputs.len();
     // One operand alone is fetched as fast by way of a tile.
@@ -97,7 +112,19 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
     if walk.block.0 == 1 {
         walk.block.1 = GRAIN;
     }
-    let job = Job { each, compute, walk, piece, ins: inputs, out, scatter, streams, convert };
+    let job = Job {
+        each,
+        compute,
+        walk,
+        piece,
+        ins: inputs,
+        out,
+        by_rows,
+        scatter,
+        streams,
+        result_size: result.size(),
+        convert,
+    };
     par::ranges(job.walk.blocks(), job.walk.grain(), |range| {
         // SAFETY: the caller's contract; ranges do not overlap.
         unsafe { job.run(range) }
@@ -151,12 +178,14 @@ impl Job<'_> {
                     }
                     let place = self.walk.place(0, at(0, self.out.ptr));
                     let dense = if self.scatter || self.streams { converted.at() } else { place.at };
-                    match &self.convert {
-                        None => (self.each)(n, dense, &pointers),
-                        Some(convert) => {
-                            (self.each)(n, computed.at(), &pointers);
-                            convert.run(n, computed.at(), dense, &mut spare);
-                        }
+                    let result = if self.convert.is_some() { computed.at() } else { dense };
+                    if self.by_rows {
+                        self.rows(rows, cols, result, pointers);
+                    } else {
+                        (self.each)(n, result, &pointers);
+                    }
+                    if let Some(convert) = &self.convert {
+                        convert.run(n, result, dense, &mut spare);
                     }
                     if self.streams {
                         stream(n * size, dense, place.at);
@@ -167,7 +196,33 @@ impl Job<'_> {
             }
         });
     }
+
+    /// Calls the loop for each row of a block.
+    ///
+    /// # Safety
+    /// As the loop's, for all of them.
+    unsafe fn rows(&self, rows: usize, cols: usize, mut out: *mut u8, mut ins: [*const u8; MAX_IN]) {
+        let packed = cols * self.compute.size();
+        let direct = self.convert.is_none() && !self.scatter;
+        let out_step = if direct { self.walk.rows.step[0] } else { cols * self.result_size };
+        let steps: [usize; MAX_IN] = from_fn(|k| match self.ins.get(k).map(|input| input.feed) {
+            Some(Feed::Direct) => self.walk.rows.step[k + 1],
+            Some(Feed::Packed { .. }) => packed,
+            _ => 0,
+        });
+        for _ in 0..rows {
+            // SAFETY: the caller's contract.
+            unsafe { (self.each)(cols, out, &ins) };
+            out = out.wrapping_add(out_step);
+            for k in 0..self.ins.len() {
+                ins[k] = ins[k].wrapping_add(steps[k]);
+            }
+        }
+    }
 }
+
+/// Shorter rows are brought together first.
+const WORTH_A_CALL: usize = 16;
 
 /// Brings a block into `tile`, by way of `spare` when it is both gathered and converted.
 #[allow(clippy::too_many_arguments)]

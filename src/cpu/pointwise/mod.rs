@@ -81,6 +81,12 @@ macro_rules! pointwise_loop {
         }
         &$crate::cpu::pointwise::Loop { each: run, over: None, past: None }
     }};
+    (@elements $out:ident, ($($x:ident)*), $value:expr) => {
+        for i in 0..$out.len() {
+            $(let $x = *$x.add(i);)*
+            $out[i].write($value);
+        }
+    };
     (@ $t:ident, $out:ty, ($($x:ident)*), $value:expr) => {{
         #[allow(unused_imports)]
         use $crate::cpu::math::$t::*;
@@ -91,13 +97,26 @@ macro_rules! pointwise_loop {
                 ins: &[*const u8; $crate::cpu::pointwise::MAX_IN],
             ) {
                 let [$($x,)* ..] = *ins;
-                $(let $x = $x.cast::<T>();)*
-                for i in 0..out.len() {
-                    $(let $x = *$x.add(i);)*
-                    out[i].write($value);
+                $(#[allow(unused_mut)] let mut $x = $x.cast::<T>();)*
+                if const { NEAR.is_some() } {
+                    use $crate::cpu::math::near::{Near, SPAN};
+                    for out in out.chunks_mut(SPAN) {
+                        if near::fits(NEAR.unwrap_or(Near::Small), out.len(), &[$($x),*]) {
+                            #[allow(unused_imports)]
+                            use $crate::cpu::math::$t::near::*;
+                            $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
+                        } else {
+                            $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
+                        }
+                        $($x = $x.add(out.len());)*
+                    }
+                    return;
                 }
+                $crate::cpu::pointwise::pointwise_loop!(@elements out, ($($x)*), $value);
             }
         }
+        const NEAR: Option<$crate::cpu::math::near::Near> =
+            $crate::cpu::math::near::asked(stringify!($value), near::FUNCTIONS);
         unsafe fn run(n: usize, out: *mut u8, ins: &[*const u8; $crate::cpu::pointwise::MAX_IN]) {
             // SAFETY: the contract of `Loop`.
             unsafe { each(std::slice::from_raw_parts_mut(out.cast(), n), ins) }

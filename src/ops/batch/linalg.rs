@@ -74,10 +74,10 @@ pub const PHYSICAL: Rules = rules! { physical b;
 };
 
 pub const SEEN: Rules = rules! { seen b;
-    linalg::mm(x, y) => matrices(b, x, y);
+    linalg::product_of_matrices(x, y; _columns) => matrices(b, x, y);
     linalg::bmm(x, y) => batches(b, x, y);
     product::mv(x, vector) => matrix_by_vector(x, vector);
-    product::addmm(input, x, y; beta, alpha) => added(input, mm(x, y)?, beta, alpha);
+    product::added_matrices(input, x, y; beta, alpha, _columns) => added(input, mm(x, y)?, beta, alpha);
     product::baddbmm(input, x, y; beta, alpha) => added(input, bmm(x, y)?, beta, alpha);
     product::added_outer(input, x, y; beta, alpha) => crate::ops::product::blend_outer(input, x, y, beta, alpha);
     product::added_batches(input, x, y; beta, alpha) => crate::ops::product::blend_batches(input, x, y, beta, alpha);

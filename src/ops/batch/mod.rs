@@ -27,14 +27,14 @@ pub use level::{
 pub use pointwise::{apply, apply_inplace};
 pub use random::{choose, draw, write_over};
 pub use rules::row;
-pub use settle::{collected, settled};
+pub use settle::{collected, has_escaped, settled};
 pub use write::{copy_into, fill_where, overwrite, relayout};
 
 use super::row::Ints;
 use super::view::{expand, ints, permute, reshape};
 use crate::base::{Dims, Error, Result, wrap_dim};
 pub use crate::tensor::Level;
-use crate::tensor::{Levels, Tensor};
+use crate::tensor::{Batched, Levels, Tensor};
 
 /// Whether any of these is batched.
 #[inline]
@@ -133,6 +133,22 @@ fn moved(t: &Tensor, from: usize, to: usize) -> Result<Tensor> {
     permute(t, order)
 }
 
+impl Batch {
+    /// The physical tensor as it lay before the innermost level was entered, and where that has its samples.
+    fn as_given(&self, t: &Tensor) -> Result<Option<(Tensor, usize)>> {
+        match t.as_batched().filter(|b| b.place > 0 && b.levels == self.levels) {
+            Some(b) => Ok(Some((moved(&b.value, self.k() - 1, self.k() - 1 + b.place)?, b.place))),
+            None => Ok(None),
+        }
+    }
+
+    /// What a function sees of what was made of [`Batch::as_given`].
+    fn wrap_given(&self, made: &Tensor, place: usize) -> Result<Tensor> {
+        let value = moved(made, self.k() - 1 + place, self.k() - 1)?;
+        Ok(Tensor::sample(value, self.levels.clone(), place, None))
+    }
+}
+
 /// `t` with its dimension `dim` taken for `level`, which is above all levels that it has.
 pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
     let dim = wrap_dim(dim, t.ndim())?;
@@ -141,7 +157,7 @@ pub fn add_dim(t: &Tensor, dim: i64, level: Level) -> Result<Tensor> {
     levels.push(level);
     let value = moved(t.physical(), k + dim, k)?;
     let value = if value.same(t.physical()) { super::view::alias(&value)? } else { value };
-    Ok(Tensor::batched(value, levels))
+    Ok(Tensor::sample(value, levels, dim, Some(t.clone())))
 }
 
 /// The samples of `level` as an ordinary dimension again, at `dim`.
@@ -150,12 +166,40 @@ pub fn remove_dim(t: &Tensor, level: Level, size: usize, dim: i64) -> Result<Ten
     if let Some(batched) = t.as_batched()
         && let Some(place) = batched.levels.iter().position(|&l| l == level)
     {
+        let innermost = place + 1 == batched.levels.len();
+        if let Some(given) =
+            batched.given.as_ref().filter(|g| innermost && batched.place == at && has_samples(g, t, at))
+        {
+            return Ok(given.clone());
+        }
         let mut levels = batched.levels.clone();
         levels.remove(place);
         let value = moved(&batched.value, place, levels.len() + at)?;
         return Ok(Tensor::batched(value, levels));
     }
     settle::stretched(t, level, size, at)
+}
+
+/// The tensor whose dimension, at the place that is told, holds the samples of the innermost level; `outer` are the others.
+pub fn whole(batched: &Batched, outer: &[Level]) -> (usize, Tensor) {
+    let (place, lead) = (batched.place, outer.len());
+    if let Some(given) = &batched.given {
+        return (place, given.clone());
+    }
+    let outer = || outer.iter().copied().collect();
+    match moved(&batched.value, lead, lead + place) {
+        Ok(value) => (place, Tensor::batched(value, outer())),
+        Err(_) => (0, Tensor::batched(batched.value.clone(), outer())),
+    }
+}
+
+/// Whether `given` still looks as it did when its dimension `at` was taken away, which gave `t`.
+fn has_samples(given: &Tensor, t: &Tensor, at: usize) -> bool {
+    let mut shape = given.shape();
+    at < shape.len() && {
+        shape.remove(at);
+        shape == t.shape()
+    }
 }
 
 /// `t` with the samples of `level` only, its dimension at the front; nothing when it has none of them.

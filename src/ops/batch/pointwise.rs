@@ -81,9 +81,40 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         }
         return apply(op, &chosen);
     }
+    // PyTorch leaves the samples of a single operand where they are, but where it takes a number for a second tensor.
+    let alone =
+        given.len() == 1 && (operands.len() == 1 || !["add", "sub", "mul", "div"].contains(&op.row.name));
+    let batch = Batch::of(given.iter().copied());
+    if alone && let Some((whole, place)) = batch.as_given(given[0])? {
+        let physical = |o: &Operand<'_>| {
+            if let Operand::Scalar(s) = o { Operand::Scalar(*s) } else { Operand::Tensor(&whole) }
+        };
+        let operands: SmallVec<[Operand; 4]> = operands.iter().map(physical).collect();
+        return batch.wrap_given(&crate::ops::pointwise::apply(op, &operands)?, place);
+    }
+    let pair = given.len() == 2 || ["add", "sub", "mul", "div", "floor_divide"].contains(&op.row.name);
+    if pair && operands.len() == 2 && op.class != Class::Compare {
+        check_first(operands)?;
+    }
     let aligned = Aligned::new(op, operands)?;
     let made = crate::ops::pointwise::apply(op, &aligned.physical())?;
     Ok(aligned.batch.wrap(made))
+}
+
+/// PyTorch looks at the first of the samples for its dtype where they are numbers and the other operand is none of them.
+fn check_first(operands: &[Operand]) -> Result<()> {
+    let numbers = |o: &&Operand<'_>| o.tensor().is_some_and(|t| t.is_batched() && t.ndim() == 0);
+    let mut found = operands.iter().filter(numbers).filter_map(Operand::tensor);
+    let (Some(t), None) = (found.next(), found.next()) else { return Ok(()) };
+    let shape = t.physical().shape();
+    match shape.last() {
+        Some(0) => Err(Error::index(format!(
+            "select(): index 0 out of range for tensor of size {:?} at dimension {}",
+            shape.as_slice(),
+            shape.len() - 1
+        ))),
+        _ => Ok(()),
+    }
 }
 
 /// What PyTorch says of some operators whose samples do not fit into a tensor that is one.

@@ -32,6 +32,11 @@ pub fn settled(tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
     Batch::of(tensors.iter().copied()).settle_all(tensors)
 }
 
+/// Whether a sample outlived the `vmap` that it belongs to.
+pub fn has_escaped(t: &Tensor) -> bool {
+    t.as_batched().is_some_and(|batched| !batched.levels.iter().all(|&level| is_live(level)))
+}
+
 #[cold]
 fn escaped() -> Error {
     Error::runtime(

@@ -99,6 +99,7 @@ fn permuted(b: &Batch, x: &Tensor, dims: &[i64]) -> Result<Tensor> {
 
 pub const PHYSICAL: Rules = rules! { physical b;
     view::view_as_shape(x; shape) => v::view_as_shape(x, b.shape(&shape));
+    view::reshape_alias(x; shape) => v::reshape_alias(x, b.shape(&shape));
     view::unsafe_view(x; shape) => v::reshape(x, &b.shape(&shape));
     view::alias(x) => v::alias(x);
     view::transpose(x; dim0, dim1) => match b.rank(x) {

@@ -88,7 +88,7 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
 }
 
 /// `target` becomes the view of itself that `made` is.
-pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) {
+pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) -> Result<()> {
     let (place, made) = (target.physical(), made.physical());
     // Asked before the write is counted, as for tensors that stand for themselves.
     let history = made.history();
@@ -98,7 +98,13 @@ pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) {
     if recording {
         place.put_history(history);
     }
+    for level in made.dual_levels() {
+        if let Some(tangent) = made.tangent(level) {
+            place.set_tangent(level, tangent)?;
+        }
+    }
     target.refresh_batched();
+    Ok(())
 }
 
 /// `target[mask] = value` for one value: where the mask is true is for each sample to say.

@@ -1,13 +1,20 @@
 //! Forward mode: the tangents of what an operator made, from its inputs' tangents and its row. A pointwise derivative is
 //! its own transpose, a linear operator is its own tangent map, and for the rest two reverse passes give the tangent.
 
+mod pair;
+mod write;
+
+pub use pair::{check_shape, make_dual, pair, unpack_dual};
+pub use write::{erase, put, remember_write, rewrite};
+
 use super::batch::Batch;
 use super::pointwise::{GRAD, Operand, Pointwise};
 use super::value::V;
 use super::{create, inplace, view};
 use crate::base::views::may_overlap;
 use crate::base::{DType, Error, Result, Scalar};
-use crate::tensor::dual::{self, DualLevel};
+use crate::storage;
+use crate::tensor::dual;
 use crate::tensor::{Body, Edge, Saved, Tensor, mode};
 use smallvec::SmallVec;
 use std::sync::OnceLock;
@@ -65,6 +72,9 @@ pub type Map<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 /// Gives the outputs of an operator their tangents. The inputs are as they were when it was called.
 #[cold]
 pub fn attach(outputs: &[Tensor], inputs: &[&Tensor], rule: Rule, map: Map) -> Result<()> {
+    if is_still(inputs.iter().copied()) {
+        return Ok(());
+    }
     for level in dual::levels_of(inputs.iter().copied()) {
         let lower: Vec<Tensor> = inputs.iter().map(|t| t.below(level)).collect();
         let tangents: Vec<Option<Tensor>> = inputs.iter().map(|t| t.tangent(level)).collect();
@@ -75,14 +85,25 @@ pub fn attach(outputs: &[Tensor], inputs: &[&Tensor], rule: Rule, map: Map) -> R
             Rule::Still => outputs.iter().map(|y| zeros_like(y).map(Some)).collect::<Result<_>>()?,
             Rule::Added | Rule::Transposed => transposed(&lower, &tangents, map)?,
         };
+        // A tangent of another dtype than what it moves spreads.
+        let alike =
+            lower.iter().zip(&tangents).all(|(x, t)| t.as_ref().is_none_or(|t| t.dtype() == x.dtype()));
         for (output, tangent) in outputs.iter().zip(found) {
-            if let Some(tangent) = tangent.filter(|_| output.dtype().is_differentiable()) {
+            if let Some(mut tangent) = tangent.filter(|_| output.dtype().is_differentiable()) {
+                if alike && tangent.dtype() != output.dtype() {
+                    tangent = create::to_dtype(&tangent, output.dtype())?;
+                }
                 output.set_tangent(level, own(output, tangent)?)?;
             }
         }
     }
     remember(outputs, |i| inputs.get(i).copied());
     Ok(())
+}
+
+/// Whether nothing moves although tangents are there: operators on nothing but tensors of inference mode follow none.
+fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
+    !mode::inference() && storage::birth() == 0 && inputs.all(Tensor::is_inference)
 }
 
 /// [`attach`] for an operator with one output.
@@ -175,9 +196,10 @@ fn source(x: &Tensor) -> Result<Tensor> {
 /// The same values without their history, and the same tangents: with theirs, or without too.
 pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
     if let Some(batched) = x.as_batched() {
-        return Ok(Tensor::batched(unrecorded(&batched.value, keep)?, batched.levels.clone()));
+        let value = unrecorded(&batched.value, keep)?;
+        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
     }
-    let fresh = create::shallow(x);
+    let fresh = create::shallow_input(x);
     for level in x.dual_levels() {
         if let Some(tangent) = x.tangent(level) {
             fresh.set_tangent(level, if keep { tangent } else { unrecorded(&tangent, false)? })?;
@@ -214,8 +236,17 @@ fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result
     mode::with_grad(true, || {
         let moved: Vec<usize> = (0..lower.len()).filter(|&i| tangents[i].is_some()).collect();
         let mut xs = lower.to_vec();
+        // The engine gives gradients of a tensor's own dtype: a wider tangent needs a point as wide.
+        for (i, x) in xs.iter_mut().enumerate() {
+            if let Some(t) = tangents[i].as_ref().filter(|t| t.dtype() != x.dtype()) {
+                *x = create::to_dtype(x, x.dtype().promote(t.dtype()))?;
+            }
+        }
+        for x in xs.iter_mut().filter(|x| x.is_inference()) {
+            *x = unrecorded(x, true)?;
+        }
         for &i in &moved {
-            xs[i] = source(&lower[i])?;
+            xs[i] = source(&xs[i])?;
         }
         let sources: Vec<Tensor> = moved.iter().map(|&i| xs[i].clone()).collect();
         let outputs = map(&xs)?;
@@ -246,21 +277,20 @@ fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result
     })
 }
 
-/// A tangent as its output needs it: of its dtype and shape, and with bytes of its own that lie as the output's do, so that
+/// A tangent as its output needs it: of its shape, and with bytes of its own that lie as the output's do, so that
 /// views of both match and a write to one tangent is no write to another. A view's tangent is a view.
 pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
     let body = output.body();
     let mut tangent = tangent;
-    if tangent.dtype() != body.dtype {
-        tangent = create::to_dtype(&tangent, body.dtype)?;
-    }
     if tangent.shape().as_slice() != body.shape() {
         tangent = view::expand(&tangent, view::ints(body.shape()))?;
     }
-    if (output.moves_with().is_some() || is_free(&tangent)) && lies_alike(&body, &tangent.body()) {
+    let alike = lies_alike(&body, &tangent.body());
+    if alike && (output.moves_with().is_some() || is_free(&tangent)) {
         return Ok(tangent);
     }
-    let room = room(&body, body.dtype, &tangent)?;
+    // What has to lie otherwise takes the output's dtype, too.
+    let room = room(&body, if alike { tangent.dtype() } else { body.dtype }, &tangent)?;
     inplace::copy_into(&room, &tangent)?;
     Ok(room)
 }
@@ -278,7 +308,7 @@ fn is_free(t: &Tensor) -> bool {
 
 /// Whether an element lies at the same place of both.
 fn lies_alike(a: &Body, b: &Body) -> bool {
-    let apart = |i: usize| a.layout.shape[i] > 1 && a.layout.strides[i] != b.layout.strides[i];
+    let apart = |i: usize| a.layout.shape[i] != 1 && a.layout.strides[i] != b.layout.strides[i];
     a.layout.shape == b.layout.shape && a.layout.offset == b.layout.offset && !(0..a.layout.ndim()).any(apart)
 }
 
@@ -289,36 +319,29 @@ fn room(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
     Ok(batch.wrap(Tensor::new(whole.with_layout(batch.place(&body.layout, end)))))
 }
 
-/// Refuses a tangent of another shape than its tensor's.
-pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
-    let body = tensor.body();
-    if tangent.shape().as_slice() != body.shape() {
-        return Err(Error::runtime(format!(
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not \
-             supported. Tensor is of size {:?} while the given forward gradient is of size {:?}.",
-            body.shape(),
-            tangent.shape().as_slice()
-        )));
-    }
-    Ok(())
-}
-
-/// A tangent for a tensor that the user pairs with it: as it is where it lies as its tensor does, else a copy.
-fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
-    check_shape(tensor, tangent)?;
-    let body = tensor.body();
-    if lies_alike(&body, &tangent.body()) {
-        return Ok(tangent.clone());
-    }
-    let room = room(&body, tangent.dtype(), tangent)?;
-    inplace::copy_into(&room, tangent)?;
-    Ok(room)
+/// How an angle moves: one fraction, exact where the numbers are.
+fn turned(operands: &[Operand], level: dual::DualLevel) -> Option<V> {
+    let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
+    let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
+    let by_x = x.tangent(level).map(|t| -&at_y * V::from(t));
+    let by_y = y.tangent(level).map(|t| &at_x * V::from(t));
+    let top = match (by_x, by_y) {
+        (Some(a), Some(b)) => a + b,
+        (a, b) => a.or(b)?,
+    };
+    Some(top / (&at_y * &at_y + &at_x * &at_x))
 }
 
 /// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
 #[cold]
 pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> Result<()> {
     if op.gradients.is_empty() || !output.dtype().is_differentiable() {
+        return Ok(());
+    }
+    // A number is a tensor to PyTorch where the row says so.
+    if !(op.wraps && operands.iter().any(|o| matches!(o, Operand::Scalar(_))))
+        && is_still(operands.iter().filter_map(Operand::tensor))
+    {
         return Ok(());
     }
     let tensors = || operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
@@ -337,9 +360,11 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
     for level in dual::levels_of(tensors()) {
         let result = output.below(level);
         let mut sum: Option<V> = None;
+        let mut alike = true;
         for gradient in op.gradients {
             let Some(Operand::Tensor(moved)) = operands.get(usize::from(gradient.of)) else { continue };
             let Some(tangent) = moved.tangent(level) else { continue };
+            alike &= tangent.dtype() == moved.dtype();
             let value = |&source: &u16| match source {
                 GRAD => V::from(&tangent),
                 Saved::OUTPUT => V::from(&result),
@@ -356,139 +381,18 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
                 None => part,
             });
         }
+        let sum =
+            if std::ptr::eq(op, &super::arithmetic::atan2::ROW) { turned(operands, level) } else { sum };
         if let Some(sum) = sum {
-            output.set_tangent(level, own(output, sum.tensor()?)?)?;
+            let mut sum = sum.tensor()?;
+            let dtype = if alike { output.dtype() } else { output.dtype().promote(sum.dtype()) };
+            if sum.dtype() != dtype {
+                sum = create::to_dtype(&sum, dtype)?;
+            }
+            output.set_tangent(level, own(output, sum)?)?;
         }
     }
     let outputs = std::slice::from_ref(output);
     remember(outputs, |i| if let Some(Operand::Tensor(t)) = operands.get(i) { Some(*t) } else { None });
     Ok(())
-}
-
-// --- in place ---
-
-/// Lets a node that stands for an in-place write remember the tangents of what it saved.
-pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
-    dual::remember(&edge.node, |source| match source {
-        Saved::OUTPUT => Some(target),
-        place => match operands.get(usize::from(place)) {
-            Some(Operand::Tensor(t)) => Some(t),
-            _ => None,
-        },
-    });
-}
-
-/// `target` was overwritten with values that have `result`'s tangents.
-#[cold]
-pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
-    for level in dual::levels_of([target, result]) {
-        match (target.tangent(level), result.tangent(level)) {
-            (Some(old), Some(new)) if old.same(&new) => {}
-            (Some(old), Some(new)) => inplace::copy_into(&old, &new.below(level))?,
-            (Some(old), None) => inplace::copy_into(&old, &create::zeros(&[], old.dtype(), old.device())?)?,
-            (None, Some(new)) => begin(target, level, new)?,
-            (None, None) => {}
-        }
-    }
-    Ok(())
-}
-
-/// `target` was overwritten with constants.
-#[cold]
-pub fn erase(target: &Tensor) -> Result<()> {
-    for level in dual::levels_of([target]) {
-        if let Some(tangent) = target.tangent(level) {
-            super::write::erase(&tangent)?;
-        }
-    }
-    Ok(())
-}
-
-/// The first tangent of a tensor that was there before. A view's lies in its base's, which is zero elsewhere.
-fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
-    let Some(base) = target.moves_with() else {
-        return target.set_tangent(level, own(target, tangent)?);
-    };
-    let whole = match base.tangent(level) {
-        Some(whole) => whole,
-        None => {
-            let whole = room(&base.body(), base.dtype(), &tangent)?;
-            base.set_tangent(level, whole.clone())?;
-            whole
-        }
-    };
-    let part = view::part(&whole, &target.body())?;
-    // What is written may be a view of what became dual here: its values count, not what it moves with from now on.
-    inplace::copy_into(&part, &tangent.below(level))?;
-    target.set_tangent(level, part)
-}
-
-/// `write` put `values` into `target`: it does so with their tangents too.
-#[cold]
-pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) -> Result<()>) -> Result<()> {
-    for level in dual::levels_of([target, values]) {
-        let moved = values.tangent(level).map_or_else(|| zeros_like(values), Ok)?;
-        if target.tangent(level).is_none() {
-            let body = target.body();
-            begin(target, level, room(&body, body.dtype, &moved)?)?;
-        }
-        if let Some(tangent) = target.tangent(level) {
-            write(&tangent, &moved)?;
-        }
-    }
-    Ok(())
-}
-
-// --- for the user ---
-
-/// `tensor` (the same bytes) with a tangent.
-pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<Tensor> {
-    if tensor.is_batched() {
-        // Samples that only the tangent has stay its own affair.
-        let batch = Batch::of([tensor]);
-        return Ok(batch.wrap(make_dual(tensor.physical(), &batch.lowered(tangent)?, level)?));
-    }
-    if tensor.tangent(level).is_some() {
-        return Err(Error::runtime(
-            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.",
-        ));
-    }
-    if tangent.tangent(level).is_some() {
-        return Err(Error::runtime(
-            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.",
-        ));
-    }
-    let dual = aloof(tensor, level)?;
-    dual.set_tangent(level, paired(tensor, tangent)?)?;
-    Ok(dual)
-}
-
-/// Gives a tensor that is new the tangent that moves its samples.
-pub fn pair(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<()> {
-    let (physical, tangent) = (tensor.physical(), Batch::of([tensor]).lowered(tangent)?);
-    physical.set_tangent(level, own(physical, tangent)?)
-}
-
-/// The tensor without its tangent at `level`, and that tangent.
-pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<Tensor>)> {
-    if let Some(batched) = tensor.as_batched() {
-        let (value, tangent) = unpack_dual(&batched.value, level)?;
-        let batch = Batch::of([tensor]);
-        return Ok((batch.wrap(value), tangent.map(|t| batch.raised(&t)).transpose()?));
-    }
-    Ok((aloof(tensor, level)?, tensor.tangent(level).filter(|_| dual::enabled())))
-}
-
-/// A view with the tangents of other levels than this one, which does not follow those of what it shows.
-fn aloof(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
-    let carried = dual::set_enabled(false);
-    let view = view::view_as_shape(tensor, tensor.shape());
-    dual::set_enabled(carried);
-    let view = view.inspect(Tensor::keep_aloof)?;
-    for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {
-        if let Some(tangent) = tensor.tangent(other) {
-            view.set_tangent(other, tangent)?;
-        }
-    }
-    Ok(view)
 }

@@ -1,0 +1,87 @@
+//! Gradients brought to what they are for: the shape, the dtype and the device of the value that they are the gradient of.
+
+use crate::base::{Dims, Error, Guidance, Result};
+use crate::ops::{create, reduce};
+use crate::tensor::{Edge, Kind, Node, Tensor};
+
+/// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.
+pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
+    let meta = &edge.node.outputs[edge.output as usize];
+    let (same_shape, same_type) = {
+        let body = grad.body();
+        (body.layout.shape == meta.shape, body.dtype == meta.dtype && body.device().same_place(meta.device))
+    };
+    if same_shape && same_type {
+        return Ok(grad);
+    }
+    let mut grad = grad;
+    if !same_shape {
+        let have = grad.shape();
+        if !expandable(&meta.shape, &have) {
+            return Err(misfit(
+                node,
+                index,
+                edge,
+                &format!(
+                    "got {:?} but expected shape compatible with {:?}",
+                    have.as_slice(),
+                    meta.shape.as_slice()
+                ),
+            ));
+        }
+        grad = reduce::sum_to(&grad, &meta.shape)?;
+    }
+    if !same_type {
+        let (complex, wanted) = (grad.dtype().is_complex(), meta.dtype.is_complex());
+        if matches!(node.kind, Kind::Custom(_)) && complex != wanted && !grad.dtype().is_float() {
+            return Err(Error::runtime(
+                "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got \
+                 false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)",
+            ));
+        }
+        if !matches!(&edge.node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize)) {
+            grad = create::to_dtype(&grad, meta.dtype)?;
+        }
+        if !grad.device().same_place(meta.device) {
+            // Only a number goes along by itself.
+            if grad.ndim() > 0 {
+                let what = format!("expected device {} but got {}", meta.device, grad.device());
+                return Err(misfit(node, index, edge, &what));
+            }
+            grad = create::to_device(&grad, meta.device)?;
+        }
+    }
+    Ok(grad)
+}
+
+#[cold]
+fn misfit(node: &Node, index: usize, edge: &Edge, what: &str) -> Error {
+    let name = node.name();
+    Guidance::new(format!("Function {name} returned an invalid gradient at index {index} - {what}"))
+        .node("operator", node)
+        .node("gradient of", &edge.node)
+        .advice(format!("let backward return for input {index} what that input is: its shape, on its device"))
+        .done()
+}
+
+/// A root may show another shape by now than when its node was made.
+pub fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
+    let meta = &edge.node.outputs[edge.output as usize];
+    let have = grad.shape();
+    if have == meta.shape || edge.node.is_leaf() {
+        return Ok(grad.clone());
+    }
+    if expandable(&meta.shape, &have) {
+        return reduce::sum_to(grad, &meta.shape);
+    }
+    Err(Error::runtime(format!(
+        "invalid gradient at index {index} - got {:?} but expected shape compatible with {:?}",
+        have.as_slice(),
+        meta.shape.as_slice()
+    )))
+}
+
+/// Whether `small` broadcasts to `large`.
+fn expandable(small: &Dims, large: &Dims) -> bool {
+    small.len() <= large.len() && small.iter().rev().zip(large.iter().rev()).all(|(&s, &l)| s == l || s == 1)
+}

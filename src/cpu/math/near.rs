@@ -1,0 +1,160 @@
+//! Some functions have a quick way for arguments that are not far out, and call a library for others. A loop that calls
+//! anything is not vectorised; so loops over such functions look at their operands first, some hundred at a time, and
+//! are compiled twice: once with the functions of the modules `near`, whose values there are the same bits.
+
+/// What operands must be for the quick way.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Near {
+    /// Each is small.
+    Small,
+    /// The last one divides, and quotients are small.
+    Quotient,
+}
+
+/// What the quick way asks for in an expression, if one of `functions` is called there.
+pub const fn asked(expression: &str, functions: &[(&str, Near)]) -> Option<Near> {
+    let text = expression.as_bytes();
+    let mut start = 0;
+    while start < text.len() {
+        let inside_name = start > 0 && (text[start - 1].is_ascii_alphanumeric() || text[start - 1] == b'_');
+        let mut k = 0;
+        while !inside_name && k < functions.len() {
+            let name = functions[k].0.as_bytes();
+            let mut i = 0;
+            while i < name.len() && start + i < text.len() && text[start + i] == name[i] {
+                i += 1;
+            }
+            if i == name.len() && start + i < text.len() && text[start + i] == b'(' {
+                return Some(functions[k].1);
+            }
+            k += 1;
+        }
+        start += 1;
+    }
+    None
+}
+
+/// Operands that are looked at together.
+pub const SPAN: usize = 512;
+
+/// Whether `n` elements of each operand allow the quick way.
+macro_rules! fits {
+    () => {
+        /// Whether `n` elements of each operand allow the quick way.
+        ///
+        /// # Safety
+        /// They are valid.
+        #[inline(always)]
+        pub unsafe fn fits(near: Near, n: usize, operands: &[*const T]) -> bool {
+            // SAFETY: the caller's elements.
+            let at = |k: usize, i: usize| unsafe { *operands[k].add(i) };
+            let mut far = false;
+            match near {
+                Near::Small => {
+                    for k in 0..operands.len() {
+                        (0..n).for_each(|i| far |= !is_small(at(k, i)));
+                    }
+                }
+                Near::Quotient => {
+                    let last = operands.len() - 1;
+                    for k in 0..last {
+                        (0..n).for_each(|i| far |= !is_small_quotient(at(k, i), at(last, i)));
+                    }
+                }
+            }
+            !far
+        }
+    };
+}
+pub(super) use fits;
+
+/// Division of floats with small quotients.
+macro_rules! near_division {
+    () => {
+        #[inline(always)]
+        fn is_small_quotient(a: T, b: T) -> bool {
+            a.abs() <= b.abs() * 1048576.0
+        }
+
+        /// The remainder with the dividend's sign: exact, as `%` is.
+        #[inline(always)]
+        fn rest(a: T, b: T) -> T {
+            let r = (a / b).trunc().mul_add(-b, a);
+            // The quotient may have been rounded up to the next integer.
+            let r = if (r != 0.0) & ((r < 0.0) != (a < 0.0)) { r + b.abs().copysign(a) } else { r };
+            let r = if (b.abs() == T::INFINITY) & (a.abs() < T::INFINITY) { a } else { r };
+            r.copysign(a)
+        }
+
+        divisions!();
+    };
+}
+pub(super) use near_division;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_whole() {
+        const NAMES: &[(&str, Near)] = &[("sin", Near::Small), ("fmod", Near::Quotient)];
+        assert_eq!(asked("g * conj(sin(input))", NAMES), Some(Near::Small));
+        assert_eq!(asked("fmod(a, b)", NAMES), Some(Near::Quotient));
+        assert!(["asin(x)", "sinh(x)", "sin + x", "x * s"].iter().all(|e| asked(e, NAMES).is_none()));
+    }
+
+    /// The bits of the quick way are those of the other.
+    #[test]
+    fn remainders_are_exact() {
+        macro_rules! check {
+            ($t:ident, $bits:ident) => {
+                let mut state = 1u64;
+                let mut draw = || {
+                    state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+                    state >> 8
+                };
+                let mut seen = 0;
+                for i in 0..400_000 {
+                    let mut number = || {
+                        let x = $t::from_bits((draw() << 8 ^ draw() >> 20) as $bits);
+                        if i % 3 == 0 { (x.to_bits() % 97) as $t * 0.25 - 12.0 } else { x }
+                    };
+                    let (a, b) = (number(), number());
+                    let b = if i % 2 == 0 { a / (1.0 + (b.to_bits() % 1000) as $t) } else { b };
+                    // SAFETY: one element each.
+                    if unsafe { $t::near::fits(Near::Quotient, 1, &[&a, &b]) } {
+                        seen += 1;
+                        for (near, far) in [
+                            ($t::near::fmod as fn($t, $t) -> $t, $t::fmod as fn($t, $t) -> $t),
+                            ($t::near::remainder, $t::remainder),
+                            ($t::near::floor_div, $t::floor_div),
+                        ] {
+                            let (x, y) = (near(a, b), far(a, b));
+                            assert!(
+                                x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan(),
+                                "{a:e} {b:e}: {x:e} {y:e}"
+                            );
+                        }
+                    }
+                }
+                assert!(seen > 100_000);
+                let (inf, nan) = ($t::INFINITY, $t::NAN);
+                for a in [0.0, -0.0, 1.0, -2.5, inf, -inf, nan] {
+                    for b in [0.0, -0.0, 1.0, -0.5, inf, -inf, nan] {
+                        // SAFETY: one element each.
+                        if unsafe { $t::near::fits(Near::Quotient, 1, &[&a, &b]) } {
+                            let (x, y) = ($t::near::fmod(a, b), $t::fmod(a, b));
+                            assert!(
+                                x.to_bits() == y.to_bits() || x.is_nan() && y.is_nan(),
+                                "{a} {b}: {x} {y}"
+                            );
+                        }
+                    }
+                }
+            };
+        }
+        use super::super::{f32, f64};
+        check!(f32, u32);
+        check!(f64, u64);
+    }
+}

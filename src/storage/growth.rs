@@ -1,0 +1,177 @@
+//! Storages whose memory is replaced by more of it: `resize_` grows what all views share. Readers take no lock, so the
+//! memory that a storage had before stays allocated as long as the storage, but its pages go back to the system.
+
+use super::host::Block;
+use super::{Bytes, Storage};
+use crate::base::{Error, Result, profile};
+#[cfg(feature = "gpu")]
+use crate::gpu::Buffer;
+use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
+
+/// A block of host memory that another may take the place of.
+///
+/// Reads need no ordering: who knows of elements in the new block learned that from whoever put it there.
+pub(super) struct Replaceable {
+    start: AtomicPtr<u8>,
+    room: AtomicUsize,
+}
+
+impl From<Block> for Replaceable {
+    #[inline]
+    fn from(block: Block) -> Replaceable {
+        let block = ManuallyDrop::new(block);
+        Replaceable { start: AtomicPtr::new(block.ptr()), room: AtomicUsize::new(block.size()) }
+    }
+}
+
+impl Replaceable {
+    #[inline]
+    pub fn start(&self) -> *mut u8 {
+        self.start.load(Ordering::Relaxed)
+    }
+
+    fn room(&self) -> usize {
+        self.room.load(Ordering::Relaxed)
+    }
+
+    fn swap(&self, other: &Replaceable) {
+        let (start, room) = (other.start(), other.room());
+        other.start.store(self.start.swap(start, Ordering::Relaxed), Ordering::Relaxed);
+        other.room.store(self.room.swap(room, Ordering::Relaxed), Ordering::Relaxed);
+    }
+}
+
+impl Drop for Replaceable {
+    fn drop(&mut self) {
+        // SAFETY: made of a block that was forgotten, and swapped only as a whole.
+        drop(unsafe { Block::from_parts(*self.start.get_mut(), *self.room.get_mut()) });
+    }
+}
+
+/// A buffer of the GPU that another may take the place of.
+#[cfg(feature = "gpu")]
+pub(super) struct ReplaceableBuffer(AtomicPtr<Buffer>);
+
+#[cfg(feature = "gpu")]
+impl From<Buffer> for ReplaceableBuffer {
+    fn from(buffer: Buffer) -> ReplaceableBuffer {
+        ReplaceableBuffer(AtomicPtr::new(Box::into_raw(Box::new(buffer))))
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl ReplaceableBuffer {
+    pub fn get(&self) -> &Buffer {
+        // SAFETY: from a box that is freed with this value or, once replaced, with the storage's family.
+        unsafe { &*self.0.load(Ordering::Acquire) }
+    }
+
+    fn swap(&self, other: &ReplaceableBuffer) {
+        let own = self.0.swap(other.0.load(Ordering::Acquire), Ordering::AcqRel);
+        other.0.store(own, Ordering::Release);
+    }
+}
+
+#[cfg(feature = "gpu")]
+impl Drop for ReplaceableBuffer {
+    fn drop(&mut self) {
+        // SAFETY: from a box, and swapped only with another such.
+        drop(unsafe { Box::from_raw(*self.0.get_mut()) });
+    }
+}
+
+impl Storage {
+    /// Whether [`Storage::resize`] works.
+    pub fn is_resizable(&self) -> bool {
+        !matches!(self.root().0.bytes, Bytes::Borrowed { .. } | Bytes::Nowhere)
+    }
+
+    /// Makes this `len` bytes. Where that needs other memory, `fill` gets it to copy the old bytes there.
+    pub fn resize(&self, len: usize, fill: impl FnOnce(&Storage) -> Result<()>) -> Result<()> {
+        if !self.is_resizable() {
+            return Err(Error::runtime("Trying to resize storage that is not resizable"));
+        }
+        let root = self.root();
+        let mut replaced = root.family().replaced();
+        let old = root.len();
+        let has_room = match &root.0.bytes {
+            Bytes::Host(memory) => {
+                if len < old {
+                    // SAFETY: the range lies in the block, and nobody may count on what is beyond the end.
+                    unsafe { Block::forget(memory.start().wrapping_add(len), memory.room() - len) };
+                }
+                len <= memory.room()
+            }
+            _ => len <= old,
+        };
+        if !has_room {
+            let more = Storage::new(len, root.0.device)?;
+            fill(&more)?;
+            root.swap(&more);
+            more.forget();
+            more.0.len.store(old, Ordering::Relaxed);
+            replaced.push(more);
+        } else if len > old {
+            profile::memory(len - old, true, false);
+        } else {
+            profile::memory(old - len, false, !root.0.device.is_cpu());
+        }
+        root.0.len.store(len, Ordering::Release);
+        Ok(())
+    }
+
+    fn swap(&self, other: &Storage) {
+        match (&self.0.bytes, &other.0.bytes) {
+            (Bytes::Host(own), Bytes::Host(other)) => own.swap(other),
+            #[cfg(feature = "gpu")]
+            (Bytes::Gpu(own), Bytes::Gpu(other)) => own.swap(other),
+            _ => {}
+        }
+    }
+
+    /// Gives the pages of memory that nobody needs back to the system.
+    fn forget(&self) {
+        if let Bytes::Host(memory) = &self.0.bytes {
+            // SAFETY: the whole block, whose bytes nobody counts on any more.
+            unsafe { Block::forget(memory.start(), memory.room()) };
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Device;
+
+    #[test]
+    fn aliases_see_the_growth_and_old_memory_stays_readable() -> Result<()> {
+        let storage = Storage::zeroed(8)?;
+        let alias = storage.alias();
+        let before = storage.host().ok_or_else(|| Error::runtime("host memory"))?;
+        for len in [100, 1 << 12, 1 << 17, 1 << 20] {
+            alias.resize(len, |more| {
+                let start = more.host().ok_or_else(|| Error::runtime("host memory"))?;
+                // SAFETY: the new memory is longer.
+                unsafe { start.write_bytes(7, len) };
+                Ok(())
+            })?;
+            assert_eq!((storage.len(), alias.len()), (len, len));
+            assert_eq!(storage.host(), alias.host());
+        }
+        // SAFETY: kept until the storage goes.
+        unsafe { before.write_bytes(1, 8) };
+        let now = storage.host();
+        storage.resize(0, |_| Ok(()))?;
+        assert!(storage.is_empty() && storage.host() == now);
+        Ok(())
+    }
+
+    #[test]
+    fn borrowed_memory_has_its_size() {
+        // SAFETY: no bytes.
+        let storage = unsafe { Storage::borrowed(std::ptr::NonNull::dangling().as_ptr(), 0, Box::new(())) };
+        assert!(storage.resize(1, |_| Ok(())).is_err());
+        assert!(Storage::nowhere(Device::Cpu).resize(1, |_| Ok(())).is_err());
+    }
+}
