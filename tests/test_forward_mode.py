@@ -690,3 +690,25 @@ def test_memory_stays_flat_within_a_level():
             step()
         gc.collect()
         assert T._core.live_nodes() - before < 200
+
+
+def test_a_functions_tangent_is_what_its_jvp_returned():
+    given = []
+
+    class Double(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            given.append(tangent * 2)
+            return given[-1]
+
+    x = T.tensor([1.0, 2.0], requires_grad=True)
+    with T.autograd.forward_ad.dual_level():
+        dual = T.autograd.forward_ad.make_dual(x, T.tensor([3.0, 4.0], requires_grad=True))
+        tangent = T.autograd.forward_ad.unpack_dual(Double.apply(dual)).tangent
+        assert tangent.data_ptr() == given[0].data_ptr()
+        assert tangent.tolist() == [6.0, 8.0]
+        assert tangent.grad_fn.name() == "MulBackward0"

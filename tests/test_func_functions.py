@@ -196,3 +196,21 @@ def test_shared_inputs_get_a_gradient_for_each_sample():
     assert_values(per_sample(MANY), MANY)
     total = func.grad(lambda x: func.vmap(lambda y: product.apply(x, y))(MANY).sum())
     assert_values(total(X), MANY.sum(0))
+
+
+def test_forward_works_on_plain_tensors():
+    """Inside of any transform its memory can be looked at, and NumPy can be asked."""
+    seen = []
+
+    def forward(x):
+        seen.append(repr(x))
+        inner = func.grad(lambda z: (z**2).sum())(x)
+        return T.tensor(x.detach().numpy() * 2) + 0 * inner
+
+    double = made("Double", forward=forward, setup_context=keep, backward=lambda ctx, g: g * 2, jvp=lambda ctx, t: t * 2)
+    assert_values(func.grad(lambda x: double.apply(x).sum())(X), X * 0 + 2)
+    assert_values(func.grad(lambda x: func.grad(lambda y: (double.apply(y) ** 2).sum())(x).sum())(X), X * 0 + 8)
+    assert_values(func.jvp(double.apply, (X,), (X,))[1], X * 2)
+    assert not any("GradTracking" in text for text in seen)
+    with pytest.raises(RuntimeError, match="doesn't have storage"):
+        func.grad(lambda x: T.tensor(x.detach().numpy()).sum())(X)

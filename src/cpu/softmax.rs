@@ -6,7 +6,7 @@ use super::element::scratch;
 use super::line::{Line, Room, TILE, compute_type};
 use super::math;
 use super::par;
-use super::simd::simd_fn;
+use super::simd::{fetch, simd_fn};
 use super::walk::Walk;
 use crate::base::{DType, Dims, Fault, Result, Strided};
 use smallvec::SmallVec;
@@ -315,6 +315,9 @@ macro_rules! real {
                         }
                     } else {
                         for i in (0..whole).step_by(LANES) {
+                            // Here memory has nothing to do: it brings what the next line needs.
+                            fetch::<$T, LANES>(x.wrapping_add(n + i));
+                            fetch::<$T, LANES>(out.wrapping_add(n + i));
                             store(out, i, exps(load(x, i), largest, &mut sums));
                         }
                         if whole < n {

@@ -5,7 +5,7 @@ use super::{batch, create, tangent};
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{self, Storage};
 use crate::tensor::{Level, Tensor, mode};
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How a transform differentiates.
@@ -29,6 +29,8 @@ struct Transform {
 
 thread_local! {
     static TRANSFORMS: RefCell<Vec<Transform>> = const { RefCell::new(Vec::new()) };
+    /// The number of the innermost one that is not to be seen.
+    static UNSEEN: Cell<u32> = const { Cell::new(0) };
 }
 
 static LAST: AtomicU32 = AtomicU32::new(0);
@@ -59,9 +61,24 @@ pub fn untracked(t: &Tensor) -> Result<Tensor> {
     made
 }
 
-/// Whether any is under way in this thread.
+/// Whether any is under way in this thread, and to be seen.
 pub fn any() -> bool {
-    storage::birth() != 0
+    storage::birth() > UNSEEN.get()
+}
+
+/// While it lives this thread sees no transform that began before: a custom Function's forward works on plain tensors.
+pub struct Unseen(u32);
+
+impl Unseen {
+    pub fn start() -> Unseen {
+        Unseen(UNSEEN.replace(storage::birth()))
+    }
+}
+
+impl Drop for Unseen {
+    fn drop(&mut self) {
+        UNSEEN.set(self.0);
+    }
 }
 
 /// Says that these are the innermost transform's inputs.
@@ -144,7 +161,8 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     let memory = memory_of(t);
     let mut layers: Vec<(usize, Layer)> = with(|all| {
         let depth = |at: usize, t: &Transform| at + 1 + vmaps.iter().filter(|&&l| l <= t.inside).count();
-        let mine = |t: &Transform| t.takes(&memory) || memory.birth() >= t.number;
+        let seen = |t: &Transform| t.number > UNSEEN.get();
+        let mine = |t: &Transform| seen(t) && (t.takes(&memory) || memory.birth() >= t.number);
         let tracked = all.iter().enumerate().filter(|(_, t)| mine(t)).map(|(at, t)| depth(at, t));
         tracked.map(|depth| (depth, Layer::Tracked(depth))).collect()
     });

@@ -235,7 +235,9 @@ fn take_tangent(
     }
     let shares = |a: &Tensor, b: &Tensor| a.physical().body().storage.same(&b.physical().body().storage);
     let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
-        return Ok(output.set_tangent(level, tangent::own(output, tangent)?)?);
+        // What lies as the output does is taken as it is, whoever else has it.
+        let alike = tangent::lies_alike(&output.body(), &tangent.body());
+        return Ok(output.set_tangent(level, if alike { tangent } else { tangent::own(output, tangent)? })?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
         return Err(misuse(

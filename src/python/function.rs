@@ -6,7 +6,7 @@ use super::node::next_functions;
 use super::outputs::{Call, Outputs, finish};
 use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Guidance};
-use crate::ops;
+use crate::ops::{self, transform::Unseen};
 use crate::tensor::{Custom, Edge, Grads, Node, NodeRef, Step, Tensor, When, mode};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -461,7 +461,7 @@ pub fn apply_function<'py>(
         }
     }
     let dual = inputs.iter().flatten().any(Tensor::is_dual);
-    let quiet = dual.then(super::forward::Quiet::start);
+    let quiet = (dual.then(super::forward::Quiet::start), Unseen::start());
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {
         let forward = class.getattr(intern!(py, "forward"))?;
         if !setup {

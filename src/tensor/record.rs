@@ -149,6 +149,6 @@ impl Recorder {
 pub fn inference_error(node: &Node) -> Error {
     const MESSAGE: &str = "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode \
         in computation tracked by autograd. To work around this, you can make a clone to get a normal tensor and use it in \
-        autograd.";
+        autograd, or use `torch.no_grad()` instead of `torch.inference_mode()`.";
     Guidance::new(MESSAGE).note("operator", node.name(), None).into()
 }

@@ -307,7 +307,7 @@ fn is_free(t: &Tensor) -> bool {
 }
 
 /// Whether an element lies at the same place of both.
-fn lies_alike(a: &Body, b: &Body) -> bool {
+pub fn lies_alike(a: &Body, b: &Body) -> bool {
     let apart = |i: usize| a.layout.shape[i] != 1 && a.layout.strides[i] != b.layout.strides[i];
     a.layout.shape == b.layout.shape && a.layout.offset == b.layout.offset && !(0..a.layout.ndim()).any(apart)
 }
