@@ -1,13 +1,15 @@
 """gradiron and PyTorch (and NumPy) side by side: `compare.py --torch-python /path/to/python [--only matmul]`.
 
 One process per library, each with the Python that has it, takes turns at the same job with the same number of
-threads, so that a busy machine slows all of them. The table shows the median of the rounds and the ratio of the
-fastest ones.
+threads, so that a busy machine slows all of them. Each job has processes of its own: what a large result costs depends
+on the memory that earlier jobs left with malloc. The table shows the median of the rounds and the ratio of the fastest
+ones.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib
 import importlib.util
 import itertools
@@ -21,6 +23,7 @@ import subprocess
 import sys
 import time
 import timeit
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +74,6 @@ def work(library: str, threads: int) -> None:
         command, *rest = line.split()
         try:
             if command == "open":
-                timer, calls = timeit.Timer("pass"), 1  # First let go of the last job's memory.
                 timer, calls = prepare(library, JOBS[int(rest[0])])
                 reply: Any = calls
             elif command == "time":
@@ -112,6 +114,17 @@ class Worker:
         self.process.wait()
 
 
+@contextlib.contextmanager
+def crew(pythons: dict[str, str], threads: int) -> Iterator[list[Worker]]:
+    """A fresh process of each library."""
+    workers = [Worker(library, python, threads) for library, python in pythons.items()]
+    try:
+        yield workers
+    finally:
+        for worker in workers:
+            worker.close()
+
+
 # The driver: rounds in turn, then the table.
 
 
@@ -142,8 +155,6 @@ def compare(number: int, job: Job, workers: list[Worker], rounds: int) -> dict[s
                 result[worker.library] = reply["error"]
             elif isinstance(times, list):
                 times.append(reply)
-    for worker in running:
-        worker.ask("open", IDLE)
     return result
 
 
@@ -190,8 +201,6 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-# The job that stands open between the others: it holds next to no memory.
-IDLE = next(number for number, job in enumerate(JOBS) if job.name == "shape")
 TITLES = {"gradiron": "gradiron", "torch": "PyTorch", "numpy": "NumPy"}
 
 
@@ -211,10 +220,10 @@ def main() -> int:
     pythons = {"gradiron": chosen.python, "torch": chosen.torch_python}
     if not chosen.no_numpy:
         pythons["numpy"] = chosen.torch_python
-    workers = [Worker(library, python, chosen.threads) for library, python in pythons.items()]
-    versions = [f"{TITLES[worker.library]} {worker.ask('version')}" for worker in workers]
+    with crew(pythons, chosen.threads) as workers:
+        versions = [f"{TITLES[worker.library]} {worker.ask('version')}" for worker in workers]
     print(f"{', '.join(versions)}; {chosen.threads} threads, {chosen.rounds} rounds; {processor()}\n")
-    libraries = [worker.library for worker in workers]
+    libraries = list(pythons)
     heads = ["job", *(TITLES[library] for library in libraries), "times as fast", "by medians", "goal", "met"]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads), flush=True)
 
@@ -222,13 +231,12 @@ def main() -> int:
     for number, job in enumerate(JOBS):
         if not re.search(chosen.only, job.name) or (job.slow and chosen.no_slow):
             continue
-        result = record[job.name] = compare(number, job, workers, chosen.rounds)
+        with crew(pythons, chosen.threads) as workers:
+            result = record[job.name] = compare(number, job, workers, chosen.rounds)
         cells = row(job, result, libraries)
         print("| " + " | ".join(cells) + " |", flush=True)
         missed += [job.name] if cells[-1] == "no" else []
         errors += [f"{job.name}: {TITLES[who]}: {what}" for who, what in result.items() if isinstance(what, str)]
-    for worker in workers:
-        worker.close()
     print(f"\ngoals missed: {', '.join(missed) or 'none'}")
     for error in errors:
         print(error, file=sys.stderr)

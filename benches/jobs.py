@@ -286,6 +286,11 @@ def vectors(n: int) -> Callable[[Any], Names]:
     return setup
 
 
+def into(n: int) -> Callable[[Any], Names]:
+    """Memory for the result is at hand: what is left is the way of the bytes through it."""
+    return lambda T: vectors(n)(T) | {"out": T.empty(n)}
+
+
 def rows(T: Any) -> Names:
     T.manual_seed(0)
     return {"T": T, "a": T.randn(1000, 10_000), "t": T.randn(3000, 3000)}
@@ -309,6 +314,7 @@ job("mul, 1e7", "a * b", vectors(10_000_000), 1.5, numpy="a * b")
 job("exp, 1e7", "a.exp()", vectors(10_000_000), 1.1, numpy="T.exp(a)")
 job("tanh, 1e7", "a.tanh()", vectors(10_000_000), 1.1, numpy="T.tanh(a)")
 job("sum, 1e7", "a.sum()", vectors(10_000_000), 1, numpy="a.sum()")
+job("add into out=, 1e7", "T.add(a, b, out=out)", into(10_000_000), numpy="T.add(a, b, out=out)")
 job("a.add_(b), 1e7", "a.add_(b)", vectors(10_000_000), numpy="T.add(a, b, out=a)")
 job("softmax, 1000 x 10,000", "a.softmax(1)", rows, 1)
 job("sum over rows, 1000 x 10,000", "a.sum(1)", rows, numpy="a.sum(1)")

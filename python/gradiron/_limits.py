@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import _core
 from ._core import dtype
 
 # Bits of the exponent and of the fraction, and PyTorch's decimal resolution.
 _FLOATS = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
+
+# Masks ask for them in every step.
+_known: dict[dtype, dict[str, Any]] = {}
 
 
 class _Info:
@@ -32,6 +37,9 @@ class finfo(_Info):
             kind = kind.to_real()  # of each part
         if not isinstance(kind, dtype) or not kind.is_floating_point:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
+        self.__dict__.update(_known.get(kind) or _known.setdefault(kind, self._limits(kind)))
+
+    def _limits(self, kind: dtype) -> dict[str, Any]:
         super().__init__(kind)
         exponent, fraction, self.resolution = _FLOATS[self.dtype]
         largest = 2 ** (exponent - 1) - 1
@@ -39,6 +47,7 @@ class finfo(_Info):
         self.max = (2.0 - self.eps) * 2.0**largest
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - largest)
+        return dict(self.__dict__)
 
     def __repr__(self) -> str:
         shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")

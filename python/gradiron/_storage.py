@@ -25,9 +25,10 @@ class UntypedStorage:
     @property
     def _all(self) -> Tensor:
         """Every byte that there is now."""
-        kind = self._seen.dtype
+        # A GPU's bytes are copied by the kernels of their dtype.
+        kind = _core.uint8 if self._seen.device.type == "cpu" else self._seen.dtype
         count = self.nbytes() // kind.itemsize
-        if self._seen.numel() != count:
+        if (self._seen.dtype, self._seen.shape, self._seen.stride()) != (kind, (count,), (1,)):
             self._seen = _core.storage_view(self._seen, kind, 0, (count,), (1,))
         return self._seen
 
@@ -135,11 +136,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
         raise NotImplementedError(f"Cannot access storage of {wrapper}")
     found = _known.get(self._storage_id())
     if found is None:
-        # A GPU's bytes are copied by the kernels of their dtype.
-        kind = _core.uint8 if self.device.type == "cpu" else self.dtype
-        count = self._storage_bytes() // kind.itemsize
-        found = UntypedStorage(_core.storage_view(self.detach(), kind, 0, (count,), (1,)))
-        _known[self._storage_id()] = found
+        found = _known[self._storage_id()] = UntypedStorage(self.detach())
     return found
 
 

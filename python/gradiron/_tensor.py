@@ -153,9 +153,10 @@ def show(self: Tensor, *, tensor_contents: object = None) -> str:
 
 
 def format_(self: Tensor, spec: str) -> str:
-    from ._tensor_str import tensor_format
-
-    return tensor_format(self, spec)
+    """The text of `format(t, spec)`: a 0-d tensor formats as its number, so that `f"{loss:.3f}"` works."""
+    if self.dim() == 0 and type(self) is Tensor:
+        return format(self.item(), spec)
+    return object.__format__(self, spec)
 
 
 def deepcopy(self: Tensor, memo: dict[int, Any]) -> Tensor:

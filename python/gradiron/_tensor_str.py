@@ -101,13 +101,6 @@ def _text(t: Tensor) -> str:
     return _with_notes(opening + _body(t.detach(), len(opening)), _notes(t), len(opening))
 
 
-def tensor_format(t: Tensor, spec: str) -> str:
-    """The text of `format(t, spec)`: a 0-d tensor formats as its number, so that `f"{loss:.3f}"` works."""
-    if t.dim() == 0 and type(t) is gradiron.Tensor:
-        return format(t.detach().item(), spec)
-    return object.__format__(t, spec)
-
-
 def _is_plain(t: Tensor) -> bool:
     """Whether `t` prints as `tensor(...)`, as a parameter does too, and not under the name of its class."""
     return type(t) is gradiron.Tensor or type(t).__name__ == "Parameter"
@@ -147,7 +140,7 @@ def _tangent(t: Tensor) -> Tensor | None:
 def _tangent_text(t: Tensor) -> str:
     if gradiron._core.is_batched(t):
         return repr(t)
-    return tensor_format(t, "") if t.dim() == 0 else _text(gradiron._core.unrecorded(t))
+    return format(t, "") if t.dim() == 0 else _text(gradiron._core.unrecorded(t))
 
 
 def _origin(t: Tensor) -> str | None:

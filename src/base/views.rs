@@ -255,6 +255,54 @@ impl Layout {
     }
 }
 
+impl Layout {
+    /// What `infer_shape` and `view` give, in one pass, for elements that lie row by row without gaps; nothing where they
+    /// do not, or where the sizes do not fit.
+    pub fn view_rows(&self, sizes: &[i64]) -> Option<Layout> {
+        const MOST: usize = 6;
+        let count = self.rows().filter(|_| sizes.len() <= MOST)?;
+        let (mut shape, mut strides) = ([0; MOST], [0; MOST]);
+        let (mut known, mut hole) = (1usize, None);
+        for (i, &size) in sizes.iter().enumerate() {
+            shape[i] = match size {
+                -1 if hole.is_none() => {
+                    hole = Some(i);
+                    1
+                }
+                _ => usize::try_from(size).ok()?,
+            };
+            known = known.checked_mul(shape[i])?;
+        }
+        if let Some(i) = hole {
+            shape[i] = count.checked_div(known)?;
+            known *= shape[i];
+        }
+        if known != count {
+            return None;
+        }
+        let mut stride = 1;
+        for i in (0..sizes.len()).rev() {
+            strides[i] = stride;
+            stride *= shape[i];
+        }
+        let dims = |dims| Dims::from_buf_and_len(dims, sizes.len());
+        Some(Layout { shape: dims(shape), strides: dims(strides), offset: self.offset })
+    }
+
+    /// How many elements there are, when there are some and they lie row by row without gaps.
+    fn rows(&self) -> Option<usize> {
+        let mut count = 1;
+        for (i, (&size, &stride)) in self.shape.iter().zip(&self.strides).rev().enumerate() {
+            // The stride of a last dimension of one element is handed on.
+            if stride != count && (size != 1 || i == 0) {
+                return None;
+            }
+            count *= size;
+        }
+        (count > 0).then_some(count)
+    }
+}
+
 /// The number of elements of a shape that a user gave, or an error when it overflows.
 pub fn checked_numel(shape: &[usize]) -> Result<usize> {
     if shape.contains(&0) {

@@ -5,16 +5,15 @@ use super::row::Ints;
 use super::view;
 use crate::base::Result;
 use crate::base::views::infer_shape;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, any_requires_grad};
 
 pub type Short = fn(&Tensor, &[i64]) -> Option<Result<Tensor>>;
 
 /// The short way of a method, by its public name.
 pub fn of(name: &str) -> Option<Short> {
     Some(match name {
-        "view" => {
-            |x, sizes| (!sizes.is_empty()).then(|| view::view_as_shape(x, infer_shape(sizes, x.numel())?))
-        }
+        "view" => |x, sizes| (!sizes.is_empty()).then(|| as_shape(x, sizes)),
+        "contiguous" => |x, none| (none.is_empty() && x.body().layout.is_contiguous()).then(|| Ok(x.clone())),
         "reshape" => |x, sizes| (!sizes.is_empty()).then(|| view::reshape_to(x, sizes)),
         "expand" => |x, sizes| (!sizes.is_empty()).then(|| view::expand(x, Ints::from_slice(sizes))),
         "permute" => |x, dims| (!dims.is_empty()).then(|| view::permute(x, Ints::from_slice(dims))),
@@ -42,4 +41,13 @@ pub fn of(name: &str) -> Option<Short> {
         },
         _ => return None,
     })
+}
+
+/// A view is the most frequent of these, and mostly of dense rows: no history, no plan, one pass over the sizes.
+fn as_shape(input: &Tensor, sizes: &[i64]) -> Result<Tensor> {
+    match input.birth_body().and_then(|body| body.layout.view_rows(sizes)) {
+        Some(layout) if !any_requires_grad([input]) => Ok(view::seen(input, layout)),
+        Some(layout) => view::view_as_shape(input, layout.shape),
+        None => view::view_as_shape(input, infer_shape(sizes, input.numel())?),
+    }
 }
