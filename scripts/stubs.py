@@ -69,7 +69,7 @@ PROPERTIES = {
     "dtype": "_dtype",
     "device": "_device",
 }
-WRITABLE = {"requires_grad", "grad", "data"}
+WRITABLE = {"requires_grad", "grad", "grad_dtype", "data"}
 
 # The slots that Python knows, with their types; others are left to `object`.
 REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")

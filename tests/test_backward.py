@@ -476,3 +476,46 @@ def test_a_network_learns(device):
                 p.grad.zero_()
         losses.append(loss.item())
     assert losses[-1] < 0.3 * losses[0]
+
+
+def test_zeros_for_unused_inputs_are_recorded_as_gradients_are():
+    x, y = leaf([1.0]), leaf([2.0])
+    for recorded in (True, False):
+        found = T.autograd.grad(x * 2, (x, y), T.ones(1), create_graph=recorded, materialize_grads=True)
+        assert_values(found[1], [0.0])
+        assert found[1].requires_grad == recorded
+
+
+def test_what_a_node_switches_ends_with_its_turn():
+    modes = []
+
+    class Switch(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            modes.append(T.is_grad_enabled())
+            T.set_grad_enabled(not T.is_grad_enabled())
+            return g
+
+    x = leaf([1.0])
+    Switch.apply(Switch.apply(x)).backward()
+    T.autograd.grad(Switch.apply(Switch.apply(x)), x, create_graph=True)
+    assert modes == [False, False, True, True] and T.is_grad_enabled()
+
+
+def test_a_product_of_several_zeros_has_no_second_derivative_here():
+    x = T.ones(1, dtype=T.float64, requires_grad=True)
+    src = T.tensor([0.0, 0.0], dtype=T.float64, requires_grad=True)
+    y = T.scatter_reduce(x, 0, T.tensor([0, 0]), src, "prod")
+    (g,) = T.autograd.grad(y.sum(), src, create_graph=True)
+    assert_values(g, [0.0, 0.0])
+    with pytest.raises(RuntimeError, match="Double backward is unsupported for src when >1 zeros in src are scattered"):
+        T.autograd.grad(g.sum(), src)
+    # A single zero has one.
+    src = T.tensor([0.0, 3.0], dtype=T.float64, requires_grad=True)
+    (g,) = T.autograd.grad(T.scatter_reduce(x, 0, T.tensor([0, 0]), src, "prod").sum(), src, create_graph=True)
+    assert_values(g, [3.0, 0.0])
+    assert_values(T.autograd.grad(g.sum(), src)[0], [1.0, 1.0])

@@ -730,3 +730,66 @@ def test_on_the_gpu():
     close((y * y).cpu(), x * x, rtol=1e-5, atol=1e-5)
     with pytest.raises(NotImplementedError, match="not implemented on the GPU for .ComplexFloat."):
         y.cumprod(0)
+
+
+def test_logcumsumexp():
+    x = T.tensor([[1 + 2j, -3 - 1j, 0.5j], [200 + 1j, -200, 1 - 1j]], dtype=T.complex128, requires_grad=True)
+    y = x.logcumsumexp(1)
+    rows = [[1 + 2j, 0.981705 + 1.997368j, 1.070925 + 1.64857j], [200 + 1j] * 3]
+    assert (y - T.tensor(rows)).abs().max() < 1e-6
+    (grad,) = T.autograd.grad(y, x, T.tensor([[1 + 1j, 2, -1j]] * 2, dtype=T.complex128))
+    rows = [[2.716249 + 0.12004j, -0.028845 + 0.020392j, 0.312596 - 0.140432j], [3, 0, 0]]
+    assert (grad - T.tensor(rows)).abs().max() < 1e-6
+    assert T.autograd.gradcheck(lambda x: x.logcumsumexp(0), T.randn(3, 2, dtype=T.complex128, requires_grad=True))
+    ends = T.tensor([float("-inf"), 1, complex(float("inf"), 1)], dtype=T.complex64).logcumsumexp(0)
+    assert ends.real.tolist() == [float("-inf"), 1.0, float("inf")] and ends.imag.tolist() == [0.0, 0.0, 1.0]
+
+
+def test_index_add_times_a_complex_number():
+    x, s = (T.tensor(v, dtype=T.complex128, requires_grad=True) for v in ([1.0, 2.0], [1j, 3.0]))
+    y = x.index_add(0, T.tensor([1, 1]), s, alpha=2j)
+    assert y.tolist() == [1, 6j]
+    y.sum().abs().backward()
+    away = (1 + 6j) / 37**0.5
+    assert (x.grad - away).abs().max() < 1e-12
+    if IS_GRADIRON:  # PyTorch forgets to conjugate the factor
+        assert (s.grad - away * -2j).abs().max() < 1e-12
+
+
+def test_gradients_of_real_operands_are_views_of_complex_ones():
+    x, g = T.arange(3.0, dtype=T.float64).requires_grad_(), T.ones(3, dtype=T.complex128)
+    for made in (x.to(T.complex128), x * (1 + 1j), x + g):
+        found = T.autograd.grad(made, x, g)[0]
+        assert found.dtype == T.float64 and found.stride() == (2,)
+        assert found.tolist() == [1.0, 1.0, 1.0]
+    x.to(T.complex128).backward(g)
+    assert x.grad.stride() == (1,)
+    copies = T.autograd.grad(x.to(T.complex128), x, T.stack([g, g]), is_grads_batched=True)[0]
+    assert copies.stride() == (6, 2)
+
+
+@pytest.mark.parametrize("name", ("angle", "sgn"))
+def test_real_numbers_do_not_turn(name):
+    x = T.tensor([1.0, -2.0, 0.0, math.nan], dtype=T.float64).requires_grad_()
+    turned = getattr(x, name)()
+    found = T.autograd.grad(turned, x, T.tensor([math.nan, math.inf, 1.0, 1.0], dtype=T.float64), create_graph=True)[0]
+    assert (found + 0.0).tolist() == [0.0] * 4 and not found.requires_grad
+    z = T.tensor([1 + 2j, -2 - 1j], dtype=T.complex128).requires_grad_()
+    weights = T.tensor([1.0, 2.0], dtype=T.float64)
+    assert T.autograd.gradcheck(lambda z: T.view_as_real(getattr(z, name)() * (1 + 1j)) * weights, z)
+    assert T.autograd.gradgradcheck(lambda z: T.view_as_real(getattr(z, name)() * (1 + 1j)) * weights, z)
+
+
+def test_nan_to_num():
+    nan, inf = float("nan"), float("inf")
+    x = T.tensor([1 + 2j, complex(nan, 1), complex(2, -inf)], dtype=T.complex128, requires_grad=True)
+    y = x.nan_to_num(5.0, 6.0, 7.0)
+    assert y.tolist() == [1 + 2j, 5 + 1j, 2 + 7j] and y.grad_fn.name() == "NanToNumBackward0" and not y._is_view()
+    for made in (y, (x * 1).nan_to_num_(5.0, 6.0, 7.0)):
+        (grad,) = T.autograd.grad(made.real.sum(), x)
+        assert grad.tolist() == [1, 0, 0]
+
+
+def test_gradients_of_products_along_a_dimension_lie_in_order():
+    for x in (T.randn(3, 4, 2, dtype=T.complex128, requires_grad=True), T.zeros(3, 4, 2, requires_grad=True)):
+        assert T.autograd.grad(x.cumprod(1).abs().sum(), x, create_graph=True)[0].stride() == (8, 2, 1)

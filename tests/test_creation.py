@@ -2,6 +2,7 @@
 
 import pickle
 
+import numpy as np
 import pytest
 
 from library import DTYPES, T, assert_values, dtype, flat
@@ -236,6 +237,18 @@ def test_size():
             size[wrong]
 
 
+@pytest.mark.parametrize("given", [3.5, None, 1j, [0]])
+def test_a_device_is_named_or_numbered(given):
+    with pytest.raises(TypeError, match=r"^device\(\) received an invalid combination of arguments - got \("):
+        T.device(given)
+
+
+def test_device_numbers():
+    assert T.device(1) == T.device("cuda:1")
+    with pytest.raises(RuntimeError, match="^Device index must not be negative"):
+        T.device(-1)
+
+
 def test_device_objects():
     cpu = T.device("cpu")
     assert str(cpu) == "cpu" and repr(cpu) == "device(type='cpu')" and cpu.type == "cpu" and cpu.index is None
@@ -303,3 +316,114 @@ def test_many_dimensions(device):
     assert x.dim() == 9 and x.permute(*reversed(range(9))).contiguous().sum().item() == x.sum().item()
     assert (x + x.transpose(0, 8)).shape == x.shape
     assert x[1, 0, 1, 0, 1, 0, 1, 0, 1].item() == 0b101010101
+
+
+# --- tensors and arrays in lists ---
+
+
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy")
+@pytest.mark.parametrize(
+    ("data", "kind", "values"),
+    [
+        (lambda: [T.tensor(1), T.tensor(2.5)], "float32", [1.0, 2.5]),
+        (lambda: [T.tensor([4.0]), T.tensor([[5.0]])], "float32", [4.0, 5.0]),
+        (lambda: [[T.tensor(3.0), 1], [2, T.tensor(True)]], "float32", [[3.0, 1.0], [2.0, 1.0]]),
+        (lambda: [[1, 2], T.tensor([1.5, 2.5])], "float32", [[1.0, 2.0], [1.5, 2.5]]),
+        (lambda: [[1, 2], T.ones(2, 1)], "float32", [[1.0, 2.0], [1.0, 1.0]]),
+        (lambda: [[[1, 2]], T.ones(1, 2, dtype=T.float64)], "float64", [[[1.0, 2.0]], [[1.0, 1.0]]]),
+        (lambda: [[T.ones(1, requires_grad=True).detach()]], "float32", [[1.0]]),
+        (lambda: [np.float64(1), 2.5], "float64", [1.0, 2.5]),
+        (lambda: [1.5, np.float64(1)], "float64", [1.5, 1.0]),
+        (lambda: [np.float32(1), np.float64(2)], "float64", [1.0, 2.0]),
+        (lambda: [np.int32(1), np.int32(2)], "int32", [1, 2]),
+        (lambda: [np.int32(1), 2], "int64", [1, 2]),
+        (lambda: [np.bool_(True), np.bool_(False)], "bool", [True, False]),
+        (lambda: [[1, 2], np.array([1.5, 2.5])], "float64", [[1.0, 2.0], [1.5, 2.5]]),
+    ],
+)
+def test_tensors_in_lists_count_as_numbers(data, kind, values):
+    made = T.tensor(data())
+    assert made.dtype == getattr(T, kind) and made.tolist() == values and not made.requires_grad
+
+
+@pytest.mark.filterwarnings("ignore:Creating a tensor from a list of numpy")
+@pytest.mark.parametrize(
+    ("data", "error", "message"),
+    [
+        (lambda: [T.ones(2)], ValueError, "only one element tensors can be converted to Python scalars"),
+        (lambda: [[T.ones(2)], [T.ones(1)]], ValueError, "only one element tensors can be converted to Python scalars"),
+        (lambda: [T.zeros(0)], ValueError, "only one element tensors can be converted to Python scalars"),
+        (lambda: [1, T.ones(2)], ValueError, "only one element tensors can be converted to Python scalars"),
+        (lambda: [[1, 2], T.ones(3)], ValueError, r"expected sequence of length 2 at dim 1 \(got 3\)"),
+        (lambda: [1, np.ones(1)], TypeError, "only 0-dimensional arrays can be converted to Python scalars"),
+        (lambda: [T.tensor(3.0), [1]], TypeError, "must be real number, not list"),
+        (lambda: [1, (2,)], TypeError, "'tuple' object cannot be interpreted as an integer"),
+        (lambda: [[1, 2], 3], TypeError, "not a sequence"),
+        (lambda: {}, RuntimeError, "Could not infer dtype of dict"),
+        (lambda: [{"a": 1}], RuntimeError, "Could not infer dtype of dict"),
+        (lambda: [[1], {}], RuntimeError, "Could not infer dtype of dict"),
+        (lambda: [b"x"], TypeError, r"new\(\): invalid data type 'bytes'"),
+    ],
+)
+def test_what_cannot_be_in_lists(data, error, message):
+    with pytest.raises(error, match=message):
+        T.tensor(data())
+
+
+@pytest.mark.filterwarnings("ignore:torch.asarray")
+def test_asarray_and_histories():
+    x = T.ones(3, requires_grad=True)
+    y = x * 2
+    assert T.asarray(y) is y and T.asarray(y, requires_grad=True) is y
+    assert T.asarray(y, copy=True).grad_fn.name() == "CloneBackward0"
+    cut = T.asarray(y, requires_grad=False)
+    assert not cut.requires_grad and cut.data_ptr() == y.data_ptr() and y.requires_grad
+    assert not T.asarray(y, dtype=T.float64, requires_grad=False).requires_grad
+    assert T.asarray(x, requires_grad=False) is x and not x.requires_grad
+
+
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        (lambda: T.asarray([1, 2], copy=False), "can't alias arbitrary sequence into a tensor."),
+        (lambda: T.asarray(1.5, copy=False), "can't alias arbitrary sequence into a tensor."),
+        (
+            lambda: T.asarray(T.ones(1), dtype=T.float64, copy=False),
+            "can't alias tensor with dtype 'Float' into dtype 'Double'.",
+        ),
+        (lambda: T.asarray(T.ones(1), device="cuda", copy=False), "can't alias tensor from device 'cpu' to 'cuda"),
+    ],
+)
+def test_asarray_without_a_copy(call, sentence):
+    with pytest.raises(ValueError, match=sentence.replace(".", "[.]")):
+        call()
+    x = T.ones(2)
+    assert T.asarray(x, copy=False) is x
+
+
+def test_linspace_of_halves():
+    """Computed in float32, between bounds that are halves."""
+    assert T.linspace(-3.3, 7.7, 6, dtype=T.float16).tolist() == [
+        -3.30078125,
+        -1.1005859375,
+        1.099609375,
+        3.298828125,
+        5.5,
+        7.69921875,
+    ]
+    assert T.linspace(-3.3, 7.7, 6, dtype=T.bfloat16).tolist() == [-3.296875, -1.1015625, 1.09375, 3.296875, 5.5, 7.6875]
+
+
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        (lambda: T.linspace(0, 1, 3, dtype=T.bool), "\"linspace_cpu\" not implemented for 'Bool'"),
+        (lambda: T.logspace(0, 1, 3, dtype=T.bool), "\"logspace_cpu\" not implemented for 'Bool'"),
+        (lambda: T.tril_indices(2, 2, dtype=T.float32), "\"tril_indices\" not implemented for 'Float'"),
+        (lambda: T.triu_indices(2, 2, dtype=T.int16), "\"triu_indices\" not implemented for 'Short'"),
+    ],
+)
+def test_dtypes_without_a_kernel(call, sentence):
+    with pytest.raises(NotImplementedError, match=sentence):
+        call()
+    assert T.linspace(0, 1, 1, dtype=T.bool).tolist() == [False]

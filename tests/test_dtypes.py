@@ -44,6 +44,14 @@ def test_result_dtypes_of_one_operand(op):
     assert not wrong, "\n".join(wrong)
 
 
+def test_result_type():
+    x = T.ones(2)
+    assert T.result_type(x, 1j) == T.complex64 and T.result_type(T.tensor(1), 2.0) == T.float32
+    assert T.result_type(1, True) == T.int64 and T.result_type(x, T.ones((), dtype=T.float64)) == T.float32
+    with pytest.raises(TypeError, match=r"^result_type\(\) received an invalid combination of arguments - got \(str, int\)"):
+        T.result_type("a", 1)
+
+
 def test_promote_types_and_can_cast():
     pairs = [(dtype(a), dtype(b)) for a in promotion.DTYPES for b in promotion.DTYPES]
     assert [str(T.promote_types(a, b)).split(".")[1] for a, b in pairs] == TABLE["promote_types"]
@@ -244,3 +252,78 @@ def test_limits():
         T.finfo(T.int64)
     with pytest.raises(TypeError, match="bool is not supported by torch.iinfo"):
         T.iinfo(T.bool)
+
+
+def test_sums_and_products_in_truth_values():
+    x = T.tensor([[1.0, 0.0], [2.0, 3.0]])
+    for found, expected in [
+        (x.sum(dtype=T.bool), True),
+        (x.sum(0, dtype=T.bool), [True, True]),
+        (x.prod(dtype=T.bool), False),
+        (x.prod(1, dtype=T.bool), [False, True]),
+    ]:
+        assert found.dtype == T.bool and found.tolist() == expected
+    for call in (lambda: x.cumsum(0, dtype=T.bool), lambda: x.cumprod(0, dtype=T.bool)):
+        with pytest.raises(NotImplementedError, match="_out_cpu\" not implemented for 'Bool'"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "call, kernel",
+    [
+        (lambda t: t.clamp(t, t), "clamp_cpu"),
+        (lambda t: t.clamp(False, True), "clamp_scalar_cpu"),
+        (lambda t: t.clamp(min=False), "clamp_min_scalar_cpu"),
+        (lambda t: t.clamp_max(True), "clamp_max_scalar_cpu"),
+    ],
+)
+def test_truth_values_are_not_clamped(call, kernel):
+    t = T.tensor([True, False])
+    with pytest.raises(NotImplementedError, match=f"\"{kernel}\" not implemented for 'Bool'"):
+        call(t)
+    assert t.clamp(t).tolist() == t.clamp_min(~t & t).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    "call, sentence",
+    [
+        (lambda f, x: f.l1_loss(x, x), "could not infer output dtype"),
+        (lambda f, x: f.smooth_l1_loss(x, x, beta=0), "could not infer output dtype"),
+        (lambda f, x: f.nll_loss(x, x[0, :2]), "\"nll_loss_out_frame\" not implemented for 'Long'"),
+        (lambda f, x: f.nll_loss(x[:, :, None, None], x[:, :1, None]), '"nll_loss2d_forward_out_frame" not implemented'),
+        (lambda f, x: f.cross_entropy(x, x[0, :2]), "not implemented for 'Long'"),
+        (lambda f, x: f.binary_cross_entropy_with_logits(x, x), "\"log_sigmoid_cpu\" not implemented for 'Long'"),
+    ],
+)
+def test_losses_of_whole_numbers(call, sentence):
+    with pytest.raises(NotImplementedError, match=sentence):
+        call(T.nn.functional, T.ones(2, 3, dtype=T.int64))
+
+
+def test_probabilities_are_no_whole_numbers():
+    x = T.ones(2, 3, dtype=T.int64)
+    with pytest.raises(RuntimeError, match="Expected floating point type for target with class probabilities, got Long"):
+        T.nn.functional.cross_entropy(x, x)
+
+
+def test_an_index_without_elements_is_of_any_dtype():
+    assert T.ones(3).gather(0, T.ones(0)).shape == (0,) and T.ones(3).gather(0, T.ones(2, 0)).shape == (2, 0)
+    with pytest.raises(RuntimeError, match="Expected dtype int32/int64 for index"):
+        T.ones(3).gather(0, T.ones(1))
+
+
+def test_factors_of_whole_numbers_are_whole():
+    x, s = T.zeros(2, dtype=T.int64), T.tensor([2], dtype=T.int64)
+    assert x.index_add(0, T.tensor([0]), s, alpha=0.5).tolist() == [0, 0]
+    assert x.index_add(0, T.tensor([0]), s, alpha=2.5).tolist() == [4, 0]
+
+
+def test_the_gradient_of_a_rounded_quotient_is_nothing():
+    x, y = (T.tensor(v, requires_grad=True) for v in ([7.0, -7.0], [2.0, 3.0]))
+    for mode in ("floor", "trunc"):
+        grads = T.autograd.grad(x.div(y, rounding_mode=mode), (x, y), T.tensor([float("inf"), float("nan")]))
+        assert [g.tolist() for g in grads] == [[0.0, 0.0]] * 2
+    weight = T.tensor([1.0, 2.0], requires_grad=True)
+    (deep,) = T.autograd.grad(T.remainder(x, y), y, weight, create_graph=True)
+    (again,) = T.autograd.grad(deep.sin().sum(), y, create_graph=True)
+    assert again.tolist() == [0.0, 0.0] and not again.requires_grad

@@ -712,3 +712,55 @@ def test_a_functions_tangent_is_what_its_jvp_returned():
         assert tangent.data_ptr() == given[0].data_ptr()
         assert tangent.tolist() == [6.0, 8.0]
         assert tangent.grad_fn.name() == "MulBackward0"
+
+
+@pytest.mark.parametrize("conj", [(False, True), (True, False), (True, True)])
+def test_a_tangent_is_conjugated_as_its_tensor_is(conj):
+    """Parts of both are views of the same kind then."""
+    x, v = T.tensor([1.0 + 2.0j]), T.tensor([3.0 + 5.0j])
+    x, v = (t.conj() if lazy else t for t, lazy in zip((x, v), conj, strict=True))
+    with fw.dual_level():
+        dual = fw.make_dual(x, v)
+        tangent = fw.unpack_dual(dual).tangent
+        assert tangent.is_conj() == x.is_conj() and (tangent is v) == (conj[0] == conj[1])
+        assert fw.unpack_dual(dual.real).tangent.tolist() == [v[0].item().real]
+        assert fw.unpack_dual(dual.imag).tangent.tolist() == [v[0].item().imag]
+
+
+def test_a_functions_jvp_writes_what_its_forward_wrote():
+    class Wrong(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def jvp(ctx, v):
+            return v
+
+    with fw.dual_level():
+        with pytest.raises(
+            RuntimeError, match="An inplace custom Function is not modifying the forward mode gradients inplace"
+        ):
+            Wrong.apply(fw.make_dual(t(1.0), t(1.0)))
+
+
+@pytest.mark.parametrize(
+    ("jvp", "viewed", "message"),
+    [
+        (lambda v: v[:1].clone(), False, "forward is returning a view .or an input as-is. but the jvp is not returning a view"),
+        (lambda v: v[:1].clone()[:], False, "is returning a view but the jvp is not returning a view of the given grad input"),
+        (lambda v: v[:1].clone()[:], True, "not returning a view of the same base as the given grad input"),
+    ],
+)
+def test_a_functions_jvp_returns_a_view_of_its_tangent(jvp, viewed, message):
+    class Part(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x[:1]
+
+    Part.jvp = staticmethod(lambda ctx, v: jvp(v))
+    with fw.dual_level():
+        x = fw.make_dual(t(1.0, 2.0), t(3.0, 4.0))
+        with pytest.raises(RuntimeError, match=message):
+            Part.apply(x.view_as(x) if viewed else x)

@@ -380,3 +380,25 @@ def test_where_sums_cannot_be_shown():
     y.sum().backward()
     with T.autograd.set_detect_anomaly(True):
         product(refused("does not support anomaly detection"))(x, w).sum().backward()
+
+
+def test_what_cannot_be_differentiated_twice_is_one_node():
+    class Once(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, a, scale, b):
+            ctx.save_for_backward(a, b)
+            return a * b * scale
+
+        @staticmethod
+        @T.autograd.function.once_differentiable
+        def backward(ctx, g):
+            a, b = ctx.saved_tensors
+            return g * b * 2, None, g * a * 2
+
+    a, b = leaf([1.0, 2.0]), leaf([3.0, 4.0])
+    ga, gb = T.autograd.grad(Once.apply(a, 2, b), (a, b), T.ones(2, requires_grad=True), create_graph=True)
+    assert ga.grad_fn is gb.grad_fn and type(ga.grad_fn).__name__ == "Error" and (ga.output_nr, gb.output_nr) == (0, 2)
+    with pytest.raises(
+        RuntimeError, match="trying to differentiate twice a function that was marked with @once_differentiable"
+    ):
+        ga.sum().backward()

@@ -313,3 +313,54 @@ def test_a_view_that_a_function_wrote_leads_back_through_it():
         assert Triple.apply(view) is view
         (view if use_the_view else base).pow(3).sum().backward()
         assert x.grad.tolist() == [81.0, 81.0]
+
+
+def test_a_view_that_no_gradient_leads_to_is_a_functions_all_the_same():
+    F = function(lambda ctx, x: x.view_as(x))
+    message = (
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. This view was created inside"
+    )
+    with pytest.raises(RuntimeError, match=message):
+        F.apply(T.ones(2)).add_(leaf([1.0, 1.0]))
+    with T.no_grad():
+        y = F.apply(leaf([1.0, 2.0]))
+    with pytest.raises(RuntimeError, match=message):
+        y.zero_()
+
+
+def test_what_is_marked_as_written_was_an_input():
+    message = r"ctx.mark_dirty\(\) received a tensor that was not an input. Only input Tensors that have been mutated"
+
+    def marked(view):
+        def forward(ctx, x):
+            out = x.clone().view_as(x) if view else x.clone()
+            ctx.mark_dirty(out)
+            return out
+
+        return function(forward)
+
+    with pytest.warns(UserWarning, match=message):
+        marked(False).apply(leaf([1.0]) * 1)
+    with pytest.raises(RuntimeError, match=message):
+        marked(True).apply(leaf([1.0]) * 1)
+
+
+@pytest.mark.parametrize("kept", ["save_for_backward", "save_for_forward"])
+@pytest.mark.parametrize("wants", [True, False])
+def test_setup_context_saves_no_input_that_comes_out_as_it_is(kept, wants):
+    class Same(T.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            getattr(ctx, kept)(inputs[0])
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    with pytest.raises(RuntimeError, match="An input that has been returned as-is as output is being saved for backward"):
+        Same.apply(T.ones(2, requires_grad=wants))
+    assert function(lambda ctx, x: ctx.save_for_backward(x) or x).apply(leaf([1.0])).tolist() == [1.0]

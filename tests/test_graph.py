@@ -469,3 +469,15 @@ def test_everything_is_there():
     names = {"saved_tensors_hooks", "save_on_cpu", "disable_saved_tensors_hooks", "register_multi_grad_hook", "Node"}
     names |= {"allow_mutation_on_saved_tensors", "GradientEdge", "get_gradient_edge", "increment_version", "queue_callback"}
     assert names <= set(graph.__all__) - missing
+
+
+def test_an_edge_keeps_a_functions_node():
+    x = leaf([1.0, 2.0])
+    y = Double.apply(x * 1)
+    edge = graph.get_gradient_edge(y)
+    assert edge.node is y.grad_fn
+    del y
+    gc.collect()
+    T.autograd.backward(edge, grad_tensors=T.ones(2), retain_graph=True)
+    assert_values(x.grad, [2.0, 2.0])
+    assert_values(T.autograd.grad(edge, x, T.ones(2))[0], [2.0, 2.0])

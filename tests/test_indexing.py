@@ -294,3 +294,165 @@ def test_an_index_that_was_written_over_is_refused():
     y.backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         y.backward()
+
+
+def test_gradients_of_what_was_put_in_are_views():
+    m = T.zeros(3, 4, dtype=T.float64, requires_grad=True)
+    row, part, line = (T.ones(*n, dtype=T.float64, requires_grad=True) for n in ((3,), (3, 2), (3,)))
+    weight = T.arange(12.0, dtype=T.float64).reshape(3, 4)
+    for made, source, place, strides in [
+        (m.select_scatter(row, 1, 2), row, lambda t: t[:, 2], (4,)),
+        (m.slice_scatter(part, 1, 0, 4, 2), part, lambda t: t[:, ::2], (4, 2)),
+        (m.diagonal_scatter(line, 1), line, lambda t: t.diagonal(1), (5,)),
+    ]:
+        whole, mine = T.autograd.grad(made, (m, source), weight)
+        assert mine.tolist() == place(weight).tolist() and mine.stride() == strides
+        rest = weight.clone()
+        place(rest).zero_()
+        assert whole.tolist() == rest.tolist()
+
+
+@pytest.mark.parametrize("include_self", [True, False])
+@pytest.mark.parametrize("how", ["sum", "prod", "mean", "amax", "amin"])
+def test_scatter_reduce_in_one_node(how, include_self):
+    x = T.tensor([1.5, -2.0, 3.0], dtype=T.float64, requires_grad=True)
+    s = T.tensor([2.0, 0.5, -1.0, 4.0], dtype=T.float64, requires_grad=True)
+    index = T.tensor([0, 2, 0, 2])
+
+    def call(x, s):
+        return x.scatter_reduce(0, index, s, how, include_self=include_self)
+
+    node = call(x, s).grad_fn
+    assert (node.name(), node._saved_reduce, node._saved_include_self) == ("ScatterReduceBackward0", how, include_self)
+    assert T.autograd.gradcheck(call, (x, s)) and T.autograd.gradgradcheck(call, (x, s))
+    y = x.clone().scatter_reduce_(0, index, s, how, include_self=include_self)
+    for found, expected in zip(T.autograd.grad(y.sum(), (x, s)), T.autograd.grad(call(x, s).sum(), (x, s))):
+        assert found.tolist() == expected.tolist()
+
+
+def test_scatter_reduce_knows_five_ways():
+    with pytest.raises(RuntimeError, match="reduce argument must be either sum, prod, mean, amax or amin, got add"):
+        T.ones(2).scatter_reduce(0, T.tensor([0]), T.ones(1), "add")
+    with pytest.raises(NotImplementedError, match="scatter_reduce does not support automatic differentiation"):
+        z = T.ones(2, dtype=T.complex64, requires_grad=True)
+        z.scatter_reduce(0, T.tensor([0]), z[:1], "sum")
+    whole = T.tensor([7, 8]).scatter_reduce(0, T.tensor([0, 0]), T.tensor([2, -4]), "mean", include_self=False)
+    assert whole.tolist() == [-1, 8]
+
+
+def test_unique_values_have_no_derivative():
+    x = T.tensor([2.0, 1.0, 1.0], requires_grad=True)
+    values, inverse = x.unique(return_inverse=True)
+    assert values.requires_grad and not inverse.requires_grad and not inverse._is_view()
+    with pytest.raises(NotImplementedError, match="the derivative for '_unique2' is not implemented."):
+        values.sum().backward()
+    with pytest.raises(NotImplementedError, match="the derivative for 'unique_consecutive' is not implemented."):
+        x.unique_consecutive().sum().backward()
+    assert not T.tensor([1, 1]).unique().requires_grad
+
+
+def test_places_lie_one_behind_the_other():
+    rows, columns = T.ones(2, 3).nonzero(as_tuple=True)
+    assert (rows.stride(), columns.stride(), columns.storage_offset()) == ((1,), (1,), 6)
+    assert [t.tolist() for t in T.where(T.eye(2) > 0)] == [[0, 1], [0, 1]]
+
+
+def test_ldexp():
+    x, k = (
+        T.tensor([1.0, -3.0], dtype=T.float64, requires_grad=True),
+        T.tensor([10.0, -2.0], dtype=T.float64, requires_grad=True),
+    )
+    assert T.ldexp(x, k).tolist() == [1024.0, -0.75] and T.ldexp(T.tensor([3]), T.tensor([30])).dtype == T.float32
+    assert T.autograd.gradcheck(T.ldexp, (x, k * 0.1)) and x.ldexp(k).grad_fn._saved_result.tolist() == [1024.0, -0.75]
+
+
+def test_real_numbers_are_their_own_conjugates():
+    x = T.ones(2, requires_grad=True)
+    assert x.conj_physical() is x and x.sin().conj_physical().grad_fn.name() == "SinBackward0"
+
+
+def test_unique_slices():
+    x = T.tensor([[3.0, 1.0, 3.0], [2.0, 0.0, 2.0], [3.0, 1.0, 3.0]], requires_grad=True)
+    rows, inverse, counts = x.unique(dim=0, return_inverse=True, return_counts=True)
+    assert rows.tolist() == [[2.0, 0.0, 2.0], [3.0, 1.0, 3.0]] and rows.grad_fn.name() == "UniqueDimBackward0"
+    assert inverse.tolist() == [1, 0, 1] and counts.tolist() == [1, 2]
+    columns, counts = x.unique(dim=-1, return_counts=True)
+    assert columns.tolist() == [[1.0, 3.0], [0.0, 2.0], [1.0, 3.0]] and counts.tolist() == [1, 2]
+    runs, inverse, counts = x.detach().unique_consecutive(dim=0, return_inverse=True, return_counts=True)
+    assert (runs.tolist(), inverse.tolist(), counts.tolist()) == (x.tolist(), [0, 1, 2], [1, 1, 1])
+    block = T.tensor([[[1, 2], [0, 1]], [[1, 2], [0, 0]], [[1, 2], [0, 1]]])
+    assert block.unique(dim=0).tolist() == [[[1, 2], [0, 0]], [[1, 2], [0, 1]]]
+    assert T.unique_consecutive(block[[0, 2, 1]], dim=0, return_counts=True)[1].tolist() == [2, 1]
+    assert T.zeros(0, 3).unique(dim=0).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "call, error, sentence",
+    [
+        (lambda: T.zeros(3, 0).unique(dim=0), RuntimeError, "There are 0 sized dimensions, and they aren't selected"),
+        (lambda: T.zeros(0, 3).unique(dim=1), RuntimeError, "There are 0 sized dimensions, and they aren't selected"),
+        (lambda: T.ones(2, 2).unique(dim=2), IndexError, "Dimension out of range"),
+        (lambda: T.tensor(1.0).unique(dim=0), IndexError, "Dimension specified as 0 but tensor has no dimensions"),
+        (lambda: T.ones(2, dtype=T.complex64).unique(dim=0), NotImplementedError, '"unique_dim" not implemented'),
+        (lambda: T.ones(2, dtype=T.complex64).unique_consecutive(), NotImplementedError, '"unique" not implemented'),
+    ],
+)
+def test_unique_slices_that_cannot_be(call, error, sentence):
+    with pytest.raises(error, match=sentence):
+        call()
+
+
+def test_what_is_laid_over_itself_otherwise_is_refused():
+    """A value of another shape loses its leading ones and is stretched: then it lies otherwise than its target."""
+    x = T.ones(1)
+    for value in (x.view(1, 1), x.unflatten(0, (1, 1))[:]):
+        with pytest.raises(RuntimeError, match="refer to a single memory location"):
+            x[:] = value
+    x[:] = x.view(1, 1)[0]
+    x[0] = x.view(1, 1)
+    y = T.zeros(2, 3)
+    y[:] = T.tensor([[[1.0, 2.0, 3.0]]])
+    assert y.tolist() == [[1.0, 2.0, 3.0]] * 2
+    with pytest.raises(RuntimeError, match="must match the existing size|cannot be broadcast"):
+        y[:] = T.ones(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("index", "same"),
+    [
+        ([[0, 1], [1, 0]], ([0, 1], [1, 0])),
+        ([[0, 1]], ([0, 1],)),
+        ([0, slice(1, 2)], (0, slice(1, 2))),
+        ([None, 0], (None, 0)),
+        ([..., 0], (..., 0)),
+        ([T.tensor([0, 1]), T.tensor([1, 0])], (T.tensor([0, 1]), T.tensor([1, 0]))),
+        ([(0, 1), (1, 0)], ([0, 1], [1, 0])),
+        ([[True, False]], ([True, False],)),
+        ([[[0, 1]]], ([[0, 1]],)),
+    ],
+    ids=str,
+)
+def test_a_list_of_more_than_numbers_is_a_tuple_of_indices(index, same):
+    x, y = T.arange(24.0).view(2, 3, 4), T.arange(24.0).view(2, 3, 4)
+    with pytest.warns(UserWarning, match="Using a non-tuple sequence for multidimensional indexing is deprecated"):
+        found = x[index]
+    assert found.tolist() == x[same].tolist() and found.shape == x[same].shape
+    with pytest.warns(UserWarning, match="Using a non-tuple sequence"):
+        x[index] = -1.0
+    y[same] = -1.0
+    assert x.tolist() == y.tolist()
+
+
+def test_a_list_of_numbers_is_one_index():
+    x = T.arange(24.0).view(2, 3, 4)
+    for index in ([1, 0], [True, False], [[1, 0]] * 32):
+        assert x[index].tolist() == x[T.tensor(index)].tolist()
+
+
+def test_numpys_integers_are_integers():
+    np = pytest.importorskip("numpy")
+    x = T.arange(6.0).view(2, 3)
+    for one in (np.int64(1), np.int32(1), np.uint8(1)):
+        assert x[one]._is_view() and x[one].tolist() == [3.0, 4.0, 5.0] and x[0, one].item() == 1.0
+    x[np.int64(1)][0] = 7.0
+    assert x.tolist() == [[0.0, 1.0, 2.0], [7.0, 4.0, 5.0]]

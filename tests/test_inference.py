@@ -272,3 +272,49 @@ def test_the_mode_belongs_to_the_thread_and_ends_with_an_exception():
         thread.join()
         raise ValueError
     assert seen == [(False, False)] and not T.is_inference_mode_enabled() and not T.ones(1).is_inference()
+
+
+SQUARES = {
+    "grad": lambda x: T.func.grad(lambda x: (x**2).sum())(x),
+    "vjp": lambda x: T.func.vjp(lambda x: (x**2).sum(), x)[1](T.tensor(1.0))[0],
+    "jvp": lambda x: T.func.jvp(lambda x: x**2, (x,), (T.ones(2),))[1],
+    "jacrev": lambda x: T.func.jacrev(lambda x: x**2)(x).diagonal(),
+    "jacfwd": lambda x: T.func.jacfwd(lambda x: x**2)(x).diagonal(),
+    "vmap of grad": lambda x: T.func.vmap(T.func.grad(lambda x: x**2))(x),
+    "grad of grad": lambda x: T.func.grad(lambda x: T.func.grad(lambda x: (x**3).sum() / 3)(x).sum())(x),
+}
+
+
+@pytest.mark.parametrize("how", SQUARES)
+@pytest.mark.parametrize("inside", [True, False])
+def test_transforms_differentiate_in_inference_mode(how, inside):
+    x = made() if inside else T.tensor([1.0, 2.0])
+    with T.inference_mode():
+        found = SQUARES[how](x)
+        assert T.is_inference_mode_enabled()
+    assert found.tolist() == [2.0, 4.0] and not found.is_inference()
+
+
+def test_what_a_transforms_function_does_in_inference_mode_is_a_constant():
+    def f(x):
+        with T.inference_mode():
+            c = x**2
+        return (x - c).sum()
+
+    assert T.func.grad(f)(T.tensor([1.0, 2.0])).tolist() == [1.0, 1.0]
+    with T.inference_mode():
+        with pytest.raises(ZeroDivisionError):
+            T.func.grad(lambda x: 1 // 0)(T.ones(2))
+        assert T.is_inference_mode_enabled()
+
+
+def test_the_history_of_a_view_is_renewed_in_inference_mode_too():
+    leaf = T.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    base = leaf * 2
+    view = base[1:]
+    base.mul_(2)
+    with T.inference_mode():
+        assert not view.is_leaf and view.requires_grad
+        assert not (view * 2).requires_grad
+    assert view.grad_fn is not None and not view.is_leaf
+    assert T.autograd.grad(view.sum(), leaf)[0].tolist() == [0.0, 4.0, 4.0]

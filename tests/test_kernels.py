@@ -138,3 +138,165 @@ def test_even_steps_meet_both_ends(steps, dtype):
         assert (found[0], found[-1]) == (number(-0.7), number(3.1))
         assert (np.diff(found) > 0).all()
     np.testing.assert_allclose(found, np.linspace(-0.7, 3.1, steps), rtol=4 * np.finfo(number).eps, atol=1e-6)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_that_need_no_logarithm(size, dtype):
+    x = np.random.default_rng(0).random(size).astype(dtype) + np.array(0.25, dtype)
+    power = {3: x * x * x, 0.5: np.sqrt(x), -0.5: 1 / np.sqrt(x), -1: 1 / x, -2: 1 / (x * x)}
+    slope = {4: 4 * (x * x * x), 3: 3 * (x * x), 1.5: np.sqrt(x) * np.array(1.5, dtype), -1: -1 / (x * x)}
+    for exponent, wanted in power.items():
+        np.testing.assert_allclose((T.tensor(x) ** exponent).numpy(), wanted, rtol=1e-15 if dtype == "float64" else 3e-7)
+    for exponent, wanted in slope.items():
+        t = T.tensor(x, requires_grad=True)
+        (t**exponent).sum().backward()
+        np.testing.assert_allclose(t.grad.numpy(), wanted, rtol=1e-15 if dtype == "float64" else 3e-7)
+
+
+def test_powers_where_roots_end():
+    inf, nan = math.inf, math.nan
+    x = T.tensor([0.0, -0.0, -1.0, inf, -inf, nan])
+    same(x**0.5, np.array([0.0, -0.0, nan, inf, nan, nan], "float32"))
+    same(x**-1, np.array([inf, -inf, -1.0, 0.0, -0.0, nan], "float32"))
+    same(x**3, np.array([0.0, -0.0, -1.0, inf, -inf, nan], "float32"))
+    same(T.tensor([2, -3]) ** 3, np.array([8, -27]))
+
+
+@pytest.mark.parametrize("size", [*SIZES, 0, 1, 8, 15])
+def test_logic_of_truth_values_and_bits(size):
+    draw = np.random.default_rng(0)
+    for dtype in ("bool", "uint8", "int32"):
+        a, b = (draw.integers(0, 2 if dtype == "bool" else 200, size).astype(dtype) for _ in range(2))
+        x, y = T.tensor(a), T.tensor(b)
+        for name in ("bitwise_and", "bitwise_or", "bitwise_xor", "logical_and", "logical_or", "logical_xor"):
+            same(getattr(T, name)(x, y), getattr(np, name)(a, b))
+        same(~x, ~a)
+        same(x.logical_not(), np.logical_not(a))
+        same(x[1:] & y[1:], a[1:] & b[1:])
+        written = x.clone()
+        written &= y
+        written ^= True if dtype == "bool" else 3
+        same(written, (a & b) ^ np.array(True if dtype == "bool" else 3, dtype))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 10), (5, 63), (4, 200), (70, 513), (2, 5000), (1000, 2)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "complex64"])
+def test_folds_of_rows_of_any_length(shape, dtype):
+    a = np.random.default_rng(0).integers(-50, 50, shape).astype(dtype)
+    if dtype == "complex64":
+        a = a + a[::-1] * 1j
+    x = T.tensor(a)
+    for dim in (0, 1):
+        same(x.sum(dim), a.sum(dim))
+        same(x.all(dim), a.all(dim))
+        same(x.any(dim), a.any(dim))
+        same(T.real(x).sign().prod(dim), np.sign(a.real).prod(dim))
+        if dtype != "complex64":
+            same(x.max(dim).values, a.max(dim))
+            for ours, theirs in (("amax", "max"), ("amin", "min"), ("argmax", "argmax"), ("argmin", "argmin")):
+                same(getattr(x, ours)(dim), getattr(a, theirs)(dim))
+    if dtype.startswith("float"):
+        for row, col in itertools.product((0, shape[0] - 1), (0, shape[1] // 2, shape[1] - 1)):
+            spoiled = x.clone()
+            spoiled[row, col] = math.nan
+            assert spoiled.amax(1).isnan().nonzero().tolist() == [[row]]
+            assert spoiled.amin(0).isnan().nonzero().tolist() == [[col]]
+            assert spoiled[row].argmax().item() == col and math.isnan(spoiled.max().item())
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_change_their_width(dtype):
+    a = np.array([1 + 2j, math.inf - 1j, complex(math.nan, 3), 1e-40 + 0j] * 300, dtype)
+    for other, part in (("complex64", "float32"), ("complex128", "float64")):
+        same(T.view_as_real(T.tensor(a).to(getattr(T, other))), a.astype(other).view(part).reshape(-1, 2))
+        across = T.tensor(a).reshape(30, 40).t()
+        same(across.to(getattr(T, other)).imag, a.reshape(30, 40).T.imag.astype(part))
+
+
+@pytest.mark.parametrize("size", [1, 7, 8, 9, 1000, 70_001])
+def test_halves_and_singles(size):
+    every = np.resize(np.arange(65536, dtype=np.uint16), size).view(np.float16)
+    wide = T.tensor(every).float()
+    with np.errstate(all="ignore"):
+        same(wide, every.astype(np.float32))
+        between = np.resize(np.linspace(-70000, 70000, 7919, dtype=np.float32) * np.float32(1.0001), size)
+        same(T.tensor(between).half(), between.astype(np.float16))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "int64", "complex64"])
+def test_index_writes_in_place_are_those_out_of_place(dtype):
+    draw = np.random.default_rng(0)
+    shape = (70, 90)
+    t, s = (T.tensor(draw.integers(0, 9, shape).astype(dtype)) for _ in range(2))
+    index, line = T.tensor(draw.integers(0, 70, shape)), T.tensor(draw.permutation(70))
+    for dim in (0, 1):
+        writes = [
+            ("scatter", (dim, index, s)),
+            ("scatter", (dim, index, 3)),
+            ("scatter_add", (dim, index, s)),
+            ("index_add", (dim, line, s.narrow(dim, 0, 70))),
+            ("index_copy", (dim, line, s.narrow(dim, 0, 70))),
+            ("index_fill", (dim, line[:5], 4)),
+        ]
+        for name, args in writes:
+            for target in (t.clone(), t.t().contiguous().t(), t.repeat(1, 2)[:, ::2]):
+                wanted = getattr(target, name)(*args)
+                version, kept = target._version, target.data_ptr()
+                assert getattr(target, name + "_")(*args) is target
+                assert target.data_ptr() == kept and target._version == version + 1
+                same(target.contiguous(), wanted.contiguous().numpy())
+
+
+@pytest.mark.gradiron  # PyTorch has written some by then.
+def test_an_index_out_of_bounds_leaves_the_target_as_it_was():
+    t, wrong = T.zeros(4, 5), T.tensor([[0, 1], [9, 2]])
+    for write in (
+        lambda: t.scatter_(0, wrong, T.ones(2, 2)),
+        lambda: t.scatter_(0, wrong, 1.0),
+        lambda: t.scatter_add_(1, wrong, T.ones(2, 2)),
+        lambda: t.index_add_(0, wrong[1], T.ones(2, 5)),
+        lambda: t.index_copy_(0, wrong[1], T.ones(2, 5)),
+        lambda: t.index_fill_(1, wrong[1], 1.0),
+    ):
+        with pytest.raises((RuntimeError, IndexError)):
+            write()
+        assert t.count_nonzero() == 0
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (300, 400)])
+def test_picks_check_their_indices(shape):
+    x = T.arange(math.prod(shape)).reshape(shape)
+    index = T.arange(shape[1] - 1, -1, -1).repeat(shape[0], 1)
+    same(x.gather(1, index), x.numpy()[:, ::-1])
+    for wrong in (shape[1], -1):
+        index[-1, -1] = wrong
+        with pytest.raises(RuntimeError, match=f"index {wrong} is out of bounds for dimension 1 with size {shape[1]}"):
+            x.gather(1, index)
+
+
+def test_softmax_of_what_lies_across():
+    x = T.randn(60, 70, dtype=T.float64)
+    for dim in (0, 1):
+        for f in (T.softmax, T.log_softmax):
+            same(f(x.t(), dim), f(x.t().contiguous(), dim).numpy())
+            same(f(x[:, ::2], dim), f(x[:, ::2].contiguous(), dim).numpy())
+
+
+@pytest.mark.parametrize("dtype", ["int16", "int32", "int64"])
+def test_products_of_integers_wrap(dtype):
+    draw = np.random.default_rng(0)
+    a, b = (draw.integers(-3000, 3000, shape).astype(dtype) for shape in ((40, 300), (300, 270)))
+    same(T.tensor(a) @ T.tensor(b), a @ b)
+    same(T.tensor(b).t() @ T.tensor(a).t(), b.T @ a.T)
+
+
+@pytest.mark.parametrize("count", [1, 7, 1000, 70_000])
+def test_ranges_are_counted(count):
+    same(T.arange(count), np.arange(count))
+    same(T.arange(5, 5 + 3 * count, 3), np.arange(5, 5 + 3 * count, 3))
+    same(T.arange(count, 0, -1), np.arange(count, 0, -1))
+    for dtype in ("float32", "float64"):
+        step = 0.1 * np.arange(count, dtype="float64") + 2.5
+        found = T.arange(2.5, 2.5 + 0.1 * count - 0.01, 0.1, dtype=getattr(T, dtype))
+        np.testing.assert_allclose(found.numpy(), step, rtol=2e-7 if dtype == "float32" else 1e-15)

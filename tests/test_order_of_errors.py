@@ -87,3 +87,18 @@ def test_masked_select_saves_what_it_was_given():
     (y.sum() + z.sum()).backward()
     assert y.tolist() == [1.0, 1.0, 2.0, 2.0] and z.tolist() == [2.0]
     assert x.grad.tolist() == [[2.0], [2.0]] and number.grad.item() == 1.0
+
+
+@pytest.mark.parametrize("name", ("atan2_", "hypot_", "fmod_", "remainder_", "floor_divide_", "xlogy_", "mul_", "pow_"))
+def test_what_cannot_be_cast_comes_before_what_has_no_kernel(name):
+    complexes = T.ones(2, dtype=T.complex64)
+    for target, message in (
+        (T.ones(2), "result type ComplexFloat can't be cast to the desired output type Float"),
+        (T.ones(1), r"output with shape \[1\] doesn't match the broadcast shape \[2\]"),
+        (T.ones(3), "The size of tensor a"),
+    ):
+        with pytest.raises(RuntimeError, match=f"^{message}"):
+            getattr(target, name)(complexes)
+        assert target.tolist() == [1.0] * len(target)
+    with pytest.raises(NotImplementedError, match="lt_cpu"):
+        T.ones(2).lt_(complexes)

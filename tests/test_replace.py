@@ -116,3 +116,16 @@ def test_functions_that_write():
     x = T.tensor([-1.0, 2.0])
     assert T.relu_(x) is x and x.tolist() == [0.0, 2.0]
     assert T.exp_(T.zeros(1)).tolist() == [1.0] and T.zero_(x).tolist() == [0.0, 0.0]
+
+
+def test_a_leaf_that_was_set_has_a_new_end_of_the_graph():
+    x = leaf([1.0, 2.0])
+    edge = T.autograd.graph.get_gradient_edge(x)
+    out = x.clone().sum()
+    with T.no_grad():
+        x.set_(T.ones(2))
+    assert_values(T.autograd.grad(out, edge, retain_graph=True)[0], [1.0, 1.0])
+    with pytest.raises(RuntimeError, match="The differentiated Tensor at index 0 appears to not have been used"):
+        T.autograd.grad(out, x)
+    out.backward()
+    assert_values(x.grad, [1.0, 1.0])

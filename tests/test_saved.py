@@ -447,3 +447,31 @@ def test_raw_saved_tensors_of_a_function():
     assert y.grad_fn.saved_tensors[0].tolist() == [101.0, 102.0]
     with pytest.raises(RuntimeError, match="value None is forbidden"):
         raw[2].register_hooks(lambda t: t, lambda t: t)
+
+
+def test_a_backward_leaves_the_hooks_as_it_found_them():
+    """What an unpack hook sets stays set until the end of the backward at most, and what it takes off comes back."""
+    plain = graph.saved_tensors_hooks(lambda x: x, lambda x: x)
+    seen = []
+    outer = graph.saved_tensors_hooks(lambda x: seen.append("outer") or x, lambda x: x)
+
+    def entered(x):
+        plain.__enter__()
+        return x
+
+    with graph.saved_tensors_hooks(lambda x: x, entered):
+        y = leaf([1.0, 2.0]).sin().sum()
+    y.backward()
+    assert leaf([1.0]).exp().grad_fn._raw_saved_result.register_hooks(lambda x: x, lambda x: x) is None
+
+    with outer:
+
+        def left(x):
+            outer.__exit__(None, None, None)
+            return x
+
+        with graph.saved_tensors_hooks(lambda x: x, left):
+            y = leaf([1.0, 2.0]).sin().sum()
+        y.backward()
+        leaf([1.0]).exp()
+    assert seen == ["outer"]

@@ -195,3 +195,13 @@ def test_take_along_dim_keeps_an_index_of_its_own():
     index.zero_()
     y.sum().backward()
     assert x.grad.tolist() == [[1, 0, 1], [0, 2, 0]]
+
+
+def test_raw_indices_tell_of_every_dimension():
+    x = T.ones(2, 2, requires_grad=True)
+    y = x[:, T.tensor([0, 1])]
+    raw = y.grad_fn._raw_saved_indices
+    assert len(raw) == 2
+    with pytest.raises(RuntimeError, match="Calling register_hooks on a saved tensor with value None is forbidden"):
+        raw[0].register_hooks(lambda t: t, lambda t: t)
+    raw[1].register_hooks(lambda t: t, lambda t: t)

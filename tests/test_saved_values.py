@@ -246,3 +246,48 @@ def test_an_index_is_saved():
     index = T.tensor([1, 0])
     assert leaf([1.0, 2.0]).index_select(0, index).grad_fn._saved_index.tolist() == [1, 0]
     assert leaf([1.0, 2.0]).gather(0, index).grad_fn._saved_index.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize("loss", ["mse_loss", "smooth_l1_loss", "huber_loss"])
+def test_a_loss_gradient_that_is_written_over(loss):
+    x, y = leaf([1.0, 2.0]), leaf([0.5, 0.0])
+    value = getattr(T.nn.functional, loss)(x, y)
+    mine, deep = T.autograd.grad(value, [value, x], T.tensor(1.0), create_graph=True)
+    mine.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        deep.sum().backward()
+
+
+def test_layer_norm_keeps_what_it_took_out():
+    x = tensor([[1.0, 2.0, 3.0], [2.0, 2.0, 5.0]], "float64", grad=True)
+    weight, bias = tensor([1.0, 2.0, 3.0], "float64", grad=True), tensor([0.0, 1.0, 0.0], "float64", grad=True)
+    y = T.nn.functional.layer_norm(x, (3,), weight, bias)
+    node = y.grad_fn
+    assert_values(node._saved_result1, [[2.0], [3.0]])
+    assert_values(node._saved_result2, [[1.2247357], [0.70710501]], rtol=1e-6)
+    assert node._saved_bias is bias and node._saved_weight is weight and node._saved_input is x
+    with T.no_grad():
+        bias.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_layer_norm_of_hooks():
+    seen = []
+    x, weight, bias = tensor([[1.0, 2.0, 4.0]], grad=True), leaf([5.0, 5.0, 5.0]), leaf([7.0, 7.0, 7.0])
+    with graph.saved_tensors_hooks(lambda t: seen.append(t.detach().flatten().tolist()[0]) or t.detach(), lambda t: t):
+        y = T.nn.functional.layer_norm(x, (3,), weight, bias)
+    assert seen[:3] == [7.0, 1.0, 5.0] and len(seen) == 5
+    y.square().sum().backward()
+    assert_values(x.grad, [[-0.00104, 0.00116, -0.00012]], atol=2e-2)
+
+
+def test_activations_in_place_keep_their_result():
+    for name, slope in [("elu", 0.36787944), ("leaky_relu", 0.01)]:
+        x = leaf([-1.0, 2.0])
+        y = getattr(T.nn.functional, name)(x * 1, inplace=True)
+        (g,) = T.autograd.grad(y.sum(), x, create_graph=True)
+        assert_values(g, [slope, 1.0])
+        y.mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()

@@ -171,3 +171,20 @@ def test_names_of_operators():
     assert str(aten.mm.default) == "aten.mm.default" and aten.mm.default is aten.mm.default
     assert repr(aten.add.Tensor) == "<OpOverload(op='aten.add', overload='Tensor')>"
     assert (aten.add.Tensor.name(), aten.mm.default.name()) == ("aten::add.Tensor", "aten::mm")
+
+
+def test_variances_are_asked_about_by_their_form():
+    asked = []
+
+    def policy(ctx, op, *args, **kwargs):
+        asked.append(op)
+        return AGAIN
+
+    def f(x):
+        var, mean = T.var_mean(x)
+        return (var * mean + T.std(x)).exp()
+
+    x = leaf([1.0, 2.0, 4.0])
+    contexts = lambda: ck.create_selective_checkpoint_contexts(policy)  # noqa: E731
+    checkpoint(f, x, use_reentrant=False, context_fn=contexts).backward()
+    assert aten.var_mean.correction in asked and aten.std.correction in asked

@@ -109,6 +109,12 @@ def test_make_tensor_keeps_to_its_bounds(kind):
     assert all(y.tolist())
 
 
+@pytest.mark.parametrize("name", ["float32", "torch.float32", float])
+def test_make_tensor_takes_dtypes_only(name):
+    with pytest.raises(TypeError, match=f"The requested dtype '{name}' is not supported by torch.testing.make_tensor()"):
+        make_tensor(2, dtype=name, device="cpu")
+
+
 def test_make_tensor_options():
     x = make_tensor(3, 4, dtype=T.float64, device="cpu", noncontiguous=True, requires_grad=True)
     assert not x.is_contiguous() and x.requires_grad and x.is_leaf

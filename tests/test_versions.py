@@ -210,3 +210,14 @@ def test_versions_seen_by_several_threads():
     for thread in threads:
         thread.join()
     assert versions(x, *views) == [800] * 5
+
+
+def test_writes_that_leave_the_versions_as_they_were():
+    x, y = T.ones(2), T.ones(2)
+    x.add_(1)
+    with T.autograd._unsafe_preserve_version_counter(x):
+        x.mul_(2)
+    with T.autograd._unsafe_preserve_version_counter((x, y)):
+        x.mul_(2)
+        y.mul_(2)
+    assert (x._version, y._version) == (1, 0) and x.tolist() == [8.0, 8.0]

@@ -227,3 +227,32 @@ def test_views_record_only_when_asked():
     assert x.t().requires_grad and not x.detach().t().requires_grad
     with T.no_grad():
         assert x.t().grad_fn is None and not (x + 1).requires_grad
+
+
+@pytest.mark.parametrize(
+    "turned", (lambda x: x, lambda x: x.t(), lambda x: x[:, ::2], lambda x: x[1:], lambda x: x[0].expand(3, 3))
+)
+def test_copies_with_a_part_put_over_lie_as_what_they_copy(turned):
+    x = turned(T.arange(9.0, dtype=T.float64).view(3, 3))
+    part = T.full((x.shape[1],), 7.0, dtype=T.float64)
+    expected = x.clone()
+    expected[0] = part
+    for made in (x.select_scatter(part, 0, 0), x.slice_scatter(part[None], 0, 0, 1)):
+        assert_values(made, expected)
+        lies = x if x.stride(0) else x.contiguous()
+        assert (made.stride(), made.storage_offset()) == (lies.stride(), lies.storage_offset())
+    assert x.diagonal_scatter(x.diagonal() * 2).stride() == lies.stride()
+
+
+def test_the_derivative_of_a_part_is_a_view_again():
+    v = T.arange(6.0, dtype=T.float64).view(2, 3)
+    for part in (
+        lambda x: x[0],
+        lambda x: x[:, 1:],
+        lambda x: x.diagonal(),
+        lambda x: x.unfold(1, 2, 1),
+        lambda x: x.reshape(-1)[1:3],
+    ):
+        moved = T.autograd.functional.jvp(part, T.ones(2, 3, dtype=T.float64), v)[1]
+        assert_values(moved, part(v))
+        assert moved.stride() == part(v).stride() and moved.data_ptr() == part(v).data_ptr()

@@ -63,6 +63,15 @@ def test_where_the_samples_lie_is_printed(f, place, value):
     assert inside(lambda t: repr(f(t)), X, in_dims=1) == f"BatchedTensor(lvl=1, bdim={place}, value=\n    {value}\n)"
 
 
+def test_samples_of_samples_in_print():
+    text = inside(lambda t: inside(str, t), T.tensor([[1.0], [2.0]]))
+    assert text.splitlines()[:3] == [
+        "BatchedTensor(lvl=2, bdim=0, value=",
+        "    BatchedTensor(lvl=1, bdim=0, value=",
+        "        tensor([[1.],",
+    ]
+
+
 def test_the_tensor_behind_is_printed_as_it_is():
     text = inside(repr, X.clone().requires_grad_(), in_dims=1)
     assert "bdim=1" in text and "requires_grad=True" in text

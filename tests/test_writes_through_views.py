@@ -280,3 +280,23 @@ def test_a_part_may_be_written_into_its_base():
     base.view(2, 1)[-1] = part
     base.sum().backward()
     assert base.tolist() == [1.0, 1.0]
+
+
+def test_a_write_that_gets_no_gradient_may_run_again():
+    class First(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            return x.clone(), y.clone()
+
+        @staticmethod
+        def backward(ctx, g, h):
+            return g, h
+
+    x = T.ones(1, 3, requires_grad=True)
+    y = x.round()
+    y[:, 1:] = 0.5
+    y.sum().backward()
+    First.apply(x + y, x)[1].sum().backward()
+    with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+        First.apply(x + y, x)[0].sum().backward()

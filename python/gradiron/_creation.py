@@ -32,7 +32,6 @@ __all__ = [
     "layout",
     "memory_format",
     "preserve_format",
-    "result_type",
     "strided",
     "tensor",
     "tensordot",
@@ -116,21 +115,47 @@ def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tens
 
 
 def asarray(
-    obj: Any, *, dtype: dtype | None = None, device: Any = None, copy: bool | None = None, requires_grad: bool = False
+    obj: Any,
+    *,
+    dtype: dtype | None = None,
+    device: Any = None,
+    copy: bool | None = None,
+    requires_grad: bool | None = None,
 ) -> Tensor:
-    """`obj` as a tensor: tensors, arrays, DLPack objects, buffers, nested sequences; copied when `copy` says so."""
+    """`obj` as a tensor: tensors, arrays, DLPack objects, buffers, nested sequences; copied when `copy` says so.
+
+    Without `requires_grad` a tensor keeps its history; with False it is cut off from it.
+    """
     if isinstance(obj, (bytes, bytearray, memoryview)):
         result = frombuffer(obj, dtype=dtype or _core.get_default_dtype())
         result = _core.convert(result, None, device, bool(copy))
     elif not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__") and hasattr(obj, "__dlpack__"):
         result = _core.convert(_core.from_dlpack(obj), dtype, device, bool(copy))
     else:
+        if copy is False:
+            _check_alias(obj, dtype, device)
         result = as_tensor(obj, dtype, device)
         if copy and (isinstance(obj, Tensor) or hasattr(obj, "__array_interface__")):
             result = result.clone()
     if requires_grad and not result.requires_grad:
-        result = _core.tracked(result.detach())
+        return _core.tracked(result.detach())
+    if requires_grad is False and result.requires_grad:
+        return result.requires_grad_(False) if result.is_leaf else result.detach()
     return result
+
+
+def _check_alias(obj: Any, dtype: dtype | None, device: Any) -> None:
+    """Whether `obj` can be shared as it is."""
+    if not isinstance(obj, Tensor):
+        if hasattr(obj, "__array_interface__"):
+            obj = _core.from_numpy(obj)
+        else:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+    if device is not None and _core.device(device) != obj.device:
+        raise ValueError(f"can't alias tensor from device '{obj.device}' to '{device}'.")
+    if dtype is not None and dtype != obj.dtype:
+        own, other = (t.type().split(".")[-1].removesuffix("Tensor") for t in (obj, _core.make_tensor([], dtype, None, False)))
+        raise ValueError(f"can't alias tensor with dtype '{own}' into dtype '{other}'.")
 
 
 class _Buffer:
@@ -218,7 +243,7 @@ def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) ->
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
-        left, right = list(range(a.dim() - dims, a.dim())), list(range(dims))
+        left, right = list(range(-dims, 0)), list(range(dims))
     else:
         left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
     return _core.tensordot(a, b, left, right, out=out)
@@ -332,14 +357,6 @@ def is_complex(input: Tensor) -> bool:
     """Whether a tensor's dtype is a complex one."""
     _need_tensor("is_complex", input)
     return _tensor_argument("is_complex", input).dtype.is_complex
-
-
-def result_type(tensor1: Any, tensor2: Any) -> dtype:
-    """The dtype that arithmetic on two tensors or numbers gives."""
-    if not all(isinstance(t, (Tensor, int, float)) for t in (tensor1, tensor2)):
-        kinds = f"{type(tensor1).__name__}, {type(tensor2).__name__}"
-        raise TypeError(f"result_type() received an invalid combination of arguments - got ({kinds})")
-    return _core.result_type(tensor1, tensor2)
 
 
 def can_cast(from_: dtype, to: dtype) -> bool:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from ._storage import UntypedStorage
 
 
+# What no tensor is here: of another device, or not dense.
+KINDS = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
+
+
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; `copy=True` copies always."""
     if len(args) == 1 and not kwargs:
@@ -190,6 +194,27 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
     return self
 
 
+def ndimension(self: Tensor) -> int:
+    """How many dimensions there are, see `dim`."""
+    return self.dim()
+
+
+def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tensor:
+    """Writes one number to the main diagonal; with `wrap`, that of a tall matrix begins again below its last column."""
+    shape, step = self.shape, sum(self.stride())
+    if len(shape) < 2:
+        raise RuntimeError("dimensions must larger than 1")
+    if len(shape) > 2 and len(set(shape)) > 1:
+        raise RuntimeError("all dimensions of input must be of equal length")
+    self.as_strided((min(shape),), (step,), self.storage_offset()).fill_(fill_value)
+    height, width = shape[:2]
+    if wrap and len(shape) == 2 and height > width + 1:
+        rest = -(-self.numel() // (width + 1)) - width
+        start = self.storage_offset() + self.stride(0) * (width + 1)
+        self.as_strided((rest,), (step,), start).fill_(fill_value)
+    return self
+
+
 def install() -> None:
     methods = {
         "to": to,
@@ -200,6 +225,8 @@ def install() -> None:
         "pin_memory": pin_memory,
         "is_pinned": is_pinned,
         "apply_": apply_,
+        "fill_diagonal_": fill_diagonal_,
+        "ndimension": ndimension,
         "float": cast(_core.float32),
         "double": cast(_core.float64),
         "half": cast(_core.float16),
@@ -227,7 +254,7 @@ def install() -> None:
         "layout": strided,
         "_grad": Tensor.grad,
         "_grad_fn": Tensor.grad_fn,
-        **dict.fromkeys(("is_sparse", "is_quantized", "is_meta", "is_mkldnn", "is_nested"), False),
+        **dict.fromkeys((f"is_{kind}" for kind in KINDS), False),
         "__array_priority__": 1000,
     }
     for name, method in methods.items():

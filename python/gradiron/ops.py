@@ -8,6 +8,7 @@ __all__ = ["OpOverload", "OpOverloadPacket", "aten"]
 
 # Operators whose nodes are named otherwise than PyTorch's kernels.
 _KERNELS = {"softmax": "_softmax", "log_softmax": "_log_softmax"}
+_CORRECTED = frozenset("var std var_mean std_mean".split())
 _MIXED = frozenset("add sub mul div remainder fmod floor_divide eq ne lt le gt ge".split())
 
 
@@ -72,4 +73,4 @@ def overload(row: str, inputs: list[Any]) -> OpOverload:
         return getattr(packet, "Tensor" if len(inputs) > 1 or row in ("add", "sub", "mul", "div") else "Scalar")
     if row == "pow":
         return getattr(packet, "Tensor_Tensor" if len(inputs) > 1 else "Tensor_Scalar")
-    return packet.default
+    return packet.correction if row in _CORRECTED else packet.default

@@ -1,15 +1,16 @@
 //! Gradients brought to what they are for: the shape, the dtype and the device of the value that they are the gradient of.
 
-use crate::base::{Dims, Error, Guidance, Result};
-use crate::ops::{create, reduce};
-use crate::tensor::{Edge, Kind, Node, Tensor};
+use crate::base::{DType, Dims, Error, Guidance, Result};
+use crate::ops::{complex, create, reduce};
+use crate::tensor::{Edge, GradType, Kind, Node, Tensor};
 
 /// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.
 pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
-    let (same_shape, same_type) = {
+    let (same_shape, same_type, dtype) = {
         let body = grad.body();
-        (body.layout.shape == meta.shape, body.dtype == meta.dtype && body.device().same_place(meta.device))
+        let dtype = wanted(edge, body.dtype);
+        (body.layout.shape == meta.shape, body.dtype == dtype && body.device().same_place(meta.device), dtype)
     };
     if same_shape && same_type {
         return Ok(grad);
@@ -32,15 +33,16 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
         grad = reduce::sum_to(&grad, &meta.shape)?;
     }
     if !same_type {
-        let (complex, wanted) = (grad.dtype().is_complex(), meta.dtype.is_complex());
-        if matches!(node.kind, Kind::Custom(_)) && complex != wanted && !grad.dtype().is_float() {
+        let (is_complex, wants_complex) = (grad.dtype().is_complex(), dtype.is_complex());
+        if matches!(node.kind, Kind::Custom(_)) && is_complex != wants_complex && !grad.dtype().is_float() {
             return Err(Error::runtime(
                 "Expected isFloatingType(grad.scalar_type()) || (input_is_complex == grad_is_complex) to be true, but got \
                  false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)",
             ));
         }
         if !matches!(&edge.node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize)) {
-            grad = create::to_dtype(&grad, meta.dtype)?;
+            let part = if is_complex && !wants_complex { complex::real(grad)? } else { grad };
+            grad = create::to_dtype(&part, dtype)?;
         }
         if !grad.device().same_place(meta.device) {
             // Only a number goes along by itself.
@@ -52,6 +54,18 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
         }
     }
     Ok(grad)
+}
+
+/// The dtype that an edge wants of a gradient, which a leaf may have a say in.
+#[inline]
+fn wanted(edge: &Edge, dtype: DType) -> DType {
+    match &edge.node.kind {
+        Kind::Leaf(leaf) if leaf.grad_type() != GradType::Own => match leaf.grad_type() {
+            GradType::Other(other) => other,
+            _ => dtype,
+        },
+        _ => edge.node.outputs[edge.output as usize].dtype,
+    }
 }
 
 #[cold]
@@ -68,7 +82,10 @@ fn misfit(node: &Node, index: usize, edge: &Edge, what: &str) -> Error {
 pub fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
     let have = grad.shape();
-    if have == meta.shape || edge.node.is_leaf() {
+    if edge.node.is_leaf() {
+        return create::to_dtype(grad, wanted(edge, grad.dtype()));
+    }
+    if have == meta.shape {
         return Ok(grad.clone());
     }
     if expandable(&meta.shape, &have) {

@@ -14,7 +14,7 @@ pub mod task;
 use crate::base::{Error, Guidance, Result, profile};
 use crate::ops::{batch, create, reduce};
 use crate::tensor::{
-    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode,
+    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, packing,
 };
 use fit::{fit, fit_root};
 use frontier::{Frontier, Turn, key};
@@ -45,6 +45,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let frontier = Frontier::new(create_graph);
     let mut run = Run { plan, captured, frontier, retain_graph, create_graph, accumulate };
     let _recording = Recording::start(create_graph);
+    let _hooks = packing::InForce::now();
     let watched = any_hosted();
     if watched {
         let starts = roots.iter().map(|(edge, _)| &edge.node);
@@ -87,6 +88,8 @@ impl Run {
             if turns & 1023 == 0 {
                 poll()?;
             }
+            // What a node or a hook switches is its own affair.
+            mode::set_grad_enabled(self.create_graph);
             let _span = span(profile::Kind::Turn, &turn.node);
             // Where something wanted lies beyond a node, its hooks do not change what is captured at it.
             let beyond = self.plan.as_ref().is_some_and(|p| p.passes(&turn.node));

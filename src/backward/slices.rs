@@ -14,11 +14,12 @@ pub struct How {
 }
 
 pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &How) -> Result<Grads> {
-    check_alive(node, how.retain_graph)?;
     let Slices { layout, dtype, lazy, writer } = written;
     let Some(Some(grad)) = grads.first() else {
+        node.saves().freed |= !how.retain_graph;
         return Ok(Grads::from_elem(None, node.edges.len()));
     };
+    check_alive(node, how.retain_graph)?;
     let inner = [Some(part(grad, layout, *dtype, *lazy)?)];
     let mut results = super::derive(writer, &inner, how.wanted, how.retain_graph, how.create_graph)?;
     results.resize(node.edges.len(), None);

@@ -1,6 +1,7 @@
 //! Elements in reverse order.
 
 use super::par::{self, Shared};
+use super::simd::simd_fn;
 use super::walk::Walk;
 use crate::base::{Dims, Strided};
 
@@ -57,16 +58,28 @@ unsafe fn line<T: Copy>(n: usize, to: *mut u8, from: *const u8, [to_step, from_s
     unsafe {
         match (to_step, from_step) {
             (1, 1) => to.copy_from_nonoverlapping(from, n),
-            (1, BACK) => {
-                let first = from.wrapping_sub(n - 1);
-                (0..n).for_each(|i| *to.add(i) = *first.add(n - 1 - i));
-            }
+            (1, BACK) => match size_of::<T>() {
+                1 => backwards_u8(n, to.cast(), from.wrapping_sub(n - 1).cast()),
+                4 => backwards_u32(n, to.cast(), from.wrapping_sub(n - 1).cast()),
+                8 => backwards_u64(n, to.cast(), from.wrapping_sub(n - 1).cast()),
+                _ => backwards(n, to, from.wrapping_sub(n - 1)),
+            },
             _ => (0..n).for_each(|i| {
                 *to.wrapping_add(i.wrapping_mul(to_step)) = *from.wrapping_add(i.wrapping_mul(from_step));
             }),
         }
     }
 }
+
+#[inline(always)]
+unsafe fn backwards<T: Copy>(n: usize, to: *mut T, first: *const T) {
+    // SAFETY: the caller's elements.
+    (0..n).for_each(|i| unsafe { *to.add(i) = *first.add(n - 1 - i) });
+}
+
+simd_fn! { unsafe fn backwards_u8(n: usize, to: *mut u8, first: *const u8) { backwards(n, to, first) } }
+simd_fn! { unsafe fn backwards_u32(n: usize, to: *mut u32, first: *const u32) { backwards(n, to, first) } }
+simd_fn! { unsafe fn backwards_u64(n: usize, to: *mut u64, first: *const u64) { backwards(n, to, first) } }
 
 #[cfg(test)]
 mod tests {

@@ -8,6 +8,7 @@ use super::walk::Walk;
 use crate::base::{DType, Dims, Error, IndexBy, Put, Result, Strided};
 use smallvec::SmallVec;
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Positions whose offsets are worked out at once.
 const CHUNK: usize = 256;
@@ -20,8 +21,19 @@ const CHUNK: usize = 256;
 /// dimensions.
 pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) -> Result<()> {
     let dims: Dims = (0..out.shape.len()).collect();
+    // What is read is written to fresh memory, so a lone index may be checked while it is at hand.
+    let check_late = matches!(by, [by] if goes_by_singles(by) && !by.index.strides.contains(&0));
+    let low = check_late.then(|| lowest(&by[0], negative));
     // SAFETY: handed on.
-    unsafe { run(src, out, by, negative, &dims, mover::<Get>(out.dtype.size())) }
+    unsafe {
+        if !check_late {
+            by.iter().try_for_each(|by| check(by, negative))?;
+        }
+        if run(src, out, by, low, &dims, mover::<Get>(out.dtype.size())) {
+            return Ok(());
+        }
+        by.iter().try_for_each(|by| check(by, negative))
+    }
 }
 
 /// `dst[base(i) + indexed(i)] = src[i]`, or combined with what is there. Elements of `src` are taken in
@@ -42,7 +54,11 @@ pub unsafe fn put(dst: Strided, src: Strided, by: &[IndexBy], mode: Put, negativ
         Put::Min => by_dtype!(dst.dtype, T => Mover::of::<T, Min>()),
     };
     // SAFETY: handed on.
-    unsafe { run(dst, src, by, negative, &dims, mover) }
+    unsafe {
+        by.iter().try_for_each(|by| check(by, negative))?;
+        run(dst, src, by, None, &dims, mover);
+    }
+    Ok(())
 }
 
 /// Moves a run of elements for each pair of offsets, between the indexed operand and the plain one.
@@ -187,26 +203,25 @@ fn shared(plain: &Strided, dims: &[usize]) -> Option<usize> {
     enough.max_by_key(|&d| plain.strides[d])
 }
 
-/// Checks the indices, and shares one of the dimensions `dims` among threads.
+/// Shares one of the dimensions `dims` among threads. Indices have been checked, or are checked on the way against `low`
+/// and their dimension's size: false when one is outside.
 unsafe fn run(
     indexed: Strided,
     plain: Strided,
     by: &[IndexBy],
-    negative: bool,
+    low: Option<i64>,
     dims: &[usize],
     mover: Mover,
-) -> Result<()> {
+) -> bool {
     let total = plain.numel();
     if total == 0 {
-        return Ok(());
+        return true;
     }
-    // SAFETY: handed on.
-    by.iter().try_for_each(|by| unsafe { check(by, negative) })?;
     let Some(dim) = shared(&plain, dims).filter(|_| total >= 2 * par::GRAIN) else {
         // SAFETY: handed on.
-        unsafe { serial(indexed, plain, by, mover) };
-        return Ok(());
+        return unsafe { serial(indexed, plain, by, low, mover) };
     };
+    let inside = AtomicBool::new(true);
     let size = plain.shape[dim];
     // The fewer pieces, the longer the rows in each.
     let grain = (par::GRAIN * size / total).max(size / (4 * par::threads())).max(1);
@@ -222,13 +237,13 @@ unsafe fn run(
             by.iter().map(|by| IndexBy { index: part(narrow(&by.index), by.index.strides), ..*by }).collect();
         let (indexed, plain) = (part(narrow(&indexed), indexed.strides), part(narrow(&plain), plain.strides));
         // SAFETY: these are parts of the caller's views, and no two ranges write to the same element.
-        unsafe { serial(indexed, plain, &by, mover) };
+        inside.fetch_and(unsafe { serial(indexed, plain, &by, low, mover) }, Ordering::Relaxed);
     });
-    Ok(())
+    inside.into_inner()
 }
 
 /// Walks the dimensions in which an index varies; the others form slices that move as a whole.
-unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Mover) {
+unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], low: Option<i64>, mover: Mover) -> bool {
     let (varying, fixed): (Dims, Dims) =
         (0..plain.shape.len()).partition(|&d| by.iter().any(|by| by.index.strides[d] != 0));
     let strides = [indexed.strides, plain.strides];
@@ -237,21 +252,32 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Mover)
         by.iter().map(|by| (by, Walk::over(&varying, plain.shape, [by.index.strides]))).collect();
     let mut slice = Walk::over(&fixed, plain.shape, strides);
     // A run whose elements lie further apart than those that are picked is taken apart: memory is walked in order.
-    let apart = slice.strides[1].last() > walk.strides[1].last() && !walk.shape.is_empty();
+    let picked = by.iter().map(|by| by.stride).min();
+    let apart = (slice.strides[1].last(), slice.strides[0].last())
+        > (walk.strides[1].last(), picked.as_ref())
+        && !walk.shape.is_empty();
     let (run, steps) = if apart { (1, [0; 2]) } else { slice.pop() };
     let slices = slice.numel();
     let size = plain.dtype.size();
     let total = walk.numel();
     if let ([by], [], 1) = (by, &slice.shape[..], run)
-        && by.index.dtype == DType::I64
+        && goes_by_singles(by)
     {
         let walk = Walk::over(&varying, plain.shape, [indexed.strides, plain.strides, by.index.strides]);
+        let mut inside = true;
         walk.runs(0..total, |[i, p, at], steps, n| {
             // SAFETY: the indices were checked, so all these elements are inside their views.
-            unsafe { (mover.singles)(indexed.ptr.add(i * size), plain.ptr.add(p * size), by, at, steps, n) };
+            unsafe {
+                inside = inside
+                    && low.is_none_or(|low| !any_outside(n, by.index, [at, steps[2]], low, by.size as i64));
+                if inside {
+                    (mover.singles)(indexed.ptr.add(i * size), plain.ptr.add(p * size), by, at, steps, n);
+                }
+            }
         });
-        return;
+        return inside;
     }
+    debug_assert!(low.is_none());
     let mut chunk = [[0usize; 2]; CHUNK];
     for first in (0..total).step_by(CHUNK) {
         let range = first..total.min(first + CHUNK);
@@ -278,6 +304,17 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], mover: Mover)
             unsafe { (mover.runs)(indexed.ptr.add(i * size), plain.ptr.add(p * size), offsets, run, steps) }
         });
     }
+    true
+}
+
+/// Whether elements that this index picks one by one have a loop of their own.
+fn goes_by_singles(by: &IndexBy) -> bool {
+    by.index.dtype == DType::I64
+}
+
+/// The smallest index that lies in its dimension.
+fn lowest(by: &IndexBy, negative: bool) -> i64 {
+    if negative { -(by.size as i64) } else { 0 }
 }
 
 unsafe fn add_indices<T: Element>(
@@ -325,16 +362,16 @@ unsafe fn outside<T: Element>(
     range: Range<usize>,
     negative: bool,
 ) -> Option<i64> {
-    let low = if negative { -(by.size as i64) } else { 0 };
+    let low = lowest(by, negative);
     let mut found = None;
     walk.runs(range, |[start], [step], n| {
         // SAFETY: the caller's walk stays inside the index tensor.
         let value = |i: usize| unsafe { *by.index.ptr.cast::<T>().add(start + i * step) }.to_i64();
         let bad = |v: i64| (v < low) | (v >= by.size as i64);
-        // SAFETY: n indices in a row.
+        // SAFETY: as above.
         let all_good = T::DTYPE == DType::I64
             && step == 1
-            && !unsafe { any_outside(n, by.index.ptr.cast::<i64>().add(start), low, by.size as i64) };
+            && !unsafe { any_outside(n, by.index, [start, step], low, by.size as i64) };
         if found.is_none() && !all_good {
             found = (0..n).map(value).find(|&v| bad(v));
         }
@@ -344,10 +381,19 @@ unsafe fn outside<T: Element>(
 
 simd_fn! {
     /// Without an early way out, so that it vectorises; the culprit is looked for only when there is one.
-    unsafe fn any_outside(n: usize, index: *const i64, low: i64, high: i64) -> bool {
+    unsafe fn any_outside(n: usize, index: Strided, place: [usize; 2], low: i64, high: i64) -> bool {
+        let [start, step] = place;
+        let index = index.ptr.cast::<i64>().add(start);
         let mut any = false;
+        if step == 1 {
+            for i in 0..n {
+                let value = *index.add(i);
+                any |= (value < low) | (value >= high);
+            }
+            return any;
+        }
         for i in 0..n {
-            let value = *index.add(i);
+            let value = *index.add(i * step);
             any |= (value < low) | (value >= high);
         }
         any
@@ -362,7 +408,7 @@ pub unsafe fn holds(x: Strided, value: i64) -> bool {
     let (walk, mut found) = (Walk::new(x.shape, [x.strides]), false);
     walk.runs(0..walk.numel(), |[start], [step], n| {
         // SAFETY: the walk stays inside the view.
-        found |= (0..n).any(|i| unsafe { *x.ptr.cast::<i64>().add(start + i * step) } == value);
+        found = found || (0..n).any(|i| unsafe { *x.ptr.cast::<i64>().add(start + i * step) } == value);
     });
     found
 }

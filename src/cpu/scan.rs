@@ -1,13 +1,14 @@
 //! Running sums, products and extremes along one dimension. Each line is sequential by nature; threads and
 //! vectors work on many lines side by side.
 
-use super::element::{Element, by_dtype};
-use super::math::complex::Complex;
+use super::element::{Bit, Element, by_dtype};
+use super::math::complex::{self as math, Complex};
 use super::par;
 use super::walk::Walk;
 use crate::base::{DType, Dims, Fault, Result, Strided};
+use half::{bf16, f16};
 
-/// `out[i] = x[0] + ... + x[i]` along `dim`, in `out`'s dtype (floats in double precision, rounded once).
+/// `out[i] = x[0] + ... + x[i]` along `dim`, of one dtype (floats in double precision, rounded once).
 ///
 /// # Safety
 /// The views describe live memory of one shape; `out` overlaps nothing.
@@ -15,11 +16,11 @@ pub unsafe fn cumsum(out: Strided, x: Strided, dim: usize) {
     // SAFETY: handed on.
     unsafe {
         if out.dtype.is_float() {
-            running::<f64>(out, x, dim, 0.0, |a, b| a + b);
+            floats(out, x, dim, 0.0, |a, b| a + b);
         } else if out.dtype.is_complex() {
             complex(out, x, dim, Complex { re: 0.0, im: 0.0 }, |a, b| a + b);
         } else {
-            running::<i64>(out, x, dim, 0, i64::wrapping_add);
+            integers(out, x, dim, 0, i64::wrapping_add);
         }
     }
 }
@@ -32,26 +33,41 @@ pub unsafe fn cumprod(out: Strided, x: Strided, dim: usize) {
     // SAFETY: handed on.
     unsafe {
         if out.dtype.is_float() {
-            running::<f64>(out, x, dim, 1.0, |a, b| a * b);
+            floats(out, x, dim, 1.0, |a, b| a * b);
         } else if out.dtype.is_complex() {
             complex(out, x, dim, Complex { re: 1.0, im: 0.0 }, |a, b| a * b);
         } else {
-            running::<i64>(out, x, dim, 1, i64::wrapping_mul);
+            integers(out, x, dim, 1, i64::wrapping_mul);
         }
     }
 }
 
-/// The logarithm of the running sum of exponentials; for float dtypes.
+/// The logarithm of the running sum of exponentials; for floating point and complex dtypes.
 ///
 /// # Safety
 /// As [`cumsum`].
 pub unsafe fn logcumsumexp(out: Strided, x: Strided, dim: usize) -> Result<()> {
-    if !x.dtype.is_float() {
-        return Err(Fault::NoKernel { op: "logcumsumexp_out_cpu", dtype: x.dtype }.into());
-    }
     // SAFETY: handed on.
-    unsafe { running::<f64>(out, x, dim, f64::NEG_INFINITY, log_add_exp) };
+    unsafe {
+        if x.dtype.is_float() {
+            floats(out, x, dim, f64::NEG_INFINITY, log_add_exp);
+        } else if x.dtype.is_complex() {
+            complex(out, x, dim, f64::NEG_INFINITY.into(), complex_log_add_exp);
+        } else {
+            return Err(Fault::NoKernel { op: "logcumsumexp_out_cpu", dtype: x.dtype }.into());
+        }
+    }
     Ok(())
+}
+
+fn complex_log_add_exp(a: Complex<f64>, b: Complex<f64>) -> Complex<f64> {
+    let (low, high) = if a.re < b.re || b.re.is_nan() { (a, b) } else { (b, a) };
+    // Two equal infinities have no difference.
+    match low.re == high.re && low.re.is_infinite() {
+        true if low.re < 0.0 => low,
+        true => math::log(math::exp(low) + math::exp(high)),
+        false => high + math::log1p(math::exp(low - high)),
+    }
 }
 
 fn log_add_exp(a: f64, b: f64) -> f64 {
@@ -136,23 +152,25 @@ impl Running for i64 {
     }
 }
 
-unsafe fn running<A: Running>(
-    out: Strided,
-    x: Strided,
-    dim: usize,
-    first: A,
-    step: impl Fn(A, A) -> A + Sync,
-) {
-    let lines = Lines::new(out.shape, [out.strides, x.strides], dim);
-    // SAFETY: the lines are inside both views.
-    unsafe {
-        by_dtype!(out.dtype, T => if x.dtype == T::DTYPE {
-            scan::<A, T>(&lines, out, x, first, step, |x, at| A::read(*x.ptr.cast::<T>().add(at)))
-        } else {
-            let load = by_dtype!(x.dtype, U => load::<A, U>);
-            scan::<A, T>(&lines, out, x, first, step, |x, at| load(x.ptr, at))
-        })
-    }
+/// Calls [`scan`] for the element type of a dtype, one of these.
+macro_rules! along {
+    ($out:ident, $x:ident, $dim:ident, $first:ident, $step:ident, [$($name:ident: $ty:ty),*]) => {{
+        debug_assert!($x.dtype == $out.dtype);
+        let lines = Lines::new($out.shape, [$out.strides, $x.strides], $dim);
+        match $out.dtype {
+            // SAFETY: the lines are inside both views.
+            $(DType::$name => unsafe { scan::<_, $ty>(&lines, $out, $x, $first, $step) },)*
+            _ => debug_assert!(false, "no running values of this dtype"),
+        }
+    }};
+}
+
+unsafe fn floats(out: Strided, x: Strided, dim: usize, first: f64, step: impl Fn(f64, f64) -> f64 + Sync) {
+    along!(out, x, dim, first, step, [F16: f16, BF16: bf16, F32: f32, F64: f64]);
+}
+
+unsafe fn integers(out: Strided, x: Strided, dim: usize, first: i64, step: impl Fn(i64, i64) -> i64 + Sync) {
+    along!(out, x, dim, first, step, [Bool: Bit, U8: u8, I8: i8, I16: i16, I32: i32, I64: i64]);
 }
 
 impl Running for Complex<f64> {
@@ -166,7 +184,6 @@ impl Running for Complex<f64> {
     }
 }
 
-/// Of one complex dtype on both sides.
 unsafe fn complex(
     out: Strided,
     x: Strided,
@@ -174,22 +191,7 @@ unsafe fn complex(
     first: Complex<f64>,
     step: impl Fn(Complex<f64>, Complex<f64>) -> Complex<f64> + Sync,
 ) {
-    let lines = Lines::new(out.shape, [out.strides, x.strides], dim);
-    // SAFETY: the lines are inside both views.
-    unsafe {
-        if out.dtype == DType::C64 {
-            let load = |x: &Strided, at: usize| Running::read(*x.ptr.cast::<Complex<f32>>().add(at));
-            scan::<_, Complex<f32>>(&lines, out, x, first, step, load);
-        } else {
-            let load = |x: &Strided, at: usize| Running::read(*x.ptr.cast::<Complex<f64>>().add(at));
-            scan::<_, Complex<f64>>(&lines, out, x, first, step, load);
-        }
-    }
-}
-
-unsafe fn load<A: Running, T: Element>(from: *const u8, at: usize) -> A {
-    // SAFETY: the caller's element.
-    A::read(unsafe { *from.cast::<T>().add(at) })
+    along!(out, x, dim, first, step, [C64: Complex<f32>, C128: Complex<f64>]);
 }
 
 unsafe fn scan<A: Running, T: Element>(
@@ -198,10 +200,11 @@ unsafe fn scan<A: Running, T: Element>(
     x: Strided,
     first_value: A,
     step: impl Fn(A, A) -> A + Sync,
-    load: impl Fn(&Strided, usize) -> A + Sync,
 ) {
     let (out_step, x_step) = (lines.steps[0], lines.steps[1]);
-    // SAFETY: the lines are inside the view, and are this task's own.
+    // SAFETY: the lines are inside the views, here and below.
+    let load = |x: &Strided, at: usize| A::read(unsafe { *x.ptr.cast::<T>().add(at) });
+    // SAFETY: as above, and are this task's own.
     let store = |out: &Strided, at: usize, sum: A| unsafe { *out.ptr.cast::<T>().add(at) = sum.written() };
     let along = out_step == 1 && x_step == 1;
     let together = if along { ABREAST } else { TOGETHER };

@@ -3,6 +3,7 @@
 use super::par;
 use super::simd::simd_fn;
 use crate::base::{DType, Scalar, Strided};
+use half::{bf16, f16};
 
 /// Where the elements of a dense view are written, by number.
 #[derive(Clone, Copy)]
@@ -17,13 +18,6 @@ unsafe impl Send for Target {}
 unsafe impl Sync for Target {}
 
 impl Target {
-    /// # Safety
-    /// The view has an element `i` of type T, which nobody else uses.
-    unsafe fn put<T>(&self, i: usize, value: T) {
-        // SAFETY: by the caller.
-        unsafe { self.start.cast::<T>().add(i).write(value) };
-    }
-
     /// # Safety
     /// The view has an element `i`, which nobody else uses.
     unsafe fn put_scalar(&self, i: usize, value: Scalar) {
@@ -45,9 +39,15 @@ pub unsafe fn arange(out: Strided, start: Scalar, step: Scalar) {
         // SAFETY: the range lies inside the view and is this thread's alone.
         unsafe {
             match to.dtype {
-                DType::F32 => range.for_each(|i| to.put(i, (a + d * i as f64) as f32)),
-                DType::F64 => range.for_each(|i| to.put(i, a + d * i as f64)),
-                DType::I64 => range.for_each(|i| to.put(i, whole(i))),
+                DType::F32 => {
+                    range_f32(range.len(), to.start.cast::<f32>().add(range.start), range.start, (a, d))
+                }
+                DType::F64 => {
+                    range_f64(range.len(), to.start.cast::<f64>().add(range.start), range.start, (a, d))
+                }
+                DType::I64 => {
+                    range_i64(range.len(), to.start.cast::<i64>().add(range.start), whole(range.start), di)
+                }
                 float if float.is_float() => {
                     range.for_each(|i| to.put_scalar(i, Scalar::Float(a + d * i as f64)))
                 }
@@ -55,6 +55,32 @@ pub unsafe fn arange(out: Strided, start: Scalar, step: Scalar) {
             }
         }
     });
+}
+
+/// Numbers `a + count * d` for the counts from `first` on.
+macro_rules! range {
+    ($name:ident, $t:ident) => {
+        simd_fn! {
+            unsafe fn $name(n: usize, to: *mut $t, first: usize, by: (f64, f64)) {
+                for start in (0..n).step_by(COUNTED) {
+                    let first = (first + start) as f64;
+                    for i in 0..(n - start).min(COUNTED) {
+                        to.add(start + i).write((by.0 + by.1 * (first + i as i32 as f64)) as $t);
+                    }
+                }
+            }
+        }
+    };
+}
+range!(range_f32, f32);
+range!(range_f64, f64);
+
+simd_fn! {
+    unsafe fn range_i64(n: usize, to: *mut i64, first: i64, step: i64) {
+        for i in 0..n {
+            to.add(i).write(first.wrapping_add(step.wrapping_mul(i as i64)));
+        }
+    }
 }
 
 /// Numbers `from + step * count`, rounded once, for the counts from `first` on, up or down.
@@ -89,7 +115,13 @@ pub unsafe fn linspace(out: Strided, start: f64, end: f64) {
     let n = out.numel();
     let last = n.saturating_sub(1);
     let step = if last == 0 { 0.0 } else { (end - start) / last as f64 };
-    let (a, b) = (start as f32, end as f32);
+    // Halves count between bounds that are halves themselves.
+    let short = |bound: f64| match to.dtype {
+        DType::F16 => f16::from_f64(bound).to_f32(),
+        DType::BF16 => bf16::from_f64(bound).to_f32(),
+        _ => bound as f32,
+    };
+    let (a, b) = (short(start), short(end));
     let short = if last == 0 { 0.0 } else { (b - a) / last as f32 };
     let middle = if n == 1 { 1 } else { n / 2 };
     par::ranges(n, par::GRAIN, |range| {
@@ -109,6 +141,11 @@ pub unsafe fn linspace(out: Strided, start: f64, end: f64) {
                         let at = to.start.cast::<f64>().add(part.start);
                         steps_f64(n, at, (first, sign), sign * step, if from_start { start } else { end });
                     }
+                    DType::F16 | DType::BF16 => part.enumerate().for_each(|(i, at)| {
+                        let from = if from_start { a } else { b };
+                        let value = sign as f32 * short * (first as f32 + sign as f32 * i as f32) + from;
+                        to.put_scalar(at, Scalar::Float(f64::from(value)));
+                    }),
                     _ => part.enumerate().for_each(|(i, at)| {
                         let from = if from_start { start } else { end };
                         let value = (sign * step).mul_add(first + sign * i as f64, from);

@@ -178,6 +178,17 @@ pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u
         {
             use std::arch::x86_64::*;
             match size_of::<E>() {
+                1 => {
+                    let line =
+                        |i: usize| _mm_cvtsi32_si128(from.add(i * from_step).cast::<i32>().read_unaligned());
+                    let (low, high) =
+                        (_mm_unpacklo_epi8(line(0), line(1)), _mm_unpacklo_epi8(line(2), line(3)));
+                    let lines: [i32; 4] = std::mem::transmute(_mm_unpacklo_epi16(low, high));
+                    for (i, line) in lines.into_iter().enumerate() {
+                        to.add(i * to_step).cast::<i32>().write_unaligned(line);
+                    }
+                    return;
+                }
                 2 => {
                     let line = |i: usize| _mm_loadl_epi64(from.add(i * from_step).cast());
                     let low = _mm_unpacklo_epi16(line(0), line(1));
@@ -221,6 +232,62 @@ pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u
             to.add(i * to_step).cast::<[E; 4]>().write_unaligned(lines.map(|line| line[i]));
         }
     }
+}
+
+/// Widens the first of `n` halves by the machine's own instruction, where it has one: how many that were.
+///
+/// # Safety
+/// Both are valid for `n` elements.
+pub unsafe fn widen_halves(n: usize, from: *const u8, to: *mut u8) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx,f16c")]
+        unsafe fn eights(n: usize, from: *const u8, to: *mut u8) {
+            use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_storeu_ps};
+            for i in (0..n).step_by(8) {
+                // SAFETY: the caller's elements.
+                unsafe {
+                    let wide = _mm256_cvtph_ps(_mm_loadu_si128(from.add(2 * i).cast()));
+                    _mm256_storeu_ps(to.add(4 * i).cast(), wide);
+                }
+            }
+        }
+        if level() >= Level::V3 {
+            // SAFETY: the instruction set is present; the caller's contract.
+            unsafe { eights(n & !7, from, to) };
+            return n & !7;
+        }
+    }
+    let _ = (n, from, to);
+    0
+}
+
+/// Rounds the first of `n` floats to halves, likewise.
+///
+/// # Safety
+/// As [`widen_halves`].
+pub unsafe fn narrow_to_halves(n: usize, from: *const u8, to: *mut u8) -> usize {
+    #[cfg(target_arch = "x86_64")]
+    {
+        #[target_feature(enable = "avx,f16c")]
+        unsafe fn eights(n: usize, from: *const u8, to: *mut u8) {
+            use std::arch::x86_64::{_mm_storeu_si128, _mm256_cvtps_ph, _mm256_loadu_ps};
+            for i in (0..n).step_by(8) {
+                // SAFETY: the caller's elements.
+                unsafe {
+                    let halves = _mm256_cvtps_ph::<0>(_mm256_loadu_ps(from.add(4 * i).cast()));
+                    _mm_storeu_si128(to.add(2 * i).cast(), halves);
+                }
+            }
+        }
+        if level() >= Level::V3 {
+            // SAFETY: the instruction set is present; the caller's contract.
+            unsafe { eights(n & !7, from, to) };
+            return n & !7;
+        }
+    }
+    let _ = (n, from, to);
+    0
 }
 
 /// Lets memory bring so many elements near; any address may be asked for.

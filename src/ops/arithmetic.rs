@@ -1,6 +1,6 @@
 //! Pointwise operators on two or three operands.
 
-use super::macros::pointwise;
+use super::macros::{pointwise, renamed};
 use super::row::{Arg, Row};
 use crate::base::{DType, Result, Scalar};
 
@@ -46,14 +46,17 @@ pointwise! {
     /// Quotient of both operands.
     [complex, hidden] div(input, other): Float = input / other,
         input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other / other);
+    /// `input * 2 ** other`.
+    [complex, tensors] ldexp(input, other) -> y: Float = input * exp2(other),
+        input: |g, other| g * conj(exp2(other)), other: |g, y| g * conj(y * 0.6931471805599453);
     /// The opposite, `-input`.
     [complex] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
     [numbers] floor_divide(input, other): Divide = floor_div(input, other);
     /// The same, with a gradient of zero.
-    [hidden] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| g * 0.0, other: |g; input, other| g * 0.0;
+    [hidden] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
     /// Quotient rounded towards zero.
-    [hidden] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| g * 0.0, other: |g; input, other| g * 0.0;
+    [hidden] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
     /// Remainder with the sign of the divisor, as Python's `%`.
     [numbers] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
@@ -71,7 +74,7 @@ pointwise! {
     [complex, hidden] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| select(0.0, 0.0, eq(g, g));
+    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
     /// `input * input`, as a power.
     [complex, hidden] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
     /// `input` as a power, which derivatives of squares are made of.
@@ -115,23 +118,17 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex] eq(input, other): Compare = eq(input, other),
-        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
+    [complex] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both differ.
-    [complex] ne(input, other): Compare = ne(input, other),
-        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
+    [complex] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less.
-    lt(input, other): Compare = lt(input, other),
-        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
+    lt(input, other): Compare = lt(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less or equal.
-    le(input, other): Compare = le(input, other),
-        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
+    le(input, other): Compare = le(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is greater.
-    gt(input, other): Compare = gt(input, other),
-        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
+    gt(input, other): Compare = gt(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is greater or equal.
-    ge(input, other): Compare = ge(input, other),
-        input: |g| select(0.0, 0.0, eq(g, g)), other: |g| select(0.0, 0.0, eq(g, g));
+    ge(input, other): Compare = ge(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both are not zero.
     [complex, tensors] logical_and(input, other): Compare = both(truth(input), truth(other));
     /// Whether one is not zero.
@@ -152,10 +149,10 @@ pointwise! {
     [complex, hidden] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
         yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
-    [hidden] clamp_both(input, low, high): Arith = minimum(maximum(input, low), high),
+    [hidden] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(0.0, g, both(gt(input, low), lt(input, high)));
     /// `input` kept between two tensors, which share the gradient where they meet.
-    [hidden] clamp_tensors(input, low, high): Arith = minimum(maximum(input, low), high),
+    [hidden] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(select(g, 0.0, either(lt(input, low), gt(input, high))), g * 0.5,
             both(lt(low, high), either(eq(input, low), eq(input, high)))),
         low: |g, input, low, high| select(select(0.0, g, both(lt(input, low), le(low, high))), g * 0.5,
@@ -163,29 +160,9 @@ pointwise! {
         high: |g, input, low, high| select(select(0.0, g, either(gt(low, high), both(gt(input, high), le(low, high)))),
             g * 0.5, both(lt(low, high), eq(input, high)));
     /// `input`, but at least a number.
-    [hidden] clamp_low(input, min): Arith = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
-    /// The same, by the name that says only this.
-    [hidden] clamp_min_number(input, min): Arith = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
+    [hidden] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
     /// `input`, but at most a number.
-    [hidden] clamp_high(input, max): Arith = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
-    /// The same, by the name that says only this.
-    [hidden] clamp_max_number(input, max): Arith = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
-    /// `input`, but at least a tensor.
-    [hidden] clamp_above(input, min): Arith = maximum(input, min),
-        input: |g, input, min| select(select(g, 0.0, lt(input, min)), g * 0.5, eq(input, min)),
-        min: |g, input, min| select(select(g, 0.0, gt(input, min)), g * 0.5, eq(input, min));
-    /// `input`, but at most a tensor.
-    [hidden] clamp_below(input, max): Arith = minimum(input, max),
-        input: |g, input, max| select(select(g, 0.0, gt(input, max)), g * 0.5, eq(input, max)),
-        max: |g, input, max| select(select(g, 0.0, lt(input, max)), g * 0.5, eq(input, max));
-    /// `input`, but at least a tensor, as one side of `clamp`.
-    [hidden] clamp_from(input, min): Arith = maximum(input, min),
-        input: |g, input, min| select(select(g, 0.0, lt(input, min)), g * 0.5, eq(input, min)),
-        min: |g, input, min| select(select(g, 0.0, gt(input, min)), g * 0.5, eq(input, min));
-    /// `input`, but at most a tensor, as one side of `clamp`.
-    [hidden] clamp_upto(input, max): Arith = minimum(input, max),
-        input: |g, input, max| select(select(g, 0.0, gt(input, max)), g * 0.5, eq(input, max)),
-        max: |g, input, max| select(select(g, 0.0, lt(input, max)), g * 0.5, eq(input, max));
+    [hidden] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
     [complex] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
@@ -196,4 +173,15 @@ pointwise! {
     [complex, tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
+}
+
+renamed! {
+    // `clamp_min` and `clamp_max` of tensors.
+    clamp_above(input, min) = maximum;
+    clamp_below(input, max) = minimum;
+    // `clamp` with one bound: a tensor, or a number.
+    clamp_from(input, min) = maximum;
+    clamp_upto(input, max) = minimum;
+    clamp_low(input, min) = clamp_min_number;
+    clamp_high(input, max) = clamp_max_number;
 }

@@ -1,10 +1,10 @@
 //! Whether tensors are equal, or nearly.
 
 use super::formal::{abs, both, either, eq, is_finite, is_nan, le};
-use super::macros::{compose, pointwise};
+use super::macros::{compose, ops, pointwise};
 use super::pointwise::{Operand, apply};
 use super::value::V;
-use crate::base::{DType, Error, Fault, Scalar};
+use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::tensor::Tensor;
 
 pointwise! {
@@ -13,6 +13,29 @@ pointwise! {
         = select(select(input, nan, is_nan(input)), select(low, high, gt(input, 0.0)), is_inf(input)),
         input: |g, input| select(0.0, g, is_finite(input));
 }
+
+fn replaced(input: &Tensor, numbers: [f64; 3]) -> Result<Tensor> {
+    let [nan, high, low] = numbers.map(|n| Operand::Scalar(Scalar::Float(n)));
+    apply(&replace_special::ROW, &[input.into(), nan, high, low])
+}
+
+/// The same for the parts of complex numbers.
+fn by_parts(input: Tensor, numbers: [f64; 3]) -> Result<Tensor> {
+    let parts = super::complex::view_as_real(&super::complex::resolve_conj(input)?)?;
+    super::complex::view_as_complex(&replaced(&parts, numbers)?)
+}
+
+mod parts {
+    use super::*;
+    ops! { "pointwise";
+        /// NaN and infinities among the parts of complex numbers replaced by numbers.
+        [hidden] fn replace_special_parts(input; nan: f64, high: f64, low: f64) -> y {
+            crate::ops::reduce::quietly(|| by_parts(input.clone(), [nan, high, low]))
+        }
+        input: |g, input| crate::ops::formal::select(0.0, g, is_finite(input));
+    }
+}
+pub use parts::{ROWS as PARTS, replace_special_parts};
 
 /// The largest finite number of a float dtype.
 fn largest(dtype: DType) -> f64 {
@@ -79,16 +102,16 @@ mod more {
         }
         /// NaN and infinities replaced by numbers: 0 and the largest and smallest finite ones unless given.
         [inplace, out] fn nan_to_num(input: Tensor, nan: Option<f64> = None, posinf: Option<f64> = None, neginf: Option<f64> = None) -> Tensor {
-            if input.dtype().is_complex() {
-                let parts = crate::ops::complex::view_as_real(&crate::ops::complex::resolve_conj(input)?)?;
-                return crate::ops::complex::view_as_complex(&nan_to_num(parts, nan, posinf, neginf)?);
-            }
-            if !input.dtype().is_float() {
+            if !input.dtype().is_differentiable() {
                 return crate::ops::shape::clone_as_it_lies(&input);
             }
-            let most = largest(input.dtype());
-            let number = |given: Option<f64>, default: f64| Operand::Scalar(Scalar::Float(given.unwrap_or(default)));
-            apply(&replace_special::ROW, &[(&input).into(), number(nan, 0.0), number(posinf, most), number(neginf, -most)])
+            let most = largest(input.dtype().to_real());
+            let numbers = [nan.unwrap_or(0.0), posinf.unwrap_or(most), neginf.unwrap_or(-most)];
+            match input.dtype().is_complex() {
+                true if input.is_batched() => by_parts(input, numbers),
+                true => replace_special_parts(&input, numbers[0], numbers[1], numbers[2]),
+                false => replaced(&input, numbers),
+            }
         }
     }
 }

@@ -142,7 +142,8 @@ fn check_parts(real: &Body, imag: &Body) -> Result<()> {
     Ok(())
 }
 
-fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
+/// Complex numbers of these parts.
+pub fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
     check_parts(real, imag)?;
     let shape = broadcast(real.shape(), imag.shape())?;
     let mut out = Body::new(&shape, real.dtype.to_complex(), real.device())?;
@@ -170,6 +171,10 @@ mod more {
     }
 
     compose! { "complex";
+        /// The complex conjugate, computed; real numbers are their own.
+        [inplace, out] fn conj_physical_(input: Tensor) -> Tensor {
+            if input.dtype().is_complex() { crate::ops::unary::conj_physical(&input) } else { Ok(input) }
+        }
         /// The real part (a view); real tensors are their own.
         [no_method] fn real(input: Tensor) -> Tensor {
             if input.dtype().is_complex() { part(&input, 0) } else { Ok(input) }
@@ -292,6 +297,20 @@ fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
         count -= half;
     }
     super::view::select(&rows, 1, 0)
+}
+
+/// The products of the elements up to each: after every step those of twice as many.
+pub fn running_product(x: &Tensor, dim: i64) -> Result<Tensor> {
+    let (mut products, mut reach) = (super::create::clone_dense(x)?, 1);
+    let count = x.shape().get(crate::base::wrap_dim(dim, x.ndim())?).map_or(1, |&n| n as i64);
+    let part = |t: &Tensor, start: i64, length: i64| super::view::narrow(t, dim, start, length);
+    while reach < count {
+        let longer =
+            arithmetic::mul(&part(&products, reach, count - reach)?, &part(&products, 0, count - reach)?)?;
+        products = super::join::cat_all(&[part(&products, 0, reach)?, longer], dim)?;
+        reach *= 2;
+    }
+    Ok(products)
 }
 
 /// The mean over `dims`, kept as 1.

@@ -2,8 +2,8 @@
 //! formula of its parts. Slower than a kernel of its own would be, but all of it runs where the operands are.
 
 use super::formal::{
-    abs, atan2, both, copysign, cos, cosh, either, eq, exp, is_finite, is_inf, is_nan, le, log, maximum, not,
-    select, sin, sinh, sqrt, tan, tanh,
+    abs, atan2, both, copysign, cos, cosh, either, eq, exp, gt, is_finite, is_inf, is_nan, le, log, log1p,
+    maximum, ne, not, select, sin, sinh, sqrt, tan, tanh,
 };
 use super::kernel::{copy, parts};
 use super::pointwise::Input;
@@ -34,6 +34,10 @@ fn number(re: f64) -> Complex {
 
 fn length(re: &V, im: &V) -> V {
     V::apply(&super::arithmetic::hypot::ROW, &[re.clone(), im.clone()])
+}
+
+fn asinh(x: V) -> V {
+    V::apply(&super::unary::asinh::ROW, &[x])
 }
 
 impl Complex {
@@ -138,6 +142,41 @@ impl Complex {
         new(self.im.clone(), -&self.re)
     }
 
+    /// √(1 - z) and √(1 + z), between which the inverse functions are computed.
+    fn roots(&self) -> (Complex, Complex) {
+        (new(1.0 - &self.re, -&self.im).sqrt(), new(&self.re + 1.0, self.im.clone()).sqrt())
+    }
+
+    fn asin(&self) -> Complex {
+        let (less, more) = self.roots();
+        new(
+            atan2(&self.re, &less.re * &more.re - &less.im * &more.im),
+            asinh(&less.re * &more.im - &less.im * &more.re),
+        )
+    }
+
+    fn acos(&self) -> Complex {
+        let (less, more) = self.roots();
+        new(atan2(&less.re, &more.re) * 2.0, asinh(&more.re * &less.im - &more.im * &less.re))
+    }
+
+    fn acosh(&self) -> Complex {
+        let less = new(&self.re - 1.0, self.im.clone()).sqrt();
+        let more = new(&self.re + 1.0, self.im.clone()).sqrt();
+        new(asinh(&less.re * &more.re + &less.im * &more.im), atan2(&less.im, &more.re) * 2.0)
+    }
+
+    fn atanh(&self) -> Complex {
+        let (a, b) = (abs(&self.re), &self.im);
+        let near = 1.0 - &a;
+        let size = log1p(&a * 4.0 / (&near * &near + b * b)) * 0.25;
+        let turn = atan2(b * 2.0, near * (&a + 1.0) - b * b) * 0.5;
+        // Far out, where squares overflow.
+        let far = gt(maximum(a, abs(b)), 1e18);
+        let edge = copysign(V::from(std::f64::consts::FRAC_PI_2), b);
+        new(copysign(select(size, 0.0, &far), &self.re), select(turn, edge, far))
+    }
+
     fn sigmoid(&self) -> Complex {
         number(1.0).div(&new(-&self.re, -&self.im).exp().add(&number(1.0)))
     }
@@ -174,6 +213,7 @@ fn compute(name: &str, x: &[Complex]) -> Option<Made> {
         ("ne", Some(b)) => Some(not(both(eq(&a.re, &b.re), eq(&a.im, &b.im)))),
         ("logical_and", Some(b)) => Some(both(a.truth(), b.truth())),
         ("logical_or", Some(b)) => Some(either(a.truth(), b.truth())),
+        ("logical_xor", Some(b)) => Some(ne(a.truth(), b.truth())),
         _ => None,
     };
     if let Some(real) = real {
@@ -190,6 +230,16 @@ fn compute(name: &str, x: &[Complex]) -> Option<Made> {
         ("pow" | "pow_tensor" | "pow_zero", [a, b]) => a.pow(b),
         ("pow_number", [exponent, base]) => base.pow(exponent),
         ("choose", [yes, no, condition]) => Complex::chosen(no, yes, &condition.truth()),
+        ("logaddexp", [a, b]) => {
+            let first = le(&b.re, &a.re);
+            let (top, low) = (Complex::chosen(b, a, &first), Complex::chosen(a, b, &first));
+            let apart = low.sub(&top).exp().add(&number(1.0)).log();
+            Complex::chosen(
+                &top.add(&apart),
+                a,
+                &both(eq(&a.re, &b.re), both(eq(&a.im, &b.im), is_inf(&a.re))),
+            )
+        }
         ("lerp", [a, b, weight]) => a.add(&b.sub(a).mul(weight)),
         ("addcmul", [a, b, c, value]) => a.add(&b.mul(c).mul(value)),
         ("addcdiv", [a, b, c, value]) => a.add(&b.div(c).mul(value)),
@@ -221,12 +271,23 @@ fn unary(name: &str, a: &Complex) -> Option<Complex> {
         "log1p" => a.add(&number(1.0)).log(),
         "sqrt" => a.sqrt(),
         "rsqrt" => number(1.0).div(&a.sqrt()),
+        "sinc" => {
+            let turn = a.times(std::f64::consts::PI);
+            let wave = turn.turned().sinh().turned_back().div(&turn);
+            Complex::chosen(&number(1.0), &wave, &a.truth())
+        }
         "sin" => a.turned().sinh().turned_back(),
         "cos" => a.turned().cosh(),
         "tan" => a.turned().tanh().turned_back(),
         "sinh" => a.sinh(),
         "cosh" => a.cosh(),
         "tanh" => a.tanh(),
+        "asin" => a.asin(),
+        "acos" => a.acos(),
+        "atan" => a.turned().atanh().turned_back(),
+        "asinh" => a.turned().asin().turned_back(),
+        "acosh" => a.acosh(),
+        "atanh" => a.atanh(),
         "sigmoid" => a.sigmoid(),
         "silu" => a.mul(&a.sigmoid()),
         _ => return None,

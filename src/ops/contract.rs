@@ -71,13 +71,14 @@ compose! { "linalg";
         let wrap = |t: &Tensor, dims: &Ints| dims.iter().map(|&d| wrap_dim(d, t.ndim())).collect::<Result<Dims>>();
         let (da, db) = (wrap(&input, &dims_self)?, wrap(&other, &dims_other)?);
         let (mut left, mut right) = (input, other);
-        for (&x, &y) in da.iter().zip(&db) {
+        for (i, (&x, &y)) in da.iter().zip(&db).enumerate() {
             match (left.shape()[x], right.shape()[y]) {
                 (p, q) if p == q => {}
                 (1, _) => right = over(&right, y)?,
                 (_, 1) => left = over(&left, x)?,
                 (p, q) => return Err(Error::runtime(format!(
-                    "contracted dimensions need to match, but first has size {p} in dim {x} and second has size {q} in dim {y}"
+                    "contracted dimensions need to match, but first has size {p} in dim {} and second has size {q} in dim {}",
+                    dims_self[i], dims_other[i]
                 ))),
             }
         }

@@ -58,7 +58,7 @@ ops! { "create";
         copy(&out, &body)?;
         Ok(out)
     }
-    input: |g, at| g.cast(at.dtype);
+    input: |g, at| if at.dtype.is_complex() { g.cast(at.dtype) } else { g.re().cast(at.dtype) };
     /// The values on another device.
     [hidden, linear] fn transfer(input; device: Device) -> y {
         let body = input.body();

@@ -3,10 +3,10 @@
 use super::batch::Batch;
 use super::create::default_dtype;
 use super::kernel::{done, fill, filled, fork};
-use super::macros::compose;
+use super::macros::{compose, ops};
 use super::row::{Ints, Sizes, Value};
 use super::view::dims_of;
-use crate::base::{DType, Device, Dims, Error, MemoryFormat, Result, Scalar};
+use crate::base::{DType, Device, Dims, Error, Fault, Layout, MemoryFormat, Result, Scalar};
 use crate::tensor::{Body, Tensor};
 
 /// A fresh leaf, wanting gradients when asked to.
@@ -109,6 +109,11 @@ pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: De
     Ok(out)
 }
 
+/// Truth values do not lie between others.
+fn check_spaced(kernel: &'static str, dtype: DType, steps: i64) -> Result<()> {
+    if dtype == DType::Bool && steps > 1 { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }
+}
+
 fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Result<Body> {
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
     let out = Body::new(&dims_of(&[steps])?, dtype, device)?;
@@ -134,6 +139,18 @@ fn spaced_samples(start: &Value, end: &Value, steps: i64, dtype: DType) -> Resul
     }
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
     crate::ops::batch::spaced(start, end, count, dtype).map(Some)
+}
+
+ops! { "create";
+    /// A copy of `length` slices across `dim`.
+    [hidden, linear] fn narrow_copied(input; dim: i64, start: i64, length: i64) -> y {
+        let body = input.body();
+        crate::ops::kernel::duplicate(&body.with_layout(body.layout.narrow(dim, start, length)?))
+    }
+    input: |g, at, dim, start, length| {
+        let place = Layout::contiguous(&at.shape).narrow(dim, start, length)?;
+        g.then(|t| crate::ops::place::embed(&t, at.shape, place))
+    };
 }
 
 compose! { "create";
@@ -227,6 +244,11 @@ compose! { "create";
             Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))
         })
     }
+    /// The same with strides of one's choice.
+    [no_function] fn new_empty_strided(input: Tensor, size: Ints, stride: Ints, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
+        let (dtype, device) = (dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()));
+        empty_strided(size, stride, Some(dtype), layout, Some(device), pin_memory, requires_grad)
+    }
     /// One number in this dtype and on this device.
     [no_function] fn new_full(input: Tensor, size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
@@ -264,6 +286,7 @@ compose! { "create";
     [no_method, out] fn linspace(start: Value, end: Value, steps: i64, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
         let dtype = dtype.unwrap_or_else(default_dtype);
+        check_spaced("linspace_cpu", dtype, steps)?;
         if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
             return Ok(made);
         }
@@ -273,6 +296,7 @@ compose! { "create";
     [no_method, out] fn logspace(start: Value, end: Value, steps: i64, base: f64 = 10.0, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
         let dtype = dtype.unwrap_or_else(default_dtype);
+        check_spaced("logspace_cpu", dtype, steps)?;
         let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) { DType::F64 } else { DType::F32 };
         if let Some(exponents) = spaced_samples(&start, &end, steps, work)? {
             return crate::ops::create::to_dtype(&crate::ops::power::power(base.into(), (&exponents).into())?, dtype);
@@ -312,6 +336,9 @@ compose! { "create";
     }
     /// Copies of the elements between `start` and `start + length` along a dimension.
     [out] fn narrow_copy(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
-        crate::ops::create::clone_dense(&crate::ops::view::narrow(&input, dim, start, length)?)
+        if input.is_batched() {
+            return crate::ops::create::clone_dense(&crate::ops::view::narrow(&input, dim, start, length)?);
+        }
+        narrow_copied(&input, dim, start, length)
     }
 }

@@ -173,13 +173,9 @@ pub fn split_evenly(input: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> 
 /// `input` cut before each of `places`.
 fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let mut start = 0;
-    let ends = places.iter().map(|&end| Some(end)).chain([None]);
-    ends.map(|end| {
-        let part = super::view::slice(input, dim, Some(start), end, 1);
-        start = end.unwrap_or(0);
-        part
-    })
-    .collect()
+    let whole = input.shape()[dim as usize] as i64;
+    let part = |end| super::view::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
+    places.iter().copied().chain([whole]).map(part).collect()
 }
 
 /// `tensor_split`: so many nearly equal parts, or cuts at these places.

@@ -92,11 +92,6 @@ compose! { "pointwise";
             if t.dtype() == DType::Bool { a::logical_xor(&later, &sooner) } else { a::sub(&later, &sooner) }
         })
     }
-    /// `input * 2 ** other`.
-    [inplace, out] fn ldexp(input: Value, other: Value) -> Tensor {
-        let factor = power(Operand::Scalar(Scalar::Float(2.0)), (&other).into())?;
-        apply(&a::mul::ROW, &[(&input).into(), (&factor).into()])
-    }
     /// `input ** exponent` in double precision.
     [out] fn float_power(input: Value, exponent: Value) -> Tensor {
         let complex = |value: &Value| match value {

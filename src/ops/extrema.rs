@@ -159,13 +159,14 @@ static AMINMAX: Derivative = Derivative {
         if !step.wants(0) {
             return Ok(grads);
         }
-        let (dim, keepdim) = step.params::<(Option<Ints>, bool)>()?;
+        let &(dim, keepdim) = step.params::<(Option<i64>, bool)>()?;
+        let dim: Option<Ints> = dim.map(|d| smallvec::smallvec![d]);
         let (x, at) = (V::from(step.tensor(0)?), super::meta_of(step, 0)?);
         let mut total: Option<V> = None;
         for output in 0..2u16 {
             if let Some(g) = step.grad(usize::from(output)) {
                 let y = V::from(step.tensor(Saved::OUTPUT + output)?);
-                let part = shared(g.into(), x.clone(), y, &at, dim, *keepdim);
+                let part = shared(g.into(), x.clone(), y, &at, &dim, keepdim);
                 total = Some(total.map_or(part.clone(), |sum| sum + part));
             }
         }
@@ -206,28 +207,27 @@ mod more {
         /// The smallest and the largest element.
         [out] fn aminmax(input: Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Out {
             crate::ops::refuse::order("aminmax", input.dtype())?;
-            let dim: Option<Ints> = dim.map(|d| smallvec::smallvec![d]);
+            let dims: Option<Ints> = dim.map(|d| smallvec::smallvec![d]);
             let body = input.body();
-            match &dim {
+            match &dims {
                 None if body.numel() == 0 => return Err(Error::runtime(
                     "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
                 )),
-                _ => check_not_empty("aminmax", &body, dim.as_deref())?,
+                _ => check_not_empty("aminmax", &body, dims.as_deref())?,
             }
             if input.is_batched() {
-                let (low, high) = match &dim {
+                let (low, high) = match &dims {
                     None => (min_all(&input)?, max_all(&input)?),
-                    Some(dim) => (amin(&input, dim.clone(), keepdim)?, amax(&input, dim.clone(), keepdim)?),
+                    Some(dims) => (amin(&input, dims.clone(), keepdim)?, amax(&input, dims.clone(), keepdim)?),
                 };
                 return Ok(Out::Tuple("aminmax", &["min", "max"], vec![low, high]));
             }
-            let recorder = begin(&AMINMAX, &[&input], || Some(Box::new((dim.clone(), keepdim))));
-            let low = folded(Fold::Min, &body, dim.as_deref(), keepdim, body.dtype)?;
-            let high = folded(Fold::Max, &body, dim.as_deref(), keepdim, body.dtype)?;
+            let recorder = begin(&AMINMAX, &[&input], || Some(Box::new((dim, keepdim))));
+            let low = folded(Fold::Min, &body, dims.as_deref(), keepdim, body.dtype)?;
+            let high = folded(Fold::Max, &body, dims.as_deref(), keepdim, body.dtype)?;
             let saves = &[(0, 1 | 1 << 63 | 1 << 62)];
             let made = end_many(recorder, saves, &[&input], vec![low, high])?;
             if input.is_dual() {
-                let dim = dim.as_ref().map(|d| d[0]);
                 tangent::attach(&made, &[&input], tangent::Rule::Transposed, &|xs| match aminmax(xs[0].clone(), dim, keepdim)? {
                     Out::Tuple(_, _, both) => Ok(both),
                     _ => Ok(Vec::new()),

@@ -14,6 +14,7 @@ macro_rules! formal {
 formal! {
     abs(x) = u::abs::ROW;
     exp(x) = u::exp::ROW;
+    exp2(x) = u::exp2::ROW;
     expm1(x) = u::expm1::ROW;
     log(x) = u::log::ROW;
     log1p(x) = u::log1p::ROW;
@@ -60,6 +61,12 @@ pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V
     V::apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
 }
 
+/// Zeros that know nothing of `x`.
+pub fn blank(x: impl Into<V>) -> V {
+    let x = x.into();
+    select(0.0, 0.0, eq(&x, &x))
+}
+
 /// A power; to the number 0 it has no slope.
 pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
     let y = y.into();
@@ -98,14 +105,24 @@ pub fn acosh_slope(x: impl Into<V>) -> V {
     if x.is_complex() { rsqrt(&x - 1.0) * rsqrt(x + 1.0) } else { rsqrt(&x * &x - 1.0) }
 }
 
-/// The derivative of the angle, i z / |z|²; 0 for real values.
-pub fn angle_slope(x: impl Into<V>) -> V {
+/// A gradient of the angle, whose derivative is i z / |z|²; 0 for real values.
+pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
     let x = x.into();
     if !x.is_complex() {
-        return V::from(0.0);
+        return blank(x);
     }
-    let square = (&x * conj(&x)).re();
-    &x * V::Scalar(crate::base::Scalar::Complex(0.0, 1.0)) / square
+    let slope = &x * V::Scalar(crate::base::Scalar::Complex(0.0, 1.0)) / (&x * conj(&x)).re();
+    select(g.into() * slope, 0.0, eq(x, 0.0))
+}
+
+/// A gradient of the direction `y` of `x`: what of it turns; 0 for real values.
+pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
+    let (g, x, y) = (g.into(), x.into(), y.into());
+    if !x.is_complex() {
+        return blank(x);
+    }
+    let turning = &g - real_part(&g * conj(&y)) * &y;
+    select(turning / real_part(abs(&x)), 0.0, eq(x, 0.0))
 }
 
 /// The order comes first, as the kernels' function has it.

@@ -210,10 +210,87 @@ pub(super) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
 }
 
 pub(super) fn check_index(op: &str, index: &Tensor) -> Result<()> {
-    if matches!(index.dtype(), DType::I64 | DType::I32) {
+    if matches!(index.dtype(), DType::I64 | DType::I32) || index.numel() == 0 {
         return Ok(());
     }
     Err(Error::runtime(format!("{op}(): Expected dtype int32/int64 for index")))
+}
+
+/// `source` times `alpha`, in its own dtype.
+pub(super) fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    let scale = || super::arithmetic::mul(source, &super::scatter::number_like(source, alpha)?);
+    super::reduce::quietly(scale).map(Tensor::new)
+}
+
+/// `src` put (or added, …) into `out` along a dimension where `index` points.
+pub(super) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
+    check_index("scatter", index)?;
+    let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
+    if src.dtype != out.dtype {
+        return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
+    }
+    let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
+    if by.numel() > 0 {
+        let ndim = to.layout.ndim();
+        if by.layout.ndim() != ndim {
+            return Err(Error::runtime(
+                "Index tensor must have the same number of dimensions as self tensor",
+            ));
+        }
+        let mut wrong = (0..ndim).any(|d| d != dim && by.shape()[d] > to.shape()[d]);
+        for d in 0..if wrong { 0 } else { ndim } {
+            let most = if src.layout.ndim() == 0 {
+                1
+            } else {
+                from.shape()[crate::base::wrap_dim(d as i64, src.layout.ndim())?]
+            };
+            if by.shape()[d] > most {
+                wrong = true;
+                break;
+            }
+        }
+        if from.layout.ndim() != ndim {
+            return Err(Error::runtime("Index tensor must have the same number of dimensions as src tensor"));
+        }
+        if wrong {
+            return Err(Error::runtime(format!(
+                "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+                 size than src {:?}",
+                by.shape(),
+                out.shape(),
+                from.shape()
+            )));
+        }
+        let (size, stride) = size_and_stride(&to, dim);
+        let target = to.with_layout(along(&to, dim, by.shape()));
+        let mut part = from.layout.clone();
+        part.shape = Dims::from_slice(by.shape());
+        put(&target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
+            .map_err(as_runtime)?;
+    }
+    Ok(())
+}
+
+/// The slices of `source` added across `dim` of `out` where `index` points.
+pub(super) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<()> {
+    let (to, from, by) = (as_line(out), as_line(source), index.body());
+    let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
+    if from.numel() > 0 && (out.numel() > 0 || out.layout.ndim() < 2) {
+        let (size, stride) = size_and_stride(&to, dim);
+        let index = by.with_layout(down(&by, dim, from.shape()));
+        put(
+            &to.with_layout(along(&to, dim, from.shape())),
+            &from,
+            &[By { index: &index, size, stride, dim }],
+            Put::Add,
+            false,
+        )
+        .map_err(|error| match error.fault() {
+            Fault::Index(_) if out.layout.ndim() < 2 => Error::index("index out of range in self"),
+            _ => as_runtime(error),
+        })?;
+    }
+    Ok(())
 }
 
 ops! { "index";
@@ -222,6 +299,9 @@ ops! { "index";
         check_index("gather", &index)?;
         let (body, by) = (input.body(), index.body());
         let dim = crate::base::wrap_dim(dim, body.layout.ndim())?;
+        if by.numel() == 0 {
+            return Body::new(by.shape(), body.dtype, body.device());
+        }
         if body.layout.ndim().max(1) != by.layout.ndim().max(1) {
             return Err(Error::runtime("Index tensor must have the same number of dimensions as input tensor"));
         }
@@ -234,11 +314,9 @@ ops! { "index";
             }
         }
         let out = Body::new(by.shape(), body.dtype, body.device())?;
-        if out.numel() > 0 {
-            let (size, stride) = size_and_stride(&body, dim);
-            let source = body.with_layout(along(&body, dim, by.shape()));
-            get(&out, &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
-        }
+        let (size, stride) = size_and_stride(&body, dim);
+        let source = body.with_layout(along(&body, dim, by.shape()));
+        get(&out, &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
         Ok(out)
     }
     input: |g, at, dim, index; input| {
@@ -247,42 +325,8 @@ ops! { "index";
     };
     /// `input` with `src` put (or added, …) along a dimension where `index` points.
     [hidden] fn scatter_into(input, src; dim: i64, index: Tensor, how: Put) -> y {
-        check_index("scatter", &index)?;
-        crate::base::wrap_dim(dim, input.ndim())?;
-        if src.dtype() != input.dtype() {
-            return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
-        }
         let out = duplicate(&input.body())?;
-        let (to, from, by) = (as_line(&out), as_line(&src.body()), as_line(&index.body()));
-        let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
-        if by.numel() > 0 {
-            let ndim = to.layout.ndim();
-            if by.layout.ndim() != ndim {
-                return Err(Error::runtime("Index tensor must have the same number of dimensions as self tensor"));
-            }
-            let mut wrong = (0..ndim).any(|d| d != dim && by.shape()[d] > to.shape()[d]);
-            for d in 0..if wrong { 0 } else { ndim } {
-                let most = if src.ndim() == 0 { 1 } else { from.shape()[crate::base::wrap_dim(d as i64, src.ndim())?] };
-                if by.shape()[d] > most {
-                    wrong = true;
-                    break;
-                }
-            }
-            if from.layout.ndim() != ndim {
-                return Err(Error::runtime("Index tensor must have the same number of dimensions as src tensor"));
-            }
-            if wrong {
-                return Err(Error::runtime(format!(
-                    "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
-                     size than src {:?}", by.shape(), out.shape(), from.shape()
-                )));
-            }
-            let (size, stride) = size_and_stride(&to, dim);
-            let target = to.with_layout(along(&to, dim, by.shape()));
-            let mut part = from.layout.clone();
-            part.shape = Dims::from_slice(by.shape());
-            put(&target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false).map_err(as_runtime)?;
-        }
+        scatter_over(&out, &src.body(), dim, &index, how)?;
         Ok(out)
     }
     input: |g, dim, index, how| match how {
@@ -330,26 +374,20 @@ ops! { "index";
     }
     input: |g, at, dim, index| {
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
-        g.then(|t| index_add_scaled(&zeros, &t, dim, index))
+        g.then(|t| index_add_scaled(&zeros, &t, dim, index, Scalar::Int(1)))
     };
-    /// `input` with the slices of `source` added where `index` points.
-    [hidden, linear] fn index_add_scaled(input, source; dim: i64, index: Tensor) -> y {
+    /// `input` with the slices of `source`, times `alpha`, added where `index` points.
+    [hidden, linear] fn index_add_scaled(input, source; dim: i64, index: Tensor, alpha: Scalar) -> y {
+        let source = if alpha.is_one() { source.clone() } else { scaled(source, alpha)? };
         let out = duplicate(&input.body())?;
-        let (to, from, by) = (as_line(&out), as_line(&source.body()), index.body());
-        let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
-        if from.numel() > 0 && (out.numel() > 0 || out.layout.ndim() < 2) {
-            let (size, stride) = size_and_stride(&to, dim);
-            let index = by.with_layout(down(&by, dim, from.shape()));
-            put(&to.with_layout(along(&to, dim, from.shape())), &from, &[By { index: &index, size, stride, dim }], Put::Add, false)
-                .map_err(|error| match error.fault() {
-                    Fault::Index(_) if out.layout.ndim() < 2 => Error::index("index out of range in self"),
-                    _ => as_runtime(error),
-                })?;
-        }
+        add_slices(&out, &source.body(), dim, &index)?;
         Ok(out)
     }
     input: |g| g;
-    source: |g, dim, index; source| g.then(|t| index_select(&t, dim, index));
+    source: |g, dim, index, alpha; source| {
+        let g = g.then(|t| index_select(&t, dim, index));
+        if alpha.is_one() { g } else { g * crate::ops::V::from(alpha).conj() }
+    };
 }
 
 /// A vector of indices lying along `dim` of `shape`.

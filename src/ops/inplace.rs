@@ -199,7 +199,7 @@ fn misfit(to: &[usize], from: &[usize]) -> Error {
 
 /// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)
 fn overlap(target: &Body, source: &Body) -> Option<bool> {
-    let dense = |b: &Body| b.numel() > 0 && b.layout.end() - b.layout.offset == b.numel();
+    let dense = |b: &Body| b.numel() > 0 && b.layout.is_dense();
     if !target.storage.same(&source.storage) || !dense(target) || !dense(source) {
         return None;
     }
@@ -236,6 +236,17 @@ fn unfit(target: &Body, error: Error) -> Error {
     error
 }
 
+/// The arguments of a write over a tensor with tangents.
+#[cold]
+fn before_write(target: &Tensor, args: &[Arg]) -> Result<Vec<Arg>> {
+    let old = super::tangent::before_write(target)?;
+    let seen = |arg: &Arg| match arg {
+        Arg::Tensor(t) if t.same(target) => Arg::Tensor(old.clone()),
+        other => other.clone(),
+    };
+    Ok(args.iter().map(seen).collect())
+}
+
 /// Writes what `row` makes of its arguments over the first of them.
 pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let Some(Arg::Tensor(target)) = args.first() else {
@@ -253,8 +264,14 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     if target.numel() == 0 && !target.is_batched() {
         stretched::check_empty(row, &target.body(), args)?;
     }
-    let made = mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args))
-        .map_err(|error| unfit(&target.body(), error))?;
+    if super::put_inplace::write(row, target, args).map_err(|error| unfit(&target.body(), error))? {
+        target.body().storage.bump();
+        return finish_inplace(target, None);
+    }
+    let call =
+        |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
+    let made = if target.is_dual() { call(&before_write(target, args)?) } else { call(args) };
+    let made = made.map_err(|error| unfit(&target.body(), error))?;
     if let (Out::Tensor(result), "addmm" | "addmv" | "baddbmm") = (&made, row.name)
         && result.shape() != target.shape()
     {

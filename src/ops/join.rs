@@ -138,7 +138,7 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     }
     let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
     let out = join(shape, at, &parts, &lengths, true)?;
-    let made = record(&CAT, tensors, out, Joined { dim: at as i64, lengths })?;
+    let made = record(&CAT, tensors, out, Joined { dim, lengths })?;
     tangent::joined(made, tensors, &|xs| cat_all(xs, dim))
 }
 
@@ -167,7 +167,7 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
     let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
     let lengths = vec![1; tensors.len()];
     let out = join(shape, at, &parts, &lengths, false)?;
-    let made = record(&STACK, tensors, out, Joined { dim: at as i64, lengths })?;
+    let made = record(&STACK, tensors, out, Joined { dim, lengths })?;
     tangent::joined(made, tensors, &|xs| stack_all(xs, dim))
 }
 
@@ -319,7 +319,7 @@ compose! { "join";
             let mut own: Dims = smallvec::smallvec![1; shape.len()];
             let at = order.iter().position(|&o| o == i).unwrap_or(i);
             own[at] = t.numel();
-            super::view::expand(&super::view::reshape(&t, &own)?, shape.clone())
+            super::view::expand(&super::view::reshaped(&t, &own)?, shape.clone())
         };
         tensors.0.into_iter().enumerate().map(place).collect()
     }

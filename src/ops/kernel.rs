@@ -6,7 +6,7 @@ use crate::base::Error;
 use crate::base::{DType, Dims, Fault, Fold, Layout, Lazy, Result, Scalar};
 use crate::cpu;
 use crate::storage::Storage;
-use crate::tensor::Body;
+use crate::tensor::{Body, Tensor};
 
 /// Whether all of these live in host memory; an error when they are scattered.
 pub fn on_host(bodies: &[&Body]) -> Result<bool> {
@@ -71,7 +71,8 @@ fn copy_part(out: &Body, src: &Body) -> Result<()> {
         return fill(&im, Scalar::Int(0));
     }
     if out.dtype == DType::Bool {
-        return Err(Fault::NoShader { op: "to", dtype: src.dtype }.into());
+        let truth = || super::arithmetic::ne(&Tensor::new(src.clone()), 0.0);
+        return copy(out, &super::reduce::quietly(truth)?);
     }
     let [re, _] = parts(src)?;
     copy(out, &re)

@@ -51,11 +51,11 @@ macro_rules! laid {
 }
 
 laid! {
-    abs(x); exp(x); expm1(x); log(x); log1p(x); sqrt(x); rsqrt(x); recip(x); square(x); sin(x); cos(x); tan(x); sinh(x); cosh(x);
+    abs(x); exp(x); exp2(x); expm1(x); log(x); log1p(x); sqrt(x); rsqrt(x); recip(x); square(x); sin(x); cos(x); tan(x); sinh(x); cosh(x);
     tanh(x); sigmoid(x); erf(x); erfinv(x); digamma(x); trigamma(x); floor(x); trunc(x); is_nan(x); is_inf(x); is_finite(x);
-    not(x); sign(x); once(x); zeroth(x); nought(x); acosh_slope(x); angle_slope(x); polygamma(n, x);
+    not(x); sign(x); once(x); zeroth(x); nought(x); blank(x); acosh_slope(x); polygamma(n, x);
     atan2(x, y); floor_div(x, y); trunc_div(x, y); maximum(x, y); minimum(x, y); eq(x, y); ne(x, y); lt(x, y); le(x, y);
-    gt(x, y); ge(x, y); both(x, y); either(x, y); copysign(x, y); pow(x, y);
+    gt(x, y); ge(x, y); both(x, y); either(x, y); copysign(x, y); pow(x, y); angle_gradient(g, x); sgn_gradient(g, x, y);
 }
 
 /// A choice asks its condition first.
@@ -70,11 +70,6 @@ pub fn conj(x: impl Into<Laid>) -> Laid {
 
 /// A condition is read as it lies.
 pub fn truth(x: impl Into<Laid>) -> Laid {
-    x.into()
-}
-
-/// Likewise.
-pub fn real_part(x: impl Into<Laid>) -> Laid {
     x.into()
 }
 

@@ -1,7 +1,5 @@
 //! Which loops an expression is compiled into: one for each type that its row's class computes in.
 
-use crate::cpu::pointwise::Loops;
-
 /// The loops of one expression, per class; a row whose brackets begin with `complex` has complex ones as well.
 macro_rules! loops {
     ([complex $(, $word:ident)*] $class:ident; $names:tt $e:expr) => {
@@ -35,12 +33,15 @@ macro_rules! loops {
     (Test; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64; ($($x),*) $e) };
     (Bits; ($($x:ident,)*) $e:expr) => { loops!(@ false; i64; ($($x),*) $e) };
     (@ $p:tt; $($t:ident)+; $names:tt $e:expr) => {
-        $crate::cpu::pointwise::Loops { predicate: $p, $($t: Some(loops!(@one $p; $t; $names $e)),)+ ..$crate::ops::loops::NO_LOOPS }
+        $crate::cpu::pointwise::Loops {
+            predicate: $p,
+            powers: $crate::cpu::pointwise::powers::of(stringify!($names), stringify!($e)),
+            words: $crate::cpu::pointwise::words::of(stringify!($e)),
+            $($t: Some(loops!(@one $p; $t; $names $e)),)+
+            ..$crate::cpu::pointwise::Loops::NONE
+        }
     };
     (@one true; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t => bool; $names $e) };
     (@one false; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t; $names $e) };
 }
 pub(crate) use loops;
-
-pub const NO_LOOPS: Loops =
-    Loops { arity: 0, f32: None, f64: None, i64: None, c64: None, c128: None, predicate: false };

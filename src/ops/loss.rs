@@ -51,13 +51,20 @@ impl Reduction {
         match self {
             Reduction::None => loss,
             Reduction::Sum => loss.then(|t| reduce::sum_all(&t)),
-            Reduction::Mean => loss.then(|t| reduce::mean_all(&t)),
+            Reduction::Mean => loss.then(|t| reduce::mean(t, None, false, None)),
         }
     }
 
     /// The gradient of the loss per element; `count` of them went into a mean.
     fn undo(self, g: V, count: usize) -> V {
         if self == Reduction::Mean { g / count as f64 } else { g }
+    }
+
+    /// The gradient of losses that grow by `factor * slope`. What came in is multiplied with as it is: who writes over it
+    /// must be told that it was saved.
+    fn scale(self, slope: V, factor: f64, g: V) -> V {
+        let factor = if self == Reduction::Mean { factor / numel(&slope.shape()) as f64 } else { factor };
+        in_order(if factor == 1.0 { slope * g } else { slope * factor * g })
     }
 }
 
@@ -76,20 +83,20 @@ ops! { "loss";
     [hidden] fn mean_square(input, target; how: Reduction) -> y {
         formula(|| square_of(input, target, how))
     }
-    input: |g, input, target, how| in_order(how.undo(g, joint(&input, &target)?) * (difference(input, target) * 2.0));
-    target: |g, input, target, how| in_order(how.undo(g, joint(&input, &target)?) * (difference(target, input) * 2.0));
+    input: |g, input, target, how| how.scale(difference(input, target), 2.0, g);
+    target: |g, input, target, how| how.scale(difference(target, input), 2.0, g);
     /// Quadratic within `beta` of zero, linear beyond.
     [hidden] fn smooth_absolute(input, target; how: Reduction, beta: f64) -> y {
         formula(|| smooth_of(input, target, how, beta))
     }
-    input: |g, input, target, how, beta| in_order(how.undo(g, joint(&input, &target)?) * (clipped(difference(input, target), beta) / beta));
-    target: |g, input, target, how, beta| in_order(how.undo(g, joint(&input, &target)?) * (clipped(difference(target, input), beta) / beta));
+    input: |g, input, target, how, beta| how.scale(clipped(difference(input, target), beta), 1.0 / beta, g);
+    target: |g, input, target, how, beta| how.scale(clipped(difference(target, input), beta), 1.0 / beta, g);
     /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
     [hidden] fn huber(input, target; how: Reduction, delta: f64) -> y {
         formula(|| huber_of(input, target, how, delta))
     }
-    input: |g, input, target, how, delta| in_order(how.undo(g, joint(&input, &target)?) * clipped(difference(input, target), delta));
-    target: |g, input, target, how, delta| in_order(how.undo(g, joint(&input, &target)?) * clipped(difference(target, input), delta));
+    input: |g, input, target, how, delta| how.scale(clipped(difference(input, target), delta), 1.0, g);
+    target: |g, input, target, how, delta| how.scale(clipped(difference(target, input), delta), 1.0, g);
     /// Cross entropy of probabilities.
     [hidden] fn bit_entropy(input, target; weight: Option<Tensor>, how: Reduction) -> y {
         formula(|| entropy_of(input, target, &weight, how))
@@ -184,6 +191,10 @@ mod more {
         }
         check_target(input, target, &weight)?;
         let shape = input.shape();
+        if !input.dtype().is_float() {
+            let op = if shape.len() > 2 { "nll_loss2d_forward_out_frame" } else { "nll_loss_out_frame" };
+            return Err(Fault::NoKernel { op, dtype: input.dtype() }.into());
+        }
         match shape.len() {
             1 | 2 => super::picked_log(input, target.clone(), weight, ignored, how),
             4 => super::picked_log2d(input, target.clone(), weight, ignored, how),
@@ -296,11 +307,13 @@ mod more {
         [nn] fn binary_cross_entropy_with_logits(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), pos_weight: Option<Tensor> = None) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
             same_size(&input, &target, |t, i| format!("Target size ({t}) must be the same as input size ({i})"))?;
+            if !input.dtype().is_float() {
+                return Err(Fault::NoKernel { op: "log_sigmoid_cpu", dtype: input.dtype() }.into());
+            }
             super::logit_entropy(&input, &target, weight, pos_weight, how)
         }
         /// Minus the log-probability of each target class.
         [nn] fn nll_loss(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, ignore_index: i64 = -100, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {
-            crate::ops::refuse::order("nll_loss_out_frame", input.dtype())?;
             negative_log(&input, &target, weight, ignore_index, Reduction::new(&reduction, size_average, reduce)?)
         }
         /// Cross entropy of softmax and target classes or probabilities.
@@ -312,9 +325,14 @@ mod more {
             if input.ndim() == 0 {
                 return Err(Error::value("Expected 1 or more dimensions (got 0)"));
             }
+            if target.shape() == input.shape() && !target.dtype().is_float() {
+                return Err(Error::runtime(format!(
+                    "Expected floating point type for target with class probabilities, got {}", target.dtype().scalar_name()
+                )));
+            }
             let dim = Classes::dim(input.ndim());
             let logs = softmax::log_softmax_along(&input, dim)?;
-            if target.dtype().is_float() && target.shape() == input.shape() {
+            if target.shape() == input.shape() {
                 return against_probabilities(&logs, &target, weight, how, label_smoothing);
             }
             let hard = negative_log(&logs, &target, weight.clone(), ignore_index, how)?;

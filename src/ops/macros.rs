@@ -93,6 +93,23 @@ macro_rules! pointwise {
     };
 }
 
+/// `name(inputs) = row;` the pointwise formulas of `row` under another name, that of another node.
+macro_rules! renamed {
+    ($( $name:ident ( $($in:ident),+ ) = $row:ident; )*) => {
+        $(pub mod $name {
+            use $crate::ops::{Kind, Param, node_name, pointwise::Pointwise};
+            const PARAMS: &[Param] =
+                &[$(Param { name: stringify!($in), kind: Kind::Operand, optional: false, default: None }),+];
+            pub static ROW: Pointwise = super::$row::ROW.renamed(
+                stringify!($name),
+                PARAMS,
+                [node_name!($name), node_name!($name, "_by_number")],
+            );
+        })*
+        pub static RENAMED: &[&$crate::ops::pointwise::Pointwise] = &[$(&$name::ROW),*];
+    };
+}
+
 /// `/// doc` `fn name(tensors; arguments) -> y { body giving a Body }  input: |g, …| derivative;`
 macro_rules! ops {
     ($family:literal; $( $(#[doc = $doc:literal])* $([$($form:ident),*])? fn $name:ident ( $($in:ident),* $(; $($p:ident : $pt:ty $(= $pd:expr)?),*)? ) -> $y:ident $body:block
@@ -308,4 +325,4 @@ macro_rules! default {
     };
 }
 
-pub(crate) use {any, compose, default, fetch_params, forms, ops, pointwise, text};
+pub(crate) use {any, compose, default, fetch_params, forms, ops, pointwise, renamed, text};

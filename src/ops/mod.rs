@@ -36,10 +36,14 @@ pub mod nn;
 mod operand;
 mod order;
 pub mod out;
+pub mod patch;
+pub mod place;
 pub mod pointwise;
 mod pointwise_inplace;
+mod positions;
 pub mod power;
 pub mod product;
+mod put_inplace;
 pub mod quick;
 pub mod random;
 pub mod record;
@@ -62,6 +66,7 @@ pub mod tangent;
 pub mod transform;
 pub mod triangle;
 pub mod unary;
+pub mod unique;
 pub mod view;
 pub mod write;
 
@@ -79,7 +84,10 @@ use crate::base::{Error, Result};
 use crate::tensor::{Meta, Step};
 
 pub fn pointwise_rows() -> impl Iterator<Item = &'static pointwise::Pointwise> {
-    [arithmetic::ROWS, unary::ROWS, compare::ROWS, differences::ROWS].into_iter().flatten().copied()
+    [arithmetic::ROWS, arithmetic::RENAMED, unary::ROWS, compare::ROWS, differences::ROWS]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// Every row, by family.
@@ -92,6 +100,7 @@ static FAMILIES: &[&[&Row]] = &[
     create::formatted::ROWS,
     index::ROWS,
     view::ROWS,
+    place::ROWS,
     view::COMPOSED,
     power::COMPOSED,
     power::methods::COMPOSED,
@@ -116,12 +125,15 @@ static FAMILIES: &[&[&Row]] = &[
     stats::COMPOSED,
     sort::ROWS,
     sort::COMPOSED,
+    unique::COMPOSED,
+    compare::PARTS,
     compare::COMPOSED,
     loss::ROWS,
     loss::COMPOSED,
     nn::ROWS,
     nn::COMPOSED,
     nn::PLAIN,
+    creation::ROWS,
     creation::COMPOSED,
     random::ROWS,
     random::WRITES,
@@ -130,6 +142,8 @@ static FAMILIES: &[&[&Row]] = &[
     write::FILLS,
     scatter::ROWS,
     scatter::COMPOSED,
+    patch::ROWS,
+    patch::COMPOSED,
     product::ROWS,
     product::COMPOSED,
     contract::COMPOSED,

@@ -1,6 +1,7 @@
 //! What PyTorch calls the node of a row, and which of a call's operands have edges there.
 
 use super::pointwise::{Class, Operand, Pointwise};
+use super::row::{Forms, Param, Row};
 use crate::tensor::Derivative;
 
 /// The node of an operator that has no derivative, but is recorded.
@@ -18,6 +19,18 @@ impl Pointwise {
             _ if self.class == Class::Choose => (&self.derivative, 2),
             _ => (&self.derivative, operands.len()),
         }
+    }
+
+    /// The same formulas under another name, with parameters and nodes of that name.
+    pub const fn renamed(
+        &self,
+        name: &'static str,
+        params: &'static [Param],
+        [node, by_number]: [&'static str; 2],
+    ) -> Pointwise {
+        let row = Row { name, params, forms: Forms(0), ..self.row };
+        let derivative = Derivative { name: node, ..self.derivative };
+        Pointwise { row, derivative, by_number: Derivative { name: by_number, ..self.by_number }, ..*self }
     }
 
     /// Whether PyTorch records calls of this row although it has no derivative for them.
@@ -82,6 +95,7 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("round_places", "RoundBackward1"),
     ("deviation", "StdBackward0"),
     ("replace_special", "NanToNumBackward0"),
+    ("replace_special_parts", "NanToNumBackward0"),
     ("mean_square", "MseLossBackward0"),
     ("smooth_absolute", "SmoothL1LossBackward0"),
     ("huber", "HuberLossBackward0"),
@@ -104,6 +118,9 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("mean_dims", "MeanBackward1"),
     ("gelu_erf", "GeluBackward0"),
     ("gelu_tanh", "GeluBackward0"),
+    ("narrow_copied", "NarrowCopyBackward0"),
+    ("elu_over", "EluBackward1"),
+    ("leaky_relu_over", "LeakyReluBackward1"),
     ("view_as_shape", "ViewBackward0"),
     ("convert", "ToCopyBackward0"),
     ("transfer", "ToCopyBackward0"),
@@ -119,6 +136,9 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("index_copied", "IndexCopyBackward0"),
     ("index_add_scaled", "IndexAddBackward0"),
     ("scatter_into", "ScatterBackward0"),
+    ("select_patched", "SelectScatterBackward0"),
+    ("slice_patched", "SliceScatterBackward0"),
+    ("diagonal_patched", "DiagonalScatterBackward0"),
     ("scatter_reduced", "ScatterReduceBackward0"),
     ("strided_over", "AsStridedBackward0"),
     ("floor_divide", NOT_IMPLEMENTED),

@@ -9,18 +9,33 @@ use super::value::V;
 use super::view::{ints, reshape};
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
 use crate::base::{DType, Dims, Error, Fault, Result, Scalar, caution, numel};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, packing, records};
+use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, mode, packing, records};
 use smallvec::SmallVec;
 
 static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
 
-/// Rows of the normalized dimensions, their mean taken out and their spread made 1; and the factor that made it so.
-fn standardized(x: &V, rows: &[usize], eps: f64) -> (V, V) {
+/// What a normalization keeps beside its values: over how many dimensions it goes, and what was given.
+pub struct Normalized {
+    pub dims: usize,
+    eps: f64,
+    weight: bool,
+    bias: bool,
+}
+
+/// Rows of the normalized dimensions, their mean taken out and their spread made 1; the mean, and the factor that made it so.
+struct Standard {
+    y: V,
+    mean: V,
+    scale: V,
+}
+
+fn standardized(x: &V, rows: &[usize], eps: f64) -> Standard {
     let x = x.clone().reshape(rows);
     let n = rows[1] as f64;
-    let centred = &x - x.clone().sum(&[1], true) / n;
+    let mean = x.clone().sum(&[1], true) / n;
+    let centred = x - &mean;
     let scale = rsqrt((&centred * &centred).sum(&[1], true) / n + eps);
-    (centred * &scale, scale)
+    Standard { y: centred * &scale, mean, scale }
 }
 
 /// The input as a matrix with one row per normalization.
@@ -32,20 +47,28 @@ fn rows_of(shape: &[usize], normalized: usize) -> [usize; 2] {
 fn layer_norm_grad(step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None; 3];
     let Some(g) = step.grad(0) else { return Ok(grads) };
-    let &(normalized, eps, has_weight) = step.params::<(usize, f64, bool)>()?;
-    let shape = g.shape();
-    let rows = rows_of(&shape, normalized);
-    let tail = &shape[shape.len() - normalized..];
+    let &Normalized { dims, eps, weight, bias } = step.params::<Normalized>()?;
+    let (shape, dtype) = (g.shape(), g.dtype());
+    let rows = rows_of(&shape, dims);
+    let tail = &shape[shape.len() - dims..];
     let g = V::from(g).reshape(&rows);
-    let (y, scale) = match step.wants(0) || step.wants(1) {
-        true => standardized(&step.tensor(0)?.into(), &rows, eps),
-        false => (V::from(0.0), V::from(0.0)),
+    if bias {
+        // Not read, but saved: who wrote over it is told.
+        step.tensor(2)?;
+    }
+    let x = V::from(step.tensor(0)?);
+    let Standard { y, scale, .. } = if mode::grad_enabled() || x.is_special() {
+        standardized(&x, &rows, eps)
+    } else {
+        let line = |output| step.tensor(Saved::OUTPUT + output).map(|t| V::from(t).reshape(&[rows[0], 1]));
+        let (mean, scale) = (line(1)?, line(2)?);
+        Standard { y: (x.reshape(&rows) - &mean) * &scale, mean, scale }
     };
     if step.wants(0) {
-        let weighted = if has_weight { &g * V::from(step.tensor(1)?).reshape(&[rows[1]]) } else { g.clone() };
+        let weighted = if weight { &g * V::from(step.tensor(1)?).reshape(&[rows[1]]) } else { g.clone() };
         let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
         let inner = &weighted - mean(weighted.clone()) - &y * mean(&weighted * &y);
-        grads[0] = Some((inner * scale).reshape(&shape).tensor()?);
+        grads[0] = Some((inner * scale).reshape(&shape).cast(dtype).tensor()?);
     }
     if step.wants(1) {
         grads[1] = Some((&g * y).sum(&[0], false).reshape(tail).tensor()?);
@@ -56,18 +79,18 @@ fn layer_norm_grad(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-/// Halves are normalized in float32.
+/// Halves are normalized in float32. Beside the result, what was taken out.
 fn layer_norm_formula(
     x: &Tensor,
     weight: Option<&Tensor>,
     bias: Option<&Tensor>,
     normalized: usize,
     eps: f64,
-) -> Result<Tensor> {
+) -> Result<[Tensor; 3]> {
     let shape = x.shape();
     let rows = rows_of(&shape, normalized);
     let wide = if x.dtype().size() == 2 { DType::F32 } else { x.dtype() };
-    let (mut y, _) = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
+    let Standard { mut y, mean, scale } = standardized(&to_dtype(x, wide)?.into(), &rows, eps);
     let line = |t: &Tensor| reshape(t, &[rows[1]]);
     if let Some(weight) = weight {
         y = y * V::from(line(weight)?);
@@ -75,17 +98,10 @@ fn layer_norm_formula(
     if let Some(bias) = bias {
         y = y + V::from(line(bias)?);
     }
-    y.reshape(&shape).cast(x.dtype()).tensor()
-}
-
-fn layer_norm_body(
-    x: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    normalized: usize,
-    eps: f64,
-) -> Result<Body> {
-    super::reduce::quietly(|| layer_norm_formula(x, weight, bias, normalized, eps))
+    let mut lines = shape.clone();
+    lines[shape.len() - normalized..].fill(1);
+    let line = |v: V| v.reshape(&lines).tensor();
+    Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, line(mean)?, line(scale)?])
 }
 
 /// Normalizes over the last `normalized` dimensions, then scales and shifts.
@@ -98,24 +114,29 @@ pub fn native_layer_norm(
 ) -> Result<Tensor> {
     let inputs = [Some(x), weight, bias];
     if inputs.into_iter().flatten().any(Tensor::is_batched) {
-        return layer_norm_formula(x, weight, bias, normalized, eps);
+        let [y, ..] = layer_norm_formula(x, weight, bias, normalized, eps)?;
+        return Ok(y);
     }
     let recorder = records(inputs.into_iter().flatten())?.then(|| {
         let mut recorder = Recorder::new(&LAYER_NORM);
         for input in inputs {
             recorder.input(input);
         }
-        recorder.params(Box::new((normalized, eps, weight.is_some())));
-        if recorder.wanted() & 0b11 != 0 {
-            recorder.save_input(x, &x.body(), 0);
-        }
-        if let (Some(weight), 1) = (weight, recorder.wanted() & 1) {
-            recorder.save_input(weight, &weight.body(), 1);
+        let (weight, bias) = (weight.is_some(), bias.is_some());
+        recorder.params(Box::new(Normalized { dims: normalized, eps, weight, bias }));
+        for (at, input) in [2, 0, 1].map(|at| (at, inputs[at])) {
+            if let Some(input) = input {
+                recorder.save_input(input, &input.body(), at);
+            }
         }
         recorder
     });
-    let out = layer_norm_body(x, weight, bias, normalized, eps)?;
-    let edge = recorder.map(|r| Edge { node: r.publish(&[&out]), output: 0 });
+    let made = mode::with_grad(false, || layer_norm_formula(x, weight, bias, normalized, eps))?;
+    let [out, mean, scale] = made.map(|t| t.body().clone());
+    let edge = recorder.map(|mut r| {
+        r.save_output(&mean, 1).save_output(&scale, 2);
+        Edge { node: r.publish(&[&out]), output: 0 }
+    });
     if let Some(edge) = &edge {
         packing::pack(&edge.node, |i| inputs.get(i).copied().flatten(), &[&out])?;
     }
@@ -218,11 +239,13 @@ compose! { "nn";
     }
     /// `input` where positive, else `negative_slope * input`.
     [nn] fn leaky_relu_(input: Tensor, negative_slope: f64 = 0.01, inplace: bool = false) -> Tensor {
-        activation(&u::leaky_relu::ROW, &input, Some(negative_slope), inplace)
+        let row = if inplace && negative_slope >= 0.0 { &u::leaky_relu_over::ROW } else { &u::leaky_relu::ROW };
+        activation(row, &input, Some(negative_slope), inplace)
     }
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [nn] fn elu_(input: Tensor, alpha: f64 = 1.0, inplace: bool = false) -> Tensor {
-        activation(&u::elu::ROW, &input, Some(alpha), inplace)
+        let row = if inplace && alpha >= 0.0 { &u::elu_over::ROW } else { &u::elu::ROW };
+        activation(row, &input, Some(alpha), inplace)
     }
     /// `input * sigmoid(input)`.
     [nn] fn silu_(input: Tensor, inplace: bool = false) -> Tensor { activation(&u::silu::ROW, &input, None, inplace) }

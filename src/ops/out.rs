@@ -1,7 +1,40 @@
 //! What PyTorch's operators ask of an `out=` tensor before they write to it: the dtypes that each kernel insists on.
 
-use super::row::{Kind, Row};
+use super::pointwise::{self, Operand, Pointwise};
+use super::pointwise_inplace::{check_writable, overlaps};
+use super::row::{Arg, Kind, Row};
 use crate::base::{DType, Error, Result};
+use crate::storage::birth;
+use crate::tensor::{Tensor, any_requires_grad, check_inplace};
+use smallvec::SmallVec;
+
+/// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
+/// cast, no history. Says whether it did; whatever is wrong with the call is for the ordinary way to tell.
+pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bool {
+    // Inside a transform, what is written to may be captured.
+    let Some(values) = (birth() == 0).then(|| pointwise::values(op, args).ok()).flatten() else {
+        return false;
+    };
+    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+    computed_into(op, target, &operands).is_some()
+}
+
+fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<()> {
+    let tensors = || operands.iter().filter_map(Operand::tensor);
+    let body = target.birth_body().filter(|body| !body.storage.is_untracked())?;
+    let plan = pointwise::plan(op, operands).ok()?;
+    let fits = plan.shape[..] == *body.shape() && plan.result == body.dtype && plan.device == body.device();
+    let bare = |t: &Tensor| t.birth_body().is_some_and(|input| !overlaps(input, body));
+    if !fits || any_requires_grad(tensors().chain([target])) || !tensors().all(bare) {
+        return None;
+    }
+    check_writable(body).and_then(|()| check_inplace(target, false)).ok()?;
+    let bodies = pointwise::bodies(operands);
+    pointwise::execute(op.row.name, &op.forward, plan.compute, body, &pointwise::inputs(operands, &bodies))
+        .ok()?;
+    body.storage.bump();
+    Some(())
+}
 
 /// Kernels that write their own dtype only, and say which one they found.
 const FOUND: &[&str] = &[

@@ -6,7 +6,7 @@ use super::names::OUTPUTS;
 use super::row::{Arg, Out, Row, Value, take};
 use super::value::V;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
-use crate::cpu::pointwise::{Loops, Source, run};
+use crate::cpu::pointwise::{Loops, Source, powers, run};
 use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Tensor, mode, packing};
 use smallvec::SmallVec;
 
@@ -52,6 +52,7 @@ pub enum Class {
 }
 
 /// One expression in its readings for kernels.
+#[derive(Clone, Copy)]
 pub struct Expr {
     pub key: &'static str,
     pub inputs: &'static [&'static str],
@@ -275,10 +276,17 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
         }
         return execute_gpu(expr, compute, out, inputs);
     }
-    let Some(kernel) = expr.loop_for(compute) else {
+    // An angle is a function of the parts, which there are vectors for.
+    if let (true, "angle", [Input::Body(x)]) = (compute.is_complex(), name, inputs) {
+        let ([re, im], atan2) = (super::kernel::parts(x)?, &super::arithmetic::atan2::ROW);
+        return execute(name, &atan2.forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
+    }
+    let exponent = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
+    let quick = powers::chosen(&expr.loops, exponent, compute);
+    let Some(kernel) = quick.or_else(|| expr.loop_for(compute)) else {
         return Err(Fault::NoKernel { op: name, dtype: compute }.into());
     };
-    let stretched = stretch(out, inputs);
+    let (view, stretched) = (out.host()?, stretch(out, inputs));
     let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {
         sources.push(match input {
@@ -293,7 +301,11 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
         });
     }
     // SAFETY: all views lie inside live storages and have out's shape; the loop is the one for `compute`.
-    unsafe { run(kernel, expr.loops.predicate, compute, out.host()?, &sources) };
+    unsafe {
+        if !expr.loops.words.is_some_and(|words| words.run(view, &sources)) {
+            run(kernel, expr.loops.predicate, compute, view, &sources);
+        }
+    }
     Ok(())
 }
 
@@ -468,7 +480,7 @@ pub fn call_inplace(op: &'static Pointwise, args: &[Arg]) -> Result<Tensor> {
     Ok(target.clone())
 }
 
-fn values(op: &'static Pointwise, args: &[Arg]) -> Result<SmallVec<[Value; 4]>> {
+pub fn values(op: &'static Pointwise, args: &[Arg]) -> Result<SmallVec<[Value; 4]>> {
     let (name, params) = (op.row.name, op.row.params);
     let mut values: SmallVec<[Value; 4]> = SmallVec::new();
     for i in 0..params.len() {

@@ -1,7 +1,7 @@
 //! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
 //! values, and gives the target its new history.
 
-use super::pointwise::{Input, Operand, Pointwise, bodies, execute, inputs, plan, record, refused};
+use super::pointwise::{Class, Input, Operand, Pointwise, bodies, execute, inputs, plan, record, refused};
 use super::tangent;
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{
@@ -50,7 +50,8 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
     check_inplace(target, recording)?;
     let body = target.body();
-    let plan = plan(op, operands).map_err(|error| refused(op, operands, unfit(&body, operands, error)))?;
+    let plan =
+        plan(op, operands).map_err(|error| refused(op, operands, unfit(op, &body, operands, error)))?;
     check_writable(&body)?;
     check_shape(&body, &plan.shape)?;
     if !plan.device.same_place(body.device()) {
@@ -112,7 +113,7 @@ fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {
 
 /// That no kernel was found is told after all that is wrong with the target.
 #[cold]
-fn unfit(target: &Body, operands: &[Operand], error: Error) -> Error {
+fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
     let late = match error.fault() {
         Fault::NoKernel { .. } => true,
         Fault::NotImplemented(text) => text.contains("not implemented for '") || text.starts_with("clamp"),
@@ -124,7 +125,15 @@ fn unfit(target: &Body, operands: &[Operand], error: Error) -> Error {
     let shapes = operands.iter().filter_map(|o| o.tensor()).map(Tensor::shape);
     let shape = shapes.into_iter().try_fold(Dims::new(), |all, own| broadcast(&all, &own));
     let misfit = shape.and_then(|shape| check_shape(target, &shape));
-    check_writable(target).and(misfit).err().unwrap_or(error)
+    // What compares gives truth values, which any tensor takes; some rows promote nothing.
+    let cast = || match op.class {
+        Class::Compare | Class::Test | Class::Alike | Class::FloatAlike => Ok(()),
+        _ => {
+            let typed = &operands[..op.inputs.min(operands.len())];
+            check_cast(super::pointwise::result_type(typed.iter().copied()), target.dtype)
+        }
+    };
+    check_writable(target).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
 }
 
 /// A derivative that reads what the write is about to replace keeps a copy of it. (Of the target as the target: where it

@@ -131,7 +131,7 @@ compose! { "pointwise";
         match (&input, &other) {
             (Some(yes), Some(no)) => choose(&condition, yes, no).map(Out::from),
             (None, None) if condition.is_batched() => Err(super::batch::refuse_dynamic("where")),
-            (None, None) => super::sort::nonzero_columns(&condition).map(Out::from),
+            (None, None) => super::sort::nonzero_vectors(&condition).map(Out::from),
             _ => Err(Error::type_error("where() takes both of 'input' and 'other', or none")),
         }
     }
@@ -140,7 +140,7 @@ compose! { "pointwise";
         match input.dtype() {
             d if d.is_float() => u::relu(&input),
             DType::Bool => Err(Error::not_implemented("Boolean inputs not supported for relu")),
-            _ => a::clamp_low(&input, Scalar::Int(0)),
+            _ => a::clamp_min_number(&input, Scalar::Int(0)),
         }
     }
     /// Nearest integer, halves to even; to `decimals` places when given.

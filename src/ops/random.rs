@@ -20,6 +20,7 @@ pub struct Generator {
     pub device: Device,
 }
 
+#[derive(Clone)]
 pub struct Stream {
     pub cpu: cpu::Generator,
     /// The place in the GPU's stream: a seed, and how many blocks were drawn.
@@ -32,6 +33,11 @@ impl Generator {
     pub fn new(device: Device) -> Generator {
         let stream = Stream { cpu: cpu::Generator::default(), seed: cpu::DEFAULT_SEED, drawn: 0 };
         Generator { stream: Arc::new(Mutex::new(stream)), device }
+    }
+
+    /// Another one in the same state.
+    pub fn apart(&self) -> Generator {
+        Generator { stream: Arc::new(Mutex::new(self.stream().clone())), device: self.device }
     }
 
     /// The generator of operators that are given none.

@@ -147,6 +147,9 @@ pub fn count(shape: &[usize], dims: Option<&[i64]>) -> Result<f64> {
 
 /// Sum over `dim` (all by default), in `dtype` when given.
 pub fn sum(input: &Tensor, dim: Option<Ints>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
+    if dtype == Some(DType::Bool) {
+        return any(&super::create::to_dtype(input, DType::Bool)?, dim, keepdim);
+    }
     let input = match dtype {
         Some(dtype) => super::create::read_as(input, dtype)?,
         None => input.clone(),
@@ -255,6 +258,9 @@ mod more {
         /// Product of all elements, or over one dimension.
         [out] fn prod(input: Tensor, dim: Option<i64> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
             let input = as_dtype(input, dtype)?;
+            if dtype == Some(DType::Bool) {
+                return all(&input, dim.map(|dim| smallvec::smallvec![dim]), keepdim);
+            }
             match dim {
                 None => prod_all(&input),
                 Some(dim) => prod_dim(&input, dim, keepdim),

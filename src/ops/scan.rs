@@ -5,10 +5,11 @@ use super::formal::{both, eq, exp, ge, le, log, select};
 use super::index::{index_select, numbers};
 use super::kernel::{at_least_vector, done, fork, with_shape};
 use super::macros::{compose, ops};
+use super::place::embed;
 use super::record::{begin, end_many, refused};
 use super::row::{Arg, Forms, Out, Row, take};
 use super::value::V;
-use super::view::{embed, narrow};
+use super::view::narrow;
 use crate::base::{DType, Error, Fault, Layout, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Tensor, mode};
 
@@ -21,7 +22,6 @@ macro_rules! scan {
         if out.numel() > 0 {
             fork!([&out, &x], cpu: done($cpu(out.host()?, x.host()?, dim)),
                 gpu: match crate::gpu::Scan::$gpu {
-                    // A product of complex numbers is not one of their parts: its scan refuses them.
                     sum @ crate::gpu::Scan::Sum => super::kernel::part_by_part(&out, &x, |out, x| crate::gpu::scan(sum, out.gpu()?, x.gpu()?, dim)),
                     other => crate::gpu::scan(other, out.gpu()?, x.gpu()?, dim),
                 })?;
@@ -35,14 +35,22 @@ ops! { "scan";
     [hidden, linear] fn cumsum_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumsum, Sum, input, dim) }
     input: |g, dim| reversed_sum(g, dim);
     /// Running product along a dimension.
-    [hidden] fn cumprod_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumprod, Prod, input, dim) }
+    [hidden] fn cumprod_along(input; dim: i64) -> y {
+        if input.dtype().is_complex() && !input.device().is_cpu() {
+            return crate::ops::reduce::quietly(|| crate::ops::complex::running_product(input, dim));
+        }
+        scan!(crate::cpu::scan::cumprod, Prod, input, dim)
+    }
     input: |g, input, y, at, dim| if at.shape.is_empty() { g.tensor() } else { cumprod_grad(g, input.tensor()?, y, dim) };
     /// Logarithm of the running sum of exponentials along a dimension.
     [hidden] fn log_cum_sum_exp(input; dim: i64) -> y {
         let x = at_least_vector(&input.body());
         let dim = wrap_dim(dim, x.layout.ndim())?;
-        if !x.dtype.is_float() {
+        if !x.dtype.is_differentiable() {
             return Err(Fault::NoKernel { op: "logcumsumexp_out_cpu", dtype: x.dtype }.into());
+        }
+        if x.dtype.is_complex() && !x.device().is_cpu() {
+            return Err(Fault::NoShader { op: "logcumsumexp", dtype: x.dtype }.into());
         }
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
@@ -51,11 +59,14 @@ ops! { "scan";
         }
         Ok(with_shape(out, &input.shape()))
     }
-    input: |g, input, y, dim| {
+    input: |g, input, y, at, dim| {
         // Positive and negative gradients apart, so that both can go through logarithms; minus infinity has no weight.
         let y = select(&y, 0.0, eq(&y, f64::NEG_INFINITY));
-        let part = |g: V| exp(&input + reversed(log_of(g) - &y, dim).then(|t| log_cum_sum_exp(&t, dim)).then(|t| reverse(&t, dim)));
-        part(g.clone()) - part(-g)
+        let part = |logs: V| exp(&input + reversed(logs - &y, dim).then(|t| log_cum_sum_exp(&t, dim)).then(|t| reverse(&t, dim)));
+        match at.dtype.is_complex() {
+            true => part(log(g.conj())).conj(),
+            false => part(log_of(g.clone())) - part(log_of(-g)),
+        }
     };
 }
 
@@ -145,7 +156,18 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let spared = select(factors, 1.0, eq(&column, &row)).then(|t| cumprod_along(&t, -1));
     let upper = select(0.0, spared, ge(&row, &column));
     let g = g.transpose(dim, -1).then(|t| super::view::unsqueeze(&t, -2));
-    (g * upper.conj()).sum(&[-1], false).transpose(dim, -1).tensor()
+    let grad = (g * upper.conj()).sum(&[-1], false).transpose(dim, -1);
+    grad.then(|t| super::shape::contiguous(t, None)).tensor()
+}
+
+/// Refuses truth values where there is anything to run over.
+fn numbers_in(kernel: &'static str, x: Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::Bool if x.ndim() > 0 && x.numel() > 0 => {
+            Err(Fault::NoKernel { op: kernel, dtype: DType::Bool }.into())
+        }
+        _ => Ok(x),
+    }
 }
 
 /// Running largest (or smallest) value and its index.
@@ -188,11 +210,11 @@ mod more {
     compose! { "scan";
         /// Running sum along a dimension.
         [out] fn cumsum(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::cumsum_along(&widened(input, dtype)?, dim)
+            super::cumsum_along(&numbers_in("cumsum_out_cpu", widened(input, dtype)?)?, dim)
         }
         /// Running product along a dimension.
         [out] fn cumprod(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::cumprod_along(&widened(input, dtype)?, dim)
+            super::cumprod_along(&numbers_in("cumprod_out_cpu", widened(input, dtype)?)?, dim)
         }
         /// Logarithm of the running sum of exponentials along a dimension.
         [out] fn logcumsumexp(input: Tensor, dim: i64) -> Tensor { super::log_cum_sum_exp(&input, dim) }
@@ -241,10 +263,7 @@ fn overwrite(name: &str, kernel: &'static str, scan: Along, args: &[Arg]) -> Res
             c_name(dtype)
         )));
     }
-    if target.dtype() == DType::Bool && target.ndim() > 0 && target.numel() > 0 {
-        return Err(Fault::NoKernel { op: kernel, dtype: DType::Bool }.into());
-    }
-    super::inplace::overwrite(&target, &scan(&target, dim)?)?;
+    super::inplace::overwrite(&target, &scan(&numbers_in(kernel, target.clone())?, dim)?)?;
     Ok(target)
 }
 

@@ -12,7 +12,7 @@ use super::slice_rules::check_slices;
 use super::view::{reshape, view_as_shape};
 use super::{arithmetic as a, create};
 use crate::base::{DType, Dims, Error, Layout, Put, Result, Scalar, wrap_dim};
-use crate::tensor::{Body, Derivative, Tensor, mode, packing};
+use crate::tensor::{Body, Tensor, mode};
 use smallvec::smallvec;
 
 /// A tensor of one number, of the dtype and on the device of another.
@@ -103,7 +103,7 @@ fn check_room(out: &Body, slices: &Layout) -> Result<()> {
     )))
 }
 
-fn check_fill_index(index: &Tensor) -> Result<()> {
+pub(super) fn check_fill_index(index: &Tensor) -> Result<()> {
     if index.dtype() == DType::I64 {
         Ok(())
     } else {
@@ -364,8 +364,7 @@ mod more {
         /// The slices of `source`, times `alpha`, added where `index` points.
         [inplace, out] fn index_add(input: Tensor, dim: i64, index: Tensor, source: Tensor, alpha: Scalar = Scalar::Int(1)) -> Tensor {
             check_slices("index_add_", &input.body(), &source.body(), dim, &index)?;
-            let source = if alpha.as_f64() == 1.0 { source } else { a::mul(&source, alpha)? };
-            crate::ops::index::index_add_scaled(&input, &source, dim, index)
+            crate::ops::index::index_add_scaled(&input, &source, dim, index, alpha)
         }
         /// `input` with the slices of `source` where `index` points.
         [inplace, out] fn index_copy(input: Tensor, dim: i64, index: Tensor, source: Tensor) -> Tensor {
@@ -454,41 +453,6 @@ mod more {
             }
             put_in(&input, &source, index, accumulate)
         }
-        /// A copy of `input` with `src` as one slice across `dim`.
-        fn select_scatter(input: Tensor, src: Tensor, dim: i64, index: i64) -> Tensor {
-            let layout = Layout::contiguous(&input.shape()).select(dim, index)?;
-            replaced(&input, &src, layout, |_| &SELECT_SCATTER)
-        }
-        /// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
-        [out] fn slice_scatter(input: Tensor, src: Tensor, dim: i64 = 0, start: Option<i64> = None, end: Option<i64> = None, step: i64 = 1) -> Tensor {
-            let layout = Layout::contiguous(&input.shape()).slice(dim, start, end, step)?;
-            replaced(&input, &src, layout, |_| &SLICE_SCATTER)
-        }
-        /// A copy of `input` with `src` as a diagonal.
-        fn diagonal_scatter(input: Tensor, src: Tensor, offset: i64 = 0, dim1: i64 = 0, dim2: i64 = 1) -> Tensor {
-            let layout = Layout::contiguous(&input.shape()).diagonal(offset, dim1, dim2)?;
-            replaced(&input, &src, layout, |_| &DIAGONAL_SCATTER)
-        }
-    }
-
-    const fn put_part(name: &'static str) -> Derivative {
-        Derivative { name, apply: crate::ops::view::put_part::DERIVATIVE.apply }
-    }
-    static SELECT_SCATTER: Derivative = put_part("SelectScatterBackward0");
-    static SLICE_SCATTER: Derivative = put_part("SliceScatterBackward0");
-    static DIAGONAL_SCATTER: Derivative = put_part("DiagonalScatterBackward0");
-
-    /// `input` outside `place`, `src` inside.
-    fn replaced(input: &Tensor, src: &Tensor, place: Layout, rename: packing::Rename) -> Result<Tensor> {
-        if src.shape() != place.shape {
-            return Err(Error::runtime(format!(
-                "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
-                src.shape().as_slice(),
-                place.shape.as_slice()
-            )));
-        }
-        let src = create::to_dtype(src, input.dtype())?;
-        packing::renamed(rename, || crate::ops::view::put_part(input, &src, place))
     }
 }
 pub use more::{COMPOSED, index_fill, masked_fill};

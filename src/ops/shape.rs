@@ -10,7 +10,7 @@ use crate::tensor::{Body, Tensor};
 use smallvec::smallvec;
 
 /// A new body of the same values; dense layouts (transposed ones too) are kept.
-pub(super) fn preserved(body: &Body) -> Result<Body> {
+pub(crate) fn preserved(body: &Body) -> Result<Body> {
     let mut out = Body::new(body.shape(), body.dtype, body.device())?;
     out.layout = dense_like(&body.layout);
     copy(&out, body)?;
@@ -144,8 +144,8 @@ ops! { "view";
             return Err(Error::runtime("`shifts` required"));
         }
         if dims.is_empty() && shifts.len() == 1 {
-            let flat = duplicate(&body)?;
-            let line = flat.with_layout(Layout::contiguous(&[flat.numel()]));
+            let flat = if body.layout.is_contiguous() { body.clone() } else { duplicate(&body)? };
+            let line = flat.with_layout(Layout { offset: flat.layout.offset, ..Layout::contiguous(&[flat.numel()]) });
             return Ok(rolled(&line, 0, shifts[0])?.with_layout(Layout::contiguous(body.shape())));
         }
         if shifts.len() != dims.len() {

@@ -9,6 +9,11 @@ use crate::tensor::{Tensor, any_requires_grad};
 
 pub type Short = fn(&Tensor, &[i64]) -> Option<Result<Tensor>>;
 
+/// Whether a method that takes numbers takes them in a tuple, too.
+pub fn takes_a_list(name: &str) -> bool {
+    matches!(name, "view" | "reshape" | "expand" | "permute")
+}
+
 /// The short way of a method, by its public name.
 pub fn of(name: &str) -> Option<Short> {
     Some(match name {

@@ -3,9 +3,10 @@
 
 use super::arithmetic::neg;
 use super::complex::{back_to, seen_as};
+use super::place::{erase, put_part, read_part};
 use super::pointwise::check_writable;
 use super::unary::conj_physical;
-use super::view::{erase, lazy_over, put_part, read_part};
+use super::view::lazy_over;
 use crate::base::{DType, Dims, Layout, Lazy, Result};
 use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Slices, Tensor};
 
@@ -49,11 +50,11 @@ static COPY_SLICES: Derivative = Derivative {
     name: Slices::NAME,
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None, None];
-        // The written operator's derivative belongs to it, and goes with it.
-        step.check_alive()?;
         let (Some(g), (layout, dtype, lazy)) = (step.grad(0), step.params::<(Layout, DType, Lazy)>()?) else {
             return Ok(grads);
         };
+        // The written operator's derivative belongs to it, and goes with it.
+        step.check_alive()?;
         if step.wants(0) {
             grads[0] = Some(around(g, layout, *dtype, None)?);
         }

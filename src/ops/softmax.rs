@@ -1,7 +1,7 @@
 //! Softmax and what is built like it.
 
 use super::formal::{exp, is_finite, log, select};
-use super::kernel::{at_least_vector, fork, with_shape};
+use super::kernel::{at_least_vector, copy, fork, with_shape};
 use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::row::Ints;
@@ -22,7 +22,13 @@ fn forward(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body
     }
     let out = Body::new(x.shape(), x.dtype, x.device())?;
     if out.numel() > 0 {
-        fork!([&out, &x], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
+        // What lies across the result is turned first, all at once.
+        let across = out.device().is_cpu() && x.layout.strides.last() != out.layout.strides.last();
+        if across {
+            copy(&out, &x)?;
+        }
+        let x = if across { &out } else { &x };
+        fork!([&out, x], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
             gpu: crate::gpu::softmax(out.gpu()?, x.gpu()?, dim, log))?;
     }
     Ok(with_shape(out, &input.shape()))

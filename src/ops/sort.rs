@@ -1,12 +1,14 @@
-//! Order and position: sorting, the largest few, medians, and where elements are not zero.
+//! Order and position: sorting, the largest few, medians.
 
 use super::extrema::{SAVE_INDICES, check_not_empty, put_back, shared};
-use super::kernel::{at_least_vector, copy, fork, with_shape};
+use super::kernel::{at_least_vector, fork, with_shape};
 use super::macros::{compose, ops};
+use super::positions::{by_columns, positions, select_masked, shape_with_mask};
+pub use super::positions::{nonzero_columns, nonzero_vectors};
 use super::record::{begin, end_many};
 use super::row::Out;
 use super::{arithmetic as a, create, index, unary, view};
-use crate::base::{DType, Dims, Error, Fault, Layout, Put, Result, broadcast, wrap_dim};
+use crate::base::{DType, Dims, Error, Fault, Result, wrap_dim};
 use crate::tensor::{Body, Derivative, Tensor, packing};
 
 /// Values picked along a dimension, and where they were.
@@ -119,7 +121,7 @@ fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
     let all = sorted(x, dim, false)?;
     let numbers = unary::logical_not(&unary::isnan(&Tensor::new(x.clone()))?)?;
     let count = super::reduce::sum(&numbers, Some(smallvec::smallvec![dim as i64]), true, None)?;
-    let place = a::clamp_low(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
+    let place = a::clamp_min_number(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
     let pick = |from: Body| -> Result<Body> {
         let body = index::gather(&Tensor::new(from), dim as i64, place.clone())?;
         Ok(body.body().clone())
@@ -212,71 +214,6 @@ ops! { "sort";
     };
 }
 
-/// The shape that a tensor and its mask stretch to: at least a vector.
-fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
-    let shape = broadcast(mask, x)?;
-    Ok(if shape.is_empty() { smallvec::smallvec![1] } else { shape })
-}
-
-fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
-    fork!([x, mask],
-    cpu: {
-        let count = crate::cpu::sort::nonzero_count(mask.host()?);
-        let out = Body::new(&[count], x.dtype, x.device())?;
-        crate::cpu::sort::masked_select(out.host()?.ptr, x.host()?, mask.host()?);
-        Ok(out)
-    },
-    gpu: {
-        let (buffer, count) = crate::gpu::masked_select(x.gpu()?, mask.gpu()?)?;
-        Ok(on_gpu(buffer, &[count], x.dtype, x.device()))
-    })
-}
-
-/// The positions of elements that are not zero: (count, ndim), row by row.
-fn positions(x: &Body) -> Result<Body> {
-    if x.storage.is_nowhere() {
-        return Err(super::batch::refuse_dynamic("nonzero"));
-    }
-    let ndim = x.layout.ndim();
-    fork!([x],
-    cpu: {
-        let count = crate::cpu::sort::nonzero_count(x.host()?);
-        let out = Body::new(&[count, ndim], DType::I64, x.device())?;
-        crate::cpu::sort::nonzero_into(x.host()?, out.host()?.ptr.cast());
-        Ok(out)
-    },
-    gpu: {
-        let (buffer, count) = crate::gpu::nonzero(x.gpu()?)?;
-        Ok(on_gpu(buffer, &[count, ndim], DType::I64, x.device()))
-    })
-}
-
-/// Positions as PyTorch lays them out: each dimension's together.
-fn by_columns(rows: Body) -> Result<Body> {
-    let [count, ndim] = rows.shape()[..] else { return Ok(rows) };
-    let columns = Layout { strides: smallvec::smallvec![1, count], ..Layout::contiguous(&[count, ndim]) };
-    if ndim < 2 || count == 0 {
-        return Ok(rows.with_layout(columns));
-    }
-    let out = Body { layout: columns, ..Body::new(&[ndim, count], DType::I64, rows.device())? };
-    copy(&out, &rows)?;
-    Ok(out)
-}
-
-/// A body over a buffer that a shader just filled.
-#[cfg(feature = "gpu")]
-fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: crate::base::Device) -> Body {
-    let bytes = crate::base::numel(shape) * dtype.size();
-    let storage = crate::storage::Storage::from_gpu(buffer, bytes, device);
-    Body::plain(storage, crate::base::Layout::contiguous(shape), dtype)
-}
-
-/// Where `t` is not zero, one vector per dimension.
-pub fn nonzero_columns(t: &Tensor) -> Result<Vec<Tensor>> {
-    let all = Tensor::new(positions(&t.body())?);
-    (0..t.ndim()).map(|d| view::select(&all, 1, d as i64)).collect()
-}
-
 mod more {
     use super::*;
 
@@ -346,7 +283,7 @@ mod more {
             let k = usize::try_from(k).ok().filter(|&k| k >= 1 && k <= most).ok_or_else(|| {
                 Error::runtime(format!("kthvalue(): selected number k out of range for dimension {at}"))
             })?;
-            if input.dtype() == DType::Bool {
+            if input.dtype() == DType::Bool && input.ndim() > 0 {
                 return Err(Fault::NoKernel { op: "kthvalue_cpu", dtype: DType::Bool }.into());
             }
             pair("kthvalue", picking(&KTHVALUE, &input, dim, keepdim, |x, at| kth(x, k, at))?)
@@ -372,7 +309,7 @@ mod more {
                     return Err(crate::ops::batch::refuse_rule("nonzero_numpy"));
                 }
                 let vector = if input.ndim() > 0 { input } else { view::reshape(&input, &[1])? };
-                return nonzero_columns(&vector).map(Out::from);
+                return nonzero_vectors(&vector).map(Out::from);
             }
             Ok(Out::Tensor(argwhere(input)?))
         }
@@ -389,77 +326,6 @@ mod more {
             let shape = shape_with_mask(&input.shape(), &mask.shape())?;
             let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
             masked_pick(&wide(&input)?, wide(&mask)?)
-        }
-        /// The different elements in order; on request where each element went, and how often each occurs.
-        fn unique(input: Tensor, sorted: bool = true, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
-            let _ = sorted;
-            if input.is_batched() {
-                return Err(crate::ops::batch::refuse_dynamic(if dim.is_some() { "unique_dim" } else { "_unique2" }));
-            }
-            if dim.is_some() {
-                return Err(Error::not_implemented("unique: dim is not supported"));
-            }
-            crate::ops::refuse::order("unique", input.dtype())?;
-            let flat = view::reshape(&input, &[input.numel()])?;
-            let order = argsort(flat.clone(), 0, false, true)?;
-            let line = index::index_select(&create::shallow(&flat), 0, order.clone())?;
-            let runs = Runs::of(&line)?;
-            let inverse = || -> Result<Tensor> {
-                let into = create::zeros(&flat.shape(), DType::I64, flat.device())?;
-                let spread = index::scatter_into(&into, &runs.number, 0, order, Put::Assign)?;
-                view::reshape(&spread, &input.shape())
-            };
-            runs.outputs(&line, return_inverse.then(inverse), return_counts)
-        }
-        /// The first of each run of equal elements; on request which run each element is in, and how long each run is.
-        fn unique_consecutive(input: Tensor, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
-            if input.is_batched() {
-                return Err(crate::ops::batch::refuse_dynamic("unique_consecutive"));
-            }
-            if dim.is_some() {
-                return Err(Error::not_implemented("unique_consecutive: dim is not supported"));
-            }
-            let line = view::reshape(&create::shallow(&input), &[input.numel()])?;
-            let runs = Runs::of(&line)?;
-            let inverse = || view::reshape(&runs.number, &input.shape());
-            runs.outputs(&line, return_inverse.then(inverse), return_counts)
-        }
-    }
-
-    /// The runs of equal neighbours in a vector.
-    struct Runs {
-        /// Whether an element starts a run.
-        starts: Tensor,
-        /// The number of each element's run.
-        number: Tensor,
-    }
-
-    impl Runs {
-        fn of(line: &Tensor) -> Result<Runs> {
-            let n = line.numel();
-            let starts = create::ones(&[n], DType::Bool, line.device())?;
-            if n > 1 {
-                let rest = n as i64 - 1;
-                let differs = a::ne(&view::narrow(line, 0, 1, rest)?, &view::narrow(line, 0, 0, rest)?)?;
-                copy(&view::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
-            }
-            let running = crate::ops::scan::cumsum_along(&create::to_dtype(&starts, DType::I64)?, 0)?;
-            Ok(Runs { number: a::sub(&running, 1i64)?, starts })
-        }
-
-        fn outputs(&self, line: &Tensor, inverse: Option<Result<Tensor>>, counts: bool) -> Result<Out> {
-            let mut outputs = vec![masked_pick(line, self.starts.clone())?];
-            outputs.extend(inverse.transpose()?);
-            if counts {
-                let zeros = create::zeros(&[outputs[0].numel()], DType::I64, line.device())?;
-                let ones = create::ones(&[line.numel()], DType::I64, line.device())?;
-                outputs.push(index::scatter_into(&zeros, &ones, 0, self.number.clone(), Put::Add)?);
-            }
-            Ok(if outputs.len() == 1 {
-                Out::Tensor(outputs.swap_remove(0))
-            } else {
-                Out::Tuple("", &[], outputs)
-            })
         }
     }
 }

@@ -20,8 +20,14 @@ fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<
     Ok(out)
 }
 
-fn spread(input: &Tensor, dim: &Option<Ints>, correction: f64, keepdim: bool, root: bool) -> Result<Body> {
-    let x = input.body();
+fn spread(
+    input: &Tensor,
+    dim: &Option<Ints>,
+    correction: Option<f64>,
+    keepdim: bool,
+    root: bool,
+) -> Result<Body> {
+    let (x, correction) = (input.body(), correction.unwrap_or(1.0));
     if !x.dtype.is_differentiable() {
         return Err(Error::not_implemented("std and var only support floating point and complex dtypes"));
     }
@@ -35,9 +41,16 @@ fn spread(input: &Tensor, dim: &Option<Ints>, correction: f64, keepdim: bool, ro
 }
 
 /// The gradient of a variance: twice the distance from the mean, over the degrees of freedom.
-fn spread_grad(g: V, x: V, at: &Meta, dim: &Option<Ints>, correction: f64, keepdim: bool) -> Result<V> {
+fn spread_grad(
+    g: V,
+    x: V,
+    at: &Meta,
+    dim: &Option<Ints>,
+    correction: Option<f64>,
+    keepdim: bool,
+) -> Result<V> {
     let n = count(&at.shape, dim.as_deref())?;
-    let freedom = (n - correction).max(0.0);
+    let freedom = (n - correction.unwrap_or(1.0)).max(0.0);
     let mean = x.clone().sum(dim.as_deref().unwrap_or_default(), true) / n;
     let g = if keepdim || dim.is_none() {
         g
@@ -58,10 +71,10 @@ fn root_grad(g: V, y: V) -> V {
 
 ops! { "reduce";
     /// Variance.
-    [hidden] fn variance(input; dim: Option<Ints>, correction: f64, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, false) }
+    [hidden] fn variance(input; dim: Option<Ints>, correction: Option<f64>, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, false) }
     input: |g, input, at, dim, correction, keepdim| spread_grad(g, input, &at, &dim, correction, keepdim)?;
     /// Standard deviation.
-    [hidden] fn deviation(input; dim: Option<Ints>, correction: f64, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, true) }
+    [hidden] fn deviation(input; dim: Option<Ints>, correction: Option<f64>, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, true) }
     input: |g, input, y, at, dim, correction, keepdim| spread_grad(root_grad(g, y), input, &at, &dim, correction, keepdim)?;
     /// The norm of order `ord` over dimensions.
     [hidden] fn linalg_vector_norm(input; ord: f64, dim: Option<Ints>, keepdim: bool) -> y { norm_of(input, ord, &dim, keepdim) }
@@ -177,7 +190,7 @@ fn with_mean_grad(step: &crate::tensor::Step, root: bool) -> Result<Grads> {
     if !step.wants(0) {
         return Ok(grads);
     }
-    let (dim, correction, keepdim) = step.params::<(Option<Ints>, f64, bool)>()?;
+    let (dim, correction, keepdim) = step.params::<(Option<Ints>, Option<f64>, bool)>()?;
     let at = super::meta_of(step, 0)?;
     let mut total = None;
     if let Some(g) = step.grad(0).map(V::from) {
@@ -200,7 +213,8 @@ static STD_MEAN: Derivative =
 /// What a variance is taken over, and what its divisor is less by.
 struct Spread {
     dim: Option<Ints>,
-    correction: f64,
+    /// 1 where nobody said anything else.
+    correction: Option<f64>,
     keepdim: bool,
 }
 
@@ -212,11 +226,13 @@ impl Spread {
         keepdim: bool,
         correction: Option<f64>,
     ) -> Result<Spread> {
+        let given = dim.is_some();
         let (dim, unbiased) = match dim {
             Some(Arg::Bool(unbiased)) => (None, Some(unbiased)),
             dim => (dims_from(dim)?, unbiased),
         };
-        let correction = correction.unwrap_or(if unbiased == Some(false) { 0.0 } else { 1.0 });
+        let unbiased = unbiased.or(given.then_some(true));
+        let correction = correction.or(unbiased.map(|unbiased| f64::from(u8::from(unbiased))));
         Ok(Spread { dim, correction, keepdim })
     }
 
@@ -227,7 +243,7 @@ impl Spread {
                 "{name} only support floating point and complex dtypes"
             )));
         }
-        let few = |n| n <= self.correction && input.dtype().is_differentiable();
+        let few = |n| n <= self.correction.unwrap_or(1.0) && input.dtype().is_differentiable();
         if count(&input.shape(), self.dim.as_deref()).is_ok_and(few) {
             caution(&format!(
                 "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input \

@@ -4,8 +4,9 @@
 use super::{batch, create, tangent};
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{self, Storage};
-use crate::tensor::{Level, Tensor, mode};
+use crate::tensor::{Edge, Kind, Level, Node, NodeRef, Tensor, dual, mode};
 use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How a transform differentiates.
@@ -18,13 +19,21 @@ pub enum Mode {
 struct Transform {
     /// Ascending in time: what has a smaller one was made before.
     number: u32,
+    /// The number of the last node before it.
+    since: u64,
     mode: Mode,
     /// The innermost `vmap` when it began.
     inside: Level,
-    /// Its inputs, by identity, and the memory that they share with what the caller gave.
-    inputs: Vec<(usize, Storage)>,
+    inputs: Vec<Input>,
     /// Whether it guards what it did not make.
     guards: bool,
+}
+
+/// An input by identity, the memory that it shares with what the caller gave, and where its history begins.
+struct Input {
+    id: usize,
+    memory: Storage,
+    edge: Option<Edge>,
 }
 
 thread_local! {
@@ -39,11 +48,14 @@ fn with<R>(act: impl FnOnce(&mut Vec<Transform>) -> R) -> R {
     TRANSFORMS.with(|transforms| act(&mut transforms.borrow_mut()))
 }
 
-pub fn begin(mode: Mode, guards: bool) {
+/// Begins a transform; returns the number of the last node before it.
+pub fn begin(mode: Mode, guards: bool) -> u64 {
+    let since = mode::latest_sequence();
     let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
     let inside = batch::frames().last().map_or(0, |f| f.level);
-    with(|all| all.push(Transform { number, mode, inside, inputs: Vec::new(), guards }));
+    with(|all| all.push(Transform { number, since, mode, inside, inputs: Vec::new(), guards }));
     storage::born_in(number);
+    since
 }
 
 pub fn end() {
@@ -66,24 +78,34 @@ pub fn any() -> bool {
     storage::birth() > UNSEEN.get()
 }
 
-/// While it lives this thread sees no transform that began before: a custom Function's forward works on plain tensors.
-pub struct Unseen(u32);
+/// While it lives this thread sees no transform that began before, and operators carry no tangents on: a custom
+/// Function's forward works on plain tensors.
+pub struct Plain {
+    unseen: u32,
+    moving: bool,
+}
 
-impl Unseen {
-    pub fn start() -> Unseen {
-        Unseen(UNSEEN.replace(storage::birth()))
+impl Plain {
+    pub fn start() -> Plain {
+        Plain { unseen: UNSEEN.replace(storage::birth()), moving: dual::set_enabled(false) }
+    }
+
+    pub fn show_transforms(&self) {
+        UNSEEN.set(self.unseen);
     }
 }
 
-impl Drop for Unseen {
+impl Drop for Plain {
     fn drop(&mut self) {
-        UNSEEN.set(self.0);
+        self.show_transforms();
+        dual::set_enabled(self.moving);
     }
 }
 
 /// Says that these are the innermost transform's inputs.
 pub fn adopt<'a>(inputs: impl Iterator<Item = &'a Tensor>) {
-    let inputs: Vec<(usize, Storage)> = inputs.map(|t| (t.id(), memory_of(t))).collect();
+    let inputs: Vec<Input> =
+        inputs.map(|t| Input { id: t.id(), memory: memory_of(t), edge: t.edge() }).collect();
     with(|all| {
         if let Some(innermost) = all.last_mut() {
             innermost.inputs.extend(inputs);
@@ -97,8 +119,105 @@ fn memory_of(t: &Tensor) -> Storage {
 
 impl Transform {
     fn takes(&self, memory: &Storage) -> bool {
-        self.inputs.iter().any(|(_, input)| input.same(memory))
+        self.inputs.iter().any(|input| input.memory.same(memory))
     }
+
+    /// Whether it began outside of a [`Plain`].
+    fn is_seen(&self) -> bool {
+        self.number > UNSEEN.get()
+    }
+
+    fn is_input(&self, node: &Node) -> bool {
+        self.inputs.iter().filter_map(|input| input.edge.as_ref()).any(|edge| std::ptr::eq(&*edge.node, node))
+    }
+
+    /// Whether the graph behind a node, which was made inside, leads to an input, or to a leaf that was made inside, too.
+    fn is_reached(&self, from: NodeRef) -> bool {
+        leads(vec![from], |node| match &node.kind {
+            _ if self.is_input(node) => Some(true),
+            Kind::Leaf(leaf) => Some(leaf.body().storage.birth() >= self.number),
+            _ => (node.sequence <= self.since).then_some(false),
+        })
+    }
+}
+
+/// Whether the graph behind these nodes has one that is `wanted`. It is not searched behind those that are known not to
+/// be.
+pub fn leads(mut left: Vec<NodeRef>, wanted: impl Fn(&Node) -> Option<bool>) -> bool {
+    let mut seen: HashSet<usize> = HashSet::new();
+    while let Some(node) = left.pop() {
+        if !seen.insert(std::ptr::from_ref::<Node>(&node) as usize) {
+            continue;
+        }
+        match wanted(&node) {
+            Some(true) => return true,
+            Some(false) => {}
+            None => left.extend(node.edges.iter().flatten().map(|edge| edge.node.clone())),
+        }
+    }
+    false
+}
+
+/// Whether a node is one behind which what was there before node number `since` begins.
+pub fn is_beyond(node: &Node, since: u64) -> Option<bool> {
+    match &node.kind {
+        Kind::Leaf(leaf) => Some(!leaf.is_dismissed()),
+        // A node without edges: views that were made unrecorded seem to want gradients.
+        _ => (node.sequence <= since || node.edges.iter().all(Option::is_none)).then_some(true),
+    }
+}
+
+/// What the transforms show of a tensor's history.
+#[derive(PartialEq, Eq)]
+enum Shown {
+    All,
+    /// That it is an input.
+    Input,
+    Nothing,
+}
+
+/// A transform shows what leads to its own inputs, of what was made in it; the rest is the business of those around it.
+fn shown(t: &Tensor) -> Shown {
+    if storage::birth() == 0 && !t.is_batched() { Shown::All } else { shown_inside(t) }
+}
+
+#[cold]
+fn shown_inside(t: &Tensor) -> Shown {
+    if is_sample(t) {
+        return Shown::Nothing;
+    }
+    let Some(Edge { node, .. }) = t.edge() else { return Shown::All };
+    with(|all| {
+        for transform in all.iter().rev().take_while(|transform| transform.is_seen()) {
+            let reverse = transform.mode == Mode::Reverse;
+            if transform.inputs.iter().any(|input| input.id == t.id()) {
+                return if reverse { Shown::Input } else { Shown::Nothing };
+            }
+            if !node.is_leaf() && node.sequence > transform.since {
+                return if reverse && transform.is_reached(node) { Shown::All } else { Shown::Nothing };
+            }
+        }
+        // In a Function's forward: as it is outside of all transforms.
+        let Some(outermost) = all.first().filter(|outermost| !outermost.is_seen()) else { return Shown::All };
+        let own = |node: &Node| node.is_leaf() && all.iter().any(|transform| transform.is_input(node));
+        let beyond = |node: &Node| if own(node) { Some(false) } else { is_beyond(node, outermost.since) };
+        if leads(vec![node], beyond) { Shown::All } else { Shown::Nothing }
+    })
+}
+
+/// Whether a tensor wants gradients, as the innermost transform that knows of it sees it.
+pub fn requires_grad(t: &Tensor) -> bool {
+    t.requires_grad() && shown(t) != Shown::Nothing
+}
+
+/// A tensor's history, likewise.
+pub fn history(t: &Tensor) -> Option<Edge> {
+    t.history().filter(|_| shown(t) == Shown::All)
+}
+
+/// Whether a tensor is a leaf, likewise.
+pub fn is_leaf(t: &Tensor) -> bool {
+    t.is_leaf() || shown(t) != Shown::All
 }
 
 /// Refuses to write what the innermost transform was not given and did not make; `others` are written into it.
@@ -120,7 +239,7 @@ pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() 
         let itself = innermost
             .inputs
             .iter()
-            .any(|(id, input)| *id == target.id() || (input.same(&memory) && whole(input)));
+            .any(|input| input.id == target.id() || (input.memory.same(&memory) && whole(&input.memory)));
         let refused = innermost.guards && memory.birth() < innermost.number && !others.iter().any(foreign);
         (given || refused).then_some((given, itself, innermost.mode))
     });
@@ -161,8 +280,7 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     let memory = memory_of(t);
     let mut layers: Vec<(usize, Layer)> = with(|all| {
         let depth = |at: usize, t: &Transform| at + 1 + vmaps.iter().filter(|&&l| l <= t.inside).count();
-        let seen = |t: &Transform| t.number > UNSEEN.get();
-        let mine = |t: &Transform| seen(t) && (t.takes(&memory) || memory.birth() >= t.number);
+        let mine = |t: &Transform| t.is_seen() && (t.takes(&memory) || memory.birth() >= t.number);
         let tracked = all.iter().enumerate().filter(|(_, t)| mine(t)).map(|(at, t)| depth(at, t));
         tracked.map(|depth| (depth, Layer::Tracked(depth))).collect()
     });

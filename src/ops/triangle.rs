@@ -2,7 +2,8 @@
 
 use super::kernel::{copy, done, duplicate, filled, fork, part_by_part};
 use super::macros::{compose, ops};
-use super::view::{diagonal as diagonal_view, embed};
+use super::place::embed;
+use super::view::diagonal as diagonal_view;
 use crate::base::{DType, Device, Dims, Error, Layout, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Tensor};
 
@@ -97,6 +98,10 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
         let (what, n) = if rows < 0 { ("row", rows) } else { ("col", columns) };
         return Err(Error::runtime(format!("{what} must be non-negative, got{n}")));
     }
+    if !matches!(dtype, DType::I32 | DType::I64) {
+        let op = if lower { "tril_indices" } else { "triu_indices" };
+        return Err(crate::base::Fault::NoKernel { op, dtype }.into());
+    }
     let (mut r, mut c) = (Vec::new(), Vec::new());
     for row in 0..rows {
         let edge = row.saturating_add(offset);
@@ -123,7 +128,7 @@ mod more {
         }
         /// A matrix with the flattened elements on a diagonal.
         fn diagflat(input: Tensor, offset: i64 = 0) -> Tensor {
-            diag_embed(&crate::ops::view::reshape(&input, &[input.numel()])?, offset, 0, 1)
+            diag_embed(&crate::ops::view::reshaped(&input, &[input.numel()])?, offset, -2, -1)
         }
         /// Rows and columns of the places in a lower triangle.
         [no_method] fn tril_indices(row: i64, col: i64, offset: i64 = 0, dtype: DType = DType::I64, device: Device = Device::Cpu, layout: Option<String> = None) -> Tensor {

@@ -6,15 +6,15 @@ pointwise! {
     /// Magnitude of each element.
     [complex] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
-    sign(input): Arith = sign(input), input: |g| select(0.0, 0.0, eq(g, g));
+    sign(input): Arith = sign(input), input: |g| blank(g);
     /// The direction of each element: its sign, or a complex number of magnitude 1.
     [complex] sgn(input) -> y: Arith = sign(input),
-        input: |g, input, y| select((g - real_part(g * conj(y)) * y) / real_part(abs(input)), 0.0, eq(input, 0.0));
+        input: |g, input, y| sgn_gradient(g, input, y);
     /// The angle in the plane: 0 or π for real numbers.
     [complex] angle(input): Angle = angle(input),
-        input: |g, input| select(g * angle_slope(input), 0.0, eq(input, 0.0));
+        input: |g, input| angle_gradient(g, input);
     /// The complex conjugate, computed.
-    [complex] conj_physical(input): Arith = conj(input), input: |g| conj(g);
+    [complex, hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
     /// e to the power of each element.
     [complex] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
     /// 2 to the power of each element.
@@ -78,7 +78,7 @@ pointwise! {
     /// `log(sigmoid(input))`, without overflow.
     [nn, out] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
     /// Zeros that know of `input`.
-    [hidden] zeros_of(input): Plain = nought(input), input: |g| select(0.0, 0.0, eq(g, g));
+    [hidden] zeros_of(input): Plain = nought(input), input: |g| blank(g);
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
     [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, nought(y), le(y, 0.0));
     /// `input` where positive, else `negative_slope * input`. (The sign, which is 1 there, lets second derivatives know of `input`.)
@@ -87,6 +87,12 @@ pointwise! {
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [hidden] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| select(g, g * (alpha * exp(select(0.0, input, lt(input, 0.0)))), le(input, 0.0));
+    /// `leaky_relu` in place, whose result has the sign of what it was made of.
+    [hidden] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
+        input: |g, y, negative_slope| select(g * negative_slope, g * sign(y), gt(y, 0.0));
+    /// `elu` in place, likewise.
+    [hidden] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
+        input: |g, y, alpha| select(g, g * (y + alpha), le(y, 0.0));
     /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
     [nn, out] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| select(g * sigmoid(input * beta), g, gt(input * beta, threshold));
@@ -102,15 +108,15 @@ pointwise! {
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
                 * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
     /// Largest integer not above.
-    floor(input): Plain = floor(input), input: |g| select(0.0, 0.0, eq(g, g));
+    floor(input): Plain = floor(input), input: |g| blank(g);
     /// Smallest integer not below.
-    ceil(input): Plain = ceil(input), input: |g| select(0.0, 0.0, eq(g, g));
+    ceil(input): Plain = ceil(input), input: |g| blank(g);
     /// Nearest integer, halves to even.
-    [hidden] round(input): Plain = round(input), input: |g| select(0.0, 0.0, eq(g, g));
+    [hidden] round(input): Plain = round(input), input: |g| blank(g);
     /// Nearest decimal fraction: `up` or `down` is the power of ten.
-    [hidden] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| select(0.0, 0.0, eq(g, g));
+    [hidden] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| blank(g);
     /// Integer part.
-    trunc(input): Plain = trunc(input), input: |g| select(0.0, 0.0, eq(g, g));
+    trunc(input): Plain = trunc(input), input: |g| blank(g);
     /// Fractional part, with the sign of `input`.
     frac(input): Real = frac(input), input: |g| g;
     /// Degrees to radians.

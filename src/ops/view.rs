@@ -1,7 +1,7 @@
 //! Views: new layouts over the same bytes. Their derivatives put a gradient back where it came from.
 
-use super::kernel::{copy, filled};
 use super::macros::{compose, ops};
+use super::place::embed;
 use super::row::{self, Arg, FromArg, Ints};
 use super::value::V;
 use crate::base::views::{checked_numel, infer_shape, may_overlap};
@@ -19,7 +19,7 @@ pub static RULES: ViewRules = ViewRules { regenerate, scatter: super::slices::hi
 /// The history of a view, anew: its layout read from its base.
 fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
     let edge = base.edge();
-    let derivative = match mode::with_grad(true, || part(base, view)) {
+    let derivative = match mode::recorded(|| part(base, view)) {
         Ok(seen) if edge.is_some() => return seen.history(),
         Ok(_) => &OF_A_CONSTANT,
         // The base shows other memory by now, too little for the view.
@@ -294,40 +294,6 @@ ops! { "view";
             reshaped(&whole, &whole.shape())
         })
     };
-    /// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
-    [hidden, linear] fn embed(input; shape: Dims, place: Layout) -> y {
-        let body = input.body();
-        let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;
-        let part = out.with_layout(place.clone());
-        if may_overlap(&place) {
-            super::index::add_at(&out, &place, &body)?;
-        } else {
-            copy(&part, &body)?;
-        }
-        Ok(out)
-    }
-    input: |g, place| g.then(|t| read_part(&t, place));
-    /// What lies at `place` in a dense copy of `input`.
-    [hidden, linear] fn read_part(input; place: Layout) -> y {
-        let dense = super::kernel::duplicate(&input.body())?;
-        super::kernel::duplicate(&dense.with_layout(place.clone()))
-    }
-    input: |g, at, place| g.then(|t| embed(&t, at.shape, place));
-    /// A dense copy of `input` with zeros at `place`.
-    [hidden, linear] fn erase(input; place: Layout) -> y {
-        let out = super::kernel::duplicate(&input.body())?;
-        super::kernel::fill(&out.with_layout(place.clone()), Scalar::Int(0))?;
-        Ok(out)
-    }
-    input: |g, place| g.then(|t| erase(&t, place));
-    /// A dense copy of `input` with `value` at `place`.
-    [hidden, linear] fn put_part(input, value; place: Layout) -> y {
-        let out = super::kernel::duplicate(&input.body())?;
-        copy(&out.with_layout(place.clone()), &value.body())?;
-        Ok(out)
-    }
-    input: |g, place| g.then(|t| erase(&t, place));
-    value: |g, place| g.then(|t| read_part(&t, place));
 }
 
 /// The same elements under another shape: a view where strides allow, else a copy.

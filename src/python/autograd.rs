@@ -2,11 +2,11 @@
 
 use super::graph::Place;
 use super::hooks::Handle;
-use super::node::{hang, node_object};
+use super::node::{hang, node_object, view_object};
 use super::tensor::{PyTensor, wrap};
 use crate::backward::{self, Request};
 use crate::base::Guidance;
-use crate::ops;
+use crate::ops::{self, transform};
 use crate::tensor::{Edge, Kind, NodeRef, Tensor, When, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -169,10 +169,20 @@ pub fn backward_one(
 ) -> PyResult<()> {
     super::batch::refuse_backward([&slf.get().tensor])?;
     let root = Place::Tensor(slf.get().tensor.clone());
-    let roots = vec![root_start(&root, 0, gradient)?];
+    let gradient = gradient.map(only_gradient).transpose()?;
+    let roots = vec![root_start(&root, 0, gradient.as_ref())?];
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
     execute(slf.py(), roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
     Ok(())
+}
+
+/// The gradient of one output, which may come in a sequence, of which only the first counts.
+fn only_gradient<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if given.is_none() || given.is_instance_of::<PyTensor>() {
+        return Ok(given.clone());
+    }
+    let first = given.try_iter()?.next();
+    first.unwrap_or_else(|| Err(PyRuntimeError::new_err("got 1 tensors and 0 gradients")))
 }
 
 /// One place of the graph or a sequence of them; `wrong` is the error for anything else.
@@ -363,7 +373,7 @@ fn no_hook(tensor: &Tensor) -> PyErr {
 pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     t.check_view()?;
-    let Some(edge) = t.edge_for_hooks() else {
+    let Some(edge) = t.edge_for_hooks().filter(|_| t.is_batched() || transform::requires_grad(t)) else {
         return Err(no_hook(t));
     };
     let hook = super::batch::hook_of(slf, hook)?;
@@ -385,11 +395,18 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
     }
 }
 
-/// (node, output) that a tensor's gradient flows to.
+/// (node, output) that a tensor's gradient flows to, and what keeps a Function's node, since its context does not.
 #[pyfunction]
-pub fn gradient_edge<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<(Bound<'py, PyAny>, u32)> {
+pub fn gradient_edge<'py>(
+    tensor: &Bound<'py, PyTensor>,
+) -> PyResult<(Bound<'py, PyAny>, u32, Option<Bound<'py, PyAny>>)> {
+    let py = tensor.py();
     match tensor.get().tensor.edge() {
-        Some(edge) => Ok((node_object(tensor.py(), edge.node)?, edge.output)),
+        Some(Edge { node, output }) => {
+            let own = matches!(node.kind, Kind::Custom(_));
+            let keeper = own.then(|| view_object(py, node.clone())).transpose()?;
+            Ok((node_object(py, node)?, output, keeper))
+        }
         None => Err(PyRuntimeError::new_err(
             "It is not possible to get the gradient edge for a Tensor that does not require gradients",
         )),

@@ -3,7 +3,7 @@
 use super::tensor::{PyTensor, wrap};
 use crate::ops::batch::{self, Batch, Frame, Randomness};
 use crate::ops::transform;
-use crate::tensor::{Edge, Kind, Node, NodeRef, Tensor};
+use crate::tensor::{Kind, Node, NodeRef, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -175,35 +175,18 @@ pub fn count_reverse(begins: bool) {
     if begins { batch::begin_reverse() } else { batch::end_reverse() }
 }
 
-/// Whether a gradient of `output` reaches any leaf that is not one of `own`.
+/// Whether a gradient of `output` goes beyond `own`: to what was there before node number `since`, or to other leaves.
 #[pyfunction]
-pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Vec<Bound<'_, PyTensor>>) -> bool {
+pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Vec<Bound<'_, PyTensor>>, since: u64) -> bool {
     // An alias that has a history of its own leads on to others.
     let leaf = |t: &Bound<'_, PyTensor>| t.get().tensor.edge().filter(|edge| edge.node.is_leaf());
-    let mut seen: HashSet<usize> = own.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
-    // So does one whose history ends there: of a view that was made unrecorded, but seems to want gradients.
-    let ends = |edge: &Edge| edge.node.edges.iter().all(Option::is_none);
-    let ends: HashSet<usize> = own
-        .iter()
-        .filter_map(|t| t.get().tensor.history())
-        .filter(ends)
-        .map(|edge| key(&edge.node))
-        .collect();
-    let mut left: Vec<NodeRef> = Vec::new();
-    roots(output.get().tensor.physical(), &mut left);
-    while let Some(node) = left.pop() {
-        if !seen.insert(key(&node)) {
-            continue;
-        }
-        if matches!(&node.kind, Kind::Leaf(leaf) if leaf.is_dismissed()) {
-            continue;
-        }
-        if node.is_leaf() || ends.contains(&key(&node)) {
-            return true;
-        }
-        left.extend(node.edges.iter().flatten().map(|edge| edge.node.clone()));
-    }
-    false
+    let own: HashSet<usize> = own.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
+    let mut starts = Vec::new();
+    roots(output.get().tensor.physical(), &mut starts);
+    let beyond = |node: &Node| {
+        if own.contains(&key(node)) { Some(false) } else { transform::is_beyond(node, since) }
+    };
+    transform::leads(starts, beyond)
 }
 
 /// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
@@ -224,8 +207,8 @@ fn roots(tensor: &Tensor, found: &mut Vec<NodeRef>) {
     }
 }
 
-fn key(node: &NodeRef) -> usize {
-    std::ptr::from_ref::<Node>(node) as usize
+fn key(node: &Node) -> usize {
+    std::ptr::from_ref(node) as usize
 }
 
 /// The gradients of a run as the batched ones among its inputs see them.

@@ -9,9 +9,10 @@ use super::size::size_object;
 use super::tensor::{PyTensor, wrap};
 use super::types::{PyDType, device_object, dtype_object};
 use crate::base::{Error, Guidance, MemoryFormat, Scalar};
-use crate::ops::transform::is_sample;
+use crate::ops::transform::{self, is_sample};
 use crate::ops::{self, Kind};
 use crate::storage::UNTRACKED;
+use crate::tensor::GradType;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -36,6 +37,16 @@ impl PyTensor {
         if !self.tensor.try_set_grad(grad) {
             py.detach(|| self.tensor.set_grad(grad.cloned()));
         }
+    }
+}
+
+/// An argument that is there, be it None, or is not.
+struct Given<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Given<'py>> {
+        Ok(Given(Some(object.to_owned())))
     }
 }
 
@@ -174,12 +185,12 @@ impl PyTensor {
     #[getter]
     fn is_leaf(&self) -> PyResult<bool> {
         self.tensor.check_view()?;
-        Ok(self.tensor.is_leaf() || is_sample(&self.tensor))
+        Ok(transform::is_leaf(&self.tensor))
     }
     /// Whether operators on this tensor are recorded.
     #[getter]
     fn requires_grad(&self) -> bool {
-        self.tensor.requires_grad() && !is_sample(&self.tensor)
+        transform::requires_grad(&self.tensor)
     }
     #[setter]
     fn set_requires_grad(&self, on: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -202,15 +213,14 @@ impl PyTensor {
         Ok(self.tensor.set_requires_grad(on)?)
     }
     /// Switches recording of operators on this tensor on or off.
-    #[pyo3(signature = (requires_grad = None))]
+    #[pyo3(signature = (requires_grad = Given(None)), text_signature = "($self, requires_grad=True)")]
     fn requires_grad_<'py>(
         slf: &Bound<'py, PyTensor>,
-        requires_grad: Option<&Bound<'py, PyAny>>,
+        requires_grad: Given<'py>,
     ) -> PyResult<Bound<'py, PyTensor>> {
-        let on =
-            requires_grad.map(|on| super::hooks::flag("requires_grad_", "requires_grad", on)).transpose()?;
+        let on = requires_grad.0.map(|on| super::hooks::flag("requires_grad_", "requires_grad", &on));
         super::batch::refuse_leaves()?;
-        slf.get().tensor.set_requires_grad(on.unwrap_or(true))?;
+        slf.get().tensor.set_requires_grad(on.transpose()?.unwrap_or(true))?;
         Ok(slf.clone())
     }
     /// The gradient that `backward` has added up, or None.
@@ -240,12 +250,12 @@ impl PyTensor {
         if grad.get().tensor.same(&self.tensor) {
             return Err(PyRuntimeError::new_err("can't assign Variable as its own grad"));
         }
-        if own.dtype != new.dtype {
+        if let Some(dtype) = self.tensor.grad_dtype().filter(|dtype| *dtype != new.dtype) {
             return Err(PyRuntimeError::new_err(format!(
                 "attempting to assign a gradient with dtype '{}' to a tensor with grad_dtype '{}'. The gradient must match \
-                 the tensor's dtype.",
+                 the tensor's grad_dtype, which is its own dtype unless it was set to another one, or to None for any.",
                 new.dtype.c_name(),
-                own.dtype.scalar_name()
+                dtype.scalar_name()
             )));
         }
         if !own.device().same_place(new.device()) {
@@ -268,17 +278,53 @@ impl PyTensor {
     fn delete_grad(&self, py: Python<'_>) {
         self.put_grad(py, None);
     }
+    /// The dtype that gradients of this tensor have; None where it is left to them. May be set on leaves.
+    #[getter]
+    fn grad_dtype(&self, py: Python<'_>) -> PyResult<Option<Py<PyDType>>> {
+        self.tensor.grad_dtype().map(|dtype| dtype_object(py, dtype)).transpose()
+    }
+    #[setter]
+    fn set_grad_dtype(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        let fault = |text: String| Err(PyRuntimeError::new_err(text));
+        let kind = match value.cast::<PyDType>() {
+            Ok(dtype) => GradType::Other(dtype.get().0),
+            Err(_) if value.is_none() => GradType::Any,
+            Err(_) => {
+                let name = value.get_type().name()?;
+                return fault(format!("grad_dtype must be a torch.dtype or None, but got {name}"));
+            }
+        };
+        if !self.tensor.is_leaf() {
+            return fault("grad_dtype can only be set on leaf tensors.".into());
+        }
+        if let GradType::Other(dtype) = kind {
+            if self.tensor.dtype().is_differentiable() && !dtype.is_differentiable() {
+                return fault(format!("gradients are floating point or complex, not {}", dtype.name()));
+            }
+            if let Some(grad) = value.py().detach(|| self.tensor.grad()).filter(|g| g.dtype() != dtype) {
+                return fault(format!(
+                    "Cannot set grad_dtype to '{}' because there is already a gradient with dtype '{}'. Please clear the \
+                     gradient (.grad = None) before changing grad_dtype, or ensure the new grad_dtype matches the existing \
+                     gradient's dtype.",
+                    dtype.scalar_name(),
+                    grad.dtype().c_name()
+                ));
+            }
+        }
+        self.tensor.set_grad_type(kind);
+        Ok(())
+    }
     /// The node of the graph that made this tensor; None for leaves.
     #[getter]
     fn grad_fn<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         let t = &slf.get().tensor;
         t.check_view()?;
-        t.history().filter(|_| !is_sample(t)).map(|edge| node_object(slf.py(), edge.node)).transpose()
+        transform::history(t).map(|edge| node_object(slf.py(), edge.node)).transpose()
     }
     /// Which output of `grad_fn` this tensor is.
     #[getter]
     fn output_nr(&self) -> u32 {
-        self.tensor.history().filter(|_| !is_sample(&self.tensor)).map_or(0, |edge| edge.output)
+        transform::history(&self.tensor).map_or(0, |edge| edge.output)
     }
     /// Whether this tensor, no leaf, keeps its gradient.
     #[getter]

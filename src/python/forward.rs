@@ -88,21 +88,6 @@ pub fn saved_list(tensors: &Bound<'_, PyTuple>) -> PyResult<Vec<Option<Py<PyTens
     tensors.iter().map(one).collect()
 }
 
-/// While it lives, operators of this thread carry no tangents on.
-pub struct Quiet(bool);
-
-impl Quiet {
-    pub fn start() -> Quiet {
-        Quiet(dual::set_enabled(false))
-    }
-}
-
-impl Drop for Quiet {
-    fn drop(&mut self) {
-        dual::set_enabled(self.0);
-    }
-}
-
 /// The tensors, by their identity, that a Function's forward marked.
 pub struct Marked {
     pub dirty: Vec<usize>,
@@ -145,6 +130,8 @@ pub fn function_tangents<'py>(
                 _ => none(),
             });
         }
+        let seen: Vec<Option<u32>> =
+            inputs.iter().map(|t| Some(t.as_ref()?.tangent(level)?.version())).collect();
         state.get().show(Some(shown.unbind()));
         let returned =
             class.getattr(intern!(py, "jvp")).and_then(|jvp| jvp.call1(PyTuple::new(py, arguments)?));
@@ -171,7 +158,7 @@ pub fn function_tangents<'py>(
                 .map(|t| &t.get().tensor)
                 .filter(|t| t.dtype().is_differentiable() && !marked.plain.contains(&t.id()));
             match differentiable {
-                Some(output) => take_tangent(class, output, value, i, level, inputs)?,
+                Some(output) => take_tangent(class, output, value, i, level, inputs, &seen)?,
                 None if value.is_none() || output.cast::<PyTensor>().is_err() => {}
                 None => {
                     return Err(misuse(
@@ -203,7 +190,7 @@ fn misuse(class: &Bound<'_, PyAny>, message: impl Into<String>) -> PyErr {
     Error::from(Guidance::new(message).note("operator", format!("{name}.jvp"), None)).into()
 }
 
-/// Gives output `i` of a Function the tangent that its `jvp` returned.
+/// Gives output `i` of a Function the tangent that its `jvp` returned; `seen` are the versions of the inputs' before.
 fn take_tangent(
     class: &Bound<'_, PyAny>,
     output: &Tensor,
@@ -211,6 +198,7 @@ fn take_tangent(
     i: usize,
     level: DualLevel,
     inputs: &[Option<Tensor>],
+    seen: &[Option<u32>],
 ) -> PyResult<()> {
     let tangent = match value.cast::<PyTensor>() {
         Ok(t) => t.get().tensor.clone(),
@@ -223,8 +211,9 @@ fn take_tangent(
         }
     };
     tangent::check_shape(output, &tangent)?;
-    if let Some(written) = inputs.iter().flatten().find(|t| t.same(output)) {
-        if written.tangent(level).is_some_and(|old| !old.same(&tangent)) {
+    if let Some(at) = inputs.iter().position(|t| t.as_ref().is_some_and(|t| t.same(output))) {
+        let old = inputs[at].as_ref().and_then(|written| written.tangent(level));
+        if old.is_some_and(|old| !old.same(&tangent) || seen[at] == Some(old.version())) {
             return Err(misuse(
                 class,
                 "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is modifying \
@@ -240,10 +229,19 @@ fn take_tangent(
         return Ok(output.set_tangent(level, if alike { tangent } else { tangent::own(output, tangent)? })?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
-        return Err(misuse(
-            class,
-            "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view.",
-        ));
+        let message = match (tangent.as_view(), viewed.moves_with()) {
+            (None, _) => {
+                "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning a view."
+            }
+            (_, None) => {
+                "A custom Function is returning a view but the jvp is not returning a view of the given grad input."
+            }
+            _ => {
+                "A custom Function is returning a view but the jvp is not returning a view of the same base as the given \
+                 grad input."
+            }
+        };
+        return Err(misuse(class, message));
     }
     Ok(output.set_tangent(level, tangent)?)
 }

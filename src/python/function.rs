@@ -6,7 +6,7 @@ use super::node::next_functions;
 use super::outputs::{Call, Outputs, finish};
 use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Guidance};
-use crate::ops::{self, transform::Unseen};
+use crate::ops::{self, transform::Plain};
 use crate::tensor::{Custom, Edge, Grads, Node, NodeRef, Step, Tensor, When, mode};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -461,7 +461,7 @@ pub fn apply_function<'py>(
         }
     }
     let dual = inputs.iter().flatten().any(Tensor::is_dual);
-    let quiet = (dual.then(super::forward::Quiet::start), Unseen::start());
+    let plain = Plain::start();
     let returned = mode::with_grad(false, || -> PyResult<Bound<'py, PyAny>> {
         let forward = class.getattr(intern!(py, "forward"))?;
         if !setup {
@@ -470,6 +470,7 @@ pub fn apply_function<'py>(
             return forward.call1(PyTuple::new(py, arguments)?);
         }
         let output = forward.call1(args.clone())?;
+        plain.show_transforms();
         class.getattr(intern!(py, "setup_context"))?.call1((&ctx, args, &output))?;
         Ok(output)
     })?;
@@ -481,7 +482,7 @@ pub fn apply_function<'py>(
     if single && outputs[0].cast::<PyTensor>().is_err() {
         return Ok(returned);
     }
-    drop(quiet);
+    drop(plain);
     let marked = dual.then(|| state.get().marked());
     let call = Call { class, ctx: &ctx, inputs: &inputs, edges, recording };
     let mut finished = finish(call, state.get(), outputs)?;

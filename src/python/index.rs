@@ -11,7 +11,7 @@ use crate::tensor::{Tensor, any_requires_grad, created};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySlice, PyString, PyTuple};
+use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySequence, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
 use std::ffi::CString;
 
@@ -69,6 +69,10 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
         let numbers = PyList::new(object.py(), object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
         return Ok(Item::Tensor(super::nested::from_nested(&numbers, Some(DType::I64))?));
     }
+    // NumPy's integers too, which are arrays as well.
+    if let Ok(i) = object.extract::<i64>() {
+        return Ok(Item::At(i));
+    }
     if object.is_instance_of::<PyList>()
         || object.is_instance_of::<PyTuple>()
         || super::arrays::is_array(object)?
@@ -76,9 +80,6 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
         let t = super::nested::from_nested(object, None)?;
         let t = if t.numel() == 0 { ops::create::to_dtype(&t, DType::I64)? } else { t };
         return Ok(Item::Tensor(t));
-    }
-    if let Ok(i) = object.extract::<i64>() {
-        return Ok(Item::At(i));
     }
     if object.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
@@ -92,11 +93,30 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
 type Items = SmallVec<[Item; 4]>;
 
 fn items(index: &Bound<'_, PyAny>) -> PyResult<Items> {
-    match index.cast::<PyTuple>() {
-        Ok(tuple) => tuple.iter().map(|o| item(&o)).collect(),
-        // A list of slices or lists is read as a tuple; a list of numbers is an index tensor.
-        Err(_) => Ok(smallvec::smallvec![item(index)?]),
+    if let Ok(tuple) = index.cast::<PyTuple>() {
+        return tuple.iter().map(|o| item(&o)).collect();
     }
+    match index.cast::<PyList>() {
+        Ok(list) if list.len() < 32 && list.iter().any(|o| stands_alone(&o)) => {
+            let text = c"Using a non-tuple sequence for multidimensional indexing is deprecated and will be changed in pytorch \
+                2.9; use x[tuple(seq)] instead of x[seq]. In pytorch 2.9 this will be interpreted as tensor index, \
+                x[torch.tensor(seq)], which will result either in an error or a different result";
+            let py = index.py();
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+            list.iter().map(|o| item(&o)).collect()
+        }
+        _ => Ok(smallvec::smallvec![item(index)?]),
+    }
+}
+
+/// Whether this, in a list, makes the list a tuple of indices: one of numbers is an index tensor.
+fn stands_alone(object: &Bound<'_, PyAny>) -> bool {
+    object.is_none()
+        || object.is_instance_of::<PyEllipsis>()
+        || object.is_instance_of::<PySlice>()
+        || object.is_instance_of::<PyTensor>()
+        || object.cast::<PySequence>().is_ok()
+        || super::arrays::is_array(object).is_ok_and(|is| is && object.extract::<i64>().is_err())
 }
 
 /// Applies the views of an index; what needs an advanced index comes back with its dimensions. A slice that is the `only`
@@ -370,31 +390,19 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     if let Some(number) = number {
         return Ok(ops::write::fill(&part, number)?);
     }
-    // Leading dimensions of size 1 in the value are dropped, as PyTorch does.
-    let mut value = value;
-    while value.ndim() > part.ndim() && value.body().shape()[0] == 1 {
-        value = view::select(&value, 0, 0)?;
-    }
-    let fits = crate::base::broadcast(&value.shape(), &part.shape()).is_ok_and(|s| s == part.shape());
+    let (sizes, single) = (part.shape(), value.ndim() == 0);
+    let value = if value.shape() == sizes { value } else { without_leading_ones(value)? };
+    let fits = crate::base::broadcast(&value.shape(), &sizes).is_ok_and(|s| s == sizes);
     if !fits {
-        let (a, b) = (value.shape(), part.shape());
-        return Err(match crate::base::broadcast(&b, &a) {
-            Err(_) => mismatch(&b, &a).into(),
-            Ok(_) => mismatch(&b, &a).into(),
-        });
+        return Err(mismatch(&sizes, &value.shape()).into());
+    }
+    if single && !sizes.is_empty() {
+        return Ok(ops::inplace::put_value(&part, &value)?);
     }
     // What is stretched is laid over the part first.
-    let sizes = part.shape();
-    match value.ndim() {
-        0 if !sizes.is_empty() => Ok(ops::inplace::put_value(&part, &value)?),
-        _ if value.shape() == sizes || part.is_batched() || value.is_batched() => {
-            Ok(ops::inplace::copy_into(&part, &value)?)
-        }
-        _ => {
-            let wide = view::expand(&without_leading_ones(value)?, view::ints(&sizes))?;
-            Ok(ops::inplace::copy_into(&part, &wide)?)
-        }
-    }
+    let whole = value.shape() == sizes || part.is_batched() || value.is_batched();
+    let value = if whole { value } else { view::expand(&value, view::ints(&sizes))? };
+    Ok(ops::inplace::copy_into(&part, &value)?)
 }
 
 fn mismatch(part: &[usize], value: &[usize]) -> Error {

@@ -259,6 +259,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         saving::pop_saved_hooks,
         saving::disable_saved_hooks,
         saving::saved_hooks_disabled,
+        replace::swap_contents,
         storage::make_subclass,
         storage::as_subclass,
         storage::storage_view,

@@ -10,7 +10,7 @@ use crate::ops;
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>()
@@ -19,6 +19,7 @@ fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
             && !object.is_instance_of::<PyString>()
             && !object.is_instance_of::<PyTensor>()
             && !object.is_instance_of::<PyBytes>()
+            && !object.is_instance_of::<PyDict>()
             && object.hasattr("__len__").unwrap_or(false)
             && object.hasattr("__getitem__").unwrap_or(false))
 }
@@ -32,35 +33,19 @@ pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
         || object.is_exact_instance_of::<PyBool>()
 }
 
-/// Shape and dtype of nested lists.
-fn survey(
-    object: &Bound<'_, PyAny>,
-    shape: &mut Dims,
-    kind: &mut Option<DType>,
-    depth: usize,
-) -> PyResult<()> {
+/// The shape of nested lists: that of what comes first. A tensor in a list counts as a number.
+fn survey(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyResult<()> {
     if depth > 64 {
         return Err(PyValueError::new_err("too many dimensions 'list'"));
     }
-    if let Ok(t) = object.cast::<PyTensor>() {
-        let t = &t.get().tensor;
-        shape.extend(t.shape());
-        *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
-        return Ok(());
-    }
     if is_array(object)? {
-        let t = from_array(object)?;
-        shape.extend(t.shape());
-        *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
-        return Ok(());
-    }
-    if is_sequence(object) {
+        shape.extend(from_array(object)?.shape());
+    } else if is_sequence(object) {
         let n = object.len()?;
         shape.push(n);
         if n > 0 {
-            survey(&object.get_item(0)?, shape, kind, depth + 1)?;
+            survey(&object.get_item(0)?, shape, depth + 1)?;
         }
-        return Ok(());
     }
     Ok(())
 }
@@ -68,11 +53,9 @@ fn survey(
 /// The dtype of one leaf, promoted into what was found so far.
 fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Scalar> {
     let Some(scalar) = scalar_from(object) else {
-        if let Ok(t) = object.cast::<PyTensor>() {
-            return Ok(t.get().tensor.item()?);
-        }
-        if object.is_instance_of::<PyString>() {
-            return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+            let name = object.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("new(): invalid data type '{name}'")));
         }
         if object.is_instance_of::<PyInt>() {
             return Err(PyValueError::new_err("Overflow when unpacking long long"));
@@ -95,42 +78,36 @@ fn flatten(
     kind: &mut Option<DType>,
     out: &mut Vec<Scalar>,
 ) -> PyResult<()> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        let rest = t.get().tensor.shape().iter().skip(shape.len() - depth).product::<usize>();
+        if rest != 1 {
+            return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars"));
+        }
+        return spread(&t.get().tensor, shape, depth, kind, out);
+    }
+    if is_array(object)? {
+        let t = from_array(object)?;
+        if t.ndim() > shape.len() - depth {
+            return Err(PyTypeError::new_err("only 0-dimensional arrays can be converted to Python scalars"));
+        }
+        return spread(&t, shape, depth, kind, out);
+    }
     if depth == shape.len() {
         if is_sequence(object) {
-            return Err(PyValueError::new_err(format!(
-                "expected sequence of length 1 at dim {depth} (got {})",
-                object.len()?
-            )));
+            let name = object.get_type().name()?;
+            let real = kind.is_some_and(DType::is_differentiable);
+            return Err(PyTypeError::new_err(if real {
+                format!("must be real number, not {name}")
+            } else {
+                format!("'{name}' object cannot be interpreted as an integer")
+            }));
         }
         out.push(note(object, kind)?);
         return Ok(());
     }
-    if let Ok(t) = object.cast::<PyTensor>() {
-        let t = &t.get().tensor;
-        let host = ops::create::to_device(&ops::create::shallow(t), Device::Cpu)?;
-        let dense = ops::kernel::duplicate(&host.body())?;
-        if dense.shape() != &shape[depth..] {
-            return Err(PyValueError::new_err(format!(
-                "expected sequence of length {} at dim {depth}",
-                shape[depth]
-            )));
-        }
-        let view = dense.host()?;
-        // SAFETY: the body is dense and holds that many elements.
-        out.extend(
-            (0..dense.numel())
-                .map(|i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) }),
-        );
-        return Ok(());
-    }
     if !is_sequence(object) {
-        return Err(PyTypeError::new_err(
-            if object.is_instance_of::<PyFloat>() || object.is_instance_of::<PyInt>() {
-                format!("'{}' object is not a sequence", object.get_type().name()?)
-            } else {
-                "not a sequence".to_string()
-            },
-        ));
+        note(object, kind)?;
+        return Err(PyTypeError::new_err("not a sequence"));
     }
     let n = object.len()?;
     if n != shape[depth] {
@@ -148,6 +125,35 @@ fn flatten(
     Ok(())
 }
 
+/// The elements of a tensor, or of an array, that stands in the place of a list.
+fn spread(
+    t: &Tensor,
+    shape: &[usize],
+    depth: usize,
+    kind: &mut Option<DType>,
+    out: &mut Vec<Scalar>,
+) -> PyResult<()> {
+    super::batch::need_values(t)?;
+    let own = t.shape();
+    for (i, &wanted) in shape[depth..].iter().enumerate() {
+        let Some(&n) = own.get(i) else { return Err(PyTypeError::new_err("not a sequence")) };
+        if n != wanted {
+            let dim = depth + i;
+            return Err(PyValueError::new_err(format!(
+                "expected sequence of length {wanted} at dim {dim} (got {n})"
+            )));
+        }
+    }
+    *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
+    let host = ops::create::to_device(&ops::create::shallow(t), Device::Cpu)?;
+    let dense = ops::kernel::duplicate(&host.body())?;
+    let view = dense.host()?;
+    // SAFETY: the body is dense and holds that many elements.
+    let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
+    out.extend((0..dense.numel()).map(read));
+    Ok(())
+}
+
 /// `tensor(data)`: nested sequences, numbers, arrays or a tensor, copied.
 pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
     if let Ok(t) = object.cast::<PyTensor>() {
@@ -162,7 +168,7 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
     }
     let mut shape = Dims::new();
     let mut kind = None;
-    survey(object, &mut shape, &mut kind, 0)?;
+    survey(object, &mut shape, 0)?;
     let mut values = Vec::new();
     flatten(object, &shape, 0, &mut kind, &mut values)?;
     let dtype = dtype.or(kind).unwrap_or_else(ops::create::default_dtype);

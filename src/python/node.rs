@@ -33,6 +33,11 @@ pub fn node_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> 
         // SAFETY: the node keeps its context alive.
         return Ok(unsafe { Bound::from_borrowed_ptr(py, custom.host().cast()) });
     }
+    view_object(py, node)
+}
+
+/// The view of a node, which keeps it: of any node, also of one whose context, which does not, stands for it.
+pub fn view_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> {
     let host = node.host.load(Ordering::Acquire).cast::<ffi::PyObject>();
     // SAFETY: the pointer is cleared before its object goes, and we hold the interpreter.
     if !host.is_null() && unsafe { ffi::Py_REFCNT(host) } > 0 {

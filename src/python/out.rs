@@ -4,6 +4,7 @@ use super::overloads::mismatch;
 use super::tensor::PyTensor;
 use super::types::NAMED;
 use crate::base::caution;
+use crate::ops::pointwise::Pointwise;
 use crate::ops::{self, Arg, Kind, Out, Row};
 use crate::tensor::{Tensor, mode};
 use pyo3::exceptions::PyRuntimeError;
@@ -18,6 +19,13 @@ pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
     {
         args[at] = Arg::DType(target.get().tensor.dtype());
     }
+}
+
+/// Computes a pointwise row right into `target` where that is all there is to do.
+pub fn straight(py: Python<'_>, op: &'static Pointwise, args: &[Arg], target: &Bound<'_, PyAny>) -> bool {
+    let Ok(target) = target.cast::<PyTensor>() else { return false };
+    let target = &target.get().tensor;
+    py.detach(|| ops::out::compute_into(op, target, args))
 }
 
 /// Writes what a row made of its arguments into `target`: a tensor, or as many as there are results.

@@ -11,8 +11,11 @@ use crate::tensor::{
     inference_error, mode, packing,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use smallvec::SmallVec;
+use std::ffi::CStr;
 
 pub type Outputs<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 
@@ -108,7 +111,7 @@ pub fn finish<'py>(
         let edge = node.clone().filter(|_| differentiable(&t));
         histories += usize::from(edge.is_some());
         let edge = edge.map(|node| Edge { node, output: i as u32 });
-        let made = give(py, &call, &marks, &t, edge)?;
+        let made = give(py, &call, &marks, to_save.as_ref(), &t, edge)?;
         if !made.same(&t) {
             outputs[i] = wrap(py, made.clone())?;
             *slot = Some(made);
@@ -152,9 +155,19 @@ fn publish(call: &mut Call, outputs: &[Option<Tensor>], asked: Option<Box<Asked>
 }
 
 /// One output with its history; `edge` where a gradient will flow back through it.
-fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edge>) -> PyResult<Tensor> {
+fn give(
+    py: Python<'_>,
+    call: &Call,
+    marks: &Marks,
+    to_save: Option<&Py<PyTuple>>,
+    t: &Tensor,
+    edge: Option<Edge>,
+) -> PyResult<Tensor> {
     let is_input = call.inputs.iter().flatten().any(|i| i.same(t));
     let dirty = among(&marks.dirty, t);
+    if is_input && !dirty {
+        check_not_saved(call, to_save, t)?;
+    }
     let as_itself = |edge| {
         let body = t.body();
         let layout = body.layout.view(body.shape()).unwrap_or_else(|| body.layout.clone());
@@ -168,12 +181,16 @@ fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edg
             t.set_history(None);
             t.set_requires_grad(false)?;
         }
-        None => {}
+        None if dirty && is_input => {}
+        None => t.remake_view(Viewing::Function),
         Some(edge) if dirty => {
             if !is_input {
-                let text = c"Only input Tensors should be given to ctx.mark_dirty(). If a Tensor is not an input, there is no \
-                    need to pass it to mark_dirty().";
-                PyErr::warn(py, &py.get_type::<PyUserWarning>(), text, 1)?;
+                const TEXT: &CStr = c"ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have \
+                    been mutated should be passed to ctx.mark_dirty().";
+                if t.as_view().is_some() {
+                    return Err(refusal(call, t, &TEXT.to_string_lossy()));
+                }
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), TEXT, 1)?;
             }
             // What it kept was the gradient of what it was.
             t.set_grad(None);
@@ -187,6 +204,25 @@ fn give(py: Python<'_>, call: &Call, marks: &Marks, t: &Tensor, edge: Option<Edg
         }
     }
     Ok(t.clone())
+}
+
+/// Refuses to save, in a `setup_context` of its own, an input that is handed out as it is: the output is another tensor.
+fn check_not_saved(call: &Call, to_save: Option<&Py<PyTuple>>, t: &Tensor) -> PyResult<()> {
+    let py = call.class.py();
+    let own = |list: &Bound<'_, PyTuple>| {
+        list.iter().any(|o| o.cast::<PyTensor>().is_ok_and(|o| o.get().tensor.same(t)))
+    };
+    let for_forward = call.ctx.getattr(intern!(py, "saved_for_forward"))?;
+    let saved =
+        to_save.is_some_and(|list| own(list.bind(py))) || for_forward.cast::<PyTuple>().is_ok_and(own);
+    if !saved || !call.class.getattr(intern!(py, "_own_setup"))?.is_truthy()? {
+        return Ok(());
+    }
+    let message = "An input that has been returned as-is as output is being saved for backward. This is not supported if you override \
+         setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside \
+         the forward function itself.";
+    let (text, line) = t.describe();
+    Err(Guidance::new(message).note("saved", text, line).done().into())
 }
 
 /// Lets the node keep what forward asked for; returns where each value lies.

@@ -25,7 +25,7 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     if object.is_instance_of::<PyBool>() {
         return object.extract().ok().map(Scalar::Bool);
     }
-    if object.is_instance_of::<PyTensor>() || object.is_instance_of::<PyString>() {
+    if object.is_instance_of::<PyTensor>() || object.is_instance_of::<PyString>() || is_list(object) {
         return None;
     }
     if object.is_instance_of::<PyFloat>() {
@@ -52,11 +52,16 @@ pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
     None
 }
 
+/// Lists are asked for first: the attempts to read one as a number would each make an exception.
+fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>()
+}
+
 pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
     if object.is_exact_instance_of::<PyInt>() {
         return object.extract().ok();
     }
-    if object.is_instance_of::<PyBool>() {
+    if object.is_instance_of::<PyBool>() || is_list(object) {
         return None;
     }
     if let Ok(tensor) = object.cast::<PyTensor>() {
@@ -67,7 +72,7 @@ pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
 }
 
 fn ints_from(object: &Bound<'_, PyAny>) -> Option<Ints> {
-    if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
+    if is_list(object) {
         let mut out = Ints::new();
         for item in object.try_iter().ok()? {
             out.push(int_from(&item.ok()?)?);

@@ -81,6 +81,10 @@ impl PyGenerator {
         restore(&slf.get().0, new_state)?;
         Ok(slf.clone())
     }
+    /// Another generator in the same state.
+    fn clone_state(&self) -> PyGenerator {
+        PyGenerator(self.0.apart())
+    }
     /// Where the numbers are drawn.
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<Py<PyDevice>> {

@@ -1,5 +1,6 @@
 //! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
 
+use super::node::node_object;
 use super::overloads::type_name;
 use super::parse::int_from;
 use super::tensor::PyTensor;
@@ -102,6 +103,16 @@ fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>>
     Ok(Some(Body::plain(storage, layout, like.dtype)))
 }
 
+/// Two tensors take each other's values and history; gives the ends of the graph that they had as leaves.
+#[pyfunction]
+pub fn swap_contents<'py>(
+    first: &Bound<'py, PyTensor>,
+    second: &Bound<'py, PyTensor>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let ends = first.get().tensor.swap(&second.get().tensor)?;
+    ends.into_iter().map(|end| node_object(first.py(), end)).collect()
+}
+
 #[pymethods]
 impl PyTensor {
     /// Shows the memory of a tensor or of a storage from now on; without arguments, none.
@@ -164,6 +175,7 @@ impl PyTensor {
             Edge { node: recorder.publish(&[&body]), output: 0 }
         });
         replace(target, body);
+        target.leave_end();
         finish_inplace(target, edge)?;
         Ok(slf.clone())
     }

@@ -7,10 +7,11 @@ use crate::ops::join::Joined;
 use crate::ops::linalg::Columns;
 use crate::ops::loss::Reduction;
 use crate::ops::pointwise::Numbers;
+use crate::ops::scatter_reduce::Meeting;
 use crate::ops::{History, Ints, Kind, Param, Sizes};
 use crate::tensor::Node;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyComplex, PyTuple};
 use std::any::Any;
 
 type Value<'py> = PyResult<Bound<'py, PyAny>>;
@@ -26,20 +27,27 @@ macro_rules! plainly {
         }
     })* };
 }
-plainly!(i64, f64, bool);
+plainly!(u64, f64, bool);
 
+/// Whole numbers as PyTorch shows them: as they lie in memory, without a sign.
+impl Shown for i64 {
+    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
+        (*self as u64).show(py)
+    }
+}
 impl Shown for Scalar {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
         match *self {
             Scalar::Bool(b) => b.show(py),
-            Scalar::Int(i) => i.show(py),
-            _ => self.as_f64().show(py),
+            Scalar::Int(i) => Ok(i.into_pyobject(py)?.into_any()),
+            Scalar::Float(f) => f.show(py),
+            Scalar::Complex(re, im) => Ok(PyComplex::from_doubles(py, re, im).into_any()),
         }
     }
 }
 impl Shown for Ints {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
-        Ok(PyTuple::new(py, self)?.into_any())
+        Ok(PyTuple::new(py, self.iter().map(|&i| i as u64))?.into_any())
     }
 }
 impl Shown for Sizes {
@@ -61,16 +69,9 @@ impl Shown for Reduction {
         }
     }
 }
-impl Shown for Put {
+impl Shown for Meeting {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
-        let name = match self {
-            Put::Assign => return Ok(py.None().into_bound(py)),
-            Put::Add => "sum",
-            Put::Mul => "prod",
-            Put::Max => "amax",
-            Put::Min => "amin",
-        };
-        Ok(name.into_pyobject(py)?.into_any())
+        Ok(self.name().into_pyobject(py)?.into_any())
     }
 }
 /// Tensors are saved values, and the rest of these has no name in Python.
@@ -81,7 +82,7 @@ macro_rules! never {
         }
     })* };
 }
-never!(History, Layout, Columns);
+never!(History, Layout, Columns, Put, Vec<bool>);
 
 impl<T: Shown> Shown for Option<T> {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
@@ -114,8 +115,8 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
         (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Option<Ints>);
         (0 i64, 1 i64); (0 i64, 1 bool); (0 History, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
         (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar); (0 Scalar, 1 Scalar, 2 Columns);
-        (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Put, 3 bool); (0 Option<Ints>, 1 f64, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
-        (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
+        (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Meeting, 3 bool); (0 Option<Ints>, 1 Option<f64>, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
+        (0 Vec<bool>, 1 bool); (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
         (0 History, 1 Option<History>, 2 i64, 3 Reduction); (0 Ints, 1 Ints, 2 Option<i64>, 3 Layout);
         (0 Ints, 1 Ints, 2 Option<i64>); (0 i64, 1 Option<i64>, 2 Option<i64>, 3 i64);
     }
@@ -124,6 +125,7 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
 
 /// Nodes that keep other arguments than their rows take.
 const OWN: &[(&str, &[&str])] = &[
+    ("AminmaxBackward0", &["dim", "keepdim"]),
     ("AsStridedBackward1", &["size", "stride", "storage_offset"]),
     ("BinaryCrossEntropyBackward0", &["", "reduction"]),
     ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
@@ -132,6 +134,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("CumminBackward0", &["dim"]),
     ("HuberLossBackward0", &["reduction", "delta"]),
     ("IndexFillBackward0", &["dim"]),
+    ("IndexPutBackward0", &["", "accumulate"]),
     ("KthvalueBackward0", &["dim", "keepdim"]),
     ("MaxBackward0", &["dim", "keepdim"]),
     ("MedianBackward1", &["dim", "keepdim"]),
@@ -197,16 +200,14 @@ fn given<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {
         }
         None => value(py, params.as_ref(), at)?,
     };
-    let value = match (value, name) {
+    Some(match (value, name) {
         // Rows take these as floats; PyTorch keeps them as they were given, and few give whole numbers as floats.
         (Ok(value), "correction" | "ord" | "threshold" | "value") => plain_number(value),
         (Ok(value), "beta") if node.name() == "SoftplusBackward0" => plain_number(value),
         // No dimensions are no list here, and an empty one there.
         (Ok(value), "dims") if value.is_none() => Ok(PyTuple::empty(py).into_any()),
         (value, _) => value,
-    };
-    let unsigned = name.starts_with("dim") || name == "ignore_index";
-    Some(if unsigned { value.and_then(|value| without_sign(py, value)) } else { value })
+    })
 }
 
 /// A whole number without its point.
@@ -216,17 +217,6 @@ fn plain_number(value: Bound<'_, PyAny>) -> Value<'_> {
             Ok((number as i64).into_pyobject(value.py())?.into_any())
         }
         _ => Ok(value),
-    }
-}
-
-/// Dimensions as PyTorch shows them: as they lie in memory, without a sign.
-fn without_sign<'py>(py: Python<'py>, value: Bound<'py, PyAny>) -> Value<'py> {
-    if let Ok(number) = value.extract::<i64>() {
-        return Ok((number as u64).into_pyobject(py)?.into_any());
-    }
-    match value.extract::<Vec<i64>>() {
-        Ok(numbers) => Ok(PyTuple::new(py, numbers.into_iter().map(|n| n as u64))?.into_any()),
-        Err(_) => Ok(value),
     }
 }
 

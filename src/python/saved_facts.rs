@@ -3,6 +3,7 @@
 
 use super::saved_names::row_of_node;
 use crate::base::Dims;
+use crate::ops::nn::Normalized;
 use crate::tensor::Node;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -20,9 +21,11 @@ enum Fact {
     Int(i64),
     Flag(bool),
     Text(&'static str),
+    /// The last so many sizes of an input, which a normalization goes over.
+    Normal,
     Nothing,
 }
-use Fact::{Flag, Int, Ndim, Nothing, Numel, Size, Sizes, Strides, Text};
+use Fact::{Flag, Int, Ndim, Normal, Nothing, Numel, Size, Sizes, Strides, Text};
 
 /// By the name of a node, or of a row where several share one.
 const FACTS: &[(&[&str], &str, Fact)] = &[
@@ -41,6 +44,7 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
             "MinBackward0",
             "MmBackward0",
             "ModeBackward0",
+            "NarrowCopyBackward0",
             "NanmedianBackward1",
             "RepeatBackward0",
             "SelectBackward0",
@@ -80,9 +84,9 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["AddbmmBackward0"], "batch1_sym_argsize_1", Size(1, 1)),
     (&["AddbmmBackward0"], "batch2_sym_argsize_2", Size(2, 2)),
     (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
-    (&["AddBackward0", "SubBackward0", "RsubBackward1", "IndexAddBackward0"], "alpha", Int(1)),
-    (&["EluBackward0"], "input_scale", Int(1)),
-    (&["EluBackward0"], "scale", Int(1)),
+    (&["AddBackward0", "SubBackward0", "RsubBackward1"], "alpha", Int(1)),
+    (&["EluBackward0", "EluBackward1"], "input_scale", Int(1)),
+    (&["EluBackward0", "EluBackward1"], "scale", Int(1)),
     (&["GatherBackward0"], "sparse_grad", Flag(false)),
     (&["pow_square"], "exponent", Int(2)),
     (&["pow_one"], "exponent", Int(1)),
@@ -93,6 +97,7 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["logit_free"], "eps", Nothing),
     (&["clamp_low", "clamp_from"], "max", Nothing),
     (&["clamp_high", "clamp_upto"], "min", Nothing),
+    (&["NativeLayerNormBackward0"], "normalized_shape", Normal),
     (&["diagonal_copy"], "dim1", Int(0)),
     (&["diagonal_copy"], "dim2", Int(1)),
 ];
@@ -146,6 +151,11 @@ fn show<'py>(py: Python<'py>, node: &Node, fact: Fact) -> PyResult<Bound<'py, Py
         Size(input, dim) => dims(input).get(dim).copied().into_pyobject(py)?.into_any(),
         Numel(input) => dims(input).iter().product::<usize>().into_pyobject(py)?.into_any(),
         Ndim(input) => dims(input).len().into_pyobject(py)?.into_any(),
+        Normal => {
+            let kept = node.params.as_ref().and_then(|params| params.downcast_ref::<Normalized>());
+            let (shape, count) = (dims(0), kept.map_or(0, |normalized| normalized.dims));
+            PyTuple::new(py, &shape[shape.len() - count..])?.into_any()
+        }
         Int(number) => number.into_pyobject(py)?.into_any(),
         Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
         Text(text) => text.into_pyobject(py)?.into_any(),

@@ -47,6 +47,7 @@ fn node_name(row: &'static str) -> String {
 /// Nodes with several outputs, or whose inputs PyTorch calls otherwise than their rows do.
 const OUTPUTS: &[(&str, &[&str])] = &[
     ("AminmaxBackward0", &["min", "max"]),
+    ("NativeLayerNormBackward0", &["result0", "result1", "result2"]),
     ("StdMeanBackward0", &["result0", "result1"]),
     ("VarMeanBackward0", &["result0", "result1"]),
 ];
@@ -84,6 +85,9 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
         sources.filter(tensor).for_each(&mut add);
     }
     node.saves().values.iter().for_each(|saved| add(saved.source));
+    if let Some((_, inputs)) = INPUTS.iter().find(|(name, _)| *name == node.name()) {
+        (0..inputs.len() as u16).for_each(&mut add);
+    }
     // Tensors among the arguments are there even when this call had none to save.
     let arguments =
         row.filter(|row| row.differentiable && row.family != "pointwise").map_or(&[][..], |row| row.params);

@@ -240,29 +240,29 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
     match kept {
         None => Ok(None),
         Some(Some(_)) if raw && super::saved_names::takes_indices(node) => {
-            let sources: Vec<u16> = node.saves().values.iter().map(|saved| saved.source).collect();
-            let all = (0..sources.len()).filter(|at| sources[*at] >= Saved::ARGUMENT);
-            let raw = all.map(|at| SavedTensor { node: node.clone(), at: Some(at) });
+            let raw = indices(node).into_iter().map(|at| SavedTensor { node: node.clone(), at });
             Ok(Some(PyTuple::new(py, raw.collect::<Vec<_>>())?.into_any()))
         }
         Some(at) if raw => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any())),
         Some(None) => Ok(Some(py.None().into_bound(py))),
-        Some(Some(_)) if super::saved_names::takes_indices(node) => indices(py, node).map(Some),
+        Some(Some(_)) if super::saved_names::takes_indices(node) => {
+            let index = |at: Option<usize>| match at {
+                Some(at) => wrap(py, unpack_at(node, at)?),
+                None => Ok(py.None().into_bound(py)),
+            };
+            let all = indices(node).into_iter().map(index).collect::<PyResult<Vec<_>>>()?;
+            Ok(Some(PyTuple::new(py, all)?.into_any()))
+        }
         Some(Some(at)) => wrap(py, unpack_at(node, at)?).map(Some),
     }
 }
 
-/// The index tensors of a node, one for each dimension, None where it was not indexed.
-fn indices<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyAny>> {
-    let dimensions: Vec<u16> =
-        node.saves().values.iter().filter_map(|s| s.source.checked_sub(Saved::ARGUMENT)).collect();
-    let count = dimensions.iter().max().map_or(0, |last| last + 1);
-    let index = |dimension: u16| match dimensions.iter().position(|d| *d == dimension) {
-        Some(at) => wrap(py, unpack_at(node, at)?),
-        None => Ok(py.None().into_bound(py)),
-    };
-    let all = (0..count).map(index).collect::<PyResult<Vec<_>>>()?;
-    Ok(PyTuple::new(py, all)?.into_any())
+/// Where a node saved its index tensors, one for each dimension; nowhere where it was not indexed.
+fn indices(node: &NodeRef) -> Vec<Option<usize>> {
+    let dimensions: Vec<Option<u16>> =
+        node.saves().values.iter().map(|s| s.source.checked_sub(Saved::ARGUMENT)).collect();
+    let count = dimensions.iter().flatten().max().map_or(0, |last| last + 1);
+    (0..count).map(|dimension| dimensions.iter().position(|d| *d == Some(dimension))).collect()
 }
 
 /// The names of a node's attributes for saved values.

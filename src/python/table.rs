@@ -148,6 +148,10 @@ fn call<'py>(
         }
         _ => {
             if let Some(target) = extra.out {
+                let same = std::ptr::eq(row, entry.row);
+                if same && entry.pointwise.is_some_and(|op| super::out::straight(py, op, &args, &target)) {
+                    return Ok(target);
+                }
                 super::out::prepare(entry.row, &target, &mut args);
                 let made = run(py, row, &args, row.call)?;
                 return super::out::write(py, (entry.row, &entry.name), &args, made, target);
@@ -167,8 +171,15 @@ fn of_ints<'py>(
 ) -> Option<PyResult<Bound<'py, PyAny>>> {
     let tensor = &receiver.cast::<PyTensor>().ok()?.get().tensor;
     let mut ints = ops::Ints::new();
-    for object in given {
+    let mut read = |object: &Bound<'py, PyAny>| {
         ints.push(object.is_exact_instance_of::<PyInt>().then(|| object.extract().ok()).flatten()?);
+        Some(())
+    };
+    match given {
+        [list] if list.is_instance_of::<PyTuple>() && short::takes_a_list(row.name) => {
+            list.cast::<PyTuple>().ok()?.iter().try_for_each(|object| read(&object))?;
+        }
+        _ => given.iter().try_for_each(read)?,
     }
     let refused = |error| PyErr::from(stale_or(error, row, &[Arg::Tensor(tensor.clone())]));
     Some(short(tensor, &ints)?.map_err(refused).and_then(|t| wrap(py, t)))

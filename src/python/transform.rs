@@ -9,10 +9,11 @@ use crate::ops::{Arg, Operand};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
-/// Begins a transform of a function by reverse mode, or by forward mode; it may guard what it did not make.
+/// Begins a transform of a function by reverse mode, or by forward mode; it may guard what it did not make. Returns the
+/// number of the last node before it.
 #[pyfunction]
-pub fn begin_transform(reverse: bool, guards: bool) {
-    transform::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards);
+pub fn begin_transform(reverse: bool, guards: bool) -> u64 {
+    transform::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards)
 }
 
 /// Ends the innermost transform.

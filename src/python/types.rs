@@ -3,6 +3,7 @@
 use crate::base::{DType, Device, GpuName, MemoryFormat, caution_once};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
 use std::hash::{Hash, Hasher};
@@ -72,17 +73,29 @@ impl PyDevice {
     #[pyo3(signature = (r#type, index = None))]
     fn new(r#type: &Bound<'_, PyAny>, index: Option<u8>) -> PyResult<PyDevice> {
         let device = r#type;
+        if let Ok(text) = device.extract::<PyBackedStr>() {
+            return match index {
+                Some(index) => parse_device(&format!("{}:{index}", &*text)),
+                None => parse_device(&text),
+            };
+        }
         if let Ok(other) = device.cast::<PyDevice>() {
             return Ok(*other.get());
         }
-        if let Ok(index) = device.extract::<u8>() {
-            return Ok(PyDevice { device: Device::Gpu(GpuName::Cuda, index), indexed: true });
-        }
-        let text: String = device.extract()?;
-        match index {
-            Some(index) => parse_device(&format!("{text}:{index}")),
-            None => parse_device(&text),
-        }
+        let Ok(number) = device.extract::<i64>() else {
+            return Err(PyTypeError::new_err(format!(
+                "device() received an invalid combination of arguments - got ({}), but expected a device, its name or its \
+                 number",
+                super::overloads::type_name(device)
+            )));
+        };
+        let number = u8::try_from(number).map_err(|_| {
+            PyRuntimeError::new_err(match number {
+                ..0 => "Device index must not be negative".into(),
+                _ => format!("Device index {number} is out of range"),
+            })
+        })?;
+        Ok(PyDevice { device: Device::Gpu(GpuName::Cuda, number), indexed: true })
     }
     /// The kind of device: `cpu`, `cuda`, …
     #[getter(r#type)]

@@ -2,11 +2,75 @@
 //! want the interpreter (hooks that pack, source lines). So who holds the interpreter must not wait for the lock:
 //! [`Tensor::try_grad`] says when to let go of it first.
 
-use super::{Tensor, lock};
-use crate::base::Result;
+use super::{Kind, Tensor, lock};
+use crate::base::{DType, Result};
 use std::sync::TryLockError;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// In which dtype a leaf's gradients come: that of its values, whichever they have, or another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum GradType {
+    Own,
+    Any,
+    Other(DType),
+}
+
+/// The same in a byte that may be read while it changes.
+#[derive(Default)]
+pub(super) struct GradTypeCell(AtomicU8);
+
+impl GradTypeCell {
+    pub fn new(kind: GradType) -> GradTypeCell {
+        let cell = GradTypeCell::default();
+        cell.set(kind);
+        cell
+    }
+
+    #[inline]
+    pub fn get(&self) -> GradType {
+        match self.0.load(Ordering::Relaxed) {
+            0 => GradType::Own,
+            1 => GradType::Any,
+            code => GradType::Other(DType::ALL[usize::from(code) - 2]),
+        }
+    }
+
+    pub fn set(&self, kind: GradType) {
+        let code = match kind {
+            GradType::Own => 0,
+            GradType::Any => 1,
+            GradType::Other(dtype) => dtype as u8 + 2,
+        };
+        self.0.store(code, Ordering::Relaxed);
+    }
+}
 
 impl Tensor {
+    /// The dtype that gradients of this tensor have; nothing where that is left to them.
+    pub fn grad_dtype(&self) -> Option<DType> {
+        if let Some(edge) = self.history() {
+            let node = &edge.node;
+            let any = matches!(&node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize));
+            return (!any).then(|| node.outputs[edge.output as usize].dtype);
+        }
+        match self.physical().0.extra.get().map_or(GradType::Own, |extra| extra.grad_type.get()) {
+            GradType::Own => Some(self.dtype()),
+            GradType::Any => None,
+            GradType::Other(dtype) => Some(dtype),
+        }
+    }
+
+    /// Sets it, of a leaf.
+    pub fn set_grad_type(&self, kind: GradType) {
+        let leaf = self.physical();
+        leaf.extra().grad_type.set(kind);
+        if let Some(node) = leaf.extra().leaf_end()
+            && let Kind::Leaf(end) = &node.kind
+        {
+            end.grad_type.set(kind);
+        }
+    }
+
     pub fn grad(&self) -> Option<Tensor> {
         self.0.extra.get().and_then(|extra| lock(&extra.grad).clone())
     }

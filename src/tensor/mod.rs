@@ -21,6 +21,7 @@ mod view;
 
 pub use batched::{Batched, Level, Levels};
 pub use body::Body;
+pub use grad::GradType;
 pub use guidance::in_turn;
 pub use inplace::{check_counted, check_inplace, finish_inplace, is_counted};
 pub use node::{
@@ -79,12 +80,20 @@ const LAZY: u8 = 128;
 struct Extra {
     late: Mutex<Late>,
     grad: Mutex<Option<Tensor>>,
+    grad_type: grad::GradTypeCell,
     /// The leaf's end of the graph, once something was computed from it (see `Late::leaf`).
     leaf: OnceLock<NodeRef>,
     tangents: dual::Tangents,
     /// Where the values of a batched tensor lie.
     batched: OnceLock<Batched>,
     hung: Mutex<hung::Slot>,
+}
+
+impl Extra {
+    /// The leaf's end of the graph, where there is one.
+    fn leaf_end(&self) -> Option<NodeRef> {
+        lock(&self.late).leaf.clone().unwrap_or_else(|| self.leaf.get().cloned())
+    }
 }
 
 #[derive(Default)]
@@ -351,7 +360,8 @@ impl Tensor {
 
     fn new_leaf(&self, body: Body, trace: Option<Arc<anomaly::Trace>>) -> NodeRef {
         let meta = body.meta();
-        let mut node = Node::draft(Kind::Leaf(Box::new(Leaf::new(self.downgrade(), body))));
+        let leaf = Leaf::new(self.downgrade(), body, self.extra().grad_type.get());
+        let mut node = Node::draft(Kind::Leaf(Box::new(leaf)));
         node.outputs.push(meta);
         Node::publish_traced(node, trace)
     }

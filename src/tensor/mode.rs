@@ -46,6 +46,18 @@ pub fn with_grad<R>(on: bool, body: impl FnOnce() -> R) -> R {
     body()
 }
 
+/// Runs `body` recorded, whatever mode the thread is in.
+pub fn recorded<R>(body: impl FnOnce() -> R) -> R {
+    struct Restore(bool);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            set_inference(self.0);
+        }
+    }
+    let _restore = Restore(set_inference(false));
+    with_grad(true, body)
+}
+
 /// Whether this thread is inside `inference_mode`.
 pub fn inference() -> bool {
     GRAD.get() & INFERENCE != 0

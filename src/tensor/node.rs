@@ -1,6 +1,7 @@
 //! The graph: nodes in the arena, edges to their outputs, saved values. It holds values and edges, never tensors,
 //! so that no cycle can be made on the Rust side.
 
+use super::grad::{GradType, GradTypeCell};
 use super::saved::{Kept, Saved, Saves, Step};
 use super::{Body, Tensor, WeakTensor, anomaly, created, mode};
 use crate::arena::{self, Draft, Ref};
@@ -92,11 +93,22 @@ pub struct Leaf {
     pub(super) body: Mutex<Body>,
     /// Whether it stands for the input of a transform that is over.
     dismissed: AtomicBool,
+    pub(super) grad_type: GradTypeCell,
 }
 
 impl Leaf {
-    pub(super) fn new(tensor: WeakTensor, body: Body) -> Leaf {
-        Leaf { tensor, body: Mutex::new(body), dismissed: AtomicBool::new(false) }
+    pub(super) fn new(tensor: WeakTensor, body: Body, grad_type: GradType) -> Leaf {
+        Leaf {
+            tensor,
+            body: Mutex::new(body),
+            dismissed: AtomicBool::new(false),
+            grad_type: GradTypeCell::new(grad_type),
+        }
+    }
+
+    #[inline]
+    pub fn grad_type(&self) -> GradType {
+        self.grad_type.get()
     }
 
     pub fn dismiss(&self) {

@@ -155,6 +155,29 @@ pub fn top() -> Option<Arc<dyn Pack>> {
     STATE.with_borrow(|state| state.hooks.last().cloned())
 }
 
+/// The hooks in force when it was made, which are again in force when it goes: a backward leaves them as it found them.
+pub struct InForce(Vec<Arc<dyn Pack>>);
+
+impl InForce {
+    #[inline]
+    pub fn now() -> InForce {
+        InForce(STATE.with_borrow(|state| state.hooks.clone()))
+    }
+}
+
+impl Drop for InForce {
+    fn drop(&mut self) {
+        STATE.with_borrow_mut(|state| {
+            let same = state.hooks.len() == self.0.len()
+                && state.hooks.iter().zip(&self.0).all(|(now, then)| Arc::ptr_eq(now, then));
+            if !same {
+                std::mem::swap(&mut state.hooks, &mut self.0);
+                ACTIVE.set(state.is_needed());
+            }
+        });
+    }
+}
+
 /// Forbids hooks, with a message, or allows them again; an error when some are set already.
 pub fn disable(message: Option<String>) -> Result<(), Error> {
     STATE.with_borrow_mut(|state| {

@@ -1,9 +1,13 @@
 //! Tensors that are no longer what they were born as: other memory was put under them, they came to want gradients, they
 //! were detached in place. What a derivative saved of an input is that tensor as it is now.
 
-use super::{Body, Edge, Inner, Kept, Kind, LATE, LAZY, NodeRef, REQUIRES, Saved, Tensor, lock};
-use crate::base::{Guidance, Result};
+use super::{
+    BATCHED, Body, DUAL, Edge, GradType, Inner, Kept, Kind, LATE, LAZY, NodeRef, REQUIRES, Saved, Tensor,
+    lock,
+};
+use crate::base::{Error, Guidance, Result};
 use crate::storage::{Known, Member};
+use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -17,9 +21,9 @@ impl Tensor {
     /// Replaces what this tensor shows (`squeeze_`, `t_`).
     pub fn set_body(&self, body: Body) {
         let extra = self.extra();
-        let mut late = lock(&extra.late);
         // A leaf's end of the graph takes gradients of one kind: for another the next use makes a new one.
-        let end = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
+        let end = extra.leaf_end();
+        let mut late = lock(&extra.late);
         if let Some(node) = end
             && let Kind::Leaf(leaf) = &node.kind
         {
@@ -35,6 +39,18 @@ impl Tensor {
         self.0.flags.fetch_or(if lazy { LATE | LAZY } else { LATE }, Ordering::AcqRel);
         if !lazy {
             self.0.flags.fetch_and(!LAZY, Ordering::AcqRel);
+        }
+    }
+
+    /// Has the next use of this leaf make a new end of the graph, unless hooks hang on the one that there is.
+    pub fn leave_end(&self) {
+        let extra = self.extra();
+        let mut late = lock(&extra.late);
+        let end = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
+        if end.is_some_and(|node| !node.has_hooks()) {
+            late.leaf = Some(None);
+            drop(late);
+            self.0.flags.fetch_or(LATE, Ordering::AcqRel);
         }
     }
 
@@ -63,6 +79,40 @@ impl Tensor {
         self.set_body(body);
     }
 
+    /// Two tensors become each other: values, history, `.grad`. Gives the ends of the graph that they had as leaves, which no
+    /// new graph leads to.
+    pub fn swap(&self, other: &Tensor) -> Result<SmallVec<[NodeRef; 2]>> {
+        for (tensor, name) in [(self, "t1"), (other, "t2")] {
+            tensor.check_swappable(name)?;
+        }
+        let (own, others) = (Content::of(self), Content::of(other));
+        let ends = [self, other].iter().filter_map(|t| t.0.extra.get()?.leaf_end()).collect();
+        others.into_tensor(self);
+        own.into_tensor(other);
+        Ok(ends)
+    }
+
+    fn check_swappable(&self, name: &str) -> Result<()> {
+        if self.handles() > 1 {
+            return Err(Error::runtime(format!(
+                "Expected use_count of {name} to be 1 or 2 with an AccumulateGrad node but got {} make sure you are not \
+                 holding references to the tensor in other places.",
+                self.handles()
+            )));
+        }
+        let end = self.0.extra.get().and_then(|extra| extra.leaf_end());
+        let trouble = if self.as_view().is_some() {
+            "a view"
+        } else if self.flags() & (DUAL | BATCHED) != 0 {
+            "inside of a transform"
+        } else if self.retains_grad() || end.is_some_and(|end| end.has_hooks()) {
+            "watched by hooks"
+        } else {
+            return Ok(());
+        };
+        Err(Error::not_implemented(format!("swap_tensors: {name} is {trouble}, which is not supported")))
+    }
+
     /// Cuts this tensor off from what it was computed of (`detach_`).
     pub fn cut_history(&self) {
         self.may_be_saved(true);
@@ -76,6 +126,40 @@ impl Tensor {
             let member: Arc<Inner> = self.0.clone();
             let known = Known { cut, wants: self.flags() & REQUIRES != 0 };
             storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
+        }
+    }
+}
+
+/// All that makes one tensor another.
+struct Content {
+    body: Body,
+    edge: Option<Edge>,
+    wants: bool,
+    grad: Option<Tensor>,
+    grad_type: GradType,
+}
+
+impl Content {
+    fn of(tensor: &Tensor) -> Content {
+        Content {
+            body: tensor.body().clone(),
+            edge: tensor.last_edge(),
+            wants: tensor.flags() & REQUIRES != 0,
+            grad: tensor.grad(),
+            grad_type: tensor.0.extra.get().map_or(GradType::Own, |extra| extra.grad_type.get()),
+        }
+    }
+
+    fn into_tensor(self, tensor: &Tensor) {
+        tensor.set_body(self.body);
+        tensor.put_history(self.edge);
+        tensor.extra().grad_type.set(self.grad_type);
+        lock(&tensor.extra().late).leaf = Some(None);
+        tensor.set_grad(self.grad);
+        if self.wants {
+            tensor.0.flags.fetch_or(REQUIRES, Ordering::AcqRel);
+        } else {
+            tensor.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
     }
 }

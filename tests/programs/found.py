@@ -650,4 +650,22 @@ v5 = v4.view(2)
 v5.resize_(2)
 v5.resize_as_(v4)
 """,
+    # The gradient that came into a loss was saved, and is written over.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float32).requires_grad_()
+v2 = T.tensor([0.5, 0.0], dtype=T.float64).requires_grad_()
+v4 = T.nn.functional.mse_loss(v2, v1)
+v7 = T.lerp(v4, v4, 0.25)
+v9, v10 = T.autograd.grad(v7.sum(), [v4, v2], create_graph=True)
+v9.sqrt_()
+v10.sum().backward(retain_graph=True)
+""",
+    # A value of another shape lies otherwise than the target that it is a view of.
+    """
+v2 = T.tensor([[-1.75, -1.125, 0.25]], dtype=T.float32).requires_grad_()
+v3 = v2.prod(1)
+v5 = v3.unflatten(0, (1, 1))
+v3[:] = v5[:]
+v3[:] = v5[0]
+""",
 ]

@@ -11,16 +11,41 @@ KNOWN = (
         "PyTorch takes a view for a leaf whose new history nobody has asked for",
     ),
     (
+        r"None, but .*you can only change requires_grad flags of leaf variables",
+        r"requires_grad_\(False\)",
+        r"",
+        "likewise",
+    ),
+    (
         r"events\[\d+\]\[1\]\[2\]",
         r"backward\(",
         r"register_post_accumulate_grad_hook",
         "a leaf that nobody names any more has lost its .grad here, which could keep the graph alive that leads to it",
     ),
     (
-        r"\.grad: None, but",
+        r"\.grad(: None, but|\.version|\.values)",
         r"backward\(",
         r"\.set_\(",
         "a recorded set_ has no derivative: PyTorch says so before it runs anything else",
+    ),
+    (
+        r"\(nan\+nanj\), but \(1[+-]0j\)",
+        r"\*\*|pow",
+        r"complex",
+        "PyTorch has nan for the complex zero to the power of a complex zero that is a tensor, and 1 where it is a number",
+    ),
+    (
+        r"None, but \['NotImplementedError', 'Subtraction, .* with a bool tensor",
+        r"vmap\(",
+        r"bool|[<>]",
+        "PyTorch's vmap gives a sample that is one number the type of what it meets before it asks for that",
+    ),
+    (r"complex numbers of half precision", r"", r"", "there are none here"),
+    (
+        r"sum_out that does not support it",
+        r"\.std\(",
+        r"",
+        "PyTorch's std writes into a tensor of its own, which inference tensors with tangents do not outlive",
     ),
     (r"INTERNAL ASSERT", r"", r"", "an error in PyTorch"),
     (
@@ -30,6 +55,12 @@ KNOWN = (
         "PyTorch's derivative negates the operand or subtracts from it, which is refused where that is of truth values",
     ),
     (r"values.*: 'RuntimeError', but", r"", r"abs\(|norm\(", "PyTorch has zeros here that it cannot list"),
+    (
+        r"values.*'RuntimeError'.*, but \[*-?0\.0",
+        r"",
+        r"forward_mode\(|jvp\(|jacfwd\(|hessian\(",
+        "the same: of gradients through tangents that were missing",
+    ),
     (
         r"requires_grad: True, but False|\.is: ",
         r"backward\(|grad\(",
@@ -44,6 +75,8 @@ KNOWN = (
     ),
     (r"values", r", out=", r"", "PyTorch lets an output that is too small grow where it lies, and warns that it will not"),
     (r"values", r"\.resize_", r"", "what a tensor that is resized gains is memory that nobody wrote"),
+    (r"values: \d, but \d$", r"int64|\.long\(", r"softmax\(", "a sum of a softmax is 1 but for its last bit"),
+    (r"values.*: -?0\.0, but", r"sqrt", r"softmax\(", "the gradient of a sum of a softmax is nothing but rounding"),
     (r"values", r"\.median\(", r"", "PyTorch reads memory that nobody wrote: medians of expanded tensors"),
     (r"values", r"backward\(|grad\(", r"\.kthvalue\(", "which of equal elements is the k-th is open"),
     (r"values.*: \d+, but \d+$", r"\.argsort\(|\.sort\(", r"", "in which order equal elements come is open"),
@@ -71,11 +104,16 @@ KNOWN = (
         r"forward_mode\(.*(softmax|std)\(",
         "PyTorch's tangents of these write over what their own graph needs",
     ),
-    (r"nan, but|, but nan|inf, but|, but -?inf", r"", r"", "0 * infinity: which partial products are taken differs"),
+    (
+        r"nan(j\))?, but|, but (nan|.*nanj\))|inf, but|, but -?inf",
+        r"",
+        r"",
+        "0 * infinity: which partial products are taken differs",
+    ),
 )
 
 # Seeds whose program ends PyTorch itself, with a segmentation fault.
-CRASHES = {4506}
+CRASHES = {4506, 701955}
 
 
 def known(found, lines):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from types import ModuleType
 
 from .. import _core
 from .._core import Tensor
@@ -10,6 +12,9 @@ from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
 from .grad_mode import (
     _force_original_view_tracking as _force_original_view_tracking,
+)
+from .grad_mode import (
+    _unsafe_preserve_version_counter as _unsafe_preserve_version_counter,
 )
 from .grad_mode import (
     enable_grad,
@@ -70,7 +75,10 @@ def backward(
     if grad_variables is not None:
         warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
         if grad_tensors is not None:
-            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`.")
+            raise RuntimeError(
+                "`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                "`grad_tensors`."
+            )
         grad_tensors = grad_variables
     roots = _tuple(tensors)
     keep = create_graph if retain_graph is None else retain_graph
@@ -104,7 +112,9 @@ def grad(
     if materialize_grads:
         if any(g is None and not isinstance(x, Tensor) for g, x in zip(found, wanted, strict=True)):
             raise RuntimeError("materialize_grads cannot be used when the given input is a GradientEdge")
-        return tuple(g if g is not None else _core.zeros_like(x) for g, x in zip(found, wanted, strict=True))
+        return tuple(
+            g if g is not None else _core.zeros_like(x, requires_grad=create_graph) for g, x in zip(found, wanted, strict=True)
+        )
     unused = next((i for i, g in enumerate(found) if g is None), None)
     if unused is not None and not allow_unused:
         _core.refuse(
@@ -176,7 +186,18 @@ class Variable(metaclass=_VariableMeta):
 
     _execution_engine = _Engine()
 
-    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False) -> Tensor:  # type: ignore[misc]
+    def __new__(  # type: ignore[misc]
+        cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False
+    ) -> Tensor:
+        if data is None:
+            data = _core.empty([0], None, None)
+        if not isinstance(data, Tensor):
+            raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
+        if volatile:
+            message = "volatile was removed and now has no effect. Use `with torch.no_grad():` instead."
+            warnings.warn(message, UserWarning, stacklevel=2)
+            if requires_grad:
+                raise ValueError("Variable can't be volatile and require_grad at the same time!")
         out = data.detach()
         return _core.tracked(out) if requires_grad else out
 
@@ -192,10 +213,16 @@ def __getattr__(name: str) -> object:
     import importlib
 
     if name in ("gradcheck", "gradgradcheck"):
-        module = importlib.import_module(".gradcheck", __name__)
-        # The module's name is the function's as well; the function wins, as in PyTorch.
-        globals().update(gradcheck=module.gradcheck, gradgradcheck=module.gradgradcheck)
-        return globals()[name]
+        return getattr(importlib.import_module(".gradcheck", __name__), name)
     if name in _LATE:
         return importlib.import_module(f".{name}", __name__)
     raise AttributeError(f"module 'gradiron.autograd' has no attribute '{name}'")
+
+
+class _Package(ModuleType):
+    def __setattr__(self, name: str, value: object) -> None:
+        # The module's name is the function's as well; the function wins, as in PyTorch, whoever imports the module.
+        super().__setattr__(name, value.gradcheck if name == "gradcheck" and isinstance(value, ModuleType) else value)
+
+
+sys.modules[__name__].__class__ = _Package

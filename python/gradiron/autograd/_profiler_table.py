@@ -78,7 +78,10 @@ def render(events: EventList, sort_by: str | None, layout: Layout) -> str:
 
 
 def _time(us: float, unit: str | None) -> str:
-    return format_time(us) if unit is None else f"{us / _UNITS[unit]:.3f}{unit}"
+    if unit is None:
+        return format_time(us)
+    unit = unit if unit in _UNITS else "us"
+    return f"{us / _UNITS[unit]:.3f}{unit}"
 
 
 def _columns(events: EventList, layout: Layout) -> list[Column]:

@@ -187,14 +187,12 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
 
         with no_grad():
             outputs = fn(ctx, *grads)
-        if not _core.is_grad_enabled() or not any(isinstance(g, _core.Tensor) and g.requires_grad for g in grads):
+        if not _core.is_grad_enabled() or not any(isinstance(g, _core.Tensor) and _core.wants_grad(g) for g in grads):
             return outputs
-        many = isinstance(outputs, tuple)
-        made = tuple(
-            _Refuse.apply(_core.tracked(o.detach()), type(ctx).__name__) if isinstance(o, _core.Tensor) else o
-            for o in (outputs if many else (outputs,))
+        made = outputs if isinstance(outputs, tuple) else (outputs,)
+        return _Refuse.apply(
+            type(ctx).__name__, *(_core.tracked(o.detach()) if isinstance(o, _core.Tensor) else o for o in made)
         )
-        return made if many else made[0]
 
     return wrapper
 
@@ -203,14 +201,18 @@ class _Refuse(Function):
     """An identity whose gradient is an error."""
 
     @staticmethod
-    def forward(ctx: Any, x: Any, name: str) -> Any:
+    def forward(ctx: Any, name: str, *given: Any) -> Any:
         ctx.refuses = name
-        return x.clone()
+        return tuple(g.clone() if isinstance(g, _core.Tensor) else g for g in given)
 
     @staticmethod
-    def backward(ctx: Any, grad: Any) -> Any:
+    def backward(ctx: Any, *grads: Any) -> Any:
         raise RuntimeError(
             "trying to differentiate twice a function that was marked with @once_differentiable\n"
             f"  operator: {ctx.refuses}\n"
             "  what to do: leave out create_graph=True, or write its backward in differentiable operators, without the mark"
         )
+
+
+# The node's name in PyTorch.
+_Refuse._backward_cls.__name__ = "Error"

@@ -167,7 +167,8 @@ class _Call:
             gradiron._core.refuse_leaves()
         with gradiron.enable_grad():
             self.inputs = tuple(
-                x.view(x.shape) if create_graph and x.requires_grad else gradiron._core.tracked(x.detach()) for x in given
+                x.view(x.shape) if create_graph and gradiron._core.wants_grad(x) else gradiron._core.tracked(x.detach())
+                for x in given
             )
         self.one_output = True
         self.outputs: Tensors = ()
@@ -178,7 +179,7 @@ class _Call:
         self.one_output = not isinstance(outputs, tuple)
         self.outputs = _tensors(outputs, "outputs of the user-provided function", self.name)
         for number, out in enumerate(self.outputs):
-            if self.strict and not out.requires_grad:
+            if self.strict and not gradiron._core.wants_grad(out):
                 raise RuntimeError(
                     f"Output {number} of the user-provided function does not require gradients. The outputs must "
                     "be computed in a differentiable manner from the input when running in strict mode."
@@ -200,7 +201,9 @@ class _Call:
             if part.shape != other.shape:
                 where = f"Entry {number} in " if many else ""
                 raise RuntimeError(f"{where}v has invalid size: should be {other.shape} but got {part.shape}.")
-        return tuple(part.view(part.shape) if self.create_graph and part.requires_grad else part.detach() for part in parts)
+        return tuple(
+            part.view(part.shape) if self.create_graph and gradiron._core.wants_grad(part) else part.detach() for part in parts
+        )
 
     def vector_like_inputs(self, v: Any) -> Tensors | None:
         if v is None and not _is_scalar(self.inputs):
@@ -223,7 +226,7 @@ class _Call:
             if self.strict and g is None:
                 text = f"The output of the user-provided function is independent of input {number}."
                 raise RuntimeError(f"{text} {STRICT}.")
-            if self.strict and not g.requires_grad:
+            if self.strict and not gradiron._core.wants_grad(g):
                 raise RuntimeError(
                     "While computing the hessian, found that the jacobian of the user-provided function with respect "
                     f"to input {number} is independent of the input. {STRICT}. You should ensure that your function "
@@ -235,7 +238,7 @@ class _Call:
         for number, g in enumerate(gradient):
             if self.strict and g is None:
                 raise RuntimeError(f"The output of the user-provided function is independent of input {number}. {STRICT}.")
-            if self.strict and not g.requires_grad:
+            if self.strict and not gradiron._core.wants_grad(g):
                 raise RuntimeError(
                     f"The gradient with respect to input {number} is independent of the inputs of the "
                     f"user-provided function. {STRICT}."
@@ -248,7 +251,7 @@ class _Call:
                 subject = "gradient with respect to the" if what == "gradient" else f"{what} of the user-provided"
                 noun = "input" if what == "gradient" else "function"
                 raise RuntimeError(f"The {subject} {noun} is independent of {of.format(number)}. {STRICT}.")
-            if self.strict and self.create_graph and not g.requires_grad:
+            if self.strict and self.create_graph and not gradiron._core.wants_grad(g):
                 raise RuntimeError(
                     f"The {derived} of the user-provided function is independent of input {number}. "
                     f"{STRICT} when create_graph=True."
@@ -291,7 +294,7 @@ def _is_scalar(tensors: Tensors) -> bool:
 def _gradients(outputs: Tensors, inputs: Sequence[Tensor], start: Tensors | None, create_graph: bool) -> Tensors:
     """The gradients for `inputs`, None where nothing depends on one. Outputs without a history give nothing."""
     starts = start or (None,) * len(outputs)
-    pairs = [(out, g) for out, g in zip(outputs, starts, strict=True) if out is not None and out.requires_grad]
+    pairs = [(out, g) for out, g in zip(outputs, starts, strict=True) if out is not None and gradiron._core.wants_grad(out)]
     if not pairs:
         return (None,) * len(inputs)
     found = gradiron.autograd.grad(
@@ -310,7 +313,7 @@ def _rows(call: _Call, number: int, out: Tensor) -> list[Tensor]:
         elements = out.reshape(-1)
         for i in range(out.numel()):
             found: Tensors = (None,) * len(call.inputs)
-            if elements.requires_grad:
+            if gradiron._core.wants_grad(elements):
                 found = gradiron.autograd.grad(
                     elements[i], call.inputs, retain_graph=True, create_graph=call.create_graph, allow_unused=True
                 )
@@ -318,7 +321,7 @@ def _rows(call: _Call, number: int, out: Tensor) -> list[Tensor]:
                 if call.strict and g is None:
                     text = f"Output {number} of the user-provided function is independent of input {position}."
                     raise RuntimeError(f"{text} {STRICT}.")
-                if call.strict and call.create_graph and not g.requires_grad:
+                if call.strict and call.create_graph and not gradiron._core.wants_grad(g):
                     text = f"The jacobian of the user-provided function is independent of input {position}."
                     raise RuntimeError(f"{text} {STRICT} when create_graph=True.")
                 rows[position].append(gradiron.zeros_like(x) if g is None else g)
@@ -332,7 +335,11 @@ def _rows_at_once(call: _Call) -> list[tuple[Tensor, ...]]:
     if not total:
         raise IndexError("index 0 is out of bounds for dimension 0 with size 0")
     found: Tensors = (None,) * len(call.inputs)
-    pairs = [(out, start) for out, start in zip(call.outputs, unit_batches(call.outputs), strict=True) if out.requires_grad]
+    pairs = [
+        (out, start)
+        for out, start in zip(call.outputs, unit_batches(call.outputs), strict=True)
+        if gradiron._core.wants_grad(out)
+    ]
     if pairs:
         found = gradiron.autograd.grad(
             [out for out, _ in pairs],

@@ -5,6 +5,7 @@ Times are the host's: a GPU operator's is the time that it took to hand the work
 
 from __future__ import annotations
 
+import warnings
 from contextlib import ContextDecorator
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,11 @@ from ._profiler_parts import DeviceType, EnforceUnique, Kernel, KinetoStepTracke
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Wanted, events_from, uncollected
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import TracebackType
+
+    from ..profiler import ProfilerActivity
+    from .profiler_util import Record
 
 __all__ = [
     "DeviceType",
@@ -43,31 +48,67 @@ def refuse(**options: object) -> None:
         raise NotImplementedError(f"gradiron's profiler does not have {asked}= yet")
 
 
+def has_cpu(activities: Iterable[ProfilerActivity]) -> bool:
+    """Whether the host's operators are among these activities."""
+    from ..profiler import ProfilerActivity
+
+    given = set(activities)
+    for activity in given:
+        if not isinstance(activity, ProfilerActivity):
+            raise TypeError(f"Expected ProfilerActivity, got {type(activity)}")
+    return ProfilerActivity.CPU in given
+
+
+def _device(name: str | None) -> str | None:
+    """The device besides the CPU, if it is one that is there."""
+    if name is None:
+        return None
+    from ..cuda import is_available
+
+    if name == "cuda" and is_available():
+        return name
+    unknown = f"The {name} is not a valid device option."
+    warnings.warn("CUDA is not available, disabling CUDA profiling" if name == "cuda" else unknown, stacklevel=3)
+    return None
+
+
 class Session:
-    """One recording, from `begin` to `end`."""
+    """One recording, from `begin` to `end`, with pauses."""
 
     def __init__(self, wanted: Wanted) -> None:
         self.wanted = wanted
-        self.running = False
+        self.running = self.paused = False
         self.base = 0
+        self.records: list[Record] = []
 
     def begin(self) -> None:
         wanted = self.wanted
         if not _core.profiler_start(wanted.shapes or wanted.flops, wanted.memory, wanted.stacks):
             raise RuntimeError("Profiler is already enabled: gradiron records one session at a time, over all threads")
-        self.running = True
+        self.running, self.paused = True, False
+
+    def toggle(self, on: bool) -> None:
+        """Pauses, or goes on, if it is not at that already."""
+        if not self.running or on is not self.paused:
+            return
+        if on:
+            self.begin()
+        else:
+            self.records += _core.profiler_stop()
+            self.paused = True
 
     def end(self) -> EventList:
+        self.toggle(False)
         self.running = False
         with uncollected():
-            records = _core.profiler_stop()
+            records, self.records = self.records, []
             start = min((record[3] for record in records), default=0)
             self.base = _core.profiler_clock() + start
             return events_from(records, start, self.wanted)
 
     def __del__(self) -> None:
         # Nobody can end it any more.
-        if self.running:
+        if self.running and not self.paused:
             _core.profiler_stop()
 
 
@@ -94,7 +135,7 @@ class profile:
             raise AssertionError("Device-only events supported only with Kineto (use_kineto=True)")
         self.enabled, self.entered = enabled, False
         self.record_shapes, self.profile_memory, self.with_stack = record_shapes, profile_memory, with_stack
-        self.use_device, self.use_cpu, self.acc_events = use_device, use_cpu, acc_events
+        self.use_device, self.use_cpu, self.acc_events = _device(use_device), use_cpu, acc_events
         # Modules show in PyTorch's records of scripts only, which do not exist here.
         self.with_flops, self.with_modules = with_flops, with_modules
         self._session = Session(Wanted(record_shapes, profile_memory, with_stack, with_flops))
@@ -114,6 +155,8 @@ class profile:
             self.function_events = self._session.end()
 
     def __str__(self) -> str:
+        if not self.entered or self._session.running:
+            return "<unfinished torch.autograd.profile>"
         return str(self.function_events)
 
     __repr__ = __str__
@@ -166,6 +209,11 @@ class profile:
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self.function_events.export_stacks(path, metric)
+
+    def toggle_collection_dynamic(self, enabled: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stops recording in the middle of the block, or goes on with it."""
+        if has_cpu(activities):
+            self._session.toggle(bool(enabled))
 
     for _method in (table, key_averages, total_average, export_chrome_trace):
         _method.__doc__ = getattr(EventList, _method.__name__).__doc__

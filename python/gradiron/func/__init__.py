@@ -3,6 +3,7 @@
 from ._effects import debug_unwrap, functionalize
 from ._forward import jacfwd, jvp, linearize
 from ._module import functional_call, replace_all_batch_norm_modules_, stack_module_state
+from ._rearrange import rearrange
 from ._reverse import grad, grad_and_value, hessian, jacrev, vjp
 from ._vmap import vmap
 
@@ -17,6 +18,7 @@ __all__ = [
     "jacrev",
     "jvp",
     "linearize",
+    "rearrange",
     "replace_all_batch_norm_modules_",
     "stack_module_state",
     "vjp",

@@ -34,6 +34,7 @@ class Level:
         Level.depth += 1
         self.within = forward_ad._Within()
         number = self.within.__enter__()
+        self.inference = _core.swap_inference_mode(False)
         self.enabled = _core.is_fwd_grad_enabled()
         _core.set_fwd_grad_enabled(True)
         _core.begin_transform(False, True)
@@ -42,6 +43,7 @@ class Level:
     def __exit__(self, *_: object) -> None:
         _core.end_transform()
         _core.set_fwd_grad_enabled(self.enabled)
+        _core.swap_inference_mode(self.inference)
         self.within.__exit__()
         Level.depth -= 1
         if not Level.depth:
@@ -193,13 +195,13 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
     output = func(*primals)
     keep = _core.is_grad_enabled() and any(isinstance(out, Tensor) and _core.wants_grad(out) for out in tree.flatten(output)[0])
     points, structure = tree.flatten(primals)
-    # Their values do not matter; zero would be a corner of some formulas.
-    ones = [x.new_empty(x.shape).fill_(1) for x in points]
+    makers = [x.new_empty for x in points]
     for x in points:
         _check_moving("primal", x)
     # What PyTorch traces may write where it likes.
     with forward_ad.dual_level(), Recording(guards=False):
-        directions = [_core.tracked(v) for v in ones]
+        # Their values do not matter; zero would be a corner of some formulas.
+        directions = [_core.tracked(make(x.shape).fill_(1)) for make, x in zip(makers, points, strict=True)]
         duals = [forward_ad.make_dual(x, v.clone()) for x, v in zip(points, directions, strict=True)]
         leaves, shape = tree.flatten(func(*tree.unflatten(duals, structure)))
         moved = [_tangent(leaf) if isinstance(leaf, Tensor) else leaf for leaf in leaves]

@@ -209,4 +209,5 @@ def _made(cls: Any, dims: tuple[Any, ...], randomness: str) -> Any:
             return tuple(found) if len(found) > 1 else found[0]
 
     Over.__name__ = Over.__qualname__ = f"Vmapped{cls.__name__}"
+    Over._backward_cls.__name__ = f"{Over.__name__}Backward"
     return Over

@@ -34,24 +34,30 @@ class Reversing:
     """What runs inside is differentiated by a transform that began here: by itself for each sample of a `vmap` around it."""
 
     def __enter__(self) -> None:
+        self.inference = _core.swap_inference_mode(False)
         _core.count_reverse(True)
 
     def __exit__(self, *_: object) -> None:
         _core.count_reverse(False)
+        _core.swap_inference_mode(self.inference)
 
 
 class Recording:
-    """Inside a transform recording is on, whatever it was outside, and which tensors want gradients is its own affair."""
+    """Inside a transform recording is on, whatever it was outside, and which tensors want gradients is its own affair.
+
+    Inference mode outside is none inside, too.
+    """
 
     def __init__(self, guards: bool = True) -> None:
         self.guards = guards
 
     def __enter__(self) -> Recording:
         self.outside = _core.is_grad_enabled()
+        self.inference = _core.swap_inference_mode(False)
         self.within = forward_ad._Within()
         self.within.__enter__()
         _core.set_recording(True)
-        _core.begin_transform(True, self.guards)
+        self.since = _core.begin_transform(True, self.guards)
         _core.count_reverse(True)
         return self
 
@@ -60,21 +66,19 @@ class Recording:
         _core.end_transform()
         _core.set_recording(self.outside)
         self.within.__exit__()
+        _core.swap_inference_mode(self.inference)
 
+    def goes_on(self, outputs: list[Any], own: list[Tensor]) -> bool:
+        """Whether the history of any output belongs to somebody else than these inputs, too, and somebody records it."""
+        return self.outside and any(isinstance(out, Tensor) and _core.reaches_others(out, own, self.since) for out in outputs)
 
-def connected(outputs: list[Any], own: list[Tensor]) -> bool:
-    """Whether any output leads to a leaf beside these inputs."""
-    return any(isinstance(out, Tensor) and _core.reaches_others(out, own) for out in outputs)
-
-
-def released(value: Any, inputs: Inputs, keep: bool) -> Any:
-    """What a transform hands out: without a history, unless that belongs to somebody else, too."""
-    leaves, structure = tree.flatten(value)
-    out = [
-        inputs.outside(leaf, keep and connected([leaf], inputs.aliases)) if isinstance(leaf, Tensor) else leaf
-        for leaf in leaves
-    ]
-    return tree.unflatten(out, structure)
+    def released(self, value: Any, inputs: Inputs) -> Any:
+        """What a transform hands out: without a history, unless that goes on."""
+        leaves, structure = tree.flatten(value)
+        out = [
+            inputs.outside(leaf, self.goes_on([leaf], inputs.aliases)) if isinstance(leaf, Tensor) else leaf for leaf in leaves
+        ]
+        return tree.unflatten(out, structure)
 
 
 def gradients(
@@ -166,14 +170,14 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                     f"{where}: Expected f(*args) to return a scalar Tensor, got tensor with {output.dim()} dims. Maybe you "
                     "wanted to use the vjp or jacrev APIs instead?"
                 )
-            keep = recording.outside and connected([output], inputs.aliases)
+            keep = recording.goes_on([output], inputs.aliases)
             # A history that goes on belongs to others as well: their backward comes later.
             found = gradients([output], inputs.aliases, [None], keep, True)
             _core.dismiss(inputs.aliases)
             value = inputs.outside(output, keep)
             gradient = inputs.shaped(found)
             if has_aux:
-                return gradient, (value, released(aux, inputs, recording.outside))
+                return gradient, (value, recording.released(aux, inputs))
             return gradient, value
 
     return wrapper
@@ -218,15 +222,15 @@ class Pulled:
                         "vjp(f, ...): All outputs of f must be floating-point or complex Tensors, got Tensor with dtype "
                         f"{out.dtype}"
                     )
-            self.keep = recording.outside and connected(self.outputs, inputs.aliases)
-            self.aux = released(aux, inputs, recording.outside) if has_aux else None
+            self.keep = recording.goes_on(self.outputs, inputs.aliases)
+            self.aux = recording.released(aux, inputs) if has_aux else None
             _core.dismiss(inputs.aliases)
 
     def value(self) -> Any:
         return tree.unflatten([self.inputs.outside(out, self.keep) for out in self.outputs], self.tree)
 
-    def back(self, outputs: list[Tensor], starts: list[Tensor], create_graph: bool) -> list[Tensor]:
-        return gradients(outputs, self.inputs.aliases, starts, create_graph, True)
+    def back(self, outputs: list[Tensor], starts: list[Tensor], create_graph: bool, retain_graph: bool = True) -> list[Tensor]:
+        return gradients(outputs, self.inputs.aliases, starts, create_graph, retain_graph)
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
@@ -249,7 +253,7 @@ def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
             moving = any(isinstance(g, Tensor) and _core.wants_grad(g) for g in given)
             record = _core.is_grad_enabled() and (pulled.keep or moving)
         with Reversing():
-            return inputs.shaped(pulled.back(pulled.outputs, given, record))
+            return inputs.shaped(pulled.back(pulled.outputs, given, record, retain_graph))
 
     if has_aux:
         return pulled.value(), vjp_fn, pulled.aux
@@ -297,7 +301,7 @@ def _rows(pulled: Pulled, record: bool, chunk_size: int | None) -> list[list[Ten
     outputs, inputs = pulled.outputs, pulled.inputs.aliases
     counts = [out.numel() for out in outputs]
     if sum(counts) == 0:
-        found = [x.unsqueeze(0)[:0] * 1 if record else x.new_zeros((0, *x.shape)) for x in inputs]
+        found = [g.unsqueeze(0)[:0] for g in pulled.back(outputs, [_core.zeros_like(out) for out in outputs], record)]
     else:
         pull = vmap(lambda *units: tuple(pulled.back(outputs, list(units), record)), chunk_size=chunk_size)
         found = pull(*unit_batches(outputs))

@@ -50,6 +50,11 @@ class _Call:
 
     def __init__(self, func: Callable[..., Any], in_dims: In, out_dims: In, args: tuple[Any, ...]) -> None:
         self.func, self.out_dims, self.name = func, out_dims, name_of(func)
+        if not isinstance(out_dims, int) and not all(d is None or isinstance(d, int) for d in tree.flatten(out_dims)[0]):
+            raise ValueError(
+                f"vmap({self.name}, ..., out_dims={out_dims}): `out_dims` must be an int, None or a python collection of ints "
+                "representing where in the outputs the vmapped dimension should appear."
+            )
         call = f"vmap({self.name}, in_dims={in_dims}, ...)(<inputs>)"
         if not isinstance(in_dims, (int, tuple)):
             raise ValueError(
@@ -130,19 +135,13 @@ class _Call:
 
     def _out_dims(self, structure: tree.Tree) -> list[Any]:
         given = self.out_dims
-        leaves, own = tree.flatten(given)
-        if not all(dim is None or isinstance(dim, int) for dim in leaves):
-            raise ValueError(
-                f"vmap({self.name}, ..., out_dims={given}): `out_dims` must be an int, None or a python collection of ints "
-                "representing where in the outputs the vmapped dimension should appear."
-            )
         # A tuple of one dimension stands for the only output.
         alone = structure.is_leaf and isinstance(given, tuple) and len(given) == 1
         dims = tree.spread(given[0] if alone else given, structure)
         if dims is None:
             raise ValueError(
                 f"vmap({self.name}, ..., out_dims={given})(<inputs>): out_dims is not compatible with the structure of "
-                f"`outputs`. out_dims has structure {own} but outputs has structure {structure}."
+                f"`outputs`. out_dims has structure {tree.flatten(given)[1]} but outputs has structure {structure}."
             )
         return dims
 

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..autograd.profiler import Session, record_function, refuse
+from ..autograd.profiler import Session, has_cpu, record_function, refuse
 from ..autograd.profiler_util import DeviceType, EventList, Wanted
 from ._schedule import RECORDING, ProfilerAction, ProfilerActivity, always, schedule
 
@@ -130,6 +130,11 @@ class profile:
         if self._session.running:
             self._finish()
 
+    def toggle_collection_dynamic(self, enable: bool, activities: Iterable[ProfilerActivity]) -> None:
+        """Stops recording in the middle of the block, or goes on with it."""
+        if has_cpu(activities):
+            self._session.toggle(bool(enable))
+
     def prepare_trace(self) -> None:
         """What can be done before `start_trace`: the trace gets its name."""
         import uuid
@@ -212,6 +217,18 @@ class profile:
         if not self.with_stack:
             raise AssertionError("export_stacks() requires with_stack=True")
         self._recorded("exporting stacks").export_stacks(path, metric)
+
+    def export_memory_timeline(self, path: str, device: str | None = None) -> None:
+        """Writes how much memory operators held at which time: as JSON, packed if the name ends in `.gz`, and each change
+        by itself if it ends in `.raw.json.gz`."""
+        from ._timeline import write
+
+        warnings.warn("`export_memory_timeline` is deprecated in PyTorch", FutureWarning, stacklevel=2)
+        needed = {"record_shapes": self.record_shapes, "profile_memory": self.profile_memory, "with_stack": self.with_stack}
+        missing = [f"{name}=True" for name, given in needed.items() if not given]
+        if missing:
+            raise ValueError(f"{', '.join(missing)} required for memory profiling.")
+        write(path, device, self._recorded("exporting memory timeline"), self._session.base)
 
     def add_metadata(self, key: str, value: str) -> None:
         """Adds a text to the trace."""

@@ -52,7 +52,7 @@ def make_tensor(
             "The parameters `noncontiguous` and `memory_format` are mutually exclusive, "
             f"but got {noncontiguous=} and {memory_format=}"
         )
-    name = str(dtype)
+    name = str(dtype) if isinstance(dtype, gradiron.dtype) else ""
     if requires_grad and name in INTEGERS:
         raise ValueError(f"`requires_grad=True` is not supported for boolean and integral dtypes, but got {dtype=}")
     gaps = noncontiguous and math.prod(sizes) > 1
@@ -72,7 +72,7 @@ def make_tensor(
         else:
             parts.uniform_(start, stop)
     else:
-        raise TypeError(f"The requested dtype '{dtype}' is not supported by testing.make_tensor().")
+        raise TypeError(f"The requested dtype '{dtype}' is not supported by torch.testing.make_tensor().")
     if gaps:
         result = result[..., 1::2]
     elif memory_format is not None:

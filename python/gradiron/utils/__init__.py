@@ -1,10 +1,11 @@
-"""Odds and ends: `dlpack`, handles of hooks."""
+"""Odds and ends: `dlpack`, handles of hooks, `swap_tensors`."""
 
 from __future__ import annotations
 
 from . import dlpack, hooks
+from ._swap import swap_tensors
 
-__all__ = ["dlpack", "hooks"]
+__all__ = ["dlpack", "hooks", "swap_tensors"]
 
 
 def __getattr__(name: str) -> object:

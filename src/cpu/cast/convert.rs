@@ -3,7 +3,7 @@
 
 use super::tile::Tile;
 use crate::base::DType;
-use crate::cpu::simd::simd_fn;
+use crate::cpu::simd::{self, simd_fn};
 use half::{bf16, f16};
 use std::mem::MaybeUninit;
 
@@ -200,6 +200,33 @@ macro_rules! plain {
     }};
 }
 
+/// Complex numbers converted part by part, as twice as many real ones.
+macro_rules! parts {
+    ($from:ty => $to:ty) => {{
+        unsafe fn run(n: usize, from: *const u8, to: *mut u8) {
+            // SAFETY: the contract of `Convert`: n numbers are 2n parts.
+            unsafe { convert!($from => $to, |x| x as $to)(2 * n, from, to) }
+        }
+        run as Convert
+    }};
+}
+
+/// Halves by the machine's own instruction, those that are left by the plain loop.
+macro_rules! by_machine {
+    ($some:path, $rest:expr, $from_size:literal, $to_size:literal) => {{
+        unsafe fn run(n: usize, from: *const u8, to: *mut u8) {
+            // SAFETY: the contract of `Convert`.
+            unsafe {
+                let done = $some(n, from, to);
+                if done < n {
+                    $rest(n - done, from.add($from_size * done), to.add($to_size * done));
+                }
+            }
+        }
+        run as Convert
+    }};
+}
+
 /// The element type of a real dtype, as a type; complex ones have an expression of their own.
 macro_rules! for_dtype {
     ($dtype:expr, $E:ident => $value:expr, complex: $complex:expr) => {
@@ -220,6 +247,9 @@ macro_rules! for_dtype {
 /// From any dtype to one that kernels compute in (F32, F64, I64, C64, C128).
 pub fn widen(from: DType, compute: DType) -> Convert {
     match compute {
+        DType::F32 if from == DType::F16 => {
+            by_machine!(simd::widen_halves, convert!(f16 => f32, |x| f16_to_f32(x)), 2, 4)
+        }
         DType::F32 => for_dtype!(from, E => convert!(E => f32, |x| <E as Element>::to_f32(x)),
             complex: real_part(from, compute)),
         DType::F64 => for_dtype!(from, E => convert!(E => f64, |x| <E as Element>::to_f64(x)),
@@ -227,11 +257,11 @@ pub fn widen(from: DType, compute: DType) -> Convert {
         DType::C64 => for_dtype!(from, E => plain!(E => [f32; 2], |x| [<E as Element>::to_f32(x), 0.0]),
         complex: match from {
             DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
-            _ => plain!([f64; 2] => [f32; 2], |x| x.map(|part| part as f32)),
+            _ => parts!(f64 => f32),
         }),
         DType::C128 => for_dtype!(from, E => plain!(E => [f64; 2], |x| [<E as Element>::to_f64(x), 0.0]),
         complex: match from {
-            DType::C64 => plain!([f32; 2] => [f64; 2], |x| x.map(f64::from)),
+            DType::C64 => parts!(f32 => f64),
             _ => plain!([f64; 2] => [f64; 2], |x| x),
         }),
         _ => for_dtype!(from, E => convert!(E => i64, |x| <E as Element>::to_i64(x)),
@@ -242,6 +272,9 @@ pub fn widen(from: DType, compute: DType) -> Convert {
 /// From a dtype that kernels compute in to any.
 pub fn narrow(compute: DType, to: DType) -> Convert {
     match compute {
+        DType::F32 if to == DType::F16 => {
+            by_machine!(simd::narrow_to_halves, convert!(f32 => f16, |x| f32_to_f16(x)), 4, 2)
+        }
         DType::F32 => for_dtype!(to, E => convert!(f32 => E, |x| <E as Element>::from_f32(x)),
             complex: with_zero(compute, to)),
         DType::F64 => for_dtype!(to, E => convert!(f64 => E, |x| <E as Element>::from_f64(x)),
@@ -250,12 +283,12 @@ pub fn narrow(compute: DType, to: DType) -> Convert {
         DType::C64 => for_dtype!(to, E => plain!([f32; 2] => E, |x| <E as Element>::from_f32(x[0])),
         complex: match to {
             DType::C64 => plain!([f32; 2] => [f32; 2], |x| x),
-            _ => plain!([f32; 2] => [f64; 2], |x| x.map(f64::from)),
+            _ => parts!(f32 => f64),
         }),
         DType::C128 if to == DType::Bool => plain!([f64; 2] => u8, |x| u8::from(x[0] != 0.0 || x[1] != 0.0)),
         DType::C128 => for_dtype!(to, E => plain!([f64; 2] => E, |x| <E as Element>::from_f64(x[0])),
         complex: match to {
-            DType::C64 => plain!([f64; 2] => [f32; 2], |x| x.map(|part| part as f32)),
+            DType::C64 => parts!(f64 => f32),
             _ => plain!([f64; 2] => [f64; 2], |x| x),
         }),
         _ => for_dtype!(to, E => convert!(i64 => E, |x| <E as Element>::from_i64(x)),

@@ -55,6 +55,12 @@ macro_rules! comparisons {
             0 as T
         }
 
+        /// The same, but that derivatives know nothing of the operand.
+        #[inline(always)]
+        pub fn blank(_: T) -> T {
+            0 as T
+        }
+
         /// The first power.
         #[inline(always)]
         pub fn once(x: T) -> T {
@@ -65,11 +71,6 @@ macro_rules! comparisons {
         #[inline(always)]
         pub fn zeroth(_: T) -> T {
             1 as T
-        }
-
-        #[inline(always)]
-        pub fn real_part(x: T) -> T {
-            x
         }
 
         #[inline(always)]
@@ -150,9 +151,14 @@ macro_rules! exact_float {
             rsqrt(x * x - 1.0)
         }
 
-        /// The derivative of [`angle`], which only complex numbers can change.
+        /// What the derivatives of [`angle`] and of a direction make of a gradient: only complex numbers can turn.
         #[inline(always)]
-        pub fn angle_slope(_x: T) -> T {
+        pub fn angle_gradient(_g: T, _x: T) -> T {
+            0.0
+        }
+
+        #[inline(always)]
+        pub fn sgn_gradient(_g: T, _x: T, _y: T) -> T {
             0.0
         }
 

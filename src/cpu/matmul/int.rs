@@ -4,12 +4,16 @@ use super::Sizes;
 use crate::base::Result;
 use crate::cpu::element::Element;
 use crate::cpu::par::{self, Shared};
+use crate::cpu::simd::simd_fn;
 use std::ops::Range;
 
 /// Columns of one row of the output that are summed at once.
 const TILE: usize = 256;
 /// Multiplications worth a thread of their own.
 const GRAIN: usize = 65_536;
+
+/// Adds the products of a row of `a` and `width` columns of `b` to the sums.
+pub type Tile<T> = unsafe fn(s: &Sizes, width: usize, a: *const T, b: *const T, sums: &mut [T; TILE]);
 
 /// # Safety
 /// As the f32 product, with `T` the element type.
@@ -18,9 +22,9 @@ pub unsafe fn product<T: Element>(
     out: *mut T,
     a: *const T,
     b: *const T,
-    alpha: i64,
-    beta: i64,
+    [alpha, beta]: [i64; 2],
     threads: bool,
+    tile: Tile<T>,
 ) -> Result<()> {
     let (alpha, scale) = (T::from_i64(alpha), T::from_i64(beta));
     let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
@@ -53,8 +57,19 @@ pub unsafe fn product<T: Element>(
     Ok(())
 }
 
+simd_fn! {
+    pub unsafe fn tile_i64(s: &Sizes, width: usize, a: *const i64, b: *const i64, sums: &mut [i64; TILE]) {
+        tile(s, width, a, b, sums)
+    }
+}
+simd_fn! {
+    pub unsafe fn tile_i32(s: &Sizes, width: usize, a: *const i32, b: *const i32, sums: &mut [i32; TILE]) {
+        tile(s, width, a, b, sums)
+    }
+}
+
 #[inline(always)]
-unsafe fn tile<T: Element>(s: &Sizes, width: usize, a: *const T, b: *const T, sums: &mut [T; TILE]) {
+pub unsafe fn tile<T: Element>(s: &Sizes, width: usize, a: *const T, b: *const T, sums: &mut [T; TILE]) {
     for p in 0..s.k {
         // SAFETY: as the caller's, for all p below k.
         unsafe {

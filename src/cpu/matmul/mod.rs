@@ -63,19 +63,19 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
                 half::product::<::half::bf16>(s, out, a, b, alpha as f32, beta as f32, threads)
             }),
             DType::U8 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
-                int::product::<u8>(s, out, a, b, alpha as i64, beta as i64, threads)
+                int::product::<u8>(s, out, a, b, [alpha as i64, beta as i64], threads, int::tile)
             }),
             DType::I8 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
-                int::product::<i8>(s, out, a, b, alpha as i64, beta as i64, threads)
+                int::product::<i8>(s, out, a, b, [alpha as i64, beta as i64], threads, int::tile)
             }),
             DType::I16 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
-                int::product::<i16>(s, out, a, b, alpha as i64, beta as i64, threads)
+                int::product::<i16>(s, out, a, b, [alpha as i64, beta as i64], threads, int::tile)
             }),
             DType::I32 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
-                int::product::<i32>(s, out, a, b, alpha as i64, beta as i64, threads)
+                int::product::<i32>(s, out, a, b, [alpha as i64, beta as i64], threads, int::tile_i32)
             }),
             DType::I64 => each(&sizes, &walk, out, a, b, |s, out, a, b, threads| {
-                int::product::<i64>(s, out, a, b, alpha as i64, beta as i64, threads)
+                int::product::<i64>(s, out, a, b, [alpha as i64, beta as i64], threads, int::tile_i64)
             }),
             // Complex products come here as four real ones.
             DType::Bool | DType::C64 | DType::C128 => {

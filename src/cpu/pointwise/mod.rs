@@ -3,6 +3,8 @@
 //! instructions, and an operator costs nothing but its loops.
 
 mod blocks;
+pub mod powers;
+pub mod words;
 
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::MAX_OPERANDS;
@@ -39,9 +41,25 @@ pub struct Loops {
     pub c128: Option<&'static Loop>,
     /// Whether the result is a truth value.
     pub predicate: bool,
+    /// Quicker ones for some constant exponents.
+    pub powers: Option<&'static powers::Powers>,
+    /// One over words of eight bytes.
+    pub words: Option<&'static words::Words>,
 }
 
 impl Loops {
+    pub const NONE: Loops = Loops {
+        arity: 0,
+        f32: None,
+        f64: None,
+        i64: None,
+        c64: None,
+        c128: None,
+        predicate: false,
+        powers: None,
+        words: None,
+    };
+
     /// The loop over elements of `compute` (F32, F64, I64, C64 or C128).
     pub fn of(&self, compute: DType) -> Option<&'static Loop> {
         match compute {

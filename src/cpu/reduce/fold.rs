@@ -131,8 +131,6 @@ trait Pairs: Copy {
     fn pair_sum(a: Self, b: Self) -> Self;
     fn pair_max(a: Self, b: Self) -> Self;
     fn pair_min(a: Self, b: Self) -> Self;
-    /// Whether this is no number.
-    fn odd(self) -> bool;
 }
 
 macro_rules! pairs {
@@ -149,8 +147,6 @@ macro_rules! pairs {
             let nan: fn($T) -> bool = $nan;
             if (b < a) | nan(b) { b } else { a }
         }
-        #[inline(always)]
-        fn odd(self) -> bool { let nan: fn($T) -> bool = $nan; nan(self) }
     })* };
 }
 pairs!(f32, |a, b| a + b, f32::is_nan; f64, |a, b| a + b, f64::is_nan; i64, i64::wrapping_add, |_| false);
@@ -237,34 +233,51 @@ unsafe fn row<S: Copy, A: Wide>(
     rest
 }
 
-/// The element among `n` that `wins` over the others and over `first`, or one that is odd (no number). Nothing is widened,
-/// and what is odd is kept apart: that takes half the steps.
+/// Folds `n` elements as rows of some columns: for steps that compilers turn into vectors only in loops whose length they
+/// do not know.
 #[inline(always)]
-unsafe fn extreme<S: Pairs>(first: S, x: *const S, n: usize, wins: impl Fn(S, S) -> bool) -> S {
+unsafe fn in_columns<S: Copy, A: Copy>(
+    first: A,
+    x: *const S,
+    n: usize,
+    step: impl Fn(A, S) -> A,
+    join: impl Fn(A, A) -> A,
+) -> A {
+    let mut values = [first; 2 * LANES];
+    let mut width = (n / 8).clamp(1, 2 * LANES).next_power_of_two().min(2 * LANES);
+    let row = &mut values[..width];
     // SAFETY: the caller's n elements.
-    let at = |i: usize| unsafe { *x.add(i) };
-    let step = |best: &mut S, odd: &mut S, x: S| {
-        *best = if wins(x, *best) { x } else { *best };
-        *odd = if x.odd() { x } else { *odd };
-    };
-    let (mut found, mut odd) = (first, first);
-    let whole = n - n % (2 * LANES);
-    if whole > 0 {
-        let (mut bests, mut odds) = ([first; 2 * LANES], [first; 2 * LANES]);
-        for i in (0..whole).step_by(2 * LANES) {
-            for j in 0..2 * LANES {
-                step(&mut bests[j], &mut odds[j], at(i + j));
+    unsafe {
+        for start in (0..n / width).map(|i| i * width) {
+            for j in 0..width {
+                row[j] = step(row[j], *x.add(start + j));
             }
         }
-        for j in 0..2 * LANES {
-            step(&mut found, &mut odd, bests[j]);
-            step(&mut found, &mut odd, odds[j]);
+        for i in n - n % width..n {
+            row[0] = step(row[0], *x.add(i));
         }
     }
-    for i in whole..n {
-        step(&mut found, &mut odd, at(i));
+    while width > 1 {
+        width /= 2;
+        let (low, high) = values[..2 * width].split_at_mut(width);
+        for j in 0..width {
+            low[j] = join(low[j], high[j]);
+        }
     }
-    if odd.odd() { odd } else { found }
+    values[0]
+}
+
+/// The same for a fold whose values are joined as its elements are.
+#[inline(always)]
+unsafe fn steps<S: Copy, A: Wide>(
+    fold: Fold,
+    x: *const S,
+    n: usize,
+    wide: impl Fn(S) -> A,
+    step: impl Fn(A, A, A) -> A,
+) -> A {
+    // SAFETY: the caller's n elements.
+    unsafe { in_columns(A::first(fold), x, n, |a, x| step(a, wide(x), A::ZERO), |a, b| step(a, b, A::ZERO)) }
 }
 
 /// Finds the best value of a chunk at full speed, and looks for its place only when it is the best so far.
@@ -388,12 +401,16 @@ macro_rules! source {
             ) {
                 let wide = |x: $S| x as $A;
                 let none = None::<fn($S, $S) -> $S>;
-                let largest = |x: *const $S, n: usize| {
-                    extreme($low, x, n, |a, b| a > b) as $A
-                };
-                let smallest = |x: *const $S, n: usize| {
-                    extreme($high, x, n, |a, b| a < b) as $A
-                };
+                #[inline(always)]
+                unsafe fn largest(x: *const $S, n: usize) -> $A {
+                    // SAFETY: the caller's n elements, here and below.
+                    unsafe { in_columns($low, x, n, $S::pair_max, $S::pair_max) as $A }
+                }
+                #[inline(always)]
+                unsafe fn smallest(x: *const $S, n: usize) -> $A {
+                    // SAFETY: as above.
+                    unsafe { in_columns($high, x, n, $S::pair_min, $S::pair_min) as $A }
+                }
                 for i in 0..tile.values.len() {
                     let x = x.add(i * stride);
                     let shift = if tile.shift.is_empty() { $A::ZERO } else { tile.shift[i] };
@@ -401,18 +418,18 @@ macro_rules! source {
                         Fold::Sum => {
                             row(Fold::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum))
                         }
-                        Fold::Prod => row(Fold::Prod, x, n, shift, wide, <$A as Steps>::prod, none),
+                        Fold::Prod => steps(Fold::Prod, x, n, wide, <$A as Steps>::prod),
                         Fold::Max => largest(x, n),
                         Fold::Min => smallest(x, n),
-                        Fold::All => row(Fold::All, x, n, shift, wide, <$A as Steps>::all, none),
-                        Fold::Any => row(Fold::Any, x, n, shift, wide, <$A as Steps>::any, none),
+                        Fold::All => steps(Fold::All, x, n, wide, <$A as Steps>::all),
+                        Fold::Any => steps(Fold::Any, x, n, wide, <$A as Steps>::any),
                         Fold::SumSq => row(Fold::SumSq, x, n, shift, wide, <$A as Steps>::sum_sq, none),
                         Fold::SumAbs => row(Fold::SumAbs, x, n, shift, wide, <$A as Steps>::sum_abs, none),
                         Fold::ArgMax | Fold::ArgMin => {
                             let best = if fold == Fold::ArgMax {
-                                row_index(true, x, n, index, wide, largest)
+                                row_index(true, x, n, index, wide, |x, n| largest(x, n))
                             } else {
-                                row_index(false, x, n, index, wide, smallest)
+                                row_index(false, x, n, index, wide, |x, n| smallest(x, n))
                             };
                             tile.indices[i] = best.index;
                             best.value

@@ -16,6 +16,9 @@ const LONG_BLOCK: usize = 131_072;
 /// Shorter runs than this are not worth a call of their own.
 const SHORT: usize = 32;
 
+/// Rows of few columns are joined to so long ones that so many of these are left.
+const WORTH_JOINING: usize = 8;
+
 /// A group of outputs and what was found for them.
 pub struct Found<'a, A> {
     /// The linear index of the first output, in the plan's order.
@@ -60,7 +63,9 @@ impl<S: Source> Plan<S> {
         let (rows, row) = (folded.shape.last().map_or(1, |&n| n), folded.strides[0].last().map_or(0, |&s| s));
         let column = steps[0];
         let joins = !fold.is_arg() && column == 1 && row == outputs && x.dtype == S::DTYPE;
-        let joined_rows = if joins { (TILE / outputs.max(1)).max(1) } else { 1 };
+        let joined_rows = if joins { (TILE / outputs.max(1)).min(rows / WORTH_JOINING).max(1) } else { 1 };
+        // So that they can be halved.
+        let joined_rows = 1 << joined_rows.ilog2();
         let dense_columns = outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8);
         let by_columns = dense_columns || (joined_rows > 1 && outputs > 1);
         let line = Line::reader(x, if by_columns { column } else { row }, S::DTYPE);
@@ -76,7 +81,7 @@ impl<S: Source> Plan<S> {
         let tiles = self.outputs.div_ceil(self.tile);
         let groups = self.kept.numel() * tiles;
         let blocks = size.div_ceil(self.block).max(1);
-        let room = if self.by_columns { TILE } else { self.tile.min(self.outputs) };
+        let room = self.tile.min(self.outputs) * self.joined_rows;
         let block = |i: usize| i * self.block..size.min((i + 1) * self.block);
         let group = |g: usize| {
             let column = g % tiles * self.tile;
@@ -222,8 +227,13 @@ impl<S: Source> Plan<S> {
             }
             index += n as i64;
         });
-        for i in width..width * joined {
-            values[i % width] = S::Wide::join(fold, values[i % width], values[i]);
+        let mut half = width * joined;
+        while half > width {
+            half /= 2;
+            let (sums, others) = values[..2 * half].split_at_mut(half);
+            for i in 0..half {
+                sums[i] = S::Wide::join(fold, sums[i], others[i]);
+            }
         }
     }
 }
@@ -235,10 +245,10 @@ struct Group {
     width: usize,
 }
 
-/// The fold of a group under way; one output needs no heap.
+/// The fold of a group under way; a few outputs need no heap.
 struct State<A> {
-    values: SmallVec<[A; 1]>,
-    indices: SmallVec<[i64; 1]>,
+    values: SmallVec<[A; 8]>,
+    indices: SmallVec<[i64; 8]>,
 }
 
 impl<A: Wide> State<A> {

@@ -16,7 +16,8 @@ fn square(x: T) -> T { return x * x; }
 // Numbers are real here: complex ones have no shaders.
 fn conj(x: T) -> T { return x; }
 fn nought(x: T) -> T { return T(0); }
+fn blank(x: T) -> T { return T(0); }
 fn once(x: T) -> T { return x; }
 fn zeroth(x: T) -> T { return T(1); }
-fn real_part(x: T) -> T { return x; }
-fn angle_slope(x: T) -> T { return T(0); }
+fn angle_gradient(g: T, x: T) -> T { return T(0); }
+fn sgn_gradient(g: T, x: T, y: T) -> T { return T(0); }

@@ -80,7 +80,7 @@ fn placed(b: &Batch, x: &Tensor, source: &Tensor, dim: i64, index: &Tensor, how:
     check_vector("index_add", index)?;
     let made = along(b, x, &[source], dim, |x, source, at| {
         if !index.is_batched() && how == Put::Add {
-            return index_add_scaled(x, &source[0], at, index.clone());
+            return index_add_scaled(x, &source[0], at, index.clone(), Scalar::Int(1));
         }
         let by = positions(b, index, at, &x.shape())?;
         let source = reshape(&source[0], &by.shape())?;
@@ -135,7 +135,10 @@ pub const PHYSICAL: Rules = rules! { physical b;
     index::gather(x; dim, index) => gathered(b, x, dim, &index);
     index::scatter_into(x, src; dim, index, how) => scattered(b, x, src, dim, &index, how);
     index::index_select(x; dim, index) => selected(b, x, dim, &index);
-    index::index_add_scaled(x, source; dim, index) => placed(b, x, source, dim, &index, Put::Add);
+    index::index_add_scaled(x, source; dim, index, alpha) => {
+        let source = if alpha.is_one() { source.clone() } else { a::mul(source, alpha)? };
+        placed(b, x, &source, dim, &index, Put::Add)
+    };
     scatter::index_copied(x, source; dim, index) => placed(b, x, source, dim, &index, Put::Assign);
     scatter::index_fill_number(x; dim, index, value) => slices_filled(b, x, dim, &index, value);
     scatter::scatter_number(x; dim, index, value) => {

@@ -5,7 +5,7 @@ use super::{Batch, Ints};
 use crate::base::{Dims, Layout, Result};
 use crate::ops::view as v;
 use crate::ops::{Sizes, view::ints};
-use crate::ops::{create, shape, spread, triangle};
+use crate::ops::{create, place, shape, spread, triangle};
 use crate::tensor::Tensor;
 
 impl Batch {
@@ -127,15 +127,15 @@ pub const PHYSICAL: Rules = rules! { physical b;
         n => v::unfold(x, b.dim(dimension, n)?, size, step),
     };
     view::strided_over(x; size, stride, offset, _lies) => strided(b, x, &size, &stride, offset);
-    view::embed(x; shape, place) => {
+    place::embed(x; shape, place) => {
         let numel = shape.iter().product();
-        v::embed(x, b.shape(&shape), b.place(&place, numel))
+        place::embed(x, b.shape(&shape), b.place(&place, numel))
     };
-    view::read_part(x; place) => { let numel = x.shape()[b.k()..].iter().product(); v::read_part(x, b.place(&place, numel)) };
-    view::erase(x; place) => { let numel = x.shape()[b.k()..].iter().product(); v::erase(x, b.place(&place, numel)) };
-    view::put_part(x, y; place) => {
+    place::read_part(x; place) => { let numel = x.shape()[b.k()..].iter().product(); place::read_part(x, b.place(&place, numel)) };
+    place::erase(x; place) => { let numel = x.shape()[b.k()..].iter().product(); place::erase(x, b.place(&place, numel)) };
+    place::put_part(x, y; place) => {
         let numel = x.shape()[b.k()..].iter().product();
-        v::put_part(x, y, b.place(&place, numel))
+        place::put_part(x, y, b.place(&place, numel))
     };
     create::clone_dense(x) => create::clone_dense(x);
     create::copied(x) => create::copied(x);

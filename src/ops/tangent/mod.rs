@@ -1,22 +1,22 @@
 //! Forward mode: the tangents of what an operator made, from its inputs' tangents and its row. A pointwise derivative is
 //! its own transpose, a linear operator is its own tangent map, and for the rest two reverse passes give the tangent.
 
+mod missing;
 mod pair;
+mod pointwise;
 mod write;
 
 pub use pair::{check_shape, make_dual, pair, unpack_dual};
-pub use write::{erase, put, remember_write, rewrite};
+pub use pointwise::pointwise;
+pub use write::{before_write, erase, put, remember_write, rewrite};
 
 use super::batch::Batch;
-use super::pointwise::{GRAD, Operand, Pointwise};
-use super::value::V;
 use super::{create, inplace, view};
 use crate::base::views::may_overlap;
 use crate::base::{DType, Error, Result, Scalar};
 use crate::storage;
 use crate::tensor::dual;
 use crate::tensor::{Body, Edge, Saved, Tensor, mode};
-use smallvec::SmallVec;
 use std::sync::OnceLock;
 
 /// How an operator's tangent follows from its row.
@@ -180,6 +180,13 @@ fn multilinear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Resul
             });
         }
     }
+    for (i, _) in tangents.iter().enumerate().filter(|(_, tangent)| tangent.is_none()) {
+        let others = lower.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, x)| x);
+        let others = missing::recorded(others);
+        for sum in sums.iter_mut().flatten() {
+            *sum = missing::beside(sum, &others)?;
+        }
+    }
     Ok(sums)
 }
 
@@ -306,93 +313,19 @@ fn is_free(t: &Tensor) -> bool {
     }
 }
 
-/// Whether an element lies at the same place of both.
+/// Whether an element lies at the same place of both, and is read alike.
 pub fn lies_alike(a: &Body, b: &Body) -> bool {
     let apart = |i: usize| a.layout.shape[i] != 1 && a.layout.strides[i] != b.layout.strides[i];
-    a.layout.shape == b.layout.shape && a.layout.offset == b.layout.offset && !(0..a.layout.ndim()).any(apart)
+    a.layout.shape == b.layout.shape
+        && a.layout.offset == b.layout.offset
+        && a.lazy == b.lazy
+        && !(0..a.layout.ndim()).any(apart)
 }
 
 /// Zeros that lie as `body` does: for each sample, where `values` are to go there that have samples.
 fn room(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
     let (batch, end) = (Batch::of([values]), body.layout.end());
     let whole = super::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
-    Ok(batch.wrap(Tensor::new(whole.with_layout(batch.place(&body.layout, end)))))
-}
-
-/// How an angle moves: one fraction, exact where the numbers are.
-fn turned(operands: &[Operand], level: dual::DualLevel) -> Option<V> {
-    let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
-    let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
-    let by_x = x.tangent(level).map(|t| -&at_y * V::from(t));
-    let by_y = y.tangent(level).map(|t| &at_x * V::from(t));
-    let top = match (by_x, by_y) {
-        (Some(a), Some(b)) => a + b,
-        (a, b) => a.or(b)?,
-    };
-    Some(top / (&at_y * &at_y + &at_x * &at_x))
-}
-
-/// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
-#[cold]
-pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> Result<()> {
-    if op.gradients.is_empty() || !output.dtype().is_differentiable() {
-        return Ok(());
-    }
-    // A number is a tensor to PyTorch where the row says so.
-    if !(op.wraps && operands.iter().any(|o| matches!(o, Operand::Scalar(_))))
-        && is_still(operands.iter().filter_map(Operand::tensor))
-    {
-        return Ok(());
-    }
-    let tensors = || operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
-    // A derivative with respect to a complex number need not be its own transpose.
-    if output.dtype().is_complex() || tensors().any(|t| t.dtype().is_complex()) {
-        let inputs: Vec<&Tensor> = tensors().collect();
-        return attach_one(output, &inputs, Rule::Transposed, &|xs| {
-            let mut next = xs.iter();
-            let moved =
-                |o: &Operand<'_>| if let Operand::Scalar(s) = o { Some(Operand::Scalar(*s)) } else { None };
-            let operands: Option<SmallVec<[Operand; 4]>> =
-                operands.iter().map(|o| moved(o).or_else(|| next.next().map(Operand::Tensor))).collect();
-            super::pointwise::apply(op, &operands.unwrap_or_default())
-        });
-    }
-    for level in dual::levels_of(tensors()) {
-        let result = output.below(level);
-        let mut sum: Option<V> = None;
-        let mut alike = true;
-        for gradient in op.gradients {
-            let Some(Operand::Tensor(moved)) = operands.get(usize::from(gradient.of)) else { continue };
-            let Some(tangent) = moved.tangent(level) else { continue };
-            alike &= tangent.dtype() == moved.dtype();
-            let value = |&source: &u16| match source {
-                GRAD => V::from(&tangent),
-                Saved::OUTPUT => V::from(&result),
-                place => match operands.get(usize::from(place)) {
-                    Some(Operand::Tensor(t)) => V::from(t.below(level)),
-                    Some(Operand::Scalar(s)) => V::from(*s),
-                    None => V::misuse(),
-                },
-            };
-            let values: SmallVec<[V; 4]> = gradient.sources.iter().map(value).collect();
-            let part = (gradient.formal)(&values);
-            sum = Some(match sum {
-                Some(sum) => sum + part,
-                None => part,
-            });
-        }
-        let sum =
-            if std::ptr::eq(op, &super::arithmetic::atan2::ROW) { turned(operands, level) } else { sum };
-        if let Some(sum) = sum {
-            let mut sum = sum.tensor()?;
-            let dtype = if alike { output.dtype() } else { output.dtype().promote(sum.dtype()) };
-            if sum.dtype() != dtype {
-                sum = create::to_dtype(&sum, dtype)?;
-            }
-            output.set_tangent(level, own(output, sum)?)?;
-        }
-    }
-    let outputs = std::slice::from_ref(output);
-    remember(outputs, |i| if let Some(Operand::Tensor(t)) = operands.get(i) { Some(*t) } else { None });
-    Ok(())
+    let room = Body { lazy: body.lazy, ..whole.with_layout(batch.place(&body.layout, end)) };
+    Ok(batch.wrap(Tensor::new(room)))
 }

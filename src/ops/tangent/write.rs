@@ -3,7 +3,7 @@
 use super::{own, room, zeros_like};
 use crate::base::Result;
 use crate::ops::pointwise::Operand;
-use crate::ops::{create, inplace, view};
+use crate::ops::{create, inplace, shape, view};
 use crate::tensor::dual::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
 
@@ -16,6 +16,20 @@ pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
             _ => None,
         },
     });
+}
+
+/// A tensor that is about to be written over, as an operator is to see it: what its tangents are made of is not written.
+pub fn before_write(target: &Tensor) -> Result<Tensor> {
+    if target.is_batched() {
+        return Ok(target.clone());
+    }
+    let seen = Tensor::of(shape::preserved(&target.body())?, target.edge());
+    for level in target.dual_levels() {
+        if let Some(tangent) = target.tangent(level) {
+            seen.set_tangent(level, shape::clone_as_it_lies(&tangent)?)?;
+        }
+    }
+    Ok(seen)
 }
 
 /// `target` was overwritten with values that have `result`'s tangents.
