@@ -69,14 +69,12 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
         let numbers = PyList::new(object.py(), object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
         return Ok(Item::Tensor(super::nested::from_nested(&numbers, Some(DType::I64))?));
     }
+    let listed = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
     // NumPy's integers too, which are arrays as well.
-    if let Ok(i) = object.extract::<i64>() {
+    if !listed && let Ok(i) = object.extract::<i64>() {
         return Ok(Item::At(i));
     }
-    if object.is_instance_of::<PyList>()
-        || object.is_instance_of::<PyTuple>()
-        || super::arrays::is_array(object)?
-    {
+    if listed || super::arrays::is_array(object)? {
         let t = super::nested::from_nested(object, None)?;
         let t = if t.numel() == 0 { ops::create::to_dtype(&t, DType::I64)? } else { t };
         return Ok(Item::Tensor(t));
