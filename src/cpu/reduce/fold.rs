@@ -4,7 +4,7 @@
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
 use crate::base::{DType, Fold};
-use crate::cpu::simd::simd_fn;
+use crate::cpu::simd::{fetch, simd_fn};
 
 /// What a fold has come to: a value, and for `ArgMax` and `ArgMin` where it was found.
 #[derive(Clone, Copy, Debug)]
@@ -184,6 +184,8 @@ pub struct Columns<'a, A> {
 }
 
 const LANES: usize = 32;
+/// So many elements before a sum needs them, memory is asked for them.
+const AHEAD: usize = 4096;
 
 /// Folds `n` elements. `four` is what four of them come to before they are widened, where that is the same.
 #[inline(always)]
@@ -202,6 +204,7 @@ unsafe fn row<S: Copy, A: Wide>(
     let mut i = 0;
     if let Some(pair) = four {
         while i + 4 * LANES <= n {
+            fetch::<S, { 4 * LANES }>(x.wrapping_add(i + AHEAD));
             for j in 0..LANES {
                 let part = |k: usize| at(i + k * LANES + j);
                 let (low, high) = (pair(part(0), part(1)), pair(part(2), part(3)));
