@@ -6,10 +6,9 @@ import gc
 import importlib
 import pickle
 import sys
-import weakref
 
 import pytest
-from test_leaks import Token, assert_memory_flat, quick_collections  # noqa: F401
+from test_leaks import Token, assert_collected, assert_memory_flat, patterns_in, quick_collections  # noqa: F401
 
 from library import NAME, T
 
@@ -432,18 +431,13 @@ def a_profile_of_tangents(token):
     x.profile, x.token = profile, token
 
 
-CYCLES = [f for f in list(globals().values()) if getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("token",)]
+CYCLES = patterns_in(globals())
 by_cycle = pytest.mark.parametrize("pattern", CYCLES, ids=lambda f: f.__name__)
 
 
 @by_cycle
 def test_is_collected(pattern):
-    token = Token()
-    ghost = weakref.ref(token)
-    pattern(token)
-    del token
-    gc.collect()
-    assert ghost() is None
+    assert_collected(pattern)
 
 
 def test_hooks_that_hold_their_node_live_as_long_as_the_graph():

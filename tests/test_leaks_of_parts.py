@@ -5,7 +5,7 @@ import sys
 import weakref
 
 import pytest
-from test_leaks import Token, assert_memory_flat, quick_collections  # noqa: F401
+from test_leaks import Token, assert_collected, assert_memory_flat, patterns_in, quick_collections  # noqa: F401
 
 from library import T
 
@@ -281,22 +281,13 @@ def arguments_of_func(token):
     x.tangent = T.func.jvp(keeps, (T.ones(SIZE),), (T.ones(SIZE),))
 
 
-PATTERNS = [
-    f
-    for f in list(globals().values())
-    if callable(f) and getattr(f, "__code__", None) and f.__code__.co_varnames[:1] == ("token",)
-]
+PATTERNS = patterns_in(globals())
 named = pytest.mark.parametrize("pattern", PATTERNS, ids=lambda f: f.__name__)
 
 
 @named
 def test_is_collected(pattern):
-    token = Token()
-    ghost = weakref.ref(token)
-    pattern(token)
-    del token
-    gc.collect()
-    assert ghost() is None
+    assert_collected(pattern)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
