@@ -440,6 +440,21 @@ def test_functional_call():
 
 
 @pytest.mark.skipif(not IS_GRADIRON, reason="PyTorch wants a real Module")
+def test_tied_weights():
+    """One tensor under two names is replaced under both, unless told otherwise."""
+    net, x, one = Net(), line(3), line(2) + 5
+    net.second.b = net.first.b = line(2)
+    net.second.w = line(4).reshape(2, 2)
+    other = net.second(T.tanh(x @ net.first.w.t() + one))
+    assert_values(func.functional_call(net, {"first.b": one}, x, tie_weights=False), other)
+    assert_values(func.functional_call(net, {"first.b": one}, x), other - net.second.b + one)
+    two = {"first.b": one, "second.b": one * 2}
+    with pytest.raises(ValueError, match="functional_call got multiple values for keys .*, which are tied"):
+        func.functional_call(net, two, x)
+    assert_values(func.functional_call(net, two, x, tie_weights=False), other - net.second.b + one * 2)
+
+
+@pytest.mark.skipif(not IS_GRADIRON, reason="PyTorch wants a real Module")
 def test_stacked_models():
     nets = [Net() for _ in range(3)]
     params, buffers = func.stack_module_state(nets)

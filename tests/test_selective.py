@@ -50,6 +50,27 @@ def test_selective_gradients(what):
     assert_values(y.grad, expected[1])
 
 
+def overwritten(x, y):
+    product = T.mm(x, y)
+    product.mul_(2)
+    return T.sigmoid(product)
+
+
+def test_kept_results_must_not_be_written():
+    *_, out = selective([aten.mm.default], overwritten)
+    with pytest.raises(RuntimeError, match="Tensor cached during selective activation checkpoint has been mutated"):
+        out.sum().backward()
+
+
+def test_kept_results_may_be_written_where_that_is_allowed():
+    """Then the change is the caller's: what was kept shows it, and gets it again."""
+    x, y, out = selective([aten.mm.default], overwritten, allow_cache_entry_mutation=True)
+    out.sum().backward()
+    s = T.sigmoid(4 * (x @ y).detach())
+    expected = 2 * (s * (1 - s)) @ y.detach().t()
+    assert_values(x.grad, expected)
+
+
 def test_policy_is_asked():
     asked = []
 
