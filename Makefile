@@ -33,7 +33,7 @@ $(READY): pyproject.toml scripts/setup.sh
 ## make build    the wheel as it ships, in dist/, installed into the virtual environment
 build: $(WHEEL)
 
-$(WHEEL): $(SOURCES) Cargo.toml Cargo.lock pyproject.toml $(READY)
+$(WHEEL): $(SOURCES) build.rs Cargo.toml Cargo.lock pyproject.toml $(READY)
 	rm -rf dist
 	$(BIN)/maturin build --release --locked --out dist
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl

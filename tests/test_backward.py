@@ -519,3 +519,11 @@ def test_a_product_of_several_zeros_has_no_second_derivative_here():
     (g,) = T.autograd.grad(T.scatter_reduce(x, 0, T.tensor([0, 0]), src, "prod").sum(), src, create_graph=True)
     assert_values(g, [3.0, 0.0])
     assert_values(T.autograd.grad(g.sum(), src)[0], [1.0, 1.0])
+
+
+def test_a_gradient_left_out_has_no_batch():
+    x = leaf([1.0, 2.0])
+    with pytest.raises(ValueError, match="Got in_dim=0 for some input, but that input is a Tensor of dimensionality 0"):
+        T.autograd.grad((x * x).sum(), x, is_grads_batched=True)
+    with pytest.raises(RuntimeError, match="grad can be implicitly created only for scalar outputs"):
+        T.autograd.grad(x * x, x, is_grads_batched=True)

@@ -47,6 +47,8 @@ ONCE = {
     "T.cross(T.ones(3), T.ones(3))": "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim",
     "T.where(T.tensor([1, 0], dtype=T.uint8), x, x)": "where received a uint8 condition tensor. This behavior is deprecated",
     "T.chain_matmul(T.ones(2, 2), T.ones(2, 2))": "torch.chain_matmul is deprecated and will be removed in a future",
+    "T.tensor([T.ones((), requires_grad=True)])": "Converting a tensor with requires_grad=True to a scalar may lead to",
+    "float(T.ones(1, requires_grad=True))": "Converting a tensor with requires_grad=True to a scalar may lead to unexpected",
     "T.ones(3).scatter(0, i, T.ones(1), reduce='add')": "The reduce argument of torch.scatter with Tensor src is deprecated",
 }
 

@@ -190,6 +190,19 @@ def test_an_outside_holder_of_each_kind():
         del kept
 
 
+def test_a_held_context_keeps_what_its_node_has():
+    """Also when all other ways to the node are garbage."""
+    x, calls = T.ones(2, requires_grad=True), []
+    y = Double.apply(x, [])
+    node = y.grad_fn
+    node.register_hook(lambda *_, calls=calls: calls.append(1))
+    y.me, y.node = y, node
+    del y
+    gc.collect()
+    (grad,) = T.autograd.grad((T.autograd.graph.GradientEdge(node, 0),), (x,), (T.ones(2),))
+    assert calls == [1] and grad.tolist() == [2.0, 2.0]
+
+
 def test_collections_beside_running_threads():
     stop, errors = threading.Event(), []
 

@@ -427,3 +427,40 @@ def test_dtypes_without_a_kernel(call, sentence):
     with pytest.raises(NotImplementedError, match=sentence):
         call()
     assert T.linspace(0, 1, 1, dtype=T.bool).tolist() == [False]
+
+
+def test_rows_between_complex_numbers():
+    row = T.linspace(1 + 1j, 2, 3)
+    assert row.dtype == T.complex64 and row.tolist() == [1 + 1j, 1.5 + 0.5j, 2 + 0j]
+    assert T.linspace(0, 1j, 3, dtype=T.complex128).tolist() == [0j, 0.5j, 1j]
+    assert T.logspace(1j, 1, 1).dtype == T.complex64
+    assert abs(T.logspace(0, 1j, 2, dtype=T.complex128)[1].item() - 10**1j) < 1e-12
+    for make in (T.linspace, T.logspace):
+        with pytest.raises(
+            RuntimeError, match=r"inferred dtype c10::complex<float> can't be safely cast to passed dtype Float"
+        ):
+            make(0, 1j, 3, dtype=T.float32)
+    with pytest.raises(RuntimeError, match="value cannot be converted to type double without overflow"):
+        T.arange(0, 1j)
+
+
+def test_a_tensor_of_a_tensor_goes_on_with_its_history():
+    x = T.ones(2, requires_grad=True)
+    y = T.Tensor(x)
+    assert y is not x and y.data_ptr() == x.data_ptr() and y._is_view()
+    (y * 3).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "args, named, error",
+    [
+        (([1, 2],), {"requires_grad": True}, r"invalid combination of arguments - got \(list, requires_grad=bool\)"),
+        (([1, 2],), {"dtype": T.float64}, r"invalid combination of arguments - got \(list, dtype=torch.dtype\)"),
+        ((True,), {}, r"data must be a sequence \(got bool\)"),
+        ((None,), {}, r"data must be a sequence \(got NoneType\)"),
+    ],
+)
+def test_what_the_class_is_not_made_of(args, named, error):
+    with pytest.raises(TypeError, match=error):
+        T.Tensor(*args, **named)

@@ -300,6 +300,28 @@ def test_losses_of_whole_numbers(call, sentence):
         call(T.nn.functional, T.ones(2, 3, dtype=T.int64))
 
 
+def test_losses_of_other_probabilities():
+    loss, x = T.nn.functional.binary_cross_entropy, T.tensor([0.0, 1.0])
+    for target in (x.double(), x.half(), x.long(), x.bool()):
+        with pytest.raises(RuntimeError, match=f"Found dtype {target.type().split('.')[-1][:-6]} but expected Float"):
+            loss(x, target)
+    with pytest.raises(NotImplementedError, match="\"binary_cross_entropy\" not implemented for 'Long'"):
+        loss(x.long(), x.long())
+
+
+def test_a_loss_of_logits_is_of_its_targets_type():
+    loss, x = T.nn.functional.binary_cross_entropy_with_logits, T.tensor([0.0, 1.0])
+    for target in (x.double(), x.half(), x.bfloat16()):
+        assert loss(x, target).dtype is target.dtype
+    with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+        loss(x, x.long())
+    with pytest.raises(NotImplementedError, match="with two bool tensors is not supported"):
+        loss(x, x.bool())
+    assert loss(x, x.to(T.complex64)).dtype is T.complex64
+    with pytest.raises(NotImplementedError, match="does not support automatic differentiation for outputs with complex dtype"):
+        loss(x.requires_grad_(), x.detach().to(T.complex64))
+
+
 def test_probabilities_are_no_whole_numbers():
     x = T.ones(2, 3, dtype=T.int64)
     with pytest.raises(RuntimeError, match="Expected floating point type for target with class probabilities, got Long"):

@@ -73,3 +73,38 @@ def test_gradients_through_tangents_that_were_written_over(write):
             step[i, j] = eps
             slope = (total(y.detach() + step) - total(y.detach() - step)) / (2 * eps)
             assert_values(found[i, j], slope.item(), rtol=1e-6, atol=1e-6)
+
+
+def test_zeros_for_what_is_missing_know_of_it_as_gradients_do():
+    x = A.clone().requires_grad_()
+    found = tangent(lambda x, y: (x * y).sin(), x, A, "x")
+    found.sum().backward(create_graph=True)
+    assert x.grad.requires_grad
+    still = tangent(lambda x, y: x * y, x, A, "x")
+    (rows,) = T.autograd.grad(still, x, T.stack([ONES, ONES * 2]), is_grads_batched=True)
+    assert_values(rows + 0, T.zeros(2, 2, 2))
+    assert rows.stride() == (4, 2, 1)
+
+
+def test_second_derivatives_that_are_constant_know_of_their_point():
+    x = T.tensor([1.0, 2.0], dtype=T.float64, requires_grad=True)
+    found = T.func.hessian(lambda x: (x * x.flip(0)).sum())(x)
+    assert_values(found, T.tensor([[0.0, 2.0], [2.0, 0.0]]))
+    found.sum().backward()
+    assert x.grad.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values to real")
+def test_a_complex_tangent_of_a_real_tensor():
+    x, t = T.tensor([0.25, -0.5], dtype=T.float64), T.tensor([1 + 2j, 3 - 1j], dtype=T.complex128)
+
+    def tangent(f):
+        with forward_ad.dual_level():
+            return forward_ad.unpack_dual(f(forward_ad.make_dual(x, t))).tangent
+
+    # Of an operator on one tensor its real part is left.
+    for f in (T.neg, T.square, lambda x: x.clamp(-1, 1) * 1, lambda x: x**2, T.deg2rad):
+        assert tangent(f).dtype == T.float64
+    for f in (lambda x: x * 2, lambda x: x + 1, lambda x: x * x.detach()):
+        assert tangent(f).dtype == T.complex128
+    assert_values(tangent(T.square), [0.5, -3.0])

@@ -84,3 +84,26 @@ def test_many_outputs_some_without_history():
     constant, moving = func.jacrev(lambda x: (T.ones(2), x.sum()))(X)
     assert_values(constant, T.zeros(2, 3))
     assert_values(moving, T.ones(3))
+
+
+def test_autograd_grad_inside_follows_what_the_transform_follows():
+    w = T.tensor([1.0, 2.0, 3.0], requires_grad=True)
+    made = (w * w).sum()
+
+    def by(loss, wanted):
+        return lambda t: (T.autograd.grad(loss(t), wanted(t), retain_graph=True)[0] * t).sum()
+
+    outside = by(lambda t: made, lambda t: w)
+    assert_values(func.grad(outside)(X), w.detach() * 2)
+    assert_values(func.jvp(outside, (X,), (X,))[1], (w.detach() * 2 * X).sum())
+    assert_values(func.grad(by(lambda t: (t * t).sum(), lambda t: t))(X), X * 2)
+    inside = by(lambda t: (w * w).sum(), lambda t: w)
+    message = "element 0 of tensors does not require grad and does not have a grad_fn"
+    for transform in (
+        func.grad(inside),
+        func.jacfwd(inside),
+        lambda t: func.vjp(inside, t),
+        lambda t: func.jvp(inside, (t,), (t,)),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            transform(X)

@@ -214,3 +214,69 @@ def test_forward_works_on_plain_tensors():
     assert not any("GradTracking" in text for text in seen)
     with pytest.raises(RuntimeError, match="doesn't have storage"):
         func.grad(lambda x: T.tensor(x.detach().numpy()).sum())(X)
+
+
+@pytest.mark.parametrize(
+    "nesting, forwards, setups",
+    [
+        ("grad", 1, 2),
+        ("grad of grad", 1, 3),
+        ("jvp", 1, 2),
+        ("jacrev", 1, 2),
+        ("jacfwd", 1, 2),
+        ("hessian", 1, 3),
+        ("jvp of grad", 1, 3),
+        ("grad of jvp", 1, 3),
+        ("vmap", 1, 1),
+        ("vmap of vmap", 1, 1),
+        ("vmap of grad", 1, 2),
+        ("grad of vmap", 1, 2),
+        ("vmap of hessian", 1, 3),
+    ],
+)
+def test_contexts_are_set_up_for_each_transform(nesting, forwards, setups):
+    calls = []
+
+    def forward(x):
+        calls.append("forward")
+        return x.sin()
+
+    def setup(ctx, inputs, output):
+        calls.append("setup")
+        assert len(ctx.needs_input_grad) == len(inputs)
+        keep(ctx, inputs, output)
+
+    parts = {**PARTS, "forward": forward, "setup_context": setup}
+    NESTINGS[nesting](made("Counted", generate_vmap_rule=True, **parts).apply)
+    assert calls[0] == "forward" and (calls.count("forward"), calls.count("setup")) == (forwards, setups)
+
+
+class Triple(Function):
+    """In the old style, which has no rule for samples."""
+
+    @staticmethod
+    def forward(ctx, x):
+        assert len(ctx.needs_input_grad) == 1
+        return x * 3
+
+    @staticmethod
+    def backward(ctx, g):
+        return Triple.apply(g)
+
+    @staticmethod
+    def jvp(ctx, t):
+        return Triple.apply(t)
+
+
+def test_batches_of_gradients_and_tangents_need_no_rule():
+    autograd, x = T.autograd, X.clone().requires_grad_()
+    three = 3 * T.eye(3)
+    (found,) = autograd.grad(Triple.apply(x), x, T.eye(3), is_grads_batched=True)
+    assert_values(found, three)
+    for strategy in ("reverse-mode", "forward-mode"):
+        assert_values(autograd.functional.jacobian(Triple.apply, X, vectorize=True, strategy=strategy), three)
+    double = X.double().requires_grad_()
+    checks = {f"check_{what}": True for what in ("forward_ad", "batched_grad", "batched_forward_grad")}
+    assert autograd.gradcheck(Triple.apply, (double,), **checks)
+    with pytest.raises(RuntimeError, match="it must override the setup_context staticmethod"):
+        func.vmap(Triple.apply)(MANY)

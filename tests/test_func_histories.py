@@ -118,3 +118,16 @@ def test_a_jacobian_of_nothing_wants_what_its_derivative_wants():
     nothing = T.zeros(0, dtype=T.float64, requires_grad=True)
     assert not func.jacrev(lambda x: x * 3)(nothing).requires_grad
     assert func.jacrev(lambda x: x * x)(nothing).requires_grad
+
+
+def test_asking_each_step_is_no_walk_over_all_of_them():
+    steps = 4000
+
+    def f(t):
+        other = T.ones(())
+        for _ in range(steps):
+            t, other = t + 1, other * 1
+            assert t.requires_grad and not other.requires_grad
+        return t
+
+    assert T.func.grad(f)(T.tensor(2.0)).item() == 1.0

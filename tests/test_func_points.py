@@ -119,6 +119,7 @@ NESTINGS = {
 }
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
 @pytest.mark.parametrize("nesting", NESTINGS.values(), ids=NESTINGS)
 @pytest.mark.parametrize(("looking", "blind"), PAIRS, ids=[looking.__name__ for looking, _ in PAIRS])
 def test_values_may_be_looked_at(nesting, looking, blind):

@@ -269,3 +269,63 @@ def test_results_written_elsewhere_are_not_guarded():
         return (t * c).sum()
 
     assert_values(func.grad(f)(x()), T.full((3,), 2.0))
+
+
+GIVEN = {
+    "grad": lambda f, y: func.grad(lambda t, y: f(t, y).sum())(x(), y),
+    "grad by keyword": lambda f, y: func.grad(lambda t, y: f(t, y).sum())(x(), y=y),
+    "grad of a structure": lambda f, y: func.grad(lambda t, ys: f(t, ys["y"][0]).sum())(x(), {"y": [y]}),
+    "jacrev": lambda f, y: func.jacrev(f)(x(), y).sum(0),
+    "jacfwd": lambda f, y: func.jacfwd(f)(x(), y).sum(0),
+    "vmap of grad": lambda f, y: func.vmap(func.grad(lambda t, y: f(t, y).sum()))(x().unsqueeze(0), y.unsqueeze(0))[0],
+    "grad of vmap": lambda f, y: func.grad(lambda t, y: func.vmap(f)(t, y).sum())(x(), y),
+}
+
+
+@pytest.mark.parametrize("transform", GIVEN)
+@pytest.mark.parametrize(
+    ("write", "written", "gradient"),
+    [
+        (lambda t, y: y.copy_(t), [1.0, 2.0, -3.0], [1.0, 1.0, 1.0]),
+        (lambda t, y: y.add_(t), [5.0, 7.0, 3.0], [1.0, 1.0, 1.0]),
+        (lambda t, y: y.mul_(2) * t, [8.0, 10.0, 12.0], [8.0, 10.0, 12.0]),
+        (lambda t, y: y.view(y.shape).mul_(t), [4.0, 10.0, -18.0], [4.0, 5.0, 6.0]),
+        (lambda t, y: y.zero_() * t, [0.0, 0.0, 0.0], [0.0, 0.0, 0.0]),
+    ],
+)
+def test_arguments_that_are_not_differentiated_may_be_written(transform, write, written, gradient):
+    y = T.tensor([4.0, 5.0, 6.0])
+    assert_values(GIVEN[transform](write, y), T.tensor(gradient))
+    assert y.tolist() == written and not y.requires_grad and y.grad_fn is None
+
+
+def test_arguments_that_are_not_differentiated_come_out_as_they_went_in():
+    y = T.tensor([4.0, 5.0, 6.0])
+    _, (seen, part) = func.grad(lambda t, y: (t.sum(), (y, y[1:])), has_aux=True)(x(), y)
+    assert seen is y
+    part.zero_()
+    assert y.tolist() == [4.0, 0.0, 0.0]
+
+
+IN_PLACE = {
+    "square": (lambda t: (t + 1).square_(), lambda t: (t + 1).square()),
+    "pow": (lambda t: (t + 1).pow_(3), lambda t: (t + 1) ** 3),
+    "mul": (lambda t: (t + 1).mul_(t), lambda t: (t + 1) * t),
+    "sin": (lambda t: (t * t).sin_(), lambda t: (t * t).sin()),
+    "clamp": (lambda t: (t * t).clamp_(max=4) * t, lambda t: (t * t).clamp(max=4) * t),
+    "div": (lambda t: (t * t).div_(t + 9), lambda t: t * t / (t + 9)),
+    "cumsum": (lambda t: (t * t).cumsum_(0) * t, lambda t: (t * t).cumsum(0) * t),
+    "copy": (lambda t: T.zeros_like(t).copy_(t * t).mul_(t), lambda t: t * t * t),
+    "masked_fill": (lambda t: (t * t).masked_fill_(t > 1.5, 0.5) * t, lambda t: (t * t).masked_fill(t > 1.5, 0.5) * t),
+}
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", IN_PLACE)
+def test_second_derivatives_of_writes_are_those_of_new_tensors(name):
+    write, make = IN_PLACE[name]
+    points = T.stack([x(), x() + 0.25])
+    for f in (func.hessian, lambda f: func.jacrev(func.jacrev(f)), lambda f: func.jacfwd(func.jacfwd(f))):
+        expected = T.stack([f(lambda t: make(t).sum())(point) for point in points])
+        assert_values(func.vmap(f(lambda t: write(t).sum()))(points), expected)
+        assert_values(f(lambda t: write(t).sum())(points[0]), expected[0])

@@ -221,6 +221,102 @@ def test_arguments_by_name():
         F.apply(x, z=1)
 
 
+@pytest.mark.parametrize(
+    "args, kwargs, message",
+    [
+        (0, {"k": 1, "z": 2}, "unexpected keyword argument 'z'"),
+        (0, {"named": 1}, "unexpected keyword argument 'named'"),  # by name only: there is no place for it
+        (2, {"j": 1, "k": 2}, "multiple values for argument 'j'"),
+        (0, {"k": 1}, r"missing required argument: 'j' \(position 1\)"),
+        (4, {}, "positional arguments but"),
+    ],
+)
+def test_arguments_that_have_no_place(args, kwargs, message):
+    def forward(ctx, x, j=1, k=2, *, named=3):
+        return x * j * k * named
+
+    with pytest.raises(TypeError, match=message):
+        function(forward).apply(leaf([1.0]), *range(args), **kwargs)
+
+
+def test_arguments_are_given_as_far_as_they_came():
+    F = function(lambda ctx, x, j=2, k=3: x * j * k, lambda ctx, g: (g,) + (None,) * (len(ctx.needs_input_grad) - 1))
+    x = leaf([1.0])
+    for y, count, value in ((F.apply(x=x), 1, 6.0), (F.apply(j=4, x=x), 2, 12.0), (F.apply(x, k=1, j=1), 3, 1.0)):
+        assert len(y.grad_fn.needs_input_grad) == count
+        assert_values(y, [value])
+
+
+@pytest.mark.parametrize(
+    "forward, args, kwargs, message",
+    [
+        (lambda x, k: x * k, 0, {}, "missing a required argument: 'k'"),
+        (lambda x, k: x * k, 2, {}, "too many positional arguments"),
+        (lambda x, k: x * k, 1, {"x": 1}, "multiple values for argument 'x'"),
+        (lambda x, *, k=1: x * k, 0, {"k": 2}, "unexpected keyword argument 'k'"),
+        (lambda x, *, k=1: x * k, 0, {}, "unexpected keyword argument 'k'"),
+        (lambda x, k: x * len(k), 1, {}, "object of type 'int' has no len"),
+    ],
+)
+def test_arguments_of_a_forward_without_a_context(forward, args, kwargs, message):
+    F = function(forward)
+    F.setup_context = staticmethod(lambda ctx, inputs, output: None)
+    F = type("F", (F,), {"setup_context": F.setup_context})
+    with pytest.raises(TypeError, match=message):
+        F.apply(leaf([1.0]), *range(args), **kwargs)
+
+
+def test_a_context_made_by_hand_notes_what_it_is_told():
+    def forward(ctx, x, k):
+        ctx.save_for_backward(x)
+        ctx.save_for_forward(x, None)
+        ctx.mark_dirty(x)
+        ctx.mark_non_differentiable(x, x)
+        ctx.set_materialize_grads(False)
+        ctx.k = k
+        return x * k
+
+    ctx, x = T.autograd.function.FunctionCtx(), leaf([2.0])
+    assert_values(function(forward).forward(ctx, x, 3), [6.0])
+    assert ctx.__dict__ == {
+        "to_save": (x,),
+        "saved_for_forward": (x, None),
+        "dirty_tensors": (x,),
+        "non_differentiable": (x, x),
+        "materialize_grads": False,
+        "k": 3,
+    }
+    with pytest.raises(AssertionError, match="save_for_forward expects all arguments to be tensors"):
+        ctx.save_for_forward(3)
+    with pytest.raises(AttributeError):
+        ctx.saved_tensors  # noqa: B018
+
+
+def test_marks_are_looked_at_when_forward_is_done():
+    seen = []
+
+    def forward(ctx, x):
+        ctx.mark_dirty(1)
+        ctx.mark_dirty()
+        ctx.mark_non_differentiable(1)
+        seen.extend([ctx.dirty_tensors, ctx.non_differentiable])
+        ctx.mark_non_differentiable()
+        ctx.to_save = (x,)
+        return x * x
+
+    y = function(forward).apply(leaf([2.0]))
+    assert seen == [(), (1,)] and len(y.grad_fn.saved_tensors) == 1
+
+    def wrong(ctx, x):
+        ctx.to_save = 3
+        return x * 1
+
+    with pytest.raises(RuntimeError, match="to_save attribute is expected to be a tuple but is int"):
+        function(wrong).apply(leaf([2.0]))
+    with pytest.raises(TypeError, match="set_materialize_grads"):
+        function(lambda ctx, x: ctx.set_materialize_grads(3) or x * 1).apply(leaf([2.0]))
+
+
 def test_setup_context_sees_defaults():
     class F(T.autograd.Function):
         @staticmethod

@@ -382,3 +382,10 @@ def test_a_backward_that_drifts(fast_mode):
 def test_results_that_are_no_tensors(result):
     with pytest.raises(AttributeError, match="object has no attribute 'requires_grad'"):
         gradcheck(lambda x: result, double(2))
+
+
+def test_outputs_that_are_not_conjugated_yet():
+    z = T.tensor([1 + 2j, 3 - 1j], dtype=T.complex128, requires_grad=True)
+    for f in (T.conj, lambda z: z.conj().conj().conj(), lambda z: (z * 2, z.conj())):
+        assert gradcheck(f, (z,)) and gradcheck(f, (z,), fast_mode=True) and gradcheck(f, (z,), check_forward_ad=True)
+    assert gradcheck(lambda z: z * 2, (z.detach().conj().requires_grad_(),))

@@ -481,3 +481,27 @@ def test_an_edge_keeps_a_functions_node():
     T.autograd.backward(edge, grad_tensors=T.ones(2), retain_graph=True)
     assert_values(x.grad, [2.0, 2.0])
     assert_values(T.autograd.grad(edge, x, T.ones(2))[0], [2.0, 2.0])
+
+
+def test_no_edge_of_a_view_made_unrecorded():
+    base = leaf([1.0, 2.0]) * 1
+    with T.no_grad():
+        view = base[:1]
+    calls = graph.get_gradient_edge, lambda view: graph.register_multi_grad_hook([view], print)
+    for call in calls:
+        with pytest.raises(AssertionError, match="^Expected gradient function to be set"):
+            call(view)
+    base.mul_(2)
+    for call in calls:
+        with pytest.raises(RuntimeError, match="A view was created in no_grad mode and its base or another view"):
+            call(view)
+
+
+def test_no_edge_of_one_of_several_views_once_the_base_is_written():
+    base = leaf([1.0, 2.0]) * 1
+    view, _ = base.split(1)
+    edge = graph.get_gradient_edge(view)
+    assert T.autograd.grad(view.sum(), edge, retain_graph=True)[0].tolist() == [1.0]
+    base.mul_(2)
+    with pytest.raises(RuntimeError, match="Output 0 of Split.* is a view and its base or another view"):
+        graph.get_gradient_edge(view)

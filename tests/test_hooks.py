@@ -1,6 +1,8 @@
 """Hooks on tensors, on accumulation and on nodes."""
 
+import copy
 import gc
+import pickle
 import weakref
 
 import pytest
@@ -253,3 +255,36 @@ def test_a_hook_is_not_called_for_gradients_that_do_not_come():
     y.register_hook(seen.append)
     (x * 3).backward()
     assert seen == []
+
+
+@pytest.mark.parametrize("register", ["register_hook", "register_post_accumulate_grad_hook"])
+def test_a_hooked_leaf_shows_other_data(register):
+    seen = []
+    x = leaf([1.0, 1.0])
+    getattr(x, register)(lambda t: seen.append(tuple(t.shape)))
+    x.data = T.ones(3, dtype=T.float64)
+    (x * 3).sum().backward()
+    assert seen == [(3,)] and x.grad.dtype == T.float64 and x.grad.tolist() == [3.0, 3.0, 3.0]
+
+
+class Holder:
+    pass
+
+
+def double(g):
+    return g * 2
+
+
+def test_what_holds_a_handle_is_copied():
+    holder = Holder()
+    holder.x = leaf([1.0])
+    holder.handle = holder.x.register_hook(double)
+    copied = copy.deepcopy(holder)
+    assert type(copied.handle) is type(holder.handle) and copied.handle.id == holder.handle.id
+    copied.handle.remove()
+    pickle.loads(pickle.dumps(holder.handle)).remove()
+    (holder.x * 1 + copied.x * 1).backward()
+    assert holder.x.grad.tolist() == [2.0] and copied.x.grad.tolist() == [1.0]
+    copy.copy(holder.handle).remove()
+    (holder.x * 1).backward()
+    assert holder.x.grad.tolist() == [3.0]

@@ -318,3 +318,43 @@ def test_the_history_of_a_view_is_renewed_in_inference_mode_too():
         assert not (view * 2).requires_grad
     assert view.grad_fn is not None and not view.is_leaf
     assert T.autograd.grad(view.sum(), leaf)[0].tolist() == [0.0, 4.0, 4.0]
+
+
+def test_the_mode_tells_what_it_switches_to():
+    assert T.inference_mode().mode is True and T.inference_mode(False).mode is False
+
+
+def test_transforms_of_inference_tensors_are_recorded_outside_as_without_them():
+    x, c = T.tensor([1.0, 2.0], requires_grad=True), made()
+    product = {
+        "an input, of inference mode": lambda: T.func.grad(lambda t: (t * x).sum())(c),
+        "captured": lambda: T.func.grad(lambda t: (t * c).sum())(x),
+        "moved": lambda: T.func.jvp(lambda t: t * x, (c,), (c,)),
+        "nested": lambda: T.func.grad(lambda t: T.func.grad(lambda t: (t * x).sum())(t).sum())(c),
+    }
+    for call in product.values():
+        with pytest.raises(RuntimeError, match=SAVE):
+            call()
+        with T.no_grad():
+            call()
+    plain = x.detach()
+    assert T.func.grad(lambda t: (t * plain).sum())(c).tolist() == [1.0, 2.0]
+    assert T.func.grad(lambda t: (t * c).sum())(plain).tolist() == c.tolist()
+    assert T.func.grad(lambda t: (t.sin() * t).sum())(c).shape == (2,)
+
+
+def test_inside_of_a_transform_no_input_is_of_inference_mode():
+    c, seen = made(), []
+
+    def f(t):
+        seen.append((t.is_inference(), t.detach().is_inference(), (t * 2).is_inference()))
+        return t.sum()
+
+    T.func.grad(f)(c), T.func.jvp(f, (c,), (c,)), T.func.vjp(f, c)
+    assert seen == [(False, False, False)] * 3 and c.is_inference()
+
+
+def test_a_view_of_an_inference_tensor_is_not_recorded():
+    with T.inference_mode():
+        c = T.ones(2).requires_grad_()
+    assert not c.view(1, 2).requires_grad and c.view(1, 2).is_leaf

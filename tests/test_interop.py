@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import warnings
 
 import pytest
 
@@ -57,6 +58,26 @@ def test_what_numpy_cannot_share():
     with pytest.raises(RuntimeError, match="Can't call numpy.. on Tensor that requires grad"):
         leaf([1.0]).numpy()
     assert leaf([1.0]).numpy(force=True).tolist() == leaf([1.0]).detach().numpy().tolist() == [1.0]
+
+
+def test_unrecorded_code_may_look_at_tensors_that_want_gradients():
+    x = T.ones(2, requires_grad=True)
+
+    class Twice(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return T.from_numpy(x.numpy() * 2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    Twice.apply(x).sum().backward()
+    assert x.grad.tolist() == [2.0, 2.0]
+    with T.no_grad():
+        assert np.asarray(x).tolist() == x.numpy().tolist() == [1.0, 1.0]
+    with pytest.raises(RuntimeError, match="on Tensor that requires grad"):
+        x.numpy()
 
 
 def test_read_only_arrays_are_copied_or_warned_about():
@@ -255,3 +276,35 @@ def test_other_arrays_by_their_interface():
         assert x.tolist() == [[7, 1, 2], [3, 4, 5]]
         with pytest.raises(ValueError, match="byte order"):
             T.from_numpy(Shown(array, typestr=">i4"))
+
+
+def test_a_parameters_copy_has_no_gradient():
+    p = T.nn.Parameter(T.arange(6.0).view(2, 3).t())
+    (p * 2).sum().backward()
+    p.note = 1
+    q, r = copy.deepcopy([p, p])
+    assert q is r and q.grad is None and not hasattr(q, "note")
+    assert q.tolist() == p.tolist() and q.stride() == p.stride()
+    assert copy.deepcopy(T.nn.Parameter(T.ones(1), requires_grad=False)).requires_grad is False
+    x = leaf([1.0])
+    (x * 2).sum().backward()
+    assert copy.deepcopy(x).grad.tolist() == [2.0]
+
+
+def test_hooks_left_out_of_a_pickle_are_told():
+    x = leaf([1.0])
+    handle = x.register_hook(lambda g: g)
+    with pytest.warns(UserWarning, match="backward hook .* on tensor will not be serialized"):
+        assert pickle.loads(pickle.dumps(x)).tolist() == [1.0]
+    handle.remove()
+    x.register_hook(T.utils.hooks.unserializable_hook(lambda g: g))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pickle.dumps(x)
+
+
+@pytest.mark.gradiron
+@pytest.mark.parametrize("name", ["__torch_function__", "__torch_dispatch__"])
+def test_classes_that_operators_would_not_ask_are_refused(name):
+    with pytest.raises(NotImplementedError, match=f"Asks defines {name}"):
+        type("Asks", (T.Tensor,), {name: classmethod(lambda *args: None)})

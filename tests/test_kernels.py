@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 
 import numpy as np
 import pytest
@@ -300,3 +301,60 @@ def test_ranges_are_counted(count):
         step = 0.1 * np.arange(count, dtype="float64") + 2.5
         found = T.arange(2.5, 2.5 + 0.1 * count - 0.01, 0.1, dtype=getattr(T, dtype))
         np.testing.assert_allclose(found.numpy(), step, rtol=2e-7 if dtype == "float32" else 1e-15)
+
+
+@pytest.mark.parametrize("size", [0, 1, *SIZES])
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32"])
+def test_narrow_integers_wrap_and_compare_as_they_are(size, dtype):
+    draw, limits = np.random.default_rng(3), np.iinfo(dtype)
+    a, b = (draw.integers(limits.min, limits.max, 2 * size, dtype, endpoint=True) for _ in range(2))
+    for step in (1, 2):
+        p, q = a[: size * step : step], b[: size * step : step]
+        x, y = T.tensor(a)[: size * step : step], T.tensor(b)[: size * step : step]
+        same(x + y, p + q)
+        same(x - y, p - q)
+        same(x * y, p * q)
+        same(3 - x, np.array(3, dtype) - p)
+        same(T.maximum(x, y), np.maximum(p, q))
+        same(T.minimum(x, y), np.minimum(p, q))
+        for compare in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge):
+            same(compare(x, y), compare(p, q))
+            same(compare(x, 7), compare(p, 7))
+        same(x.clone().add_(y).mul_(5), ((p + q) * np.array(5, dtype)).astype(dtype))
+        same(x + y.to(T.int64), p.astype("int64") + q)
+        same(x.to(T.int64).add_(y), p.astype("int64") + q)
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_activations_in_place(size, dtype):
+    values = np.random.default_rng(4).normal(size=size).astype(dtype)
+    values[::7] = np.nan
+    for write, wanted in [
+        (lambda x: x.relu_(), np.where(values < 0, 0, values)),
+        (lambda x: x.abs_(), np.abs(values)),
+        (lambda x: x.clamp_(-0.5, 0.5), np.clip(values, -0.5, 0.5)),
+        (lambda x: x.clamp_(min=-0.5), np.maximum(values, -0.5)),
+        (lambda x: x.clamp_(max=0.5), np.minimum(values, 0.5)),
+        (lambda x: x.div_(x), values / values),
+        (lambda x: x.div_(3.0), values / np.array(3, dtype)),
+    ]:
+        for x in (T.tensor(values), T.tensor(np.stack([values, values]).T.copy())[:, 1]):
+            alias, version = x.view_as(x), x._version
+            assert write(x) is x and x._version == version + 1
+            same(alias, wanted.astype(dtype))
+
+
+@pytest.mark.parametrize("size", [1, 31, 32, 33, 200, 70_001])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_extremes_of_rows(size, dtype):
+    values = np.random.default_rng(5).normal(size=(4, size)) * 1000
+    values = values.astype(dtype)
+    if dtype.startswith("float"):
+        values[0, size // 2], values[1, -1], values[2, 0] = np.nan, np.inf, -np.inf
+    for x in layouts(values):
+        same(x.amax(1), values.max(1))
+        same(x.amin(1), values.min(1))
+        same(x[3].max(), values[3].max())
+        same(T.stack([x.amin(), x.amax()]), np.stack([values.min(), values.max()]))
+        same(x.max(1).indices, values.argmax(1))

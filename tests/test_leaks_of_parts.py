@@ -145,6 +145,40 @@ def notes_of_a_context(token):
     y.grad_fn.metadata["y"] = y, token
 
 
+def a_context_that_keeps_its_node_and_itself(token):
+    node = Asks.apply(new(), lambda ctx, x: ctx.save_for_backward(x)).grad_fn
+    node.me, node.token = node, token
+
+
+def a_context_that_its_nodes_hook_holds(token):
+    node = Asks.apply(new(), lambda ctx, x: None).grad_fn
+    node.register_hook(lambda inputs, outputs: (node, token) and None)
+
+
+def a_context_that_its_nodes_notes_hold(token):
+    node = Asks.apply(new(), lambda ctx, x: None).grad_fn
+    node.metadata["node"] = node, token
+
+
+def a_context_held_by_a_node_behind_its_own(token):
+    y = new() * 2
+    node = Asks.apply(y, lambda ctx, x: None).grad_fn
+    y.register_hook(lambda g: (node, token) and None)
+
+
+def a_context_whose_hook_holds_a_tensor_above(token):
+    y = Asks.apply(new(), lambda ctx, x: None)
+    y.grad_fn.register_hook(lambda inputs, outputs: (z, token) and None)
+    z = y.exp()
+    z.node = y.grad_fn
+
+
+def a_saved_tensor_from_elsewhere(token):
+    w = new() * 2
+    y = Asks.apply(new(), lambda ctx, x: ctx.save_for_backward(w))
+    w.register_hook(lambda g: (y, token) and None)
+
+
 def a_class_that_knows_its_result(token):
     class Doubles(T.autograd.Function):
         @staticmethod

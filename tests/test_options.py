@@ -467,3 +467,9 @@ def test_the_node_of_a_function_over_samples():
 
     y = T.func.vmap(Doubles.apply)(leaf([1.0, 2.0]))
     assert y.grad_fn.name() == "VmappedDoublesBackward"
+
+
+def test_no_parameter_of_whole_numbers():
+    with pytest.raises(RuntimeError, match="^Only Tensors of floating point and complex dtype can require gradients"):
+        T.nn.Parameter(T.ones(2, dtype=T.int64))
+    assert T.nn.Parameter(T.ones(2, dtype=T.int64), requires_grad=False).dtype == T.int64

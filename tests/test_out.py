@@ -183,3 +183,29 @@ def test_joined_tensors_that_want_gradients_are_refused():
     for join in (T.cat, T.stack, T.hstack):
         with pytest.raises(RuntimeError, match=f"cat\\(\\): {REFUSED}" if join is not T.stack else REFUSED):
             join([x, x], out=y)
+
+
+def test_truths_and_places_are_written_beside_histories():
+    x = tensor([[1.0, -2.0]]).requires_grad_()
+    y = x * 1
+    assert T.gt(x, 0, out=y) is y and y.tolist() == [[1.0, 0.0]] and y._version == 1
+    assert T.argmax(x, out=T.zeros((), dtype=T.int64)).item() == 0
+    assert T.logical_not(x, out=x.new_empty(1, 2, dtype=T.bool)).tolist() == [[False, False]]
+    y.sum().backward()
+    assert x.grad.tolist() == [[1.0, 1.0]]
+
+
+@pytest.mark.parametrize("name, results", [("sum", [9, 8]), ("prod", [20, 12]), ("cumsum", [[4, 2], [9, 8]])])
+def test_sums_are_computed_in_the_targets_dtype(name, results):
+    x = tensor([[4.5, 2.75], [5.5, 6.25]])
+    out = T.zeros(T.tensor(results).shape, dtype=T.int64)
+    assert getattr(T, name)(x, 0, out=out).tolist() == results
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got long int instead"):
+        getattr(T, name)(x, 0, dtype=T.float32, out=out)
+
+
+def test_what_is_stacked_is_not_written_over():
+    x = T.arange(3.0)
+    for join in (lambda: T.stack([x[:2]], out=x[1:].view(1, 2)), lambda: T.hstack([x[:2]], out=x[1:])):
+        with pytest.raises(RuntimeError, match="single memory location"):
+            join()

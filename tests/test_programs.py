@@ -1,20 +1,19 @@
 """Random programs see on gradiron what they saw on PyTorch: values, gradients, shapes, strides, versions, errors."""
 
-import gzip
-import json
 import os
 import pathlib
 
 import pytest
+from programs.deep import Deep
 from programs.generate import Generator
 from programs.machine import Machine, difference
-from programs.record import apply, changes, record, replay
+from programs.record import apply, changes, record, replay, unpack
 from programs.wide import Wide
 
 from library import T
 
 GOLDEN = pathlib.Path(__file__).parent / "golden" / "programs.json.gz"
-RECORDED = json.loads(gzip.decompress(GOLDEN.read_bytes()))
+RECORDED = unpack(GOLDEN.read_bytes())
 BATCH = 25
 # How many more random programs to run only for crashes: 40, or as many as one has time for.
 MORE = int(os.environ.get("GRADIRON_TEST_PROGRAMS", "40"))
@@ -26,7 +25,7 @@ def test_programs_do_what_they_did_on_pytorch(first):
     assert not any(found), "\n\n".join(f for f in found if f)
 
 
-@pytest.mark.parametrize("kind", (Generator, Wide))
+@pytest.mark.parametrize("kind", (Generator, Wide, Deep))
 @pytest.mark.parametrize("part", range(4))
 def test_programs_are_the_same_when_run_again(part, kind):
     """Whatever a program does, it ends, and twice in the same way, to the last bit; it never shows an error of ours."""

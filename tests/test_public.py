@@ -173,3 +173,16 @@ def test_named_results():
     assert result.values.tolist() == [1.0, 3.0] and result.indices.tolist() == [1, 0] and result[1] is not None
     assert isinstance(result, tuple) and "values=tensor" in repr(result) and "indices=tensor" in repr(result)
     assert T.ones(3).topk(2).values.shape == (2,) and T.ones(3).min(0).indices.item() in (0, 1, 2)
+
+
+def test_sizes_are_joined():
+    size = T.Size([2, 3])
+    for joined in (size + (4,), (4,) + size, size + (T.tensor(4),)):
+        assert type(joined) is T.Size and sum(joined) == 9
+    whole = T.Size((True, T.tensor(2)))
+    assert repr(whole) == "torch.Size([1, 2])" and all(type(n) is int for n in whole)
+    for other in ([4], 4):
+        with pytest.raises(TypeError, match="can only concatenate tuple"):
+            size + other
+    with pytest.raises(TypeError, match="takes an iterable of 'int'"):
+        (1.5,) + size

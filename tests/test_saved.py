@@ -32,6 +32,72 @@ def run(function, x, *hooks):
     return y
 
 
+# When values are packed.
+
+
+class Refused(Exception):
+    pass
+
+
+def refuse(_):
+    raise Refused
+
+
+@pytest.mark.parametrize(
+    "write, written",
+    [
+        (lambda x, y: x.mul_(y), False),
+        (lambda x, y: x.div_(2), None),
+        (lambda x, y: x.pow_(3), False),
+        (lambda x, y: x.pow_(y), False),
+        (lambda x, y: x.sin_(), False),
+        (lambda x, y: x.addcdiv_(y, y), False),
+        (lambda x, y: x.hypot_(y), False),
+        (lambda x, y: x.cumprod_(0), False),
+        (lambda x, y: x[:1].mul_(y[:1]), False),
+        (lambda x, y: x.__ipow__(2), False),
+        (lambda x, y: x.exp_(), True),
+        (lambda x, y: x.sqrt_(), True),
+        (lambda x, y: x.relu_(), True),
+        (lambda x, y: x.tanh_(), True),
+    ],
+)
+def test_a_refused_input_is_not_written(write, written):
+    x, y = leaf([0.5, -2.0]) * 1, leaf([3.0, 4.0])
+    with graph.saved_tensors_hooks(refuse, lambda t: t):
+        if written is None:  # a factor is no tensor
+            write(x, y)
+        else:
+            with pytest.raises(Refused):
+                write(x, y)
+    if written is False:
+        assert x._version == 0 and x.tolist() == [0.5, -2.0] and x.grad_fn.name() == "MulBackward0"
+    else:
+        assert x._version == 1
+
+
+@pytest.mark.parametrize(
+    "act, sizes",
+    [
+        (lambda x, y: x.pow(y), [2, 3]),
+        (lambda x, y: x.pow_(y), [2, 3]),
+        (lambda x, y: x.hypot(y), [2, 3]),
+        (lambda x, y: x.hypot_(y), [2, 3]),
+        (lambda x, y: x.copysign(y), [3]),
+        (lambda x, y: x.mul(y), [2, 3]),
+        (lambda x, y: x.add(y), []),
+    ],
+)
+def test_what_is_packed_of_a_call_that_fails(act, sizes):
+    x, y, seen = leaf([1.0, 2.0, 3.0]) * 1, leaf([1.0, 2.0]), []
+    with (
+        graph.saved_tensors_hooks(lambda t: (seen.append(len(t)), t)[1], lambda t: t),
+        pytest.raises(RuntimeError, match="size of tensor|doesn't match"),
+    ):
+        act(x, y)
+    assert seen == sizes
+
+
 # Which values are packed, and how they look.
 
 

@@ -291,3 +291,47 @@ def test_activations_in_place_keep_their_result():
         y.mul_(2)
         with pytest.raises(RuntimeError, match="modified by an inplace operation"):
             y.sum().backward()
+
+
+def test_a_raw_value_shows_what_is_kept():
+    x = leaf([1.0, 2.0])
+    raw = (x * x).grad_fn._raw_saved_self
+    assert raw.data is x and raw.unpack_hook is None
+    y = x.exp()
+    shown = y.grad_fn._raw_saved_result.data
+    assert shown.tolist() == y.tolist() and not shown.requires_grad
+    assert (x * T.ones(2)).grad_fn._raw_saved_self.data is None
+
+    def unpack(kept):
+        return kept[1]
+
+    with graph.saved_tensors_hooks(lambda t: ("kept", t), unpack):
+        y = x * x
+    raw = y.grad_fn._raw_saved_self
+    assert raw.data[0] == "kept" and raw.unpack_hook is unpack and raw.unpack().tolist() == [1.0, 2.0]
+    y.sum().backward()
+    assert raw.data is None and raw.unpack_hook is None
+
+
+def test_a_derivative_that_was_refused_keeps_its_values():
+    x, refuse = leaf([1.0, 2.0]), [True]
+
+    def unpack(t):
+        assert not refuse[0], "not yet"
+        return t
+
+    with graph.saved_tensors_hooks(lambda t: t, unpack):
+        y = x.exp()
+    loss = y.sum()
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="not yet"):
+            loss.backward()
+    refuse[0] = False
+    loss.backward()
+    assert_values(x.grad, y.tolist())
+    y = x.exp()
+    with T.no_grad():
+        y.mul_(2)
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            y.sum().backward()

@@ -1,5 +1,6 @@
 """Threads and forks: shared graphs and leaves, grad mode of each thread, callbacks and frees anywhere, work after `fork`."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -108,6 +109,61 @@ def test_only_one_backward_frees_the_graph():
         assert wins <= 1
         if wins:
             assert x.grad is not None
+
+
+def test_every_thread_sees_the_same_objects():
+    """Objects are made when somebody asks, and go when nobody holds them: in every thread the same one at a time."""
+    x = leaf([1.0, 2.0])
+    y = (x * 2).exp()
+    y.sum().backward(retain_graph=True)
+    gate = threading.Barrier(6)
+
+    def work(_):
+        found = []
+        for _ in range(100):
+            gate.wait()
+            one, other = y.grad_fn, x.grad
+            found.append((one, other, one.next_functions[0][0], y._base))
+        return found
+
+    for seen in zip(*together(work)):
+        for objects in zip(*seen):
+            assert len({id(o) for o in objects}) == 1
+
+
+def test_attributes_of_a_gradient_last_though_threads_come_and_go():
+    x = leaf([1.0, 2.0])
+    (x * 2).sum().backward()
+    x.grad.note = "kept"
+
+    def work(_):
+        return [x.grad.note for _ in range(300)]
+
+    assert all(notes == ["kept"] * 300 for notes in together(work))
+
+
+@pytest.mark.gradiron  # PyTorch keeps such cycles for good
+def test_collections_while_threads_work():
+    """Cycles through hooks are made by all threads while one of them collects."""
+    gone = []
+
+    class Mark:
+        def __del__(self):
+            gone.append(1)
+
+    def work(number):
+        for _ in range(60):
+            x, mark = leaf([1.0, 2.0]), Mark()
+            y = (x * 2).exp()
+            y.register_hook(lambda g, y=y, mark=mark: g)
+            y.sum().backward(create_graph=True)
+            del x, y, mark
+            if number == 0:
+                gc.collect()
+
+    together(work)
+    gc.collect()
+    assert len(gone) == 6 * 60
 
 
 def test_grad_mode_belongs_to_a_thread():

@@ -156,6 +156,15 @@ def test_a_view_larger_than_what_its_base_shows_cannot_be_differentiated():
         view.sum().backward()
 
 
+def test_the_history_of_a_written_view_is_of_what_it_shows_then():
+    x = T.tensor([1.0, 2.0, 3.0], dtype=T.float64, requires_grad=True)
+    view = (x * 1).expand(2, 3)
+    view[1].squeeze_()
+    view.data = T.ones(2, 3, dtype=T.float64)
+    view.sum().backward()
+    assert x.grad.tolist() == [1.0, 1.0, 1.0]
+
+
 def test_a_view_whose_base_was_detached_and_written_leads_nowhere():
     x = plain().requires_grad_()
     base = x * 2

@@ -256,3 +256,11 @@ def test_the_derivative_of_a_part_is_a_view_again():
         moved = T.autograd.functional.jvp(part, T.ones(2, 3, dtype=T.float64), v)[1]
         assert_values(moved, part(v))
         assert moved.stride() == part(v).stride() and moved.data_ptr() == part(v).data_ptr()
+
+
+def test_what_has_the_shape_already_is_not_broadcast():
+    x, y = leaf([1.0, 2.0]), T.ones(3, 2)
+    a, b = T.broadcast_tensors(x, T.ones(2))
+    assert a is x and not b._is_view()
+    c, d = T.broadcast_tensors(x, y)
+    assert c.shape == (3, 2) and c._is_view() and d is y

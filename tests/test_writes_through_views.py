@@ -300,3 +300,25 @@ def test_a_write_that_gets_no_gradient_may_run_again():
     First.apply(x + y, x)[1].sum().backward()
     with pytest.raises(RuntimeError, match="backward through the graph a second time"):
         First.apply(x + y, x)[0].sum().backward()
+
+
+def test_a_function_that_writes_passes_by_what_the_view_was_made_of():
+    class Twice(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.mark_dirty(x)
+            return x.mul_(2)
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    called = []
+    x = leaf(1.0, 2.0, 3.0, 4.0)
+    view = (x * 3).view(4)
+    part = view.view(2, 2)
+    view.register_hook(lambda g: called.append("view"))
+    part.grad_fn.register_prehook(lambda g: called.append("part"))
+    Twice.apply(part)
+    view.sum().backward()
+    assert x.grad.tolist() == [6.0] * 4 and called == []

@@ -37,9 +37,9 @@ class finfo(_Info):
             kind = kind.to_real()  # of each part
         if not isinstance(kind, dtype) or not kind.is_floating_point:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
-        self.__dict__.update(_known.get(kind) or _known.setdefault(kind, self._limits(kind)))
-
-    def _limits(self, kind: dtype) -> dict[str, Any]:
+        if kind in _known:
+            self.__dict__.update(_known[kind])
+            return
         super().__init__(kind)
         exponent, fraction, self.resolution = _FLOATS[self.dtype]
         largest = 2 ** (exponent - 1) - 1
@@ -47,7 +47,7 @@ class finfo(_Info):
         self.max = (2.0 - self.eps) * 2.0**largest
         self.min = -self.max
         self.tiny = self.smallest_normal = 2.0 ** (1 - largest)
-        return dict(self.__dict__)
+        _known[kind] = dict(self.__dict__)
 
     def __repr__(self) -> str:
         shown = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")

@@ -185,6 +185,12 @@ def rebuild_lazy(
 
 def reduce(self: Tensor, protocol: Any = None) -> Any:
     """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
+    if self._backward_hooks:
+        from .nn import Parameter
+        from .utils.hooks import warn_if_has_hooks
+
+        if not isinstance(self, Parameter):
+            warn_if_has_hooks(self)
     place = (untyped_storage(self), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad)
     state = self.__dict__
     if self.is_conj() or self.is_neg():

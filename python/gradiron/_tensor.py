@@ -114,7 +114,7 @@ def numpy(self: Tensor, *, force: bool = False) -> Any:
     """The tensor as a NumPy array over the same memory."""
     if force:
         self = self.detach().cpu().resolve_conj().resolve_neg()
-    if self.requires_grad:
+    if self.requires_grad and _core.is_grad_enabled():
         raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
     import numpy as np
 
@@ -187,6 +187,14 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     return _core.as_subclass(self, cls)
 
 
+def init_subclass(cls: type[Tensor], **kwargs: Any) -> None:
+    """Operators do not ask their operands' classes."""
+    for name in ("__torch_function__", "__torch_dispatch__"):
+        if name in vars(cls):
+            raise NotImplementedError(f"{cls.__name__} defines {name}, which no operator would call: not supported")
+    super(Tensor, cls).__init_subclass__(**kwargs)
+
+
 def apply_(self: Tensor, callable: Any) -> Tensor:
     """Replaces each element by what a Python function makes of it; slow."""
     values = [callable(v) for v in self.reshape(-1).tolist()]
@@ -247,6 +255,7 @@ def install() -> None:
         "__str__": show,
         "__format__": format_,
         "__deepcopy__": deepcopy,
+        "__init_subclass__": classmethod(init_subclass),
         "__reduce_ex__": reduce,
         "new_tensor": new_tensor,
         "untyped_storage": untyped_storage,

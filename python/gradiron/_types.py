@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+
 from . import _core
 
 TYPE_CHECKING = False
@@ -19,11 +21,11 @@ class Size(_core.Sizes):
     __slots__ = ()
 
     def __new__(cls, sizes: Any = ()) -> Size:
-        self = tuple.__new__(cls, sizes)
-        for at, size in enumerate(self):
+        given = tuple(sizes)
+        for at, size in enumerate(given):
             if not hasattr(size, "__index__"):
                 raise TypeError(f"torch.Size() takes an iterable of 'int' (item {at} is '{type(size).__name__}')")
-        return self
+        return tuple.__new__(cls, map(operator.index, given))
 
     def __repr__(self) -> str:
         return f"torch.Size({list(self)})"
@@ -37,7 +39,12 @@ class Size(_core.Sizes):
         return count
 
     def __add__(self, other: Any) -> Any:
-        return Size(tuple.__add__(self, tuple(other)))
+        if not isinstance(other, tuple):
+            raise TypeError(f"can only concatenate tuple (not {type(other).__name__}) to torch.Size")
+        return Size(tuple.__add__(self, other))
+
+    def __radd__(self, other: Any) -> Any:
+        return Size(tuple(other) + tuple(self)) if isinstance(other, tuple) else NotImplemented
 
     def __mul__(self, count: SupportsIndex) -> Any:
         return Size(tuple.__mul__(self, count))

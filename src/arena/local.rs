@@ -2,8 +2,9 @@
 
 use super::heap::{Heap, NOBODY, Slot};
 use super::sync::{Cell, Mutex, Ordering, lock};
-use super::{Arena, Pooled};
+use super::{Arena, Pooled, Ref};
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 
 /// Empty chunks that a thread keeps for its next values (8 MiB), so that a loop does not ask the system each time.
@@ -129,13 +130,16 @@ impl<T: Pooled> Local<T> {
         let _draining = Draining(&self.draining);
         let mut count = 0;
         while let Some(slot) = NonNull::new(self.work.get()) {
-            count += 1;
             // SAFETY: the worklist holds slots that nobody else knows, with their values alive.
             unsafe {
                 self.work.set(slot.as_ref().next.get());
+                if inherited(slot) {
+                    continue;
+                }
                 drop_value(slot);
                 self.free(slot);
             }
+            count += 1;
         }
         T::reaped(count);
     }
@@ -193,6 +197,20 @@ impl<T: Pooled> Drop for Local<T> {
             unsafe { heap.disown(self.token.get()) };
         }
     }
+}
+
+/// Gives a value to its heir, if it has one, with a new first handle.
+///
+/// # Safety
+/// The value is alive, and nobody else knows the slot.
+#[inline]
+unsafe fn inherited<T: Pooled>(slot: NonNull<Slot<T>>) -> bool {
+    // SAFETY: by contract.
+    let (value, count) = unsafe { ((*slot.as_ref().value.get()).assume_init_mut(), &slot.as_ref().count) };
+    let Some(take) = T::heir(value) else { return false };
+    count.store(1, Ordering::Release);
+    take(Ref { slot, owns: PhantomData });
+    true
 }
 
 /// # Safety
@@ -266,6 +284,9 @@ impl<T: Pooled> Late<T> {
         while let Some(slot) = self.next() {
             // SAFETY: as in `Local::work_off`.
             unsafe {
+                if inherited(slot) {
+                    continue;
+                }
                 drop_value(slot);
                 let heap = slot.as_ref().chunk.as_ref().heap;
                 let _only = lock(&self.state);

@@ -36,16 +36,25 @@ pub unsafe trait Pooled: Send + Sync + Sized + 'static {
     fn local() -> &'static LocalKey<Local<Self>>;
     /// Called when this thread has dropped `count` values in one go.
     fn reaped(_count: usize) {}
+    /// Who takes over a value whose last handle is gone; nobody, as a rule.
+    fn heir(_value: &mut Self) -> Option<fn(Ref<Self>)> {
+        None
+    }
 }
 
 /// `pool!(Node);` gives the type its arena.
-/// With a function, `pool!(Node, reaped);` tells it how many values each reaping dropped.
+/// With functions, `pool!(Node, reaped, heir);` tells one how many values each reaping dropped, and asks the other for heirs.
 macro_rules! pool {
-    ($type:ty $(, $reaped:path)?) => {
+    ($type:ty $(, $reaped:path, $heir:path)?) => {
         // SAFETY: each function names one static.
         unsafe impl $crate::arena::Pooled for $type {
             $(fn reaped(count: usize) {
                 $reaped(count);
+            }
+
+            #[inline]
+            fn heir(value: &mut Self) -> Option<fn($crate::arena::Ref<Self>)> {
+                $heir(value)
             })?
 
             #[cfg(not(loom))]
@@ -137,7 +146,7 @@ impl<T: Pooled> Drop for Draft<T> {
     }
 }
 
-/// A counted handle, one pointer wide. The last one to be dropped drops the value, without recursion.
+/// A counted handle, one pointer wide. The last one to be dropped drops the value, without recursion, unless it has an heir.
 pub struct Ref<T: Pooled> {
     slot: NonNull<Slot<T>>,
     owns: PhantomData<T>,

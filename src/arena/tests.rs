@@ -120,6 +120,22 @@ mod alone {
     }
 
     #[test]
+    fn an_heir_takes_a_value_over_under_its_name() {
+        struct Estate(bool, Option<Ref<Estate>>);
+        fn heir(value: &mut Estate) -> Option<fn(Ref<Estate>)> {
+            std::mem::take(&mut value.0).then_some(|value| HEIR.set(Some(value)))
+        }
+        pool!(Estate, drop, heir);
+        thread_local! { static HEIR: RefCell<Option<Ref<Estate>>> = const { RefCell::new(None) } }
+        let id = insert(Estate(true, None)).id();
+        let inherited = HEIR.take();
+        assert!(inherited.as_ref().zip(id.upgrade()).is_some_and(|(one, found)| found.ptr_eq(one)));
+        drop(insert(Estate(false, inherited)));
+        assert!(id.upgrade().is_none());
+        assert_eq!(live::<Estate>(), 0);
+    }
+
+    #[test]
     fn a_panic_in_a_drop_does_not_stop_the_others() {
         static DROPPED: AtomicUsize = AtomicUsize::new(0);
         struct Loud(bool);

@@ -2,19 +2,22 @@
 
 use crate::base::{DType, Dims, Error, Guidance, Result};
 use crate::ops::{complex, create, reduce};
-use crate::tensor::{Edge, GradType, Kind, Node, Tensor};
+use crate::tensor::{Edge, GradType, Kind, Meta, Node, Tensor};
 
 /// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.
 pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
-    let (same_shape, same_type, dtype) = {
+    let compare = |meta: &Meta| {
         let body = grad.body();
-        let dtype = wanted(edge, body.dtype);
+        let dtype = wanted(edge, body.dtype, meta.dtype);
         (body.layout.shape == meta.shape, body.dtype == dtype && body.device().same_place(meta.device), dtype)
     };
-    if same_shape && same_type {
+    if let (true, true, _) = compare(meta) {
         return Ok(grad);
     }
+    let leaf = shown_by_leaf(edge);
+    let meta = leaf.as_ref().unwrap_or(meta);
+    let (same_shape, same_type, dtype) = compare(meta);
     let mut grad = grad;
     if !same_shape {
         let have = grad.shape();
@@ -56,16 +59,21 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
     Ok(grad)
 }
 
-/// The dtype that an edge wants of a gradient, which a leaf may have a say in.
+/// The dtype that an edge to a value of the dtype `own` wants of a gradient, which a leaf may have a say in.
 #[inline]
-fn wanted(edge: &Edge, dtype: DType) -> DType {
+fn wanted(edge: &Edge, dtype: DType, own: DType) -> DType {
     match &edge.node.kind {
         Kind::Leaf(leaf) if leaf.grad_type() != GradType::Own => match leaf.grad_type() {
             GradType::Other(other) => other,
             _ => dtype,
         },
-        _ => edge.node.outputs[edge.output as usize].dtype,
+        _ => own,
     }
+}
+
+/// What a leaf shows by now: hooks keep its end of the graph through `x.data = y`.
+fn shown_by_leaf(edge: &Edge) -> Option<Meta> {
+    if let Kind::Leaf(leaf) = &edge.node.kind { Some(leaf.body().meta()) } else { None }
 }
 
 #[cold]
@@ -83,7 +91,7 @@ pub fn fit_root(index: usize, edge: &Edge, grad: &Tensor) -> Result<Tensor> {
     let meta = &edge.node.outputs[edge.output as usize];
     let have = grad.shape();
     if edge.node.is_leaf() {
-        return create::to_dtype(grad, wanted(edge, grad.dtype()));
+        return create::to_dtype(grad, wanted(edge, grad.dtype(), meta.dtype));
     }
     if have == meta.shape {
         return Ok(grad.clone());

@@ -55,10 +55,13 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
         _ if !watched => task::Entered::unseen(),
         plan => task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads)),
     };
-    // A root gets its turn, with its hooks, even where no wanted input lies behind it.
+    // The only root gets its turn, with its hooks, even where no wanted input lies behind it.
+    let only = roots.len() == 1;
     for (i, (edge, grad)) in roots.iter().enumerate() {
         let grad = fit_root(i, edge, grad)?;
-        run.frontier.add(edge, Some(grad))?;
+        if only || run.plan.as_ref().is_none_or(|plan| plan.leads(&edge.node)) {
+            run.frontier.add(edge, Some(grad))?;
+        }
     }
     match run.go(poll) {
         Ok(()) => task.finish().map(|()| run.captured),

@@ -234,60 +234,45 @@ pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u
     }
 }
 
-/// Widens the first of `n` halves by the machine's own instruction, where it has one: how many that were.
-///
-/// # Safety
-/// Both are valid for `n` elements.
-pub unsafe fn widen_halves(n: usize, from: *const u8, to: *mut u8) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx,f16c")]
-        unsafe fn eights(n: usize, from: *const u8, to: *mut u8) {
-            use std::arch::x86_64::{_mm_loadu_si128, _mm256_cvtph_ps, _mm256_storeu_ps};
-            for i in (0..n).step_by(8) {
-                // SAFETY: the caller's elements.
-                unsafe {
-                    let wide = _mm256_cvtph_ps(_mm_loadu_si128(from.add(2 * i).cast()));
-                    _mm256_storeu_ps(to.add(4 * i).cast(), wide);
+/// Converts the first of `n` elements by eights, by an instruction where the machine has it: how many that were.
+macro_rules! by_eights {
+    ($(#[$meta:meta])* $name:ident, $from_size:literal => $to_size:literal, |$from:ident, $to:ident| $convert:expr) => {
+        $(#[$meta])*
+        ///
+        /// # Safety
+        /// Both are valid for `n` elements.
+        pub unsafe fn $name(n: usize, from: *const u8, to: *mut u8) -> usize {
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx,f16c")]
+                unsafe fn eights(n: usize, from: *const u8, to: *mut u8) {
+                    use std::arch::x86_64::*;
+                    for i in (0..n).step_by(8) {
+                        // SAFETY: the caller's elements.
+                        unsafe {
+                            let ($from, $to) = (from.add($from_size * i).cast(), to.add($to_size * i).cast());
+                            $convert;
+                        }
+                    }
+                }
+                if level() >= Level::V3 {
+                    // SAFETY: the instruction set is present; the caller's contract.
+                    unsafe { eights(n & !7, from, to) };
+                    return n & !7;
                 }
             }
+            let _ = (n, from, to);
+            0
         }
-        if level() >= Level::V3 {
-            // SAFETY: the instruction set is present; the caller's contract.
-            unsafe { eights(n & !7, from, to) };
-            return n & !7;
-        }
-    }
-    let _ = (n, from, to);
-    0
+    };
 }
-
-/// Rounds the first of `n` floats to halves, likewise.
-///
-/// # Safety
-/// As [`widen_halves`].
-pub unsafe fn narrow_to_halves(n: usize, from: *const u8, to: *mut u8) -> usize {
-    #[cfg(target_arch = "x86_64")]
-    {
-        #[target_feature(enable = "avx,f16c")]
-        unsafe fn eights(n: usize, from: *const u8, to: *mut u8) {
-            use std::arch::x86_64::{_mm_storeu_si128, _mm256_cvtps_ph, _mm256_loadu_ps};
-            for i in (0..n).step_by(8) {
-                // SAFETY: the caller's elements.
-                unsafe {
-                    let halves = _mm256_cvtps_ph::<0>(_mm256_loadu_ps(from.add(4 * i).cast()));
-                    _mm_storeu_si128(to.add(2 * i).cast(), halves);
-                }
-            }
-        }
-        if level() >= Level::V3 {
-            // SAFETY: the instruction set is present; the caller's contract.
-            unsafe { eights(n & !7, from, to) };
-            return n & !7;
-        }
-    }
-    let _ = (n, from, to);
-    0
+by_eights! {
+    /// Halves to floats.
+    widen_halves, 2 => 4, |from, to| _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(from)))
+}
+by_eights! {
+    /// Floats to halves.
+    narrow_to_halves, 4 => 2, |from, to| _mm_storeu_si128(to, _mm256_cvtps_ph::<0>(_mm256_loadu_ps(from)))
 }
 
 /// Lets memory bring so many elements near; any address may be asked for.

@@ -31,17 +31,17 @@ pub fn scaled(
 
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [complex, numbers, alpha] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
+    [complex, numbers, alpha, narrow] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
-    [complex, numbers, alpha] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [complex, numbers, alpha, narrow] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
     [complex, hidden] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
     /// `input - alpha * other`.
     [complex, hidden] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// `other - input`.
-    [complex, hidden] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    [complex, hidden, narrow] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// Product of both operands.
-    [complex, numbers] mul(input, other): Arith = input * other,
+    [complex, numbers, narrow] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
     [complex, hidden] div(input, other): Float = input / other,
@@ -64,8 +64,16 @@ pointwise! {
     fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex, hidden] pow(input, exponent): Arith = pow(input, exponent),
-        input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0));
+    [complex, hidden] pow(input, exponent): Arith = pow(input, exponent)
+            => powers { 3.0: (input * input) * input, 0.5: sqrt(input), -0.5: rsqrt(input), -1.0: recip(input), -2.0: recip(input * input) },
+        input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0))
+            => powers {
+                4.0: g * (exponent * ((input * input) * input)),
+                3.0: g * (exponent * (input * input)),
+                1.5: g * (exponent * sqrt(input)),
+                0.5: g * (exponent * rsqrt(input)),
+                -1.0: g * (exponent * recip(input * input)),
+            };
     /// `input` to the power of a tensor.
     [complex, hidden] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
@@ -91,11 +99,11 @@ pointwise! {
         input: |g, input, y| g * select(y / select(input, 1.0, eq(input, 0.0)), 0.0, eq(input, 0.0)),
         other: |g; y| g * 0.0;
     /// The larger of both operands; NaN wins.
-    [tensors] maximum(input, other): Arith = maximum(input, other),
+    [tensors, narrow] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, lt(other, input)), g * 0.5, eq(input, other));
     /// The smaller of both operands; NaN wins.
-    [tensors] minimum(input, other): Arith = minimum(input, other),
+    [tensors, narrow] minimum(input, other): Arith = minimum(input, other),
         input: |g, input, other| select(select(g, 0.0, gt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, gt(other, input)), g * 0.5, eq(input, other));
     /// The larger of both operands; a number wins over NaN.
@@ -118,29 +126,29 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex, narrow] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both differ.
-    [complex] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex, narrow] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less.
-    lt(input, other): Compare = lt(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow] lt(input, other): Compare = lt(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less or equal.
-    le(input, other): Compare = le(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow] le(input, other): Compare = le(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is greater.
-    gt(input, other): Compare = gt(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow] gt(input, other): Compare = gt(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is greater or equal.
-    ge(input, other): Compare = ge(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow] ge(input, other): Compare = ge(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both are not zero.
-    [complex, tensors] logical_and(input, other): Compare = both(truth(input), truth(other));
+    [complex, tensors] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
     /// Whether one is not zero.
-    [complex, tensors] logical_or(input, other): Compare = either(truth(input), truth(other));
+    [complex, tensors] logical_or(input, other): Compare = either(truth(input), truth(other)) => words { input | other };
     /// Whether exactly one is not zero.
-    [complex, tensors] logical_xor(input, other): Compare = differ(truth(input), truth(other));
+    [complex, tensors] logical_xor(input, other): Compare = differ(truth(input), truth(other)) => words { input ^ other };
     /// Bitwise and.
-    [numbers] bitwise_and(input, other): Bits = bit_and(input, other);
+    [numbers] bitwise_and(input, other): Bits = bit_and(input, other) => words { input & other };
     /// Bitwise or.
-    [numbers] bitwise_or(input, other): Bits = bit_or(input, other);
+    [numbers] bitwise_or(input, other): Bits = bit_or(input, other) => words { input | other };
     /// Bitwise exclusive or.
-    [numbers] bitwise_xor(input, other): Bits = bit_xor(input, other);
+    [numbers] bitwise_xor(input, other): Bits = bit_xor(input, other) => words { input ^ other };
     /// Bits shifted to the left.
     [numbers] bitwise_left_shift(input, other): Bits = shl(input, other);
     /// Bits shifted to the right.

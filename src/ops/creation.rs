@@ -71,6 +71,9 @@ fn range_dtype(numbers: &[Scalar]) -> DType {
 
 /// How many numbers `start, start + step, …` there are before `end` (or up to it, when `closed`).
 fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: bool) -> Result<usize> {
+    if [start, end, step].iter().any(|s| matches!(s, Scalar::Complex(..))) {
+        return Err(Error::runtime("value cannot be converted to type double without overflow"));
+    }
     let (a, b, d) = (start.as_f64(), end.as_f64(), step.as_f64());
     if d == 0.0 {
         return Err(Error::runtime("step must be nonzero"));
@@ -129,6 +132,40 @@ fn bound(value: &Value) -> Result<f64> {
         Value::Scalar(s) => Ok(s.as_f64()),
         Value::Tensor(t) => t.item().map(Scalar::as_f64),
     }
+}
+
+/// The dtype of a row with a complex bound; nothing where both are real.
+fn complex_bounds(name: &str, start: &Value, end: &Value, dtype: Option<DType>) -> Result<Option<DType>> {
+    let complex = |v: &Value| match v {
+        Value::Scalar(s) => matches!(s, Scalar::Complex(..)),
+        Value::Tensor(t) => t.dtype().is_complex(),
+    };
+    if !complex(start) && !complex(end) {
+        return Ok(None);
+    }
+    let inferred = default_dtype().to_complex();
+    match dtype {
+        Some(dtype) if !dtype.is_complex() => Err(Error::runtime(format!(
+            "torch.{name}(): inferred dtype {} can't be safely cast to passed dtype {}",
+            if inferred == DType::C128 { "c10::complex<double>" } else { "c10::complex<float>" },
+            dtype.scalar_name(),
+        ))),
+        given => Ok(Some(given.unwrap_or(inferred))),
+    }
+}
+
+/// Both parts of such a row are rows themselves.
+fn complex_spaced(start: &Value, end: &Value, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+    let number = |v: &Value| match v {
+        Value::Scalar(s) => Ok(*s),
+        Value::Tensor(t) => t.item(),
+    };
+    let (a, b, part) = (number(start)?, number(end)?, dtype.to_real());
+    let real = Tensor::new(spaced(a.as_f64(), b.as_f64(), steps, part, device)?);
+    let imag = Tensor::new(spaced(a.imaginary(), b.imaginary(), steps, part, device)?);
+    let made = crate::ops::complex::complex(&real, &imag)?;
+    let body = made.body().clone();
+    Ok(body)
 }
 
 /// Rows of numbers between the samples' own bounds.
@@ -285,6 +322,9 @@ compose! { "create";
     /// `steps` numbers evenly from `start` to `end`, both included.
     [no_method, out] fn linspace(start: Value, end: Value, steps: i64, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
+        if let Some(kind) = complex_bounds("linspace", &start, &end, dtype)? {
+            return born(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?, requires_grad);
+        }
         let dtype = dtype.unwrap_or_else(default_dtype);
         check_spaced("linspace_cpu", dtype, steps)?;
         if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
@@ -295,6 +335,11 @@ compose! { "create";
     /// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
     [no_method, out] fn logspace(start: Value, end: Value, steps: i64, base: f64 = 10.0, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
         let _ = (layout, pin_memory);
+        if let Some(kind) = complex_bounds("logspace", &start, &end, dtype)? {
+            let exponents = Tensor::new(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?);
+            let body = crate::ops::power::power(base.into(), (&exponents).into())?.body().clone();
+            return born(body, requires_grad);
+        }
         let dtype = dtype.unwrap_or_else(default_dtype);
         check_spaced("logspace_cpu", dtype, steps)?;
         let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) { DType::F64 } else { DType::F32 };

@@ -6,6 +6,7 @@ use super::join::cat_all;
 use super::macros::{compose, pointwise};
 use super::pointwise::{Operand, apply};
 use super::power::power;
+use super::reduce::quietly;
 use super::row::Value;
 use super::shape::narrow_;
 use crate::base::{DType, Error, Fault, Result, Scalar, wrap_dim};
@@ -125,7 +126,10 @@ compose! { "pointwise";
     [out] fn signbit(input: Tensor) -> Tensor {
         match input.dtype() {
             d if d.is_complex() => Err(Error::not_implemented("signbit is not implemented for complex tensors.")),
-            d if d.is_float() => a::lt(&a::copysign(Scalar::Float(1.0), &input)?, Scalar::Int(0)),
+            d if d.is_float() => {
+                let signs = Tensor::new(quietly(|| a::copysign(Scalar::Float(1.0), &input))?);
+                a::lt(&signs, Scalar::Int(0))
+            }
             _ => a::lt(&input, Scalar::Int(0)),
         }
     }

@@ -43,6 +43,11 @@ pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) ->
     select(0.0, g.unreduce(at, dim, keepdim) / count, winners)
 }
 
+/// The same of all elements, whose gradients lie in their order.
+pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
+    super::loss_formula::in_order(shared(g, x, y, at, &None, false))
+}
+
 /// The same by a product: what is not finite reaches all elements.
 fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
@@ -73,14 +78,14 @@ ops! { "reduce";
         check_not_empty("max", &body, None)?;
         folded(Fold::Max, &body, None, false, body.dtype)
     }
-    input: |g, input, y, at| shared(g, input, y, &at, &None, false);
+    input: |g, input, y, at| shared_by_all(g, input, y, &at);
     /// The smallest of all elements.
     [hidden] fn min_all(input) -> y {
         let body = input.body();
         check_not_empty("min", &body, None)?;
         folded(Fold::Min, &body, None, false, body.dtype)
     }
-    input: |g, input, y, at| shared(g, input, y, &at, &None, false);
+    input: |g, input, y, at| shared_by_all(g, input, y, &at);
     /// Where the largest element is: along `dim`, or among all.
     [out] fn argmax(input; dim: Option<i64> = None, keepdim: bool = false) -> y { place("argmax", Fold::ArgMax, input, dim, keepdim) }
     /// Where the smallest element is: along `dim`, or among all.

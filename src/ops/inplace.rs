@@ -7,7 +7,7 @@ use super::{batch, stretched};
 use crate::base::{Error, Fault, Layout, Result, broadcast, wrap_dim};
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_counted,
-    check_inplace, finish_inplace, is_counted, mode,
+    check_inplace, finish_inplace, is_counted, mode, packing,
 };
 
 /// `target` becomes `result`, values and history.
@@ -43,6 +43,7 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
     if recording && let Some(edge) = result.history() {
         super::pointwise::keep_old(&edge, &body)?;
     }
+    packing::pack_inputs()?;
     write(&body, &new)?;
     body.storage.bump();
     if recording && let Some(edge) = result.history() {
@@ -268,9 +269,12 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         target.body().storage.bump();
         return finish_inplace(target, None);
     }
+    if row.family == "pointwise" && super::out::compute_over(row, target, args) {
+        return finish_inplace(target, None);
+    }
     let call =
         |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
-    let made = if target.is_dual() { call(&before_write(target, args)?) } else { call(args) };
+    let made = if target.physical().is_dual() { call(&before_write(target, args)?) } else { call(args) };
     let made = made.map_err(|error| unfit(&target.body(), error))?;
     if let (Out::Tensor(result), "addmm" | "addmv" | "baddbmm") = (&made, row.name)
         && result.shape() != target.shape()

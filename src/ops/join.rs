@@ -277,13 +277,13 @@ compose! { "join";
     [no_method] fn atleast_2d(input: Tensor) -> Tensor { at_least_2d(input) }
     /// A view with at least three dimensions.
     [no_method] fn atleast_3d(input: Tensor) -> Tensor { at_least_3d(input) }
-    /// The tensors stretched to the shape that all of them broadcast to (views).
+    /// The tensors stretched to the shape that all of them broadcast to: views, or those themselves that have it.
     [no_method] fn broadcast_tensors(tensors: Several) -> Vec<Tensor> {
         let mut shape = Dims::new();
         for t in &tensors.0 {
             shape = crate::base::broadcast(&shape, &t.shape())?;
         }
-        each(tensors.0, |t| super::view::expand(&t, ints(&shape)))
+        each(tensors.0, |t| if t.shape() == shape { Ok(t) } else { super::view::expand(&t, ints(&shape)) })
     }
     /// Coordinates of a grid: each vector stretched along a dimension of its own (views).
     [no_method] fn meshgrid(tensors: Several, indexing: Option<String> = None) -> Vec<Tensor> {

@@ -1,14 +1,20 @@
 //! Which loops an expression is compiled into: one for each type that its row's class computes in.
 
-/// The loops of one expression, per class; a row whose brackets begin with `complex` has complex ones as well.
+/// The loops of one expression, per class; a row whose brackets begin with `complex` has complex ones as well, one with
+/// `narrow` there has some of narrow integers.
 macro_rules! loops {
-    ([complex $(, $word:ident)*] $class:ident; $names:tt $e:expr) => {
+    ([complex $(, $word:ident)*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops { c64: Some(loops!(@complex c64; $class; $names $e)),
             c128: Some(loops!(@complex c128; $class; $names $e)),
-            ..loops!($class; $names $e)
+            ..loops!([$($word),*] $class; $names $e $(=> $quick $way)?)
         }
     };
-    ([$($word:ident),*] $class:ident; $names:tt $e:expr) => { loops!($class; $names $e) };
+    ([$($word:ident),*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
+        $crate::cpu::pointwise::Loops {
+            narrow: loops!(@narrow [$($word),*] $class; $names $e),
+            ..loops!($class; $names $e $(=> $quick $way)?)
+        }
+    };
     (@complex $t:ident; Compare; ($($x:ident,)*) $e:expr) => {
         $crate::cpu::pointwise::pointwise_loop!(plain $t => bool; ($($x),*) $e)
     };
@@ -18,30 +24,45 @@ macro_rules! loops {
     (@complex $t:ident; $class:ident; ($($x:ident,)*) $e:expr) => {
         $crate::cpu::pointwise::pointwise_loop!(plain $t; ($($x),*) $e)
     };
-    (Modulus; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Angle; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
-    (Float; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
-    (Arith; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Divide; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (FloatAlike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
-    (Alike; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Number; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Plain; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Real; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64; ($($x),*) $e) };
-    (Choose; ($($x:ident,)*) $e:expr) => { loops!(@ false; f32 f64 i64; ($($x),*) $e) };
-    (Compare; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64 i64; ($($x),*) $e) };
-    (Test; ($($x:ident,)*) $e:expr) => { loops!(@ true; f32 f64; ($($x),*) $e) };
-    (Bits; ($($x:ident,)*) $e:expr) => { loops!(@ false; i64; ($($x),*) $e) };
-    (@ $p:tt; $($t:ident)+; $names:tt $e:expr) => {
+    (Modulus; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
+    (Angle; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64; ($($x),*) $($e)+) };
+    (Float; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64; ($($x),*) $($e)+) };
+    (Arith; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
+    (Divide; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
+    (FloatAlike; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64; ($($x),*) $($e)+) };
+    (Alike; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
+    (Number; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
+    (Plain; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
+    (Real; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64; ($($x),*) $($e)+) };
+    (Choose; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
+    (Compare; ($($x:ident,)*) $($e:tt)+) => { loops!(@ true; f32 f64 i64; ($($x),*) $($e)+) };
+    (Test; ($($x:ident,)*) $($e:tt)+) => { loops!(@ true; f32 f64; ($($x),*) $($e)+) };
+    (Bits; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; i64; ($($x),*) $($e)+) };
+    (@ $p:tt; $($t:ident)+; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops {
             predicate: $p,
-            powers: $crate::cpu::pointwise::powers::of(stringify!($names), stringify!($e)),
-            words: $crate::cpu::pointwise::words::of(stringify!($e)),
             $($t: Some(loops!(@one $p; $t; $names $e)),)+
+            $($quick: loops!(@$quick $names $way),)?
             ..$crate::cpu::pointwise::Loops::NONE
         }
     };
     (@one true; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t => bool; $names $e) };
     (@one false; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t; $names $e) };
+    (@powers $names:tt { $($exponent:literal: $e:expr),* $(,)? }) => {
+        &[$(($exponent, {
+            #[allow(unused_variables, reason = "the exponent is known")]
+            const LOOPS: $crate::cpu::pointwise::Loops = loops!(@ false; f32 f64; $names $e);
+            LOOPS
+        })),*]
+    };
+    (@words $names:tt { $e:expr }) => { Some($crate::cpu::pointwise::pointwise_loop!(i64; $names $e)) };
+    (@narrow [narrow $(, $word:ident)*] Compare; ($($x:ident,)*) $e:expr) => {
+        Some($crate::cpu::pointwise::narrow::narrow!(u8; ($($x)*) u8::from($e)))
+    };
+    (@narrow [narrow $(, $word:ident)*] $class:ident; ($($x:ident,)*) $e:expr) => {
+        Some($crate::cpu::pointwise::narrow::narrow!(T; ($($x)*) $e))
+    };
+    (@narrow [$other:ident $(, $word:ident)*] $($rest:tt)+) => { loops!(@narrow [$($word),*] $($rest)+) };
+    (@narrow [] $($rest:tt)+) => { None };
 }
 pub(crate) use loops;

@@ -9,9 +9,9 @@ use super::reduce::quietly;
 use super::row::{Arg, FromArg, Kind};
 use super::value::V;
 use super::view::reshape;
-use super::{arithmetic as a, reduce, softmax, view};
+use super::{arithmetic as a, pointwise, reduce, refuse, softmax, view};
 use crate::base::{DType, Dims, Error, Fault, Result, numel};
-use crate::tensor::{Body, Tensor};
+use crate::tensor::{Body, Tensor, any_requires_grad};
 
 /// What becomes of a loss per element.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -245,8 +245,8 @@ mod more {
         /// Mean squared difference.
         [nn] fn mse_loss(input: Tensor, target: Tensor, size_average: Option<bool> = None, reduce: Option<bool> = None, reduction: String = "mean".to_string(), weight: Option<Tensor> = None) -> Tensor {
             let how = Reduction::new(&reduction, size_average, reduce)?;
-            check_types("mse_cpu", &input, &target)?;
             let (input, target) = stretched(input, target)?;
+            check_types("mse_cpu", &input, &target)?;
             let Some(weight) = weight else { return super::mean_square(&input, &target, how) };
             if weight.shape() != input.shape() {
                 return Err(Error::value("Weights and input must have the same size."));
@@ -272,8 +272,8 @@ mod more {
             if beta == 0.0 {
                 return l1_loss(input, target, size_average, reduce, reduction);
             }
-            check_types("smooth_l1_cpu", &input, &target)?;
             let (input, target) = stretched(input, target)?;
+            check_types("smooth_l1_cpu", &input, &target)?;
             super::smooth_absolute(&input, &target, how, beta)
         }
         /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
@@ -283,9 +283,9 @@ mod more {
                 return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
             }
             let dtype = input.dtype();
-            crate::ops::pointwise::check_cast(dtype.promote(target.dtype()), dtype)?;
-            check_types("huber_cpu", &input, &target)?;
+            pointwise::check_cast(dtype.promote(target.dtype()), dtype)?;
             let (input, target) = stretched(input, target)?;
+            check_types("huber_cpu", &input, &target)?;
             to_dtype(&super::huber(&input, &target, how, delta)?, dtype)
         }
         /// Cross entropy of probabilities and their targets.
@@ -295,6 +295,11 @@ mod more {
                 "Using a target size ({t}) that is different to the input size ({i}) is deprecated. Please ensure they have \
                  the same size."
             ))?;
+            if target.dtype() != input.dtype() {
+                let (found, expected) = (target.dtype().scalar_name(), input.dtype().scalar_name());
+                return Err(Error::runtime(format!("Found dtype {found} but expected {expected}")));
+            }
+            check_types("binary_cross_entropy", &input, &target)?;
             let inside = super::super::formal::both(super::super::formal::ge(V::from(&input), 0.0), le(V::from(&input), 1.0));
             // Nobody looks at the values of a GPU's tensor or of samples.
             let seen = input.device().is_cpu() && !input.is_batched();
@@ -310,7 +315,16 @@ mod more {
             if !input.dtype().is_float() {
                 return Err(Fault::NoKernel { op: "log_sigmoid_cpu", dtype: input.dtype() }.into());
             }
-            super::logit_entropy(&input, &target, weight, pos_weight, how)
+            // The loss is written over a difference of the target.
+            let dtype = target.dtype();
+            refuse::booleans("sub", &[(&target).into(), (&target).into()])?;
+            pointwise::check_cast(input.dtype().promote(dtype), dtype)?;
+            if dtype.is_complex() && any_requires_grad([&input, &target]) {
+                return Err(Error::not_implemented(
+                    "binary_cross_entropy_with_logits does not support automatic differentiation for outputs with complex dtype.",
+                ));
+            }
+            to_dtype(&super::logit_entropy(&input, &target, weight, pos_weight, how)?, dtype)
         }
         /// Minus the log-probability of each target class.
         [nn] fn nll_loss(input: Tensor, target: Tensor, weight: Option<Tensor> = None, size_average: Option<bool> = None, ignore_index: i64 = -100, reduce: Option<bool> = None, reduction: String = "mean".to_string()) -> Tensor {

@@ -5,9 +5,12 @@
 //! no use for it: who writes over it, or runs the node twice, gets the same error.
 
 /// `/// doc` `name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
+/// After an expression, `=> powers { 2.0: expression }` has quicker ones for constant last operands, and `=> words { expression }`
+/// says the same of eight bytes at once.
 macro_rules! pointwise {
     ($( $(#[doc = $doc:literal])* $([$($form:ident),*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
-        = $f:expr $(, $wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr)* ; )*) => {
+        = $f:expr $(=> $quick:ident $way:tt)?
+        $(, $wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr $(=> $quick_d:ident $way_d:tt)?)* ; )*) => {
         $(
             #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports, clippy::approx_constant, clippy::excessive_precision)]
             pub mod $name {
@@ -54,7 +57,7 @@ macro_rules! pointwise {
                         key: concat!(stringify!($name), ""),
                         inputs: &[$(stringify!($in),)+ $($(stringify!($p),)+)?],
                         wgsl: stringify!($f),
-                        loops: loops!([$($($form),*)?] $class; ($($in,)+ $($($p,)+)?) $f),
+                        loops: loops!([$($($form),*)?] $class; ($($in,)+ $($($p,)+)?) $f $(=> $quick $way)?),
                     },
                     derivative: $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply },
                     by_number: $crate::tensor::Derivative { name: $crate::ops::node_name!($name, "_by_number"), apply },
@@ -69,7 +72,7 @@ macro_rules! pointwise {
                             key: concat!(stringify!($name), "_d_", stringify!($wrt)),
                             inputs: &[$(stringify!($arg)),*],
                             wgsl: stringify!($d),
-                            loops: loops!(Float; ($($arg,)*) $d),
+                            loops: loops!(Float; ($($arg,)*) $d $(=> $quick_d $way_d)?),
                         },
                         formal: |values| {
                             use $crate::ops::formal::*;
@@ -206,7 +209,9 @@ macro_rules! ops {
                 let params = || -> Option<Box<dyn std::any::Any + Send + Sync>> {
                     if $name::KEEPS_ARGUMENTS { Some(Box::new(($($(<$pt as $crate::ops::FromArg>::keep(&$p),)*)?))) } else { None }
                 };
-                let mut recorder = $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params);
+                let differentiable = $crate::ops::macros::any!($($wrt)*);
+                let mut recorder =
+                    if differentiable { $crate::ops::record::begin(&$name::DERIVATIVE, &[$($in),*], params) } else { None };
                 let inputs: &[&$crate::tensor::Tensor] = &[$($in),*];
                 let made = if let Some(made) = $crate::ops::record::supplied(recorder.as_mut())? {
                     Ok(made)

@@ -197,7 +197,7 @@ pub const fn forms(base: u8, words: &[&str]) -> u8 {
     let (mut forms, mut i) = (base, 0);
     while i < words.len() {
         let word = words[i];
-        forms = if same(word, "complex") {
+        forms = if same(word, "complex") || same(word, "narrow") {
             forms
         } else if same(word, "hidden") {
             0

@@ -19,6 +19,12 @@ pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bo
     computed_into(op, target, &operands).is_some()
 }
 
+/// The same for the in-place form of a row that is composed, where it comes to one pointwise row.
+pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
+    let call = (birth() == 0).then(|| super::power::as_row(row.name, args)).flatten();
+    call.is_some_and(|(op, operands)| computed_into(op, target, &operands).is_some())
+}
+
 fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<()> {
     let tensors = || operands.iter().filter_map(Operand::tensor);
     let body = target.birth_body().filter(|body| !body.storage.is_untracked())?;
@@ -76,12 +82,14 @@ const DECLARED: &[&str] = &[
     "mm",
     "msort",
     "norm",
+    "prod",
     "scatter",
     "scatter_add",
     "scatter_reduce",
     "slice_scatter",
     "softmax",
     "sort",
+    "sum",
     "take_along_dim",
     "topk",
     "tril",
@@ -156,12 +164,49 @@ pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<(
 
 /// Whether PyTorch's operator refuses inputs that share memory with what it writes, pointwise ones aside.
 pub fn keeps_apart(row: &Row) -> bool {
-    matches!(row.name, "cat" | "concat" | "gather" | "index_select" | "kthvalue" | "masked_select" | "take")
+    resizes_first(row) || matches!(row.name, "index_select" | "kthvalue" | "masked_select" | "take")
 }
 
 /// Whether it gives its target the new shape before it asks that.
 pub fn resizes_first(row: &Row) -> bool {
-    matches!(row.name, "cat" | "concat" | "gather")
+    row.name == "gather" || JOINED.contains(&row.name)
+}
+
+/// Operators that give truths or places: nothing is recorded of them, whatever wants gradients.
+const UNRECORDED: &[&str] = &[
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "eq",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "isneginf",
+    "isposinf",
+    "le",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "ne",
+    "nonzero",
+    "not_equal",
+    "signbit",
+];
+
+pub fn is_unrecorded(row: &Row) -> bool {
+    UNRECORDED.contains(&row.name)
+}
+
+/// Whether `out=` says in which dtype a row computes, unless that is asked for.
+pub fn computes_as_target(row: &Row) -> bool {
+    is_creation(row) || matches!(row.name, "cumprod" | "cumsum" | "prod" | "sum")
 }
 
 /// Whether a row makes tensors of nothing: then `out=` says their dtype.

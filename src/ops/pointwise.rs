@@ -6,7 +6,7 @@ use super::names::OUTPUTS;
 use super::row::{Arg, Out, Row, Value, take};
 use super::value::V;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
-use crate::cpu::pointwise::{Loops, Source, powers, run};
+use crate::cpu::pointwise::{Loop, Loops, Source, powers, run, words};
 use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Tensor, mode, packing};
 use smallvec::SmallVec;
 
@@ -94,14 +94,14 @@ pub struct Pointwise {
 }
 
 impl Expr {
-    pub fn loop_for(&self, compute: DType) -> Option<&'static crate::cpu::pointwise::Loop> {
-        match compute {
-            DType::F32 => self.loops.f32,
-            DType::F64 => self.loops.f64,
-            DType::C64 => self.loops.c64,
-            DType::C128 => self.loops.c128,
-            _ => self.loops.i64,
-        }
+    /// The loop for a number as the last operand, of an expression that has some.
+    #[inline(always)]
+    pub fn loop_for_number(
+        &self,
+        last: impl FnOnce() -> Option<Scalar>,
+        compute: DType,
+    ) -> Option<&'static Loop> {
+        if self.loops.powers.is_empty() { None } else { powers::chosen(&self.loops, last()?, compute) }
     }
 
     /// Whether the formula is just one of its names.
@@ -281,9 +281,8 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
         let ([re, im], atan2) = (super::kernel::parts(x)?, &super::arithmetic::atan2::ROW);
         return execute(name, &atan2.forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
     }
-    let exponent = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
-    let quick = powers::chosen(&expr.loops, exponent, compute);
-    let Some(kernel) = quick.or_else(|| expr.loop_for(compute)) else {
+    let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
+    let Some(kernel) = expr.loop_for_number(last, compute).or_else(|| expr.loops.of(compute)) else {
         return Err(Fault::NoKernel { op: name, dtype: compute }.into());
     };
     let (view, stretched) = (out.host()?, stretch(out, inputs));
@@ -302,8 +301,12 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
     }
     // SAFETY: all views lie inside live storages and have out's shape; the loop is the one for `compute`.
     unsafe {
-        if !expr.loops.words.is_some_and(|words| words.run(view, &sources)) {
-            run(kernel, expr.loops.predicate, compute, view, &sources);
+        let predicate = expr.loops.predicate;
+        if !expr.loops.words.is_some_and(|looop| words::run(looop, predicate, view, &sources)) {
+            let narrow = || expr.loops.narrow?.of(predicate, &view, &sources);
+            let own = if compute == DType::I64 { narrow() } else { None };
+            let (compute, kernel) = own.unwrap_or((compute, kernel));
+            run(kernel, predicate, compute, view, &sources);
         }
     }
     Ok(())
@@ -357,7 +360,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     if operands.iter().any(Operand::is_batched) {
         return super::batch::apply(op, operands);
     }
-    let plan = plan(op, operands).map_err(|error| refused(op, operands, error))?;
+    let plan = plan(op, operands).map_err(|error| super::record::refused_pointwise(op, operands, error))?;
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
     if let Some(layout) = super::order::kept(op, &plan, &bodies) {
@@ -374,14 +377,6 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         super::tangent::pointwise(op, operands, &out)?;
     }
     Ok(out)
-}
-
-/// What to say of a call that cannot be planned: what its node refuses is told first.
-#[cold]
-pub fn refused(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
-    let bodies = bodies(operands);
-    let Some(like) = bodies.iter().flatten().next() else { return error };
-    record(op, operands, &bodies, like).err().unwrap_or(error)
 }
 
 pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {

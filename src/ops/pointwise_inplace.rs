@@ -1,7 +1,8 @@
 //! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
 //! values, and gives the target its new history.
 
-use super::pointwise::{Class, Input, Operand, Pointwise, bodies, execute, inputs, plan, record, refused};
+use super::pointwise::{Class, Input, Operand, Pointwise, bodies, execute, inputs, plan, record};
+use super::record::refused_pointwise;
 use super::tangent;
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{
@@ -50,8 +51,8 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
     check_inplace(target, recording)?;
     let body = target.body();
-    let plan =
-        plan(op, operands).map_err(|error| refused(op, operands, unfit(op, &body, operands, error)))?;
+    let plan = plan(op, operands)
+        .map_err(|error| refused_pointwise(op, operands, unfit(op, &body, operands, error)))?;
     check_writable(&body)?;
     check_shape(&body, &plan.shape)?;
     if !plan.device.same_place(body.device()) {
@@ -87,6 +88,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
     if let Some(edge) = &early {
         keep_old(edge, &body)?;
     }
+    packing::pack_inputs()?;
     execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
     body.storage.bump();
     if let Some(edge) = &early {

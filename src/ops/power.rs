@@ -1,11 +1,12 @@
 //! Operators that choose among rows by their operands: powers, inversions, divisions with a rounding mode, clamping.
 
 use super::macros::compose;
-use super::pointwise::{Operand, apply, result_type};
-use super::row::{Out, Value};
+use super::pointwise::{Operand, Pointwise, apply, result_type};
+use super::row::{Arg, Out, Value};
 use super::{arithmetic as a, unary as u};
 use crate::base::{DType, Error, Fault, Result, Scalar, caution_once};
 use crate::tensor::Tensor;
+use smallvec::SmallVec;
 use std::sync::atomic::AtomicBool;
 
 /// `base ** exponent`, by the row that PyTorch would record.
@@ -37,6 +38,24 @@ pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
         (Operand::Scalar(_), _) => apply(&a::pow_number::ROW, &[exponent, base]),
         _ => apply(&a::pow_tensor::ROW, &[base, exponent]),
     }
+}
+
+/// The row that does what a call does, and its operands: what is one row is computed in place.
+pub fn as_row<'a>(name: &str, args: &'a [Arg]) -> Option<(&'static Pointwise, SmallVec<[Operand<'a>; 3]>)> {
+    let given = |arg: &Arg| arg.number().is_some();
+    let row = match (name, args) {
+        ("relu", [Arg::Tensor(input)]) if input.dtype().is_float() => &u::relu::ROW,
+        ("div" | "true_divide", [_, _] | [_, _, Arg::Missing | Arg::None]) => &a::div::ROW,
+        ("clamp", [_, min, max]) if given(min) && given(max) => &a::clamp_both::ROW,
+        ("clamp", [_, min] | [_, min, Arg::Missing | Arg::None]) if given(min) => &a::clamp_low::ROW,
+        ("clamp", [_, Arg::Missing | Arg::None, max]) if given(max) => &a::clamp_high::ROW,
+        _ => return None,
+    };
+    let operand = |arg: &'a Arg| match arg {
+        Arg::Tensor(t) => Some(Operand::Tensor(t)),
+        other => other.number().map(Operand::Scalar),
+    };
+    Some((row, args.iter().filter_map(operand).collect()))
 }
 
 /// Elements of `yes` where `condition`, else of `no`.

@@ -3,7 +3,7 @@
 
 use super::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
-use crate::cpu::pointwise::{MAX_IN, powers};
+use crate::cpu::pointwise::MAX_IN;
 use crate::storage::Storage;
 use crate::tensor::{Body, BodyRef, Tensor};
 use std::mem::MaybeUninit;
@@ -55,8 +55,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
             Operand::Scalar(_) => return None,
         };
     }
-    let exponent = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
-    let kernel = powers::chosen(&op.forward.loops, exponent, dtype).unwrap_or(kernel);
+    let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
+    let kernel = op.forward.loop_for_number(last, dtype).unwrap_or(kernel);
     Some(run(op, operands, lead, result, kernel, &inputs, &bodies[..operands.len()]))
 }
 
@@ -109,8 +109,8 @@ pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>
             Input::Scalar(_) => return None,
         };
     }
-    let exponent = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
-    let kernel = powers::chosen(&expr.loops, exponent, dtype).unwrap_or(kernel);
+    let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
+    let kernel = expr.loop_for_number(last, dtype).unwrap_or(kernel);
     let storage = match Storage::new(n * dtype.size(), Device::Cpu) {
         Ok(storage) => storage,
         Err(error) => return Some(Err(error)),

@@ -1,10 +1,11 @@
 //! From a computed body to a tensor with history: shared by every row that is not pointwise.
 
-use super::pointwise::{Operand, Pointwise};
+use super::pointwise::{self, Operand, Pointwise};
 use super::view::RULES;
 use crate::base::{DType, Error, Layout, Lazy, Result};
 use crate::tensor::{Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, packing};
 use std::any::Any;
+use std::convert::Infallible;
 
 /// Which bit of what a row saves stands for its first argument; the inputs' come before, the outputs' last.
 pub const ARGUMENTS: usize = 32;
@@ -169,6 +170,18 @@ pub fn refused(
         return error;
     }
     finish(recorder.take(), saves, inputs, arguments, &[]).err().unwrap_or(error)
+}
+
+/// The same for a pointwise row.
+#[cold]
+pub fn refused_pointwise(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
+    let bodies = pointwise::bodies(operands);
+    let Some(like) = bodies.iter().flatten().next() else { return error };
+    let Err(told) = packing::after(|| -> Result<Infallible> {
+        pointwise::record(op, operands, &bodies, like)?;
+        Err(error)
+    });
+    told
 }
 
 fn finish(

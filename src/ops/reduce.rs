@@ -180,19 +180,21 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
 
 /// Stretches a reduction's gradient over `shape`.
 pub fn unreduce(g: &Tensor, shape: &[usize], dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
-    if keepdim || g.ndim() == shape.len() {
-        return expand(g, ints(shape));
+    expand(&kept(g, shape.len(), dims, keepdim)?, ints(shape))
+}
+
+/// A reduction's result or gradient as if it had kept the `ndim` dimensions, unless it broadcasts as it is.
+pub fn kept(y: &Tensor, ndim: usize, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    let mut y = y.clone();
+    if keepdim || y.ndim() == ndim || (y.ndim() == 0 && dims.is_none_or(<[i64]>::is_empty)) {
+        return Ok(y);
     }
-    if g.ndim() == 0 && dims.is_none_or(<[i64]>::is_empty) {
-        return expand(g, ints(shape));
-    }
-    let mut reduced = dims_or_all(dims, shape.len())?;
+    let mut reduced = dims_or_all(dims, ndim)?;
     reduced.sort_unstable();
-    let mut g = g.clone();
     for dim in reduced {
-        g = super::view::unsqueeze(&g, dim as i64)?;
+        y = super::view::unsqueeze(&y, dim as i64)?;
     }
-    expand(&g, ints(shape))
+    Ok(y)
 }
 
 mod logical {
@@ -273,6 +275,9 @@ mod more {
             }
             if !input.dtype().is_float() {
                 return super::sum(&input, dim, keepdim, dtype);
+            }
+            if dtype.is_some_and(|dtype| !dtype.is_differentiable()) {
+                return super::sum(&zero_for_nan(V::from(input)).tensor()?, dim, keepdim, dtype);
             }
             super::sum_numbers(&as_dtype(input, dtype)?, dim, keepdim)
         }

@@ -10,8 +10,8 @@ use super::record::{begin, end_many, refused};
 use super::row::{Arg, Forms, Out, Row, take};
 use super::value::V;
 use super::view::narrow;
-use crate::base::{DType, Error, Fault, Layout, Result, Scalar, wrap_dim};
-use crate::tensor::{Body, Derivative, Tensor, mode};
+use crate::base::{DType, Error, Fault, Layout, Result, Scalar, numel, wrap_dim};
+use crate::tensor::{Body, Derivative, Grads, Step, Tensor, mode};
 
 /// Runs one of the running sums and products of both devices.
 macro_rules! scan {
@@ -194,8 +194,17 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
     super::tangent::picked(made, input, dim, true)
 }
 
-static CUMMAX: Derivative = Derivative { name: "CummaxBackward0", apply: put_back };
-static CUMMIN: Derivative = Derivative { name: "CumminBackward0", apply: put_back };
+static CUMMAX: Derivative = Derivative { name: "CummaxBackward0", apply: put_back_running };
+static CUMMIN: Derivative = Derivative { name: "CumminBackward0", apply: put_back_running };
+
+/// The gradient goes to where the values were; of nothing it is PyTorch's own input.
+fn put_back_running(step: &Step) -> Result<Grads> {
+    let wanted = step.grad(0).is_some() && step.wants(0);
+    if wanted && numel(&crate::ops::meta_of(step, 0)?.shape) == 0 {
+        return Ok(smallvec::smallvec![Some(step.tensor(0)?)]);
+    }
+    put_back(step)
+}
 
 mod more {
     use super::*;

@@ -89,17 +89,22 @@ pub(super) fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -
 
 /// Slices of an empty dimension lie nowhere; PyTorch notices that by the storage, where that has no room for them.
 fn check_room(out: &Body, slices: &Layout) -> Result<()> {
-    let (have, need) = (out.storage.len(), slices.end() * out.dtype.size());
-    if out.numel() > 0 || need <= have {
+    if out.numel() > 0 { Ok(()) } else { within(slices, out.dtype.size(), out.storage.len()) }
+}
+
+/// Refuses a layout of elements of `size` bytes that reaches beyond `have` of them.
+pub fn within(layout: &Layout, size: usize, have: usize) -> Result<()> {
+    let need = layout.end() * size;
+    if need <= have {
         return Ok(());
     }
     Err(Error::runtime(format!(
         "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {} requiring a storage size of {need} are out of \
          bounds for storage of size {have}",
-        slices.shape.as_slice(),
-        slices.strides.as_slice(),
-        slices.offset,
-        out.dtype.size()
+        layout.shape.as_slice(),
+        layout.strides.as_slice(),
+        layout.offset,
+        size
     )))
 }
 

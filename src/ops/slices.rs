@@ -80,6 +80,9 @@ pub fn turned(g: Tensor, lazy: Lazy) -> Result<Tensor> {
 pub fn around(g: &Tensor, layout: &Layout, dtype: DType, inner: Option<&Tensor>) -> Result<Tensor> {
     let seen = seen_as(g, dtype)?;
     check_writable(&seen.body().with_layout(layout.clone()))?;
+    if layout.numel() > 0 {
+        super::scatter::within(layout, seen.dtype().size(), seen.numel() * seen.dtype().size())?;
+    }
     let whole = match inner {
         Some(inner) => put_part(&seen, inner, layout.clone())?,
         None => erase(&seen, layout.clone())?,

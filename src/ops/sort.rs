@@ -1,6 +1,6 @@
 //! Order and position: sorting, the largest few, medians.
 
-use super::extrema::{SAVE_INDICES, check_not_empty, put_back, shared};
+use super::extrema::{SAVE_INDICES, check_not_empty, put_back, shared_by_all};
 use super::kernel::{at_least_vector, fork, with_shape};
 use super::macros::{compose, ops};
 use super::positions::{by_columns, positions, select_masked, shape_with_mask};
@@ -8,7 +8,7 @@ pub use super::positions::{nonzero_columns, nonzero_vectors};
 use super::record::{begin, end_many};
 use super::row::Out;
 use super::{arithmetic as a, create, index, unary, view};
-use crate::base::{DType, Dims, Error, Fault, Result, wrap_dim};
+use crate::base::{DType, Dims, Error, Fault, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Tensor, packing};
 
 /// Values picked along a dimension, and where they were.
@@ -172,16 +172,12 @@ type Pick = fn(&Body, usize) -> Result<Picked>;
 /// The median of all elements, as one line; of none it is NaN.
 fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
     let x = input.body();
+    if x.numel() == 0 {
+        let nan = create::full(&[], Scalar::Float(f64::NAN), DType::F32, x.device())?;
+        return super::reduce::quietly(|| create::to_dtype(&nan, x.dtype));
+    }
     if x.dtype == DType::Bool || x.dtype.is_complex() {
         return Err(Fault::NoKernel { op: "median_cpu", dtype: x.dtype }.into());
-    }
-    if x.numel() == 0 {
-        let nothing = if x.dtype.is_float() {
-            crate::base::Scalar::Float(f64::NAN)
-        } else {
-            crate::base::Scalar::Int(0)
-        };
-        return super::kernel::filled(&[], nothing, x.dtype, x.device());
     }
     crate::tensor::mode::with_grad(false, || {
         let line = view::reshape(input, &[x.numel()])?;
@@ -194,10 +190,10 @@ fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
 ops! { "sort";
     /// The lower median of all elements.
     [hidden] fn median_all(input) -> y { middle_of_all(input, false) }
-    input: |g, input, y, at| shared(g, input, y, &at, &None, false);
+    input: |g, input, y, at| shared_by_all(g, input, y, &at);
     /// The lower median of all elements that are not NaN.
     [hidden] fn nanmedian_all(input) -> y { middle_of_all(input, true) }
-    input: |g, input, y, at| shared(g, input, y, &at, &None, false);
+    input: |g, input, y, at| shared_by_all(g, input, y, &at);
     /// The elements where `mask` is true.
     [hidden, linear] fn masked_pick(input; mask: Tensor) -> y {
         let (x, mask) = (input.body(), mask.body());

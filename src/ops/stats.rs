@@ -115,6 +115,9 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
     if ord < 0.0 || ord == f64::INFINITY {
         no_identity(&x, ord, dims)?;
     }
+    let reduced = dims_or_all(dims, x.layout.ndim())?;
+    // Any norm of one number is its magnitude, which powers and roots would round.
+    let ord = if ord != 0.0 && reduced.iter().all(|&d| x.shape()[d] == 1) { 1.0 } else { ord };
     let body = match ord {
         0.0 => {
             let marks = quietly(|| arithmetic::ne(input, 0.0))?;
@@ -128,10 +131,9 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
         f64::INFINITY | f64::NEG_INFINITY => {
             let fold = if ord > 0.0 { Fold::Max } else { Fold::Min };
             if x.numel() == 0 && ord > 0.0 {
-                let shape = dims_or_all(dims, x.layout.ndim())?;
-                let zeros =
-                    super::kernel::filled(&kept_shape(x.shape(), &shape), Scalar::Int(0), wide, x.device())?;
-                if keepdim { zeros } else { drop_dims(zeros, &shape) }
+                let shape = kept_shape(x.shape(), &reduced);
+                let zeros = super::kernel::filled(&shape, Scalar::Int(0), wide, x.device())?;
+                if keepdim { zeros } else { drop_dims(zeros, &reduced) }
             } else {
                 super::extrema::check_not_empty("linalg.vector_norm", &x, dims)?;
                 folded(fold, &magnitudes()?, dims, keepdim, wide)?
@@ -148,7 +150,9 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
 }
 
 fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {
-    let (g, y) = (g.unreduce(at, dim, keepdim), y.unreduce(at, dim, keepdim));
+    let kept =
+        |v: V| v.then(|t| super::reduce::kept(&t, at.shape.len(), dim.as_deref(), keepdim)).cast(at.dtype);
+    let (g, y) = (kept(g), kept(y));
     match ord {
         1.0 => g * sign(x),
         2.0 => g * select(x / &y, 0.0, eq(y, 0.0)),

@@ -4,9 +4,9 @@
 use super::{batch, create, tangent};
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{self, Storage};
-use crate::tensor::{Edge, Kind, Level, Node, NodeRef, Tensor, dual, mode};
+use crate::tensor::{Edge, Kind, Level, Node, NodeRef, RECORDED_OUTSIDE, Tensor, dual, mode};
 use std::cell::{Cell, RefCell};
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// How a transform differentiates.
@@ -25,8 +25,14 @@ struct Transform {
     /// The innermost `vmap` when it began.
     inside: Level,
     inputs: Vec<Input>,
+    /// The memory of its function's other arguments, which may be written.
+    lent: Vec<Storage>,
     /// Whether it guards what it did not make.
     guards: bool,
+    /// Whether operators are recorded around it.
+    recorded: bool,
+    /// Whether the nodes that somebody asked about lead to an input, by address and sequence: a walk ends where another began.
+    known: HashMap<(usize, u64), bool>,
 }
 
 /// An input by identity, the memory that it shares with what the caller gave, and where its history begins.
@@ -53,7 +59,12 @@ pub fn begin(mode: Mode, guards: bool) -> u64 {
     let since = mode::latest_sequence();
     let number = LAST.fetch_add(1, Ordering::Relaxed).wrapping_add(1).max(1);
     let inside = batch::frames().last().map_or(0, |f| f.level);
-    with(|all| all.push(Transform { number, since, mode, inside, inputs: Vec::new(), guards }));
+    RECORDED_OUTSIDE.get_or_init(|| is_recorded_outside);
+    with(|all| {
+        let recorded = mode::grad_enabled() && all.last().is_none_or(|around| around.recorded);
+        let (inputs, lent, known) = (Vec::new(), Vec::new(), HashMap::new());
+        all.push(Transform { number, since, mode, inside, inputs, lent, guards, recorded, known });
+    });
     storage::born_in(number);
     since
 }
@@ -76,6 +87,11 @@ pub fn untracked(t: &Tensor) -> Result<Tensor> {
 /// Whether any is under way in this thread, and to be seen.
 pub fn any() -> bool {
     storage::birth() > UNSEEN.get()
+}
+
+/// How many that guard what they did not make are under way, and to be seen.
+pub fn depth() -> usize {
+    with(|all| all.iter().filter(|transform| transform.guards && transform.is_seen()).count())
 }
 
 /// While it lives this thread sees no transform that began before, and operators carry no tangents on: a custom
@@ -102,13 +118,14 @@ impl Drop for Plain {
     }
 }
 
-/// Says that these are the innermost transform's inputs.
-pub fn adopt<'a>(inputs: impl Iterator<Item = &'a Tensor>) {
+/// Says that these are the innermost transform's inputs, and what else its function was given.
+pub fn adopt<'a>(inputs: impl Iterator<Item = &'a Tensor>, others: impl Iterator<Item = &'a Tensor>) {
     let inputs: Vec<Input> =
         inputs.map(|t| Input { id: t.id(), memory: memory_of(t), edge: t.edge() }).collect();
     with(|all| {
         if let Some(innermost) = all.last_mut() {
             innermost.inputs.extend(inputs);
+            innermost.lent.extend(others.map(memory_of));
         }
     });
 }
@@ -132,12 +149,17 @@ impl Transform {
     }
 
     /// Whether the graph behind a node, which was made inside, leads to an input, or to a leaf that was made inside, too.
-    fn is_reached(&self, from: NodeRef) -> bool {
-        leads(vec![from], |node| match &node.kind {
+    fn is_reached(&mut self, from: NodeRef) -> bool {
+        let name = |node: &Node| (std::ptr::from_ref(node) as usize, node.sequence);
+        let asked = name(&from);
+        let reached = leads(vec![from], |node| match &node.kind {
             _ if self.is_input(node) => Some(true),
             Kind::Leaf(leaf) => Some(leaf.body().storage.birth() >= self.number),
-            _ => (node.sequence <= self.since).then_some(false),
-        })
+            _ if node.sequence <= self.since => Some(false),
+            _ => self.known.get(&name(node)).copied(),
+        });
+        self.known.insert(asked, reached);
+        reached
     }
 }
 
@@ -188,7 +210,7 @@ fn shown_inside(t: &Tensor) -> Shown {
     }
     let Some(Edge { node, .. }) = t.edge() else { return Shown::All };
     with(|all| {
-        for transform in all.iter().rev().take_while(|transform| transform.is_seen()) {
+        for transform in all.iter_mut().rev().take_while(|transform| transform.is_seen()) {
             let reverse = transform.mode == Mode::Reverse;
             if transform.inputs.iter().any(|input| input.id == t.id()) {
                 return if reverse { Shown::Input } else { Shown::Nothing };
@@ -199,9 +221,22 @@ fn shown_inside(t: &Tensor) -> Shown {
         }
         // In a Function's forward: as it is outside of all transforms.
         let Some(outermost) = all.first().filter(|outermost| !outermost.is_seen()) else { return Shown::All };
-        let own = |node: &Node| node.is_leaf() && all.iter().any(|transform| transform.is_input(node));
-        let beyond = |node: &Node| if own(node) { Some(false) } else { is_beyond(node, outermost.since) };
-        if leads(vec![node], beyond) { Shown::All } else { Shown::Nothing }
+        if leads_outside(all, outermost, vec![node]) { Shown::All } else { Shown::Nothing }
+    })
+}
+
+/// Whether the graph behind these nodes goes beyond all transforms.
+fn leads_outside(all: &[Transform], outermost: &Transform, from: Vec<NodeRef>) -> bool {
+    let own = |node: &Node| node.is_leaf() && all.iter().any(|transform| transform.is_input(node));
+    leads(from, |node| if own(node) { Some(false) } else { is_beyond(node, outermost.since) })
+}
+
+/// Whether somebody around all transforms records what this node leads to.
+fn is_recorded_outside(node: &Node) -> bool {
+    let edges = node.edges.iter().flatten().map(|edge| edge.node.clone()).collect();
+    with(|all| match (all.first(), all.last()) {
+        (Some(outermost), Some(innermost)) => innermost.recorded && leads_outside(all, outermost, edges),
+        _ => true,
     })
 }
 
@@ -240,7 +275,9 @@ pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() 
             .inputs
             .iter()
             .any(|input| input.id == target.id() || (input.memory.same(&memory) && whole(&input.memory)));
-        let refused = innermost.guards && memory.birth() < innermost.number && !others.iter().any(foreign);
+        let lent = innermost.lent.iter().any(|own| own.same(&memory));
+        let refused =
+            innermost.guards && memory.birth() < innermost.number && !lent && !others.iter().any(foreign);
         (given || refused).then_some((given, itself, innermost.mode))
     });
     match found {

@@ -80,7 +80,7 @@ pointwise! {
     /// Zeros that know of `input`.
     [hidden] zeros_of(input): Plain = nought(input), input: |g| blank(g);
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
-    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(g, nought(y), le(y, 0.0));
+    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(nought(y), g, not(le(y, 0.0)));
     /// `input` where positive, else `negative_slope * input`. (The sign, which is 1 there, lets second derivatives know of `input`.)
     [hidden] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, input, negative_slope| select(g * negative_slope, g * sign(input), gt(input, 0.0));
@@ -124,7 +124,7 @@ pointwise! {
     /// Radians to degrees.
     rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
     /// Whether each element is zero.
-    [complex] logical_not(input): Compare = not(truth(input));
+    [complex] logical_not(input): Compare = not(truth(input)) => words { input ^ 0x0101_0101_0101_0101 };
     /// Bits inverted; for bool the opposite.
     [hidden] bit_invert(input): Bits = bit_not(input);
     /// Whether each element is NaN.

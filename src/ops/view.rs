@@ -27,6 +27,7 @@ fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
     };
     let mut node = Node::draft(Kind::Op(derivative));
     node.edges.push(edge);
+    node.params = Some(Box::new((view.layout.clone(), base.body().layout.clone())));
     node.outputs.push(view.meta());
     Some(Edge { node: Node::publish(node), output: 0 })
 }
@@ -39,12 +40,9 @@ static OF_A_CONSTANT: Derivative =
 static OUT_OF_REACH: Derivative = Derivative {
     name: "AsStridedBackward0",
     apply: |step| {
-        if !step.wants(0) {
-            return Ok(smallvec::smallvec![None]);
-        }
-        Err(Error::runtime(
-            "setStorage: the sizes and strides of a view are out of bounds for the storage of its base",
-        ))
+        let (Some(g), true) = (step.grad(0), step.wants(0)) else { return Ok(smallvec::smallvec![None]) };
+        let (view, base) = step.params::<(Layout, Layout)>()?;
+        Ok(smallvec::smallvec![Some(through_storage(g, view, base)?)])
     },
 };
 

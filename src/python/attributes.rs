@@ -8,9 +8,10 @@ use super::types::{PyDType, device_from, dtype_object};
 use crate::base::{Category, DType, Device};
 use crate::ops::{self, Operand, view};
 use crate::tensor::{Body, Tensor};
+use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyString, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
 
 /// `Tensor(2, 3)`, `Tensor(data)` and the like, in one dtype.
 fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
@@ -41,7 +42,8 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
         }
         return Ok(view::alias(&ops::create::shallow(t))?);
     }
-    if let Some(sizes) = sizes {
+    let number = !first.is_instance_of::<PyBool>();
+    if let Some(sizes) = sizes.filter(|_| number) {
         return empty(&sizes);
     }
     if first.get_type().name()? == "Size" {
@@ -50,13 +52,27 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
     if first.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
     }
-    if scalar_from(&first).is_some() {
+    if first.is_none() || scalar_from(&first).is_some() {
         return Err(PyTypeError::new_err(format!(
             "new(): data must be a sequence (got {})",
             first.get_type().name()?
         )));
     }
     Ok(ops::create::to_device(&from_nested(&first, Some(dtype))?, device)?)
+}
+
+/// Refuses names that the constructor does not know.
+fn check_names(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
+    let strange = |name: &Bound<'_, PyAny>| name.extract::<String>().is_ok_and(|name| name != "device");
+    if !kwargs.keys().iter().any(|name| strange(&name)) {
+        return Ok(());
+    }
+    let named = kwargs.iter().map(|(name, arg)| format!("{name}={}", type_name(&arg)));
+    let all = args.iter().map(|arg| type_name(&arg)).chain(named).collect::<Vec<_>>().join(", ");
+    Err(PyTypeError::new_err(format!(
+        "new() received an invalid combination of arguments - got ({all}), but expected one of:\n * (*, torch.device device)\n \
+         * (tuple of ints size, *, torch.device device)\n * (Tensor other)\n * (object data, *, torch.device device)"
+    )))
 }
 
 /// `FloatTensor(…)` and its sisters.
@@ -101,8 +117,18 @@ fn matrix_transpose<'py>(
 #[pymethods]
 impl PyTensor {
     #[new]
-    #[pyo3(signature = (*args, **kwargs))]
-    fn construct(args: &Bound<'_, PyTuple>, kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<PyTensor> {
+    #[classmethod]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "(*args, **kwargs)")]
+    fn construct(
+        class: &Bound<'_, PyType>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyTensor> {
+        // Subclasses take what arguments they like.
+        let plain = class.is(PyTensor::type_object(class.py()));
+        if let Some(kwargs) = kwargs.filter(|_| plain) {
+            check_names(args, kwargs)?;
+        }
         let device = match kwargs.map(|k| k.get_item("device")).transpose()?.flatten() {
             Some(device) => device_from(&device)?,
             None => Device::Cpu,
@@ -111,7 +137,8 @@ impl PyTensor {
             && args.len() == 1
             && t.ndim() > 0
         {
-            return Ok(PyTensor { tensor: ops::create::shallow(&t) });
+            let tensor = if plain { view::alias(&t)? } else { ops::create::shallow(&t) };
+            return Ok(PyTensor { tensor });
         }
         Ok(PyTensor { tensor: legacy(args, ops::create::default_dtype(), device)? })
     }

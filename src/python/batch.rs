@@ -2,23 +2,36 @@
 
 use super::tensor::{PyTensor, wrap};
 use crate::ops::batch::{self, Batch, Frame, Randomness};
-use crate::ops::transform;
-use crate::tensor::{Kind, Node, NodeRef, Tensor};
+use crate::ops::{transform, view};
+use crate::tensor::{Kind, Node, NodeRef, Tensor, any_requires_grad, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use std::cell::Cell;
 use std::collections::HashSet;
 
 /// Whether a transform's function is running: which tensors want gradients is the transform's affair then.
-fn transformed() -> bool {
+#[pyfunction]
+pub fn is_transformed() -> bool {
     transform::any() || batch::is_under_way()
+}
+
+thread_local! {
+    /// Whether custom Functions are run on samples as they are: the batches are the library's own, not the user's.
+    static WITHOUT_RULES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Switches that, and returns how it was.
+#[pyfunction]
+pub fn set_without_rules(on: bool) -> bool {
+    WITHOUT_RULES.replace(on)
 }
 
 /// Refuses a custom Function that the transforms which are under way could not go through.
 #[inline]
 pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
-    if !transformed() {
+    if !is_transformed() || WITHOUT_RULES.get() {
         return Ok(());
     }
     let check = class.py().import("gradiron.func._function")?.getattr("check_support")?;
@@ -27,7 +40,7 @@ pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
 
 /// Refuses a method that would meddle with a transform's own leaves.
 pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
-    if !transformed() {
+    if !is_transformed() {
         return Ok(());
     }
     Err(PyRuntimeError::new_err(format!(
@@ -42,6 +55,12 @@ pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
 pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
     t.get().tensor.set_requires_grad(true)?;
     Ok(t.clone())
+}
+
+/// The tensor once more, with a history that goes on to its own.
+#[pyfunction]
+pub fn aliased<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), view::alias(&t.get().tensor)?)
 }
 
 /// Whether the tape knows a tensor, whatever its samples show.
@@ -255,7 +274,7 @@ pub const REQUIRING: &str = "(or perhaps using torch.autograd.functional.* APIs)
 
 /// `.grad` of a leaf is not a place for the gradients of samples.
 pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyResult<()> {
-    if transformed() || roots.into_iter().any(Tensor::is_batched) {
+    if is_transformed() || roots.into_iter().any(Tensor::is_batched) {
         return Err(PyRuntimeError::new_err(
             "backward() called inside a functorch transform. This is not supported, please use functorch.grad or \
              functorch.vjp instead or call backward() outside of functorch transforms.",
@@ -270,6 +289,9 @@ pub fn apply_function<'py>(
     args: &Bound<'py, PyTuple>,
     inputs: &[Option<Tensor>],
 ) -> PyResult<Bound<'py, PyAny>> {
+    if !class.getattr("_own_setup")?.is_truthy()? {
+        return apply_as_it_is(class, args, inputs);
+    }
     let level = inputs.iter().flatten().filter_map(|t| t.as_batched()?.levels.last().copied()).max();
     let frame = batch::frames().into_iter().find(|f| Some(f.level) == level);
     let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
@@ -285,6 +307,22 @@ pub fn apply_function<'py>(
     let args = PyTuple::new(class.py(), args)?;
     let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
     batch::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
+}
+
+/// A Function whose forward takes a context has no rule: it sees the samples as it would see one.
+fn apply_as_it_is<'py>(
+    class: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    inputs: &[Option<Tensor>],
+) -> PyResult<Bound<'py, PyAny>> {
+    if any_requires_grad(inputs.iter().flatten()) {
+        return Err(PyRuntimeError::new_err(
+            "a custom Function without a setup_context cannot be recorded on samples: give it one, or leave out create_graph",
+        ));
+    }
+    let ctx = super::function::unrecorded(&class.getattr("_backward_cls")?, args.len())?;
+    let all: Vec<Bound<'py, PyAny>> = std::iter::once(ctx).chain(args.iter()).collect();
+    mode::with_grad(false, || class.getattr("forward")?.call1(PyTuple::new(class.py(), all)?))
 }
 
 /// A hook on samples: the graph knows their physical tensor only, the hook is to see what it was registered on.

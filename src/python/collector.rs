@@ -6,11 +6,12 @@
 //! found to belong to objects in question; in the second, by the first of them that is reached. What was shown and
 //! not reached is garbage.
 
+use super::function::Ctx;
 use super::node::PyNode;
 use super::saving::{KeptTensors, SavedTensor};
 use super::tensor::{PLACE, PyTensor};
-use crate::arena::Ref;
-use crate::tensor::{Held, NodeRef, Tensor};
+use crate::arena::{Id, Ref};
+use crate::tensor::{Held, Node, NodeRef, Tensor};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -30,6 +31,8 @@ struct Pass {
     whole: HashSet<usize>,
     /// Those of them that something outside keeps.
     reached: HashSet<usize>,
+    /// Those that were reached before, when the collector looks twice.
+    kept: HashSet<usize>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -72,6 +75,10 @@ pub enum Start<'a> {
     Node(&'a PyNode),
     Saved(&'a SavedTensor),
     Kept(&'a KeptTensors),
+    /// A Function's context that keeps its node.
+    Context(&'a Ctx, &'a NodeRef),
+    /// One that its node keeps: it holds no handle, but who has it is to find the node whole.
+    Shown(&'a Ctx, Id<Node>),
 }
 
 impl Start<'_> {
@@ -82,6 +89,7 @@ impl Start<'_> {
             Start::Node(node) => std::ptr::from_ref(*node) as usize,
             Start::Saved(saved) => std::ptr::from_ref(*saved) as usize,
             Start::Kept(kept) => std::ptr::from_ref(*kept) as usize,
+            Start::Context(ctx, _) | Start::Shown(ctx, _) => std::ptr::from_ref(*ctx) as usize,
         };
         value - PLACE.load(Ordering::Relaxed)
     }
@@ -91,22 +99,10 @@ impl Start<'_> {
 pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraverseError> {
     PASS.with(|pass| {
         let Ok(mut pass) = pass.try_borrow_mut() else { return Ok(false) };
-        if !pass.running {
-            return Ok(false);
+        let Some(phase) = pass.phase(start.object(), visit) else { return Ok(false) };
+        if matches!(start, Start::Shown(..)) && phase == Phase::Subtract {
+            return Ok(true);
         }
-        let object = start.object();
-        let phase = if subtracts(visit, object) {
-            if pass.counted.contains(&object) {
-                // Once more, among what finalizers may have brought back.
-                *pass = Pass { running: true, ..Pass::default() };
-            }
-            pass.counted.insert(object);
-            Phase::Subtract
-        } else if pass.counted.contains(&object) {
-            Phase::Spread
-        } else {
-            return Ok(false);
-        };
         let mut outcome = Ok(());
         pass.walk(phase, start, |found| {
             let mut see = |object: *mut std::ffi::c_void| {
@@ -154,15 +150,32 @@ pub fn clear(start: &Start<'_>) {
     }
 }
 
-/// Whether the collector subtracts: it alone passes the object itself to its visitor.
+/// Whether the collector subtracts: then alone it passes the object itself to its visitor, or nothing where Python is
+/// free-threaded.
 fn subtracts(visit: &PyVisit<'_>, object: usize) -> bool {
     const { assert!(size_of::<PyVisit<'_>>() == size_of::<[usize; 2]>()) };
     // SAFETY: a visitor is a function and what to pass to it, in some order: two words, read as numbers.
     let words = unsafe { std::ptr::from_ref(visit).cast::<[usize; 2]>().read() };
-    words.contains(&object)
+    words.contains(&if cfg!(Py_GIL_DISABLED) { 0 } else { object })
 }
 
 impl Pass {
+    /// In which phase an object is asked; nothing when the collection is none that we follow.
+    fn phase(&mut self, object: usize, visit: &PyVisit<'_>) -> Option<Phase> {
+        if !self.running {
+            return None;
+        }
+        if !subtracts(visit, object) {
+            return self.counted.contains(&object).then_some(Phase::Spread);
+        }
+        if self.counted.contains(&object) {
+            // Once more, among what finalizers may have brought back; what was reached stays so.
+            *self = Pass { running: true, kept: std::mem::take(&mut self.reached), ..Pass::default() };
+        }
+        self.counted.insert(object);
+        Some(Phase::Subtract)
+    }
+
     /// Calls `show` with the nodes behind an object that are due in this phase.
     fn walk(&mut self, phase: Phase, start: &Start<'_>, mut show: impl FnMut(Found<'_>)) {
         // Clones, which do not count.
@@ -172,6 +185,8 @@ impl Pass {
             Start::Node(node) => ours.push(node.node.clone()),
             Start::Saved(saved) => ours.push(saved.node.clone()),
             Start::Kept(kept) => ours.push(kept.node.clone()),
+            Start::Context(_, node) => ours.push((*node).clone()),
+            Start::Shown(_, node) => ours.extend(node.upgrade()),
         }
         let mut waiting: Vec<&NodeRef> = Vec::new();
         for node in &ours {
@@ -200,7 +215,7 @@ impl Pass {
             Phase::Subtract => {
                 let seen = self.seen.entry(key).or_default();
                 *seen += 1;
-                *seen == all && self.whole.insert(key)
+                *seen == all && !self.kept.contains(&key) && self.whole.insert(key)
             }
             Phase::Spread => self.whole.contains(&key) && self.reached.insert(key),
             Phase::Clear => self.whole.remove(&key) && !self.reached.contains(&key),

@@ -197,41 +197,90 @@ fn declarations(
     Ok(wanted)
 }
 
-/// The tensors among a call's arguments, which are all to be tensors.
-pub fn tensor_list(
-    args: &Bound<'_, PyTuple>,
-    what: impl Fn(usize, &str) -> String,
+/// What forward said of its tensors: which to save, which it wrote in place, and which are not differentiable.
+pub struct Said {
+    pub to_save: Option<Py<PyTuple>>,
+    pub dirty: Vec<Py<PyTensor>>,
+    pub plain: Vec<Py<PyTensor>>,
+}
+
+impl Said {
+    pub fn read(
+        py: Python<'_>,
+        to_save: Option<Py<PyAny>>,
+        dirty: Option<Py<PyAny>>,
+        plain: Option<Py<PyAny>>,
+    ) -> PyResult<Said> {
+        Ok(Said {
+            to_save: tuple_of(py, "to_save", to_save)?.map(Bound::unbind),
+            dirty: tensors_of(tuple_of(py, "dirty_tensors", dirty)?, |i, kind| {
+                format!("mark_dirty can only accept variables, but argument {i} is of type {kind}")
+            })?,
+            plain: tensors_of(tuple_of(py, "non_differentiable", plain)?, |_, kind| {
+                format!("mark_non_differentiable only accepts variable arguments, but got {kind}")
+            })?,
+        })
+    }
+}
+
+/// The tensors in a tuple of nothing else.
+fn tensors_of(
+    tuple: Option<Bound<'_, PyTuple>>,
+    wrong: impl Fn(usize, &str) -> String,
 ) -> PyResult<Vec<Py<PyTensor>>> {
     let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
         Ok(t) => Ok(t.unbind()),
         Err(e) => {
             let kind = e.into_inner().get_type().name()?.to_string();
-            Err(PyRuntimeError::new_err(what(i, &kind)))
+            Err(PyRuntimeError::new_err(wrong(i, &kind)))
         }
     };
-    args.iter().enumerate().map(one).collect()
-}
-
-/// A list of a context, as long as there is something in it.
-pub fn marked<'py>(
-    py: Python<'py>,
-    list: impl ExactSizeIterator<Item = Option<Py<PyTensor>>>,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    if list.len() == 0 { Ok(None) } else { PyTuple::new(py, list).map(Some) }
+    tuple.iter().flatten().enumerate().map(one).collect()
 }
 
 /// A tuple of a context's, or None.
-fn tuple_of<'py>(name: &str, value: &Bound<'py, PyAny>) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    if value.is_none() {
+pub fn tuple_of<'py>(
+    py: Python<'py>,
+    name: &str,
+    value: Option<Py<PyAny>>,
+) -> PyResult<Option<Bound<'py, PyTuple>>> {
+    let Some(value) = value.map(|value| value.into_bound(py)).filter(|value| !value.is_none()) else {
         return Ok(None);
-    }
-    match value.cast::<PyTuple>() {
-        Ok(tuple) => Ok(Some(tuple.clone())),
-        Err(_) => Err(PyRuntimeError::new_err(format!(
-            "autograd internal error: {name} attribute is expected to be a tuple but is {}",
-            value.get_type().name()?
-        ))),
-    }
+    };
+    value.cast_into::<PyTuple>().map(Some).map_err(|other| {
+        let kind = other.into_inner().get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+        PyRuntimeError::new_err(format!(
+            "autograd internal error: {name} attribute is expected to be a tuple but is {kind}"
+        ))
+    })
+}
+
+/// The getter and the setter of what a context was told.
+macro_rules! told {
+    ($($field:ident, $name:ident, $set:ident;)*) => {
+        #[pymethods]
+        impl Ctx {
+            $(
+                #[getter]
+                fn $name(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+                    self.state().$field.as_ref().map(|said| said.clone_ref(py))
+                }
+                #[setter($name)]
+                pub fn $set(&self, value: &Bound<'_, PyAny>) {
+                    let old = self.state().$field.replace(value.clone().unbind());
+                    drop(old);
+                }
+            )*
+        }
+    };
+}
+
+told! {
+    to_save, to_save, set_to_save;
+    dirty, dirty_tensors, set_dirty;
+    non_differentiable, non_differentiable, set_non_differentiable;
+    for_forward, saved_for_forward, set_saved_for_forward;
+    needs_input_grad, needs_input_grad, set_needs_input_grad;
 }
 
 fn flag(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -283,12 +332,12 @@ impl Ctx {
     /// For each of forward's arguments the sum of the gradients that came for it so far in this backward, where writing into it
     /// adds to it: a `backward` that does so returns None there.
     #[getter]
-    fn input_grad_buffers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        self._input_grad_buffers(py)
+    fn input_grad_buffers<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        Ctx::_input_grad_buffers(slf)
     }
     #[getter]
-    fn _input_grad_buffers<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
-        let node = self.node();
+    fn _input_grad_buffers<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, node) = (slf.py(), Ctx::node(slf));
         let found = buffers::of(node.as_ref())?;
         let object = |buffer: Option<Tensor>| match buffer {
             Some(tensor) => wrap(py, tensor),
@@ -316,49 +365,8 @@ impl Ctx {
         self.state().options.plain_stay_none = !flag("set_materialize_non_diff_grads", value)?;
         Ok(())
     }
-    #[setter(needs_input_grad)]
-    fn set_needs_input_grad(&self, value: Py<PyAny>) {
-        let old = self.state().needs_input_grad.replace(value);
-        drop(old);
-    }
-    #[setter(to_save)]
-    fn set_to_save(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let tensors = tuple_of("to_save", value)?.map(Bound::unbind);
-        let old = std::mem::replace(&mut self.state().to_save, tensors);
-        drop(old);
-        Ok(())
-    }
-    #[setter(dirty_tensors)]
-    fn set_dirty(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let wrong = |i, kind: &str| {
-            format!("mark_dirty can only accept variables, but argument {i} is of type {kind}")
-        };
-        let list = tuple_of("dirty_tensors", value)?.map(|tuple| tensor_list(&tuple, wrong)).transpose()?;
-        let old = std::mem::replace(&mut self.state().dirty, list.unwrap_or_default());
-        drop(old);
-        Ok(())
-    }
-    #[setter(non_differentiable)]
-    fn set_non_differentiable(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let wrong = |_, kind: &str| {
-            format!("mark_non_differentiable only accepts variable arguments, but got {kind}")
-        };
-        let list =
-            tuple_of("non_differentiable", value)?.map(|tuple| tensor_list(&tuple, wrong)).transpose()?;
-        let old = std::mem::replace(&mut self.state().non_differentiable, list.unwrap_or_default());
-        drop(old);
-        Ok(())
-    }
-    #[setter(saved_for_forward)]
-    fn set_saved_for_forward(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let list = tuple_of("saved_for_forward", value)?;
-        let list = list.map(|tuple| super::forward::saved_list(&tuple)).transpose()?;
-        let old = std::mem::replace(&mut self.state().for_forward, list.unwrap_or_default());
-        drop(old);
-        Ok(())
-    }
     /// Lets the hooks of a tensor see what comes to this node for that tensor's place among its outputs.
-    fn _register_hook_dict(&self, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        super::hooks::adopt(self.node().as_ref(), tensor)
+    fn _register_hook_dict(slf: &Bound<'_, Self>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+        super::hooks::adopt(Ctx::node(slf).as_ref(), tensor)
     }
 }

@@ -379,7 +379,7 @@ impl PyTensor {
             )));
         };
         let body = other.get().tensor.body().clone();
-        if self.tensor.requires_grad() && !body.dtype.is_differentiable() {
+        if !body.dtype.is_differentiable() && self.tensor.requires_grad() {
             return Err(PyRuntimeError::new_err(
                 "data set to a tensor that requires gradients must be floating point or complex dtype",
             ));

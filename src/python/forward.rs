@@ -1,13 +1,15 @@
 //! Forward mode: its levels, for `autograd.forward_ad` and `func`, and the tangents of custom Functions.
 
+use super::context::tuple_of;
 use super::function::Ctx;
+use super::outputs::Marks;
 use super::tensor::{PyTensor, wrap};
 use crate::backward::forward;
 use crate::base::{Error, Guidance};
 use crate::ops::{Arg, create, tangent, view};
 use crate::tensor::dual::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
-use pyo3::exceptions::{PyAssertionError, PyNotImplementedError, PyRuntimeError};
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -76,49 +78,33 @@ pub fn set_fwd_grad_enabled(mode: bool) {
     dual::set_enabled(mode);
 }
 
-/// What `save_for_forward` was given.
-pub fn saved_list(tensors: &Bound<'_, PyTuple>) -> PyResult<Vec<Option<Py<PyTensor>>>> {
-    let one = |object: Bound<'_, PyAny>| match object.cast::<PyTensor>() {
-        Ok(t) => Ok(Some(t.clone().unbind())),
-        Err(_) if object.is_none() => Ok(None),
-        Err(_) => Err(PyAssertionError::new_err(
-            "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx.",
-        )),
-    };
-    tensors.iter().map(one).collect()
-}
-
-/// The tensors, by their identity, that a Function's forward marked.
-pub struct Marked {
-    pub dirty: Vec<usize>,
-    pub plain: Vec<usize>,
-}
-
 /// Asks a Function's `jvp` for the tangents of what its forward returned, level by level.
 pub fn function_tangents<'py>(
     class: &Bound<'py, PyAny>,
     ctx: &Bound<'py, PyAny>,
     inputs: &[Option<Tensor>],
     outputs: &mut [Bound<'py, PyAny>],
-    marked: &Marked,
+    marks: &Marks,
 ) -> PyResult<()> {
     let py = class.py();
     let state = ctx.cast::<Ctx>()?;
-    let (saved, keep_none) = state.get().take_for_forward(py);
+    let (saved, keep_none) = state.get().take_for_forward();
+    let saved = tuple_of(py, "saved_for_forward", saved)?.map_or_else(|| PyTuple::empty(py), |saved| saved);
     for output in outputs.iter_mut() {
         // An input that comes out as it went in needs a tangent of its own.
         if let Ok(t) = output.cast::<PyTensor>().map(|t| t.get().tensor.clone())
             && t.is_dual()
-            && !marked.dirty.contains(&t.id())
+            && !marks.is_dirty(&t)
         {
             *output = wrap(py, view::seen(&t, t.body().layout.clone()))?;
         }
     }
     let none = || py.None().into_bound(py);
     for level in dual::levels_of(inputs.iter().flatten()) {
-        let shown = saved
-            .iter()
-            .map(|t| t.as_ref().map_or_else(|| Ok(none()), |t| wrap(py, t.get().tensor.below(level))));
+        let shown = saved.iter().map(|object| match object.cast::<PyTensor>() {
+            Ok(t) => wrap(py, t.get().tensor.below(level)),
+            Err(_) => Ok(object),
+        });
         let shown = PyTuple::new(py, shown.collect::<PyResult<Vec<_>>>()?)?;
         let mut arguments = vec![ctx.clone()];
         for input in inputs {
@@ -156,7 +142,7 @@ pub fn function_tangents<'py>(
                 .cast::<PyTensor>()
                 .ok()
                 .map(|t| &t.get().tensor)
-                .filter(|t| t.dtype().is_differentiable() && !marked.plain.contains(&t.id()));
+                .filter(|t| marks.is_differentiable(t));
             match differentiable {
                 Some(output) => take_tangent(class, output, value, i, level, inputs, &seen)?,
                 None if value.is_none() || output.cast::<PyTensor>().is_err() => {}
@@ -172,7 +158,7 @@ pub fn function_tangents<'py>(
             }
         }
     }
-    if let Some(node) = state.get().node() {
+    if let Some(node) = Ctx::node(state) {
         let made: Vec<Option<Tensor>> =
             outputs.iter().map(|o| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
         dual::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {

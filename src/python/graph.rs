@@ -20,7 +20,7 @@ use std::sync::Arc;
 pub fn node_of(object: &Bound<'_, PyAny>) -> Option<NodeRef> {
     match object.cast::<PyNode>() {
         Ok(node) => Some(node.get().node.clone()),
-        Err(_) => object.cast::<Ctx>().ok().and_then(|ctx| ctx.get().node()),
+        Err(_) => object.cast::<Ctx>().ok().and_then(|ctx| Ctx::node(ctx)),
     }
 }
 
@@ -151,8 +151,13 @@ pub fn metadata<'py>(py: Python<'py>, node: &Node) -> Bound<'py, PyDict> {
         // A new dictionary takes anything.
         let _ = list.and_then(|list| made.set_item("traceback_", list));
     }
-    node.hooks().metadata = Some(Arc::new(Metadata(made.clone().unbind())));
+    set_metadata(node, made.clone().unbind());
     made
+}
+
+/// Lets a node keep a user's notes.
+pub fn set_metadata(node: &Node, notes: Py<PyDict>) {
+    node.hooks().metadata = Some(Arc::new(Metadata(notes)));
 }
 
 /// The number of the backward that this thread is in, or -1.

@@ -6,14 +6,15 @@ use crate::tensor::{Node, NodeRef, When};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple, PyWeakrefReference};
+use pyo3::types::{PyList, PyTuple, PyType, PyWeakrefReference};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Takes a hook off again: `remove()`, or the end of a `with` block. Made by hand, it removes its number from dictionaries.
 #[pyclass(frozen, weakref, subclass, name = "RemovableHandle", module = "gradiron.utils.hooks")]
 pub struct Handle {
     at: Place,
-    id: u64,
+    /// Written once, by who makes a copy.
+    id: AtomicU64,
 }
 
 enum Place {
@@ -27,7 +28,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl Handle {
     pub fn new(node: &NodeRef, id: u64) -> Handle {
-        Handle { at: Place::Node(node.id()), id }
+        Handle { at: Place::Node(node.id()), id: id.into() }
     }
 }
 
@@ -45,25 +46,40 @@ impl Handle {
         }
         let weak =
             all.iter().map(|d| PyWeakrefReference::new(d).map(Bound::unbind)).collect::<PyResult<_>>()?;
-        Ok(Handle { at: Place::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed) })
+        Ok(Handle { at: Place::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
     }
     #[getter]
     fn id(&self) -> u64 {
-        self.id
+        self.id.load(Ordering::Relaxed)
+    }
+    fn __copy__(&self, py: Python<'_>) -> Handle {
+        let at = match &self.at {
+            Place::Node(node) => Place::Node(*node),
+            Place::Dicts(dicts) => Place::Dicts(dicts.iter().map(|dict| dict.clone_ref(py)).collect()),
+        };
+        Handle { at, id: self.id().into() }
+    }
+    /// What comes of a pickle, or of a deep copy, has the number and nothing to remove: hooks are not copied.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,), u64)> {
+        let nothing = slf.py().import("collections")?.getattr(intern!(slf.py(), "OrderedDict"))?.call0()?;
+        Ok((slf.get_type(), (nothing,), slf.get().id()))
+    }
+    fn __setstate__(&self, id: u64) {
+        self.id.store(id, Ordering::Relaxed);
     }
     /// Takes the hook off; once more does nothing.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         match &self.at {
             Place::Node(node) => {
                 if let Some(node) = node.upgrade() {
-                    node.remove_hook(self.id);
+                    node.remove_hook(self.id());
                 }
             }
             Place::Dicts(dicts) => {
                 for dict in dicts {
                     let dict = dict.bind(py).call0()?;
-                    if !dict.is_none() && dict.contains(self.id)? {
-                        dict.del_item(self.id)?;
+                    if !dict.is_none() && dict.contains(self.id())? {
+                        dict.del_item(self.id())?;
                     }
                 }
             }
@@ -88,17 +104,18 @@ fn listed<'py>(
     let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else {
         return Ok(None);
     };
-    let found: Vec<(u64, *mut std::ffi::c_void)> = {
+    // SAFETY: the node keeps the callable as long as it is among its hooks, which are locked.
+    let held = |host: *mut std::ffi::c_void| unsafe { Bound::from_borrowed_ptr(py, host.cast()) };
+    let found: Vec<(u64, Bound<'py, PyAny>)> = {
         let hooks = edge.node.hooks();
-        hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, h.2.host())).collect()
+        hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, held(h.2.host()))).collect()
     };
     if found.is_empty() {
         return Ok(None);
     }
     let dict = py.import("collections")?.getattr(intern!(py, "OrderedDict"))?.call0()?;
-    for (id, host) in found {
-        // SAFETY: the node, which we hold, keeps the callable alive.
-        dict.set_item(id, unsafe { Bound::from_borrowed_ptr(py, host.cast()) })?;
+    for (id, hook) in found {
+        dict.set_item(id, hook)?;
     }
     Ok(Some(dict))
 }

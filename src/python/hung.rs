@@ -12,9 +12,6 @@ use std::ffi::c_void;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Stands for the address of a tensor's object where that is gone, but left something behind.
-pub const LEFT: usize = 1;
-
 /// Where an object of the class has its dictionary; 0 until somebody asked.
 static DICTIONARY: AtomicUsize = AtomicUsize::new(0);
 
@@ -51,13 +48,12 @@ unsafe fn dictionary(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject {
 /// Takes what is worth keeping from an object that is about to go, for the tensor to hold; whether there was anything.
 #[cold]
 pub fn leave(dying: &PyTensor) -> bool {
-    let place = PLACE.load(Ordering::Relaxed);
-    if place == 0 || DICTIONARY.load(Ordering::Relaxed) == 0 {
+    if PLACE.load(Ordering::Relaxed) == 0 || DICTIONARY.load(Ordering::Relaxed) == 0 {
         return false;
     }
     // SAFETY: the value lies at this place in its object, which Python is about to free while it holds the interpreter.
     let hung = unsafe {
-        let object = std::ptr::from_ref(dying).cast_mut().cast::<u8>().sub(place).cast::<ffi::PyObject>();
+        let object = dying.object();
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
         let slot = dictionary(object);

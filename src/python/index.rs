@@ -129,7 +129,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
     let used: usize = items.iter().map(consumes).sum();
     let ndim = t.ndim();
     if used > ndim {
-        return Err(PyIndexError::new_err(if ndim == 0 {
+        return Err(PyIndexError::new_err(if ndim == 0 && matches!(items[..], [Item::At(_)]) {
             "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to convert a \
              0-dim tensor to a number"
                 .to_string()

@@ -7,6 +7,7 @@ mod autograd;
 mod batch;
 mod collector;
 mod context;
+mod custom;
 mod dlpack;
 mod errors;
 mod facts;
@@ -17,6 +18,7 @@ mod gpu;
 mod graph;
 mod hooks;
 mod hung;
+mod identity;
 mod index;
 mod nested;
 mod node;
@@ -196,6 +198,9 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         transform::begin_transform,
         transform::end_transform,
         transform::adopt_inputs,
+        batch::aliased,
+        batch::is_transformed,
+        batch::set_without_rules,
         batch::tracked,
         batch::wants_grad,
         batch::dismiss,
@@ -240,7 +245,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         forward::is_fwd_grad_enabled,
         forward::set_fwd_grad_enabled,
         function::apply_function,
-        function::register_function,
+        custom::register_function,
         graph::current_graph_task_id,
         graph::is_whole_backward,
         graph::node_name,

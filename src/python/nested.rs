@@ -3,7 +3,7 @@
 use super::arrays::{from_array, is_array};
 use super::overloads::dtype_argument;
 use super::parse::scalar_from;
-use super::tensor::{PyTensor, wrap};
+use super::tensor::{PyTensor, tell_of_loss, wrap};
 use super::types::device_from;
 use crate::base::{DType, Device, Dims, Scalar};
 use crate::ops;
@@ -83,6 +83,7 @@ fn flatten(
         if rest != 1 {
             return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars"));
         }
+        tell_of_loss(&t.get().tensor)?;
         return spread(&t.get().tensor, shape, depth, kind, out);
     }
     if is_array(object)? {

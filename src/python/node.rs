@@ -1,19 +1,21 @@
 //! Nodes of the graph as Python objects, and the collector's walk over what only one tensor keeps alive.
 
 use super::collector::{self, Start};
+use super::identity;
 use super::parse::result;
 use super::tensor::{PyTensor, wrap};
 use crate::base::Error;
 use crate::ops::Out;
 use crate::tensor::{Edge, Held, Hook, Kind, Node, NodeRef, Tensor, When, any_hosted};
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList, PyTuple, PyType};
 use pyo3::{PyTypeInfo, ffi};
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An operator of the graph: `grad_fn` of what it made.
 #[pyclass(name = "Node", module = "gradiron.autograd.graph", frozen, weakref, dict, subclass)]
@@ -23,30 +25,36 @@ pub struct PyNode {
 
 impl Drop for PyNode {
     fn drop(&mut self) {
-        self.node.host.store(std::ptr::null_mut(), Ordering::Release);
+        let place = PLACE.load(Ordering::Relaxed);
+        let object = std::ptr::from_ref(self).cast_mut().cast::<u8>().wrapping_sub(place);
+        identity::forget(&self.node.host, object.cast(), false);
     }
 }
 
 /// The Python object of a node: a Function's own context, or a view of the node that is the same while it lives.
 pub fn node_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> {
     if let Kind::Custom(custom) = &node.kind {
-        // SAFETY: the node keeps its context alive.
-        return Ok(unsafe { Bound::from_borrowed_ptr(py, custom.host().cast()) });
+        let host = custom.host().cast::<ffi::PyObject>();
+        if !host.is_null() {
+            // SAFETY: the node keeps its context alive.
+            return Ok(unsafe { Bound::from_borrowed_ptr(py, host) });
+        }
     }
     view_object(py, node)
 }
 
+/// Whether others than the caller hold an object; a thread without the interpreter may be told so of one that is just let go.
+pub fn has_others<T>(object: &Py<T>) -> bool {
+    // SAFETY: the caller's handle keeps the object alive.
+    unsafe { ffi::Py_REFCNT(object.as_ptr()) != 1 }
+}
+
 /// The view of a node, which keeps it: of any node, also of one whose context, which does not, stands for it.
 pub fn view_object(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyAny>> {
-    let host = node.host.load(Ordering::Acquire).cast::<ffi::PyObject>();
-    // SAFETY: the pointer is cleared before its object goes, and we hold the interpreter.
-    if !host.is_null() && unsafe { ffi::Py_REFCNT(host) } > 0 {
-        // SAFETY: as above.
-        return Ok(unsafe { Bound::from_borrowed_ptr(py, host) });
+    if let Ok(object) = identity::find(py, &node.host) {
+        return Ok(object);
     }
-    let object = allocate(py, node)?;
-    object.get().node.host.store(object.as_ptr().cast(), Ordering::Release);
-    Ok(object.into_any())
+    Ok(identity::settle(allocate(py, node)?, |object| &object.get().node.host))
 }
 
 /// One class per kind of node, named after it: `type(y.grad_fn).__name__`.
@@ -60,18 +68,21 @@ fn class_of<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyType>> {
     }
     let bases = PyTuple::new(py, [PyNode::type_object(py)])?;
     let class = py.get_type::<PyType>().call1((&name, bases, PyDict::new(py)))?;
-    classes.set_item(&name, &class)?;
-    Ok(class.cast_into::<PyType>()?)
+    // Another thread may have been faster.
+    Ok(classes.call_method1(intern!(py, "setdefault"), (&name, class))?.cast_into::<PyType>()?)
 }
+
+/// Where the value lies in a node's object, found on the first one.
+static PLACE: AtomicUsize = AtomicUsize::new(0);
 
 /// A node's object, of its own class. PyO3 makes objects of the base class only, so the first one shows where the value
 /// lies, and the others are written there.
 fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
-    static PLACE: PyOnceLock<usize> = PyOnceLock::new();
-    let place = *PLACE.get_or_try_init(py, || -> PyResult<usize> {
+    if PLACE.load(Ordering::Relaxed) == 0 {
         let probe = Bound::new(py, PyNode { node: node.clone() })?;
-        Ok(std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize)
-    })?;
+        PLACE.store(std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize, Ordering::Relaxed);
+    }
+    let place = PLACE.load(Ordering::Relaxed);
     let class = class_of(py, &node)?;
     // SAFETY: a subclass made by `type` has the base's layout first, zeroed; the value is written before anybody sees it.
     unsafe {

@@ -6,14 +6,14 @@ use super::types::NAMED;
 use crate::base::caution;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::{self, Arg, Kind, Out, Row};
-use crate::tensor::{Tensor, mode};
-use pyo3::exceptions::PyRuntimeError;
+use crate::tensor::{Tensor, any_requires_grad};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
-/// What makes tensors makes them of the target's dtype, unless another one is asked for.
+/// What makes tensors, or sums, does so in the target's dtype, unless another one is asked for.
 pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
-    if let (true, Ok(target)) = (ops::out::is_creation(row), target.cast::<PyTensor>())
+    if let (true, Ok(target)) = (ops::out::computes_as_target(row), target.cast::<PyTensor>())
         && let Some(at) = row.params.iter().position(|p| p.name == "dtype")
         && matches!(args.get(at), Some(Arg::Missing | Arg::None))
     {
@@ -58,20 +58,17 @@ pub fn write<'py>(
     super::forward::refuse_out(row.name, args, &targets)?;
     let places = targets.iter().map(|object| Ok(object.cast::<PyTensor>()?.get().tensor.clone()));
     let places: Vec<Tensor> = places.collect::<PyResult<_>>()?;
-    let wants = |t: &Tensor| mode::grad_enabled() && t.requires_grad();
-    if inputs(args).chain(&places).any(wants) {
-        return Err(PyRuntimeError::new_err(ops::out::refusal(row)));
-    }
+    refuse(row, args, &places)?;
     for (place, value) in places.iter().zip(&results) {
         ops::out::check_dtype(row, several, value.dtype(), place.dtype())?;
         let warned = warn_of_resizing(row, place, value);
         if ops::out::keeps_apart(row) {
+            // Empty vectors are passed over.
+            let some: Vec<_> = inputs(args).filter(|t| t.shape()[..] != [0]).collect();
             if ops::out::resizes_first(row) {
                 ops::inplace::make_room(place, value)?;
             }
-            // Empty vectors are passed over.
-            let some = |t: &&Tensor| t.shape()[..] != [0];
-            inputs(args).filter(some).try_for_each(|t| ops::inplace::check_disjoint(place, t))?;
+            some.into_iter().try_for_each(|t| ops::inplace::check_disjoint(place, t))?;
         }
         warned?;
         ops::inplace::write_out(place, value)?;
@@ -84,6 +81,22 @@ pub fn write<'py>(
         )),
         _ => Ok(target),
     }
+}
+
+/// Refuses to write where gradients would have to flow.
+fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> PyResult<()> {
+    let recorded = !ops::out::is_unrecorded(row) && any_requires_grad(inputs(args).chain(places));
+    if recorded { Err(PyRuntimeError::new_err(ops::out::refusal(row))) } else { Ok(()) }
+}
+
+/// What to say of a call that failed: that it would not have been recorded comes first.
+#[cold]
+pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    if error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let place = target.cast::<PyTensor>().map(|place| place.get().tensor.clone());
+    refuse(row, args, &Vec::from_iter(place)).err().unwrap_or(error)
 }
 
 fn inputs(args: &[Arg]) -> impl Iterator<Item = &Tensor> {

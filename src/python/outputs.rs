@@ -1,8 +1,9 @@
 //! What a custom Function's forward returned becomes what its caller gets: outputs with a history, inputs as views of
 //! themselves, written inputs with their base's history rewritten.
 
-use super::context::Asked;
-use super::function::{Ctx, PyFunction};
+use super::context::{Asked, Said};
+use super::custom::PyFunction;
+use super::function::{Ctx, Places};
 use super::tensor::{PyTensor, wrap};
 use crate::base::{DType, Device, Dims, Guidance};
 use crate::ops::{create, view};
@@ -16,20 +17,21 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use std::ffi::CStr;
+use std::sync::Mutex;
 
 pub type Outputs<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
 
 /// A call of a Function after its forward ran.
 pub struct Call<'a, 'py> {
     pub class: &'a Bound<'py, PyAny>,
-    pub ctx: &'a Bound<'py, PyAny>,
+    pub ctx: &'a Bound<'py, Ctx>,
     pub inputs: &'a [Option<Tensor>],
     pub edges: SmallVec<[Option<Edge>; 3]>,
     pub recording: bool,
 }
 
-/// The tensors that forward marked.
-struct Marks {
+/// The tensors that forward marked, as written in place and as not differentiable.
+pub struct Marks {
     dirty: Vec<Py<PyTensor>>,
     plain: Vec<Py<PyTensor>>,
 }
@@ -47,6 +49,14 @@ fn refusal(call: &Call, written: &Tensor, message: &str) -> PyErr {
 }
 
 impl Marks {
+    pub fn is_dirty(&self, t: &Tensor) -> bool {
+        among(&self.dirty, t)
+    }
+
+    pub fn is_differentiable(&self, t: &Tensor) -> bool {
+        t.dtype().is_differentiable() && !among(&self.plain, t)
+    }
+
     /// Refuses marks that make no sense, and counts the writes.
     fn check(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
         for t in &self.dirty {
@@ -88,27 +98,24 @@ impl Marks {
 }
 
 /// Gives the outputs of a forward their histories.
-pub fn finish<'py>(
-    mut call: Call<'_, 'py>,
-    state: &Ctx,
-    mut outputs: Outputs<'py>,
-) -> PyResult<Outputs<'py>> {
-    let py = call.class.py();
-    let (to_save, dirty, plain) = state.take_marks();
+pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResult<(Outputs<'py>, Marks)> {
+    let (py, state) = (call.class.py(), call.ctx.get());
+    let Said { to_save, dirty, plain } = state.take_said(py)?;
     let marks = Marks { dirty, plain };
     let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
     let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
     marks.check(&call, &tensors)?;
-    let differentiable = |t: &Tensor| !among(&marks.plain, t) && t.dtype().is_differentiable();
-    let asked = state.asked(py, &tensors, differentiable)?;
-    let node = call.recording.then(|| publish(&mut call, &tensors, asked)).transpose()?;
+    let asked = state.asked(py, &tensors, |t| marks.is_differentiable(t))?;
+    let to_save = to_save.map(|list| list.into_bound(py));
+    let others = if call.recording { others(to_save.as_ref(), &call, &tensors) } else { Vec::new() };
+    let node = call.recording.then(|| publish(&mut call, &tensors, asked, &others)).transpose()?;
     if let Some(node) = &node {
-        state.publish(node, call.inputs.iter().map(Option::is_some).collect());
+        state.publish(node);
     }
     let mut histories = 0;
     for (i, slot) in tensors.iter_mut().enumerate() {
         let Some(t) = slot.clone() else { continue };
-        let edge = node.clone().filter(|_| differentiable(&t));
+        let edge = node.clone().filter(|_| marks.is_differentiable(&t));
         histories += usize::from(edge.is_some());
         let edge = edge.map(|node| Edge { node, output: i as u32 });
         let made = give(py, &call, &marks, to_save.as_ref(), &t, edge)?;
@@ -121,18 +128,33 @@ pub fn finish<'py>(
         tensors.iter().flatten().for_each(|t| t.remake_view(Viewing::Multi));
     }
     if let Some(node) = &node {
-        let list = to_save.as_ref().map(|list| list.bind(py).iter().collect::<Vec<_>>()).unwrap_or_default();
-        state.keep(save(node, &list, &tensors, call.inputs)?);
+        let known = Known { outputs: &tensors, inputs: call.inputs, others: &others, marks: &marks };
+        state.keep(to_save.map_or_else(|| Ok(Places::new()), |list| save(node, &list, &known))?);
         packing::pack(node, |i| call.inputs.get(i)?.as_ref(), &[])?;
         if created::active() {
             created::tell(node);
             created::check()?;
         }
     }
-    Ok(outputs)
+    Ok((outputs, marks))
 }
 
-fn publish(call: &mut Call, outputs: &[Option<Tensor>], asked: Option<Box<Asked>>) -> PyResult<NodeRef> {
+/// What is to be saved of tensors with histories of their own, which are neither inputs nor outputs.
+fn others(to_save: Option<&Bound<'_, PyTuple>>, call: &Call, outputs: &[Option<Tensor>]) -> Vec<Tensor> {
+    let known = |t: &Tensor| call.inputs.iter().chain(outputs).flatten().any(|known| known.same(t));
+    let other = |object: Bound<'_, PyAny>| {
+        let t = &object.cast::<PyTensor>().ok()?.get().tensor;
+        (t.requires_grad() && !known(t) && t.edge().is_some()).then(|| t.clone())
+    };
+    to_save.iter().flat_map(|list| list.iter()).filter_map(other).collect()
+}
+
+fn publish(
+    call: &mut Call,
+    outputs: &[Option<Tensor>],
+    asked: Option<Box<Asked>>,
+    others: &[Tensor],
+) -> PyResult<NodeRef> {
     let meta = |t: &Option<Tensor>| match t {
         Some(t) => t.body().meta(),
         None => Meta { shape: Dims::new(), dtype: DType::F32, device: Device::Cpu },
@@ -144,9 +166,10 @@ fn publish(call: &mut Call, outputs: &[Option<Tensor>], asked: Option<Box<Asked>
     }
     let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
         class: call.class.clone().unbind(),
-        ctx: call.ctx.clone().unbind(),
+        ctx: Mutex::new(Some(call.ctx.clone().unbind())),
         variables: call.inputs.iter().map(Option::is_some).collect(),
         tensors: outputs.iter().map(Option::is_some).collect(),
+        others: others.iter().filter_map(Tensor::edge).collect(),
         asked,
     })));
     node.edges = std::mem::take(&mut call.edges);
@@ -159,7 +182,7 @@ fn give(
     py: Python<'_>,
     call: &Call,
     marks: &Marks,
-    to_save: Option<&Py<PyTuple>>,
+    to_save: Option<&Bound<'_, PyTuple>>,
     t: &Tensor,
     edge: Option<Edge>,
 ) -> PyResult<Tensor> {
@@ -195,6 +218,12 @@ fn give(
             // What it kept was the gradient of what it was.
             t.set_grad(None);
             check_inplace(t, true)?;
+            // Whoever looked at a view since it was written found another history than the node took.
+            if let Some(at) = call.inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t)))
+                && t.as_view().is_some()
+            {
+                t.set_history(edge.node.edges[at].clone());
+            }
             finish_inplace(t, Some(edge))?;
         }
         Some(edge) if is_input => return Ok(as_itself(Some(edge))),
@@ -207,14 +236,13 @@ fn give(
 }
 
 /// Refuses to save, in a `setup_context` of its own, an input that is handed out as it is: the output is another tensor.
-fn check_not_saved(call: &Call, to_save: Option<&Py<PyTuple>>, t: &Tensor) -> PyResult<()> {
+fn check_not_saved(call: &Call, to_save: Option<&Bound<'_, PyTuple>>, t: &Tensor) -> PyResult<()> {
     let py = call.class.py();
     let own = |list: &Bound<'_, PyTuple>| {
         list.iter().any(|o| o.cast::<PyTensor>().is_ok_and(|o| o.get().tensor.same(t)))
     };
     let for_forward = call.ctx.getattr(intern!(py, "saved_for_forward"))?;
-    let saved =
-        to_save.is_some_and(|list| own(list.bind(py))) || for_forward.cast::<PyTuple>().is_ok_and(own);
+    let saved = to_save.is_some_and(own) || for_forward.cast::<PyTuple>().is_ok_and(own);
     if !saved || !call.class.getattr(intern!(py, "_own_setup"))?.is_truthy()? {
         return Ok(());
     }
@@ -225,14 +253,32 @@ fn check_not_saved(call: &Call, to_save: Option<&Py<PyTuple>>, t: &Tensor) -> Py
     Err(Guidance::new(message).note("saved", text, line).done().into())
 }
 
+/// The tensors that a saved one may be.
+struct Known<'a> {
+    outputs: &'a [Option<Tensor>],
+    inputs: &'a [Option<Tensor>],
+    others: &'a [Tensor],
+    marks: &'a Marks,
+}
+
+impl Known<'_> {
+    fn saved(&self, t: &Tensor) -> Saved {
+        let at = |list: &[Option<Tensor>]| list.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t)));
+        let body = t.body();
+        match (at(self.outputs), at(self.inputs)) {
+            (Some(i), _) if self.marks.is_differentiable(t) => Saved::output(&body, i),
+            (None, Some(i)) => Saved::input(&body, i),
+            _ => match self.others.iter().position(|other| other.same(t)) {
+                Some(i) => Saved::new(&body, Saved::ARGUMENT + i as u16),
+                None => Saved::new(&body, Saved::DETACHED),
+            },
+        }
+    }
+}
+
 /// Lets the node keep what forward asked for; returns where each value lies.
-fn save(
-    node: &NodeRef,
-    list: &[Bound<'_, PyAny>],
-    outputs: &[Option<Tensor>],
-    inputs: &[Option<Tensor>],
-) -> PyResult<Vec<Option<usize>>> {
-    let mut places = Vec::with_capacity(list.len());
+fn save(node: &NodeRef, list: &Bound<'_, PyTuple>, known: &Known) -> PyResult<Places> {
+    let mut places = Places::new();
     let mut count = 0;
     for (i, object) in list.iter().enumerate() {
         if object.is_none() {
@@ -249,14 +295,7 @@ fn save(
         if t.is_inference() {
             return Err(inference_error(node).into());
         }
-        let at = |list: &[Option<Tensor>]| list.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t)));
-        let body = t.body();
-        let saved = match (at(outputs), at(inputs)) {
-            (Some(i), _) => Saved::output(&body, i),
-            (None, Some(i)) => Saved::input(&body, i),
-            (None, None) => Saved::new(&body, Saved::DETACHED),
-        };
-        node.save(saved.of(t));
+        node.save(known.saved(t).of(t));
         places.push(Some(count));
         count += 1;
     }

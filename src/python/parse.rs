@@ -5,7 +5,7 @@ use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDType, PyDevice, device_from};
 use crate::base::{Error, Fault, Result as CoreResult, Scalar};
-use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row, lazy};
+use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row, lazy, out};
 use crate::tensor::records;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -336,27 +336,36 @@ pub fn run<T: Send>(
     }
 }
 
-/// What PyTorch makes of other operators, or never records: there, the arguments are looked at first.
-const COMPOSED: [&str; 13] = [
-    "argmax",
-    "argmin",
+/// What PyTorch makes of other operators: there, the arguments are looked at first, as where nothing is recorded.
+const COMPOSED: &[&str] = &[
+    "allclose",
     "chunk",
-    "count_nonzero",
+    "dsplit",
     "einsum",
     "flatten",
+    "hsplit",
+    "inner",
+    "is_nonzero",
+    "isclose",
+    "matrix_power",
     "moveaxis",
     "movedim",
+    "nanmean",
     "narrow",
+    "outer",
     "repeat_interleave",
+    "sum_to_size",
     "take_along_dim",
     "tensor_split",
     "unflatten",
+    "unsafe_chunk",
+    "vsplit",
 ];
 
 /// A view whose base was written behind its back is refused before anything else is looked at.
 #[cold]
 pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
-    if COMPOSED.contains(&row.name) {
+    if COMPOSED.contains(&row.name) || out::is_unrecorded(row) {
         return error;
     }
     let tensors = args.iter().flat_map(|arg| match arg {

@@ -130,6 +130,9 @@ impl PyTensor {
         let wants = target.requires_grad() || giver.as_ref().is_some_and(Tensor::requires_grad);
         let recording = mode::grad_enabled() && wants;
         check_inplace(target, recording)?;
+        if let (true, Some(giver)) = (recording, &giver) {
+            giver.check_view()?;
+        }
         let own = target.body().clone();
         let mut body = match source {
             None => Body::new(&[0], own.dtype, own.device())?,

@@ -4,7 +4,7 @@ use super::collector::{self, Start};
 use super::tensor::{PyTensor, wrap};
 use crate::tensor::packing::{self, Chooser, Pack};
 use crate::tensor::{
-    Derivative, Kept, Node, NodeRef, Saved, Tensor, Unpack, dual, freed_error, inference_error,
+    Derivative, Kept, Node, NodeRef, Packed, Saved, Tensor, Unpack, dual, freed_error, inference_error,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -62,6 +62,9 @@ impl Unpack for PyPacked {
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void)) {
         see(self.object.as_ptr().cast());
         see(self.unpack.as_ptr().cast());
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
     }
 }
 
@@ -170,6 +173,30 @@ impl SavedTensor {
         Ok(())
     }
 
+    /// What is kept: the tensor, or what a pack hook made of it; None once it is freed.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.shared() {
+            Some(Saved { kept: Kept::Packed(packed), .. }) => {
+                Ok(by_hooks(&packed).map(|packed| packed.object.bind(py).clone()))
+            }
+            Some(saved) if saved.is_output() => {
+                saved.body().map(|body| wrap(py, Tensor::new(body.clone()))).transpose()
+            }
+            Some(saved) => wrap(py, saved.unpack(&self.node)?).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The hook that makes the tensor of `data` again, if there is one.
+    #[getter]
+    fn unpack_hook(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        match self.shared()?.kept {
+            Kept::Packed(packed) => by_hooks(&packed).map(|packed| packed.unpack.clone_ref(py)),
+            Kept::Body(_) => None,
+        }
+    }
+
     /// The tensor.
     fn unpack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         match self.at {
@@ -184,6 +211,19 @@ impl SavedTensor {
     fn __clear__(&self) {
         collector::clear(&Start::Saved(self));
     }
+}
+
+impl SavedTensor {
+    /// A handle to the value, while it is kept.
+    fn shared(&self) -> Option<Saved> {
+        let saves = self.node.saves();
+        saves.values.get(self.at?).filter(|_| !saves.freed).map(Saved::share)
+    }
+}
+
+/// What a user's hooks made of a value.
+fn by_hooks(packed: &Packed) -> Option<&PyPacked> {
+    packed.hook.as_any().downcast_ref()
 }
 
 fn hooks_after_free() -> PyErr {

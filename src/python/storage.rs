@@ -113,6 +113,11 @@ pub fn make_subclass<'py>(
     data: &Bound<'py, PyTensor>,
     requires_grad: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
+    if requires_grad && !data.get().tensor.dtype().is_differentiable() {
+        return Err(PyRuntimeError::new_err(
+            "Only Tensors of floating point and complex dtype can require gradients",
+        ));
+    }
     let made = instance(class, data)?;
     made.get().tensor.set_requires_grad(requires_grad)?;
     Ok(made.into_any())

@@ -5,6 +5,7 @@ use super::parse::{Args, Call, parse, result, run, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::short::{self, Short};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Row, pointwise::Pointwise};
+use crate::tensor::mode;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
@@ -153,7 +154,9 @@ fn call<'py>(
                     return Ok(target);
                 }
                 super::out::prepare(entry.row, &target, &mut args);
-                let made = run(py, row, &args, row.call)?;
+                let refused = |error| super::out::refused(py, entry.row, &args, &target, error);
+                // What is written elsewhere is not recorded, and not offered to hooks.
+                let made = mode::with_grad(false, || run(py, row, &args, row.call)).map_err(refused)?;
                 return super::out::write(py, (entry.row, &entry.name), &args, made, target);
             }
             result(py, run(py, row, &args, row.call)?)

@@ -4,10 +4,11 @@
 
 use super::collector::Start;
 use super::hung;
+use super::identity;
 use super::parse::scalar_from;
 use super::profile;
 use super::types::{PyDType, dtype_object};
-use crate::base::{DType, Scalar};
+use crate::base::{DType, Scalar, caution_once};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
 use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
 use crate::tensor::{Tensor, any_hosted};
@@ -15,7 +16,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::{PyTypeInfo, ffi};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Numbers of one dtype in any number of dimensions, with the history of their making.
 #[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
@@ -23,30 +24,33 @@ pub struct PyTensor {
     pub tensor: Tensor,
 }
 
+impl PyTensor {
+    /// The Python object around this value.
+    pub fn object(&self) -> *mut ffi::PyObject {
+        std::ptr::from_ref(self).cast_mut().cast::<u8>().wrapping_sub(PLACE.load(Ordering::Relaxed)).cast()
+    }
+}
+
 impl Drop for PyTensor {
     fn drop(&mut self) {
         let left = self.tensor.handles() > 1 && hung::leave(self);
-        let mark = std::ptr::without_provenance_mut(if left { hung::LEFT } else { 0 });
-        self.tensor.host_object().store(mark, Ordering::Release);
+        identity::forget(self.tensor.host_object(), self.object().cast(), left);
     }
 }
 
 /// The Python object of a tensor: the living one, or a new one.
 #[inline]
 pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
-    let host = tensor.host_object().load(Ordering::Acquire).cast::<ffi::PyObject>();
-    // SAFETY: the pointer is cleared before its object goes, and we hold the interpreter.
-    if host.addr() > hung::LEFT && unsafe { ffi::Py_REFCNT(host) } > 0 {
-        // SAFETY: as above: the object is alive.
-        return Ok(unsafe { Bound::from_borrowed_ptr(py, host) });
-    }
-    let revived = if host.addr() == hung::LEFT { hung::revive(py, &tensor)? } else { None };
+    let left = match identity::find(py, tensor.host_object()) {
+        Ok(object) => return Ok(object),
+        Err(left) => left,
+    };
+    let revived = if left { hung::revive(py, &tensor)? } else { None };
     let object = match revived {
         Some(object) => object,
         None => allocate(py, tensor)?,
     };
-    adopt(&object);
-    Ok(object.into_any())
+    Ok(settle(object))
 }
 
 /// Where the Rust value lies in an object of the class, found on the first one.
@@ -76,7 +80,25 @@ fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
 
 /// Ties a fresh object (a subclass's, made by `__new__`) to its tensor.
 pub fn adopt(object: &Bound<'_, PyTensor>) {
-    object.get().tensor.host_object().store(object.as_ptr().cast(), Ordering::Release);
+    settle(object.clone());
+}
+
+/// The object that stands for its tensor from now on.
+fn settle(object: Bound<'_, PyTensor>) -> Bound<'_, PyAny> {
+    identity::settle(object, |object| object.get().tensor.host_object())
+}
+
+/// Warns, once, that a number has no history.
+pub fn tell_of_loss(tensor: &Tensor) -> PyResult<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if tensor.requires_grad() {
+        caution_once(
+            &TOLD,
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using \
+             tensor.detach() first.",
+        )?;
+    }
+    Ok(())
 }
 
 fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
@@ -301,6 +323,7 @@ impl PyTensor {
         }))
     }
     fn __float__(&self) -> PyResult<f64> {
+        tell_of_loss(&self.tensor)?;
         Ok(real(self.number()?, "double")?.as_f64())
     }
     fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {

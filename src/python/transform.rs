@@ -22,10 +22,10 @@ pub fn end_transform() {
     transform::end();
 }
 
-/// Says what the innermost transform's inputs are.
+/// Says what the innermost transform's inputs are, and what it was given beside them.
 #[pyfunction]
-pub fn adopt_inputs(inputs: Vec<Bound<'_, PyTensor>>) {
-    transform::adopt(inputs.iter().map(|t| &t.get().tensor));
+pub fn adopt_inputs(inputs: Vec<Bound<'_, PyTensor>>, others: Vec<Bound<'_, PyTensor>>) {
+    transform::adopt(inputs.iter().map(|t| &t.get().tensor), others.iter().map(|t| &t.get().tensor));
 }
 
 /// A depth, the dimension of the samples (None where the layer is a gradient's), and the tensor without the layer.

@@ -23,6 +23,8 @@ use std::sync::{Arc, OnceLock};
 
 /// The version of a storage that counts none: it was made in inference mode.
 pub const UNTRACKED: u32 = u32::MAX;
+/// In place of an alias's own birth, which nobody asks for: it counts the writes into bytes of inference mode.
+const COUNTED: u32 = u32::MAX;
 
 /// What a thread's new storages start with.
 #[derive(Clone, Copy)]
@@ -177,8 +179,11 @@ impl Storage {
 
     /// The same bytes as if they had not been made in inference mode.
     pub fn counted(&self) -> Storage {
-        let alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
-        alias.0.version.store(0, Ordering::Relaxed);
+        let mut alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
+        alias.count_apart();
+        if let Some(inner) = Arc::get_mut(&mut alias.0) {
+            inner.birth = COUNTED;
+        }
         alias
     }
 
@@ -248,9 +253,15 @@ impl Storage {
 
     /// Whether these bytes were made in inference mode.
     #[inline]
-    pub fn is_untracked(&self) -> bool {
+    pub fn is_of_inference(&self) -> bool {
         self.0.version.load(Ordering::Relaxed) >= ELSEWHERE
             && self.root().0.version.load(Ordering::Relaxed) == UNTRACKED
+    }
+
+    /// The same, where it is to be seen.
+    #[inline]
+    pub fn is_untracked(&self) -> bool {
+        self.is_of_inference() && self.0.birth != COUNTED
     }
 
     pub fn set_version(&self, version: u32) {

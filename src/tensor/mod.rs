@@ -29,7 +29,7 @@ pub use node::{
     any_hosted, kind_in_words, type_string,
 };
 pub use reading::Held;
-pub use record::{Recorder, any_requires_grad, inference_error, records};
+pub use record::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inference_error, records};
 pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use view::{View, ViewRules, Viewing};
 

@@ -47,10 +47,17 @@ pub trait Custom: Send + Sync {
     fn takes_any(&self, _output: usize) -> bool {
         false
     }
-    /// The Python object that shows this node, which keeps it alive.
+    /// Where the gradients of saved tensors go that are neither inputs nor outputs.
+    fn others(&self) -> &[Edge];
+    /// The Python object that shows this node, which keeps it alive; null while it is the object that keeps the node.
     fn host(&self) -> *mut c_void;
+    /// Whether others hold that object, too.
+    fn is_shown(&mut self) -> bool;
+    /// Lets that object keep the node from now on, instead of the other way round.
+    fn bequeath(&self, node: &NodeRef);
     /// Calls `see` with each Python object that this node keeps alive, for the collector.
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
+    fn as_any(&self) -> &dyn Any;
 }
 
 /// A user's callback on a tensor or a node. What the two lists mean depends on where it hangs.
@@ -177,12 +184,26 @@ pub enum When {
     Accumulated,
 }
 
-arena::pool!(Node, reaped);
+arena::pool!(Node, reaped, heir);
 
 /// What a long graph held is scattered over the heap; the system gets it back when that is worth the walk.
 fn reaped(count: usize) {
     if count > 50_000 {
         crate::storage::host::trim_heap();
+    }
+}
+
+/// A node that only its Python object is still held for is that object's.
+#[inline]
+fn heir(node: &mut Node) -> Option<fn(NodeRef)> {
+    let Kind::Custom(custom) = &mut node.kind else { return None };
+    custom.is_shown().then_some(bequeath)
+}
+
+#[cold]
+fn bequeath(node: NodeRef) {
+    if let Kind::Custom(custom) = &node.kind {
+        custom.bequeath(&node);
     }
 }
 
@@ -312,8 +333,12 @@ impl Node {
 
     /// The nodes that this one holds, each handle once.
     pub fn held(&self) -> impl Iterator<Item = &NodeRef> {
-        let writer = if let Kind::Slices(slices) = &self.kind { Some(&slices.writer) } else { None };
-        self.edges.iter().flatten().map(|edge| &edge.node).chain(writer)
+        let (writer, others) = match &self.kind {
+            Kind::Slices(slices) => (Some(&slices.writer), &[][..]),
+            Kind::Custom(custom) => (None, custom.others()),
+            _ => (None, &[][..]),
+        };
+        self.edges.iter().flatten().chain(others).map(|edge| &edge.node).chain(writer)
     }
 
     pub fn saves(&self) -> MutexGuard<'_, Saves> {

@@ -1,5 +1,5 @@
 //! Pack hooks: what a thread does with the values that its operators save. A node is packed right after it was published,
-//! or, for a write in place, when the write is done.
+//! or, for a write in place, with its inputs before the write and with its outputs after it.
 
 use super::node::{Derivative, Kind, NodeRef};
 use super::saved::{Kept, Packed, Saved, Unpack};
@@ -34,14 +34,27 @@ struct State {
     hooks: Vec<Arc<dyn Pack>>,
     /// Why hooks may not be set now.
     disabled: Option<String>,
-    /// Nodes that wait for the end of a write in place.
-    waiting: Option<Vec<NodeRef>>,
+    /// Nodes of a write in place that goes on.
+    waiting: Option<Vec<Waiting>>,
     watcher: Option<Watcher>,
     choosers: Vec<Arc<dyn Chooser>>,
     /// What the nodes that are recorded now are to be called.
     rename: Option<Rename>,
     /// Whose values are being packed.
     packing: Option<NodeRef>,
+}
+
+/// A node whose outputs are about to be written, and whether its inputs are packed.
+struct Waiting {
+    node: NodeRef,
+    begun: bool,
+}
+
+/// Which of a node's saved values are packed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Which {
+    All,
+    Inputs,
 }
 
 impl State {
@@ -232,7 +245,7 @@ fn pack_or_wait<'a>(
     created::check()?;
     let waits = STATE.with_borrow_mut(|state| match &mut state.waiting {
         Some(waiting) => {
-            waiting.push(node.clone());
+            waiting.push(Waiting { node: node.clone(), begun: false });
             true
         }
         None => false,
@@ -243,10 +256,32 @@ fn pack_or_wait<'a>(
     if !outputs.is_empty() {
         tell_made(node, input, outputs)?;
     }
-    pack_now(node, input)
+    pack_now(node, input, Which::All)
 }
 
-/// Runs a write in place; what its nodes save is packed when the write is done.
+/// Lets the hooks have what the nodes of a write in place save of its inputs: the values are about to be written over.
+#[inline]
+pub fn pack_inputs() -> Result<(), Error> {
+    if active() { pack_waiting() } else { Ok(()) }
+}
+
+#[cold]
+fn pack_waiting() -> Result<(), Error> {
+    let next = || {
+        STATE.with_borrow_mut(|state| {
+            let waiting = state.waiting.iter_mut().flatten().find(|waiting| !waiting.begun)?;
+            waiting.begun = true;
+            Some(waiting.node.clone())
+        })
+    };
+    while let Some(node) = next() {
+        // The tensors may share memory with the target: the node's own values count.
+        pack_now(&node, &|_| None, Which::Inputs)?;
+    }
+    Ok(())
+}
+
+/// Runs a write in place; what its nodes save is packed by the time the write is done, of one that fails the inputs alone.
 #[inline]
 pub fn after<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     if active() { wait_for(write) } else { write() }
@@ -256,21 +291,26 @@ pub fn after<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<
 fn wait_for<R, E: From<Error>>(write: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
     let outer = STATE.with_borrow_mut(|state| state.waiting.replace(Vec::new()));
     let held = created::active().then(created::hold);
-    let done = write();
+    let mut done = write();
+    if done.is_err() {
+        // What a hook refuses is told first.
+        done = pack_waiting().map_err(E::from).and(done);
+    }
     let nodes = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.waiting, outer));
     let told = held.map_or(Ok(()), |outer| created::release(outer, done.is_ok()));
-    if done.is_ok() {
-        told?;
+    let done = done?;
+    told?;
+    for waiting in nodes.into_iter().flatten() {
+        pack_or_wait(&waiting.node, &|_| None, &[])?;
     }
-    // Also when the write failed: a hook's refusal is told first.
-    for node in nodes.into_iter().flatten() {
-        // The tensors were written over meanwhile: the nodes' own values count.
-        pack_or_wait(&node, &|_| None, &[])?;
-    }
-    done
+    Ok(done)
 }
 
-fn pack_now<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> Result<(), Error> {
+fn pack_now<'a>(
+    node: &NodeRef,
+    input: &dyn Fn(usize) -> Option<&'a Tensor>,
+    which: Which,
+) -> Result<(), Error> {
     let Some(hooks) = top() else { return Ok(()) };
     let count = node.saves().values.len();
     for at in 0..count {
@@ -279,6 +319,9 @@ fn pack_now<'a>(node: &NodeRef, input: &dyn Fn(usize) -> Option<&'a Tensor>) -> 
             let Some((saved, Kept::Body(body))) = saves.values.get(at).map(|s| (s, &s.kept)) else {
                 continue;
             };
+            if which == Which::Inputs && saved.source >= Saved::OUTPUT {
+                continue;
+            }
             (body.clone(), saved.edge(node), saved.source)
         };
         let original = (source < Saved::DETACHED).then(|| input(usize::from(source))).flatten();

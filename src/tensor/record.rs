@@ -5,6 +5,7 @@ use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
 use crate::storage::birth;
 use std::any::Any;
+use std::sync::OnceLock;
 
 /// Whether an operator on these inputs is recorded.
 pub fn any_requires_grad<'a>(inputs: impl IntoIterator<Item = &'a Tensor>) -> bool {
@@ -26,13 +27,13 @@ pub struct Recorder {
     /// Which inputs are views.
     views: u64,
     /// Whether a value made in inference mode was saved.
-    untracked: bool,
+    inference: bool,
 }
 
 impl Recorder {
     #[inline]
     pub fn new(derivative: &'static Derivative) -> Recorder {
-        Recorder { node: Node::draft(Kind::Op(derivative)), views: 0, untracked: false }
+        Recorder { node: Node::draft(Kind::Op(derivative)), views: 0, inference: false }
     }
 
     /// The next input's edge; nothing for scalars and for tensors that want no gradient.
@@ -94,7 +95,10 @@ impl Recorder {
         let version = body.storage.version();
         let kept = Kept::Body(body.clone());
         let saved = Saved { kept, version, source: index as u16, tensor: tensor.known_as(), view };
-        self.untracked |= body.storage.is_untracked();
+        if view && self.node.edges.get(index).is_none_or(Option::is_none) {
+            tensor.seen_by_savers();
+        }
+        self.inference |= body.storage.is_of_inference();
         self.node.saves_mut().values.push(saved);
         self
     }
@@ -108,7 +112,7 @@ impl Recorder {
     /// Saves a tensor that is among the operator's arguments: an index, a mask.
     pub fn save_argument(&mut self, tensor: &Tensor, at: usize) -> &mut Recorder {
         let saved = Saved::new(&tensor.body(), Saved::ARGUMENT + at as u16).of(tensor);
-        self.untracked |= tensor.is_inference();
+        self.inference |= tensor.physical().body().storage.is_of_inference();
         self.node.saves_mut().values.push(saved);
         self
     }
@@ -119,8 +123,11 @@ impl Recorder {
         if self.views != 0 {
             inputs.into_iter().try_for_each(Tensor::check_view)?;
         }
-        // What a transform was not given it sees as tensors of its own.
-        if self.untracked && birth() == 0 { Err(inference_error(&self.node)) } else { Ok(()) }
+        if self.inference && is_recorded_outside(&self.node) {
+            Err(inference_error(&self.node))
+        } else {
+            Ok(())
+        }
     }
 
     pub fn params(&mut self, params: Box<dyn Any + Send + Sync>) -> &mut Recorder {
@@ -142,6 +149,14 @@ impl Recorder {
         }
         Node::publish(self.node)
     }
+}
+
+/// Whether what a node leads to is recorded outside of all transforms, which is where tensors of inference mode are known.
+pub static RECORDED_OUTSIDE: OnceLock<fn(&Node) -> bool> = OnceLock::new();
+
+#[cold]
+pub fn is_recorded_outside(node: &Node) -> bool {
+    birth() == 0 || RECORDED_OUTSIDE.get().is_some_and(|is_recorded| is_recorded(node))
 }
 
 /// Why a tensor of inference mode cannot be saved for a derivative.

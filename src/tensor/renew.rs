@@ -123,10 +123,21 @@ impl Tensor {
     pub(super) fn may_be_saved(&self, cut: bool) {
         let storage = &self.body().storage;
         if storage.is_shared() {
-            let member: Arc<Inner> = self.0.clone();
-            let known = Known { cut, wants: self.flags() & REQUIRES != 0 };
-            storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
+            self.join_family(Known { cut, wants: self.flags() & REQUIRES != 0 });
         }
+    }
+
+    /// Lets who saves a view find it again that was made unrecorded of what wants gradients: it seems to want them, too.
+    #[cold]
+    pub(super) fn seen_by_savers(&self) {
+        if self.as_view().is_some() && self.edge().is_none() && self.requires_grad() {
+            self.join_family(Known { cut: false, wants: true });
+        }
+    }
+
+    fn join_family(&self, known: Known) {
+        let member: Arc<Inner> = self.0.clone();
+        self.body().storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
     }
 }
 

@@ -43,6 +43,7 @@ pub trait Unpack: Send + Sync {
     fn unpack(&self) -> Result<Tensor>;
     /// Calls `see` with each object of the host language that this keeps alive.
     fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
+    fn as_any(&self) -> &dyn std::any::Any;
 }
 
 pub struct Packed {
@@ -64,7 +65,7 @@ impl Drop for Packed {
 
 impl Saved {
     pub const OUTPUT: u16 = 1 << 15;
-    /// From here on `source` counts arguments: tensors without an edge of their node's.
+    /// From here on `source` counts arguments, tensors without an edge of their node's; or what a Function saved beside those.
     pub const ARGUMENT: u16 = 1 << 14;
     /// A value that is neither an input nor an output.
     pub const DETACHED: u16 = (1 << 15) - 1;
@@ -83,6 +84,9 @@ impl Saved {
     /// The same, known to be saved of `tensor`.
     #[inline]
     pub fn of(self, tensor: &Tensor) -> Saved {
+        if tensor.as_view().is_some() {
+            tensor.seen_by_savers();
+        }
         Saved { tensor: tensor.known_as(), ..self }
     }
 
@@ -117,7 +121,13 @@ impl Saved {
             let flows = node.outputs.get(output as usize).is_some_and(|meta| meta.dtype.is_differentiable());
             return flows.then(|| Edge { node: node.clone(), output });
         }
-        node.edges.get(usize::from(self.source)).cloned().flatten()
+        match (node.edges.get(usize::from(self.source)), &node.kind) {
+            (Some(edge), _) => edge.clone(),
+            (None, Kind::Custom(custom)) => {
+                custom.others().get(usize::from(self.source.checked_sub(Saved::ARGUMENT)?)).cloned()
+            }
+            _ => None,
+        }
     }
 
     /// Refuses a value that was written over since it was saved.
@@ -289,20 +299,16 @@ impl<'a> Step<'a> {
             std::mem::take(&mut saves.values)
         };
         drop(saves);
-        values.iter_mut().try_for_each(|saved| saved.renew(node))?;
-        if values.iter().any(|s| s.body().is_none()) {
-            unpack_all(node, &mut values)?;
-        }
-        // All of them, whichever gradients are wanted. A Function looks at its own when it asks for them.
-        if let Kind::Op(_) = node.kind {
-            if lost {
-                return Err(freed_error(Some(node)));
+        let packed = values.iter().any(|s| s.body().is_none());
+        let before: Option<SmallVec<[Saved; 2]>> =
+            (packed && !keep).then(|| values.iter().map(Saved::share).collect());
+        if let Err(error) = make_ready(node, &mut values, packed, lost) {
+            if !keep {
+                // Nothing was derived: the node has what it had.
+                let mut saves = node.saves();
+                (saves.freed, saves.lost, saves.values) = (freed, lost, before.unwrap_or(values));
             }
-            for saved in &values {
-                if let Kept::Body(body) = &saved.kept {
-                    saved.check(node, body)?;
-                }
-            }
+            return Err(error);
         }
         let tangents = dual::remembered(node, keep);
         Ok(Step { node, grads, create_graph, wanted, values, tangents, freed })
@@ -396,6 +402,27 @@ impl<'a> Step<'a> {
             .and_then(|p| p.downcast_ref())
             .ok_or_else(|| Error::runtime(format!("{} lost its arguments", self.node.name())))
     }
+}
+
+/// Unpacks the values of a node, and checks them: all of them, whichever gradients are wanted. A Function looks at its own
+/// when it asks for them.
+#[inline]
+fn make_ready(node: &NodeRef, values: &mut [Saved], packed: bool, lost: bool) -> Result<()> {
+    values.iter_mut().try_for_each(|saved| saved.renew(node))?;
+    if packed {
+        unpack_all(node, values)?;
+    }
+    if let Kind::Op(_) = node.kind {
+        if lost {
+            return Err(freed_error(Some(node)));
+        }
+        for saved in values.iter() {
+            if let Kept::Body(body) = &saved.kept {
+                saved.check(node, body)?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Lets the hooks of packed values give them back. A Function unpacks its values itself, when it asks for them.

@@ -51,10 +51,10 @@ impl Tensor {
         made: Viewing,
         rules: &'static ViewRules,
     ) -> Tensor {
-        // Nothing follows what happens to a tensor of inference mode.
+        // Nothing follows what happens to a tensor of inference mode, nor what is made of it.
         if body.storage.is_untracked() {
             let storage = body.storage.uncounted();
-            return Tensor::showing(Body { storage, ..body }, edge, 0, None);
+            return Tensor::showing(Body { storage, ..body }, None, 0, None);
         }
         let made = match made {
             Viewing::Plain | Viewing::Multi if mode::inference() => Viewing::Inference,

@@ -3,26 +3,24 @@
 `PYTHONPATH=tests python tests/golden/make_programs.py`
 """
 
-import gzip
-import json
 import pathlib
 
 import torch
 from programs.__main__ import generate
+from programs.deep import Deep
 from programs.found import PROGRAMS
-from programs.record import record
+from programs.record import pack, record
 
 HERE = pathlib.Path(__file__).parent
-RANDOM = 250
+RANDOM, DEEP = 250, 100
 
 
 def main():
     torch.set_num_threads(1)
     programs = [record(p.strip().splitlines(), torch) for p in PROGRAMS]
     programs += [record(generate(seed, 22, torch), torch, seed % 2 == 0) for seed in range(RANDOM)]
-    text = json.dumps(programs, separators=(",", ":"))
-    with gzip.GzipFile(HERE / "programs.json.gz", "wb", mtime=0) as file:
-        file.write(text.encode())
+    programs += [record(generate(seed, 22, torch, Deep), torch, seed % 2 == 0) for seed in range(DEEP)]
+    (HERE / "programs.json.gz").write_bytes(pack(programs))
 
 
 main()

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 
+from .deep import Deep
 from .generate import Generator
 from .known import CRASHES, known
 from .machine import ROUGH, Machine, difference
@@ -127,6 +128,7 @@ def main():
     options.add_argument("--first", type=int, default=0, help="the first seed")
     options.add_argument("--strict", action="store_true", help="compare the words of errors and the names of nodes, too")
     options.add_argument("--wide", action="store_true", help="draw from more of autograd")
+    options.add_argument("--deep", action="store_true", help="draw more writes through views, hooks that act, parts of graphs")
     options.add_argument("--length", type=int, default=22)
     options.add_argument("--show", type=int, default=10, help="how many differences to show")
     chosen = options.parse_args()
@@ -138,7 +140,7 @@ def main():
     start, count, shown = time.time(), 0, set()
     seeds = (seed for seed in itertools.count(chosen.first) if seed not in CRASHES)
     for seed in itertools.islice(seeds, chosen.n):
-        lines = generate(seed, chosen.length, torch, Wide if chosen.wide else Generator)
+        lines = generate(seed, chosen.length, torch, Deep if chosen.deep else Wide if chosen.wide else Generator)
         # Looking may itself renew what is seen (a view's history): half of the programs are looked at only once.
         each = seed % 2 == 0
         if differs(lines, libraries, each, chosen.strict):

@@ -668,4 +668,206 @@ v5 = v3.unflatten(0, (1, 1))
 v3[:] = v5[:]
 v3[:] = v5[0]
 """,
+    # Nothing is recorded of truths: their arguments are looked at first.
+    """
+v1 = T.tensor([[-0.375, 0.25, 0.5]], dtype=T.float32).requires_grad_()
+v4 = T.stack([v1, v1], -2)
+v7 = Same.apply(v4, v4)[0]
+v9 = Triple_.apply(v4)
+v18 = v7.any(3, keepdim=True)
+v19 = v7.signbit()
+v20 = v7.eq(T.ones(5))
+""",
+    # A view that was made unrecorded of what wants gradients seems to want them where it was saved, too.
+    """
+v2 = T.tensor([1.625, 1.75, 0.125], dtype=T.float64).requires_grad_()
+with T.no_grad(): v4 = v2.view_as(v2)
+v6 = v4 * v2
+v6.sum().backward(create_graph=True)
+v7 = Product.apply(v4, v2)
+v8, = T.autograd.grad(v7.sum(), v2, create_graph=True)
+""",
+    # Losses are told of shapes that do not fit before they are told of types.
+    """
+v1 = T.tensor([[True, False, True], [False, True, False]])
+v2 = T.tensor([[[True], [False], [True]]])
+v3 = T.nn.functional.mse_loss(v2, v1)
+v4 = T.nn.functional.smooth_l1_loss(v2, v1)
+v5 = T.nn.functional.huber_loss(v2, v1)
+v6 = T.nn.functional.mse_loss(v1, v1)
+""",
+    # The norm of one number is no power.
+    """
+v6 = T.tensor([[8.046875]], dtype=T.float64).requires_grad_()
+v15 = v6.norm(3, 1, keepdim=True)
+v21 = T.remainder(v15, v6)
+v22 = v6.norm(0.5)
+v22.backward()
+""",
+    # The gradient of a running extremum of nothing is the input.
+    """
+v2 = T.tensor([], dtype=T.float32).requires_grad_()
+v9 = v2.sub(0.5)
+v13 = v9.cummax(-1)[0]
+h2 = v9.register_hook(lambda g: log('h2', g, g.requires_grad))
+v13.sum().backward(retain_graph=True)
+""",
+    # How gradients of reductions lie.
+    """
+v1 = T.tensor([[-1.375, -0.5, 1.0], [-1.875, 1.0, 1.0]], dtype=T.float64).requires_grad_()
+v2 = v1.neg().t()
+v3, = T.autograd.grad(v2.max(), v2)
+v4, = T.autograd.grad(v2.median(), v2)
+v5, = T.autograd.grad(v2.norm(), v2)
+v6, = T.autograd.grad(v2.norm(3, 0).sum(), v2)
+""",
+    # A view that can no longer be read cannot be what another tensor shows from now on, where that is recorded.
+    """
+v1 = T.tensor([0.5, -2.0], dtype=T.float32).requires_grad_()
+v7 = T.tensor([1.0, 2.0], dtype=T.float32)
+v12 = T.tensor([3.0, 4.0], dtype=T.float32)
+v13 = Same.apply(v7, v1)[0]
+v7.neg_()
+v12.set_(v13)
+""",
+    # Truths are written into what wants gradients, too.
+    """
+v1 = T.tensor([[1.5, -2.0]], dtype=T.float64).requires_grad_()
+v2 = v1 * 1
+T.gt(v1, 0, out=v2)
+v2.sum().backward()
+T.argmax(v1, out=v2)
+T.matmul(v1 > 0, (v1 > 0).mT, out=v2)
+""",
+    # Sums are computed in the type that they are written in.
+    """
+v1 = T.tensor([[1.5, 2.25], [3.75, 0.5]], dtype=T.float64)
+v2 = T.tensor([0, 0])
+T.sum(v1, 0, out=v2)
+v3 = T.tensor([True, True])
+T.sum(v1, 0, out=v3)
+v4 = T.tensor([[0, 0], [0, 0]])
+T.cumsum(v1, 0, out=v4)
+T.prod(v1, 0, out=v2)
+v5 = T.tensor([1.5, float('nan'), 1.5]).nansum(dtype=T.int64)
+""",
+    # What is stacked is not written over.
+    """
+v2 = T.tensor([-1.5, -1.0, 0.375], dtype=T.float32)
+T.stack([v2], out=v2.view(3))
+T.vstack([v2[:2]], out=v2[1:].view(1, 2))
+""",
+    # Of several roots only those have a turn behind which something wanted lies.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v3 = T.tensor([3.0], dtype=T.float64).requires_grad_()
+v4 = v3 * v3
+h1 = v2.register_hook(lambda g: log('h1', g))
+v2.retain_grad()
+v5, = T.autograd.grad([v2, v4.sum()], v3, [v1.detach(), None], retain_graph=True)
+T.autograd.backward([v2, v4], [v1.detach(), None], inputs=[v3], retain_graph=True)
+v2.backward(v1.detach(), inputs=[v3])
+""",
+    # What is written with out= is not offered to hooks before it is refused.
+    """
+v1 = T.tensor([-0.75, -0.375], dtype=T.float64).requires_grad_()
+v2 = T.zeros(2, dtype=T.float64)
+with T.autograd.graph.saved_tensors_hooks(lambda t: log('k', t) or t, lambda t: t): T.exp(v1, out=v2)
+with T.autograd.graph.saved_tensors_hooks(lambda t: log('k', t) or t, lambda t: t): T.mul(v1, T.ones(3), out=v2)
+with T.no_grad(): T.exp(v1, out=v2)
+""",
+    # The median of nothing is what a cast of NaN is.
+    """
+v1 = T.tensor([], dtype=T.bool).median()
+v2 = T.tensor([], dtype=T.int64).median()
+""",
+    # Transforms of inference tensors are recorded outside as they are without transforms.
+    """
+v1 = T.tensor([-2.0, 1.5], dtype=T.float64).requires_grad_()
+v2 = T.sub(v1, v1)
+with T.inference_mode(): v3 = v1 * 2
+v4 = T.func.grad(lambda x: (x * v2).sum())(v3)
+v5 = T.func.grad(lambda x: (x * v3).sum())(v1)
+v6 = T.func.grad(lambda x: (x * v3).sum())(v2.detach())
+v7 = T.func.jvp(lambda x: x * v2, (v3,), (v3,))[1]
+""",
+    # A Function that writes takes the place of what led to the view, however late that was looked at.
+    """
+v1 = T.tensor([-0.125, 0.125, -0.125, -0.125], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v3 = v2.view(4)
+h1 = T.autograd.graph.register_multi_grad_hook((v3, v3), lambda gs: log('h1', [g for g in gs]))
+v4 = v3.t()
+v5 = Triple_.apply(v4)
+v4.sum().backward(retain_graph=True)
+v3.sum().backward()
+""",
+    # The zeros that stand for a missing tangent: of each gradient of a batch, and with a history of their own.
+    """
+v1 = T.tensor([-1.75, -1.625, 1.5], dtype=T.float64).requires_grad_()
+v2 = T.tensor([-2.0, -0.625, -1.625], dtype=T.float64).requires_grad_()
+v3 = forward_mode(lambda x: x * v1, v2, T.ones_like(v2)).tangent
+v4, = T.autograd.grad(v3, v2, T.stack([T.ones_like(v3), v3.detach() * 2]), create_graph=True, is_grads_batched=True)
+v5 = forward_mode(lambda x: x * v2.detach(), v1, v1.detach()).tangent
+v5.sin().sum().backward(create_graph=True)
+""",
+    # A complex tangent of a real tensor is real after an operator on one tensor.
+    """
+v1 = T.tensor([-0.375, 1.75], dtype=T.float64)
+v2 = v1.to(T.complex64)
+v3 = forward_mode(lambda x: x.clamp(-0.5, 0.5), v1, v2).tangent
+v4 = forward_mode(lambda x: x.sin(), v1, v2).tangent
+v5 = forward_mode(lambda x: x * 2, v1, v2).tangent
+""",
+    # A derivative whose values are refused has them still.
+    """
+v1 = T.tensor([1.125, 1.25], dtype=T.float64).requires_grad_()
+v2 = v1.exp()
+with T.no_grad(): v2.mul_(2)
+v2.sum().backward()
+v2.sum().backward()
+with T.autograd.graph.allow_mutation_on_saved_tensors(): v3 = v1.masked_fill(v1 > 1.2, 0)
+v3.sum().backward()
+v3.sum().backward()
+""",
+    # The gradient of an input is no view, though the input is one.
+    """
+v1 = T.tensor(1.0, dtype=T.float64).requires_grad_()
+v2 = T.func.vjp(lambda x: x.clone().mul_(3), v1.real)[0]
+v3, = T.autograd.grad(v2.sum(), T.autograd.graph.get_gradient_edge(v1), retain_graph=True)
+v3.detach_()
+""",
+    # What the derivative of relu takes first is the gradient.
+    """
+v1 = T.tensor([-1.625, 0.875], dtype=T.float64).requires_grad_()
+v2 = v1 * 1
+v3, = T.autograd.grad(v2.relu().sum(), v2, create_graph=True)
+log([n is None for n, _ in v3.grad_fn.next_functions])
+v4 = T.func.vmap(T.func.grad(lambda x: x.relu().sum()))(v2)
+h1 = v4.grad_fn.next_functions[0][0].register_prehook(lambda go: go)
+""",
+    # put_ has gradients for each of a batch; a number has no part to index.
+    """
+v1 = T.tensor([-1.875, 1.5, 1.875], dtype=T.float64).requires_grad_()
+v2 = (v1 * 2).put_(T.tensor([0]), T.tensor([0.5], dtype=T.float64))
+v3, = T.autograd.grad(v2, v1, T.stack([T.ones_like(v2), v2.detach() * 2]), retain_graph=True, is_grads_batched=True)
+v4 = v1.sum()[..., 0]
+v5 = v1.sum()[0]
+""",
+    # Nothing is recorded of a view of an inference tensor.
+    """
+with T.inference_mode(): v1 = T.tensor(-0.625, dtype=T.float64).requires_grad_()
+v2 = v1.view(1, 1)
+""",
+    # What has no elements reaches nowhere, and is passed over.
+    """
+v2 = T.tensor([], dtype=T.float64).requires_grad_()
+v3 = v2.repeat(2, 1)
+v3[1:, None].scatter_(0, T.zeros_like(v3[1:, None], dtype=T.int64), -1)
+v3.sum().backward()
+v4 = T.tensor([], dtype=T.float64)
+T.stack([v4], out=v4)
+v5 = T.tensor([[1.5, -2.0]], dtype=T.float64).t().unsqueeze(1).norm(1, -2, keepdim=True)
+""",
 ]

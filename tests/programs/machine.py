@@ -162,6 +162,70 @@ class Kept(T.autograd.Function):
         x, _, y = ctx.saved_tensors
         return (g * y.exp()).expand_as(x) if ctx.needs_input_grad[0] else None, (g * x * y.exp()).sum_to_size(y.shape)
 
+class Both_(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        x.mul_(2)
+        y.add_(1)
+        ctx.mark_dirty(x, y)
+        return x, y
+    @staticmethod
+    def backward(ctx, g, h):
+        return g * 2, h
+
+class Inner_(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        x.view(-1)[:1].mul_(2)
+        ctx.mark_dirty(x)
+        return x
+    @staticmethod
+    def backward(ctx, g):
+        g = g.clone()
+        g.view(-1)[:1].mul_(2)
+        return g
+
+class Sliced(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.shape = x.shape
+        return x[..., :1], x[..., 1:].clone()
+    @staticmethod
+    def backward(ctx, g, h):
+        return T.cat([g, h], -1).expand(ctx.shape)
+
+class Halves(T.autograd.Function):
+    @staticmethod
+    def forward(x):
+        return tuple((x * 2).view(-1).tensor_split(2))
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.shape = inputs[0].shape
+    @staticmethod
+    def backward(ctx, g, h):
+        return T.cat([g, h]).view(ctx.shape) * 2
+
+class Unused(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.save_for_backward(y)
+        return x * y, y.detach() * 1
+    @staticmethod
+    def backward(ctx, g, h):
+        log("unused", g, h, ctx.needs_input_grad)
+        (y,) = ctx.saved_tensors
+        return (g * y).sum_to_size(y.shape) if g.shape == y.shape else None, None
+
+class Deferred(T.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.x, ctx.y = x.detach(), y.detach()
+        return x + y
+    @staticmethod
+    def backward(ctx, g):
+        log("deferred", ctx.x._version, T.is_grad_enabled())
+        return g.sum_to_size(ctx.x.shape).mul(2), g.sum_to_size(ctx.y.shape)
+
 def forward_mode(f, x, tangent):
     with T.autograd.forward_ad.dual_level():
         return T.autograd.forward_ad.unpack_dual(f(T.autograd.forward_ad.make_dual(x, tangent)))

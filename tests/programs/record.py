@@ -1,5 +1,8 @@
 """What a library shows of a program, written down compactly: after each line, only what changed."""
 
+import gzip
+import json
+
 from .known import known
 from .machine import Machine, difference
 
@@ -47,6 +50,16 @@ def replay(recorded, library):
         if found:
             return "\n".join([*recorded["lines"][: i + 1], f"# {found}"])
     return None
+
+
+def pack(programs):
+    """Recorded programs as bytes, the same each time."""
+    text = json.dumps(programs, separators=(",", ":"), default=lambda z: {"re": z.real, "im": z.imag})
+    return gzip.compress(text.encode(), mtime=0)
+
+
+def unpack(data):
+    return json.loads(gzip.decompress(data), object_hook=lambda d: complex(d["re"], d["im"]) if "im" in d else d)
 
 
 def without_gone(seen):

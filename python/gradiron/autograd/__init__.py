@@ -105,8 +105,8 @@ def grad(
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
     roots, wanted = _tuple(outputs), _tuple(inputs)
     keep = create_graph if retain_graph is None else retain_graph
-    if _core.vmap_depth():
-        _refuse_samples(roots)
+    if _core.is_transformed():
+        _refuse_constants(roots)
     run = _run_batched if is_grads_batched else _core.run_grad
     found = run(roots, wanted, _gradients(grad_outputs, len(roots)), keep, create_graph)
     if materialize_grads:
@@ -126,24 +126,27 @@ def grad(
     return found
 
 
-def _refuse_samples(roots: tuple[Any, ...]) -> None:
-    """To what runs inside of a `vmap`, samples are constants; only its transforms differentiate them."""
+def _refuse_constants(roots: tuple[Any, ...]) -> None:
+    """To what runs inside of a transform, samples are constants, and what is not made of its inputs."""
     for i, root in enumerate(roots):
-        layer = _core.layer(root) if isinstance(root, Tensor) else None
-        if layer is not None and layer[1] is not None:
-            advice = "use func.grad, vjp or jacrev inside of vmap, or autograd.grad outside of it"
+        if isinstance(root, Tensor) and _core.wants_grad(root) and not root.requires_grad:
+            advice = "use func.grad, vjp or jacrev inside of the transform, or autograd.grad outside of it"
             _core.refuse(f"element {i} of tensors does not require grad and does not have a grad_fn", root, advice)
 
 
 def _run_batched(
-    roots: tuple[Any, ...], wanted: tuple[Any, ...], starts: tuple[Any, ...], keep: bool, create_graph: bool
+    roots: tuple[Any, ...], wanted: tuple[Any, ...], given: tuple[Any, ...], keep: bool, create_graph: bool
 ) -> tuple[Any, ...]:
     """A backward for each slice of the gradients of the outputs, all of them in one pass."""
+    from ..func._function import without_rules
     from ..func._vmap import vmap
 
+    starts = list(given)
     for i, (root, start) in enumerate(zip(roots, starts, strict=True)):
         if start is None:
-            raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            if not isinstance(root, Tensor) or root.numel() != 1:
+                raise RuntimeError("grad can be implicitly created only for scalar outputs")
+            start = starts[i] = _core.ones_like(root)  # Without a batch, which vmap refuses.
         if isinstance(root, Tensor) and start.dim() > 0 and start.shape[1:] != root.shape:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the batch dimension. The "
@@ -158,7 +161,8 @@ def _run_batched(
         there.extend(g is not None for g in found)
         return tuple(g for g in found if g is not None)
 
-    found = iter(vmap(vjp)(*starts))
+    with without_rules():
+        found = iter(vmap(vjp)(*starts))
     return tuple(next(found) if some else None for some in there)
 
 

@@ -39,7 +39,7 @@ def in_parts(func: Callable[..., Any], inputs: tuple[Any, ...]) -> tuple[Callabl
 def _parts(value: Any) -> Any:
     if not is_complex(value):
         return value
-    parts = gradiron.view_as_real(value)
+    parts = gradiron.view_as_real(value.resolve_conj())
     parts._of_complex = True  # type: ignore[attr-defined]
     return parts
 

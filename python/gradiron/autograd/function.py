@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .. import _core
-from .._core import FunctionCtx
 
 __all__ = ["BackwardCFunction", "Function", "FunctionCtx", "FunctionMeta", "InplaceFunction", "once_differentiable"]
 
@@ -13,7 +12,41 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-class BackwardCFunction(FunctionCtx):
+class FunctionCtx:
+    """What a Function's context can be told. One made by hand notes it, for who calls `forward` without `apply`."""
+
+    def save_for_backward(self, *tensors: Any) -> None:
+        self.to_save = tensors
+
+    def save_for_forward(self, *tensors: Any) -> None:
+        if not all(t is None or isinstance(t, _core.Tensor) for t in tensors):
+            raise AssertionError(
+                "save_for_forward expects all arguments to be tensors; you should save non-tensors as attributes on ctx."
+            )
+        self.saved_for_forward = tensors
+
+    def mark_dirty(self, *args: Any) -> None:
+        self.dirty_tensors = args
+
+    def mark_non_differentiable(self, *args: Any) -> None:
+        self.non_differentiable = args
+
+    def set_materialize_grads(self, value: bool) -> None:
+        self.materialize_grads = value
+
+    def mark_shared_storage(self, *pairs: Any) -> None:
+        """Needed long ago: tensors that share memory are known without it."""
+        import warnings
+
+        warnings.warn(
+            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. "
+            "Note that calls to `set_()` are not tracked",
+            FutureWarning,
+            stacklevel=2,
+        )
+
+
+class BackwardCFunction(_core._FunctionBase, FunctionCtx):  # type: ignore[override] # stubs tell of no setters
     """What a Function's node and context are: attributes may be hung on it."""
 
     def __repr__(self) -> str:
@@ -51,17 +84,6 @@ class BackwardCFunction(FunctionCtx):
         message = "'saved_variables' is deprecated; use 'saved_tensors'"
         warnings.warn(message, DeprecationWarning, stacklevel=2)
         return self.saved_tensors
-
-    def mark_shared_storage(self, *pairs: Any) -> None:
-        """Needed long ago: tensors that share memory are known without it."""
-        import warnings
-
-        warnings.warn(
-            "`mark_shared_storage` is deprecated. Tensors with shared storages are automatically tracked. "
-            "Note that calls to `set_()` are not tracked",
-            FutureWarning,
-            stacklevel=2,
-        )
 
 
 class FunctionMeta(type):
@@ -152,21 +174,50 @@ class Function(metaclass=FunctionMeta):
 
     @classmethod
     def apply(cls, *args: Any, **kwargs: Any) -> Any:
-        if kwargs or (cls._own_setup and getattr(cls.forward, "__defaults__", None)):
-            args = _positional(cls.forward, args, kwargs, () if cls._own_setup else (None,))
-        return _core.apply_function(cls, cls._backward_cls, cls._style, args)
+        if kwargs or (cls._own_setup and _has_defaults(cls.forward)):
+            args = (_bound if cls._own_setup else _placed)(cls.forward, args, kwargs)
+        try:
+            return _core.apply_function(cls, cls._backward_cls, cls._style, args)
+        except TypeError:
+            if cls._own_setup:
+                # What forward was not called with is told as if it had been asked before.
+                _bound(cls.forward, args, {})
+            raise
 
 
 _core.register_function(Function.backward)
 
 
-def _positional(forward: Callable[..., Any], args: Any, kwargs: Any, context: tuple[None, ...]) -> tuple[Any, ...]:
-    """The arguments in forward's order, with its defaults; a context comes first where forward takes one."""
+def _has_defaults(forward: Any) -> bool:
+    return bool(getattr(forward, "__defaults__", None) or getattr(forward, "__kwdefaults__", None))
+
+
+def _bound(forward: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
+    """The arguments in the order of a forward without a context, with its defaults."""
     import inspect
 
-    bound = inspect.signature(forward).bind(*context, *args, **kwargs)
+    bound = inspect.signature(forward).bind(*args, **kwargs)
     bound.apply_defaults()
-    return bound.args[len(context) :]
+    for name in bound.kwargs:
+        raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+    return bound.args
+
+
+def _placed(forward: Callable[..., Any], args: Any, kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """The arguments in the order of a forward with a context, as far as they were given."""
+    import inspect
+
+    named = [p.name for p in inspect.signature(forward).parameters.values() if p.kind <= p.POSITIONAL_OR_KEYWORD][1:]
+    for name in kwargs:
+        if name not in named:
+            raise TypeError(f"forward() got an unexpected keyword argument '{name}'")
+        if named.index(name) < len(args):
+            raise TypeError(f"forward() got multiple values for argument '{name}'")
+    last = max(named.index(name) for name in kwargs)
+    for at in range(len(args), last):
+        if named[at] not in kwargs:
+            raise TypeError(f"forward() missing required argument: '{named[at]}' (position {at})")
+    return (*args, *(kwargs[name] for name in named[len(args) : last + 1]))
 
 
 class InplaceFunction(Function):
@@ -182,11 +233,11 @@ def once_differentiable(fn: Callable[..., Any]) -> Callable[..., Any]:
     import functools
 
     @functools.wraps(fn)
-    def wrapper(ctx: Any, *grads: Any) -> Any:
+    def wrapper(ctx: Any, *grads: Any, **kwargs: Any) -> Any:
         from .grad_mode import no_grad
 
         with no_grad():
-            outputs = fn(ctx, *grads)
+            outputs = fn(ctx, *grads, **kwargs)
         if not _core.is_grad_enabled() or not any(isinstance(g, _core.Tensor) and _core.wants_grad(g) for g in grads):
             return outputs
         made = outputs if isinstance(outputs, tuple) else (outputs,)

@@ -297,10 +297,7 @@ def _gradients(outputs: Tensors, inputs: Sequence[Tensor], start: Tensors | None
     pairs = [(out, g) for out, g in zip(outputs, starts, strict=True) if out is not None and gradiron._core.wants_grad(out)]
     if not pairs:
         return (None,) * len(inputs)
-    found = gradiron.autograd.grad(
-        [out for out, _ in pairs], list(inputs), [g for _, g in pairs], create_graph=create_graph, allow_unused=True
-    )
-    return tuple(found)
+    return gradiron._core.run_grad([out for out, _ in pairs], list(inputs), [g for _, g in pairs], create_graph, create_graph)
 
 
 # --- the rows and columns of a Jacobian ---
@@ -357,6 +354,7 @@ def _rows_at_once(call: _Call) -> list[tuple[Tensor, ...]]:
 def _columns_at_once(func: Function, inputs: Any) -> Any:
     """By forward mode, all columns in one batched pass."""
     from ..func import jacfwd
+    from ..func._function import without_rules
 
     given = _tensors(inputs, "inputs", "jacobian")
     forward_ad._refuse_nested()
@@ -368,7 +366,8 @@ def _columns_at_once(func: Function, inputs: Any) -> Any:
         one_output = not isinstance(outputs, tuple)
         return _tensors(outputs, "outputs", "None")
 
-    found = jacfwd(checked, argnums=tuple(range(len(given))))(*given)
+    with without_rules():
+        found = jacfwd(checked, argnums=tuple(range(len(given))))(*given)
     # The containers are those that PyTorch's own way through leaves behind.
     blocks = [list(row) for row in found] if isinstance(inputs, tuple) else tuple(row[0] for row in found)
     return blocks[0] if one_output else blocks

@@ -138,7 +138,7 @@ class inference_mode(_Mode):
 
     def __init__(self, mode: bool = True) -> None:
         self._outer: list[bool] = []
-        self._mode = mode
+        self.mode = mode
 
     def __new__(cls, mode: Any = True) -> Any:
         made = _new(cls, mode is False)
@@ -149,14 +149,14 @@ class inference_mode(_Mode):
 
     def __enter__(self) -> None:
         super().__enter__()
-        self._outer.append(_core.swap_inference_mode(self._mode))
+        self._outer.append(_core.swap_inference_mode(self.mode))
 
     def __exit__(self, *exception: object) -> None:
         _core.swap_inference_mode(self._outer.pop())
         super().__exit__(*exception)
 
     def clone(self) -> Any:
-        return inference_mode(self._mode)
+        return inference_mode(self.mode)
 
 
 class _Kept(_local):

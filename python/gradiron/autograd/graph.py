@@ -84,9 +84,15 @@ def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Where the gradient of `tensor` is computed, or accumulated for a leaf."""
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    if not _core.has_edge(tensor):
-        raise AssertionError("no node leads to a view that was made unrecorded")
-    return GradientEdge(*_core.gradient_edge(tensor))
+    return GradientEdge(*_edge_of(tensor))
+
+
+def _edge_of(tensor: Tensor) -> tuple[Any, int]:
+    """Node and output, which a view that was made unrecorded seems to have and has not."""
+    tensor.grad_fn  # noqa: B018  A view that cannot follow its base's writes is refused.
+    if not tensor.requires_grad or not _core.has_edge(tensor):
+        raise AssertionError("Expected gradient function to be set")
+    return _core.gradient_edge(tensor)
 
 
 class saved_tensors_hooks:
@@ -170,9 +176,7 @@ class _MultiHandle:
 def _node_of(place: Any) -> Any:
     if isinstance(place, GradientEdge):
         return place.node
-    if not place.requires_grad or not _core.has_edge(place):
-        raise AssertionError("Expected gradient function to be set")
-    return _core.gradient_edge(place)[0]
+    return _edge_of(place)[0]
 
 
 def _must_be_bool(enabled: Any) -> None:

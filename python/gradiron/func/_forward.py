@@ -14,7 +14,7 @@ from .._core import Tensor
 from ..autograd import forward_ad
 from ..autograd._jacobian import unit_batches
 from ..utils import _pytree as tree
-from ._reverse import Argnums, Recording, Reversing, checked_argnums, gradients, with_aux
+from ._reverse import Argnums, Recording, Reversing, checked_argnums, gradients, lent, with_aux
 from ._vmap import vmap
 
 JVP = "jvp(f, primals, tangents)"
@@ -72,8 +72,10 @@ def _pushed(
     _only_tensors(directions, "tangents")
     with Level() as level:
         duals = [_dual(x, v, level) for x, v in zip(points, directions, strict=True)]
-        _core.adopt_inputs(duals)
-        call = list(primals)
+        rest, rest_tree = tree.flatten([None if n in numbers else primal for n, primal in enumerate(primals)])
+        others = [lent(leaf) for leaf in rest]
+        _core.adopt_inputs(duals, [leaf for leaf in others if isinstance(leaf, Tensor)])
+        call = tree.unflatten(others, rest_tree)
         for number, value in zip(numbers, tree.unflatten(duals, structure), strict=True):
             call[number] = value
         value, aux = func(*call), None
@@ -100,7 +102,9 @@ def _only_tensors(values: list[Any], name: str) -> None:
 def _dual(x: Tensor, v: Tensor, level: int) -> Tensor:
     _check_moving("primal", x)
     _check_moving("tangent", v)
-    return _core.make_dual(x, v, level)
+    # Inside of a transform no tensor is of inference mode.
+    own = _core.unrecorded(x, True) if x.is_inference() and not _core.wants_grad(x) else x
+    return _core.make_dual(own, v, level)
 
 
 def _check_moving(name: str, part: Tensor) -> None:

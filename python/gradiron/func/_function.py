@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .. import _core
@@ -41,6 +43,16 @@ def check_support(cls: Any, batched: bool) -> None:
             f"You tried to vmap over {cls.__name__}, but it does not have vmap support. Please override and implement the "
             f"vmap staticmethod or set generate_vmap_rule=True. {GUIDE}"
         )
+
+
+@contextmanager
+def without_rules() -> Iterator[None]:
+    """Inside, custom Functions need no rule: the samples are gradients or tangents that the library itself has batched."""
+    before = _core.set_without_rules(True)
+    try:
+        yield
+    finally:
+        _core.set_without_rules(before)
 
 
 def apply_batched(cls: Any, args: tuple[Any, ...], level: int, size: int, randomness: str) -> Any:

@@ -27,7 +27,12 @@ def alias(x: Any) -> Tensor:
     """`x` as an input of its own."""
     if not isinstance(x, Tensor):
         raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-    return x.view_as(x) if _core.wants_grad(x) else _core.tracked(_core.unrecorded(x, True))
+    return _core.aliased(x) if _core.wants_grad(x) else _core.tracked(_core.unrecorded(x, True))
+
+
+def lent(x: Any) -> Any:
+    """An argument that is not differentiated, which may be written: its values are the caller's, its history is not."""
+    return _core.unrecorded(x, True) if isinstance(x, Tensor) and not _core.wants_grad(x) else x
 
 
 class Reversing:
@@ -56,8 +61,8 @@ class Recording:
         self.inference = _core.swap_inference_mode(False)
         self.within = forward_ad._Within()
         self.within.__enter__()
-        _core.set_recording(True)
         self.since = _core.begin_transform(True, self.guards)
+        _core.set_recording(True)
         _core.count_reverse(True)
         return self
 
@@ -112,24 +117,31 @@ def checked_argnums(argnums: Argnums, count: int) -> tuple[int, ...]:
 
 
 class Inputs:
-    """The differentiated ones among a call's arguments, as aliases, and the call with them in their places."""
+    """The differentiated ones among a call's arguments, as aliases, the others as they are lent, and the call with them all."""
 
-    def __init__(self, args: tuple[Any, ...], argnums: Argnums) -> None:
+    def __init__(self, args: tuple[Any, ...], argnums: Argnums, kwargs: dict[str, Any] | None = None) -> None:
         numbers = checked_argnums(argnums, len(args))
         chosen = args[numbers[0]] if isinstance(argnums, int) else tuple(args[n] for n in numbers)
         leaves, self.tree = tree.flatten(chosen)
-        self.given = leaves
         self.aliases = [alias(leaf) for leaf in leaves]
         placed = tree.unflatten(self.aliases, self.tree)
-        call = list(args)
+        rest, structure = tree.flatten(([None if n in numbers else arg for n, arg in enumerate(args)], kwargs or {}))
+        others = [lent(leaf) for leaf in rest]
+        call, self.kwargs = tree.unflatten(others, structure)
         for number, value in zip(numbers, (placed,) if isinstance(argnums, int) else placed, strict=True):
             call[number] = value
         self.args = tuple(call)
+        self.lent = [leaf for leaf in others if isinstance(leaf, Tensor)]
+        self.given = leaves + [leaf for leaf in rest if isinstance(leaf, Tensor)]
+
+    def adopt(self) -> None:
+        """Says to the innermost transform what it was given."""
+        _core.adopt_inputs(self.aliases, self.lent)
 
     def outside(self, out: Tensor, keep: bool) -> Tensor:
         """What the caller sees of an output: an input is the caller's own, a view of it is a view of that."""
         base = out._base
-        for own, given in zip(self.aliases, self.given, strict=True):
+        for own, given in zip((*self.aliases, *self.lent), self.given, strict=True):
             if out is own:
                 return given
             if base is own and not (keep or _core.is_batched(given)):
@@ -158,9 +170,9 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
     @functools.wraps(func)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         with Recording() as recording:
-            inputs = Inputs(args, argnums)
-            _core.adopt_inputs(inputs.aliases)
-            output, aux = func(*inputs.args, **kwargs), None
+            inputs = Inputs(args, argnums, kwargs)
+            inputs.adopt()
+            output, aux = func(*inputs.args, **inputs.kwargs), None
             if has_aux:
                 output, aux = with_aux(output, where)
             if not isinstance(output, Tensor):
@@ -204,7 +216,7 @@ class Pulled:
     def __init__(self, func: Callable[..., Any], inputs: Inputs, has_aux: bool) -> None:
         self.inputs = inputs
         with Recording() as recording:
-            _core.adopt_inputs(inputs.aliases)
+            inputs.adopt()
             value, aux = func(*inputs.args), None
             if has_aux:
                 value, aux = with_aux(value, VJP)

@@ -32,6 +32,13 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         made._is_param = True
         return made
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Parameter:
+        """A parameter with memory of its own, and without the gradient."""
+        if id(self) not in memo:
+            memo[id(self)] = type(self)(self.data.clone(), self.requires_grad)
+        made: Parameter = memo[id(self)]
+        return made
+
     def __repr__(self) -> str:  # type: ignore[override]
         return f"Parameter containing:\n{super().__repr__()}"
 

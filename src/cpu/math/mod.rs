@@ -9,6 +9,7 @@ mod erf;
 pub mod f32;
 pub mod f64;
 pub mod i64;
+pub mod narrow;
 pub mod near;
 mod power;
 mod special;

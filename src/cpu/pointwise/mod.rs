@@ -3,16 +3,19 @@
 //! instructions, and an operator costs nothing but its loops.
 
 mod blocks;
+pub mod narrow;
 pub mod powers;
+mod waits;
 pub mod words;
 
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::MAX_OPERANDS;
 use crate::cpu::cast::tile::{TILE, splat};
 use crate::cpu::par::GRAIN;
-use crate::cpu::simd::Level;
 use std::mem::MaybeUninit;
 use std::ptr::null;
+
+pub use waits::{waits, widest};
 
 /// The most operands that an expression can have.
 pub const MAX_IN: usize = MAX_OPERANDS - 1;
@@ -33,7 +36,6 @@ pub struct Loop {
 /// The loops of one expression, per compute type (`None`: not defined for it).
 #[derive(Clone, Copy)]
 pub struct Loops {
-    pub arity: usize,
     pub f32: Option<&'static Loop>,
     pub f64: Option<&'static Loop>,
     pub i64: Option<&'static Loop>,
@@ -41,22 +43,24 @@ pub struct Loops {
     pub c128: Option<&'static Loop>,
     /// Whether the result is a truth value.
     pub predicate: bool,
-    /// Quicker ones for some constant exponents.
-    pub powers: Option<&'static powers::Powers>,
-    /// One over words of eight bytes.
-    pub words: Option<&'static words::Words>,
+    /// Those for narrow integers, which else compute as I64.
+    pub narrow: Option<&'static narrow::Narrow>,
+    /// Quicker ones for some constant exponents, the last operand.
+    pub powers: &'static [(f64, Loops)],
+    /// One over words of eight bytes, that of a predicate over truth values only.
+    pub words: Option<&'static Loop>,
 }
 
 impl Loops {
     pub const NONE: Loops = Loops {
-        arity: 0,
         f32: None,
         f64: None,
         i64: None,
         c64: None,
         c128: None,
         predicate: false,
-        powers: None,
+        narrow: None,
+        powers: &[],
         words: None,
     };
 
@@ -200,24 +204,6 @@ macro_rules! wide_loop {
 }
 pub(crate) use wide_loop;
 
-/// The registers that an expression is computed in. One that waits for memory fetches a fifth slower by twice as wide
-/// registers.
-pub const fn widest(expression: &str) -> Level {
-    if waits(expression) { Level::V3 } else { Level::V4 }
-}
-
-/// Whether an expression waits for memory more than it computes: it calls no function.
-pub const fn waits(expression: &str) -> bool {
-    let mut i = 0;
-    while i < expression.len() {
-        if expression.as_bytes()[i] == b'(' {
-            return false;
-        }
-        i += 1;
-    }
-    true
-}
-
 /// Up to so many elements the call itself is what costs: no tiles, no threads.
 const SMALL: usize = 16;
 
@@ -350,6 +336,9 @@ unsafe fn splat_scalar(value: Scalar, compute: DType, n: usize, to: *mut u8) {
             DType::F64 => splat(value.as_f64(), n, to),
             DType::C64 => splat([value.as_f64() as f32, value.imaginary() as f32], n, to),
             DType::C128 => splat([value.as_f64(), value.imaginary()], n, to),
+            DType::I32 => splat(value.as_i64() as i32, n, to),
+            DType::I16 => splat(value.as_i64() as i16, n, to),
+            DType::I8 | DType::U8 => splat(value.as_i64() as u8, n, to),
             _ => splat(value.as_i64(), n, to),
         }
     }

@@ -1,155 +1,10 @@
-//! The inner loops of reductions. Floats are folded in f64 and integers in i64, so results are as exact as
-//! their type allows in any order of summation.
+//! The inner loops of reductions, over rows and over columns.
 
 #![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
 
+use super::steps::{Pairs, Partial, Steps, Wide};
 use crate::base::{DType, Fold};
 use crate::cpu::simd::{fetch, simd_fn};
-
-/// What a fold has come to: a value, and for `ArgMax` and `ArgMin` where it was found.
-#[derive(Clone, Copy, Debug)]
-pub struct Partial<A> {
-    pub value: A,
-    pub index: i64,
-}
-
-/// The two types that are folded in.
-pub trait Wide: Copy + Send + Sync + PartialEq + 'static {
-    const DTYPE: DType;
-    const ZERO: Self;
-    /// What a fold starts from.
-    fn first(fold: Fold) -> Self;
-    /// The values of two folds over different elements as one.
-    fn join(fold: Fold, a: Self, b: Self) -> Self;
-    /// Whether `self` wins over `other` in an `ArgMax` or `ArgMin`.
-    fn beats(self, other: Self, largest: bool) -> bool;
-    /// Divided, and perhaps its square root; integers have no such results.
-    fn over(self, divisor: f64, sqrt: bool) -> Self;
-}
-
-impl<A: Wide> Partial<A> {
-    #[inline(always)]
-    pub fn join(fold: Fold, a: Partial<A>, b: Partial<A>) -> Partial<A> {
-        if !fold.is_arg() {
-            return Partial { value: A::join(fold, a.value, b.value), index: 0 };
-        }
-        let largest = fold == Fold::ArgMax;
-        let b_wins =
-            b.value.beats(a.value, largest) || (!a.value.beats(b.value, largest) && b.index < a.index);
-        if b_wins { b } else { a }
-    }
-}
-
-macro_rules! wide {
-    ($T:ident, $dtype:ident, $low:expr, $high:expr, $nan:expr) => {
-        impl Wide for $T {
-            const DTYPE: DType = DType::$dtype;
-            const ZERO: $T = 0 as $T;
-
-            fn first(fold: Fold) -> $T {
-                match fold {
-                    Fold::Sum | Fold::SumSq | Fold::SumAbs | Fold::Any => 0 as $T,
-                    Fold::Prod | Fold::All => 1 as $T,
-                    Fold::Max | Fold::ArgMax => $low,
-                    Fold::Min | Fold::ArgMin => $high,
-                }
-            }
-
-            #[inline(always)]
-            fn join(fold: Fold, a: $T, b: $T) -> $T {
-                match fold {
-                    Fold::Sum | Fold::SumSq | Fold::SumAbs => <$T as Steps>::sum(a, b, 0 as $T),
-                    Fold::Prod => <$T as Steps>::prod(a, b, 0 as $T),
-                    Fold::Max | Fold::ArgMax => <$T as Steps>::max(a, b, 0 as $T),
-                    Fold::Min | Fold::ArgMin => <$T as Steps>::min(a, b, 0 as $T),
-                    Fold::All => <$T as Steps>::all(a, b, 0 as $T),
-                    Fold::Any => <$T as Steps>::any(a, b, 0 as $T),
-                }
-            }
-
-            #[inline(always)]
-            fn beats(self, other: $T, largest: bool) -> bool {
-                let nan: fn($T) -> bool = $nan;
-                (if largest { self > other } else { self < other }) | (nan(self) & !nan(other))
-            }
-
-            fn over(self, divisor: f64, sqrt: bool) -> $T {
-                let quotient = self as f64 / divisor;
-                (if sqrt { quotient.sqrt() } else { quotient }) as $T
-            }
-        }
-    };
-}
-wide!(f64, F64, f64::NEG_INFINITY, f64::INFINITY, |x| x.is_nan());
-wide!(i64, I64, i64::MIN, i64::MAX, |_| false);
-
-/// One step of every fold: the value so far, the next element, and for sums of squares what to subtract from
-/// it.
-trait Steps: Wide {
-    fn sum(a: Self, x: Self, shift: Self) -> Self;
-    fn prod(a: Self, x: Self, shift: Self) -> Self;
-    fn max(a: Self, x: Self, shift: Self) -> Self;
-    fn min(a: Self, x: Self, shift: Self) -> Self;
-    fn all(a: Self, x: Self, shift: Self) -> Self;
-    fn any(a: Self, x: Self, shift: Self) -> Self;
-    fn sum_sq(a: Self, x: Self, shift: Self) -> Self;
-    fn sum_abs(a: Self, x: Self, shift: Self) -> Self;
-}
-
-macro_rules! steps {
-    ($T:ident: $($name:ident |$a:ident, $x:ident, $shift:ident| $value:expr;)*) => {
-        impl Steps for $T {
-            $(#[inline(always)]
-            fn $name($a: $T, $x: $T, $shift: $T) -> $T { $value })*
-        }
-    };
-}
-steps! { f64:
-    sum |a, x, _s| a + x;
-    prod |a, x, _s| a * x;
-    max |a, x, _s| if (x > a) | x.is_nan() { x } else { a };
-    min |a, x, _s| if (x < a) | x.is_nan() { x } else { a };
-    all |a, x, _s| if x == 0.0 { 0.0 } else { a };
-    any |a, x, _s| if x == 0.0 { a } else { 1.0 };
-    sum_sq |a, x, s| a + (x - s) * (x - s);
-    sum_abs |a, x, _s| a + x.abs();
-}
-steps! { i64:
-    sum |a, x, _s| a.wrapping_add(x);
-    prod |a, x, _s| a.wrapping_mul(x);
-    max |a, x, _s| if x > a { x } else { a };
-    min |a, x, _s| if x < a { x } else { a };
-    all |a, x, _s| if x == 0 { 0 } else { a };
-    any |a, x, _s| if x == 0 { a } else { 1 };
-    sum_sq |a, x, s| a.wrapping_add(x.wrapping_sub(s).wrapping_mul(x.wrapping_sub(s)));
-    sum_abs |a, x, _s| a.wrapping_add(x.wrapping_abs());
-}
-
-/// What `f32` elements do among themselves before they are widened: one rounding in four additions costs no
-/// more than the rounding of the result, and three conversions less.
-trait Pairs: Copy {
-    fn pair_sum(a: Self, b: Self) -> Self;
-    fn pair_max(a: Self, b: Self) -> Self;
-    fn pair_min(a: Self, b: Self) -> Self;
-}
-
-macro_rules! pairs {
-    ($($T:ident, $sum:expr, $nan:expr);*) => { $(impl Pairs for $T {
-        #[inline(always)]
-        fn pair_sum(a: $T, b: $T) -> $T { let sum: fn($T, $T) -> $T = $sum; sum(a, b) }
-        #[inline(always)]
-        fn pair_max(a: $T, b: $T) -> $T {
-            let nan: fn($T) -> bool = $nan;
-            if (b > a) | nan(b) { b } else { a }
-        }
-        #[inline(always)]
-        fn pair_min(a: $T, b: $T) -> $T {
-            let nan: fn($T) -> bool = $nan;
-            if (b < a) | nan(b) { b } else { a }
-        }
-    })* };
-}
-pairs!(f32, |a, b| a + b, f32::is_nan; f64, |a, b| a + b, f64::is_nan; i64, i64::wrapping_add, |_| false);
 
 /// A type that elements are read as.
 pub trait Source: Copy + Send + Sync + 'static {
@@ -236,51 +91,62 @@ unsafe fn row<S: Copy, A: Wide>(
     rest
 }
 
-/// Folds `n` elements as rows of some columns: for steps that compilers turn into vectors only in loops whose length they
-/// do not know.
+/// Folds `n` elements in any order and in their own type.
 #[inline(always)]
-unsafe fn in_columns<S: Copy, A: Copy>(
-    first: A,
-    x: *const S,
-    n: usize,
-    step: impl Fn(A, S) -> A,
-    join: impl Fn(A, A) -> A,
-) -> A {
-    let mut values = [first; 2 * LANES];
-    let mut width = (n / 8).clamp(1, 2 * LANES).next_power_of_two().min(2 * LANES);
-    let row = &mut values[..width];
+unsafe fn in_lanes<S: Copy>(first: S, x: *const S, n: usize, join: impl Fn(S, S) -> S) -> S {
     // SAFETY: the caller's n elements.
-    unsafe {
-        for start in (0..n / width).map(|i| i * width) {
-            for j in 0..width {
-                row[j] = step(row[j], *x.add(start + j));
-            }
-        }
-        for i in n - n % width..n {
-            row[0] = step(row[0], *x.add(i));
+    let at = |i: usize| unsafe { *x.add(i) };
+    let mut lanes = [first; LANES];
+    let whole = n - n % LANES;
+    for i in (0..whole).step_by(LANES) {
+        for j in 0..LANES {
+            lanes[j] = join(lanes[j], at(i + j));
         }
     }
-    while width > 1 {
-        width /= 2;
-        let (low, high) = values[..2 * width].split_at_mut(width);
+    let rest = (whole..n).fold(first, |found, i| join(found, at(i)));
+    if whole == 0 {
+        return rest;
+    }
+    for width in [16, 8, 4, 2, 1] {
         for j in 0..width {
-            low[j] = join(low[j], high[j]);
+            lanes[j] = join(lanes[j], lanes[j + width]);
         }
     }
-    values[0]
+    join(lanes[0], rest)
 }
 
-/// The same for a fold whose values are joined as its elements are.
+/// Folds `n` elements as rows of some columns: for steps that compilers turn into vectors only in loops whose length they
+/// do not know. Values are joined as elements are.
 #[inline(always)]
-unsafe fn steps<S: Copy, A: Wide>(
+unsafe fn in_columns<S: Copy, A: Wide>(
     fold: Fold,
     x: *const S,
     n: usize,
     wide: impl Fn(S) -> A,
     step: impl Fn(A, A, A) -> A,
 ) -> A {
+    let mut values = [A::first(fold); 2 * LANES];
+    let mut width = (n / 8).clamp(1, 2 * LANES).next_power_of_two().min(2 * LANES);
+    let row = &mut values[..width];
     // SAFETY: the caller's n elements.
-    unsafe { in_columns(A::first(fold), x, n, |a, x| step(a, wide(x), A::ZERO), |a, b| step(a, b, A::ZERO)) }
+    unsafe {
+        for start in (0..n / width).map(|i| i * width) {
+            for j in 0..width {
+                row[j] = step(row[j], wide(*x.add(start + j)), A::ZERO);
+            }
+        }
+        for i in n - n % width..n {
+            row[0] = step(row[0], wide(*x.add(i)), A::ZERO);
+        }
+    }
+    while width > 1 {
+        width /= 2;
+        let (low, high) = values[..2 * width].split_at_mut(width);
+        for j in 0..width {
+            low[j] = step(low[j], high[j], A::ZERO);
+        }
+    }
+    values[0]
 }
 
 /// Finds the best value of a chunk at full speed, and looks for its place only when it is the best so far.
@@ -325,30 +191,35 @@ unsafe fn row_index<S: Copy, A: Wide>(
     best
 }
 
+/// Folds rows of columns; `N` of them (4 or 16) at a time by `pair`, where that gives the same.
 #[inline(always)]
-unsafe fn columns<S: Copy, A: Wide>(
+unsafe fn columns<const N: usize, S: Copy, A: Wide>(
     tile: &mut Columns<A>,
     x: *const S,
     rows: usize,
     stride: usize,
     wide: impl Fn(S) -> A,
     step: impl Fn(A, A, A) -> A,
-    four: Option<impl Fn(S, S) -> S>,
+    pair: Option<impl Fn(S, S) -> S>,
 ) {
     let width = tile.values.len();
     let values = &mut *tile.values;
     let mut row = 0;
     // SAFETY: the caller's rows are as wide as the tile.
     unsafe {
-        if let Some(pair) = four {
-            while row + 4 <= rows {
+        if let Some(pair) = pair {
+            while row + N <= rows {
                 let x = x.add(row * stride);
                 for j in 0..width {
-                    let low = pair(*x.add(j), *x.add(stride + j));
-                    let high = pair(*x.add(2 * stride + j), *x.add(3 * stride + j));
-                    values[j] = step(values[j], wide(pair(low, high)), A::ZERO);
+                    let at = |k: usize| *x.add(k * stride + j);
+                    let four = |k: usize| pair(pair(at(k), at(k + 1)), pair(at(k + 2), at(k + 3)));
+                    let part = match N {
+                        4 => four(0),
+                        _ => pair(pair(four(0), four(4)), pair(four(8), four(12))),
+                    };
+                    values[j] = step(values[j], wide(part), A::ZERO);
                 }
-                row += 4;
+                row += N;
             }
         }
         while row < rows {
@@ -407,12 +278,12 @@ macro_rules! source {
                 #[inline(always)]
                 unsafe fn largest(x: *const $S, n: usize) -> $A {
                     // SAFETY: the caller's n elements, here and below.
-                    unsafe { in_columns($low, x, n, $S::pair_max, $S::pair_max) as $A }
+                    unsafe { in_lanes($low, x, n, $S::pair_max) as $A }
                 }
                 #[inline(always)]
                 unsafe fn smallest(x: *const $S, n: usize) -> $A {
                     // SAFETY: as above.
-                    unsafe { in_columns($high, x, n, $S::pair_min, $S::pair_min) as $A }
+                    unsafe { in_lanes($high, x, n, $S::pair_min) as $A }
                 }
                 for i in 0..tile.values.len() {
                     let x = x.add(i * stride);
@@ -421,11 +292,11 @@ macro_rules! source {
                         Fold::Sum => {
                             row(Fold::Sum, x, n, shift, wide, <$A as Steps>::sum, Some($S::pair_sum))
                         }
-                        Fold::Prod => steps(Fold::Prod, x, n, wide, <$A as Steps>::prod),
+                        Fold::Prod => in_columns(Fold::Prod, x, n, wide, <$A as Steps>::prod),
                         Fold::Max => largest(x, n),
                         Fold::Min => smallest(x, n),
-                        Fold::All => steps(Fold::All, x, n, wide, <$A as Steps>::all),
-                        Fold::Any => steps(Fold::Any, x, n, wide, <$A as Steps>::any),
+                        Fold::All => in_columns(Fold::All, x, n, wide, <$A as Steps>::all),
+                        Fold::Any => in_columns(Fold::Any, x, n, wide, <$A as Steps>::any),
                         Fold::SumSq => row(Fold::SumSq, x, n, shift, wide, <$A as Steps>::sum_sq, none),
                         Fold::SumAbs => row(Fold::SumAbs, x, n, shift, wide, <$A as Steps>::sum_abs, none),
                         Fold::ArgMax | Fold::ArgMin => {
@@ -453,14 +324,14 @@ macro_rules! source {
                 let wide = |x: $S| x as $A;
                 let none = None::<fn($S, $S) -> $S>;
                 match fold {
-                    Fold::Sum => columns(tile, x, rows, stride, wide, <$A as Steps>::sum, Some($S::pair_sum)),
-                    Fold::Prod => columns(tile, x, rows, stride, wide, <$A as Steps>::prod, none),
-                    Fold::Max => columns(tile, x, rows, stride, wide, <$A as Steps>::max, Some($S::pair_max)),
-                    Fold::Min => columns(tile, x, rows, stride, wide, <$A as Steps>::min, Some($S::pair_min)),
-                    Fold::All => columns(tile, x, rows, stride, wide, <$A as Steps>::all, none),
-                    Fold::Any => columns(tile, x, rows, stride, wide, <$A as Steps>::any, none),
-                    Fold::SumSq => columns(tile, x, rows, stride, wide, <$A as Steps>::sum_sq, none),
-                    Fold::SumAbs => columns(tile, x, rows, stride, wide, <$A as Steps>::sum_abs, none),
+                    Fold::Sum => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum, Some($S::pair_sum)),
+                    Fold::Prod => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::prod, none),
+                    Fold::Max => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::max, Some($S::pair_max)),
+                    Fold::Min => columns::<16, _, _>(tile, x, rows, stride, wide, <$A as Steps>::min, Some($S::pair_min)),
+                    Fold::All => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::all, none),
+                    Fold::Any => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::any, none),
+                    Fold::SumSq => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_sq, none),
+                    Fold::SumAbs => columns::<4, _, _>(tile, x, rows, stride, wide, <$A as Steps>::sum_abs, none),
                     Fold::ArgMax => columns_index(true, tile, x, rows, stride, index, wide),
                     Fold::ArgMin => columns_index(false, tile, x, rows, stride, index, wide),
                 }

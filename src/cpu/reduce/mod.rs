@@ -3,13 +3,15 @@
 
 mod fold;
 mod plan;
+mod steps;
 
 use super::element::scratch;
 use super::line::{Line, Room, TILE, compute_type};
 use super::par::Shared;
 use crate::base::{DType, Dims, Fold, Result, Strided};
-use fold::{Source, Wide};
+use fold::Source;
 use plan::Plan;
+use steps::Wide;
 
 /// Folds `x` over `dims` into `out`, which has `x`'s shape with `dims` of size 1. `ArgMax` and `ArgMin` give
 /// the linear index within `dims`, the first where several are largest.

@@ -1,6 +1,7 @@
 //! How a reduction is cut up: into groups of outputs, and the elements behind each group into blocks.
 
-use super::fold::{Columns, Partial, Source, Wide};
+use super::fold::{Columns, Source};
+use super::steps::{Partial, Wide};
 use crate::base::{Dims, Fold, Strided};
 use crate::cpu::line::{Line, Room, TILE};
 use crate::cpu::par;
@@ -16,7 +17,9 @@ const LONG_BLOCK: usize = 131_072;
 /// Shorter runs than this are not worth a call of their own.
 const SHORT: usize = 32;
 
-/// Rows of few columns are joined to so long ones that so many of these are left.
+/// Rows of few columns are joined to rows of so many.
+const JOINED: usize = 64;
+/// So many of these are left at least.
 const WORTH_JOINING: usize = 8;
 
 /// A group of outputs and what was found for them.
@@ -63,7 +66,7 @@ impl<S: Source> Plan<S> {
         let (rows, row) = (folded.shape.last().map_or(1, |&n| n), folded.strides[0].last().map_or(0, |&s| s));
         let column = steps[0];
         let joins = !fold.is_arg() && column == 1 && row == outputs && x.dtype == S::DTYPE;
-        let joined_rows = if joins { (TILE / outputs.max(1)).min(rows / WORTH_JOINING).max(1) } else { 1 };
+        let joined_rows = if joins { (JOINED / outputs.max(1)).min(rows / WORTH_JOINING).max(1) } else { 1 };
         // So that they can be halved.
         let joined_rows = 1 << joined_rows.ilog2();
         let dense_columns = outputs >= SHORT && (column < row || (rows < SHORT && row != 1) || rows < 8);

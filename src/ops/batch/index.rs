@@ -131,6 +131,15 @@ fn taken(b: &Batch, x: &Tensor, index: &Tensor) -> Result<Tensor> {
     reshape(&gather(&flat, b.k() as i64, by)?, &b.shape(&index.shape()))
 }
 
+fn put(b: &Batch, x: &Tensor, source: &Tensor, index: &Tensor, how: Put) -> Result<Tensor> {
+    let (shape, count) = (x.shape(), index.numel());
+    let n = shape[b.k()..].iter().product();
+    let flat = reshape(x, &b.shape(&[n]))?;
+    let line = a::remainder(&reshape(index, &[count])?, n.max(1) as i64)?;
+    let source = reshape(source, &b.shape(&[count]))?;
+    reshape(&placed(b, &flat, &source, 0, &line, how)?, &shape)
+}
+
 pub const PHYSICAL: Rules = rules! { physical b;
     index::gather(x; dim, index) => gathered(b, x, dim, &index);
     index::scatter_into(x, src; dim, index, how) => scattered(b, x, src, dim, &index, how);
@@ -153,6 +162,9 @@ pub const PHYSICAL: Rules = rules! { physical b;
         if b.rank(x) == 0 { squeeze_one(&made, -1) } else { Ok(made) }
     };
     scatter::take(x; index) => taken(b, x, &index);
+    scatter::put_in(x, source; index, accumulate) => {
+        put(b, x, source, &index, if accumulate { Put::Add } else { Put::Assign })
+    };
 };
 
 pub const SEEN: Rules = rules! { seen b;

@@ -2,6 +2,7 @@
 //! multiplied with. Nothing is multiplied here, as zero times infinity would show.
 
 use crate::base::Result;
+use crate::ops::batch::Batch;
 use crate::ops::value::V;
 use crate::ops::{create, meta_of};
 use crate::tensor::{Derivative, Edge, Grads, Recorder, Step, Tensor, mode};
@@ -9,18 +10,24 @@ use crate::tensor::{Derivative, Edge, Grads, Recorder, Step, Tensor, mode};
 static BESIDE: Derivative = Derivative { name: "AddBackward0", apply };
 
 fn apply(step: &Step) -> Result<Grads> {
-    let mut grads: Grads = smallvec::smallvec![step.grad(0).filter(|_| step.wants(0)).cloned(), None];
+    let g = step.grad(0);
+    let mut grads: Grads = smallvec::smallvec![g.filter(|_| step.wants(0)).cloned(), None];
     if step.wants(1) {
-        let factor = meta_of(step, 1)?;
-        grads[1] = Some(create::zeros(&factor.shape, factor.dtype, factor.device)?);
+        let (factor, batch) = (meta_of(step, 1)?, Batch::of(g));
+        let nothing = create::zeros(&batch.shape(&factor.shape), factor.dtype, factor.device)?;
+        grads[1] = Some(beside(&batch.wrap(nothing), &recorded(g.into_iter()))?);
     }
     Ok(grads)
 }
 
 /// Those whose history counts.
 pub fn recorded<'a>(factors: impl Iterator<Item = &'a Tensor>) -> Vec<Tensor> {
-    let counts = |t: &&Tensor| t.requires_grad() && t.edge().is_some() && !t.is_batched();
-    if mode::grad_enabled() { factors.filter(counts).cloned().collect() } else { Vec::new() }
+    let counts = |t: &&Tensor| t.requires_grad() && t.edge().is_some();
+    if mode::grad_enabled() {
+        factors.map(Tensor::physical).filter(counts).cloned().collect()
+    } else {
+        Vec::new()
+    }
 }
 
 /// A zero to try a formula with.
@@ -30,8 +37,12 @@ pub fn zero(like: &Tensor) -> Result<V> {
 
 /// `tangent`, with a gradient of zero for each of `factors`.
 pub fn beside(tangent: &Tensor, factors: &[Tensor]) -> Result<Tensor> {
-    if factors.is_empty() || tangent.is_batched() {
+    if factors.is_empty() {
         return Ok(tangent.clone());
+    }
+    if let Some(batched) = tangent.as_batched() {
+        let value = beside(&batched.value, factors)?;
+        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
     }
     let body = tangent.body().clone();
     let mut made = tangent.clone();

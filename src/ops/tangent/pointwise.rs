@@ -94,7 +94,9 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
         }
         if let Some(sum) = sum {
             let mut sum = sum.tensor()?;
-            let dtype = if alike { output.dtype() } else { output.dtype().promote(sum.dtype()) };
+            // PyTorch conjugates it for an operator on one tensor: what lies otherwise takes the dtype of what it moves.
+            let turned = sum.dtype().is_complex() && tensors().count() == 1 && !op.wraps;
+            let dtype = if alike || turned { output.dtype() } else { output.dtype().promote(sum.dtype()) };
             if sum.dtype() != dtype {
                 sum = create::to_dtype(&sum, dtype)?;
             }

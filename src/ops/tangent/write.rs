@@ -20,8 +20,9 @@ pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
 
 /// A tensor that is about to be written over, as an operator is to see it: what its tangents are made of is not written.
 pub fn before_write(target: &Tensor) -> Result<Tensor> {
-    if target.is_batched() {
-        return Ok(target.clone());
+    if let Some(batched) = target.as_batched() {
+        let value = before_write(&batched.value)?;
+        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
     }
     let seen = Tensor::of(shape::preserved(&target.body())?, target.edge());
     for level in target.dual_levels() {

@@ -1,0 +1,49 @@
+//! What a loop's expression says of its needs.
+
+use crate::cpu::simd::Level;
+
+/// The registers that an expression is computed in. One that waits for memory fetches a fifth slower by twice as wide
+/// registers.
+pub const fn widest(expression: &str) -> Level {
+    if waits(expression) { Level::V3 } else { Level::V4 }
+}
+
+/// Whether an expression waits for memory more than it computes: it calls no function that takes long.
+pub const fn waits(expression: &str) -> bool {
+    let mut i = 0;
+    while i < expression.len() {
+        if expression.as_bytes()[i] == b'(' && !is_called(&["maximum", "minimum", "abs"], expression, i) {
+            return false;
+        }
+        i += 1;
+    }
+    true
+}
+
+/// Whether one of these names ends before `end`.
+const fn is_called(names: &[&str], expression: &str, end: usize) -> bool {
+    let (text, mut k) = (expression.as_bytes(), 0);
+    while k < names.len() {
+        let (name, mut i) = (names[k].as_bytes(), 0);
+        while i < name.len() && i < end && text[end - 1 - i] == name[name.len() - 1 - i] {
+            i += 1;
+        }
+        let whole = i == end || !(text[end - 1 - i].is_ascii_alphanumeric() || text[end - 1 - i] == b'_');
+        if i == name.len() && whole {
+            return true;
+        }
+        k += 1;
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::waits;
+
+    #[test]
+    fn names_are_whole() {
+        assert!(["a + b", "maximum(a, 0.0)", "minimum(maximum(a, b), c)"].into_iter().all(waits));
+        assert!(!["exp(a)", "fabs(a)", "a * (b + c)", "maximum(exp(a), b)"].into_iter().any(waits));
+    }
+}
