@@ -121,16 +121,20 @@ mod alone {
 
     #[test]
     fn an_heir_takes_a_value_over_under_its_name() {
-        struct Estate(bool, Option<Ref<Estate>>);
-        fn heir(value: &mut Estate) -> Option<fn(Ref<Estate>)> {
-            std::mem::take(&mut value.0).then_some(|value| HEIR.set(Some(value)))
+        struct Estate {
+            willed: bool,
+            _holds: Option<Ref<Estate>>,
         }
-        pool!(Estate, drop, heir);
+        fn reaped(_: usize) {}
+        fn heir(value: &mut Estate) -> Option<fn(Ref<Estate>)> {
+            std::mem::take(&mut value.willed).then_some(|value| HEIR.set(Some(value)))
+        }
+        pool!(Estate, reaped, heir);
         thread_local! { static HEIR: RefCell<Option<Ref<Estate>>> = const { RefCell::new(None) } }
-        let id = insert(Estate(true, None)).id();
+        let id = insert(Estate { willed: true, _holds: None }).id();
         let inherited = HEIR.take();
         assert!(inherited.as_ref().zip(id.upgrade()).is_some_and(|(one, found)| found.ptr_eq(one)));
-        drop(insert(Estate(false, inherited)));
+        drop(insert(Estate { willed: false, _holds: inherited }));
         assert!(id.upgrade().is_none());
         assert_eq!(live::<Estate>(), 0);
     }

@@ -89,7 +89,7 @@ pub fn function_tangents<'py>(
     let py = class.py();
     let state = ctx.cast::<Ctx>()?;
     let (saved, keep_none) = state.get().take_for_forward();
-    let saved = tuple_of(py, "saved_for_forward", saved)?.map_or_else(|| PyTuple::empty(py), |saved| saved);
+    let saved = tuple_of(py, "saved_for_forward", saved)?.unwrap_or_else(|| PyTuple::empty(py));
     for output in outputs.iter_mut() {
         // An input that comes out as it went in needs a tangent of its own.
         if let Ok(t) = output.cast::<PyTensor>().map(|t| t.get().tensor.clone())
