@@ -145,6 +145,12 @@ KNOWN = (
         "the same, divided by",
     ),
     (
+        r"values.*(: -?3\.14\d+, but -?0\.0|: -?0\.0, but -?3\.14)",
+        r"atan2",
+        r"@|matmul\(|mm\(",
+        "products of one column and one row: whether a zero keeps its sign is the vendor library's choice, by size",
+    ),
+    (
         r"values.*: -?3\.14\d+, but -?0\.0|: -?0\.0, but -?3\.14",
         r"atan2",
         r"forward_mode\(.*where",
