@@ -94,7 +94,10 @@ SLOTS = {
     "__rpow__": "(self, other: Any, mod: None = ..., /) -> Tensor",
 }
 # Said by `object`, or of no use to a type checker.
-SILENT = {"__doc__", "__module__", "__dict__", "__weakref__", "__repr__", "__str__", "__reduce__", "__getattribute__"}
+SILENT = {
+    *("__doc__", "__module__", "__dict__", "__weakref__", "__repr__", "__str__", "__reduce__", "__getattribute__"),
+    "__init_subclass__",
+}
 
 
 def row_types() -> dict[str, dict[str, str]]:

@@ -187,7 +187,7 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     return _core.as_subclass(self, cls)
 
 
-def init_subclass(cls: type[Tensor], **kwargs: Any) -> None:
+def init_subclass(cls: type[Tensor], /, **kwargs: Any) -> None:
     """Operators do not ask their operands' classes."""
     for name in ("__torch_function__", "__torch_dispatch__"):
         if name in vars(cls):
