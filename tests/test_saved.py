@@ -541,3 +541,26 @@ def test_a_backward_leaves_the_hooks_as_it_found_them():
         y.backward()
         leaf([1.0]).exp()
     assert seen == ["outer"]
+
+
+@pytest.mark.parametrize(
+    "again", [lambda w: w.detach(), lambda w: w.t().detach(), lambda w: w.data], ids=["detach", "view", "data"]
+)
+def test_a_leaf_made_of_the_same_memory_is_not_what_was_saved(again):
+    """The transpose that was saved is gone, and the new leaf may lie where it was."""
+    w = leaf([[1.0, 2.0], [3.0, 4.0]])
+    for _ in range(20):
+        y = w @ w.transpose(-1, -2)
+        other = again(w).requires_grad_()
+        (g,) = T.autograd.grad(y.sum(), w)
+        assert_values(g, [[8.0, 12.0], [8.0, 12.0]])
+        del other
+
+
+def test_detached_in_place_stays_known_after_requires_grad():
+    x = leaf([1.0, 2.0])
+    y = x * 2
+    z = y * y
+    y.detach_().requires_grad_()
+    with pytest.raises(RuntimeError, match="detached in-place"):
+        z.sum().backward()

@@ -101,7 +101,10 @@ impl Storage {
             members.by_address.retain(|_, (member, _)| member.strong_count() > 0);
             members.full = members.by_address.len() * 2 + 8;
         }
-        members.by_address.insert(member.as_ptr().cast::<()>() as usize, (member, known));
+        let address = member.as_ptr().cast::<()>() as usize;
+        // An address is not used again while it is known here: it is the same tensor.
+        let cut = known.cut || members.by_address.get(&address).is_some_and(|(_, before)| before.cut);
+        members.by_address.insert(address, (member, Known { cut, ..known }));
     }
 
     /// Who has joined under this address, if that lives, and what is known of it.

@@ -190,7 +190,11 @@ impl Saved {
         let Some((member, known)) = body.storage.member(self.tensor) else { return Ok(None) };
         let tensor = member.and_then(|member| member.downcast::<Inner>().ok()).map(Tensor);
         let recorded = edge.is_some_and(|edge| !edge.node.is_leaf());
-        if recorded && tensor.as_ref().map_or(known.cut, |tensor| tensor.history().is_none()) {
+        if recorded && tensor.as_ref().is_none_or(|tensor| tensor.history().is_none()) {
+            if !known.cut {
+                // Another, which lies where the one was that was saved.
+                return Ok(None);
+            }
             let message = "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not \
                 supported, please use out-of-place `.detach()` instead";
             let advice = "take y = x.detach() instead, which leaves x as it is";
