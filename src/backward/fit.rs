@@ -12,12 +12,13 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
         let dtype = wanted(edge, body.dtype, meta.dtype);
         (body.layout.shape == meta.shape, body.dtype == dtype && body.device().same_place(meta.device), dtype)
     };
-    if let (true, true, _) = compare(meta) {
+    let found = compare(meta);
+    if let (true, true, _) = found {
         return Ok(grad);
     }
     let leaf = shown_by_leaf(edge);
-    let meta = leaf.as_ref().unwrap_or(meta);
-    let (same_shape, same_type, dtype) = compare(meta);
+    let (meta, (same_shape, same_type, dtype)) =
+        leaf.as_ref().map_or((meta, found), |leaf| (leaf, compare(leaf)));
     let mut grad = grad;
     if !same_shape {
         let have = grad.shape();

@@ -19,7 +19,7 @@ pub(super) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
 }
 
 /// A batched product of operands with at least two dimensions; batches broadcast.
-fn batched(a: &Body, b: &Body) -> Result<Body> {
+fn batched(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
     let (na, nb) = (a.layout.ndim(), b.layout.ndim());
     let (m, k) = (a.shape()[na - 2], a.shape()[na - 1]);
     let n = b.shape()[nb - 1];
@@ -31,7 +31,7 @@ fn batched(a: &Body, b: &Body) -> Result<Body> {
     };
     let a = a.with_layout(a.layout.broadcast_to(&shaped(m, k)));
     let b = b.with_layout(b.layout.broadcast_to(&shaped(k, n)));
-    let out = Body::new(&shaped(m, n), a.dtype, a.device())?;
+    let out = Body::new(&shaped(m, n), dtype, a.device())?;
     multiply(&out, &a, &b, 1.0, 0.0)?;
     Ok(out)
 }
@@ -81,17 +81,23 @@ pub fn mm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
     product_of_matrices(input, mat2, Columns::of(input, mat2))
 }
 
-/// Refuses what a product of batches has no loop for.
-pub(super) fn check_batch_dtypes(name: &'static str, a: DType, b: DType) -> Result<()> {
-    match a {
-        DType::Bool => Err(Fault::NoKernel { op: name, dtype: a }.into()),
-        _ if a == b => Ok(()),
+/// Refuses what a product of batches has no loop for; where there is nothing to multiply none is needed.
+pub(super) fn check_batch_dtypes(name: &'static str, a: &Body, b: &Body) -> Result<()> {
+    match a.dtype {
+        _ if is_nothing(a, b) => Ok(()),
+        DType::Bool => Err(Fault::NoKernel { op: name, dtype: a.dtype }.into()),
+        _ if a.dtype == b.dtype => Ok(()),
         _ => Err(Error::runtime(format!(
             "expected scalar type {} but found {}",
-            a.scalar_name(),
-            b.scalar_name()
+            a.dtype.scalar_name(),
+            b.dtype.scalar_name()
         ))),
     }
+}
+
+/// Whether a product has no element, or none of its factors.
+pub(super) fn is_nothing(a: &Body, b: &Body) -> bool {
+    a.numel() == 0 || b.numel() == 0
 }
 
 ops! { "linalg";
@@ -111,7 +117,7 @@ ops! { "linalg";
             )));
         }
         same_dtype(input, mat2)?;
-        batched(&a, &b)
+        batched(&a, &b, a.dtype)
     }
     input: |g, mat2, columns| columns.left_gradient(&g, &mat2);
     mat2: |g, input, columns| columns.right_gradient(&g, &input);
@@ -128,8 +134,9 @@ ops! { "linalg";
                 a.shape()[0], a.shape()[2], b.shape()[0], b.shape()[1]
             )));
         }
-        check_batch_dtypes("bmm", a.dtype, b.dtype)?;
-        batched(&a, &b)
+        check_batch_dtypes("bmm", &a, &b)?;
+        // The second's dtype counts where they may differ.
+        batched(&a, &b, b.dtype)
     }
     input: |g, mat2| g.matmul(mat2.mh());
     mat2: |g, input| input.mh().matmul(g);
@@ -138,7 +145,7 @@ ops! { "linalg";
         let (a, b) = (input.body(), tensor.body());
         let row = a.with_layout(a.layout.unsqueeze(0)?);
         let column = b.with_layout(b.layout.unsqueeze(1)?);
-        let out = batched(&row, &column)?;
+        let out = batched(&row, &column, a.dtype)?;
         Ok(super::kernel::drop_dims(out, &[0, 1]))
     }
     input: |g, tensor| g * tensor.conj();

@@ -4,7 +4,7 @@ use super::arithmetic as a;
 use super::complex::scaled;
 use super::create::to_dtype;
 use super::kernel::{copy, holds, matmul as multiply};
-use super::linalg::{Columns, bmm, check_batch_dtypes, dot, matmul, mm, product, same_dtype};
+use super::linalg::{Columns, bmm, check_batch_dtypes, dot, is_nothing, matmul, mm, product, same_dtype};
 use super::macros::{compose, ops};
 use super::reduce::quietly;
 use super::view::{expand, ints, reshape, reshaped, t, transpose, unsafe_view, unsqueeze};
@@ -126,7 +126,9 @@ fn check_vector(input: &Tensor, mat: &Tensor, vec: &Tensor) -> Result<()> {
         )));
     }
     match mat.dtype() {
-        DType::Bool => Err(Fault::NoKernel { op: "addmv_impl_cpu", dtype: DType::Bool }.into()),
+        DType::Bool if !is_nothing(&mat.body(), &vec.body()) => {
+            Err(Fault::NoKernel { op: "addmv_impl_cpu", dtype: DType::Bool }.into())
+        }
         _ => Ok(()),
     }
 }
@@ -157,7 +159,7 @@ ops! { "linalg";
                 "Input dtypes must be the same, got: input {}, batch1: {}, batch2: {}", name(input), name(batch1), name(batch2)
             )));
         }
-        check_batch_dtypes("baddbmm", batch1.dtype(), batch2.dtype())?;
+        check_batch_dtypes("baddbmm", &batch1.body(), &batch2.body())?;
         add_product(input, &batch1.body(), &batch2.body(), beta, alpha)
     }
     input: |g, beta| scaled(g, beta);

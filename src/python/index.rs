@@ -118,7 +118,7 @@ fn stands_alone(object: &Bound<'_, PyAny>) -> bool {
 }
 
 /// Applies the views of an index; what needs an advanced index comes back with its dimensions. A slice that is the `only`
-/// index is an operator even where it takes all.
+/// index is an operator even where it takes all; otherwise what takes all gives the tensor itself.
 fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<Tensor>>)> {
     let consumes = |i: &Item| match i {
         Item::At(_) | Item::Slice(..) => 1,
@@ -150,9 +150,11 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
     if !recorded && !items.iter().any(|i| matches!(i, Item::Tensor(_) | Item::Flag(_))) {
         // Nobody will see the steps between: one new layout does.
         let mut layout = t.body().layout.clone();
+        let mut cut = false;
         for item in items {
             match item {
                 Item::At(i) => {
+                    cut = true;
                     let size = layout.shape[dim] as i64;
                     if outside(i, size) {
                         return Err(refuse(i, real, size));
@@ -162,12 +164,14 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
                 }
                 Item::Slice(start, end, step) => {
                     if !whole(start, end, step, layout.shape[dim]) {
+                        cut = true;
                         layout = layout.slice(dim as i64, Some(start), Some(end), step)?;
                     }
                     dim += 1;
                     real += 1;
                 }
                 Item::New => {
+                    cut = true;
                     layout = layout.unsqueeze(dim as i64)?;
                     dim += 1;
                 }
@@ -177,7 +181,7 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
                 }
             }
         }
-        return Ok((view::seen(t, layout), Vec::new()));
+        return Ok((if cut { view::seen(t, layout) } else { t.clone() }, Vec::new()));
     }
     let mut out = t.clone();
     let mut advanced: Vec<Option<Tensor>> = Vec::new();
@@ -222,9 +226,6 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
             }
         }
     }
-    if out.same(t) && advanced.is_empty() {
-        out = view::alias(&out)?;
-    }
     Ok((out, advanced))
 }
 
@@ -255,7 +256,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     }
     let (part, advanced) = basic(t, items(index)?, index.is_instance_of::<PySlice>())?;
     if advanced.is_empty() {
-        return wrap(slf.py(), part);
+        return wrap(slf.py(), if part.same(t) { view::alias(&part)? } else { part });
     }
     wrap(slf.py(), ops::index::index(&part, &advanced)?)
 }
@@ -383,8 +384,6 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         }
         return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
     }
-    // The whole is written as itself, not as a view.
-    let part = if part.body().layout == t.body().layout { t.clone() } else { part };
     if let Some(number) = number {
         return Ok(ops::write::fill(&part, number)?);
     }

@@ -243,7 +243,13 @@ pub fn unpack_at(node: &NodeRef, at: usize) -> PyResult<Tensor> {
             _ => return Err(freed_error(Some(node)).into()),
         }
     };
-    Ok(saved.unpack(node)?)
+    let tensor = saved.unpack(node)?;
+    if saved.is_orphan()
+        && let Some(saved) = node.saves().values.get_mut(at)
+    {
+        saved.adopt(&tensor);
+    }
+    Ok(tensor)
 }
 
 /// Where among a node's saved values a name's value lies: nothing when the name is unknown, `Some(None)` when this call

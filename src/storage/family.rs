@@ -107,10 +107,10 @@ impl Storage {
         members.by_address.insert(address, (member, Known { cut, ..known }));
     }
 
-    /// Who has joined under this address, if that lives, and what is known of it.
-    pub fn member(&self, address: usize) -> Option<(Option<Arc<Member>>, Known)> {
+    /// What is known of the member at this address, if it has joined.
+    pub fn member(&self, address: usize) -> Option<Known> {
         let members = self.0.family.get()?.members();
-        members.by_address.get(&address).map(|(member, known)| (member.upgrade(), *known))
+        members.by_address.get(&address).map(|(_, known)| *known)
     }
 
     /// Whether anybody has joined.

@@ -297,7 +297,7 @@ pub fn remembered(node: &NodeRef, keep: bool) -> SavedTangents {
 pub fn restore(saved: &super::Saved, body: Body, edge: Option<Edge>, tangents: &SavedTangents) -> Tensor {
     let source = saved.source;
     if !tangents.iter().any(|(s, ..)| *s == source) {
-        return Tensor::saved_of(saved.tensor, body, edge);
+        return Tensor::from_saved(body, edge);
     }
     let tensor = Tensor::of(body, edge);
     for (_, level, tangent) in tangents.iter().filter(|(s, ..)| *s == source) {

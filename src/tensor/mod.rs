@@ -53,8 +53,6 @@ struct Inner {
     flags: AtomicU8,
     view: Option<View>,
     extra: OnceLock<Box<Extra>>,
-    /// Which tensor this one is, come back from a derivative that saved it; 0 when it is only itself.
-    known_as: usize,
     /// The Python object that shows this tensor, while there is one.
     host: AtomicPtr<c_void>,
 }
@@ -128,18 +126,12 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Tensor {
     #[inline]
     fn make(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
-        Tensor::make_again(body, edge, flags, view, 0)
-    }
-
-    #[inline]
-    fn make_again(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>, known_as: usize) -> Tensor {
         Tensor(Arc::new(Inner {
             body,
             edge,
             flags: AtomicU8::new(flags),
             view,
             extra: OnceLock::new(),
-            known_as,
             host: AtomicPtr::new(std::ptr::null_mut()),
         }))
     }
@@ -163,18 +155,8 @@ impl Tensor {
 
     #[inline]
     fn showing(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
-        Tensor::showing_again(body, edge, flags, view, 0)
-    }
-
-    fn showing_again(
-        body: Body,
-        edge: Option<Edge>,
-        flags: u8,
-        view: Option<View>,
-        known_as: usize,
-    ) -> Tensor {
         let lazy = if body.lazy.is_nothing() { 0 } else { LAZY };
-        Tensor::make_again(body, edge, flags | lazy, view, known_as)
+        Tensor::make(body, edge, flags | lazy, view)
     }
 
     pub fn body(&self) -> BodyRef<'_> {
@@ -454,6 +436,11 @@ impl WeakTensor {
     }
 
     pub fn is(&self, tensor: &Tensor) -> bool {
-        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&tensor.0))
+        self.address() == tensor.id()
+    }
+
+    /// What the tensor's `id` is or was; no other has it while this handle lives.
+    fn address(&self) -> usize {
+        self.0.as_ptr().cast::<()>() as usize
     }
 }

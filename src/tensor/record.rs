@@ -94,7 +94,7 @@ impl Recorder {
         let view = self.views >> (index & 63) & 1 == 1;
         let version = body.storage.version();
         let kept = Kept::Body(body.clone());
-        let saved = Saved { kept, version, source: index as u16, tensor: tensor.known_as(), view };
+        let saved = Saved { kept, version, source: index as u16, tensor: Some(tensor.downgrade()), view };
         if view && self.node.edges.get(index).is_none_or(Option::is_none) {
             tensor.seen_by_savers();
         }

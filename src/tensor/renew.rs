@@ -3,21 +3,15 @@
 
 use super::{
     BATCHED, Body, DUAL, Edge, GradType, Inner, Kept, Kind, LATE, LAZY, NodeRef, REQUIRES, Saved, Tensor,
-    lock,
+    WeakTensor, lock,
 };
 use crate::base::{Error, Guidance, Result};
-use crate::storage::{Known, Member};
+use crate::storage::{Known, Member, Storage};
 use smallvec::SmallVec;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl Tensor {
-    /// The tensor that this is for whoever saves it.
-    #[inline]
-    pub(super) fn known_as(&self) -> usize {
-        if self.0.known_as == 0 { self.id() } else { self.0.known_as }
-    }
-
     /// Replaces what this tensor shows (`squeeze_`, `t_`).
     pub fn set_body(&self, body: Body) {
         let extra = self.extra();
@@ -113,6 +107,10 @@ impl Tensor {
         Err(Error::not_implemented(format!("swap_tensors: {name} is {trouble}, which is not supported")))
     }
 
+    fn shows(&self, storage: &Storage) -> bool {
+        self.body().storage.is(storage)
+    }
+
     /// Cuts this tensor off from what it was computed of (`detach_`).
     pub fn cut_history(&self) {
         self.may_be_saved(true);
@@ -176,33 +174,45 @@ impl Content {
 }
 
 impl Saved {
-    /// The tensor that this was saved of when its gradient flowed to `edge`, where that became another since.
+    /// The tensor that this was saved of when its gradient flowed to `edge`: while that lives, and where it became another
+    /// since also later.
     #[inline]
     pub(super) fn renewed(&self, edge: Option<&Edge>) -> Result<Option<Tensor>> {
-        match self.body() {
-            Some(body) if body.storage.has_family() && !self.is_output() => self.find(body, edge),
-            _ => Ok(None),
+        let (Some(tensor), Some(body), false) = (&self.tensor, self.body(), self.is_output()) else {
+            return Ok(None);
+        };
+        let recorded = edge.is_some_and(|edge| !edge.node.is_leaf());
+        let changed = body.storage.has_family();
+        match tensor.upgrade() {
+            // What a write in place saved of its target is a copy; what belongs to a transform is seen as it was inside of it.
+            Some(tensor)
+                if !changed && !(tensor.shows(&body.storage) && tensor.flags() & (DUAL | BATCHED) == 0) =>
+            {
+                Ok(None)
+            }
+            Some(tensor) if recorded && !tensor.has_history() => Err(detached_in_place()),
+            Some(tensor) => Ok(Some(tensor)),
+            None if changed => self.remembered(tensor, body, edge, recorded),
+            None => Ok(None),
         }
     }
 
+    /// What is known of the tensor although it is gone.
     #[cold]
-    fn find(&self, body: &Body, edge: Option<&Edge>) -> Result<Option<Tensor>> {
-        let Some((member, known)) = body.storage.member(self.tensor) else { return Ok(None) };
-        let tensor = member.and_then(|member| member.downcast::<Inner>().ok()).map(Tensor);
-        let recorded = edge.is_some_and(|edge| !edge.node.is_leaf());
-        if recorded && tensor.as_ref().is_none_or(|tensor| tensor.history().is_none()) {
-            if !known.cut {
-                // Another, which lies where the one was that was saved.
-                return Ok(None);
-            }
-            let message = "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not \
-                supported, please use out-of-place `.detach()` instead";
-            let advice = "take y = x.detach() instead, which leaves x as it is";
-            return Err(Guidance::new(message).advice(advice).done());
+    fn remembered(
+        &self,
+        tensor: &WeakTensor,
+        body: &Body,
+        edge: Option<&Edge>,
+        recorded: bool,
+    ) -> Result<Option<Tensor>> {
+        let Some(known) = body.storage.member(tensor.address()) else { return Ok(None) };
+        if recorded && known.cut {
+            return Err(detached_in_place());
         }
         // A leaf that nobody can ask for its gradient any more is one all the same.
-        let gone = tensor.is_none() && known.wants && edge.is_none();
-        Ok(tensor.or_else(|| gone.then(|| Tensor::showing(body.clone(), None, REQUIRES, None))))
+        let gone = known.wants && edge.is_none();
+        Ok(gone.then(|| Tensor::showing(body.clone(), None, REQUIRES, None)))
     }
 
     /// Takes on what its tensor shows now.
@@ -228,4 +238,10 @@ impl Saved {
         self.kept = Kept::Body(now);
         Ok(())
     }
+}
+
+fn detached_in_place() -> Error {
+    let message = "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not supported, please \
+        use out-of-place `.detach()` instead";
+    Guidance::new(message).advice("take y = x.detach() instead, which leaves x as it is").done()
 }

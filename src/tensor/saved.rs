@@ -3,7 +3,7 @@
 use super::dual::{self, SavedTangents};
 use super::guidance::whose;
 use super::node::{Edge, Kind, Node, NodeRef, kind_in_words, namespaced, operator_of};
-use super::{Body, LATE, REQUIRES, Tensor, anomaly, lock};
+use super::{Body, LATE, REQUIRES, Tensor, WeakTensor, anomaly, lock};
 use crate::base::{Error, Guidance, Result};
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -25,8 +25,8 @@ pub struct Saved {
     pub kept: Kept,
     pub version: u32,
     pub source: u16,
-    /// Which tensor it was: it may be another when it is asked for (see `renew`).
-    pub(super) tensor: usize,
+    /// The tensor that it is, while that lives: it may show something else when it is asked for (see `renew`).
+    pub(super) tensor: Option<WeakTensor>,
     /// Whether it was saved of a view, whose history follows its base's.
     pub view: bool,
 }
@@ -76,7 +76,7 @@ impl Saved {
             kept: Kept::Body(body.clone()),
             version: body.storage.version(),
             source,
-            tensor: 0,
+            tensor: None,
             view: false,
         }
     }
@@ -87,7 +87,7 @@ impl Saved {
         if tensor.as_view().is_some() {
             tensor.seen_by_savers();
         }
-        Saved { tensor: tensor.known_as(), ..self }
+        Saved { tensor: Some(tensor.downgrade()), ..self }
     }
 
     #[inline]
@@ -102,6 +102,18 @@ impl Saved {
 
     pub fn is_output(&self) -> bool {
         self.source >= Saved::OUTPUT
+    }
+
+    /// Whether nobody holds the input any more that this was saved of.
+    pub fn is_orphan(&self) -> bool {
+        !self.is_output()
+            && self.body().is_some()
+            && self.tensor.as_ref().is_none_or(|tensor| !tensor.is_alive())
+    }
+
+    /// Takes `tensor`, which was made of this value, for the one that was saved, until that is gone, too.
+    pub fn adopt(&mut self, tensor: &Tensor) {
+        self.tensor = Some(tensor.downgrade());
     }
 
     /// The bytes, unless hooks keep the value.
@@ -183,7 +195,7 @@ impl Saved {
 
     /// A second handle: hooks run without the node's lock.
     pub fn share(&self) -> Saved {
-        Saved { kept: self.kept.clone(), ..*self }
+        Saved { kept: self.kept.clone(), tensor: self.tensor.clone(), ..*self }
     }
 
     /// This saved value as a tensor, checked; `node` is the one that saved it.
@@ -214,11 +226,6 @@ impl Saved {
 impl Tensor {
     /// A saved value come back: a leaf edge gives the leaf's gradient, not a new leaf.
     pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
-        Tensor::saved_of(0, body, edge)
-    }
-
-    /// The same, known to be `tensor`.
-    pub(super) fn saved_of(tensor: usize, body: Body, edge: Option<Edge>) -> Tensor {
         if let Some(edge) = &edge
             && let Kind::Leaf(leaf) = &edge.node.kind
             && let Some(tensor) = leaf.tensor.upgrade()
@@ -230,7 +237,7 @@ impl Tensor {
         if edge.as_ref().is_some_and(|e| e.node.is_leaf()) {
             return Tensor::other_leaf(body, edge.map(|e| e.node));
         }
-        Tensor::showing_again(body, edge, 0, None, tensor)
+        Tensor::of(body, edge)
     }
 
     /// A tensor whose history can be taken away again, for good (`set_history`): the one that it was born with stays.
@@ -353,6 +360,7 @@ impl<'a> Step<'a> {
         for saved in &mut step.values {
             if let Kept::Body(body) = &mut saved.kept {
                 *body = values(body)?;
+                saved.tensor = None;
             }
         }
         Ok(step)

@@ -870,4 +870,45 @@ v4 = T.tensor([], dtype=T.float64)
 T.stack([v4], out=v4)
 v5 = T.tensor([[1.5, -2.0]], dtype=T.float64).t().unsqueeze(1).norm(1, -2, keepdim=True)
 """,
+    # A slice that takes all is a view where it says so from the end; of nothing, too.
+    """
+v2 = T.tensor([], dtype=T.float64).requires_grad_()
+v3 = v2 / v2
+v3[:-1] = 2
+v4 = T.tensor([1.0, 2.0], dtype=T.float64).requires_grad_().exp()
+v4[-2:] = 2
+log(v4.grad_fn.name())
+T.autograd.backward([v3.sum()], inputs=[v3])
+v8 = v3 * 3
+v8.sum().backward(create_graph=True)
+""",
+    # What was saved is the tensor itself, while that lives.
+    """
+v2 = T.tensor([], dtype=T.float64).requires_grad_()
+v4 = v2 * 1
+v5 = v4.cummax(0)[0]
+v6, v7 = T.autograd.grad(v5.sum(), [v4, v5], create_graph=True, allow_unused=True)
+log(v6 is v4)
+""",
+    # Where there is nothing to multiply no dtype is wrong.
+    """
+v1 = T.tensor([[True, True, False]], dtype=T.bool)[None][1:]
+v2 = v1 @ v1.transpose(-1, -2)
+v3 = v1.transpose(-1, -2) @ T.tensor([[1.0]], dtype=T.float32).expand(0, 1, 1)
+v4 = v1[0:0, :, 0] @ T.tensor([True])
+v5 = T.baddbmm(v2, v1, v1.transpose(-1, -2))
+""",
+    # A tensor that came to be where another was that is gone is not that one.
+    """
+v2 = T.tensor([[1.375, 0.75], [1.0, 0.125], [1.875, -1.5]], dtype=T.float64).requires_grad_()
+v4 = v2.t()
+v10 = v2 @ v2.transpose(-1, -2)
+v12 = v4.detach().requires_grad_()
+T.autograd.backward([v12.sum(), v10.sum()], retain_graph=True)
+""",
+    # The logarithm of three is as near as can be: whole numbers are made of it.
+    """
+v1 = T.tensor([1.75, 0.125, -0.875, -2.0, -1.25, 0.125], dtype=T.float64) + 1.25
+v2 = v1.log().exp().to(T.int64)
+""",
 ]

@@ -133,6 +133,12 @@ KNOWN = (
     (r"values", r"\.resize_", r"", "what a tensor that is resized gains is memory that nobody wrote"),
     (r"values: \d, but \d$", r"int64|\.long\(", r"softmax\(", "a sum of a softmax is 1 but for its last bit"),
     (
+        r"values|shape",
+        r"v\d+ > 0",
+        r"\.std\(",
+        "the spread of equal numbers is nothing but rounding, or exactly none",
+    ),
+    (
         r"values.*(: -?0\.0, but|, but -?0\.0$)",
         r"sqrt",
         r"softmax\(",

@@ -81,6 +81,29 @@ macro_rules! comparisons {
 }
 pub(super) use comparisons;
 
+/// What integers of any width do.
+macro_rules! integers {
+    () => {
+        comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
+
+        #[inline(always)]
+        fn product(a: T, b: T) -> T {
+            a.wrapping_mul(b)
+        }
+
+        #[inline(always)]
+        pub fn maximum(a: T, b: T) -> T {
+            a.max(b)
+        }
+
+        #[inline(always)]
+        pub fn minimum(a: T, b: T) -> T {
+            a.min(b)
+        }
+    };
+}
+pub(super) use integers;
+
 /// Division of floats from their exact remainder, `rest`.
 macro_rules! divisions {
     () => {

@@ -155,7 +155,10 @@ pub fn log(x: f64) -> f64 {
     let (k, f) = split_power(x);
     let (s, r) = log_core(f);
     let half = 0.5 * f * f;
-    log_range(x, k * LN2_HIGH - ((half - (s * (half + r) + k * LN2_LOW)) - f))
+    // The larger two are added first, and what their sum lost goes to the small rest.
+    let high = k * LN2_HIGH;
+    let sum = high + f;
+    log_range(x, sum + (((high - sum) + f) - (half - (s * (half + r) + k * LN2_LOW))))
 }
 
 /// ln x to about 44 bits, which is what a power of f32 needs.

@@ -1,15 +1,10 @@
 //! Integer functions, in which all integer dtypes compute. Arithmetic wraps; nothing panics.
 
-use super::common::comparisons;
+use super::common::{comparisons, integers};
 
 pub type T = i64;
 
-comparisons!(eq ==, ne !=, lt <, le <=, gt >, ge >=);
-
-#[inline(always)]
-fn product(a: T, b: T) -> T {
-    a.wrapping_mul(b)
-}
+integers!();
 
 #[inline(always)]
 pub fn abs(x: T) -> T {
@@ -24,16 +19,6 @@ pub fn neg(x: T) -> T {
 #[inline(always)]
 pub fn sign(x: T) -> T {
     x.signum()
-}
-
-#[inline(always)]
-pub fn maximum(a: T, b: T) -> T {
-    a.max(b)
-}
-
-#[inline(always)]
-pub fn minimum(a: T, b: T) -> T {
-    a.min(b)
 }
 
 #[inline(always)]
