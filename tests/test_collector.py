@@ -203,6 +203,23 @@ def test_a_held_context_keeps_what_its_node_has():
     assert calls == [1] and grad.tolist() == [2.0, 2.0]
 
 
+def test_a_context_older_than_its_tensor_keeps_what_its_node_has():
+    """A young collection asks the tensor only."""
+    x, calls = T.ones(2, requires_grad=True), []
+    y = Double.apply(x, [])
+    z = y * y
+    del y
+    (node, _), *_ = z.grad_fn.next_functions
+    node.register_hook(lambda *_, calls=calls: calls.append(1))
+    gc.collect()
+    y = z.grad_fn._saved_self
+    y.me, y.node = y, node
+    del y, z
+    gc.collect(0)
+    (grad,) = T.autograd.grad((T.autograd.graph.GradientEdge(node, 0),), (x,), (T.ones(2),))
+    assert calls == [1] and grad.tolist() == [2.0, 2.0]
+
+
 def test_collections_beside_running_threads():
     stop, errors = threading.Event(), []
 

@@ -11,7 +11,7 @@ use super::node::PyNode;
 use super::saving::{KeptTensors, SavedTensor};
 use super::tensor::{PLACE, PyTensor};
 use crate::arena::{Id, Ref};
-use crate::tensor::{Held, Node, NodeRef, Tensor};
+use crate::tensor::{Held, Kind, Node, NodeRef, Tensor};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -77,7 +77,7 @@ pub enum Start<'a> {
     Kept(&'a KeptTensors),
     /// A Function's context that keeps its node.
     Context(&'a Ctx, &'a NodeRef),
-    /// One that its node keeps: it holds no handle, but who has it is to find the node whole.
+    /// One that its node keeps: who has it keeps the node, so that it counts as a handle.
     Shown(&'a Ctx, Id<Node>),
 }
 
@@ -100,9 +100,6 @@ pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraver
     PASS.with(|pass| {
         let Ok(mut pass) = pass.try_borrow_mut() else { return Ok(false) };
         let Some(phase) = pass.phase(start.object(), visit) else { return Ok(false) };
-        if matches!(start, Start::Shown(..)) && phase == Phase::Subtract {
-            return Ok(true);
-        }
         let mut outcome = Ok(());
         pass.walk(phase, start, |found| {
             let mut see = |object: *mut std::ffi::c_void| {
@@ -159,6 +156,11 @@ fn subtracts(visit: &PyVisit<'_>, object: usize) -> bool {
     words.contains(&if cfg!(Py_GIL_DISABLED) { 0 } else { object })
 }
 
+/// The Function's context that a node keeps, by its address, or 0.
+fn context_of(node: &Node) -> usize {
+    if let Kind::Custom(custom) = &node.kind { custom.host() as usize } else { 0 }
+}
+
 impl Pass {
     /// In which phase an object is asked; nothing when the collection is none that we follow.
     fn phase(&mut self, object: usize, visit: &PyVisit<'_>) -> Option<Phase> {
@@ -186,7 +188,9 @@ impl Pass {
             Start::Saved(saved) => ours.push(saved.node.clone()),
             Start::Kept(kept) => ours.push(kept.node.clone()),
             Start::Context(_, node) => ours.push((*node).clone()),
-            Start::Shown(_, node) => ours.extend(node.upgrade()),
+            Start::Shown(_, node) => {
+                ours.extend(node.upgrade().filter(|node| context_of(node) == start.object()));
+            }
         }
         let mut waiting: Vec<&NodeRef> = Vec::new();
         for node in &ours {
@@ -206,7 +210,9 @@ impl Pass {
 
     fn due(&mut self, phase: Phase, node: &NodeRef, ours: &[NodeRef]) -> bool {
         let clones = ours.iter().filter(|own| own.ptr_eq(node)).count();
-        self.is_due(phase, node.as_ptr() as usize, Ref::count(node) - clones)
+        // A context that the collector does not ask about, as somebody has it, keeps its node.
+        let shown = usize::from(context_of(node) != 0);
+        self.is_due(phase, node.as_ptr() as usize, Ref::count(node) - clones + shown)
     }
 
     /// Notes one more handle, of `all`; whether the walk goes on behind it.
