@@ -123,6 +123,13 @@ def test_dlpack_to_numpy():
     assert a[0, 0] == 9
 
 
+def test_a_numpy_number_keeps_its_value():
+    """Its memory is a copy, made for who asks."""
+    kept = [T.as_tensor(np.float64(value)) for value in range(4)]
+    other = [np.array(5.0) for _ in range(4)]
+    assert [x.item() for x in kept] == [0.0, 1.0, 2.0, 3.0] and len(other) == 4
+
+
 @pytest.mark.parametrize("name", ["float32", "float64", "int64", "int32", "uint8", "bool", "float16"])
 def test_dlpack_from_numpy(name):
     a = np.array([[1, 0, 1], [0, 1, 1]], dtype=name)

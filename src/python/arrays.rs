@@ -28,16 +28,16 @@ const READ_ONLY: &std::ffi::CStr = c"The given NumPy array is not writable, and 
     tensors. This means writing to this tensor will result in undefined behavior. You may want to copy the array to protect \
     its data or make it writable before converting it to a tensor.";
 
-/// Keeps a Python object alive for a storage.
-struct Owner(Option<Py<PyAny>>);
+/// Keeps Python objects alive for a storage.
+struct Owner(Option<[Py<PyAny>; 2]>);
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        if let Some(object) = self.0.take() {
-            // After the interpreter is gone there is nobody to give it back to.
+        if let Some(objects) = self.0.take() {
+            // After the interpreter is gone there is nobody to give them back to.
             match Python::try_attach(|_| ()) {
-                Some(()) => drop(object),
-                None => std::mem::forget(object),
+                Some(()) => drop(objects),
+                None => std::mem::forget(objects),
             }
         }
     }
@@ -52,7 +52,9 @@ pub fn is_array(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// What an array says of its memory; strides in bytes.
-struct Shown {
+struct Shown<'py> {
+    /// What the object said it with: a NumPy number shows a copy, which goes with this.
+    told: Bound<'py, PyAny>,
     /// The kind's letter and the size in bytes, as in `f4`; None where the byte order is foreign.
     kind: Option<String>,
     shape: Dims,
@@ -61,15 +63,15 @@ struct Shown {
     writable: bool,
 }
 
-impl Shown {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Shown> {
+impl<'py> Shown<'py> {
+    fn of(object: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
         match object.getattr("__array_struct__") {
-            Ok(capsule) => Shown::by_struct(&capsule.cast_into::<PyCapsule>().map_err(PyErr::from)?),
+            Ok(capsule) => Shown::by_struct(capsule.cast_into().map_err(PyErr::from)?),
             Err(_) => Shown::by_dict(object),
         }
     }
 
-    fn by_struct(capsule: &Bound<'_, PyCapsule>) -> PyResult<Shown> {
+    fn by_struct(capsule: Bound<'py, PyCapsule>) -> PyResult<Shown<'py>> {
         let at = capsule.pointer_checked(None)?.cast::<ArrayStruct>();
         // SAFETY: the protocol says what an unnamed `__array_struct__` points to while the capsule lives.
         unsafe {
@@ -85,11 +87,12 @@ impl Shown {
                 strides: Some(numbers(array.strides).into()),
                 data: array.data,
                 writable: array.flags & WRITABLE != 0,
+                told: capsule.into_any(),
             })
         }
     }
 
-    fn by_dict(object: &Bound<'_, PyAny>) -> PyResult<Shown> {
+    fn by_dict(object: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
         let interface = object.getattr("__array_interface__")?.cast_into::<PyDict>().map_err(PyErr::from)?;
         let get = |key: &str| -> PyResult<Bound<'_, PyAny>> {
             interface
@@ -105,6 +108,7 @@ impl Shown {
             strides: strides.map(|s| s.extract::<Vec<isize>>()).transpose()?.map(SmallVec::from_vec),
             data: address as *mut u8,
             writable: !read_only,
+            told: interface.into_any(),
         })
     }
 
@@ -155,12 +159,12 @@ impl Shown {
         Ok(layout)
     }
 
-    /// A tensor over the memory, which keeps the object.
+    /// A tensor over the memory, which keeps the object and what it told.
     fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         let dtype = self.dtype(object)?;
         let layout = self.layout(dtype)?;
-        let owner = Box::new(Owner(Some(object.clone().unbind())));
-        // SAFETY: the array owns that many bytes at this address, by its interface, and the owner keeps it.
+        let owner = Box::new(Owner(Some([object, &self.told].map(|kept| kept.clone().unbind()))));
+        // SAFETY: the array owns that many bytes at this address, by its interface, and the owner keeps both.
         let storage = unsafe { Storage::borrowed(self.data, layout.end() * dtype.size(), owner) };
         Ok(Tensor::new(Body::plain(storage, layout, dtype)))
     }
