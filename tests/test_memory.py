@@ -74,9 +74,14 @@ class F(T.autograd.Function):
 BODY = compile({body!r}, 'body', 'exec')
 def step():
     exec(BODY, {{'T': T, 'F': F, 'sys': sys, 'x': T.ones(1000, requires_grad=True)}})
-for _ in range(500): step()
+def steps(n):
+    for i in range(n):
+        step()
+        # By itself a free-threaded collector waits until memory has grown.
+        i % 100 or gc.collect()
+steps(500)
 before = rss()
-for _ in range(2000): step()
+steps(2000)
 grown = rss() - before
 assert grown < 2e6, f'{{grown}} bytes more'
 """
@@ -284,12 +289,14 @@ y = x
 for _ in range(1000):
     y = (y @ x) * 0.01
 loss = y.sum()
+going = threading.Event()
 def interrupt():
+    going.wait()
     time.sleep(0.15)
     os.kill(os.getpid(), signal.SIGINT)
 threading.Thread(target=interrupt).start()
-start = time.time()
 try:
+    going.set()
     while True:
         loss.backward(retain_graph=True)
 except KeyboardInterrupt:
