@@ -3,13 +3,13 @@
 use super::Turn;
 use crate::base::{Guidance, Layout, Result};
 use crate::ops::{arithmetic, create, inplace, pointwise, quick};
-use crate::tensor::{Body, Edge, Leaf, Tensor, When, check_counted, mode};
+use crate::tensor::{Body, Leaf, Tensor, When, check_counted, mode};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
 pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     if !turn.node.has_hooks() {
-        return add(turn.grads.first(), leaf, create_graph);
+        return add(turn.grads.first(), turn, leaf, create_graph);
     }
     let mut changed: Option<SmallVec<[Option<Tensor>; 1]>> = None;
     for (_, hook) in turn.node.hooks_at(|w| w == When::Before) {
@@ -18,14 +18,11 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
         }
     }
     let grads = changed.as_ref().unwrap_or(&turn.grads);
-    add(grads.first(), leaf, create_graph)?;
+    add(grads.first(), turn, leaf, create_graph)?;
     // Also when no gradient came, or the leaf wants none any more.
     let accumulated = turn.node.hooks_at(|w| w == When::Accumulated);
     if !accumulated.is_empty() {
-        let tensor = match leaf.tensor.upgrade() {
-            Some(tensor) => tensor,
-            None => stand_in(turn, leaf, grads.first()),
-        };
+        let tensor = leaf.tensor_again(&turn.node);
         for (_, hook) in accumulated {
             hook.call(&[Some(tensor.clone())], &[])?;
         }
@@ -36,17 +33,10 @@ pub fn accumulate(turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
     Ok(())
 }
 
-/// What the hooks are shown of a leaf that nobody holds any more.
-#[cold]
-fn stand_in(turn: &Turn, leaf: &Leaf, grad: Option<&Option<Tensor>>) -> Tensor {
-    let tensor = Tensor::from_saved(leaf.body(), Some(Edge { node: turn.node.clone(), output: 0 }));
-    tensor.set_grad(grad.cloned().flatten());
-    tensor
-}
-
-/// Adds a gradient to the leaf's, if both are there still.
-fn add(grad: Option<&Option<Tensor>>, leaf: &Leaf, create_graph: bool) -> Result<()> {
-    let (Some(tensor), Some(Some(grad))) = (leaf.tensor.upgrade(), grad) else { return Ok(()) };
+/// Adds a gradient to the leaf's.
+fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bool) -> Result<()> {
+    let Some(Some(grad)) = grad else { return Ok(()) };
+    let tensor = leaf.tensor_again(&turn.node);
     if tensor.history().is_some() {
         return Err(Guidance::new("leaf variable has been moved into the graph interior")
             .note("leaf", tensor.describe().0, None)

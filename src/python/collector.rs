@@ -200,6 +200,12 @@ impl Pass {
         }
         while let Some(node) = waiting.pop() {
             show(Found::Node(node));
+            if let Kind::Leaf(leaf) = &node.kind
+                && let Some(grad) = leaf.left_grad()
+            {
+                // It has no history to walk into.
+                self.tensor(phase, &grad, 1, &mut Vec::new(), &mut show);
+            }
             for held in node.held() {
                 if self.due(phase, held, &ours) {
                     waiting.push(held);

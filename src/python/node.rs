@@ -175,15 +175,7 @@ impl PyNode {
                 self.node.name()
             )));
         };
-        let tensor = match leaf.tensor.upgrade() {
-            Some(tensor) => tensor,
-            None => {
-                let tensor = Tensor::new(leaf.body());
-                tensor.set_requires_grad(true)?;
-                tensor
-            }
-        };
-        result(py, Out::Tensor(tensor))
+        result(py, Out::Tensor(leaf.tensor_again(&self.node)))
     }
     /// What the node keeps for its derivative, as pairs of a name and a tensor.
     fn saved<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {

@@ -6,6 +6,7 @@ mod batched;
 mod body;
 pub mod created;
 pub mod dual;
+mod estate;
 mod grad;
 mod guidance;
 mod hung;

@@ -1,6 +1,7 @@
 //! The graph: nodes in the arena, edges to their outputs, saved values. It holds values and edges, never tensors,
 //! so that no cycle can be made on the Rust side.
 
+use super::estate::Estate;
 use super::grad::{GradType, GradTypeCell};
 use super::saved::{Kept, Saved, Saves, Step};
 use super::{Body, Tensor, WeakTensor, anomaly, created, mode};
@@ -94,10 +95,12 @@ impl Slices {
     pub const NAME: &'static str = "CopySlices";
 }
 
-/// The end of an edge at a tensor that the user made: strong on its values and hooks, weak on its `.grad`.
+/// The end of an edge at a tensor that the user made: strong on its values and hooks, weak on the tensor while others hold
+/// that (see `estate`).
 pub struct Leaf {
-    pub tensor: WeakTensor,
+    pub(super) tensor: WeakTensor,
     pub(super) body: Mutex<Body>,
+    pub(super) estate: Mutex<Estate>,
     /// Whether it stands for the input of a transform that is over.
     dismissed: AtomicBool,
     pub(super) grad_type: GradTypeCell,
@@ -108,6 +111,7 @@ impl Leaf {
         Leaf {
             tensor,
             body: Mutex::new(body),
+            estate: Mutex::default(),
             dismissed: AtomicBool::new(false),
             grad_type: GradTypeCell::new(grad_type),
         }

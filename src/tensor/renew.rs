@@ -232,7 +232,7 @@ impl Saved {
         let now = match (self.renewed(recorded)?, edge.map(|edge| &edge.node.kind)) {
             (Some(tensor), _) => tensor.body().clone(),
             // The leaf is gone, but what it showed last is kept where its gradient would have gone.
-            (None, Some(Kind::Leaf(leaf))) if !leaf.tensor.is_alive() => leaf.body(),
+            (None, Some(Kind::Leaf(leaf))) if leaf.tensor().is_none() => leaf.body(),
             _ => return Ok(()),
         };
         self.kept = Kept::Body(now);

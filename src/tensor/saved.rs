@@ -228,7 +228,7 @@ impl Tensor {
     pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
         if let Some(edge) = &edge
             && let Kind::Leaf(leaf) = &edge.node.kind
-            && let Some(tensor) = leaf.tensor.upgrade()
+            && let Some(tensor) = leaf.tensor()
             && tensor.body().storage.same(&body.storage)
             && tensor.body().layout == body.layout
         {

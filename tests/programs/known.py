@@ -17,18 +17,6 @@ KNOWN = (
         "likewise",
     ),
     (
-        r"events\[\d+\]\[1\]\[2\]",
-        r"backward\(",
-        r"register_post_accumulate_grad_hook",
-        "a leaf that nobody names any more has lost its .grad here, which could keep the graph alive that leads to it",
-    ),
-    (
-        r"\.(version|values)",
-        r"backward\(",
-        r"^(v\d+) = (\1 \* 2|v\d+)$|^del v",
-        "likewise, where its .grad was a tensor that others name",
-    ),
-    (
         r"\.grad(: None, but|\.version|\.values)",
         r"backward\(",
         r"\.set_\(",
