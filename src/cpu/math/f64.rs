@@ -59,6 +59,13 @@ fn power_of_two(n: f64) -> f64 {
     f64::from_bits((n + (MAGIC + 1023.0)).to_bits() << 52)
 }
 
+/// The sum of two numbers, the first 0 or the larger one, and a small one, to which goes what the sum of those two lost.
+#[inline(always)]
+fn add_small(a: f64, b: f64, small: f64) -> f64 {
+    let sum = a + b;
+    sum + (((a - sum) + b) + small)
+}
+
 /// `p` 2ⁿ for |n| ≤ 2000, rounded once where it becomes subnormal.
 #[inline(always)]
 pub(super) fn scaled(p: f64, n: f64) -> f64 {
@@ -69,8 +76,13 @@ pub(super) fn scaled(p: f64, n: f64) -> f64 {
 /// eʳ - 1 for |r| ≤ ln √2.
 #[inline(always)]
 pub(super) fn expm1_core(r: f64) -> f64 {
-    r + r
-        * r
+    r + expm1_rest(r)
+}
+
+/// eʳ - 1 - r.
+#[inline(always)]
+fn expm1_rest(r: f64) -> f64 {
+    r * r
         * poly!(r; 0.5000000000000007, 0.16666666666666688, 0.04166666666656598, 0.008333333333313124,
             0.0013888888935032202, 0.000198412699067105, 2.4801501108576206e-05, 2.7557224322115463e-06,
             2.7627703042639613e-07, 2.5115710301313927e-08)
@@ -92,8 +104,10 @@ pub(super) fn clamp(x: f64, low: f64, high: f64) -> f64 {
 /// eˣ 2ᵏ for a small k, exact to the end of the range.
 #[inline(always)]
 fn exp_times(x: f64, k: f64) -> f64 {
-    let (n, r) = split_exponent(clamp(x, -800.0, 800.0));
-    scaled(1.0 + expm1_core(r), n + k)
+    let x = clamp(x, -800.0, 800.0);
+    let n = nearest(x * LOG2_E);
+    let (high, low) = (x - n * LN2_HIGH, n * LN2_LOW);
+    scaled(add_small(1.0, high, expm1_rest(high - low) - low), n + k)
 }
 
 #[inline(always)]
@@ -155,10 +169,7 @@ pub fn log(x: f64) -> f64 {
     let (k, f) = split_power(x);
     let (s, r) = log_core(f);
     let half = 0.5 * f * f;
-    // The larger two are added first, and what their sum lost goes to the small rest.
-    let high = k * LN2_HIGH;
-    let sum = high + f;
-    log_range(x, sum + (((high - sum) + f) - (half - (s * (half + r) + k * LN2_LOW))))
+    log_range(x, add_small(k * LN2_HIGH, f, s * (half + r) + k * LN2_LOW - half))
 }
 
 /// ln x to about 44 bits, which is what a power of f32 needs.
@@ -204,7 +215,7 @@ pub fn log1p(x: f64) -> f64 {
     let (k, f) = split_power(u);
     let (s, r) = log_core(f);
     let half = 0.5 * f * f;
-    let y = k * LN2_HIGH - ((half - (s * (half + r) + (k * LN2_LOW + lost))) - f);
+    let y = add_small(k * LN2_HIGH, f, s * (half + r) + (k * LN2_LOW + lost) - half);
     log_range(u, y).copysign(x)
 }
 
