@@ -460,3 +460,30 @@ def test_setup_context_saves_no_input_that_comes_out_as_it_is(kept, wants):
     with pytest.raises(RuntimeError, match="An input that has been returned as-is as output is being saved for backward"):
         Same.apply(T.ones(2, requires_grad=wants))
     assert function(lambda ctx, x: ctx.save_for_backward(x) or x).apply(leaf([1.0])).tolist() == [1.0]
+
+
+MARKED = "mark_dirty can only accept variables, but argument {} is of type int"
+NOT_RETURNED = "Some elements marked as dirty during the forward method were not returned as output"
+
+
+@pytest.mark.parametrize(
+    "others, message, writes, name",
+    [
+        (lambda x, y: (x, 3), MARKED.format(1), 2, "MulBackward0"),
+        (lambda x, y: (3, x), MARKED.format(0), 1, "MulBackward0"),
+        (lambda x, y: (x, y), NOT_RETURNED, 2, "FBackward"),
+        (lambda x, y: (y, x), NOT_RETURNED, 2, "FBackward"),
+        (lambda x, y: (x, y.detach()), NOT_RETURNED, 2, "FBackward"),
+    ],
+)
+def test_what_was_marked_beside_something_wrong(others, message, writes, name):
+    """A write that was marked is counted, and recorded where the other one is missed only among the outputs."""
+
+    def forward(ctx, x, y):
+        ctx.mark_dirty(*others(x, y))
+        return x.mul_(2)
+
+    x, y = leaf([1.0]) * 1, leaf([1.0])
+    with pytest.raises(RuntimeError, match=f"^{message}"):
+        function(forward, lambda ctx, g: (g * 2, None)).apply(x, y)
+    assert (x._version, x.grad_fn.name()) == (writes, name)

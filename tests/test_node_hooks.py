@@ -1,6 +1,8 @@
 """Hooks in all their places: order, what they may return, what takes them off."""
 
 import functools
+import gc
+import weakref
 
 import pytest
 
@@ -273,3 +275,72 @@ def test_a_hook_runs_another_backward():
     y.sum().backward()
     assert_values(x.grad, [4.0])
     assert_values(w.grad, [6.0])
+
+
+@pytest.mark.parametrize("setup", [False, True])
+def test_hooks_that_forward_hangs_on_its_own_node(setup):
+    """The context is the node: what is hung there before there are edges fires like the rest."""
+    log = []
+
+    def hang(ctx):
+        for name in ("hook", "prehook"):
+            register = getattr(ctx, f"register_{name}")
+            register(lambda *grads, name=name: log.append((name, len(grads))))
+            register(lambda *grads: log.append("removed")).remove()
+        ctx.late = ctx.register_hook(lambda *grads: log.append("taken off later"))
+
+    class Double(T.autograd.Function):
+        if setup:
+
+            @staticmethod
+            def forward(x):
+                return x * 2
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                hang(ctx)
+        else:
+
+            @staticmethod
+            def forward(ctx, x):
+                hang(ctx)
+                return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            log.append("backward")
+            return g * 2
+
+    x = leaf([1.0, 2.0])
+    y = Double.apply(x)
+    y.grad_fn.register_hook(lambda *grads: log.append("after"))
+    y.grad_fn.late.remove()
+    y.sum().backward()
+    assert log == [("prehook", 1), "backward", ("hook", 2), "after"]
+    log.clear()
+    Double.apply(x.detach())
+    assert log == []
+
+
+def test_a_hook_of_forwards_does_not_keep_the_context():
+    class Held:
+        pass
+
+    class Same(T.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, held):
+            ctx.held = held
+            ctx.register_hook(lambda *grads: ctx.held)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    for wants in (True, False):
+        held = Held()
+        seen = weakref.ref(held)
+        Same.apply(T.ones(1, requires_grad=wants), held)
+        del held
+        gc.collect()
+        assert seen() is None

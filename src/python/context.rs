@@ -213,12 +213,17 @@ impl Said {
     ) -> PyResult<Said> {
         Ok(Said {
             to_save: tuple_of(py, "to_save", to_save)?.map(Bound::unbind),
-            dirty: tensors_of(tuple_of(py, "dirty_tensors", dirty)?, |i, kind| {
-                format!("mark_dirty can only accept variables, but argument {i} is of type {kind}")
-            })?,
-            plain: tensors_of(tuple_of(py, "non_differentiable", plain)?, |_, kind| {
-                format!("mark_non_differentiable only accepts variable arguments, but got {kind}")
-            })?,
+            dirty: tensors_of(
+                tuple_of(py, "dirty_tensors", dirty)?,
+                // Forward wrote it, whatever becomes of the others.
+                |written| written.body().storage.bump(),
+                |i, kind| format!("mark_dirty can only accept variables, but argument {i} is of type {kind}"),
+            )?,
+            plain: tensors_of(
+                tuple_of(py, "non_differentiable", plain)?,
+                |_| {},
+                |_, kind| format!("mark_non_differentiable only accepts variable arguments, but got {kind}"),
+            )?,
         })
     }
 }
@@ -226,10 +231,14 @@ impl Said {
 /// The tensors in a tuple of nothing else.
 fn tensors_of(
     tuple: Option<Bound<'_, PyTuple>>,
+    found: impl Fn(&Tensor),
     wrong: impl Fn(usize, &str) -> String,
 ) -> PyResult<Vec<Py<PyTensor>>> {
     let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
-        Ok(t) => Ok(t.unbind()),
+        Ok(t) => {
+            found(&t.get().tensor);
+            Ok(t.unbind())
+        }
         Err(e) => {
             let kind = e.into_inner().get_type().name()?.to_string();
             Err(PyRuntimeError::new_err(wrong(i, &kind)))

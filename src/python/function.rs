@@ -7,6 +7,7 @@
 use super::collector::{self, Start};
 use super::context::{self, Options, Read, Said};
 use super::custom::PyFunction;
+use super::hooks::Early;
 use super::node::next_functions;
 use super::outputs::{Call, Outputs, finish};
 use super::tensor::{PyTensor, wrap};
@@ -43,6 +44,8 @@ pub struct State {
     node: Behind,
     /// The user's notes, until there is a node to keep them.
     notes: Option<Py<PyDict>>,
+    /// Hooks that wait for the node.
+    early: Vec<Early>,
     /// What was saved for forward mode, as `jvp` sees it, while it runs.
     shown: Option<Py<PyTuple>>,
 }
@@ -90,11 +93,12 @@ impl Ctx {
 
     /// Names the node that this context shows.
     pub fn publish(&self, node: &NodeRef) {
-        let notes = {
+        let (notes, early) = {
             let mut state = self.state();
             state.node = Behind::Named(node.id());
-            state.notes.take()
+            (state.notes.take(), std::mem::take(&mut state.early))
         };
+        early.into_iter().for_each(|hook| hook.settle(node));
         if let Some(notes) = notes {
             super::graph::set_metadata(node, notes);
         }
@@ -105,12 +109,15 @@ impl Ctx {
         self.state().saved = places;
     }
 
-    fn living(slf: &Bound<'_, Ctx>) -> PyResult<NodeRef> {
-        Ctx::node(slf).ok_or_else(|| {
-            PyRuntimeError::new_err(
-                "this context has no node that could be asked: its forward is not done, or was not recorded",
-            )
-        })
+    /// Hangs a hook on the node, or keeps it until there is one.
+    fn hook<'py>(slf: &Bound<'py, Ctx>, when: When, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(node) = Ctx::node(slf) {
+            return super::autograd::node_hook(slf.py(), &node, when, hook);
+        }
+        let early = Early::new(slf.py(), when, hook)?;
+        let handle = early.handle(slf.py());
+        slf.get().state().early.push(early);
+        Ok(handle)
     }
 
     /// Gives up what was saved: `saved_tensors` is read once only.
@@ -220,7 +227,11 @@ impl Ctx {
         }
     }
     fn _sequence_nr(slf: &Bound<'_, Self>) -> PyResult<u64> {
-        Ctx::living(slf).map(|node| node.sequence)
+        Ctx::node(slf).map(|node| node.sequence).ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "this context has no node that could be asked: its forward is not done, or was not recorded",
+            )
+        })
     }
     fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
         Ok(slf.get_type().name()?.to_string())
@@ -235,10 +246,10 @@ impl Ctx {
         PyTuple::new(py, of_tensors.map(|(edge, _)| edge).collect::<Vec<_>>())
     }
     fn register_hook<'py>(slf: &Bound<'py, Self>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        super::autograd::node_hook(slf.py(), &Ctx::living(slf)?, When::After, hook)
+        Ctx::hook(slf, When::After, hook)
     }
     fn register_prehook<'py>(slf: &Bound<'py, Self>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        super::autograd::node_hook(slf.py(), &Ctx::living(slf)?, When::Before, hook)
+        Ctx::hook(slf, When::Before, hook)
     }
     fn saved<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         match Ctx::node(slf) {
@@ -256,6 +267,7 @@ impl Ctx {
         };
         visit.call(&state.shown)?;
         visit.call(&state.notes)?;
+        state.early.iter().try_for_each(|hook| hook.visit(&visit))?;
         visit.call(&state.needs_input_grad)?;
         let said = [&state.to_save, &state.dirty, &state.non_differentiable, &state.for_forward];
         said.into_iter().try_for_each(|said| visit.call(said))?;
@@ -266,7 +278,8 @@ impl Ctx {
     fn __clear__(&self) {
         let kept = self.state.try_lock().ok().map(|mut state| {
             let node = if let Behind::Kept(node) = &state.node { Some(node.clone()) } else { None };
-            let marks = (state.dirty.take(), state.non_differentiable.take());
+            let marks =
+                (state.dirty.take(), state.non_differentiable.take(), std::mem::take(&mut state.early));
             let saved = (state.to_save.take(), state.for_forward.take(), state.shown.take());
             (marks, saved, state.needs_input_grad.take(), state.notes.take(), node)
         });

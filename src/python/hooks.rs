@@ -1,12 +1,15 @@
 //! Hooks as Python sees them: handles that take them off again, and the lists that hang on a tensor.
 
+use super::node::hang;
 use super::tensor::PyTensor;
 use crate::arena::Id;
 use crate::tensor::{Node, NodeRef, When};
 use pyo3::exceptions::PyTypeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple, PyType, PyWeakrefReference};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Takes a hook off again: `remove()`, or the end of a `with` block. Made by hand, it removes its number from dictionaries.
@@ -20,15 +23,25 @@ pub struct Handle {
 enum Place {
     /// By name: a hook that holds its own handle must not keep its node.
     Node(Id<Node>),
+    /// A node that is still to come.
+    Coming(OnceLock<Id<Node>>),
     /// Weak references to a dictionary of hooks, and to others that know it by the same number.
     Dicts(Vec<Py<PyWeakrefReference>>),
 }
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
+/// The number of a hook that was taken off before there was a node to hang it on.
+const OFF: u64 = u64::MAX;
+
 impl Handle {
     pub fn new(node: &NodeRef, id: u64) -> Handle {
         Handle { at: Place::Node(node.id()), id: id.into() }
+    }
+
+    /// The handle of a hook that waits for its node.
+    fn coming() -> Handle {
+        Handle { at: Place::Coming(OnceLock::new()), id: 0.into() }
     }
 }
 
@@ -55,6 +68,7 @@ impl Handle {
     fn __copy__(&self, py: Python<'_>) -> Handle {
         let at = match &self.at {
             Place::Node(node) => Place::Node(*node),
+            Place::Coming(node) => Place::Coming(node.clone()),
             Place::Dicts(dicts) => Place::Dicts(dicts.iter().map(|dict| dict.clone_ref(py)).collect()),
         };
         Handle { at, id: self.id().into() }
@@ -70,11 +84,11 @@ impl Handle {
     /// Takes the hook off; once more does nothing.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         match &self.at {
-            Place::Node(node) => {
-                if let Some(node) = node.upgrade() {
-                    node.remove_hook(self.id());
-                }
-            }
+            Place::Node(node) => take_off(*node, self.id()),
+            Place::Coming(node) => match node.get() {
+                Some(node) => take_off(*node, self.id()),
+                None => self.id.store(OFF, Ordering::Relaxed),
+            },
             Place::Dicts(dicts) => {
                 for dict in dicts {
                     let dict = dict.bind(py).call0()?;
@@ -92,6 +106,39 @@ impl Handle {
     #[pyo3(signature = (*_args))]
     fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
         self.remove(py)
+    }
+}
+
+fn take_off(node: Id<Node>, id: u64) {
+    if let Some(node) = node.upgrade() {
+        node.remove_hook(id);
+    }
+}
+
+/// A hook of a Function's context, hung before there is a node.
+pub struct Early {
+    when: When,
+    hook: Py<PyAny>,
+    handle: Py<Handle>,
+}
+
+impl Early {
+    pub fn new(py: Python<'_>, when: When, hook: Py<PyAny>) -> PyResult<Early> {
+        Ok(Early { when, hook, handle: Py::new(py, Handle::coming())? })
+    }
+    pub fn handle<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.handle.bind(py).clone().into_any()
+    }
+    /// Hangs the hook on the node, unless it was taken off meanwhile.
+    pub fn settle(self, node: &NodeRef) {
+        let handle = self.handle.get();
+        if let (Place::Coming(at), true) = (&handle.at, handle.id() != OFF) {
+            handle.id.store(hang(node, self.when, self.hook), Ordering::Relaxed);
+            let _ = at.set(node.id());
+        }
+    }
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.hook)
     }
 }
 

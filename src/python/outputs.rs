@@ -57,27 +57,22 @@ impl Marks {
         t.dtype().is_differentiable() && !among(&self.plain, t)
     }
 
-    /// Refuses marks that make no sense, and counts the writes.
+    /// Refuses to record a write to what may not be written.
     fn check(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
+        let returned = |t: &Tensor| outputs.iter().flatten().any(|o| o.same(t));
         for t in &self.dirty {
             let t = &t.get().tensor;
-            if call.recording && t.is_leaf() && t.requires_grad() {
-                t.body().storage.bump();
+            if !call.recording || !returned(t) {
+                continue;
+            }
+            if t.is_leaf() && t.requires_grad() {
                 return Err(refusal(
                     call,
                     t,
                     "a leaf Variable that requires grad has been used in an in-place operation.",
                 ));
             }
-            if !outputs.iter().flatten().any(|o| o.same(t)) {
-                return Err(refusal(
-                    call,
-                    t,
-                    "Some elements marked as dirty during the forward method were not returned as output. The inputs that \
-                     are modified inplace must all be outputs of the Function.",
-                ));
-            }
-            if outputs.len() > 1 && t.as_view().is_some() && call.recording {
+            if outputs.len() > 1 && t.as_view().is_some() {
                 return Err(refusal(
                     call,
                     t,
@@ -90,10 +85,19 @@ impl Marks {
                 ));
             }
         }
-        for t in &self.dirty {
-            t.get().tensor.body().storage.bump();
-        }
         Ok(())
+    }
+
+    /// Refuses what was written and not returned; what was returned is recorded by then.
+    fn check_returned(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
+        let missing = |t: &&Py<PyTensor>| !outputs.iter().flatten().any(|o| o.same(&t.get().tensor));
+        let Some(t) = self.dirty.iter().find(missing) else { return Ok(()) };
+        Err(refusal(
+            call,
+            &t.get().tensor,
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are \
+             modified inplace must all be outputs of the Function.",
+        ))
     }
 }
 
@@ -105,6 +109,7 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
     let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
     let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
     marks.check(&call, &tensors)?;
+    let returned = if marks.dirty.is_empty() { SmallVec::new() } else { tensors.clone() };
     let asked = state.asked(py, &tensors, |t| marks.is_differentiable(t))?;
     let to_save = to_save.map(|list| list.into_bound(py));
     let others = if call.recording { others(to_save.as_ref(), &call, &tensors) } else { Vec::new() };
@@ -124,6 +129,7 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
             *slot = Some(made);
         }
     }
+    marks.check_returned(&call, &returned)?;
     if histories > 1 {
         tensors.iter().flatten().for_each(|t| t.remake_view(Viewing::Multi));
     }
