@@ -505,3 +505,29 @@ def test_no_edge_of_one_of_several_views_once_the_base_is_written():
     base.mul_(2)
     with pytest.raises(RuntimeError, match="Output 0 of Split.* is a view and its base or another view"):
         graph.get_gradient_edge(view)
+
+
+def test_nodes_take_no_attributes():
+    x = leaf([1.0])
+    y = x.exp()
+    gradient = y.grad_fn.next_functions[0][0]
+    for node, name in ((y.grad_fn, "ExpBackward0"), (gradient, "AccumulateGrad")):
+        for change in (lambda node=node: setattr(node, "foo", 1), lambda node=node: delattr(node, "foo")):
+            with pytest.raises(AttributeError, match=f"^'{name}' object has no attribute 'foo'"):
+                change()
+    with pytest.raises(AttributeError, match="^attribute '_saved_result' of 'ExpBackward0' objects is not writable"):
+        y.grad_fn._saved_result = x
+    with pytest.raises(AttributeError, match="^attribute 'variable' of 'AccumulateGrad' objects is not writable"):
+        gradient.variable = x
+    y.grad_fn.metadata["foo"] = 1
+    assert y.grad_fn.metadata == {"foo": 1}
+
+
+def test_names_of_saved_values_after_the_graph_was_freed():
+    y = leaf([1.0]).exp()
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="^Trying to backward through the graph a second time"):
+        _ = y.grad_fn._saved_result
+    for name in ("_saved_other", "_saved_foo", "foo"):
+        with pytest.raises(AttributeError, match=f"^'ExpBackward0' object has no attribute '{name}'"):
+            getattr(y.grad_fn, name)

@@ -7,6 +7,7 @@ use super::tensor::{PyTensor, wrap};
 use crate::base::Error;
 use crate::ops::Out;
 use crate::tensor::{Edge, Held, Hook, Kind, Node, NodeRef, Tensor, When, any_hosted};
+use pyo3::exceptions::PyAttributeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// An operator of the graph: `grad_fn` of what it made.
-#[pyclass(name = "Node", module = "gradiron.autograd.graph", frozen, weakref, dict, subclass)]
+#[pyclass(name = "Node", module = "gradiron.autograd.graph", frozen, weakref, subclass)]
 pub struct PyNode {
     pub node: NodeRef,
 }
@@ -67,7 +68,10 @@ fn class_of<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyType>> {
         return Ok(class.cast_into::<PyType>()?);
     }
     let bases = PyTuple::new(py, [PyNode::type_object(py)])?;
-    let class = py.get_type::<PyType>().call1((&name, bases, PyDict::new(py)))?;
+    // Users keep their notes in `metadata`.
+    let body = PyDict::new(py);
+    body.set_item("__slots__", PyTuple::empty(py))?;
+    let class = py.get_type::<PyType>().call1((&name, bases, body))?;
     // Another thread may have been faster.
     Ok(classes.call_method1(intern!(py, "setdefault"), (&name, class))?.cast_into::<PyType>()?)
 }
@@ -170,10 +174,7 @@ impl PyNode {
     #[getter]
     fn variable<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let Kind::Leaf(leaf) = &self.node.kind else {
-            return Err(pyo3::exceptions::PyAttributeError::new_err(format!(
-                "'{}' object has no attribute 'variable'",
-                self.node.name()
-            )));
+            return Err(no_attribute(&self.node, "variable"));
         };
         result(py, Out::Tensor(leaf.tensor_again(&self.node)))
     }
@@ -209,6 +210,12 @@ impl PyNode {
     fn requires_grad(&self) -> bool {
         true
     }
+    fn __setattr__(slf: &Bound<'_, PyNode>, name: &str, _value: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(unwritable(slf, name))
+    }
+    fn __delattr__(slf: &Bound<'_, PyNode>, name: &str) -> PyResult<()> {
+        Err(unwritable(slf, name))
+    }
     fn __dir__(slf: &Bound<'_, PyNode>) -> PyResult<Vec<String>> {
         let own: Vec<String> = slf.py().get_type::<PyAny>().call_method1("__dir__", (slf,))?.extract()?;
         let hidden = |name: &String| name == "variable" && !slf.get().node.is_leaf();
@@ -220,11 +227,23 @@ impl PyNode {
     fn __getattr__<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
         match super::saving::attribute(py, &self.node, name)? {
             Some(value) => Ok(value),
-            None => Err(pyo3::exceptions::PyAttributeError::new_err(format!(
-                "'{}' object has no attribute '{name}'",
-                self.node.name()
-            ))),
+            None => Err(no_attribute(&self.node, name)),
         }
+    }
+}
+
+fn no_attribute(node: &Node, name: &str) -> PyErr {
+    PyAttributeError::new_err(format!("'{}' object has no attribute '{name}'", node.name()))
+}
+
+/// Attributes are for reading.
+fn unwritable(slf: &Bound<'_, PyNode>, name: &str) -> PyErr {
+    match slf.getattr(name) {
+        Err(error) if error.is_instance_of::<PyAttributeError>(slf.py()) => error,
+        _ => PyAttributeError::new_err(format!(
+            "attribute '{name}' of '{}' objects is not writable",
+            slf.get().node.name()
+        )),
     }
 }
 

@@ -34,6 +34,11 @@ pub fn row_of_node(node: &Node) -> Option<&'static Row> {
     pointwise(derivative).map(|op| &op.row).or_else(|| named(derivative.name))
 }
 
+/// Whether a node's formula tells the names of what it can save, also when nothing is left of it.
+pub fn is_pointwise(node: &Node) -> bool {
+    matches!(node.kind, Kind::Op(derivative) if pointwise(derivative).is_some())
+}
+
 /// Whether numbers among this node's operands count as tensors.
 pub fn wraps_numbers(node: &Node) -> bool {
     matches!(node.kind, Kind::Op(derivative) if pointwise(derivative).is_some_and(|op| op.wraps))
