@@ -114,6 +114,12 @@ fn matrix_transpose<'py>(
     wrap(slf.py(), if name.ends_with('H') { ops::complex::conj_(turned)? } else { turned })
 }
 
+/// `x.real = value`, on the view of the part.
+fn fill_part(part: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let value = super::index::value_for(&part.cast::<PyTensor>()?.get().tensor, value)?;
+    part.call_method1("copy_", (wrap(part.py(), value)?,)).map(drop)
+}
+
 #[pymethods]
 impl PyTensor {
     #[new]
@@ -192,7 +198,7 @@ impl PyTensor {
     }
     #[setter(real)]
     fn set_real_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        PyTensor::real_part(slf)?.call_method1("copy_", (value,)).map(drop)
+        fill_part(&PyTensor::real_part(slf)?, value)
     }
     /// The imaginary part, as a view.
     #[getter(imag)]
@@ -201,7 +207,7 @@ impl PyTensor {
     }
     #[setter(imag)]
     fn set_imaginary_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        PyTensor::imaginary_part(slf)?.call_method1("copy_", (value,)).map(drop)
+        fill_part(&PyTensor::imaginary_part(slf)?, value)
     }
     #[pyo3(signature = (**_options))]
     fn __dlpack__<'py>(

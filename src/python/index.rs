@@ -310,6 +310,27 @@ fn without_leading_ones(mut value: Tensor) -> Result<Tensor, Error> {
     Ok(value)
 }
 
+/// What is to be written into a tensor: a tensor, or a number as one.
+pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    let number = scalar_from(value);
+    match (value.cast::<PyTensor>(), number) {
+        (Ok(v), _) => Ok(v.get().tensor.clone()),
+        (_, Some(n)) => {
+            let dtype = t.dtype();
+            if dtype.is_int() && matches!(n, Scalar::Float(f) if !f.is_finite()) {
+                return Err(
+                    Error::runtime("value cannot be converted to type int64_t without overflow").into()
+                );
+            }
+            Ok(ops::create::full(&[], n, dtype, t.device())?)
+        }
+        _ => {
+            let place = crate::tensor::type_string(t.dtype(), t.device());
+            Err(PyTypeError::new_err(format!("can't assign a {} to a {place}", type_name(value))))
+        }
+    }
+}
+
 /// `x[index] = value`.
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     created::writing(|| put(slf, index, value))
@@ -320,22 +341,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     let written = || if operator_of(index) == "index" { "index_put_" } else { "copy_" };
     let _span = profile::named(written, [slf.as_any(), index, value]);
     let number = scalar_from(value);
-    let value = match (value.cast::<PyTensor>(), number) {
-        (Ok(v), _) => v.get().tensor.clone(),
-        (_, Some(n)) => {
-            let dtype = t.dtype();
-            if dtype.is_int() && matches!(n, Scalar::Float(f) if !f.is_finite()) {
-                return Err(
-                    Error::runtime("value cannot be converted to type int64_t without overflow").into()
-                );
-            }
-            ops::create::full(&[], n, dtype, t.device())?
-        }
-        _ => {
-            let place = crate::tensor::type_string(t.dtype(), t.device());
-            return Err(PyTypeError::new_err(format!("can't assign a {} to a {place}", type_name(value))));
-        }
-    };
+    let value = value_for(t, value)?;
     let items = items(index)?;
     if let [Item::Tensor(mask)] = items.as_slice()
         && mask.is_batched()

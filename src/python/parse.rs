@@ -93,7 +93,9 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         Kind::Tensor => tensor(),
         Kind::Operand => tensor().or_else(scalar),
         Kind::Scalar | Kind::Float => match object.cast::<PyTensor>() {
-            Ok(t) if t.get().tensor.numel() == 1 => Some(Arg::from(t.get().tensor.item()?)),
+            Ok(t) if t.get().tensor.ndim() == 0 && !t.get().tensor.requires_grad() => {
+                Some(Arg::from(t.get().tensor.item()?))
+            }
             Ok(_) => None,
             Err(_) => scalar(),
         },
@@ -185,16 +187,16 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         Kind::Several => object.is_instance_of::<PyTensor>(),
         _ => int_from(object).is_some(),
     };
-    // `x.view(2, 3)`: a list parameter takes all the numbers (or tensors) that are left.
+    // `x.view(2, 3)`: a list parameter takes all the tensors that are left, or all the numbers where nothing stands before it.
     let list = rest.iter().position(|p| matches!(p.kind, Kind::Sizes | Kind::Several));
     let spread = match list {
-        Some(at) => call.positional.len() > at,
-        None => rest.len() == 1 && rest[0].kind == Kind::Ints && call.positional.len() > 1,
+        Some(at) => call.positional.len() > at && (at == 0 || rest[at].kind == Kind::Several),
+        None => rest.len() == 1 && rest[0].kind == Kind::Ints && !call.positional.is_empty(),
     };
     let from = list.unwrap_or(0);
     if spread && call.positional[from..].iter().all(|a| fits(rest[from].kind, a)) {
         for (i, (param, object)) in rest[..from].iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
+            args[first + i] = accept(row, call.name, param, Some(i + 1), object)?;
         }
         let left = &call.positional[from..];
         args[first + from] = match rest[from].kind {
@@ -211,7 +213,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
             return Err(too_many(call, least, rest.len()));
         }
         for (i, (param, object)) in rest.iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
+            args[first + i] = accept(row, call.name, param, Some(i + 1), object)?;
         }
     }
     for (name, object) in call.keywords {
@@ -223,7 +225,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
                         call.name
                     )));
                 }
-                args[at] = accept(call.name, &params[at], None, object)?;
+                args[at] = accept(row, call.name, &params[at], None, object)?;
             }
             None if name == "out" && row.forms.has(Forms::OUT) => {
                 let tensors = object.is_instance_of::<PyTensor>() || tensors_from(object).is_some();
@@ -233,9 +235,9 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
                 extra.out = (!object.is_none()).then(|| object.clone());
             }
             None if name == "alpha" && row.forms.has(Forms::ALPHA) => {
-                let scalar = scalar_from(object);
+                let alpha = read(Kind::Scalar, object)?.as_ref().and_then(Arg::number);
                 extra.alpha =
-                    Some(scalar.ok_or_else(|| mismatch(call.name, "alpha", Kind::Scalar, None, object))?);
+                    Some(alpha.ok_or_else(|| mismatch(call.name, "alpha", Kind::Scalar, None, object))?);
             }
             None => {
                 return Err(PyTypeError::new_err(format!(
@@ -244,6 +246,14 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
                 )));
             }
         }
+    }
+    let out = call.keywords.iter().any(|(name, _)| name == "out");
+    if out && matches!(row.name, "sum" | "prod") && matches!(args[1], Arg::Missing) {
+        // Only the overload with `dim` has `out`.
+        return Err(PyTypeError::new_err(format!(
+            "{}() got an unexpected keyword argument 'out'",
+            call.name
+        )));
     }
     for (at, param) in params.iter().enumerate() {
         if matches!(args[at], Arg::Missing) && param.default.is_none() {
@@ -277,7 +287,34 @@ fn known_as(param: &Param, given: &str) -> bool {
         )
 }
 
-fn accept(name: &str, param: &Param, position: Option<usize>, object: &Bound<'_, PyAny>) -> PyResult<Arg> {
+/// Where a number is no list of one, and a tensor of one element no number unless it has no dimensions.
+fn is_strict(row: &Row, param: &Param, object: &Bound<'_, PyAny>) -> bool {
+    match param.kind {
+        Kind::Ints | Kind::Sizes if is_list(object) => false,
+        Kind::Ints | Kind::Sizes => match param.name {
+            "size" | "sizes" | "shape" | "stride" | "normalized_shape" | "split_sizes" | "repeats" => true,
+            "dims" => row.name != "roll",
+            "dims_self" | "dims_other" => true,
+            _ => false,
+        },
+        Kind::Int => {
+            let counts = param.name.starts_with("dim") || matches!(param.name, "chunks" | "offset" | "steps");
+            counts && object.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.ndim() > 0)
+        }
+        _ => false,
+    }
+}
+
+fn accept(
+    row: &Row,
+    name: &str,
+    param: &Param,
+    position: Option<usize>,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Arg> {
+    if is_strict(row, param, object) && !object.is_none() && object.cast::<PyDType>().is_err() {
+        return Err(mismatch(name, param.name, param.kind, position, object));
+    }
     match read(param.kind, object)? {
         Some(Arg::None) if !param.optional && param.default != Some("None") && param.kind != Kind::Any => {
             Err(mismatch(name, param.name, param.kind, position, object))
