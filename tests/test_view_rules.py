@@ -309,3 +309,59 @@ def test_a_strided_reading_gives_nothing_to_what_its_input_does_not_show():
     x = T.arange(12.0, dtype=T.float64).view(3, 4).requires_grad_()
     (found,) = T.autograd.grad((x * 1.0)[:, 0].as_strided((3, 4), (4, 1)).sum(), x)
     assert_values(found, [[1.0, 0, 0, 0]] * 3)
+
+
+def unrecorded():
+    y = plain()
+    with T.no_grad():
+        view = y[:2]
+    y.mul_(2)
+    return view
+
+
+@pytest.mark.parametrize("make", [unrecorded, lambda: outdated_part()])
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda t: t.mul_(2),
+        lambda t: t.zero_(),
+        lambda t: t.fill_(1),
+        lambda t: t.round_(),
+        lambda t: t.eq_(1),
+        lambda t: t.uniform_(),
+        lambda t: t.index_fill_(0, T.tensor([0]), 1.0),
+    ],
+)
+def test_a_write_to_an_outdated_view_is_refused_as_a_write(make, write):
+    with pytest.raises(RuntimeError, match="is being modified inplace"):
+        write(make())
+
+
+LOGICAL = [lambda t: t.logical_not_(), lambda t: t.logical_and_(t), lambda t: t.logical_or_(t), lambda t: t.logical_xor_(t)]
+
+
+@pytest.mark.parametrize("write", LOGICAL)
+def test_logical_operators_write_as_if_nothing_were_recorded(write):
+    """Over leaves and over views of any kind, whose histories stay as they were."""
+    x = leaf([1.0, 0.0])
+    assert write(x) is x and x.requires_grad and x.is_leaf and x._version == 1
+    y = plain()
+    assert write(y).grad_fn.name() == "MulBackward0"
+    assert write(leaf([1.0, 2.0])[:1])._version == 1
+    for make in (unrecorded, outdated_part):
+        t = make()
+        assert write(t)._version == 2
+        with pytest.raises(RuntimeError, match=BEHIND):
+            _ = t.grad_fn
+
+
+@pytest.mark.parametrize("make", [unrecorded, lambda: outdated_part()])
+def test_allclose_of_an_outdated_view(make):
+    assert T.allclose(make(), T.tensor([2.0, 4.0]))
+
+
+def outdated_part():
+    y = plain()
+    part = y.split(2)[0]
+    y.mul_(2)
+    return part

@@ -83,8 +83,10 @@ mod more {
                      https://github.com/pytorch/pytorch/issues if you need this feature.",
                 ));
             }
-            let close = isclose(input, other, rtol, atol, equal_nan)?;
-            Ok(crate::ops::reduce::all(&close, None, false)?.item()?.as_bool())
+            crate::tensor::mode::with_grad(false, || {
+                let close = isclose(input, other, rtol, atol, equal_nan)?;
+                Ok(crate::ops::reduce::all(&close, None, false)?.item()?.as_bool())
+            })
         }
         /// Whether both have the same shape and elements.
         fn equal(input: Tensor, other: Tensor) -> bool {

@@ -33,6 +33,12 @@ impl Pointwise {
         Pointwise { row, derivative, by_number: Derivative { name: by_number, ..self.by_number }, ..*self }
     }
 
+    /// Whether calls of this row are recorded.
+    #[inline]
+    pub fn is_recorded(&self) -> bool {
+        !self.gradients.is_empty() || self.refuses()
+    }
+
     /// Whether PyTorch records calls of this row although it has no derivative for them.
     pub fn refuses(&self) -> bool {
         self.derivative.name == NOT_IMPLEMENTED

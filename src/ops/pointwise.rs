@@ -403,7 +403,7 @@ pub fn record(
     bodies: &[Option<BodyRef>],
     out: &Body,
 ) -> Result<Option<Edge>> {
-    if op.gradients.is_empty() && !op.refuses() || !mode::grad_enabled() || !out.dtype.is_differentiable() {
+    if !op.is_recorded() || !mode::grad_enabled() || !out.dtype.is_differentiable() {
         return Ok(None);
     }
     let wants = |o: &Operand| matches!(o, Operand::Tensor(t) if t.requires_grad());

@@ -47,8 +47,10 @@ fn write_dual(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> 
 }
 
 fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<Option<Edge>> {
-    let recording =
-        mode::grad_enabled() && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()));
+    // Logical operators write as if nothing were recorded.
+    let recording = mode::grad_enabled()
+        && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()))
+        && op.is_recorded();
     check_inplace(target, recording)?;
     let body = target.body();
     let plan = plan(op, operands)

@@ -363,11 +363,22 @@ pub fn run<T: Send>(
     args: &[Arg],
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
+    run_or(py, row, args, stale_or, body)
+}
+
+/// The same; `blame` says what was wrong where something was.
+pub fn run_or<T: Send>(
+    py: Python<'_>,
+    row: &Row,
+    args: &[Arg],
+    blame: fn(Error, &Row, &[Arg]) -> Error,
+    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
+) -> PyResult<T> {
     let done = if is_long(args) { py.detach(|| body(args)) } else { body(args) };
     match done {
         Err(error) => match lazy::arguments(&error, args)? {
-            Some(plain) => run(py, row, &plain, body),
-            None => Err(stale_or(error, row, args).into()),
+            Some(plain) => run_or(py, row, &plain, blame, body),
+            None => Err(blame(error, row, args).into()),
         },
         Ok(done) => Ok(done),
     }

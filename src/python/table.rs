@@ -1,7 +1,7 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
-use super::parse::{Args, Call, parse, result, run, scalar_from, stale_or};
+use super::parse::{Args, Call, parse, result, run, run_or, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::short::{self, Short};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Row, pointwise::Pointwise};
@@ -215,13 +215,15 @@ fn inplace(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
 
 fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     super::transform::check_arguments(row.name, args)?;
+    // That the view may not be written is told before that it is outdated.
+    let blame = |error, _: &Row, _: &[Arg]| error;
     if let Some(own) = row.call_inplace {
-        return run(py, row, args, |args| or_with_values(args, own)).map(drop);
+        return run_or(py, row, args, blame, |args| or_with_values(args, own)).map(drop);
     }
     if let Some(name) = ops::stretched::deprecated(row, args) {
         super::index::warn_stretched(py, name)?;
     }
-    run(py, row, args, |args| or_with_values(args, |args| ops::inplace::apply(row, args)))
+    run_or(py, row, args, blame, |args| or_with_values(args, |args| ops::inplace::apply(row, args)))
 }
 
 /// Writes, or says what to write where elements are still to be conjugated or negated.
