@@ -83,6 +83,7 @@ NAMES = [
     ("T.einsum('i,j->ij', x, y)", "MulBackward0", "PermuteBackward0 PermuteBackward0"),
     ("T.einsum('ij,jk->ik', m, m)", "ViewBackward0", "PermuteBackward0"),
     ("F.linear(x, m)", "SqueezeBackward4", "MmBackward0"),
+    ("F.linear(m, x)", "MvBackward0", "leaf TBackward0"),
     ("T.unsafe_split(x, 2)[0]", "UnsafeSplitBackward0", "leaf"),
     ("T.unsafe_chunk(x, 2)[0]", "UnsafeSplitBackward0", "leaf"),
     ("x.clamp_max(0.3)", "ClampMaxBackward0", "leaf"),

@@ -163,3 +163,23 @@ def test_gradient_of_in_place_draws_is_zero():
     y.normal_()
     y.sum().backward()
     assert_values(x.grad, [0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    "draw, name",
+    [
+        (lambda x: T.normal(x, 1.0), "NormalBackward1"),
+        (lambda x: T.normal(0.0, x), "NormalBackward2"),
+        (lambda x: T.normal(x, x), "NormalBackward3"),
+        (lambda x: T.normal(x.detach(), x), "NormalBackward3"),
+        (lambda x: T.normal(x, T.ones(2, 3)), "NormalBackward3"),
+    ],
+)
+def test_draws_about_recorded_means_are_recorded(draw, name):
+    x = T.ones(3, requires_grad=True)
+    y = draw(x)
+    assert y.grad_fn.name() == name
+    y.sum().backward()
+    assert_values(x.grad, [0.0, 0.0, 0.0])
+    with T.no_grad():
+        assert not draw(x).requires_grad

@@ -138,6 +138,8 @@ static FAMILIES: &[&[&Row]] = &[
     random::ROWS,
     random::WRITES,
     random::COMPOSED,
+    random::means::ROWS,
+    random::means::COMPOSED,
     write::WRITES,
     write::FILLS,
     scatter::ROWS,

@@ -444,41 +444,9 @@ mod drawn {
         [out] fn multinomial(input: Tensor, num_samples: i64, replacement: bool = false, generator: Option<Generator> = None) -> Tensor {
             crate::ops::batch::choose(&input, |weights| super::choice::multinomial(weights, num_samples, replacement, &generator))
         }
-        /// Normally distributed random numbers with these means and standard deviations.
-        [no_method, out] fn normal_(mean: Value = Value::Scalar(Scalar::Float(0.0)), std: Value = Value::Scalar(Scalar::Float(1.0)), size: Option<Ints> = None, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-            let _ = (layout, pin_memory);
-            crate::tensor::mode::with_grad(false, || match (mean, std) {
-                (Value::Scalar(mean), Value::Scalar(std)) => {
-                    let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;
-                    let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
-                    let new = |shape: &[usize]| Body::new(shape, dtype, device);
-                    let made = draw(&dims_of(&size)?, new, |body| super::normal(body, mean.as_f64(), std.as_f64(), generator))?;
-                    wanting(made, requires_grad)
-                }
-                (Value::Tensor(mean), Value::Scalar(std)) => {
-                    let new = |shape: &[usize]| room_of(shape, &mean, None, None, None);
-                    let noise = draw(&mean.shape(), new, |body| super::normal(body, 0.0, std.as_f64(), generator))?;
-                    crate::ops::arithmetic::add(&noise, &mean)
-                }
-                (mean, Value::Tensor(std)) => {
-                    let all = std.physical();
-                    let least = crate::ops::kernel::reduce(Fold::Min, &all.body(), &(0..all.ndim()).collect::<crate::base::Dims>(), DType::F64);
-                    if std.device().is_cpu() && std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
-                        return Err(Error::runtime("normal expects all elements of std >= 0.0"));
-                    }
-                    let shape = match &mean {
-                        Value::Tensor(mean) => crate::base::broadcast(&mean.shape(), &std.shape())?,
-                        Value::Scalar(_) => std.shape(),
-                    };
-                    let new = |shape: &[usize]| Body::new(shape, std.dtype(), std.device());
-                    let noise = draw(&shape, new, |body| super::normal(body, 0.0, 1.0, generator))?;
-                    let spread = crate::ops::arithmetic::mul(&noise, &std)?;
-                    crate::ops::arithmetic::add(&spread, &mean)
-                }
-            })
-        }
     }
 }
 mod choice;
+pub mod means;
 pub use drawn::COMPOSED;
 pub use more::{ROWS, bernoulli};
