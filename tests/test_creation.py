@@ -259,6 +259,19 @@ def test_device_objects():
     assert {cpu: 1}[T.device("cpu")] == 1
 
 
+def test_numbered_cpus():
+    first = T.device("cpu:0")
+    assert (str(first), repr(first), first.index) == ("cpu:0", "device(type='cpu', index=0)", 0)
+    assert first == T.device("cpu", 0) == T.device(first) == pickle.loads(pickle.dumps(first)) and first != T.device("cpu")
+    assert str(T.ones(1, device=first).device) == "cpu" and T.ones(1).device != first
+    with pytest.raises(
+        RuntimeError, match="^type \\(string\\) must not include an index because index was passed explicitly: cpu:0"
+    ):
+        T.device("cpu:0", 0)
+    with pytest.raises(RuntimeError, match="^Device index must not be negative"):
+        T.device("cpu", -1)
+
+
 def test_attributes(device):
     x = T.zeros(2, 3, device=device)
     assert (x.ndim, x.dim(), x.numel(), x.nelement(), x.stride(), x.storage_offset()) == (2, 2, 6, 6, (3, 1), 0)

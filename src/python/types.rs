@@ -63,18 +63,23 @@ impl PyDType {
 #[derive(Clone, Copy)]
 pub struct PyDevice {
     pub device: Device,
-    /// Whether the user named an index: `cuda` and `cuda:0` print differently.
-    pub indexed: bool,
+    /// The number that the user named: `cuda` and `cuda:0` print differently.
+    index: Option<u8>,
 }
 
 #[pymethods]
 impl PyDevice {
     #[new]
     #[pyo3(signature = (r#type, index = None))]
-    fn new(r#type: &Bound<'_, PyAny>, index: Option<u8>) -> PyResult<PyDevice> {
+    fn new(r#type: &Bound<'_, PyAny>, index: Option<i64>) -> PyResult<PyDevice> {
         let device = r#type;
         if let Ok(text) = device.extract::<PyBackedStr>() {
             return match index {
+                Some(_) if text.contains(':') => Err(PyRuntimeError::new_err(format!(
+                    "type (string) must not include an index because index was passed explicitly: {}",
+                    &*text
+                ))),
+                Some(..0) => Err(PyRuntimeError::new_err("Device index must not be negative")),
                 Some(index) => parse_device(&format!("{}:{index}", &*text)),
                 None => parse_device(&text),
             };
@@ -95,7 +100,7 @@ impl PyDevice {
                 _ => format!("Device index {number} is out of range"),
             })
         })?;
-        Ok(PyDevice { device: Device::Gpu(GpuName::Cuda, number), indexed: true })
+        Ok(PyDevice { device: Device::Gpu(GpuName::Cuda, number), index: Some(number) })
     }
     /// The kind of device: `cpu`, `cuda`, …
     #[getter(r#type)]
@@ -105,31 +110,26 @@ impl PyDevice {
     /// The device's number, if it was named.
     #[getter]
     fn index(&self) -> Option<u8> {
-        match self.device {
-            Device::Gpu(_, index) if self.indexed => Some(index),
-            _ => None,
-        }
+        self.index
     }
     fn __repr__(&self) -> String {
-        match self.index() {
+        match self.index {
             Some(index) => format!("device(type='{}', index={index})", self.device.kind()),
             None => format!("device(type='{}')", self.device.kind()),
         }
     }
     fn __str__(&self) -> String {
-        match self.index() {
+        match self.index {
             Some(index) => format!("{}:{index}", self.device.kind()),
             None => self.device.kind().into(),
         }
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
-        other
-            .cast::<PyDevice>()
-            .is_ok_and(|o| o.get().device == self.device && o.get().indexed == self.indexed)
+        other.cast::<PyDevice>().is_ok_and(|o| o.get().device == self.device && o.get().index == self.index)
     }
     fn __hash__(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
-        (self.device, self.indexed).hash(&mut hasher);
+        (self.device, self.index).hash(&mut hasher);
         hasher.finish()
     }
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
@@ -144,15 +144,15 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
         None => (text, None),
     };
     let invalid = || PyRuntimeError::new_err(format!("Invalid device string: '{text}'"));
-    let number = match index {
-        None => 0,
+    let index = match index {
+        None => None,
         Some(i) if !i.is_empty() && (i == "0" || !i.starts_with('0')) => {
-            i.parse::<u8>().map_err(|_| invalid())?
+            Some(i.parse::<u8>().map_err(|_| invalid())?)
         }
         Some(_) => return Err(invalid()),
     };
     let name = match kind {
-        "cpu" => return Ok(PyDevice { device: Device::Cpu, indexed: false }),
+        "cpu" => return Ok(PyDevice { device: Device::Cpu, index }),
         "cuda" => GpuName::Cuda,
         "mps" => GpuName::Mps,
         "gpu" => GpuName::Gpu,
@@ -163,7 +163,7 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
             )));
         }
     };
-    Ok(PyDevice { device: Device::Gpu(name, number), indexed: index.is_some() })
+    Ok(PyDevice { device: Device::Gpu(name, index.unwrap_or(0)), index })
 }
 
 /// A memory format by its name.
@@ -197,7 +197,8 @@ pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
 }
 
 pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
-    Py::new(py, PyDevice { device, indexed: !device.is_cpu() })
+    let index = if let Device::Gpu(_, index) = device { Some(index) } else { None };
+    Py::new(py, PyDevice { device, index })
 }
 
 /// Tells once that a conversion loses imaginary parts.
