@@ -230,3 +230,11 @@ def test_writes_that_leave_the_versions_as_they_were():
         x.mul_(2)
         y.mul_(2)
     assert (x._version, y._version) == (1, 0) and x.tolist() == [8.0, 8.0]
+
+
+def test_empty_writes_nothing_into_out():
+    x = T.ones(2)
+    assert T.empty(2, out=x) is x and x._version == 0 and x.tolist() == [1.0, 1.0]
+    x = T.ones(0)
+    assert T.empty(3, out=x).shape == (3,) and x._version == 1
+    assert T.zeros(3, out=x)._version == 2
