@@ -89,3 +89,16 @@ def test_tensorboard_may_zip(tmp_path):
     assert path.name.endswith(".pt.trace.json.gz")
     with gzip.open(path) as file:
         assert any(e.get("name") == "aten::mul" for e in json.load(file)["traceEvents"])
+
+
+def test_who_names_the_traces():
+    names = iter(["first", "second"])
+    p = AP.profile(custom_trace_id_callback=lambda: next(names))
+    assert p.trace_id == ""
+    with p:
+        T.ones(1).exp()
+    assert p.trace_id == "first" and p.create_trace_id() == "second"
+    p = AP.profile()
+    with p:
+        pass
+    assert len(p.trace_id) == 32 and p.create_trace_id() != p.trace_id

@@ -14,7 +14,7 @@ from ._profiler_parts import DeviceType, EnforceUnique, Kernel, KinetoStepTracke
 from .profiler_util import EventList, FunctionEvent, FunctionEventAvg, Wanted, events_from, uncollected
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from types import TracebackType
 
     from ..profiler import ProfilerActivity
@@ -129,6 +129,7 @@ class profile:
         use_cpu: bool = True,
         experimental_config: object = None,
         acc_events: bool = False,
+        custom_trace_id_callback: Callable[[], str] | None = None,
     ) -> None:
         refuse(experimental_config=experimental_config)
         if not use_cpu:
@@ -140,12 +141,23 @@ class profile:
         self.with_flops, self.with_modules = with_flops, with_modules
         self._session = Session(Wanted(record_shapes, profile_memory, with_stack, with_flops))
         self.function_events: EventList = EventList(profile_memory=profile_memory)
+        self.custom_trace_id_callback, self.trace_id = custom_trace_id_callback, ""
+
+    def default_trace_id(self) -> str:
+        import uuid
+
+        return uuid.uuid4().hex.upper()
+
+    def create_trace_id(self) -> str:
+        """A name for a trace."""
+        return (self.custom_trace_id_callback or self.default_trace_id)()
 
     def __enter__(self) -> profile | None:
         if not self.enabled:
             return None
         if self.entered:
             raise RuntimeError("Profiler context manager is not reentrant")
+        self.trace_id = self.create_trace_id()
         self._session.begin()
         self.entered = True
         return self
