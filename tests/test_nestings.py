@@ -1,7 +1,10 @@
 """Random functions under random nestings of transforms, against loops over gradients that know no transform."""
 
+import itertools
+import math
+
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from library import T, assert_values
@@ -159,3 +162,84 @@ def test_the_tape_goes_through_nestings(names, function):
 def gradient(value, x):
     g = T.autograd.grad(value @ W, x, allow_unused=True)[0] if value.requires_grad else None
     return T.zeros_like(x) if g is None else g
+
+
+@pytest.mark.parametrize("function", ["sin", "softmax", "outer"])
+def test_all_triples(function):
+    for names in itertools.product(("jvp", "grad", "vmap"), repeat=3):
+        check(names, function)
+
+
+# --- structures of arguments, of which vmap maps some ---
+
+SHAPES = {"line": [3], "square": [2, 2]}
+
+
+def some(inner):
+    return st.lists(inner, min_size=1, max_size=2)
+
+
+TREES = st.recursive(
+    st.sampled_from(sorted(SHAPES)),
+    lambda inner: some(inner) | some(inner).map(tuple) | st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=2),
+    max_leaves=4,
+)
+
+
+def walk(tree, leaf, *others):
+    """`leaf(...)` of the leaves of trees of one structure."""
+    if isinstance(tree, dict):
+        return {key: walk(tree[key], leaf, *(o[key] for o in others)) for key in tree}
+    if isinstance(tree, (list, tuple)):
+        return type(tree)(walk(item, leaf, *(o[i] for o in others)) for i, item in enumerate(tree))
+    return leaf(tree, *others)
+
+
+def leaves(tree):
+    found = []
+    walk(tree, found.append)
+    return found
+
+
+def energy(tree):
+    parts = [(x.sin() * (i + 1)).sum() * (1 + (x * x).mean()) for i, x in enumerate(leaves(tree))]
+    return sum(parts[1:], parts[0])
+
+
+def moved(tree):
+    return walk(tree, lambda x: x * 0.5 + 1)
+
+
+OF_TREES = {
+    "value": energy,
+    "tree": lambda tree: walk(tree, lambda x: x * energy(tree)),
+    "grad": F.grad(energy),
+    "vjp": lambda tree: F.vjp(energy, tree)[1](T.tensor(2.0, dtype=T.float64))[0],
+    "jvp": lambda tree: F.jvp(energy, (tree,), (moved(tree),))[1],
+    "jvp of grad": lambda tree: F.jvp(F.grad(energy), (tree,), (moved(tree),))[1],
+    "grad of grad": lambda tree: F.grad(lambda t: sum(x.sum() for x in leaves(F.grad(energy)(t))))(tree),
+    "grad of vmap": lambda tree: F.grad(lambda t: F.vmap(lambda s: energy(t) * s)(SCALES).sum())(tree),
+    "vmap of grad": lambda tree: F.vmap(lambda s: F.grad(lambda t: energy(t) * s)(tree))(SCALES),
+    "jacfwd": lambda tree: F.jacfwd(lambda t: walk(t, lambda x: x * energy(t)))(tree),
+    "hessian": F.hessian(energy),
+}
+
+
+@given(st.data(), TREES, st.sampled_from(sorted(OF_TREES)))
+@settings(max_examples=120, deadline=None)
+def test_vmap_over_parts_of_structures(data, shapes, name):
+    """Each sample comes out as it does alone, whatever of its structure the others share."""
+    dims = walk(shapes, lambda name: data.draw(st.sampled_from([None, 0, 1, -1])))
+    assume(any(dim is not None for dim in leaves(dims)))
+
+    def make(name, dim):
+        shape = list(SHAPES[name])
+        if dim is not None:
+            shape.insert(dim % (len(shape) + 1), 2)
+        return T.arange(float(math.prod(shape)), dtype=T.float64).reshape(shape) * 0.1 + 0.3
+
+    tree = walk(shapes, make, dims)
+    found = F.vmap(OF_TREES[name], in_dims=(dims,))(tree)
+    for i in range(2):
+        alone = OF_TREES[name](walk(tree, lambda x, dim, i=i: x if dim is None else x.select(dim, i), dims))
+        walk(alone, lambda one, all, i=i: assert_values(all[i], one, rtol=1e-9, atol=1e-11), found)
