@@ -74,7 +74,10 @@ fn wanted(edge: &Edge, dtype: DType, own: DType) -> DType {
 
 /// What a leaf shows by now: hooks keep its end of the graph through `x.data = y`.
 fn shown_by_leaf(edge: &Edge) -> Option<Meta> {
-    if let Kind::Leaf(leaf) = &edge.node.kind { Some(leaf.body().meta()) } else { None }
+    match &edge.node.kind {
+        Kind::Leaf(leaf) if edge.node.has_hooks() => Some(leaf.body().meta()),
+        _ => None,
+    }
 }
 
 #[cold]

@@ -93,6 +93,13 @@ impl Extra {
     fn leaf_end(&self) -> Option<NodeRef> {
         lock(&self.late).leaf.clone().unwrap_or_else(|| self.leaf.get().cloned())
     }
+
+    /// Whether an end of the graph that only its tensor holds takes gradients of another shape than that has by now.
+    fn is_outgrown(&self, end: &NodeRef, body: &Body) -> bool {
+        let own = 1 + usize::from(self.leaf.get().is_some_and(|first| first.ptr_eq(end)));
+        let outgrown = end.outputs.first().is_none_or(|meta| meta.shape != body.layout.shape);
+        outgrown && end.count() <= own && !end.has_hooks()
+    }
 }
 
 #[derive(Default)]
@@ -335,6 +342,7 @@ impl Tensor {
         if late {
             let body = self.body().clone();
             if let Some(leaf) = &mut lock(&extra.late).leaf {
+                leaf.take_if(|end| extra.is_outgrown(end, &body));
                 return leaf.get_or_insert_with(|| self.new_leaf(body, trace)).clone();
             }
         }

@@ -144,9 +144,9 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// Whether gradients of this kind are also those of `body`.
-    pub fn fits(&self, body: &Body) -> bool {
-        self.shape == body.layout.shape && self.dtype == body.dtype && self.device.same_place(body.device())
+    /// Whether gradients of this kind are also those of `body`, but for the shape.
+    pub fn is_kind_of(&self, body: &Body) -> bool {
+        self.dtype == body.dtype && self.device.same_place(body.device())
     }
 }
 

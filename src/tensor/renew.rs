@@ -15,17 +15,18 @@ impl Tensor {
     /// Replaces what this tensor shows (`squeeze_`, `t_`).
     pub fn set_body(&self, body: Body) {
         let extra = self.extra();
-        // A leaf's end of the graph takes gradients of one kind: for another the next use makes a new one.
+        // A leaf's end of the graph takes gradients of one kind: for another dtype or device the next use makes a new one, for
+        // another shape only when nothing that was computed leads to the old one any more.
         let end = extra.leaf_end();
         let mut late = lock(&extra.late);
         if let Some(node) = end
             && let Kind::Leaf(leaf) = &node.kind
         {
-            if node.has_hooks() || node.outputs.first().is_some_and(|meta| meta.fits(&body)) {
+            let stays = node.has_hooks() || node.outputs.first().is_some_and(|meta| meta.is_kind_of(&body));
+            if stays {
                 *lock(&leaf.body) = body.clone();
-            } else {
-                late.leaf = Some(None);
             }
+            late.leaf = Some(stays.then(|| node.clone()));
         }
         let lazy = !body.lazy.is_nothing();
         late.body = Some(Arc::new(body));

@@ -910,5 +910,24 @@ T.autograd.backward([v12.sum(), v10.sum()], retain_graph=True)
     """
 v1 = T.tensor([1.75, 0.125, -0.875, -2.0, -1.25, 0.125], dtype=T.float64) + 1.25
 v2 = v1.log().exp().to(T.int64)
+    # While something computed leads to a leaf's end of the graph, that takes gradients of the shape that it was made for.
+    """
+v1 = T.tensor([[1.375], [-2.0]], dtype=T.float64).requires_grad_()
+v2 = v1 * v1
+with T.no_grad(): T.sum(v2, 0, out=v1)
+v1.narrow(0, 0, 1).sum().backward()
+v2.sum().backward()
+v1.grad = None
+del v2
+v1.narrow(0, 0, 1).sum().backward()
+""",
+    """
+v1 = T.tensor([1.25, 0.625, 0.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 2
+v1.data = T.ones(2, 3, dtype=T.float64)
+v1.sum().backward()
+v2.sum().backward()
+with T.no_grad(): v1.unsqueeze_(-1)
+(v1 * 3).sum().backward()
 """,
 ]
