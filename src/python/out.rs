@@ -3,7 +3,7 @@
 use super::overloads::mismatch;
 use super::tensor::PyTensor;
 use super::types::NAMED;
-use crate::base::caution;
+use crate::base::{DType, caution};
 use crate::ops::pointwise::Pointwise;
 use crate::ops::{self, Arg, Kind, Out, Row};
 use crate::tensor::{Tensor, any_requires_grad};
@@ -95,11 +95,20 @@ fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> PyResult<()> {
 /// What to say of a call that failed: that it would not have been recorded comes first.
 #[cold]
 pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    if error.is_instance_of::<PyTypeError>(py) {
+    // The parser's errors come before, but not those of kernels.
+    if error.is_instance_of::<PyTypeError>(py) && !error.to_string().contains("complex") {
         return error;
     }
     let place = target.cast::<PyTensor>().map(|place| place.get().tensor.clone());
-    refuse(row, args, &Vec::from_iter(place)).err().unwrap_or(error)
+    let place = Vec::from_iter(place);
+    let unfit = || match (inputs(args).next(), place.first()) {
+        // That a product has no kernel is found last.
+        (Some(input), Some(place)) if row.family == "linalg" && input.dtype() == DType::Bool => {
+            Ok(ops::out::check_dtype(row, false, DType::Bool, place.dtype())?)
+        }
+        _ => Ok(()),
+    };
+    refuse(row, args, &place).and_then(|()| unfit()).err().unwrap_or(error)
 }
 
 fn inputs(args: &[Arg]) -> impl Iterator<Item = &Tensor> {

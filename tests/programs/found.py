@@ -910,6 +910,7 @@ T.autograd.backward([v12.sum(), v10.sum()], retain_graph=True)
     """
 v1 = T.tensor([1.75, 0.125, -0.875, -2.0, -1.25, 0.125], dtype=T.float64) + 1.25
 v2 = v1.log().exp().to(T.int64)
+""",
     # While something computed leads to a leaf's end of the graph, that takes gradients of the shape that it was made for.
     """
 v1 = T.tensor([[1.375], [-2.0]], dtype=T.float64).requires_grad_()
@@ -929,5 +930,15 @@ v1.sum().backward()
 v2.sum().backward()
 with T.no_grad(): v1.unsqueeze_(-1)
 (v1 * 3).sum().backward()
+""",
+    # An operator has no kernel for complex numbers after it has refused to be recorded.
+    """
+v1 = T.tensor([-1.375, 1.0], dtype=T.float64).requires_grad_()
+v2 = v1.to(T.complex64)
+T.maximum(v1, v2, out=v2)
+T.sort(v2, out=(v2, T.tensor([0, 0])))
+v3 = T.tensor([[False], [True]])
+T.matmul(v3, v3.mT, out=T.ones(2, 2))
+v4 = v3[:0].unsqueeze(0) @ v3[:0].mT.unsqueeze(0)
 """,
 ]
