@@ -156,8 +156,11 @@ impl PyTensor {
                 own.dtype.c_name()
             )));
         }
-        // Other bytes, read as before.
+        // Other bytes, read as before, and with writes counted as before.
         body.lazy = own.lazy;
+        if body.storage.is_untracked() && !own.storage.is_untracked() {
+            body.storage = body.storage.counted();
+        }
         if let Some(size) = size {
             let offset = usize::try_from(storage_offset).map_err(|_| {
                 PyRuntimeError::new_err(format!("Tensor: invalid storage offset {storage_offset}"))

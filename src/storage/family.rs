@@ -1,7 +1,7 @@
 //! What a tensor, its views and what was detached of it have in common beside their bytes: one count of writes, and the names
 //! of those that are no longer what a derivative saved. Few storages need that; the others hold their count themselves.
 
-use super::{Bytes, Storage, UNTRACKED};
+use super::{Bytes, COUNTED, Storage, UNTRACKED};
 use std::any::Any;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -71,7 +71,10 @@ impl Storage {
     /// The same bytes for a tensor that has shown `old` until now: it goes on counting writes together with whoever else
     /// shows that.
     pub fn in_place_of(&self, old: &Storage) -> Storage {
-        let now = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
+        let mut now = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
+        if let (COUNTED, Some(inner)) = (self.0.birth, Arc::get_mut(&mut now.0)) {
+            inner.birth = COUNTED;
+        }
         if old.is_shared() || self.is_untracked() {
             let family = old.family();
             if old.0.version.load(Ordering::Relaxed) < ELSEWHERE {

@@ -941,4 +941,17 @@ v3 = T.tensor([[False], [True]])
 T.matmul(v3, v3.mT, out=T.ones(2, 2))
 v4 = v3[:0].unsqueeze(0) @ v3[:0].mT.unsqueeze(0)
 """,
+    # Memory of inference mode in an ordinary tensor.
+    """
+v1 = T.tensor([1.0, 2.0], dtype=T.float64)
+with T.inference_mode(): v2 = T.ones(2, dtype=T.float64)
+v1.set_(v2)
+v1.add_(1)
+v1.unsqueeze_(0)
+v3 = v1[0]
+v3.mul_(2)
+log(v1.is_inference(), v2.is_inference(), v3.is_inference())
+v4 = (v1.requires_grad_() * 2).sum()
+v4.backward()
+""",
 ]
