@@ -1,5 +1,6 @@
 //! Operators that only write: whatever was in the tensor, and its gradient, ends there.
 
+use super::batch::Batch;
 use super::kernel::fill as fill_body;
 use super::macros::text;
 use super::pointwise::check_writable;
@@ -13,8 +14,9 @@ use crate::tensor::{
 pub fn nothing(step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
     if step.wants(0) {
-        let at = super::meta_of(step, 0)?;
-        grads[0] = Some(super::create::zeros(&at.shape, at.dtype, at.device)?);
+        let (at, batch) = (super::meta_of(step, 0)?, Batch::of(step.grad(0)));
+        let zeros = super::create::zeros(&batch.shape(&at.shape), at.dtype, at.device)?;
+        grads[0] = Some(batch.wrap(zeros));
     }
     Ok(grads)
 }

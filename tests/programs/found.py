@@ -954,4 +954,13 @@ log(v1.is_inference(), v2.is_inference(), v3.is_inference())
 v4 = (v1.requires_grad_() * 2).sum()
 v4.backward()
 """,
+    # What was overwritten has zeros as a gradient: for each of a batch.
+    """
+v1 = T.tensor([-1.75, -1.625, 1.5], dtype=T.float64).requires_grad_()
+v2 = (v1 * 2).fill_(3)
+v3, = T.autograd.grad(v2, v1, T.eye(3, dtype=T.float64), is_grads_batched=True)
+v4 = v1 * 2
+v4[...] = T.tensor(0.5, dtype=T.float64)
+v5, = T.autograd.grad(v4, v1, T.eye(3, dtype=T.float64), is_grads_batched=True)
+""",
 ]
