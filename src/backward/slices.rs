@@ -4,7 +4,7 @@
 use super::fit;
 use crate::base::Result;
 use crate::ops::slices::{around, part, turned};
-use crate::tensor::{Grads, Node, NodeRef, Slices, Tensor, freed_error};
+use crate::tensor::{Grads, NodeRef, Slices, Tensor, freed_error};
 
 /// What a derivative is to do.
 pub struct How {
@@ -19,9 +19,11 @@ pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &
         node.saves().freed |= !how.retain_graph;
         return Ok(Grads::from_elem(None, node.edges.len()));
     };
-    check_alive(node, how.retain_graph)?;
+    if node.saves().freed {
+        return Err(freed_error(Some(node)));
+    }
     let inner = [Some(part(grad, layout, *dtype, *lazy)?)];
-    let mut results = super::derive(writer, &inner, how.wanted, how.retain_graph, how.create_graph)?;
+    let mut results = super::derive(writer, &inner, how.wanted, true, how.create_graph)?;
     results.resize(node.edges.len(), None);
     let before = match (results[0].take(), writer.edges.first()) {
         (Some(before), Some(Some(edge))) => Some(turned(fit(writer, 0, edge, before)?, *lazy)?),
@@ -30,16 +32,10 @@ pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &
     if how.wanted & 1 == 1 {
         results[0] = Some(around(grad, layout, *dtype, before.as_ref())?);
     }
-    Ok(results)
-}
-
-/// The writer belongs to this node, and goes with its first run unless the graph is kept.
-fn check_alive(node: &Node, keep: bool) -> Result<()> {
-    let mut saves = node.saves();
-    if saves.freed {
-        drop(saves);
-        return Err(freed_error(Some(node)));
+    if !how.retain_graph {
+        // The writer belongs to this node, and goes with its first run that succeeds.
+        writer.release();
+        node.saves().freed = true;
     }
-    saves.freed = !keep;
-    Ok(())
+    Ok(results)
 }

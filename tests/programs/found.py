@@ -963,4 +963,13 @@ v4 = v1 * 2
 v4[...] = T.tensor(0.5, dtype=T.float64)
 v5, = T.autograd.grad(v4, v1, T.eye(3, dtype=T.float64), is_grads_batched=True)
 """,
+    # A write through a view whose gradient fails keeps what it saved.
+    """
+v1 = T.tensor([1.0], dtype=T.float64).requires_grad_()
+v2 = v1 * 1
+v2.expand(2, 1).masked_fill_(T.ones(2, 1) > 0, 0.5)
+v2.backward(T.ones_like(v2))
+v2.backward(T.ones_like(v2), inputs=[v2])
+v2.backward(T.ones_like(v2), inputs=[v2])
+""",
 ]
