@@ -72,7 +72,7 @@ impl Marks {
                     "a leaf Variable that requires grad has been used in an in-place operation.",
                 ));
             }
-            if outputs.len() > 1 && t.as_view().is_some() {
+            if outputs.len() > 1 && t.as_view().is_some() && self.is_differentiable(t) {
                 return Err(refusal(
                     call,
                     t,
@@ -135,8 +135,10 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
     }
     if let Some(node) = &node {
         let known = Known { outputs: &tensors, inputs: call.inputs, others: &others, marks: &marks };
-        state.keep(to_save.map_or_else(|| Ok(Places::new()), |list| save(node, &list, &known))?);
+        // What comes before something that cannot be saved is packed all the same.
+        let places = to_save.map_or_else(|| Ok(Places::new()), |list| save(node, &list, &known));
         packing::pack(node, |i| call.inputs.get(i)?.as_ref(), &[])?;
+        state.keep(places?);
         if created::active() {
             created::tell(node);
             created::check()?;

@@ -972,4 +972,17 @@ v2.backward(T.ones_like(v2))
 v2.backward(T.ones_like(v2), inputs=[v2])
 v2.backward(T.ones_like(v2), inputs=[v2])
 """,
+    # A view of whole numbers has no history that a Function could override.
+    """
+v1 = T.tensor([1.5, 1.375], dtype=T.float32).requires_grad_()
+v2 = v1 * 1
+v3 = T.tensor([[1, -1], [2, 0]])[0]
+v4 = Both_.apply(v2, v3)[1]
+""",
+    # What is saved before something that cannot be is packed all the same.
+    """
+v1 = T.tensor([0.25, 0.125], dtype=T.float64).requires_grad_()
+with T.inference_mode(): v2 = v1.sin()
+with T.autograd.graph.saved_tensors_hooks(lambda t: log('packed', t) or t, lambda t: t): v3 = Product.apply(v1, v2)
+""",
 ]
