@@ -423,7 +423,7 @@ mod more {
         [inplace] fn masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor {
             check_mask("masked_scatter_", &mask)?;
             let shape = crate::base::broadcast(&input.shape(), &mask.shape())?;
-            if shape.is_empty() {
+            if shape.is_empty() && crate::ops::batch::any(&[&input, &mask, &source]) {
                 let line = masked_scatter(reshape(&input, &[1])?, reshape(&mask, &[1])?, source)?;
                 return reshape(&line, &[]);
             }

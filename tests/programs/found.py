@@ -985,4 +985,12 @@ v1 = T.tensor([0.25, 0.125], dtype=T.float64).requires_grad_()
 with T.inference_mode(): v2 = v1.sin()
 with T.autograd.graph.saved_tensors_hooks(lambda t: log('packed', t) or t, lambda t: t): v3 = Product.apply(v1, v2)
 """,
+    # Not a view, though it is made of a line.
+    """
+v1 = T.tensor(-2.0, dtype=T.float64).requires_grad_()
+v2 = v1.masked_scatter(v1 < 0, v1 * 4)
+log(v2._is_view(), [n is None for n, _ in v2.grad_fn.next_functions])
+v2.sum().backward()
+v2.detach_()
+""",
 ]
