@@ -3,7 +3,7 @@
 use super::tensor::{PyTensor, wrap};
 use crate::ops::batch::{self, Batch, Frame, Randomness};
 use crate::ops::{transform, view};
-use crate::tensor::{Kind, Node, NodeRef, Tensor, any_requires_grad, mode};
+use crate::tensor::{Kind, Node, NodeRef, Tensor, Viewing, any_requires_grad, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -215,6 +215,14 @@ pub fn dismiss(inputs: Vec<Bound<'_, PyTensor>>) {
         if let Kind::Leaf(leaf) = &edge.node.kind {
             leaf.dismiss();
         }
+    }
+}
+
+/// Lets views among a transform's gradients be written like others: its backward was not under the caller's `no_grad`.
+#[pyfunction]
+pub fn free_views(gradients: Vec<Option<Bound<'_, PyTensor>>>) {
+    for gradient in gradients.iter().flatten() {
+        gradient.get().tensor.remake_view(Viewing::Plain);
     }
 }
 

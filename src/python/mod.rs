@@ -204,6 +204,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         batch::tracked,
         batch::wants_grad,
         batch::dismiss,
+        batch::free_views,
         batch::vmap_leave,
         batch::vmap_depth,
         batch::vmap_calls,

@@ -993,4 +993,16 @@ log(v2._is_view(), [n is None for n, _ in v2.grad_fn.next_functions])
 v2.sum().backward()
 v2.detach_()
 """,
+    # A transform's backward does not run under the caller's no_grad: views among its gradients may be written.
+    """
+v1 = T.tensor([[1.0, 2.0]], dtype=T.float64)
+v2 = T.tensor([[0.5, 0.25]], dtype=T.float64).requires_grad_()
+v3 = T.func.grad(lambda x: (x.t().exp() * 2).sum())(v1)
+v3.add_(v2)
+v3.sum().backward()
+with T.no_grad(): v4 = T.func.grad(lambda x: (x.t().exp() * 2).sum())(v1)
+v4.add_(v2)
+v5 = T.func.vjp(lambda x: x.t(), v1)[1](T.ones(2, 1, dtype=T.float64))[0]
+v5.add_(v2)
+""",
 ]

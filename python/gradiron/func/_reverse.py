@@ -87,14 +87,21 @@ class Recording:
 
 
 def gradients(
-    outputs: list[Tensor], inputs: list[Tensor], starts: list[Any], create_graph: bool, retain_graph: bool
+    outputs: list[Tensor],
+    inputs: list[Tensor],
+    starts: list[Any],
+    create_graph: bool,
+    retain_graph: bool,
+    recorded: bool = False,
 ) -> list[Tensor]:
-    """The gradients of the inputs, zeros where nothing depends on one."""
+    """The gradients of the inputs, zeros where nothing depends on one; `recorded`: whether the caller records operators."""
     pairs = [(out, start) for out, start in zip(outputs, starts, strict=True) if _core.wants_grad(out)]
     found: tuple[Any, ...] = (None,) * len(inputs)
     if pairs:
         roots, starts = [out for out, _ in pairs], [start for _, start in pairs]
         found = _core.run_grad(roots, inputs, starts, retain_graph, create_graph)
+        if recorded:
+            _core.free_views(found)
     return [_core.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
@@ -184,7 +191,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
                 )
             keep = recording.goes_on([output], inputs.aliases)
             # A history that goes on belongs to others as well: their backward comes later.
-            found = gradients([output], inputs.aliases, [None], keep, True)
+            found = gradients([output], inputs.aliases, [None], keep, True, recording.outside)
             _core.dismiss(inputs.aliases)
             value = inputs.outside(output, keep)
             gradient = inputs.shaped(found)
@@ -242,7 +249,7 @@ class Pulled:
         return tree.unflatten([self.inputs.outside(out, self.keep) for out in self.outputs], self.tree)
 
     def back(self, outputs: list[Tensor], starts: list[Tensor], create_graph: bool, retain_graph: bool = True) -> list[Tensor]:
-        return gradients(outputs, self.inputs.aliases, starts, create_graph, retain_graph)
+        return gradients(outputs, self.inputs.aliases, starts, create_graph, retain_graph, _core.is_grad_enabled())
 
 
 def vjp(func: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
