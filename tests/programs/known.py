@@ -34,7 +34,7 @@ KNOWN = (
         r"bool|[<>]",
         "PyTorch's vmap gives a sample that is one number the type of what it meets before it asks for that",
     ),
-    (r"complex numbers of half precision", r"", r"", "there are none here"),
+    (r"complex numbers of half precision|BComplex32", r"", r"", "there are none here"),
     (
         r"(sum|abs)_out that does not support it",
         r"\.(std|abs)\(",
@@ -84,6 +84,30 @@ KNOWN = (
         "the derivative of a softmax is one node in PyTorch",
     ),
     (r"INTERNAL ASSERT", r"", r"", "an error in PyTorch"),
+    (
+        r"select\(\): index 0 out of range for tensor of size \[0\]",
+        r"(hessian|jacfwd)\(.*\.std\(",
+        r"",
+        "PyTorch looks at the first of no samples",
+    ),
+    (
+        r"threshold_cpu.* not implemented for .{1,2}Complex.*, but None",
+        r"(forward_mode|jvp)\(.*relu",
+        r"complex",
+        "a complex tangent of a real tensor, for which PyTorch has no kernel",
+    ),
+    (
+        r"None, but .*more than one element of the written-to tensor",
+        r"matmul\(.*out=.*expand\(",
+        r"",
+        "PyTorch's product of batches does not ask whether the output overlaps itself, and leaves there what it wrote last",
+    ),
+    (
+        r"requires_grad: True, but False",
+        r"Same\.apply\(",
+        r"inference_mode",
+        "PyTorch's Function gives an input of inference mode a history, which operators then do not go on with",
+    ),
     (
         r"NotImplementedError",
         r"backward\(|grad\(",
@@ -139,6 +163,12 @@ KNOWN = (
         "the same, divided by",
     ),
     (
+        r"values.*: -?(2\.356|0\.785)\d+, but -?(2\.356|0\.785)",
+        r"atan2",
+        r"softmax\(.*sum",
+        "the same, of which the sign shows",
+    ),
+    (
         r"values.*(: -?3\.14\d+, but -?0\.0|: -?0\.0, but -?3\.14)",
         r"atan2",
         r"@|matmul\(|mm\(",
@@ -178,7 +208,7 @@ KNOWN = (
     (
         r"output 0 of (Exp|MaskedFill), .*, but None",
         r"backward\(|grad\(",
-        r"forward_mode\(.*(softmax|std)\(",
+        r"(forward_mode|jvp|jacfwd|hessian)\(.*(softmax|std)\(",
         "PyTorch's tangents of these write over what their own graph needs",
     ),
     (
@@ -190,7 +220,7 @@ KNOWN = (
 )
 
 # Seeds whose program ends PyTorch itself, with a segmentation fault.
-CRASHES = {4506, 701955}
+CRASHES = {4506, 22580, 701955}
 
 
 def known(found, lines):
