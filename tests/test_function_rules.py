@@ -487,3 +487,21 @@ def test_what_was_marked_beside_something_wrong(others, message, writes, name):
     with pytest.raises(RuntimeError, match=f"^{message}"):
         function(forward, lambda ctx, g: (g * 2, None)).apply(x, y)
     assert (x._version, x.grad_fn.name()) == (writes, name)
+
+
+def test_a_write_is_recorded_before_a_later_output_is_refused():
+    def forward(ctx, x, y):
+        ctx.mark_dirty(x, y)
+        return x.mul_(2), y.mul_(2)
+
+    def both(*grads):
+        return None
+
+    x, y = leaf([1.0]) * 1, leaf([1.0])
+    with pytest.raises(RuntimeError, match="^a leaf Variable that requires grad has been used in an in-place operation"):
+        function(forward, both).apply(x, y)
+    assert (x.grad_fn.name(), x._version, y.is_leaf, y._version) == ("FBackward", 2, True, 2)
+    x, y = leaf([1.0]) * 1, (leaf([1.0, 2.0]) * 1)[:1]
+    with pytest.raises(RuntimeError, match="^If your Function modifies inplace an input that is a view"):
+        function(forward, both).apply(x, y)
+    assert x.grad_fn.name() == "FBackward"

@@ -57,37 +57,6 @@ impl Marks {
         t.dtype().is_differentiable() && !among(&self.plain, t)
     }
 
-    /// Refuses to record a write to what may not be written.
-    fn check(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
-        let returned = |t: &Tensor| outputs.iter().flatten().any(|o| o.same(t));
-        for t in &self.dirty {
-            let t = &t.get().tensor;
-            if !call.recording || !returned(t) {
-                continue;
-            }
-            if t.is_leaf() && t.requires_grad() {
-                return Err(refusal(
-                    call,
-                    t,
-                    "a leaf Variable that requires grad has been used in an in-place operation.",
-                ));
-            }
-            if outputs.len() > 1 && t.as_view().is_some() && self.is_differentiable(t) {
-                return Err(refusal(
-                    call,
-                    t,
-                    "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return \
-                     more than one Tensor. This is not supported by the current autograd engine. You should either make sure \
-                     the input is not a view (using .clone() for example) or make your Function only return one Tensor \
-                     (potentially splitting it into two Functions: one doing the inplace that returns a single Tensor and a \
-                     second one that does the other operations). You can ask on the forum https://discuss.pytorch.org/ if \
-                     you need help to do this change.",
-                ));
-            }
-        }
-        Ok(())
-    }
-
     /// Refuses what was written and not returned; what was returned is recorded by then.
     fn check_returned(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
         let missing = |t: &&Py<PyTensor>| !outputs.iter().flatten().any(|o| o.same(&t.get().tensor));
@@ -101,6 +70,27 @@ impl Marks {
     }
 }
 
+/// Refuses to record a write to what may not be written.
+fn check_writable(call: &Call, t: &Tensor, outputs: usize) -> PyResult<()> {
+    if t.is_leaf() && t.requires_grad() {
+        let message = "a leaf Variable that requires grad has been used in an in-place operation.";
+        return Err(refusal(call, t, message));
+    }
+    if outputs > 1 && t.as_view().is_some() {
+        return Err(refusal(
+            call,
+            t,
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return \
+             more than one Tensor. This is not supported by the current autograd engine. You should either make sure the \
+             input is not a view (using .clone() for example) or make your Function only return one Tensor (potentially \
+             splitting it into two Functions: one doing the inplace that returns a single Tensor and a second one that \
+             does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do \
+             this change.",
+        ));
+    }
+    Ok(())
+}
+
 /// Gives the outputs of a forward their histories.
 pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResult<(Outputs<'py>, Marks)> {
     let (py, state) = (call.class.py(), call.ctx.get());
@@ -108,7 +98,6 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
     let marks = Marks { dirty, plain };
     let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
     let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
-    marks.check(&call, &tensors)?;
     let returned = if marks.dirty.is_empty() { SmallVec::new() } else { tensors.clone() };
     let asked = state.asked(py, &tensors, |t| marks.is_differentiable(t))?;
     let to_save = to_save.map(|list| list.into_bound(py));
@@ -123,6 +112,9 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
         let edge = node.clone().filter(|_| marks.is_differentiable(&t));
         histories += usize::from(edge.is_some());
         let edge = edge.map(|node| Edge { node, output: i as u32 });
+        if edge.is_some() && marks.is_dirty(&t) {
+            check_writable(&call, &t, outputs.len())?;
+        }
         let made = give(py, &call, &marks, to_save.as_ref(), &t, edge)?;
         if !made.same(&t) {
             outputs[i] = wrap(py, made.clone())?;

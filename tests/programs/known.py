@@ -130,12 +130,6 @@ KNOWN = (
     (r"\.shape", r", out=", r"", "PyTorch has given an output another shape before it refuses to write there"),
     (r"values", r", out=", r"", "PyTorch lets an output that is too small grow where it lies, and warns that it will not"),
     (
-        r"version|requires_grad|is_leaf",
-        r"Both_\.apply",
-        r"",
-        "PyTorch has recorded the write to one before it refuses the write to the other",
-    ),
-    (
         r"\.version|\.values",
         r"backward\(",
         r"backward\(.*\.detach\(\)",
