@@ -86,16 +86,16 @@ pointwise! {
         input: |g, input, negative_slope| select(g * negative_slope, g * sign(input), gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [hidden] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
-        input: |g, input, alpha| select(g, g * (alpha * exp(select(0.0, input, lt(input, 0.0)))), le(input, 0.0));
+        input: |g, input, alpha| g * select(1.0, alpha * exp(select(0.0, input, lt(input, 0.0))), le(input, 0.0));
     /// `leaky_relu` in place, whose result has the sign of what it was made of.
     [hidden] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, y, negative_slope| select(g * negative_slope, g * sign(y), gt(y, 0.0));
     /// `elu` in place, likewise.
     [hidden] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
-        input: |g, y, alpha| select(g, g * (y + alpha), le(y, 0.0));
+        input: |g, y, alpha| g * select(1.0, y + alpha, le(y, 0.0));
     /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
     [nn, out] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
-        input: |g, input, beta, threshold| select(g * sigmoid(input * beta), g, gt(input * beta, threshold));
+        input: |g, input, beta, threshold| g * select(sigmoid(input * beta), 1.0, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
     [complex, hidden] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
