@@ -137,7 +137,9 @@ fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> E
             check_cast(super::pointwise::result_type(typed.iter().copied()), target.dtype)
         }
     };
-    check_writable(target).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
+    let mut tensors = operands.iter().filter_map(|o| o.tensor());
+    let aligned = tensors.try_for_each(|t| super::inplace::check_aligned(target, &t.body()));
+    check_writable(target).and(aligned).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
 }
 
 /// A derivative that reads what the write is about to replace keeps a copy of it. (Of the target as the target: where it

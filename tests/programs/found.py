@@ -985,6 +985,14 @@ v1 = T.tensor([0.25, 0.125], dtype=T.float64).requires_grad_()
 with T.inference_mode(): v2 = v1.sin()
 with T.autograd.graph.saved_tensors_hooks(lambda t: log('packed', t) or t, lambda t: t): v3 = Product.apply(v1, v2)
 """,
+    # An operand that overlaps its target otherwise is found before a kernel is missing.
+    """
+v1 = T.tensor(True)
+v1.flatten().addcmul_(v1, v1, value=0.5)
+v2 = T.tensor([[3], [0]])
+v2.t().unsqueeze(0).lerp_(v2, 0.5)
+v2.lerp_(v2, 0.5)
+""",
     # Not a view, though it is made of a line.
     """
 v1 = T.tensor(-2.0, dtype=T.float64).requires_grad_()
