@@ -187,7 +187,7 @@ impl Saved {
         match tensor.upgrade() {
             // What a write in place saved of its target is a copy; what belongs to a transform is seen as it was inside of it.
             Some(tensor)
-                if !changed && !(tensor.shows(&body.storage) && tensor.flags() & (DUAL | BATCHED) == 0) =>
+                if !changed && (tensor.flags() & (DUAL | BATCHED) != 0 || !tensor.shows(&body.storage)) =>
             {
                 Ok(None)
             }
