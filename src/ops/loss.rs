@@ -78,25 +78,40 @@ fn formula(compute: impl FnOnce() -> V) -> Result<Body> {
     quietly(|| compute().tensor())
 }
 
+/// The difference that a loss's gradient is made of.
+fn kept_gap(x: V, y: V) -> V {
+    x.with(y, gap)
+}
+
 ops! { "loss";
+    /// `input - target`, whose derivative keeps both though it needs neither: who writes over one is told that it was saved.
+    [hidden] fn gap(input, target) -> y { formula(|| difference(input, target)) }
+    input: |g, input, target| {
+        let _ = (&input, &target);
+        g
+    };
+    target: |g, input, target| {
+        let _ = (&input, &target);
+        -g
+    };
     /// Squared difference.
     [hidden] fn mean_square(input, target; how: Reduction) -> y {
         formula(|| square_of(input, target, how))
     }
-    input: |g, input, target, how| how.scale(difference(input, target), 2.0, g);
-    target: |g, input, target, how| how.scale(difference(target, input), 2.0, g);
+    input: |g, input, target, how| how.scale(kept_gap(input, target), 2.0, g);
+    target: |g, input, target, how| how.scale(kept_gap(target, input), 2.0, g);
     /// Quadratic within `beta` of zero, linear beyond.
     [hidden] fn smooth_absolute(input, target; how: Reduction, beta: f64) -> y {
         formula(|| smooth_of(input, target, how, beta))
     }
-    input: |g, input, target, how, beta| how.scale(clipped(difference(input, target), beta), 1.0 / beta, g);
-    target: |g, input, target, how, beta| how.scale(clipped(difference(target, input), beta), 1.0 / beta, g);
+    input: |g, input, target, how, beta| how.scale(clipped(kept_gap(input, target), beta), 1.0 / beta, g);
+    target: |g, input, target, how, beta| how.scale(clipped(kept_gap(target, input), beta), 1.0 / beta, g);
     /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
     [hidden] fn huber(input, target; how: Reduction, delta: f64) -> y {
         formula(|| huber_of(input, target, how, delta))
     }
-    input: |g, input, target, how, delta| how.scale(clipped(difference(input, target), delta), 1.0, g);
-    target: |g, input, target, how, delta| how.scale(clipped(difference(target, input), delta), 1.0, g);
+    input: |g, input, target, how, delta| how.scale(clipped(kept_gap(input, target), delta), 1.0, g);
+    target: |g, input, target, how, delta| how.scale(clipped(kept_gap(target, input), delta), 1.0, g);
     /// Cross entropy of probabilities.
     [hidden] fn bit_entropy(input, target; weight: Option<Tensor>, how: Reduction) -> y {
         formula(|| entropy_of(input, target, &weight, how))

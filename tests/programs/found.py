@@ -1013,4 +1013,14 @@ v4.add_(v2)
 v5 = T.func.vjp(lambda x: x.t(), v1)[1](T.ones(2, 1, dtype=T.float64))[0]
 v5.add_(v2)
 """,
+    # What the gradient of a loss is made of counts as saved.
+    """
+v1 = T.tensor([[0.125, 1.375, 1.375]], dtype=T.float32).requires_grad_()
+v2 = T.tensor([[0.5, 0.75, -1.875]], dtype=T.float64).requires_grad_()
+v6 = v1.add(True)
+v7 = T.nn.functional.mse_loss(v6, v2)
+v8, v9 = T.autograd.grad(v7.sum(), [v6, v7], create_graph=True)
+v6.detach().mul_(2)
+v8.sum().backward()
+""",
 ]

@@ -5,6 +5,7 @@ use crate::ops::loss_classes::Classes;
 use crate::ops::loss_formula as formula;
 
 pub const SEEN: Rules = rules! { seen b;
+    loss::gap(x, target) => formula::difference(x, target).tensor();
     loss::mean_square(x, target; how) => formula::square_of(x, target, how).tensor();
     loss::smooth_absolute(x, target; how, beta) => formula::smooth_of(x, target, how, beta).tensor();
     loss::huber(x, target; how, delta) => formula::huber_of(x, target, how, delta).tensor();
