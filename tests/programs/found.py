@@ -1023,4 +1023,12 @@ v8, v9 = T.autograd.grad(v7.sum(), [v6, v7], create_graph=True)
 v6.detach().mul_(2)
 v8.sum().backward()
 """,
+    # What is written must be up to date before it is asked whether it fits.
+    """
+v1 = T.tensor([[1.625, 1.5, -1.75], [-1.0, 0.125, 1.625]], dtype=T.float64).requires_grad_()
+v5 = (v1 / v1).masked_select(v1 < 0.5)
+with T.no_grad(): v8 = v1.mT
+v11 = Triple_.apply(v8)
+v5.index_copy_(0, T.tensor([0]), v8)
+""",
 ]
