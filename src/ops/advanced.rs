@@ -13,6 +13,8 @@ struct Plan {
     shape: Dims,
     source: Layout,
     indices: Vec<(usize, Body)>,
+    /// The dimensions of the result that come of the indices.
+    block: std::ops::Range<usize>,
 }
 
 fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
@@ -70,7 +72,8 @@ fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
             (*d, body.with_layout(full))
         })
         .collect();
-    Ok(Plan { shape, source: Layout { shape: Dims::new(), strides, offset: layout.offset }, indices })
+    let source = Layout { shape: Dims::new(), strides, offset: layout.offset };
+    Ok(Plan { shape, source, indices, block: before..before + block.len() })
 }
 
 /// Refuses indices that do not go together, or point into nothing.
@@ -92,10 +95,22 @@ impl Plan {
             .collect()
     }
 
-    /// How what is read lies: in the order of the source's dimensions.
+    /// How what is read lies: in the order of the source's dimensions, then in that of the indices. Among single elements
+    /// an index has the strides of its outermost dimension before them, of its innermost behind.
     fn strides(&self) -> Dims {
-        let mut operands = vec![self.source.strides.as_slice()];
-        operands.extend(self.indices.iter().map(|(_, index)| index.layout.strides.as_slice()));
+        let widened = |index: &Body| {
+            let mut strides = index.layout.strides.clone();
+            let (start, end) = (self.block.start, self.block.end);
+            let outer = if start < end { strides[start] * self.shape[start] } else { 1 };
+            let inner = if start < end { strides[end - 1] } else { 1 };
+            for d in (0..strides.len()).filter(|&d| self.shape[d] == 1 && !self.block.contains(&d)) {
+                strides[d] = if d < start { outer } else { inner };
+            }
+            strides
+        };
+        let indices: Vec<Dims> = self.indices.iter().map(|(_, index)| widened(index)).collect();
+        let operands: Vec<&[usize]> =
+            std::iter::once(&self.source.strides).chain(&indices).map(|strides| strides.as_slice()).collect();
         crate::base::views::ordered_strides(&self.shape, &operands)
     }
 
@@ -150,7 +165,8 @@ static INDEX: Derivative = Derivative {
 fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
     let plan = plan(&body.layout, indices)?;
     let mut out = Body::new(&plan.shape, body.dtype, body.device())?;
-    if out.device().is_cpu() && !body.layout.is_contiguous() {
+    // What is contiguous may yet have any stride over single elements.
+    if out.device().is_cpu() && (!body.layout.is_contiguous() || body.shape().contains(&1)) {
         out.layout.strides = plan.strides();
     }
     if out.numel() > 0 {

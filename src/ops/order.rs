@@ -3,20 +3,23 @@
 use super::arithmetic::{clamp_high, clamp_low, pow, pow_number};
 use super::compare::replace_special;
 use super::laid::Laid;
-use super::pointwise::{Class, Gradient, Input, Plan, Pointwise};
+use super::pointwise::{Class, Gradient, Input, Plan, Pointwise, compute_type};
 use crate::base::views::{dense_like, ordered_strides};
-use crate::base::{Dims, Layout};
-use crate::tensor::BodyRef;
+use crate::base::{DType, Dims, Layout};
+use crate::tensor::{Body, BodyRef};
 use smallvec::SmallVec;
+use std::borrow::Cow;
 
 /// Results keep their operands' order of dimensions (a choice asks its condition first); powers of a number do not.
 pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
-    let mut found: SmallVec<[&Layout; 4]> = bodies.iter().flatten().map(|b| &b.layout).collect();
-    let contiguous = found.iter().all(|l| l.is_contiguous());
+    let contiguous = bodies.iter().flatten().all(|b| b.layout.is_contiguous());
     // Beyond that, only strides over single elements could say more.
     if contiguous && !plan.shape.contains(&1) && !plan.shape.contains(&0) {
         return None;
     }
+    let mut found: SmallVec<[Cow<Layout>; 4]> =
+        bodies.iter().enumerate().filter_map(|(at, body)| Some(read(op, plan, at, body.as_ref()?))).collect();
+    let contiguous = contiguous || found.iter().all(|l| l.is_contiguous());
     let is = |row: &Pointwise| std::ptr::eq(op, row);
     if is(&pow_number::ROW) {
         return None;
@@ -36,9 +39,24 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
         return None;
     }
     if alike && found.iter().all(|l| l.is_dense() && l.strides == found[0].strides) {
-        return Some(Layout { offset: 0, ..found[0].clone() });
+        return Some(Layout { offset: 0, ..found[0].clone().into_owned() });
     }
-    Some(ordered(&plan.shape, found.iter().copied()))
+    Some(ordered(&plan.shape, found.iter().map(AsRef::as_ref)))
+}
+
+/// How the operand at this place lies when it is read: on the host, in a dense copy where it is of another type.
+fn read<'a>(op: &Pointwise, plan: &Plan, at: usize, body: &'a Body) -> Cow<'a, Layout> {
+    let condition = op.class == Class::Choose && at == 2;
+    let same = if plan.result == DType::Bool {
+        compute_type(body.dtype) == plan.compute
+    } else {
+        body.dtype == plan.result
+    };
+    if same || condition || !plan.device.is_cpu() {
+        Cow::Borrowed(&body.layout)
+    } else {
+        Cow::Owned(dense_like(&body.layout))
+    }
 }
 
 /// A layout whose dimensions lie in the order of these, the first counting most.

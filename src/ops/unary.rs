@@ -81,15 +81,15 @@ pointwise! {
     [hidden] zeros_of(input): Plain = nought(input), input: |g| blank(g);
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
     [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(nought(y), g, not(le(y, 0.0)));
-    /// `input` where positive, else `negative_slope * input`. (The sign, which is 1 there, lets second derivatives know of `input`.)
+    /// `input` where positive, else `negative_slope * input`. (Nothing of `g` is saved, but second derivatives know of `input`.)
     [hidden] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
-        input: |g, input, negative_slope| select(g * negative_slope, g * sign(input), gt(input, 0.0));
+        input: |g, input, negative_slope| select(g * negative_slope, select(nought(input), g, gt(input, 0.0)), gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
     [hidden] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| g * select(1.0, alpha * exp(select(0.0, input, lt(input, 0.0))), le(input, 0.0));
-    /// `leaky_relu` in place, whose result has the sign of what it was made of.
+    /// `leaky_relu` in place, whose result is positive where what it was made of is.
     [hidden] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
-        input: |g, y, negative_slope| select(g * negative_slope, g * sign(y), gt(y, 0.0));
+        input: |g, y, negative_slope| select(g * negative_slope, select(nought(y), g, gt(y, 0.0)), gt(y, 0.0));
     /// `elu` in place, likewise.
     [hidden] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, y, alpha| g * select(1.0, y + alpha, le(y, 0.0));

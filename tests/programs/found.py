@@ -1026,9 +1026,39 @@ v8.sum().backward()
     # What is written must be up to date before it is asked whether it fits.
     """
 v1 = T.tensor([[1.625, 1.5, -1.75], [-1.0, 0.125, 1.625]], dtype=T.float64).requires_grad_()
-v5 = (v1 / v1).masked_select(v1 < 0.5)
+v3 = v1 / v1
+v5 = v3.masked_select(v3 < 0.5)
 with T.no_grad(): v8 = v1.mT
 v11 = Triple_.apply(v8)
 v5.index_copy_(0, T.tensor([0]), v8)
+""",
+    # The derivative of leaky_relu's gradient saves nothing of it.
+    """
+v1 = T.tensor(-1.25, dtype=T.float64).requires_grad_()
+v6 = T.nn.functional.leaky_relu(v1 * -2)
+v7 = T.autograd.grad(v6.sum(), [v6, v1], create_graph=True)
+v12 = v7[1] * v1
+v13 = v7[0].transpose_(0, -1)
+v12.backward(T.tensor(-0.75, dtype=T.float64), retain_graph=True)
+""",
+    # Operands of another type are read from dense copies.
+    """
+v1 = T.tensor([[1.0, 0.0], [1.0, -0.625], [-1.5, 1.75]], dtype=T.float32)
+v2 = T.tensor([2, 3, 3], dtype=T.int64).expand(2, 3)
+v3 = v2 * v1.t()
+v4 = v1.t() * v2
+v5 = v2 > v1.t()
+v6 = v2 / T.tensor([[1, 2], [3, 4], [5, 6]]).t()
+v7 = T.where(v3 > 0, v2, v1.t())
+""",
+    # Single elements beside an index lie as far apart as the index is long.
+    """
+v2 = T.tensor([[[0.375, 0.875], [0.0, 0.875]], [[0.75, 1.0], [-1.875, -2.0]]], dtype=T.float64)
+v3 = v2.permute(1, 2, 0)
+v4 = v3.narrow(-3, 0, 1)[:, [0, -1, -1]]
+v5 = v3.narrow(-1, 0, 1)[:, [0, -1, -1]]
+v6 = v3.narrow(-3, 0, 1)[:, T.tensor(1)]
+v7 = v3.narrow(-1, 0, 1)[T.tensor([[0, 1], [1, 0], [1, 1]]).t()]
+v8 = v3.narrow(0, 0, 1)[:, T.tensor([[0, 1], [1, 0], [1, 1]]).t()]
 """,
 ]

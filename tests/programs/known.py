@@ -135,6 +135,18 @@ KNOWN = (
         r"backward\(.*\.detach\(\)",
         "PyTorch adds to a gradient that is a view of the one that it was given",
     ),
+    (
+        r"\.grad\.version",
+        r"backward\(",
+        r"T\.(cat|stack)\(",
+        "PyTorch's gradients of what was joined are views of one memory, and of one count of writes",
+    ),
+    (
+        r"values.*: \d\.0, but \d\.0$",
+        r"norm\(0",
+        r"softmax\(",
+        "how many elements are not zero, where zeros are rounding",
+    ),
     (r"values", r"masked_scatter_\(", r"", "a source that is the target itself is read while it is written"),
     (r"values", r"\.resize_", r"", "what a tensor that is resized gains is memory that nobody wrote"),
     (r"values: \d, but \d$", r"int64|\.long\(", r"softmax\(", "a sum of a softmax is 1 but for its last bit"),
