@@ -322,3 +322,46 @@ def test_a_function_that_writes_passes_by_what_the_view_was_made_of():
     Twice.apply(part)
     view.sum().backward()
     assert x.grad.tolist() == [6.0] * 4 and called == []
+
+
+def complex_rows(values):
+    return T.view_as_complex(values.view(-1, 2))
+
+
+LYING_AS_THEY_LIKE = {
+    "transposed": (lambda s: s[:12].view(3, 4).t(), lambda b: b[1:]),
+    "with gaps": (lambda s: s[:12].view(3, 4)[:, :2], lambda b: b[1:]),
+    "with gaps, transposed": (lambda s: s[:12].view(3, 4)[:, :2].t(), lambda b: b[:, 1:]),
+    "every other": (lambda s: s[:12:2], lambda b: b[1:3]),
+    "complex numbers of reals with gaps": (lambda s: s[:12].view(3, 4)[:, :2], lambda b: T.view_as_complex(b[1:])),
+    "complex numbers of reals": (lambda s: s[:12], lambda b: complex_rows(b[2:])[1:]),
+    "reals of complex numbers": (lambda s: complex_rows(s[:12]), lambda b: T.view_as_real(b)[1:, 1]),
+}
+
+
+@pytest.mark.parametrize("start", [0, 2])
+@pytest.mark.parametrize("how", LYING_AS_THEY_LIKE)
+def test_a_write_into_a_base_that_lies_in_any_way(how, start):
+    if T.__name__ == "torch" and start and "complex" in how:
+        pytest.skip("PyTorch looks for the part as far from the start of the gradient as it is from that of the storage")
+    make, part = LYING_AS_THEY_LIKE[how]
+    base = make(T.arange(1.0, 17.0, dtype=T.float64)[start:]).detach()
+    factor = leaf(2.0)
+    squares = lambda t: ((T.view_as_real(t) if t.is_complex() else t) ** 2).sum()
+    of_part = squares(part(base)).item()
+    strides = base.stride()
+    part(base).mul_(factor)
+    loss = squares(base)
+    (above,) = T.autograd.grad(loss, base, retain_graph=True)
+    assert above.stride() == strides or "gaps" in how or "every" in how
+    (g,) = T.autograd.grad(loss, factor, create_graph=True)
+    assert g.item() == 2 * 2 * of_part
+    assert T.autograd.grad(g, factor)[0].item() == 2 * of_part
+
+
+def test_a_part_beyond_its_base_has_no_gradient():
+    base = T.arange(16.0)[4:8].detach()
+    factor = leaf(2.0)
+    base.as_strided((2,), (1,), 0).mul_(factor)
+    with pytest.raises(RuntimeError, match="^Tensor: invalid storage offset -4"):
+        base.sum().backward()

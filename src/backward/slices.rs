@@ -14,7 +14,7 @@ pub struct How {
 }
 
 pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &How) -> Result<Grads> {
-    let Slices { layout, dtype, lazy, writer } = written;
+    let Slices { place, lazy, writer } = written;
     let Some(Some(grad)) = grads.first() else {
         node.saves().freed |= !how.retain_graph;
         return Ok(Grads::from_elem(None, node.edges.len()));
@@ -22,7 +22,8 @@ pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &
     if node.saves().freed {
         return Err(freed_error(Some(node)));
     }
-    let inner = [Some(part(grad, layout, *dtype, *lazy)?)];
+    place.check(grad.dtype())?;
+    let inner = [Some(part(grad, place, *lazy)?)];
     let mut results = super::derive(writer, &inner, how.wanted, true, how.create_graph)?;
     results.resize(node.edges.len(), None);
     let before = match (results[0].take(), writer.edges.first()) {
@@ -30,7 +31,7 @@ pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &
         _ => None,
     };
     if how.wanted & 1 == 1 {
-        results[0] = Some(around(grad, layout, *dtype, before.as_ref())?);
+        results[0] = Some(around(grad, place, before.as_ref())?);
     }
     if !how.retain_graph {
         // The writer belongs to this node, and goes with its first run that succeeds.

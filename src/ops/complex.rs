@@ -360,15 +360,3 @@ pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
 pub fn scaled(grad: V, factor: Scalar) -> V {
     if factor.is_one() { grad } else { grad * V::Scalar(factor.conj()) }
 }
-
-/// Undoes [`seen_as`].
-pub fn back_to(t: Tensor, dtype: DType, shape: &[usize]) -> Result<Tensor> {
-    let same = if t.dtype() == dtype {
-        t
-    } else if dtype.is_complex() {
-        view_as_complex(&dense(&t)?)?
-    } else {
-        view_as_real(&dense(&t)?)?
-    };
-    if same.shape().as_slice() == shape { Ok(same) } else { super::view::reshape(&same, shape) }
-}

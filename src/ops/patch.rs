@@ -7,7 +7,7 @@ use super::view::{diagonal, select, slice};
 use super::{batch, create};
 use crate::base::views::may_overlap;
 use crate::base::{Error, Layout, Result};
-use crate::tensor::{Body, Tensor};
+use crate::tensor::{Body, Part, Tensor};
 
 /// A copy of `input` that lies as it does, with `src` where a view of it would lie.
 fn patched(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Body> {
@@ -24,7 +24,7 @@ fn patched(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<La
 
 /// `grad` without its part in the view that was put over.
 fn outside(grad: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
-    erase(grad, view(&Layout::contiguous(&grad.shape()))?)
+    erase(grad, Part::in_dense(grad, view(&Layout::contiguous(&grad.shape()))?))
 }
 
 ops! { "index";
@@ -63,7 +63,7 @@ fn replaced(
         )));
     }
     let src = create::to_dtype(src, input.dtype())?;
-    if batch::any(&[input, &src]) { put_part(input, &src, place) } else { row(&src) }
+    if batch::any(&[input, &src]) { put_part(input, &src, Part::in_dense(input, place)) } else { row(&src) }
 }
 
 mod more {

@@ -159,13 +159,15 @@ pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
 
 /// Refuses to write where one element stands for several.
 pub fn check_writable(body: &Body) -> Result<()> {
-    if body.layout.is_stretched() {
-        return Err(Error::runtime(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
-             Please clone() the tensor before performing the operation.",
-        ));
-    }
-    Ok(())
+    if body.layout.is_stretched() { Err(refuse_stretched()) } else { Ok(()) }
+}
+
+#[cold]
+pub fn refuse_stretched() -> Error {
+    Error::runtime(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+         Please clone() the tensor before performing the operation.",
+    )
 }
 
 pub fn check_cast(from: DType, to: DType) -> Result<()> {

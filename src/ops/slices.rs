@@ -2,33 +2,28 @@
 //! through the operator that wrote, the gradient of the rest passes by.
 
 use super::arithmetic::neg;
-use super::complex::{back_to, seen_as};
 use super::place::{erase, put_part, read_part};
-use super::pointwise::check_writable;
+use super::pointwise_inplace::refuse_stretched;
 use super::unary::conj_physical;
 use super::view::lazy_over;
-use crate::base::{DType, Dims, Layout, Lazy, Result};
-use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Slices, Tensor};
+use crate::base::{Lazy, Result};
+use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Part, Slices, Tensor};
 
 /// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
 pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
     let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
-    let own =
-        if let Kind::Custom(custom) = &value.node.kind { custom.dtype(value.output as usize) } else { None };
-    let written = || value.node.outputs.get(value.output as usize).map(|written| written.dtype);
-    let dtype = own.or_else(written).unwrap_or(meta.dtype);
-    let layout = relative(base, &view.layout, dtype);
+    let place = Part::between(&base.body(), view);
     let lazy = lazy_over(&base.body(), view);
     let edge = base.edge();
     let mut node = if continues(&value, old, edge.is_some()) {
         let mut node =
-            Node::draft(Kind::Slices(Box::new(Slices { layout, dtype, lazy, writer: value.node.clone() })));
+            Node::draft(Kind::Slices(Box::new(Slices { place, lazy, writer: value.node.clone() })));
         node.edges = std::iter::once(edge).chain(value.node.edges.iter().skip(1).cloned()).collect();
         node
     } else {
         let mut node = Node::draft(Kind::Op(&COPY_SLICES));
         node.edges = smallvec::smallvec![edge, Some(value)];
-        node.params = Some(Box::new((layout, dtype, lazy)));
+        node.params = Some(Box::new((place, lazy)));
         node
     };
     node.outputs.push(meta);
@@ -50,24 +45,25 @@ static COPY_SLICES: Derivative = Derivative {
     name: Slices::NAME,
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None, None];
-        let (Some(g), (layout, dtype, lazy)) = (step.grad(0), step.params::<(Layout, DType, Lazy)>()?) else {
+        let (Some(g), (place, lazy)) = (step.grad(0), step.params::<(Part, Lazy)>()?) else {
             return Ok(grads);
         };
         // The written operator's derivative belongs to it, and goes with it.
         step.check_alive()?;
+        place.check(g.dtype())?;
         if step.wants(0) {
-            grads[0] = Some(around(g, layout, *dtype, None)?);
+            grads[0] = Some(around(g, place, None)?);
         }
         if step.wants(1) {
-            grads[1] = Some(part(g, layout, *dtype, *lazy)?);
+            grads[1] = Some(part(g, place, *lazy)?);
         }
         Ok(grads)
     },
 };
 
 /// The gradient of the part that was written.
-pub fn part(g: &Tensor, layout: &Layout, dtype: DType, lazy: Lazy) -> Result<Tensor> {
-    turned(read_part(&seen_as(g, dtype)?, layout.clone())?, lazy)
+pub fn part(g: &Tensor, place: &Part, lazy: Lazy) -> Result<Tensor> {
+    turned(read_part(g, place.clone())?, lazy)
 }
 
 /// The gradient of elements from that of what they are read as, and back.
@@ -77,51 +73,12 @@ pub fn turned(g: Tensor, lazy: Lazy) -> Result<Tensor> {
 }
 
 /// The gradient of the base before the write: of the part `inner`, or none.
-pub fn around(g: &Tensor, layout: &Layout, dtype: DType, inner: Option<&Tensor>) -> Result<Tensor> {
-    let seen = seen_as(g, dtype)?;
-    check_writable(&seen.body().with_layout(layout.clone()))?;
-    if layout.numel() > 0 {
-        super::scatter::within(layout, seen.dtype().size(), seen.numel() * seen.dtype().size())?;
+pub fn around(g: &Tensor, place: &Part, inner: Option<&Tensor>) -> Result<Tensor> {
+    if place.lies.is_stretched() {
+        return Err(refuse_stretched());
     }
-    let whole = match inner {
-        Some(inner) => put_part(&seen, inner, layout.clone())?,
-        None => erase(&seen, layout.clone())?,
-    };
-    back_to(whole, g.dtype(), &g.shape())
-}
-
-/// A view's layout as it would lie over a dense copy of its base.
-fn relative(base: &Tensor, layout: &Layout, dtype: DType) -> Layout {
-    let mut body = base.body().clone();
-    if dtype != body.dtype && body.dtype.is_complex() {
-        body = body.as_parts();
+    match inner {
+        Some(inner) => put_part(g, inner, place.clone()),
+        None => erase(g, place.clone()),
     }
-    if dtype != body.dtype && dtype.is_complex() && body.layout != Layout::contiguous(body.shape()) {
-        // In whole numbers: found among the parts, whose pairs stay together.
-        let parts = relative(base, &layout.as_parts(), body.dtype);
-        return Layout {
-            shape: layout.shape.clone(),
-            strides: parts.strides[..layout.ndim()].iter().map(|s| s / 2).collect(),
-            offset: parts.offset / 2,
-        };
-    }
-    let dense = Layout::contiguous(body.shape());
-    if body.layout == dense {
-        return layout.clone();
-    }
-    // The base is not dense itself: find each stride and the offset among the base's own.
-    let mut out = Layout { shape: layout.shape.clone(), strides: Dims::new(), offset: 0 };
-    let locate = |mut distance: usize| {
-        let mut order: Vec<usize> = (0..body.layout.ndim()).filter(|&d| body.layout.strides[d] > 0).collect();
-        order.sort_unstable_by_key(|&d| std::cmp::Reverse(body.layout.strides[d]));
-        let mut place = 0;
-        for d in order {
-            place += distance / body.layout.strides[d] * dense.strides[d];
-            distance %= body.layout.strides[d];
-        }
-        place
-    };
-    out.offset = locate(layout.offset.saturating_sub(body.layout.offset));
-    out.strides = layout.strides.iter().map(|&s| locate(s)).collect();
-    out
 }

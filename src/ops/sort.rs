@@ -1,13 +1,15 @@
 //! Order and position: sorting, the largest few, medians.
 
 use super::extrema::{SAVE_INDICES, check_not_empty, put_back, shared_by_all};
-use super::kernel::{at_least_vector, fork, with_shape};
+use super::kernel::{at_least_vector, filled, fork, with_shape};
 use super::macros::{compose, ops};
 use super::positions::{by_columns, positions, select_masked, shape_with_mask};
 pub use super::positions::{nonzero_columns, nonzero_vectors};
 use super::record::{begin, end_many};
 use super::row::Out;
+use super::value::V;
 use super::{arithmetic as a, create, index, unary, view};
+use crate::base::views::dense_like;
 use crate::base::{DType, Dims, Error, Fault, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Derivative, Tensor, packing};
 
@@ -201,11 +203,16 @@ ops! { "sort";
         let wide = |body: &Body| body.with_layout(body.layout.broadcast_to(&shape));
         select_masked(&wide(&x), &wide(&mask))
     }
-    input: |g, at, mask; input| {
+    input: |g, at, input, mask| {
         let shape = shape_with_mask(&at.shape, &mask.shape())?;
         let mask = view::expand(&mask, view::ints(&shape))?;
         let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
-        let zeros = create::zeros(&shape, at.dtype, at.device)?;
+        let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
+        // They lie as the input does; a batch of samples may lie in any way.
+        if let (V::Tensor(x), false) = (&input, input.is_batched()) {
+            zeros.layout = dense_like(&x.body().layout.broadcast_to(&shape));
+        }
+        let zeros = Tensor::new(zeros);
         g.then(|t| index::index_put(&zeros, &places, &t, false))
     };
 }

@@ -26,8 +26,8 @@ pub use grad::GradType;
 pub use guidance::in_turn;
 pub use inplace::{check_counted, check_inplace, finish_inplace, is_counted};
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, Slices, When,
-    any_hosted, kind_in_words, type_string,
+    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, Part, Slices,
+    When, any_hosted, kind_in_words, type_string,
 };
 pub use reading::Held;
 pub use record::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inference_error, records};

@@ -80,12 +80,18 @@ pub enum Kind {
     Slices(Box<Slices>),
 }
 
-/// A write through a view, in the history of the view's base: the node runs the one that wrote, with the gradient of the part
-/// that lies as `layout` in a dense base, seen as `dtype`. Its first edge leads to the base as it was; the others are the
-/// writer's.
-pub struct Slices {
-    pub layout: Layout,
+/// A part of a tensor that has a memory of its own: how the whole lies there, as what it is read, and how the part lies then.
+#[derive(Clone)]
+pub struct Part {
+    pub whole: Layout,
     pub dtype: DType,
+    pub lies: Layout,
+}
+
+/// A write through a view, in the history of the view's base: the node runs the one that wrote, with the gradient of the part
+/// that is the view. Its first edge leads to the base as it was; the others are the writer's.
+pub struct Slices {
+    pub place: Part,
     /// What was to be done to the base's elements to read the part's.
     pub lazy: Lazy,
     pub writer: NodeRef,

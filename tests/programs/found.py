@@ -1061,4 +1061,39 @@ v6 = v3.narrow(-3, 0, 1)[:, T.tensor(1)]
 v7 = v3.narrow(-1, 0, 1)[T.tensor([[0, 1], [1, 0], [1, 1]]).t()]
 v8 = v3.narrow(0, 0, 1)[:, T.tensor([[0, 1], [1, 0], [1, 1]]).t()]
 """,
+    # The gradient of a base before a write through a view lies as the base does.
+    """
+v2 = T.tensor([[1.0, -0.625, -1.25], [-0.75, -1.625, -1.375]], dtype=T.float64).requires_grad_()
+v6 = v2.floor()
+v6.transpose_(0,-1)
+v6[:1, ::2] = v6[:1, ::2]
+v7, v8 = T.autograd.grad(v6.sum(), [v2, v6])
+v9 = v2.t() * 2
+v9[1:].mul_(v9[:2].detach())
+v10 = v2.t() * 2
+v10[:, 0].copy_(v10[:, 1])
+v11, v12 = T.autograd.grad([v9.sum(), v10.sum()], [v9, v10], retain_graph=True)
+v13, = T.autograd.grad((v9 * v10).sum(), v2, create_graph=True)
+v13.sum().backward()
+""",
+    # The strides over a single element have no say in where a view lies.
+    """
+v1 = T.tensor([-0.875, -1.25], dtype=T.float64).requires_grad_()
+v2 = T.tensor(-1.125, dtype=T.float64).requires_grad_()
+v6 = T.einsum('i,j->ij', v2.flatten(), v1.flatten())
+v7 = v6.sort(0)[0]
+v11 = v7.flatten()
+v11.copy_(v11)
+v11.sum().backward(retain_graph=True)
+""",
+    # The gradient of what a mask selects lies as what it selects from.
+    """
+v2 = T.tensor([[1.0, -1.375], [-0.125, 0.875], [-0.25, -0.5]], dtype=T.float64).requires_grad_()
+v3 = v2.transpose(-1, 0)
+v5 = Once.apply(v3)
+v6 = v5.masked_select(v5 < 0.5)
+v9, = T.autograd.grad(v6.sum(), v5, create_graph=True)
+v10, = T.autograd.grad(v3.masked_select(T.tensor([True, False, True])).sum(), v3)
+v11, = T.autograd.grad(v2[:1].masked_select(T.tensor([[True], [False]])).sum(), v2)
+""",
 ]

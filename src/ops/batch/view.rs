@@ -2,11 +2,11 @@
 
 use super::rules::{Rules, rules};
 use super::{Batch, Ints};
-use crate::base::{Dims, Layout, Result};
+use crate::base::{DType, Dims, Layout, Result};
 use crate::ops::view as v;
 use crate::ops::{Sizes, view::ints};
 use crate::ops::{create, place, shape, spread, triangle};
-use crate::tensor::Tensor;
+use crate::tensor::{Part, Tensor};
 
 impl Batch {
     /// A place in a dense sample as a place in all the dense samples.
@@ -19,6 +19,16 @@ impl Batch {
             stride *= size;
         }
         out
+    }
+
+    /// The same of a sample that lies in any way; all lie one after the other.
+    fn placed(&self, place: &Part, dtype: DType) -> Part {
+        let room = place.whole.end().next_multiple_of(2);
+        Part {
+            whole: self.place(&place.whole, room),
+            dtype: place.dtype,
+            lies: self.place(&place.lies, room * dtype.size() / place.dtype.size()),
+        }
     }
 
     /// Sizes that the user gave, with the batch in front; those of a seen rank may be more than `x` has.
@@ -131,12 +141,9 @@ pub const PHYSICAL: Rules = rules! { physical b;
         let numel = shape.iter().product();
         place::embed(x, b.shape(&shape), b.place(&place, numel))
     };
-    place::read_part(x; place) => { let numel = x.shape()[b.k()..].iter().product(); place::read_part(x, b.place(&place, numel)) };
-    place::erase(x; place) => { let numel = x.shape()[b.k()..].iter().product(); place::erase(x, b.place(&place, numel)) };
-    place::put_part(x, y; place) => {
-        let numel = x.shape()[b.k()..].iter().product();
-        place::put_part(x, y, b.place(&place, numel))
-    };
+    place::read_part(x; place) => place::read_part(x, b.placed(&place, x.dtype()));
+    place::erase(x; place) => place::erase(x, b.placed(&place, x.dtype()));
+    place::put_part(x, y; place) => place::put_part(x, y, b.placed(&place, x.dtype()));
     create::clone_dense(x) => create::clone_dense(x);
     create::copied(x) => create::copied(x);
     create::convert(x; dtype) => create::convert(x, dtype);
