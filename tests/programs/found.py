@@ -1096,4 +1096,22 @@ v9, = T.autograd.grad(v6.sum(), v5, create_graph=True)
 v10, = T.autograd.grad(v3.masked_select(T.tensor([True, False, True])).sum(), v3)
 v11, = T.autograd.grad(v2[:1].masked_select(T.tensor([[True], [False]])).sum(), v2)
 """,
+    # Of a zero and a negative zero the first is the extreme.
+    """
+v1 = T.tensor([[2.0, 0.125, -1.0]], dtype=T.float64).requires_grad_()
+v5 = v1.flatten()
+v6 = T.remainder(v5, v5)
+v10 = v6.amin()
+v11 = T.atan2(T.stack([v6.amin(), v6.amax(), v6.flip(0).amin(), v6.flip(0).amax()]), T.tensor(-1.0))
+v12 = T.atan2(v6.min(0)[0], T.tensor(-1.0)) + T.atan2(v6.flip(0).max(0)[0], T.tensor(-1.0))
+""",
+    # A power is rounded all but right.
+    """
+v2 = T.tensor([[-1.25], [1.5]], dtype=T.float64).requires_grad_()
+v3 = T.tensor([[-0.25], [2.0]], dtype=T.float32).requires_grad_()
+v5 = v3 ** v2
+v9 = v5.scatter_add(-1, T.zeros_like(v5, dtype=T.int64), v5)
+v12 = Product.apply(v9, v9) * v3.all()
+v12.floor_()
+""",
 ]

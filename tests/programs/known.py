@@ -136,6 +136,12 @@ KNOWN = (
         "PyTorch adds to a gradient that is a view of the one that it was given",
     ),
     (
+        r"hook returned|events",
+        r"backward\(|grad\(",
+        r"\.detach_\(\)",
+        "PyTorch's hooks follow a tensor that was cut off and wants gradients again; here they stay with what it was computed of",
+    ),
+    (
         r"\.grad\.version",
         r"backward\(",
         r"T\.(cat|stack)\(",
@@ -179,6 +185,12 @@ KNOWN = (
         r"atan2",
         r"@|matmul\(|mm\(",
         "products of one column and one row: whether a zero keeps its sign is the vendor library's choice, by size",
+    ),
+    (
+        r"values.*-?3\.14\d+",
+        r"atan2",
+        r"\b(max|min|aminmax|maximum|minimum)\(",
+        "which of a zero and a negative zero is the extreme depends on the vectors",
     ),
     (
         r"values.*: -?3\.14\d+, but -?0\.0|: -?0\.0, but -?3\.14",

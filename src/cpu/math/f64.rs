@@ -101,13 +101,26 @@ pub(super) fn clamp(x: f64, low: f64, high: f64) -> f64 {
     if x > high { high } else { x }
 }
 
+/// eˣ as (p, n): it is p 2ⁿ. What `x` lacks is `small`.
+#[inline(always)]
+fn exp_parts(x: f64, small: f64) -> (f64, f64) {
+    let n = nearest(x * LOG2_E);
+    let (high, low) = (x - n * LN2_HIGH, n * LN2_LOW - small);
+    (add_small(1.0, high, expm1_rest(high - low) - low), n)
+}
+
 /// eˣ 2ᵏ for a small k, exact to the end of the range.
 #[inline(always)]
 fn exp_times(x: f64, k: f64) -> f64 {
-    let x = clamp(x, -800.0, 800.0);
-    let n = nearest(x * LOG2_E);
-    let (high, low) = (x - n * LN2_HIGH, n * LN2_LOW);
-    scaled(add_small(1.0, high, expm1_rest(high - low) - low), n + k)
+    let (p, n) = exp_parts(clamp(x, -800.0, 800.0), 0.0);
+    scaled(p, n + k)
+}
+
+/// e to the sum of `x`, with |x| ≤ 800, and something small.
+#[inline(always)]
+pub(super) fn exp_of_sum(x: f64, small: f64) -> f64 {
+    let (p, n) = exp_parts(x, small);
+    scaled(p, n)
 }
 
 #[inline(always)]

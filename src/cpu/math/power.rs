@@ -1,7 +1,7 @@
 //! Powers of f64, within about an ulp and free of branches: the logarithm as a sum of two floats, times the exponent likewise.
 
 use super::common::poly;
-use super::f64::{LN2_HIGH, LN2_LOW, clamp, expm1_core, log_range, scaled, split_exponent, split_power};
+use super::f64::{LN2_HIGH, LN2_LOW, clamp, exp_of_sum, log_range, split_power};
 
 /// The upper half of a float's digits, and the rest.
 #[inline(always)]
@@ -60,9 +60,7 @@ pub fn pow(a: f64, b: f64) -> f64 {
     let l = log_range(x, l);
     let (p, p_low) = product(b, l);
     let p_low = if p.abs() < 800.0 { p_low + b * l_low } else { 0.0 };
-    let (n, r) = split_exponent(clamp(p, -800.0, 800.0));
-    let y = expm1_core(r);
-    let y = scaled(1.0 + (y + (p_low + p_low * y)), n);
+    let y = exp_of_sum(clamp(p, -800.0, 800.0), p_low);
     let whole = b == b.trunc();
     let odd = whole & (b.abs() < 9007199254740992.0) & ((b * 0.5) != (b * 0.5).trunc());
     let y = if odd { y.copysign(a) } else { y };

@@ -184,6 +184,8 @@ unsafe fn row_index<S: Copy, A: Wide>(
             while !same(i) {
                 i += 1;
             }
+            // SAFETY: as above. Of zeros the one that is there.
+            let value = unsafe { wide(*start.add(i)) };
             best = Partial { value, index: index + (done + i) as i64 };
         }
         done += len;

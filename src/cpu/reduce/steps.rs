@@ -134,18 +134,18 @@ macro_rules! pairs {
     ($($T:ident, $sum:expr, $nan:expr);*) => { $(impl Pairs for $T {
         #[inline(always)]
         fn pair_sum(a: $T, b: $T) -> $T { let sum: fn($T, $T) -> $T = $sum; sum(a, b) }
-        // In this form compilers make vectors of them.
+        // In this form compilers make vectors of them, and of zeros the first wins.
         #[inline(always)]
         fn pair_max(a: $T, b: $T) -> $T {
             let nan: fn($T) -> bool = $nan;
-            let larger = if b < a { a } else { b };
-            if nan(a) { a } else { larger }
+            let larger = if b > a { b } else { a };
+            if nan(b) { b } else { larger }
         }
         #[inline(always)]
         fn pair_min(a: $T, b: $T) -> $T {
             let nan: fn($T) -> bool = $nan;
-            let smaller = if b > a { a } else { b };
-            if nan(a) { a } else { smaller }
+            let smaller = if b < a { b } else { a };
+            if nan(b) { b } else { smaller }
         }
     })* };
 }
