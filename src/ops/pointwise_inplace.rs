@@ -1,12 +1,12 @@
 //! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
 //! values, and gives the target its new history.
 
-use super::pointwise::{Class, Input, Operand, Pointwise, bodies, execute, inputs, plan, record};
+use super::pointwise::{Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, plan, record};
 use super::record::refused_pointwise;
 use super::tangent;
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{
-    Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, packing,
+    Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, packing, records,
 };
 use smallvec::SmallVec;
 
@@ -53,20 +53,11 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         && op.is_recorded();
     check_inplace(target, recording)?;
     let body = target.body();
-    let plan = plan(op, operands)
-        .map_err(|error| refused_pointwise(op, operands, unfit(op, &body, operands, error)))?;
-    check_writable(&body)?;
-    check_shape(&body, &plan.shape)?;
-    if !plan.device.same_place(body.device()) {
-        return Err(Fault::Devices { a: body.device(), b: plan.device }.into());
+    if recording && !body.dtype.is_differentiable() {
+        // It will not be recorded, but might have been.
+        records(operands.iter().filter_map(|o| o.tensor()))?;
     }
-    check_cast(plan.result, body.dtype)?;
-    if plan.compute.is_complex() && plan.result.is_float() {
-        return Err(Error::runtime(format!(
-            "In-place {} is not supported for complex tensors.",
-            op.row.name
-        )));
-    }
+    let plan = fitting(op, &body, operands).map_err(|error| refused_pointwise(op, operands, error))?;
     // An operand that overlaps the target with another layout would be read after it was written.
     let copies = operands
         .iter()
@@ -103,6 +94,24 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
     }
     finish_inplace(target, early.clone())?;
     Ok(early)
+}
+
+/// What is to be computed, if the target can take it.
+fn fitting(op: &'static Pointwise, target: &Body, operands: &[Operand]) -> Result<Plan> {
+    let plan = plan(op, operands).map_err(|error| unfit(op, target, operands, error))?;
+    check_writable(target)?;
+    check_shape(target, &plan.shape)?;
+    if !plan.device.same_place(target.device()) {
+        return Err(Fault::Devices { a: target.device(), b: plan.device }.into());
+    }
+    check_cast(plan.result, target.dtype)?;
+    if plan.compute.is_complex() && plan.result.is_float() {
+        return Err(Error::runtime(format!(
+            "In-place {} is not supported for complex tensors.",
+            op.row.name
+        )));
+    }
+    Ok(plan)
 }
 
 fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {

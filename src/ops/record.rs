@@ -3,7 +3,9 @@
 use super::pointwise::{self, Operand, Pointwise};
 use super::view::RULES;
 use crate::base::{DType, Error, Layout, Lazy, Result};
-use crate::tensor::{Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, packing};
+use crate::tensor::{
+    Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, packing, records,
+};
 use std::any::Any;
 use std::convert::Infallible;
 
@@ -178,6 +180,9 @@ pub fn refused_pointwise(op: &'static Pointwise, operands: &[Operand], error: Er
     let bodies = pointwise::bodies(operands);
     let Some(like) = bodies.iter().flatten().next() else { return error };
     let Err(told) = packing::after(|| -> Result<Infallible> {
+        if op.is_recorded() {
+            records(operands.iter().filter_map(|o| o.tensor()))?;
+        }
         pointwise::record(op, operands, &bodies, like)?;
         Err(error)
     });

@@ -1114,4 +1114,21 @@ v9 = v5.scatter_add(-1, T.zeros_like(v5, dtype=T.int64), v5)
 v12 = Product.apply(v9, v9) * v3.all()
 v12.floor_()
 """,
+    # An outdated operand comes before what does not fit, whatever that is.
+    """
+v2 = T.tensor([[-1.125, -0.625, -0.375], [0.75, 1.875, 0.0]], dtype=T.float64).requires_grad_()
+v3 = v2.split(1, -1)[0]
+v5 = v2.detach()[:, :1] >= 0
+with T.set_grad_enabled(False): v3.add_(1)
+v5.sub_(v3)
+v5.mul_(v3)
+v5.eq_(v3)
+v6 = v5 - v3
+v7 = T.zeros(2, 1, dtype=T.int64)
+v7.add_(v3)
+v7.logical_and_(v3)
+v8 = T.zeros(7)
+v8.atan2_(v3)
+v9 = v8.eq(v3)
+""",
 ]

@@ -213,7 +213,7 @@ KNOWN = (
     (
         r"requires_grad: True, but False",
         r"\] = |fill_\(",
-        r"int64|bool|\.long\(\)|\.arg|sort\(|[<>]",
+        r"int64|bool|\.long\(\)|\.arg|sort\(|[<>]|\.is\w+\(",
         "PyTorch gives whole numbers that are filled with a recorded value a history, which it refuses to run or to go on with",
     ),
     (r"Autograd not support dtype: \w+'\], but None", r"", r"\] = |fill_\(", "it then refuses to look at them"),
