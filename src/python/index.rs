@@ -5,7 +5,7 @@ use super::parse::scalar_from;
 use super::profile;
 use super::tensor::{PyTensor, wrap};
 use super::transform::check_write;
-use crate::base::{DType, Error, Scalar};
+use crate::base::{DType, Dims, Error, Scalar};
 use crate::ops::{self, Arg, Row, view};
 use crate::tensor::{Tensor, any_requires_grad, created};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
@@ -302,12 +302,11 @@ pub fn warn_stretched(py: Python<'_>, operator: &str) -> PyResult<()> {
     PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)
 }
 
-/// Leading dimensions of size 1 in an assigned value do not matter.
-fn without_leading_ones(mut value: Tensor) -> Result<Tensor, Error> {
-    while value.ndim() > 0 && value.body().shape()[0] == 1 {
-        value = view::select(&value, 0, 0)?;
-    }
-    Ok(value)
+/// Leading dimensions of size 1 in an assigned value do not matter: a view without them.
+fn without_leading_ones(value: &Tensor) -> Result<Tensor, Error> {
+    let shape = value.shape();
+    let ones = shape.iter().take_while(|&&n| n == 1).count();
+    view::view_as_shape(value, Dims::from_slice(&shape[ones..]))
 }
 
 /// What is to be written into a tensor: a tensor, or a number as one.
@@ -379,7 +378,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         // A filling reads its value first, which may be the target's own.
         let own = fills && value.body().storage.same(&part.body().storage);
         let value = if own { ops::create::clone_dense(&value)? } else { value };
-        let value = without_leading_ones(value)?;
+        let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
         if part.body().layout.is_stretched() {
             if !fills || number.is_none() {
                 warn_stretched(slf.py(), "index_put")?;
@@ -394,7 +393,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         return Ok(ops::write::fill(&part, number)?);
     }
     let (sizes, single) = (part.shape(), value.ndim() == 0);
-    let value = if value.shape() == sizes { value } else { without_leading_ones(value)? };
+    let value = if value.shape() == sizes { value } else { without_leading_ones(&value)? };
     let fits = crate::base::broadcast(&value.shape(), &sizes).is_ok_and(|s| s == sizes);
     if !fits {
         return Err(mismatch(&sizes, &value.shape()).into());

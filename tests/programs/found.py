@@ -1131,4 +1131,22 @@ v8 = T.zeros(7)
 v8.atan2_(v3)
 v9 = v8.eq(v3)
 """,
+    # What is assigned to another shape is a view of the value first.
+    """
+v7 = T.tensor([[-0.375, -2.0, 1.75]], dtype=T.float64).requires_grad_()
+v12 = v7.roll(1).t().unsqueeze(-1)
+v12[None] = v12
+v13 = v7 * 1
+v13[:, :2] = v7[:, :1].flatten()
+v14 = [T.autograd.graph.get_gradient_edge(v13).node.name()]
+v15 = [n.name() for n, _ in v13.grad_fn.next_functions]
+v16 = v7 * 1
+v16[0] = v7
+v17 = [n.name() for n, _ in v16.grad_fn.next_functions]
+v18 = v7.expand(2, 3) * 1
+v18[T.tensor([0, 1])] = v7[None]
+v19 = [n.name() for n, _ in v18.grad_fn.next_functions]
+(v13 + v16 + v18).sum().backward()
+log(v15, v17, v19)
+""",
 ]

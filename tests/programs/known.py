@@ -136,6 +136,12 @@ KNOWN = (
         "PyTorch adds to a gradient that is a view of the one that it was given",
     ),
     (
+        r"\.events",
+        r"backward\(|grad\(",
+        r"\.(unsqueeze|squeeze|t|transpose|swapaxes|swapdims)_\(",
+        "PyTorch hangs hooks on what a tensor was before a view in place, where an older hook hangs",
+    ),
+    (
         r"hook returned|events",
         r"backward\(|grad\(",
         r"\.detach_\(\)",
@@ -213,7 +219,7 @@ KNOWN = (
     (
         r"requires_grad: True, but False",
         r"\] = |fill_\(",
-        r"int64|bool|\.long\(\)|\.arg|sort\(|[<>]|\.is\w+\(",
+        r"int64|bool|\.long\(\)|\.arg|sort\(|[<>]|[=!]= |\.is\w+\(",
         "PyTorch gives whole numbers that are filled with a recorded value a history, which it refuses to run or to go on with",
     ),
     (r"Autograd not support dtype: \w+'\], but None", r"", r"\] = |fill_\(", "it then refuses to look at them"),
