@@ -1,7 +1,8 @@
 //! The error function of f64, its complement and its inverse. They share two fits, so they stand together.
 
 use super::common::poly;
-use super::f64::{exp, expm1_core, log, scaled, split_exponent};
+use super::exponential::{exp, expm1_core, scaled, split_exponent};
+use super::f64::log;
 use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, PI};
 
 /// eˣ² erfc x (1 + 2x) for x ≥ 0 is smooth enough for one polynomial in (x - 4) / (x + 4).

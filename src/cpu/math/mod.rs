@@ -6,6 +6,7 @@ mod angle;
 mod common;
 pub mod complex;
 mod erf;
+mod exponential;
 pub mod f32;
 pub mod f64;
 pub mod i64;

@@ -1,7 +1,8 @@
 //! Powers of f64, within about an ulp and free of branches: the logarithm as a sum of two floats, times the exponent likewise.
 
 use super::common::poly;
-use super::f64::{LN2_HIGH, LN2_LOW, clamp, exp_of_sum, log_range, split_power};
+use super::exponential::{LN2_HIGH, LN2_LOW, clamp, exp_of_sum};
+use super::f64::{log_range, split_power};
 
 /// The upper half of a float's digits, and the rest.
 #[inline(always)]
