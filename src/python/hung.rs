@@ -1,6 +1,7 @@
 //! What the user hung on a tensor's object (`x.grad.note = 1`), and the class of that object, last as long as the tensor,
 //! though the object goes when Python forgets it: the next one is made with both.
 
+use super::identity;
 use super::tensor::{PLACE, PyTensor};
 use crate::tensor::HostObject;
 use pyo3::PyTypeInfo;
@@ -57,7 +58,9 @@ pub fn leave(dying: &PyTensor) -> bool {
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
         let slot = dictionary(object);
-        if (*slot).is_null() && class == PyTensor::type_object_raw(py) {
+        let bare = (*slot).is_null() && class == PyTensor::type_object_raw(py);
+        // Another thread's object may have come first.
+        if bare || !identity::stands(dying.tensor.host_object(), object.cast()) {
             return false;
         }
         let attributes = Bound::from_borrowed_ptr_or_opt(py, *slot);
@@ -71,7 +74,7 @@ pub fn leave(dying: &PyTensor) -> bool {
     follows
 }
 
-/// A new object for a tensor whose last one left something; nothing where that was taken meanwhile.
+/// A new object for a tensor whose last one left something, which goes on hanging there; nothing where that was taken.
 #[cold]
 pub fn revive<'py>(
     py: Python<'py>,
@@ -81,7 +84,7 @@ pub fn revive<'py>(
         let hung = object.as_any().downcast_ref::<Hung>()?;
         Some((hung.class.clone_ref(py), hung.attributes.as_ref().map(|all| all.clone_ref(py))))
     };
-    let Some((class, attributes)) = tensor.unhang(read).flatten() else { return Ok(None) };
+    let Some((class, attributes)) = tensor.hung(read).flatten() else { return Ok(None) };
     // SAFETY: the class derives from Tensor, whose value lies at its place in each object; the allocator leaves zeroes.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);

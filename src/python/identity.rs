@@ -10,7 +10,29 @@ use std::ptr::without_provenance_mut;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// Stands for the address of an object that is gone, but left something behind.
-pub const LEFT: usize = 1;
+const LEFT: usize = 1;
+
+/// The bit of an address that somebody looks at or changes.
+const BUSY: usize = 2;
+
+/// Why no object stands for a value.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Gone {
+    /// It left nothing behind, if ever there was one.
+    Entirely,
+    Leaving,
+    Left,
+}
+
+impl Gone {
+    fn of(known: *mut c_void) -> Gone {
+        match known.addr() {
+            0 => Gone::Entirely,
+            LEFT => Gone::Left,
+            _ => Gone::Leaving,
+        }
+    }
+}
 
 /// The object at an address, unless there is none or it is about to go.
 ///
@@ -35,7 +57,6 @@ unsafe fn alive<'py>(py: Python<'py>, known: *mut c_void) -> Option<Bound<'py, P
 fn alone<T>(place: &AtomicPtr<c_void>, change: impl FnOnce(*mut c_void) -> (*mut c_void, T)) -> T {
     #[cfg(Py_GIL_DISABLED)]
     let known = {
-        const BUSY: usize = 2;
         loop {
             let seen = place.load(Ordering::Relaxed);
             let busy = seen.map_addr(|address| address | BUSY);
@@ -54,20 +75,25 @@ fn alone<T>(place: &AtomicPtr<c_void>, change: impl FnOnce(*mut c_void) -> (*mut
     outcome
 }
 
-/// The living object, if there is one; otherwise whether the last one left something behind.
+/// The living object, or why there is none.
 #[inline]
-pub fn find<'py>(py: Python<'py>, place: &AtomicPtr<c_void>) -> Result<Bound<'py, PyAny>, bool> {
+pub fn find<'py>(py: Python<'py>, place: &AtomicPtr<c_void>) -> Result<Bound<'py, PyAny>, Gone> {
     let known = place.load(Ordering::Acquire);
     if known.is_null() {
-        return Err(false);
+        return Err(Gone::Entirely);
     }
     #[cfg(Py_GIL_DISABLED)]
     // SAFETY: `forget` waits for us before it lets the object's memory go.
-    let found = alone(place, |known| (known, unsafe { alive(py, known) }));
+    let (known, found) = alone(place, |known| (known, (known, unsafe { alive(py, known) })));
     #[cfg(not(Py_GIL_DISABLED))]
     // SAFETY: `forget` comes before the object's memory goes, and we hold the interpreter.
     let found = unsafe { alive(py, known) };
-    found.ok_or(known.addr() == LEFT)
+    found.ok_or_else(|| Gone::of(known))
+}
+
+/// Whether the object at this address stands for the value, alive or about to go.
+pub fn stands(place: &AtomicPtr<c_void>, own: *mut c_void) -> bool {
+    place.load(Ordering::Acquire).map_addr(|address| address & !BUSY) == own
 }
 
 /// Makes an object known; the one that stands for its value from now on, which is another if a thread was faster.

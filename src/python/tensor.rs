@@ -4,7 +4,7 @@
 
 use super::collector::Start;
 use super::hung;
-use super::identity;
+use super::identity::{self, Gone};
 use super::parse::scalar_from;
 use super::profile;
 use super::types::{PyDType, dtype_object};
@@ -41,16 +41,40 @@ impl Drop for PyTensor {
 /// The Python object of a tensor: the living one, or a new one.
 #[inline]
 pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
-    let left = match identity::find(py, tensor.host_object()) {
-        Ok(object) => return Ok(object),
-        Err(left) => left,
-    };
-    let revived = if left { hung::revive(py, &tensor)? } else { None };
-    let object = match revived {
-        Some(object) => object,
-        None => allocate(py, tensor)?,
-    };
-    Ok(settle(object))
+    match identity::find(py, tensor.host_object()) {
+        Ok(object) => Ok(object),
+        Err(Gone::Entirely) => Ok(settle(allocate(py, tensor)?)),
+        Err(gone) => renew(py, tensor, gone),
+    }
+}
+
+/// How often a thread looks again for what another is leaving or taking just now; nobody else does under the interpreter's
+/// lock. (In the end it may be this thread itself that is leaving it.)
+const PATIENCE: usize = if cfg!(Py_GIL_DISABLED) { 10_000 } else { 1 };
+
+/// The object of a tensor whose last one left something, or is about to.
+#[cold]
+fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, PyAny>> {
+    for _ in 0..PATIENCE {
+        if gone == Gone::Left
+            && let Some(revived) = hung::revive(py, &tensor)?
+        {
+            let own = revived.as_ptr();
+            let object = settle(revived);
+            if object.as_ptr() == own {
+                tensor.unhang();
+            }
+            return Ok(object);
+        }
+        #[cfg(Py_GIL_DISABLED)]
+        py.detach(std::thread::yield_now);
+        gone = match identity::find(py, tensor.host_object()) {
+            Ok(object) => return Ok(object),
+            Err(Gone::Entirely) => break,
+            Err(gone) => gone,
+        };
+    }
+    Ok(settle(allocate(py, tensor)?))
 }
 
 /// Where the Rust value lies in an object of the class, found on the first one.

@@ -23,10 +23,16 @@ impl Tensor {
         drop(old);
     }
 
-    /// The object that hangs here, as `read` takes it apart; none hangs here afterwards.
-    pub fn unhang<T>(&self, read: impl FnOnce(&dyn HostObject) -> T) -> Option<T> {
-        let hung = lock(&self.0.extra.get()?.hung).0.take()?;
-        Some(read(hung.0.as_ref()))
+    /// The object that hangs here, as `read` takes it apart.
+    pub fn hung<T>(&self, read: impl FnOnce(&dyn HostObject) -> T) -> Option<T> {
+        let slot = lock(&self.0.extra.get()?.hung);
+        Some(read(slot.0.as_ref()?.0.as_ref()))
+    }
+
+    /// Lets go of the object that hangs here.
+    pub fn unhang(&self) {
+        let hung = self.0.extra.get().and_then(|extra| lock(&extra.hung).0.take());
+        drop(hung);
     }
 
     /// Shows the collector the object that hangs here.
