@@ -343,7 +343,7 @@ pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<(
     copy(&im, &oi)
 }
 
-/// The same bytes with the other kind of elements, for gradients of views that were written to: parts of complex
+/// The same bytes with the other kind of elements, for what a view shows of its base: parts of complex
 /// numbers, or complex numbers of all parts in a row.
 pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
     match (t.dtype() == dtype, dtype.is_complex()) {

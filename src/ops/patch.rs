@@ -14,11 +14,9 @@ fn patched(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<La
     let (own, src) = (input.body(), src.body());
     let apart = !may_overlap(&own.layout);
     let layout = if apart { own.layout.clone() } else { Layout::contiguous(own.shape()) };
-    let place = view(&layout)?;
-    let room = Body::new(&[layout.end()], own.dtype, own.device())?;
-    let whole = room.with_layout(layout);
-    copy(&whole, &own)?;
-    copy(&whole.with_layout(place), &src)?;
+    let part = Part { lies: view(&layout)?, dtype: own.dtype, whole: layout };
+    let whole = part.laid(&own)?;
+    copy(&part.of(&whole), &src)?;
     Ok(whole)
 }
 

@@ -47,13 +47,14 @@ impl Part {
     }
 
     /// A copy that lies as the whole does.
-    fn laid(&self, body: &Body) -> Result<Body> {
+    pub fn laid(&self, body: &Body) -> Result<Body> {
         let out = Body::new(&[self.whole.end()], body.dtype, body.device())?.with_layout(self.whole.clone());
         copy(&out, body)?;
         Ok(out)
     }
 
-    fn of(&self, whole: &Body) -> Body {
+    /// The part of what lies as the whole does.
+    pub fn of(&self, whole: &Body) -> Body {
         Body { dtype: self.dtype, ..whole.with_layout(self.lies.clone()) }
     }
 }
