@@ -7,6 +7,7 @@ proves the expectations before they judge gradiron.
 import importlib
 import math
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -14,6 +15,7 @@ os.environ.setdefault("GRADIRON_SOFTWARE_GPU", "1")
 NAME = os.environ.get("GRADIRON_TEST_LIB", "gradiron")
 T = importlib.import_module(NAME)
 IS_GRADIRON = NAME == "gradiron"
+GOLDEN = pathlib.Path(__file__).parent / "golden"
 NO_GPU = os.environ.get("GRADIRON_TEST_NO_GPU") == "1"
 
 FLOATS = ("float32", "float64", "float16", "bfloat16")

@@ -2,16 +2,14 @@
 
 import json
 import math
-import pathlib
 import re
 import sys
 import warnings
 
 import pytest
 
-from library import GPU_DTYPES, IS_GRADIRON, TOLERANCE, T, compare, dtype_name
+from library import GOLDEN, GPU_DTYPES, IS_GRADIRON, TOLERANCE, T, compare, dtype_name
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 import op_codec  # noqa: E402
 

@@ -1,14 +1,12 @@
 """`autograd.functional`: Jacobians, Hessians and their products, against values recorded from PyTorch."""
 
 import json
-import pathlib
 import sys
 
 import pytest
 
-from library import T, compare
+from library import GOLDEN, T, compare
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 
 import functional_cases as cases  # noqa: E402

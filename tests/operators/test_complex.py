@@ -7,16 +7,14 @@ import math
 import pickle
 import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from library import IS_GRADIRON, T, devices
+from library import GOLDEN, IS_GRADIRON, T, devices
 
-GOLDEN = Path(__file__).parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 import complex_cases as cases  # noqa: E402
 

@@ -2,15 +2,14 @@
 
 import itertools
 import json
-import pathlib
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library import T, assert_values, leaf, tensor
+from library import GOLDEN, T, assert_values, leaf, tensor
 
-ROWS = json.loads((pathlib.Path(__file__).parent / "golden" / "indexing.json").read_text())
+ROWS = json.loads((GOLDEN / "indexing.json").read_text())
 
 
 def space(device="cpu"):

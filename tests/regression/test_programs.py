@@ -1,7 +1,6 @@
 """Random programs see on gradiron what they saw on PyTorch: values, gradients, shapes, strides, versions, errors."""
 
 import os
-import pathlib
 
 import pytest
 from programs.deep import Deep
@@ -10,9 +9,9 @@ from programs.machine import Machine, difference
 from programs.record import apply, changes, record, replay, unpack
 from programs.wide import Wide
 
-from library import T
+from library import GOLDEN, T
 
-GOLDEN = pathlib.Path(__file__).parent / "golden" / "programs.json.gz"
+GOLDEN = GOLDEN / "programs.json.gz"
 RECORDED = unpack(GOLDEN.read_bytes())
 BATCH = 25
 # How many more random programs to run only for crashes: 40, or as many as one has time for.

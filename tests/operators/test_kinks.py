@@ -2,14 +2,12 @@
 
 import json
 import math
-import pathlib
 import sys
 
 import pytest
 
-from library import T, same_number
+from library import GOLDEN, T, same_number
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 import make_kinks  # noqa: E402
 

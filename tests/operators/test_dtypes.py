@@ -1,7 +1,6 @@
 """dtypes: names, promotion (every pair of operands), casts, the default dtype, and what carries which."""
 
 import json
-import pathlib
 import sys
 import warnings
 
@@ -9,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from library import DTYPES, INTS, T, assert_values, dtype
+from library import DTYPES, GOLDEN, INTS, T, assert_values, dtype
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 import promotion  # noqa: E402
 

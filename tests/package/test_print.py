@@ -2,14 +2,13 @@
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from library import T
+from library import GOLDEN, T
 
-CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "print.json").read_text())
+CASES: list[dict[str, Any]] = json.loads((GOLDEN / "print.json").read_text())
 
 
 @pytest.fixture(autouse=True)

@@ -1,14 +1,12 @@
 """After the same `manual_seed` the CPU draws PyTorch's own numbers, bit for bit; the GPU draws its own, the same everywhere."""
 
 import json
-import pathlib
 import sys
 
 import pytest
 
-from library import T, assert_values
+from library import GOLDEN, T, assert_values
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 import random_cases  # noqa: E402
 

@@ -1,15 +1,13 @@
 """Bad input: PyTorch's exception, the first sentence of its message, and every tensor as it was."""
 
 import json
-import pathlib
 import sys
 import warnings
 
 import pytest
 
-from library import T
+from library import GOLDEN, T
 
-GOLDEN = pathlib.Path(__file__).parent / "golden"
 sys.path.insert(0, str(GOLDEN))
 import error_cases  # noqa: E402
 
