@@ -30,6 +30,11 @@ pub enum Fault {
     NoShader { op: &'static str, dtype: DType },
     #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
     Devices { a: Device, b: Device },
+    #[error(
+        "Expected all tensors to be on the same device, but got {name} is on {here}, different from other tensors on \
+        {others} (when checking argument in method wrapper_CUDA_{op})"
+    )]
+    Elsewhere { name: &'static str, here: Device, others: Device, op: &'static str },
     /// A kernel reached for the bytes of elements that are still to be conjugated or negated: its caller computes them first.
     #[error("the elements are still to be conjugated or negated")]
     Lazy,

@@ -290,7 +290,7 @@ pub fn index_put_into(
     for other in indices.iter().flatten().chain([values]) {
         super::inplace::check_disjoint(target, other)?;
     }
-    let values = super::create::to_device(values, target.device())?;
+    let values = super::devices::beside(values, target)?;
     let edge =
         recording.then(|| put_node(target, indices, &values, accumulate, &target.body())).transpose()?;
     write(&target.body(), indices, &values, accumulate)?;

@@ -1,6 +1,6 @@
 //! Making tensors: from numbers, by filling, by converting.
 
-use super::kernel::{copy, duplicate, filled};
+use super::kernel::{carry, copy, duplicate, filled};
 use super::macros::ops;
 use crate::base::format::refused;
 use crate::base::views::dense_like;
@@ -64,7 +64,7 @@ ops! { "create";
         let body = input.body();
         let mut out = Body::new(body.shape(), body.dtype, device)?;
         out.layout = dense_like(&body.layout);
-        copy(&out, &body)?;
+        carry(&out, &body)?;
         Ok(out)
     }
     input: |g, at| g.then(|t| to_device(&t, at.device));

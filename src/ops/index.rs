@@ -151,6 +151,11 @@ pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tenso
 
 /// Index tensors as int64 on the device of `t`; masks become the indices of what they hold.
 pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>> {
+    if t.device().is_cpu() && !index.device().is_cpu() {
+        return Err(Error::runtime(
+            "indices should be either on cpu or on the same device as the indexed tensor (cpu)",
+        ));
+    }
     match index.dtype() {
         DType::Bool | DType::U8 if index.is_batched() => Err(super::batch::refuse_mask()),
         DType::Bool | DType::U8 => {
@@ -175,13 +180,7 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
         }
         DType::I64 | DType::I32 => {
             let index = super::create::to_dtype(&index, DType::I64)?;
-            Ok(vec![if index.device().is_cpu() || !t.device().is_cpu() {
-                super::create::to_device(&index, t.device())?
-            } else {
-                return Err(Error::runtime(
-                    "indices should be either on cpu or on the same device as the indexed tensor (cpu)",
-                ));
-            }])
+            Ok(vec![super::create::to_device(&index, t.device())?])
         }
         _ => Err(Error::index("tensors used as indices must be long, int, byte or bool tensors")),
     }

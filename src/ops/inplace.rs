@@ -1,6 +1,6 @@
 //! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
 
-use super::kernel::copy;
+use super::kernel::{carry, copy};
 use super::pointwise::{check_cast, check_writable, overlaps};
 use super::row::{Arg, Out, Row};
 use super::{batch, stretched};
@@ -134,9 +134,9 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
     // A part that is stretched over the whole is read before it is written.
     if overlaps(&wide, &body) {
-        copy(&body, &super::kernel::duplicate(&wide)?)?;
+        carry(&body, &super::kernel::duplicate(&wide)?)?;
     } else {
-        copy(&body, &wide)?;
+        carry(&body, &wide)?;
     }
     body.storage.bump();
     finish_inplace(target, edge)?;

@@ -1,5 +1,5 @@
 //! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
-//! other by itself, but for `copy`, whose job that is.
+//! other by itself, but for `carry`, whose job that is.
 
 #[cfg(not(feature = "gpu"))]
 use crate::base::Error;
@@ -40,8 +40,14 @@ pub(crate) fn done((): ()) -> Result<()> {
     Ok(())
 }
 
-/// Copies values, converting dtype and crossing devices.
+/// Copies values on one device, converting dtype.
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
+    on_host(&[out, src])?;
+    carry(out, src)
+}
+
+/// Copies values from wherever they are, converting dtype.
+pub fn carry(out: &Body, src: &Body) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
@@ -49,7 +55,7 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
         return super::lazy::copy(out, src);
     }
     if out.dtype == src.dtype && out.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
-        return copy(&out.as_parts(), &src.as_parts());
+        return carry(&out.as_parts(), &src.as_parts());
     }
     if out.dtype.is_complex() != src.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
         return copy_part(out, src);
@@ -67,15 +73,15 @@ pub fn copy(out: &Body, src: &Body) -> Result<()> {
 fn copy_part(out: &Body, src: &Body) -> Result<()> {
     if out.dtype.is_complex() {
         let [re, im] = parts(out)?;
-        copy(&re, src)?;
+        carry(&re, src)?;
         return fill(&im, Scalar::Int(0));
     }
     if out.dtype == DType::Bool {
         let truth = || super::arithmetic::ne(&Tensor::new(src.clone()), 0.0);
-        return copy(out, &super::reduce::quietly(truth)?);
+        return carry(out, &super::reduce::quietly(truth)?);
     }
     let [re, _] = parts(src)?;
-    copy(out, &re)
+    carry(out, &re)
 }
 
 /// Lets `run` move elements: complex ones part by part where kernels know real numbers only.
@@ -120,7 +126,7 @@ fn across(out: &Body, src: &Body) -> Result<()> {
     // SAFETY: as above; nobody else writes to the landing now.
     let slice = unsafe { std::slice::from_raw_parts_mut(view.ptr, bytes) };
     gpu::download(device.gpu()?.buffer, device.layout.offset * device.dtype.size(), slice)?;
-    if landing.storage.same(&out.storage) { Ok(()) } else { copy(out, &landing) }
+    if landing.storage.same(&out.storage) { Ok(()) } else { carry(out, &landing) }
 }
 
 /// Makes a body's storage `bytes` long, for all who share it; what is new is not initialised.

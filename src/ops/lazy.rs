@@ -2,7 +2,7 @@
 //! so ([`Error::is_lazy`]), and is tried again here, with values. Whatever does not read (views, shapes, histories) never
 //! comes by.
 
-use super::kernel::copy as copy_bytes;
+use super::kernel::carry as copy_bytes;
 use super::pointwise::{Expr, Input, Pointwise, compute_type};
 use super::record::Made;
 use super::row::Arg;

@@ -13,6 +13,7 @@ pub mod contract;
 pub mod create;
 pub mod creation;
 pub mod cut;
+pub mod devices;
 pub mod differences;
 pub mod einsum;
 #[cfg(test)]

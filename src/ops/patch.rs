@@ -1,6 +1,6 @@
 //! Copies with another tensor in the place of one of their views: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
 
-use super::kernel::copy;
+use super::kernel::carry;
 use super::macros::{compose, ops};
 use super::place::{erase, put_part};
 use super::view::{diagonal, select, slice};
@@ -16,7 +16,7 @@ fn patched(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<La
     let layout = if apart { own.layout.clone() } else { Layout::contiguous(own.shape()) };
     let part = Part { lies: view(&layout)?, dtype: own.dtype, whole: layout };
     let whole = part.laid(&own)?;
-    copy(&part.of(&whole), &src)?;
+    carry(&part.of(&whole), &src)?;
     Ok(whole)
 }
 

@@ -1,7 +1,7 @@
 //! Parts of tensors, told by the layout of the part: what derivatives of views are made of.
 
 use super::create;
-use super::kernel::{copy, fill, filled};
+use super::kernel::{carry, copy, fill, filled};
 use super::macros::ops;
 use super::pointwise_inplace::refuse_stretched;
 use super::shape::preserved;
@@ -100,7 +100,7 @@ ops! { "view";
     /// A copy of `input` that lies as the whole does, with `value` at `place`.
     [hidden, linear] fn put_part(input, value; place: Part) -> y {
         let out = place.laid(&input.body())?;
-        copy(&place.of(&out), &value.body())?;
+        carry(&place.of(&out), &value.body())?;
         Ok(out)
     }
     input: |g, place| g.then(|t| erase(&t, place));

@@ -407,7 +407,7 @@ mod more {
                     input.dtype().scalar_name(), values.dtype().scalar_name()
                 )));
             }
-            index_put(&input, &by, &crate::ops::create::to_device(&values, input.device())?, accumulate)
+            index_put(&input, &by, &crate::ops::devices::beside(&values, &input)?, accumulate)
         }
         /// `input` with `value` where the mask is true.
         [inplace] fn masked_fill(input: Tensor, mask: Tensor, value: Value) -> Tensor {
@@ -416,7 +416,7 @@ mod more {
                 Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(format!(
                     "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", t.ndim()
                 ))),
-                Value::Tensor(t) => masked_fill_tensor(&input, &create::to_device(&t, input.device())?, mask),
+                Value::Tensor(t) => masked_fill_tensor(&input, &crate::ops::devices::beside(&t, &input)?, mask),
             }
         }
         /// `input` with the elements of `source`, in order, where the mask is true.

@@ -5,7 +5,7 @@ use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDType, PyDevice, device_from};
 use crate::base::{Error, Fault, Result as CoreResult, Scalar};
-use crate::ops::{Arg, Forms, Ints, Kind, Out, Param, Row, lazy, out};
+use crate::ops::{self, Arg, Forms, Ints, Kind, Out, Param, Row, lazy, out};
 use crate::tensor::records;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -374,6 +374,7 @@ pub fn run_or<T: Send>(
     blame: fn(Error, &Row, &[Arg]) -> Error,
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
+    ops::devices::check(row, args).map_err(|error| blame(error, row, args))?;
     let done = if is_long(args) { py.detach(|| body(args)) } else { body(args) };
     match done {
         Err(error) => match lazy::arguments(&error, args)? {
