@@ -62,13 +62,14 @@ __version__ = "0.1.0"
 
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
-_MODULES = ("func", "nn", "ops", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
+_MODULES = ("__future__", "func", "nn", "ops", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
 _NAMES = {
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     **dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "_tensor_str"),
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
     "UntypedStorage": "_storage",
+    "typename": "_types",
 }
 
 # Methods that are functions as well: `relu_(x)`.

@@ -28,10 +28,18 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
             return _core.convert(self, None, arg, False)
         if isinstance(arg, Tensor):
             return _core.convert(self, arg.dtype, arg.device, False)
+    kind, place, copy, memory_format = parse_to(args, kwargs)
+    return _core.convert(self, kind, place, copy, memory_format)
+
+
+def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
+    """The dtype, the device, whether to copy always, and the memory format that the arguments of `to` mean."""
     kind, place, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
     kwargs.pop("non_blocking", None)
     memory_format = kwargs.pop("memory_format", None)
     other = kwargs.pop("other", None)
+    if other is None:
+        other = kwargs.pop("tensor", None)
     if kwargs:
         raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
     flags = False
@@ -49,7 +57,7 @@ def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         elif arg is not None:
             given = ", ".join("torch.dtype" if isinstance(a, dtype) else type(a).__name__ for a in args)
             raise TypeError(f"to() received an invalid combination of arguments - got ({given})")
-    return _core.convert(self, kind, place, copy, memory_format)
+    return kind, place, copy, memory_format
 
 
 def cast(kind: dtype) -> Any:
@@ -202,6 +210,11 @@ def apply_(self: Tensor, callable: Any) -> Tensor:
     return self
 
 
+def module_load(self: Tensor, other: Tensor, assign: bool = False) -> Tensor:
+    """What `load_state_dict` puts in the place of this parameter or buffer when it swaps."""
+    return other.detach() if assign else self.copy_(other).detach()
+
+
 def ndimension(self: Tensor) -> int:
     """How many dimensions there are, see `dim`."""
     return self.dim()
@@ -234,6 +247,7 @@ def install() -> None:
         "is_pinned": is_pinned,
         "apply_": apply_,
         "fill_diagonal_": fill_diagonal_,
+        "module_load": module_load,
         "ndimension": ndimension,
         "float": cast(_core.float32),
         "double": cast(_core.float64),

@@ -98,7 +98,8 @@ def _layered(layer: tuple[int, int | None, Tensor], tracked: bool = False) -> st
 
 def _text(t: Tensor) -> str:
     opening = "tensor(" if _is_plain(t) else f"{type(t).__name__}("
-    return _with_notes(opening + _body(t.detach(), len(opening)), _notes(t), len(opening))
+    text = _with_notes(opening + _body(t.detach(), len(opening)), _notes(t), len(opening))
+    return f"Parameter({text})" if getattr(t, "_is_param", False) else text
 
 
 def _is_plain(t: Tensor) -> bool:

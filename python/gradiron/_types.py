@@ -71,3 +71,12 @@ def named_result(name: str, fields: tuple[str, ...], values: tuple[Any, ...]) ->
         kind.__repr__ = show
         _named[name, fields] = kind
     return kind(*values)
+
+
+def typename(obj: Any) -> str:
+    """What errors call the type of an object: a tensor's as of old, another's with its module."""
+    if isinstance(obj, _core.Tensor):
+        return obj.type()
+    named = obj if hasattr(obj, "__qualname__") else type(obj)
+    module = getattr(named, "__module__", "") or ""
+    return named.__qualname__ if module in ("", "builtins") else f"{module}.{named.__qualname__}"
