@@ -31,14 +31,14 @@ from ._core import (
     is_inference_mode_enabled,
     is_warn_always_enabled,
     promote_types,
-    rows,
     set_default_dtype,
     set_warn_always,
     uint8,
 )
-from ._types import OutOfMemoryError, Size, named_result
+from ._types import OutOfMemoryError, Size
+from ._types import named_result as _named_result
 
-_core.register(Size, named_result, OutOfMemoryError)
+_core.register(Size, _named_result, OutOfMemoryError)
 
 from . import (
     _tensor,
@@ -66,7 +66,7 @@ _MODULES = ("__future__", "func", "nn", "ops", "viz", "testing", "cuda", "utils"
 _NAMES = {
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
-    **dict.fromkeys(("get_printoptions", "printoptions", "set_printoptions"), "_tensor_str"),
+    "set_printoptions": "_tensor_str",
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
     "UntypedStorage": "_storage",
     "typename": "_types",
@@ -97,4 +97,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES, *_WRITES})
+    return sorted({*globals(), *_MODULES, *_NAMES, *_WRITES} - {"annotations"})

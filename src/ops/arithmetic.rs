@@ -99,23 +99,23 @@ pointwise! {
         input: |g, input, y| g * select(y / select(input, 1.0, eq(input, 0.0)), 0.0, eq(input, 0.0)),
         other: |g; y| g * 0.0;
     /// The larger of both operands; NaN wins.
-    [tensors, narrow] maximum(input, other): Arith = maximum(input, other),
+    [tensors, narrow, no_inplace] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, lt(other, input)), g * 0.5, eq(input, other));
     /// The smaller of both operands; NaN wins.
-    [tensors, narrow] minimum(input, other): Arith = minimum(input, other),
+    [tensors, narrow, no_inplace] minimum(input, other): Arith = minimum(input, other),
         input: |g, input, other| select(select(g, 0.0, gt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, gt(other, input)), g * 0.5, eq(input, other));
     /// The larger of both operands; a number wins over NaN.
-    [tensors] fmax(input, other): Arith = fmax(input, other),
+    [tensors, no_inplace] fmax(input, other): Arith = fmax(input, other),
         input: |g, input, other| select(select(0.0, g, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// The smaller of both operands; a number wins over NaN.
-    [tensors] fmin(input, other): Arith = fmin(input, other),
+    [tensors, no_inplace] fmin(input, other): Arith = fmin(input, other),
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    [complex, tensors] logaddexp(input, other): Real
+    [complex, tensors, no_inplace] logaddexp(input, other): Real
         = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
             + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, other| g / conj(exp(other - input) + 1.0), other: |g, input, other| g / conj(exp(input - other) + 1.0);

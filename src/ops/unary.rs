@@ -11,7 +11,7 @@ pointwise! {
     [complex] sgn(input) -> y: Arith = sign(input),
         input: |g, input, y| sgn_gradient(g, input, y);
     /// The angle in the plane: 0 or π for real numbers.
-    [complex] angle(input): Angle = angle(input),
+    [complex, no_inplace] angle(input): Angle = angle(input),
         input: |g, input| angle_gradient(g, input);
     /// The complex conjugate, computed.
     [complex, hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
@@ -128,9 +128,9 @@ pointwise! {
     /// Bits inverted; for bool the opposite.
     [hidden] bit_invert(input): Bits = bit_not(input);
     /// Whether each element is NaN.
-    [complex] isnan(input): Test = is_nan(input);
+    [complex, no_inplace] isnan(input): Test = is_nan(input);
     /// Whether each element is infinite.
-    [complex] isinf(input): Test = is_inf(input);
+    [complex, no_inplace] isinf(input): Test = is_inf(input);
     /// Whether each element is neither infinite nor NaN.
-    [complex] isfinite(input): Test = is_finite(input);
+    [complex, no_inplace] isfinite(input): Test = is_finite(input);
 }

@@ -46,7 +46,7 @@ use crate::base::DType;
 use crate::ops;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList, PyType};
+use pyo3::types::{PyDict, PyList, PyString, PyType};
 
 /// The dtype of floating point numbers that come without one.
 /// The floating point dtype of numbers and of new tensors.
@@ -165,29 +165,48 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     crate::base::caution::set_host(errors::warn);
     module.add_class::<tensor::PyTensor>()?;
-    module.add("Sizes", size::base(py)?)?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
     module.add_class::<node::PyNode>()?;
-    module.add_class::<function::Ctx>()?;
-    module.add_class::<hooks::Handle>()?;
-    module.add_class::<autograd::GradSwitch>()?;
-    module.add_class::<saving::SavedTensor>()?;
-    module.add_class::<graph::InputMetadata>()?;
     module.add_class::<random::PyGenerator>()?;
-    module.add_class::<profile::Mark>()?;
+    // What PyTorch has not at the top of its package is set but not added: `import *` leaves it here.
+    module.setattr("Sizes", size::base(py)?)?;
+    for class in [
+        py.get_type::<function::Ctx>(),
+        py.get_type::<hooks::Handle>(),
+        py.get_type::<autograd::GradSwitch>(),
+        py.get_type::<saving::SavedTensor>(),
+        py.get_type::<graph::InputMetadata>(),
+        py.get_type::<profile::Mark>(),
+    ] {
+        module.setattr(class.name()?, class)?;
+    }
     for dtype in DType::ALL {
         module.add(dtype.name(), types::dtype_object(py, dtype)?)?;
     }
-    macro_rules! add {
-        ($($($function:ident)::+),* $(,)?) => { $(module.add_function(wrap_pyfunction!($($function)::+, module)?)?;)* };
+    macro_rules! functions {
+        ($($($function:ident)::+),* $(,)?) => { [$(wrap_pyfunction!($($function)::+, module)?),*] };
     }
-    add!(
+    let public = functions![
         get_default_dtype,
         set_default_dtype,
         promote_types,
         set_warn_always,
         is_warn_always_enabled,
+        autograd::is_grad_enabled,
+        autograd::is_inference_mode_enabled,
+        threads::get_num_threads,
+        threads::set_num_threads,
+        autograd::is_inference,
+        anomaly::is_anomaly_enabled,
+        anomaly::is_anomaly_check_nan_enabled,
+        attributes::result_type,
+        attributes::can_cast,
+        dlpack::to_dlpack,
+        dlpack::from_dlpack,
+        arrays::from_numpy,
+    ];
+    let own = functions![
         convert,
         rows,
         register,
@@ -220,21 +239,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         batch::refuse_leaves,
         batch::count_reverse,
         batch::reaches_others,
-        autograd::is_grad_enabled,
         autograd::set_recording,
-        autograd::is_inference_mode_enabled,
         autograd::swap_inference_mode,
         autograd::gradient_edge,
         autograd::has_edge,
         autograd::live_nodes,
-        threads::get_num_threads,
-        threads::set_num_threads,
-        autograd::is_inference,
         autograd::set_version,
         autograd::increment_version,
         anomaly::set_anomaly,
-        anomaly::is_anomaly_enabled,
-        anomaly::is_anomaly_check_nan_enabled,
         anomaly::swap_source_lines,
         forward::enter_dual_level,
         forward::tangent_levels,
@@ -279,16 +291,17 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         profile::profiler_clock,
         profile::profiler_stop,
         attributes::legacy_tensor,
-        attributes::result_type,
-        attributes::can_cast,
         random::global_generator,
-        dlpack::to_dlpack,
-        dlpack::from_dlpack,
         dlpack::dlpack_device,
         nested::make_tensor,
-        arrays::from_numpy,
         arrays::shared,
-    );
+    ];
+    for function in public {
+        module.add_function(function)?;
+    }
+    for function in own {
+        module.setattr(function.getattr("__name__")?.cast::<PyString>()?, &function)?;
+    }
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", gpu::module(py)?)?;
     hung::prepare(py)?;

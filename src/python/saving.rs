@@ -140,6 +140,12 @@ pub struct SavedTensor {
 
 #[pymethods]
 impl SavedTensor {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<SavedTensor> {
+        Err(PyRuntimeError::new_err("Trying to create a SavedTensor object from Python is forbidden."))
+    }
+
     /// Packs this value with a pair of hooks of its own.
     fn register_hooks(&self, py: Python<'_>, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
         let hooks = PyHooks::new(py, pack_hook, unpack_hook)?;

@@ -6,7 +6,10 @@ import sys
 import warnings
 from types import ModuleType
 
+import gradiron as torch  # noqa: F401  (programs patch `autograd.torch`)
+
 from .. import _core
+from .._core import SavedTensor as SavedTensor
 from .._core import Tensor
 from .anomaly_mode import detect_anomaly, set_detect_anomaly
 from .function import Function
@@ -210,7 +213,8 @@ _LATE = ("forward_ad", "functional", "gradcheck", "gradgradcheck", "graph", "pro
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATE})
+    loaded = ("SavedTensor", "anomaly_mode", "function", "grad_mode", "source_lines", "torch")
+    return sorted({*__all__, *_LATE, *loaded, *(name for name in globals() if name.startswith("_"))})
 
 
 def __getattr__(name: str) -> object:

@@ -79,6 +79,10 @@ for _name in LEGACY:
     globals()[_name] = legacy_type(_name, "cuda")
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, *LEGACY, *(name for name in globals() if name.startswith("_"))})
+
+
 def is_available() -> bool:
     """Whether there is a GPU to work with."""
     return core is not None and core.is_available()

@@ -25,6 +25,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("_"))})
+
+
 def supported_activities() -> set[ProfilerActivity]:
     """What `profile` can record."""
     return {ProfilerActivity.CPU}

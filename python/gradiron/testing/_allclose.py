@@ -7,7 +7,7 @@ from typing import Any
 
 import gradiron
 
-from .compare import assert_close
+from ._compare import assert_close
 
 # (relative, absolute), by dtype; whatever is not listed has to be equal
 _TOLERANCES = {"torch.float16": (1e-3, 1e-3), "torch.float32": (1e-4, 1e-5), "torch.float64": (1e-5, 1e-8)}

@@ -1,0 +1,65 @@
+"""Writes names.json: the public names of PyTorch's modules and of its central classes. Run under PyTorch."""
+
+import importlib
+import inspect
+import json
+import pathlib
+import pkgutil
+import warnings
+
+# Where gradiron has modules, or is going to have some; `*` stands for all that lies below.
+MODULES = """
+. autograd.* func.* nn nn.functional nn.init nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp profiler
+utils utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
+linalg fft special amp hub library overrides backends distributions.*
+""".split()
+CLASSES = """
+Tensor Size dtype device Generator Event finfo iinfo UntypedStorage TypedStorage autograd.Function autograd.graph.Node
+autograd.graph.saved_tensors_hooks autograd.SavedTensor cuda.Event cuda.Stream nn.Parameter nn.Module
+""".split()
+
+
+def public(thing):
+    return sorted(name for name in dir(thing) if not name.startswith("_"))
+
+
+def modules(torch):
+    """Full names below `torch` and the modules."""
+    for entry in MODULES:
+        name, below = entry.removesuffix(".*"), entry.endswith(".*")
+        root = torch if name == "." else importlib.import_module(f"torch.{name}")
+        yield name, root
+        if below and hasattr(root, "__path__"):
+            for info in pkgutil.walk_packages(root.__path__, root.__name__ + "."):
+                if not any(part.startswith("_") for part in info.name.split(".")):
+                    try:
+                        yield info.name.removeprefix("torch."), importlib.import_module(info.name)
+                    except ImportError:  # what needs something that is not installed
+                        continue
+
+
+def table(torch):
+    """For each module the names that are its own, and for each class its attributes."""
+    made = {}
+    for name, module in modules(torch):
+        made[name] = [n for n in public(module) if not inspect.ismodule(getattr(module, n)) or is_below(module, n)]
+    for name in CLASSES:
+        found = torch
+        for part in name.split("."):
+            found = getattr(found, part)
+        made[f"class {name}"] = public(found)
+    return made
+
+
+def is_below(module, name):
+    return getattr(module, name).__name__ in (f"{module.__name__}.{name}", "torch")
+
+
+if __name__ == "__main__":
+    import torch
+
+    warnings.simplefilter("ignore")
+    made = table(torch)
+    body = ",\n".join(f"{json.dumps(name)}: {json.dumps(names)}" for name, names in sorted(made.items()))
+    pathlib.Path(__file__).with_name("names.json").write_text(f"{{\n{body}\n}}\n")
+    print(len(made), "modules and classes,", sum(map(len, made.values())), "names")

@@ -1,0 +1,72 @@
+"""What stands in a module or class for everybody's completion is PyTorch's, or in a short list of our own."""
+
+import importlib
+import inspect
+import json
+import pkgutil
+
+import pytest
+
+from library import GOLDEN, T
+
+pytestmark = pytest.mark.gradiron
+
+# Our own, by the module or class they stand in.
+OURS = {
+    ".": {"viz"},
+    "autograd": {"set_source_lines", "source_lines"},
+    "cuda": {"dispatches", "submits"},
+}
+OUR_MODULES = ("viz", "autograd.source_lines", "ops")
+PYTORCHS = json.loads((GOLDEN / "names.json").read_text())
+
+
+def modules():
+    """The modules that are not private, by their names below the package."""
+    below = [info.name.removeprefix(f"{T.__name__}.") for info in pkgutil.walk_packages(T.__path__, f"{T.__name__}.")]
+    return [".", *(name for name in below if not name.startswith("_") and "._" not in name)]
+
+
+def module(name):
+    return importlib.import_module(T.__name__ if name == "." else f"{T.__name__}.{name}")
+
+
+def is_import(holder, value):
+    """From elsewhere, as a module's own source needs it."""
+    home = value.__name__ if inspect.ismodule(value) else getattr(value, "__module__", None)
+    inside = home is None or home == holder.__name__ or home.startswith(holder.__name__ + ".")
+    return not inside or home == "__future__"
+
+
+def strange(key, holder, skip=lambda value: False):
+    known = {*PYTORCHS.get(key, ()), *OURS.get(key, ())}
+    return [n for n in dir(holder) if not n.startswith("_") and n not in known and not skip(getattr(holder, n))]
+
+
+def test_the_top_of_the_package():
+    assert strange(".", T) == []
+
+
+def test_modules_are_pytorchs_or_private():
+    assert [n for n in modules() if n not in PYTORCHS and n.split(".")[0] not in OUR_MODULES and n not in OUR_MODULES] == []
+
+
+def test_packages():
+    for name in set(modules()) & set(PYTORCHS) - {"."}:
+        holder = module(name)
+        if hasattr(holder, "__path__") or name == "nn.functional":
+            assert (name, strange(name, holder, lambda value: is_import(holder, value))) == (name, [])
+
+
+@pytest.mark.parametrize("name", [n for n in PYTORCHS if n.startswith("class ")])
+def test_classes(name):
+    holder = T
+    for part in name.removeprefix("class ").split("."):
+        holder = getattr(holder, part, None)
+    assert holder is None or strange(name, holder) == []
+
+
+def test_internals_are_within_reach_of_the_package_alone():
+    core = T._core
+    inside = [name for name in vars(core) if not name.startswith("_") and name not in core.__all__]
+    assert {"free_views", "run_grad", "vmap_swap_calls"} < set(inside) and not any(hasattr(T, name) for name in inside)
