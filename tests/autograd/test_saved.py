@@ -564,3 +564,10 @@ def test_detached_in_place_stays_known_after_requires_grad():
     y.detach_().requires_grad_()
     with pytest.raises(RuntimeError, match="detached in-place"):
         z.sum().backward()
+
+
+def test_saved_values_have_a_class_by_name():
+    x = T.ones(2, requires_grad=True)
+    assert type((x * x).grad_fn._raw_saved_self) is T.autograd.SavedTensor and T.autograd.torch is T
+    with pytest.raises(RuntimeError, match="Trying to create a SavedTensor object from Python is forbidden"):
+        T.autograd.SavedTensor()
