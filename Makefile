@@ -11,7 +11,7 @@ export PYO3_PYTHON := $(CURDIR)/$(BIN)/python
 # Where there is no GPU, Mesa's software Vulkan stands in for one, in tests only.
 export GRADIRON_SOFTWARE_GPU ?= 1
 
-SOURCES := $(shell find src python -name '*.rs' -o -name '*.wgsl' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
+SOURCES := $(shell find src macros/src python -name '*.rs' -o -name '*.wgsl' -o -name '*.py' -o -name '*.pyi' -o -name py.typed)
 HOST = $(shell rustc -vV | sed -n 's/^host: //p')
 READY := $(VENV)/.ready
 WHEEL := $(VENV)/.wheel
@@ -33,7 +33,7 @@ $(READY): pyproject.toml scripts/setup.sh
 ## make build    the wheel as it ships, in dist/, installed into the virtual environment
 build: $(WHEEL)
 
-$(WHEEL): $(SOURCES) build.rs Cargo.toml Cargo.lock pyproject.toml $(READY)
+$(WHEEL): $(SOURCES) build.rs Cargo.toml macros/Cargo.toml Cargo.lock pyproject.toml $(READY)
 	rm -rf dist
 	$(BIN)/maturin build --release --locked --interpreter $(BIN)/python --out dist
 	$(BIN)/python -m pip install --quiet --force-reinstall --no-deps dist/*.whl
@@ -49,8 +49,8 @@ test: lint rust loom asan pytest stubs docs
 
 ## make lint     rustfmt, clippy, ruff, mypy: complains
 lint: $(READY)
-	cargo fmt --check
-	cargo clippy --locked --profile quick --all-targets --features python -- -D warnings
+	cargo fmt --all --check
+	cargo clippy --locked --workspace --profile quick --all-targets --features gradiron/python -- -D warnings
 	cargo clippy --locked --profile quick --no-default-features -- -D warnings
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
@@ -58,13 +58,13 @@ lint: $(READY)
 
 ## make fix      the same, but mends what it can
 fix: $(READY)
-	cargo fmt
+	cargo fmt --all
 	$(BIN)/ruff check --fix python tests benches examples scripts
 	$(BIN)/ruff format python tests benches examples scripts
 
 ## make rust     the Rust tests, the rooms' order (tests/layers.rs) included
 rust: vulkan
-	cargo test --locked --profile quick
+	cargo test --locked --workspace --profile quick
 
 ## make loom     every interleaving of the arena's threads
 loom:

@@ -84,7 +84,8 @@ def over_dim(name, domain=WIDE, shapes=FULL, result=lambda y: y, **fixed):
 
     def call(draw, shape):
         dim = dim_of(draw, shape)
-        return lambda x: result(getattr(T, name)(x, dim, **fixed))
+        function = name if callable(name) else getattr(T, name)
+        return lambda x: result(function(x, dim, **fixed))
 
     return shaped(call, shapes, domain, least=1)
 
@@ -215,3 +216,8 @@ def diagonal(draw, shape):
     a, b = draw(st.permutations(range(len(shape))))[:2]
     offset = draw(st.integers(-2, 2))
     return lambda x: x.diagonal(offset, a, b)
+
+
+def of_row(name, sample):
+    """The sampler that a row asks for: an expression over the functions of this file, `T` and `F`; `name` is the row's."""
+    return eval(sample, {**globals(), "name": name, "F": T.nn.functional}) if sample else None

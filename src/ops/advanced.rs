@@ -149,6 +149,7 @@ fn kept(step: &Step) -> Result<(Vec<Option<Tensor>>, bool)> {
 }
 
 static INDEX: Derivative = Derivative {
+    facts: None,
     name: "IndexBackward0",
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None];
@@ -198,6 +199,7 @@ pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
 }
 
 static INDEX_PUT: Derivative = Derivative {
+    facts: None,
     name: "IndexPutBackward0",
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None, None];

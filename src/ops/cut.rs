@@ -30,9 +30,11 @@ fn unsplit(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-static SPLIT: Derivative = Derivative { name: "SplitBackward0", apply: unsplit };
-pub static SPLIT_SIZES: Derivative = Derivative { name: "SplitWithSizesBackward0", apply: unsplit };
+static SPLIT: Derivative = Derivative { facts: None, name: "SplitBackward0", apply: unsplit };
+pub static SPLIT_SIZES: Derivative =
+    Derivative { facts: None, name: "SplitWithSizesBackward0", apply: unsplit };
 pub static UNBIND: Derivative = Derivative {
+    facts: None,
     name: "UnbindBackward0",
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None];
@@ -130,7 +132,7 @@ pub fn split_at(
 
 /// The parts that `cut` makes, histories and all, without a base.
 pub fn untied(cut: impl FnOnce() -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
-    static UNSAFE: Derivative = Derivative { name: "UnsafeSplitBackward0", apply: unsplit };
+    static UNSAFE: Derivative = Derivative { facts: None, name: "UnsafeSplitBackward0", apply: unsplit };
     let parts = packing::renamed(|cut| if std::ptr::eq(cut, &SPLIT) { &UNSAFE } else { cut }, cut)?;
     parts.iter().map(alone).collect()
 }

@@ -125,8 +125,8 @@ pub fn put_back(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-static MAX: Derivative = Derivative { name: "MaxBackward0", apply: put_back };
-static MIN: Derivative = Derivative { name: "MinBackward0", apply: put_back };
+static MAX: Derivative = Derivative { facts: None, name: "MaxBackward0", apply: put_back };
+static MIN: Derivative = Derivative { facts: None, name: "MinBackward0", apply: put_back };
 
 /// The extremum along a dimension and its index.
 fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<Tensor>> {
@@ -158,6 +158,7 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<T
 }
 
 static AMINMAX: Derivative = Derivative {
+    facts: None,
     name: "AminmaxBackward0",
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None];

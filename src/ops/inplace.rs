@@ -70,7 +70,7 @@ pub fn value_grads(step: &Step) -> Result<Grads> {
     Ok(grads)
 }
 
-static COPY: Derivative = Derivative { name: "CopyBackwards", apply: value_grads };
+static COPY: Derivative = Derivative { facts: None, name: "CopyBackwards", apply: value_grads };
 
 /// The history of a tensor whose elements were replaced by a value's.
 fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) -> Result<Edge> {

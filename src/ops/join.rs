@@ -20,6 +20,7 @@ pub struct Joined {
 }
 
 static CAT: Derivative = Derivative {
+    facts: None,
     name: "CatBackward0",
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
@@ -44,6 +45,7 @@ static CAT: Derivative = Derivative {
 };
 
 static STACK: Derivative = Derivative {
+    facts: None,
     name: "StackBackward0",
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];

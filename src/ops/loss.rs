@@ -360,7 +360,7 @@ mod more {
                 )));
             }
             let dim = Classes::dim(input.ndim());
-            let logs = softmax::log_softmax_along(&input, dim)?;
+            let logs = softmax::LogSoftmax::call(&input, dim)?;
             if target.shape() == input.shape() {
                 return against_probabilities(&logs, &target, weight, how, label_smoothing);
             }

@@ -41,14 +41,16 @@ macro_rules! pointwise {
                                 kind: $crate::ops::operand_kind(FORMS, Place::$in as usize, COUNT),
                                 optional: false,
                                 default: None,
+                                keyword: false,
                             },)+
-                            $($($crate::ops::Param { name: stringify!($p), kind: $crate::ops::Kind::Scalar, optional: false, default: Some(stringify!($pd)) },)+)?
+                            $($($crate::ops::Param { name: stringify!($p), kind: $crate::ops::Kind::Scalar, optional: false, default: Some(stringify!($pd)), keyword: false },)+)?
                         ],
                         forms: FORMS,
                         differentiable: $crate::ops::macros::any!($($wrt)*)
                             && !matches!($crate::ops::pointwise::Class::$class, $crate::ops::pointwise::Class::Compare),
                         call: |args| $crate::ops::pointwise::call(&ROW, args),
                         call_inplace: Some(|args| $crate::ops::pointwise::call_inplace(&ROW, args)),
+                        ..$crate::ops::Row::OLD
                     },
                     class: $crate::ops::pointwise::Class::$class,
                     inputs: COUNT,
@@ -59,8 +61,8 @@ macro_rules! pointwise {
                         wgsl: stringify!($f),
                         loops: loops!([$($($form),*)?] $class; ($($in,)+ $($($p,)+)?) $f $(=> $quick $way)?),
                     },
-                    derivative: $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply },
-                    by_number: $crate::tensor::Derivative { name: $crate::ops::node_name!($name, "_by_number"), apply },
+                    derivative: $crate::tensor::Derivative { facts: None, name: $crate::ops::node_name!($name), apply },
+                    by_number: $crate::tensor::Derivative { facts: None, name: $crate::ops::node_name!($name, "_by_number"), apply },
                     wraps: $crate::ops::wraps_numbers(stringify!($name)),
                     order: &$crate::ops::saved_order([$(stringify!($in),)+ $($(stringify!($p),)+)?]),
                     always: $crate::ops::always_saved([$($crate::ops::source_bits(&[$(source::$arg,)* $($(source::$kept),*)?])),*]),
@@ -102,7 +104,7 @@ macro_rules! renamed {
         $(pub mod $name {
             use $crate::ops::{Kind, Param, node_name, pointwise::Pointwise};
             const PARAMS: &[Param] =
-                &[$(Param { name: stringify!($in), kind: Kind::Operand, optional: false, default: None }),+];
+                &[$(Param { name: stringify!($in), kind: Kind::Operand, optional: false, default: None, keyword: false }),+];
             pub static ROW: Pointwise = super::$row::ROW.renamed(
                 stringify!($name),
                 PARAMS,
@@ -167,18 +169,19 @@ macro_rules! ops {
                     Ok(grads)
                 }
                 pub static DERIVATIVE: $crate::tensor::Derivative =
-                    $crate::tensor::Derivative { name: $crate::ops::node_name!($name), apply };
+                    $crate::tensor::Derivative { facts: None, name: $crate::ops::node_name!($name), apply };
                 /// What is saved when input `i` wants a gradient.
                 pub const SAVES: &[(usize, u64)] = &[$((Place::$wrt as usize, 0 $(| bit::$arg)* $($(| bit::$kept)*)?)),*];
                 pub const ALWAYS: u64 = $crate::ops::always_saved([$(0 $(| bit::$arg)* $($(| bit::$kept)*)?),*]);
                 pub const ORDER: &[u8] = &$crate::ops::saved_order([$(stringify!($in),)* $($(stringify!($p),)*)?]);
                 static PARAMS: &[$crate::ops::Param] = &[
-                    $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Tensor, optional: false, default: None },)*
+                    $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Tensor, optional: false, default: None, keyword: false },)*
                     $($($crate::ops::Param {
                         name: stringify!($p),
                         kind: <$pt as $crate::ops::FromArg>::KIND,
                         optional: <$pt as $crate::ops::FromArg>::OPTIONAL,
                         default: $crate::ops::macros::text!($($pd)?),
+                        keyword: false,
                     },)*)?
                 ];
                 fn call(args: &[$crate::ops::Arg]) -> $crate::base::Result<$crate::ops::Out> {
@@ -195,7 +198,7 @@ macro_rules! ops {
                     forms: $crate::ops::macros::forms!(3 $(; $($form),*)?),
                     differentiable: $crate::ops::macros::any!($($wrt)*),
                     call,
-                    call_inplace: None,
+                    ..$crate::ops::Row::OLD
                 };
             }
             $(#[doc = $doc])*
@@ -258,6 +261,7 @@ macro_rules! compose {
                         kind: <$pt as $crate::ops::FromArg>::KIND,
                         optional: <$pt as $crate::ops::FromArg>::OPTIONAL,
                         default: $crate::ops::macros::text!($($pd)?),
+                        keyword: false,
                     },)*
                 ];
                 fn call(args: &[$crate::ops::Arg]) -> $crate::base::Result<$crate::ops::Out> {
@@ -273,7 +277,7 @@ macro_rules! compose {
                     forms: $crate::ops::macros::forms!(3 $(; $($form),*)?),
                     differentiable: false,
                     call,
-                    call_inplace: None,
+                    ..$crate::ops::Row::OLD
                 };
             }
             $(#[doc = $doc])*

@@ -77,7 +77,8 @@ mod value;
 pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bits, wraps_numbers};
 pub use pointwise::Operand;
 pub use row::{
-    Arg, Forms, FromArg, History, Ints, Kind, Out, Param, Row, Several, Sizes, Value, operand_kind, take,
+    Arg, Forms, FromArg, History, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Several, Sizes,
+    Value, operand_kind, take,
 };
 pub use value::{IntoGrad, V};
 
@@ -93,7 +94,8 @@ pub fn pointwise_rows() -> impl Iterator<Item = &'static pointwise::Pointwise> {
 
 /// Every row, by family.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    pointwise_rows().map(|p| &p.row).chain(FAMILIES.iter().copied().flatten().copied())
+    let old = pointwise_rows().map(|p| &p.row).chain(FAMILIES.iter().copied().flatten().copied());
+    old.chain(crate::operator::rows().iter().copied())
 }
 
 static FAMILIES: &[&[&Row]] = &[
@@ -120,8 +122,6 @@ static FAMILIES: &[&[&Row]] = &[
     scan::ROWS,
     scan::COMPOSED,
     scan::INPLACE,
-    softmax::ROWS,
-    softmax::COMPOSED,
     stats::ROWS,
     stats::COMPOSED,
     sort::ROWS,

@@ -29,8 +29,13 @@ impl Pointwise {
         [node, by_number]: [&'static str; 2],
     ) -> Pointwise {
         let row = Row { name, params, forms: Forms(0), ..self.row };
-        let derivative = Derivative { name: node, ..self.derivative };
-        Pointwise { row, derivative, by_number: Derivative { name: by_number, ..self.by_number }, ..*self }
+        let derivative = Derivative { facts: None, name: node, ..self.derivative };
+        Pointwise {
+            row,
+            derivative,
+            by_number: Derivative { facts: None, name: by_number, ..self.by_number },
+            ..*self
+        }
     }
 
     /// Whether calls of this row are recorded.
@@ -111,9 +116,6 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("picked_log2d", "NllLoss2DBackward0"),
     ("variance", "VarBackward0"),
     ("sum_numbers", "NansumBackward0"),
-    ("softmax_along", "SoftmaxBackward0"),
-    ("log_softmax_along", "LogSoftmaxBackward0"),
-    ("logsumexp_over", "LogsumexpBackward0"),
     ("cumsum_along", "CumsumBackward0"),
     ("cumprod_along", "CumprodBackward0"),
     ("median_all", "MedianBackward0"),

@@ -8,11 +8,12 @@ use super::row::{Arg, Ints};
 use super::value::V;
 use super::view::{ints, reshape};
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
-use crate::base::{DType, Dims, Error, Fault, Result, Scalar, caution, numel};
+use crate::base::{DType, Dims, Error, Fault, Result, Scalar, numel};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, mode, packing, records};
 use smallvec::SmallVec;
 
-static LAYER_NORM: Derivative = Derivative { name: "NativeLayerNormBackward0", apply: layer_norm_grad };
+static LAYER_NORM: Derivative =
+    Derivative { facts: None, name: "NativeLayerNormBackward0", apply: layer_norm_grad };
 
 /// What a normalization keeps beside its values: over how many dimensions it goes, and what was given.
 pub struct Normalized {
@@ -206,17 +207,6 @@ fn check_probability(p: f64) -> Result<()> {
     Err(Error::value(format!("dropout probability has to be between 0 and 1, but got {p}")))
 }
 
-/// The dimension that a softmax is along: without one it is guessed, as it once was.
-fn chosen(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
-    let Some(dim) = dim else {
-        caution(&format!(
-            "Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
-        ))?;
-        return Ok(i64::from(!matches!(input.ndim(), 0 | 1 | 3)));
-    };
-    Ok(dim)
-}
-
 /// An activation of one tensor, over it when `inplace`.
 fn activation(op: &'static Pointwise, input: &Tensor, number: Option<f64>, inplace: bool) -> Result<Tensor> {
     let mut operands: SmallVec<[Operand; 4]> = smallvec::smallvec![input.into()];
@@ -249,21 +239,6 @@ compose! { "nn";
     }
     /// `input * sigmoid(input)`.
     [nn] fn silu_(input: Tensor, inplace: bool = false) -> Tensor { activation(&u::silu::ROW, &input, None, inplace) }
-    /// `exp(input) / sum(exp(input))` along `dim`.
-    [nn] fn softmax_(input: Tensor, dim: Option<i64> = None, _stacklevel: i64 = 3, dtype: Option<DType> = None) -> Tensor {
-        let dim = chosen("softmax", &input, dim)?;
-        super::softmax::softmax(input, dim, dtype)
-    }
-    /// The logarithm of softmax along `dim`.
-    [nn] fn log_softmax_(input: Tensor, dim: Option<i64> = None, _stacklevel: i64 = 3, dtype: Option<DType> = None) -> Tensor {
-        let dim = chosen("log_softmax", &input, dim)?;
-        super::softmax::log_softmax(input, dim, dtype)
-    }
-    /// Softmax of `-input` along `dim`.
-    [nn] fn softmin_(input: Tensor, dim: Option<i64> = None, _stacklevel: i64 = 3, dtype: Option<DType> = None) -> Tensor {
-        let dim = chosen("softmin", &input, dim)?;
-        super::softmax::softmax(a::neg(&input)?, dim, dtype)
-    }
     /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.
     [nn] fn dropout(input: Tensor, p: f64 = 0.5, training: bool = true, inplace: bool = false) -> Tensor {
         check_probability(p)?;

@@ -2,7 +2,7 @@
 
 use super::pointwise::{self, Operand, Pointwise};
 use super::pointwise_inplace::{check_writable, overlaps};
-use super::row::{Arg, Kind, Row};
+use super::row::{Arg, Kind, OutRule, Row};
 use crate::base::{DType, Error, Result};
 use crate::storage::birth;
 use crate::tensor::{Tensor, any_requires_grad, check_inplace};
@@ -77,7 +77,6 @@ const DECLARED: &[&str] = &[
     "index_add",
     "index_copy",
     "linear",
-    "log_softmax",
     "matmul",
     "mm",
     "msort",
@@ -87,7 +86,6 @@ const DECLARED: &[&str] = &[
     "scatter_add",
     "scatter_reduce",
     "slice_scatter",
-    "softmax",
     "sort",
     "sum",
     "take_along_dim",
@@ -103,6 +101,9 @@ const JOINED: &[&str] =
 pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<()> {
     if from == to {
         return Ok(());
+    }
+    if let Some(out) = &row.out {
+        return check_rule(out.rule, from, to);
     }
     let (result, target) = (from.scalar_name(), to.scalar_name());
     let declared = || {
@@ -145,9 +146,6 @@ pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<(
         "amax" | "amin" => format!(
             "Expected the dtype for input and out to match, but got {result} for input's dtype and {target} for out's dtype."
         ),
-        "logsumexp" if !to.is_differentiable() => {
-            format!("logsumexp(): Expected floating point type for result tensor, but got: {target}")
-        }
         "inner" | "tensordot" => format!(
             "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}"
         ),
@@ -162,13 +160,41 @@ pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<(
     Err(Error::runtime(message))
 }
 
+fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
+    let (result, target) = (from.scalar_name(), to.scalar_name());
+    Err(Error::runtime(match rule {
+        OutRule::Cast => return Ok(()),
+        OutRule::Declared => {
+            let (result, target) = (from.c_name(), to.c_name());
+            format!("Expected out tensor to have dtype {result}, but got {target} instead")
+        }
+        OutRule::Found => format!("Found dtype {target} but expected {result}"),
+        OutRule::Promoted if from.category() <= to.category() => return Ok(()),
+        OutRule::Promoted => {
+            return Err(Error::type_error(format!(
+                "torch.cat(): input types can't be cast to the desired output type {target}"
+            )));
+        }
+        OutRule::Floating(_) if to.is_differentiable() => return Ok(()),
+        OutRule::Floating(text) | OutRule::Message(text) => {
+            text.replace("{result}", result).replace("{target}", target)
+        }
+    }))
+}
+
 /// Whether PyTorch's operator refuses inputs that share memory with what it writes, pointwise ones aside.
 pub fn keeps_apart(row: &Row) -> bool {
+    if let Some(out) = &row.out {
+        return out.apart || out.resizes;
+    }
     resizes_first(row) || matches!(row.name, "index_select" | "kthvalue" | "masked_select" | "take")
 }
 
 /// Whether it gives its target the new shape before it asks that.
 pub fn resizes_first(row: &Row) -> bool {
+    if let Some(out) = &row.out {
+        return out.resizes;
+    }
     row.name == "gather" || JOINED.contains(&row.name)
 }
 
@@ -201,11 +227,17 @@ const UNRECORDED: &[&str] = &[
 ];
 
 pub fn is_unrecorded(row: &Row) -> bool {
+    if let Some(out) = &row.out {
+        return out.unrecorded;
+    }
     UNRECORDED.contains(&row.name)
 }
 
 /// Whether `out=` says in which dtype a row computes, unless that is asked for.
 pub fn computes_as_target(row: &Row) -> bool {
+    if let Some(out) = &row.out {
+        return out.computes;
+    }
     is_creation(row) || matches!(row.name, "cumprod" | "cumsum" | "prod" | "sum")
 }
 
@@ -217,6 +249,9 @@ pub fn is_creation(row: &Row) -> bool {
 
 /// Whether a row resizes what it is given without a word.
 pub fn resizes_silently(row: &Row) -> bool {
+    if let Some(out) = &row.out {
+        return out.silent;
+    }
     is_creation(row) || matches!(row.name, "addbmm" | "logsigmoid" | "multinomial" | "narrow_copy")
 }
 
@@ -234,6 +269,9 @@ pub fn refusal(row: &Row) -> String {
 
 /// The operator that PyTorch names there: the one that it composes of, or its own with a mark when that has no derivative.
 fn refusing(row: &Row) -> String {
+    if let Some(out) = &row.out {
+        return if out.called.is_empty() { row.name.into() } else { out.called.into() };
+    }
     match row.name {
         "cross" => "linalg_cross",
         "true_divide" => "div",
@@ -246,8 +284,7 @@ fn refusing(row: &Row) -> String {
         "nanmean" => "nansum",
         "diag" => "aten::diag_embed",
         "logsigmoid" => "log_sigmoid_forward",
-        name @ ("conj_physical" | "floor_divide" | "heaviside" | "softmax" | "log_softmax" | "scatter"
-        | "slice_scatter") => {
+        name @ ("conj_physical" | "floor_divide" | "heaviside" | "scatter" | "slice_scatter") => {
             return format!("aten::{name}");
         }
         name if is_creation(row) => return format!("aten::{name}"),

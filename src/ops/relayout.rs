@@ -42,7 +42,7 @@ macro_rules! in_place {
     ($($view:ident = $name:literal;)*) => {
         fn in_place(derivative: &'static Derivative) -> &'static Derivative {
             $({
-                static WRITTEN: Derivative = Derivative { name: $name, apply: view::$view::DERIVATIVE.apply };
+                static WRITTEN: Derivative = Derivative { facts: None, name: $name, apply: view::$view::DERIVATIVE.apply };
                 if std::ptr::eq(derivative, &view::$view::DERIVATIVE) {
                     return &WRITTEN;
                 }
@@ -65,7 +65,7 @@ in_place! {
 /// What a product made of one row, which nobody else holds yet, as a vector: squeezed in place.
 pub fn first_row(matrix: Tensor) -> Result<Tensor> {
     static WRITTEN: Derivative =
-        Derivative { name: "SqueezeBackward4", apply: view::squeeze_one::DERIVATIVE.apply };
+        Derivative { facts: None, name: "SqueezeBackward4", apply: view::squeeze_one::DERIVATIVE.apply };
     if matrix.is_special() {
         return become_view(&view::squeeze_::ROW, &[Arg::Tensor(matrix), Arg::Int(0)]);
     }
@@ -101,6 +101,7 @@ macro_rules! relayouts {
                     differentiable: false,
                     call: |args| write(args).map(Out::Tensor),
                     call_inplace: Some(write),
+                    ..$crate::ops::Row::OLD
                 };
             }
         )*

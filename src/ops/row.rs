@@ -3,6 +3,7 @@
 
 use super::random::Generator;
 use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar};
+use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Edge, Tensor};
 use smallvec::SmallVec;
 
@@ -13,6 +14,8 @@ pub enum Kind {
     /// A tensor or a number.
     Operand,
     Tensors,
+    /// Tensors, some of them missing.
+    MaybeTensors,
     Int,
     Ints,
     /// Whole numbers as one sequence, or as all the positional arguments that are left.
@@ -36,6 +39,8 @@ pub struct Param {
     pub optional: bool,
     /// The default as it is written; nothing for a required parameter.
     pub default: Option<&'static str>,
+    /// Whether it must be named.
+    pub keyword: bool,
 }
 
 /// A parsed argument.
@@ -45,6 +50,7 @@ pub enum Arg {
     None,
     Tensor(Tensor),
     Tensors(Vec<Tensor>),
+    MaybeTensors(Vec<Option<Tensor>>),
     Bool(bool),
     Int(i64),
     Float(f64),
@@ -127,6 +133,150 @@ pub struct Row {
     pub call: fn(&[Arg]) -> Result<Out>,
     /// Writes the result over the first argument.
     pub call_inplace: Option<CallInplace>,
+    /// Second names, in all forms.
+    pub aliases: &'static [&'static str],
+    /// ATen's name of this signature: `dim` of `max.dim`.
+    pub aten: &'static str,
+    /// The first signature of this name, where this is another.
+    pub overloads: Option<&'static Row>,
+    /// The operator whose in-place form this is.
+    pub inplace_of: Option<&'static Row>,
+    /// What it returns, as a stub says it; empty of rows in the old form.
+    pub returns: &'static str,
+    /// What `out=` asks; nothing of rows in the old form, which stand in tables.
+    pub out: Option<OutFacts>,
+    /// Whether PyTorch makes it of other operators: then arguments are looked at first.
+    pub composite: bool,
+    /// How tests draw arguments: an expression over `tests/samples.py`.
+    pub sample: &'static str,
+    /// Where it stands in the source.
+    pub at: (&'static str, u32),
+}
+
+/// What `out=` asks of its target before it is written to.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct OutFacts {
+    pub rule: OutRule,
+    /// Inputs may not share memory with it.
+    pub apart: bool,
+    /// It gets the new shape before that is asked.
+    pub resizes: bool,
+    /// It is resized without a warning.
+    pub silent: bool,
+    /// It says in which dtype is computed, unless that is asked for.
+    pub computes: bool,
+    /// Nothing is recorded of the operator, whatever wants gradients: truths, places.
+    pub unrecorded: bool,
+    /// The name in the refusal of gradients, where that is another.
+    pub called: &'static str,
+}
+
+impl OutFacts {
+    pub const NONE: OutFacts = OutFacts {
+        rule: OutRule::Cast,
+        apart: false,
+        resizes: false,
+        silent: false,
+        computes: false,
+        unrecorded: false,
+        called: "",
+    };
+}
+
+/// Which dtypes a result may be written into.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum OutRule {
+    /// Those that it can be cast to.
+    Cast,
+    /// Its own: the operator gives its results' dtypes beforehand.
+    Declared,
+    /// Its own: the kernel says which one it found.
+    Found,
+    /// Those of no lower category: the operator promotes.
+    Promoted,
+    /// Its own, in other words: `{result}` and `{target}` are the dtypes.
+    Message(&'static str),
+    /// Any floating or complex one; else these words.
+    Floating(&'static str),
+}
+
+impl Row {
+    /// What rows in the old form do not say.
+    pub const OLD: Row = Row {
+        name: "",
+        doc: "",
+        family: "",
+        params: &[],
+        forms: Forms(0),
+        differentiable: false,
+        call: |_| Ok(Out::None),
+        call_inplace: None,
+        aliases: &[],
+        aten: "",
+        overloads: None,
+        inplace_of: None,
+        returns: "",
+        out: None,
+        composite: false,
+        sample: "",
+        at: ("", 0),
+    };
+}
+
+/// What an operator may return, and what the stub says of it.
+pub trait Returned {
+    const STUB: &'static str;
+    fn out(self, name: &'static str, fields: &'static [&'static str]) -> Out;
+}
+impl Returned for Tensor {
+    const STUB: &'static str = "Tensor";
+    fn out(self, _: &'static str, _: &'static [&'static str]) -> Out {
+        Out::Tensor(self)
+    }
+}
+macro_rules! returned_array {
+    ($($n:literal $stub:literal;)*) => { $(impl Returned for [Tensor; $n] {
+        const STUB: &'static str = $stub;
+        fn out(self, name: &'static str, fields: &'static [&'static str]) -> Out {
+            Out::Tuple(name, fields, self.into())
+        }
+    })* };
+}
+returned_array! {
+    2 "tuple[Tensor, Tensor]";
+    3 "tuple[Tensor, Tensor, Tensor]";
+    4 "tuple[Tensor, Tensor, Tensor, Tensor]";
+    5 "tuple[Tensor, Tensor, Tensor, Tensor, Tensor]";
+}
+impl Returned for Vec<Tensor> {
+    const STUB: &'static str = "tuple[Tensor, ...]";
+    fn out(self, name: &'static str, fields: &'static [&'static str]) -> Out {
+        Out::Tuple(name, fields, self)
+    }
+}
+impl Returned for bool {
+    const STUB: &'static str = "_bool";
+    fn out(self, _: &'static str, _: &'static [&'static str]) -> Out {
+        Out::Bool(self)
+    }
+}
+impl Returned for i64 {
+    const STUB: &'static str = "_int";
+    fn out(self, _: &'static str, _: &'static [&'static str]) -> Out {
+        Out::Int(self)
+    }
+}
+impl Returned for () {
+    const STUB: &'static str = "None";
+    fn out(self, _: &'static str, _: &'static [&'static str]) -> Out {
+        Out::None
+    }
+}
+impl Returned for Out {
+    const STUB: &'static str = "Any";
+    fn out(self, _: &'static str, _: &'static [&'static str]) -> Out {
+        self
+    }
 }
 
 pub type CallInplace = fn(&[Arg]) -> Result<Tensor>;
@@ -181,6 +331,11 @@ macro_rules! from_arg {
 }
 from_arg! {
     Vec<Tensor>, Tensors, |arg| if let Arg::Tensors(t) = arg { Some(t.clone()) } else { None };
+    Vec<Option<Tensor>>, MaybeTensors, |arg| match arg {
+        Arg::MaybeTensors(t) => Some(t.clone()),
+        Arg::Tensors(t) => Some(t.iter().cloned().map(Some).collect()),
+        _ => None,
+    };
     bool, Bool, |arg| match arg { Arg::Bool(b) => Some(*b), Arg::Int(i) => Some(*i != 0), _ => None };
     i64, Int, |arg| match arg { Arg::Int(i) => Some(*i), Arg::Bool(b) => Some(i64::from(*b)), _ => None };
     Ints, Ints, |arg| match arg { Arg::Ints(i) => Some(i.clone()), Arg::Int(i) => Some(smallvec::smallvec![*i]), _ => None };
@@ -270,6 +425,17 @@ impl Arg {
             Arg::Complex(re, im) => Some(Scalar::Complex(*re, *im)),
             _ => None,
         }
+    }
+}
+
+impl Keep for Sizes {
+    fn shown(&self) -> Shown {
+        self.0.shown()
+    }
+}
+impl Keep for Generator {
+    fn shown(&self) -> Shown {
+        Shown::Nothing
     }
 }
 

@@ -194,8 +194,8 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
     super::tangent::picked(made, input, dim, true)
 }
 
-static CUMMAX: Derivative = Derivative { name: "CummaxBackward0", apply: put_back_running };
-static CUMMIN: Derivative = Derivative { name: "CumminBackward0", apply: put_back_running };
+static CUMMAX: Derivative = Derivative { facts: None, name: "CummaxBackward0", apply: put_back_running };
+static CUMMIN: Derivative = Derivative { facts: None, name: "CumminBackward0", apply: put_back_running };
 
 /// The gradient goes to where the values were; of nothing it is PyTorch's own input.
 fn put_back_running(step: &Step) -> Result<Grads> {
@@ -251,6 +251,7 @@ macro_rules! inplace {
             differentiable: false,
             call: |args| overwrite($name, $kernel, $scan, args).map(Out::Tensor),
             call_inplace: Some(|args| overwrite($name, $kernel, $scan, args)),
+            ..$crate::ops::Row::OLD
         };
     };
 }

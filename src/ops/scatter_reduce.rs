@@ -154,6 +154,7 @@ fn shares(
 /// The same values, whose derivative is an error: where several zeros meet, it is that of none of the formulas above.
 fn underivable(shares: &Tensor) -> Tensor {
     static SEVERAL_ZEROS: Derivative = Derivative {
+        facts: None,
         name: "torch::autograd::Error",
         apply: |_| {
             Err(Error::runtime(

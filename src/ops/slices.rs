@@ -42,6 +42,7 @@ fn continues(value: &Edge, old: Option<&Edge>, base_wants: bool) -> bool {
 
 /// For an operator that was put together of several: its last node is an input like any other.
 static COPY_SLICES: Derivative = Derivative {
+    facts: None,
     name: Slices::NAME,
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None, None];

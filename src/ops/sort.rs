@@ -155,12 +155,12 @@ fn picking(
     super::tangent::picked(made, input, dim, keepdim)
 }
 
-static SORT: Derivative = Derivative { name: "SortBackward0", apply: put_back };
-static STABLE_SORT: Derivative = Derivative { name: "SortBackward1", apply: put_back };
-static TOPK: Derivative = Derivative { name: "TopkBackward0", apply: put_back };
-static KTHVALUE: Derivative = Derivative { name: "KthvalueBackward0", apply: put_back };
-static MEDIAN: Derivative = Derivative { name: "MedianBackward1", apply: put_back };
-static NANMEDIAN: Derivative = Derivative { name: "NanmedianBackward1", apply: put_back };
+static SORT: Derivative = Derivative { facts: None, name: "SortBackward0", apply: put_back };
+static STABLE_SORT: Derivative = Derivative { facts: None, name: "SortBackward1", apply: put_back };
+static TOPK: Derivative = Derivative { facts: None, name: "TopkBackward0", apply: put_back };
+static KTHVALUE: Derivative = Derivative { facts: None, name: "KthvalueBackward0", apply: put_back };
+static MEDIAN: Derivative = Derivative { facts: None, name: "MedianBackward1", apply: put_back };
+static NANMEDIAN: Derivative = Derivative { facts: None, name: "NanmedianBackward1", apply: put_back };
 
 /// The lower medians along a dimension.
 pub fn middle_along(x: &Tensor, dim: i64, numbers: bool) -> Result<Tensor> {

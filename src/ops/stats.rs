@@ -210,9 +210,9 @@ fn with_mean_grad(step: &crate::tensor::Step, root: bool) -> Result<Grads> {
 }
 
 static VAR_MEAN: Derivative =
-    Derivative { name: "VarMeanBackward0", apply: |step| with_mean_grad(step, false) };
+    Derivative { facts: None, name: "VarMeanBackward0", apply: |step| with_mean_grad(step, false) };
 static STD_MEAN: Derivative =
-    Derivative { name: "StdMeanBackward0", apply: |step| with_mean_grad(step, true) };
+    Derivative { facts: None, name: "StdMeanBackward0", apply: |step| with_mean_grad(step, true) };
 
 /// What a variance is taken over, and what its divisor is less by.
 struct Spread {

@@ -13,6 +13,7 @@ use crate::tensor::{Derivative, Tensor};
 macro_rules! not_derived {
     ($($derivative:ident = $node:literal, $op:literal;)*) => { $(
         static $derivative: Derivative = Derivative {
+            facts: None,
             name: $node,
             apply: |_| Err(Error::not_implemented(concat!("the derivative for '", $op, "' is not implemented."))),
         };

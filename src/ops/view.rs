@@ -34,10 +34,11 @@ fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
 
 /// Of a view that had a history, when its base was detached and written.
 static OF_A_CONSTANT: Derivative =
-    Derivative { name: "AsStridedBackward0", apply: |_| Ok(smallvec::smallvec![None]) };
+    Derivative { facts: None, name: "AsStridedBackward0", apply: |_| Ok(smallvec::smallvec![None]) };
 
 /// Of a view that reaches beyond what its base shows by now.
 static OUT_OF_REACH: Derivative = Derivative {
+    facts: None,
     name: "AsStridedBackward0",
     apply: |step| {
         let (Some(g), true) = (step.grad(0), step.wants(0)) else { return Ok(smallvec::smallvec![None]) };

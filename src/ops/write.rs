@@ -58,16 +58,17 @@ macro_rules! writes {
                 use $crate::ops::macros;
                 use $crate::ops::row::{Arg, Forms, FromArg, Kind, Out, Param, Row, take};
                 static PARAMS: &[Param] = &[
-                    Param { name: "input", kind: Kind::Tensor, optional: false, default: None },
+                    Param { name: "input", kind: Kind::Tensor, optional: false, default: None, keyword: false },
                     $(Param {
                         name: stringify!($p),
                         kind: <$pt as FromArg>::KIND,
                         optional: <$pt as FromArg>::OPTIONAL,
                         default: macros::text!($($pd)?),
+                        keyword: false,
                     },)*
                 ];
                 static DERIVATIVE: $crate::tensor::Derivative =
-                    $crate::tensor::Derivative { name: $node, apply: $crate::ops::write::nothing };
+                    $crate::tensor::Derivative { facts: None, name: $node, apply: $crate::ops::write::nothing };
                 fn write(args: &[Arg]) -> $crate::base::Result<$crate::tensor::Tensor> {
                     let mut next = 1..;
                     let target: $crate::tensor::Tensor = take(stringify!($name), PARAMS, args, 0, None)?;
@@ -87,6 +88,7 @@ macro_rules! writes {
                     differentiable: false,
                     call: |args| write(args).map(Out::Tensor),
                     call_inplace: Some(write),
+                    ..$crate::ops::Row::OLD
                 };
             }
             $(#[doc = $doc])*
@@ -104,17 +106,18 @@ writes! { "create";
 
 /// Zeros everywhere.
 pub fn erase(target: &Tensor) -> Result<()> {
-    static ZERO: Derivative = Derivative { name: "ZeroBackward0", apply: nothing };
+    static ZERO: Derivative = Derivative { facts: None, name: "ZeroBackward0", apply: nothing };
     over(target.physical(), &ZERO, true, zero)
 }
 
-static FILL_TENSOR: Derivative = Derivative { name: "FillBackward3", apply: super::inplace::value_grads };
+static FILL_TENSOR: Derivative =
+    Derivative { facts: None, name: "FillBackward3", apply: super::inplace::value_grads };
 /// One number everywhere.
 pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
     over(target.physical(), &FILL, true, |body| fill_body(body, value))
 }
 
-static FILL: Derivative = Derivative { name: "FillBackward2", apply: nothing };
+static FILL: Derivative = Derivative { facts: None, name: "FillBackward2", apply: nothing };
 
 fn fill_with(args: &[Arg]) -> Result<Tensor> {
     let target: Tensor = take("fill_", FILL_PARAMS, args, 0, None)?;
@@ -141,8 +144,14 @@ fn fill_with(args: &[Arg]) -> Result<Tensor> {
 }
 
 static FILL_PARAMS: &[Param] = &[
-    Param { name: "input", kind: Kind::Tensor, optional: false, default: None },
-    Param { name: "value", kind: <Value as FromArg>::KIND, optional: false, default: text!() },
+    Param { name: "input", kind: Kind::Tensor, optional: false, default: None, keyword: false },
+    Param {
+        name: "value",
+        kind: <Value as FromArg>::KIND,
+        optional: false,
+        default: text!(),
+        keyword: false,
+    },
 ];
 static FILL_ROW: Row = Row {
     name: "fill",
@@ -153,5 +162,6 @@ static FILL_ROW: Row = Row {
     differentiable: false,
     call: |args| fill_with(args).map(Out::Tensor),
     call_inplace: Some(fill_with),
+    ..Row::OLD
 };
 pub static FILLS: &[&Row] = &[&FILL_ROW];

@@ -120,7 +120,7 @@ fn convert<'py>(
 #[pyfunction]
 fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
-    for row in ops::rows().filter(|r| r.forms.0 != 0) {
+    for row in ops::rows().filter(|r| r.forms.0 != 0 && r.overloads.is_none() && r.inplace_of.is_none()) {
         let dict = PyDict::new(py);
         dict.set_item("name", row.name)?;
         dict.set_item("doc", row.doc.trim())?;
@@ -132,6 +132,16 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             .iter()
             .map(|p| (p.name, format!("{:?}", p.kind), p.optional, p.default.map(table::python_default)));
         dict.set_item("params", params.collect::<Vec<_>>())?;
+        let more = ops::rows().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
+        let signatures = std::iter::once(row).chain(more).map(|row| {
+            let params = row.params.iter().map(|p| {
+                (p.name, format!("{:?}", p.kind), p.optional, p.default.map(table::python_default), p.keyword)
+            });
+            (params.collect::<Vec<_>>(), row.returns, row.forms.has(ops::Forms::OUT))
+        });
+        dict.set_item("signatures", signatures.collect::<Vec<_>>())?;
+        dict.set_item("sample", row.sample)?;
+        dict.set_item("aliases", row.aliases.to_vec())?;
         for (key, form) in [
             ("function", ops::Forms::FUNCTION),
             ("method", ops::Forms::METHOD),

@@ -124,6 +124,33 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
         let most = row.params.len() + first - 1;
         return if call.positional.len() > most { too_many(call, least + first, most) } else { error };
     }
+    // Overloads have a line each; a row has one signature for all of them.
+    let expected = if overloads.len() > 1 { format!("one of:\n * {signature}\n") } else { signature.into() };
+    combination(call, &expected)
+}
+
+/// No signature fits a call: the only one that takes so many arguments says what is wrong with them.
+#[cold]
+pub fn no_signature(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
+    let given = call.positional.len() + call.keywords.len();
+    let method = usize::from(call.receiver.is_some());
+    let could = |row: &&&'static Row| {
+        let params = &row.params[method..];
+        let out = usize::from(method == 0 && row.forms.has(Forms::OUT));
+        let least = params.iter().filter(|p| p.default.is_none()).count();
+        (least..=params.len() + out).contains(&given)
+    };
+    let plausible: Vec<_> = signatures.iter().filter(could).collect();
+    if let [row] = plausible[..] {
+        return Ok(row);
+    }
+    let lines: Vec<String> =
+        signatures.iter().map(|row| format!(" * {}\n", super::table::signature(row, method == 0))).collect();
+    Err(combination(call, &format!("one of:\n{}", lines.concat())))
+}
+
+/// Arguments whose kinds fit no signature.
+fn combination(call: &Call<'_, '_>, expected: &str) -> PyErr {
     let mut types: Vec<String> = call.positional.iter().map(type_name).collect();
     let mut list = types.join(", ");
     if !call.keywords.is_empty() {
@@ -134,8 +161,6 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
             _ => format!("{list}, {}", types.join(", ")),
         };
     }
-    // Overloads have a line each; a row has one signature for all of them.
-    let expected = if overloads.len() > 1 { format!("one of:\n * {signature}\n") } else { signature.into() };
     PyTypeError::new_err(format!(
         "{}() received an invalid combination of arguments - got ({list}), but expected {expected}",
         call.name
@@ -219,7 +244,7 @@ pub fn dtype_argument(
 fn wanted(kind: Kind) -> &'static str {
     match kind {
         Kind::Tensor | Kind::Operand => "Tensor",
-        Kind::Tensors | Kind::Several => "tuple of Tensors",
+        Kind::Tensors | Kind::MaybeTensors | Kind::Several => "tuple of Tensors",
         Kind::Int => "int",
         Kind::Ints | Kind::Sizes => "tuple of ints",
         Kind::Float => "float",

@@ -117,6 +117,7 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         Kind::Generator => object.cast::<PyGenerator>().ok().map(|g| Arg::Generator(g.get().0.clone())),
         Kind::Str => object.extract::<String>().ok().map(Arg::Str),
         Kind::Tensors | Kind::Several => tensors_from(object).map(Arg::Tensors),
+        Kind::MaybeTensors => maybe_tensors_from(object).map(Arg::MaybeTensors),
         Kind::Any => any_from(object),
     })
 }
@@ -128,6 +129,21 @@ fn tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<crate::tensor::Tensor>>
     let mut out = Vec::new();
     for item in object.try_iter().ok()? {
         out.push(item.ok()?.cast::<PyTensor>().ok()?.get().tensor.clone());
+    }
+    Some(out)
+}
+
+fn maybe_tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<Option<crate::tensor::Tensor>>> {
+    if object.is_instance_of::<PyTensor>() {
+        return None;
+    }
+    let mut out = Vec::new();
+    for item in object.try_iter().ok()? {
+        let item = item.ok()?;
+        out.push(match item.is_none() {
+            true => None,
+            false => Some(item.cast::<PyTensor>().ok()?.get().tensor.clone()),
+        });
     }
     Some(out)
 }
@@ -165,6 +181,70 @@ pub struct Extra<'py> {
     pub alpha: Option<Scalar>,
 }
 
+/// Whether a call's arguments are such as this signature takes: their number, their names, their types.
+pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
+    let params = &row.params[usize::from(call.receiver.is_some()).min(row.params.len())..];
+    let positional = params.iter().position(|p| p.keyword).unwrap_or(params.len());
+    let spread = params[..positional].iter().position(|p| match p.kind {
+        Kind::Sizes | Kind::Several => true,
+        Kind::Ints => params.len() == 1,
+        _ => false,
+    });
+    let takes = |param: &Param, object: &Bound<'_, PyAny>| {
+        if object.is_none() {
+            return param.optional || param.default == Some("None") || param.kind == Kind::Any;
+        }
+        !is_strict(row, param, object) && is_of_kind(param.kind, object)
+    };
+    let given = call.positional;
+    let ints = |from: usize| given[from..].iter().all(|object| int_from(object).is_some());
+    let tensors = |from: usize| given[from..].iter().all(|object| object.is_instance_of::<PyTensor>());
+    let reads = |count: usize| params.iter().zip(&given[..count]).all(|(p, object)| takes(p, object));
+    let in_places = given.len() <= positional && reads(given.len());
+    let fits = in_places
+        || spread.is_some_and(|at| {
+            let rest = if params[at].kind == Kind::Several {
+                tensors(at.min(given.len()))
+            } else {
+                ints(at.min(given.len()))
+            };
+            given.len() > at && (at == 0 || params[at].kind == Kind::Several) && reads(at) && rest
+        });
+    let named = |param: &Param| call.keywords.iter().any(|(name, _)| known_as(param, name));
+    let filled = if in_places { given.len() } else { positional };
+    fits && call.keywords.iter().all(|(name, object)| match params.iter().find(|p| known_as(p, name)) {
+        Some(param) => takes(param, object),
+        None if name == "out" => row.forms.has(Forms::OUT),
+        None => name == "alpha" && row.forms.has(Forms::ALPHA),
+    }) && params.iter().enumerate().all(|(at, p)| at < filled || p.default.is_some() || named(p))
+}
+
+fn is_of_kind(kind: Kind, object: &Bound<'_, PyAny>) -> bool {
+    let tensor = || object.is_instance_of::<PyTensor>();
+    match kind {
+        Kind::Tensor => tensor(),
+        Kind::Operand => tensor() || scalar_from(object).is_some(),
+        // A truth value is a whole number and no fraction.
+        Kind::Int => !object.is_instance_of::<PyBool>() && int_from(object).is_some(),
+        Kind::Ints => {
+            !object.is_instance_of::<PyBool>() && (ints_from(object).is_some() || int_from(object).is_some())
+        }
+        Kind::Bool => object.is_instance_of::<PyBool>(),
+        _ => matches!(read(kind, object), Ok(Some(_))),
+    }
+}
+
+/// The signature that a call is meant for: the first that fits, or the one that tells best why none does.
+pub fn choose(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
+    if let [only] = signatures {
+        return Ok(only);
+    }
+    match signatures.iter().find(|row| fits(row, call)) {
+        Some(row) => Ok(row),
+        None => super::overloads::no_signature(signatures, call),
+    }
+}
+
 /// Reads a call's arguments into `args`.
 pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
     read_all(row, call, args)
@@ -183,6 +263,8 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
             .ok_or_else(|| mismatch(call.name, params[0].name, params[0].kind, None, receiver))?;
     }
     let rest = &params[first.min(params.len())..];
+    // What must be named takes no place.
+    let rest = &rest[..rest.iter().position(|p| p.keyword).unwrap_or(rest.len())];
     let fits = |kind: Kind, object: &Bound<'py, PyAny>| match kind {
         Kind::Several => object.is_instance_of::<PyTensor>(),
         _ => int_from(object).is_some(),
@@ -248,7 +330,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
     }
     let out = call.keywords.iter().any(|(name, _)| name == "out");
-    if out && matches!(row.name, "sum" | "prod") && matches!(args[1], Arg::Missing) {
+    if out && row.out.is_none() && matches!(row.name, "sum" | "prod") && matches!(args[1], Arg::Missing) {
         // Only the overload with `dim` has `out`.
         return Err(PyTypeError::new_err(format!(
             "{}() got an unexpected keyword argument 'out'",
@@ -414,7 +496,7 @@ const COMPOSED: &[&str] = &[
 /// A view whose base was written behind its back is refused before anything else is looked at.
 #[cold]
 pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
-    if COMPOSED.contains(&row.name) || out::is_unrecorded(row) {
+    if row.composite || COMPOSED.contains(&row.name) || out::is_unrecorded(row) {
         return error;
     }
     let tensors = args.iter().flat_map(|arg| match arg {

@@ -14,6 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 static NOT_IMPLEMENTED: Derivative = Derivative {
+    facts: None,
     name: "NotImplemented",
     apply: |_| Err(Error::runtime("derivative for set_ is not implemented")),
 };

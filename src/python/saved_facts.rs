@@ -2,11 +2,12 @@
 //! for as `_saved_self_sym_sizes`, `_saved_alpha`, `_saved_reduction`.
 
 use super::saved_names::row_of_node;
-use crate::base::Dims;
+use crate::base::{Dims, Scalar};
 use crate::ops::nn::Normalized;
 use crate::tensor::Node;
+use crate::tensor::facts::Shown;
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyComplex, PyTuple};
 
 #[derive(Clone, Copy)]
 enum Fact {
@@ -160,5 +161,21 @@ fn show<'py>(py: Python<'py>, node: &Node, fact: Fact) -> PyResult<Bound<'py, Py
         Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
         Text(text) => text.into_pyobject(py)?.into_any(),
         Nothing => py.None().into_bound(py),
+    })
+}
+
+/// A value that a node keeps, as Python sees it.
+pub fn shown(py: Python<'_>, value: Shown) -> PyResult<Bound<'_, PyAny>> {
+    Ok(match value {
+        Shown::Nothing => py.None().into_bound(py),
+        Shown::Bool(flag) | Shown::Number(Scalar::Bool(flag)) => {
+            flag.into_pyobject(py)?.to_owned().into_any()
+        }
+        Shown::Int(i) => (i as u64).into_pyobject(py)?.into_any(),
+        Shown::Ints(all) => PyTuple::new(py, all.into_iter().map(|i| i as u64))?.into_any(),
+        Shown::Float(f) | Shown::Number(Scalar::Float(f)) => f.into_pyobject(py)?.into_any(),
+        Shown::Number(Scalar::Int(i)) => i.into_pyobject(py)?.into_any(),
+        Shown::Number(Scalar::Complex(re, im)) => PyComplex::from_doubles(py, re, im).into_any(),
+        Shown::Text(text) => text.into_pyobject(py)?.into_any(),
     })
 }

@@ -2,6 +2,7 @@
 
 use super::collector::{self, Start};
 use super::tensor::{PyTensor, wrap};
+use crate::tensor::facts::{Facts, SavedAt};
 use crate::tensor::packing::{self, Chooser, Pack};
 use crate::tensor::{
     Derivative, Kept, Node, NodeRef, Packed, Saved, Tensor, Unpack, dual, freed_error, inference_error,
@@ -273,6 +274,9 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
         (_, Some(wanted)) => (false, wanted),
         _ => return Ok(None),
     };
+    if let Some(facts) = node.facts() {
+        return by_facts(py, node, facts, wanted, raw);
+    }
     let kept = if node.saves().freed { None } else { place(node, wanted) };
     if !raw
         && kept.flatten().is_none()
@@ -311,6 +315,41 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
     }
 }
 
+/// The attribute `wanted` of a node whose facts are known.
+fn by_facts<'py>(
+    py: Python<'py>,
+    node: &NodeRef,
+    facts: &'static Facts,
+    wanted: &str,
+    raw: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !raw && let Some(value) = facts.attribute(node, wanted) {
+        return super::saved_facts::shown(py, value).map(Some);
+    }
+    let Some(&(_, saved)) = facts.saved.iter().find(|(name, _)| *name == wanted) else { return Ok(None) };
+    if node.saves().freed {
+        if raw {
+            let gone = SavedTensor { node: node.clone(), at: Some(usize::MAX) };
+            return Ok(Some(Bound::new(py, gone)?.into_any()));
+        }
+        return Err(freed_error(Some(node)).into());
+    }
+    let place = |source: u16| node.saves().values.iter().position(|saved| saved.source == source);
+    let one = |at: Option<usize>| match at {
+        _ if raw => Ok(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any()),
+        Some(at) => wrap(py, unpack_at(node, at)?),
+        None => Ok(py.None().into_bound(py)),
+    };
+    let sources = facts.sources(node, saved);
+    Ok(Some(match saved {
+        SavedAt::Operand { list: true, .. } => {
+            let all = sources.map(|source| one(place(source))).collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, all)?.into_any()
+        }
+        _ => one(place(sources.start))?,
+    }))
+}
+
 /// Where a node saved its index tensors, one for each dimension; nowhere where it was not indexed.
 fn indices(node: &NodeRef) -> Vec<Option<usize>> {
     let dimensions: Vec<Option<u16>> =
@@ -321,6 +360,14 @@ fn indices(node: &NodeRef) -> Vec<Option<usize>> {
 
 /// The names of a node's attributes for saved values.
 pub fn attributes(py: Python<'_>, node: &NodeRef) -> Vec<String> {
+    if let Some(facts) = node.facts() {
+        let tensors =
+            facts.saved.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]);
+        let mut all: Vec<String> =
+            tensors.chain(facts.attributes(node).map(|name| format!("_saved_{name}"))).collect();
+        all.sort();
+        return all;
+    }
     let names = super::saved_names::names(node);
     let tensors = names.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]);
     let arguments = super::saved_args::arguments(py, node);
@@ -337,7 +384,16 @@ pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList
         return Err(freed_error(Some(node)).into());
     }
     let list = PyList::empty(py);
-    for (name, source) in super::saved_names::names(node) {
+    let names: Vec<(String, u16)> = match node.facts() {
+        Some(facts) => {
+            let named = |&(name, saved): &(&'static str, SavedAt)| {
+                facts.sources(node, saved).map(move |source| (name.to_owned(), source))
+            };
+            facts.saved.iter().flat_map(named).collect()
+        }
+        None => super::saved_names::names(node),
+    };
+    for (name, source) in names {
         let at = node.saves().values.iter().position(|saved| saved.source == source);
         if let Some(at) = at {
             list.append((name, wrap(py, unpack_at(node, at)?)?))?;
@@ -404,6 +460,7 @@ pub struct KeptTensors {
 }
 
 static KEEP: Derivative = Derivative {
+    facts: None,
     name: "KeepBackward0",
     apply: |_| Err(crate::base::Error::runtime("nothing flows through tensors that are only kept")),
 };

@@ -1,7 +1,7 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
-use super::parse::{Args, Call, parse, result, run, run_or, scalar_from, stale_or};
+use super::parse::{Args, Call, choose, parse, result, run, run_or, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::short::{self, Short};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Row, pointwise::Pointwise};
@@ -23,6 +23,8 @@ enum Style {
 
 struct Entry {
     row: &'static Row,
+    /// All signatures, that of the row first; tried in this order.
+    signatures: &'static [&'static Row],
     pointwise: Option<&'static Pointwise>,
     short: Option<Short>,
     style: Style,
@@ -136,8 +138,9 @@ fn call<'py>(
     }
     let mut args = Args::new();
     let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
-    let extra = parse(entry.row, &call, &mut args)?;
-    let mut row = entry.row;
+    let own = choose(entry.signatures, &call)?;
+    let extra = parse(own, &call, &mut args)?;
+    let mut row = own;
     if let Some(alpha) = extra.alpha {
         check_alpha(&args, alpha)?;
         row = ops::arithmetic::scaled(row, &mut args, alpha)?;
@@ -149,15 +152,15 @@ fn call<'py>(
         }
         _ => {
             if let Some(target) = extra.out {
-                let same = std::ptr::eq(row, entry.row);
+                let same = std::ptr::eq(row, own);
                 if same && entry.pointwise.is_some_and(|op| super::out::straight(py, op, &args, &target)) {
                     return Ok(target);
                 }
-                super::out::prepare(entry.row, &target, &mut args);
-                let refused = |error| super::out::refused(py, entry.row, &args, &target, error);
+                super::out::prepare(own, &target, &mut args);
+                let refused = |error| super::out::refused(py, own, &args, &target, error);
                 // What is written elsewhere is not recorded, and not offered to hooks.
                 let made = mode::with_grad(false, || run(py, row, &args, row.call)).map_err(refused)?;
-                return super::out::write(py, (entry.row, &entry.name), &args, made, target);
+                return super::out::write(py, (own, &entry.name), &args, made, target);
             }
             result(py, run(py, row, &args, row.call)?)
         }
@@ -336,11 +339,16 @@ fn collect() -> Vec<Entry> {
         ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
     let c = |s: &str| CString::new(s).unwrap_or_default();
     let mut entries = Vec::new();
-    for row in ops::rows() {
+    for row in ops::rows().filter(|row| row.overloads.is_none()) {
+        let more = ops::rows().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
+        let signatures: &'static [&'static Row] =
+            Box::leak(std::iter::once(row).chain(more).collect::<Vec<_>>().into_boxed_slice());
         let mut add = |style: Style, name: String| {
-            let doc = format!("{name}{}\n--\n\n{}", signature(row, style == Style::Function), row.doc.trim());
+            let doc =
+                format!("{name}{}\n--\n\n{}", united(signatures, style == Style::Function), row.doc.trim());
             entries.push(Entry {
                 row,
+                signatures,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
                 short: short::of(row.name).filter(|_| style == Style::Method),
                 style,
@@ -353,7 +361,7 @@ fn collect() -> Vec<Entry> {
             .iter()
             .filter(|(of, _)| *of == row.name && !row.forms.has(Forms::NN))
             .map(|(_, other)| *other);
-        for name in std::iter::once(row.name).chain(others) {
+        for name in std::iter::once(row.name).chain(others).chain(row.aliases.iter().copied()) {
             if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
                 add(Style::Function, name.into());
             }
@@ -368,10 +376,43 @@ fn collect() -> Vec<Entry> {
     entries
 }
 
+/// One signature for several, as `inspect.signature` reads it: what not all of them have may be left out.
+pub fn united(signatures: &[&Row], function: bool) -> String {
+    let [first, others @ ..] = signatures else { return String::new() };
+    if others.is_empty() {
+        return signature(first, function);
+    }
+    let mut params: Vec<ops::Param> = Vec::new();
+    for row in signatures {
+        for (at, p) in row.params.iter().enumerate() {
+            let everywhere = signatures
+                .iter()
+                .all(|row| row.params.iter().any(|other| other.name == p.name && other.default.is_none()));
+            let default = if at == 0 || everywhere { p.default } else { p.default.or(Some("None")) };
+            match params.iter_mut().find(|known| known.name == p.name) {
+                Some(known) => known.keyword &= p.keyword,
+                None => params.push(ops::Param { default, ..*p }),
+            }
+        }
+    }
+    params.sort_by_key(|p| p.keyword);
+    let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
+    of_params(&params, forms, function)
+}
+
 /// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
 pub fn signature(row: &Row, function: bool) -> String {
+    of_params(row.params, row.forms, function)
+}
+
+fn of_params(params: &[ops::Param], forms: Forms, function: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
-    for (i, param) in row.params.iter().enumerate() {
+    let mut star = false;
+    for (i, param) in params.iter().enumerate() {
+        if param.keyword && !star {
+            parts.push("*".into());
+            star = true;
+        }
         let name = match param.name {
             _ if i == 0 && !function => "$self",
             "from" => "from_", // a word of Python's
@@ -382,16 +423,16 @@ pub fn signature(row: &Row, function: bool) -> String {
             _ => name.into(),
         });
     }
-    if !function && row.params.is_empty() {
+    if !function && params.is_empty() {
         parts.push("$self".into());
     }
-    if row.forms.has(Forms::ALPHA) || (function && row.forms.has(Forms::OUT)) {
+    if !star && (forms.has(Forms::ALPHA) || (function && forms.has(Forms::OUT))) {
         parts.push("*".into());
     }
-    if row.forms.has(Forms::ALPHA) {
+    if forms.has(Forms::ALPHA) {
         parts.push("alpha=1".into());
     }
-    if function && row.forms.has(Forms::OUT) {
+    if function && forms.has(Forms::OUT) {
         parts.push("out=None".into());
     }
     format!("({})", parts.join(", "))

@@ -7,6 +7,7 @@ mod body;
 pub mod created;
 pub mod dual;
 mod estate;
+pub mod facts;
 mod grad;
 mod guidance;
 mod hung;
@@ -73,6 +74,35 @@ const VIEW: u8 = 32;
 const ALOOF: u8 = 64;
 /// Its bytes are not its values.
 const LAZY: u8 = 128;
+
+/// What the operands of a call are beside bytes with a history, in one word.
+#[derive(Clone, Copy, Default)]
+pub struct Marks(u8);
+
+impl Marks {
+    #[inline]
+    pub fn is_batched(self) -> bool {
+        self.0 & BATCHED != 0
+    }
+
+    #[inline]
+    pub fn is_lazy(self) -> bool {
+        self.0 & LAZY != 0
+    }
+
+    /// Whether there may be tangents: views are to be asked.
+    #[inline]
+    pub fn may_be_dual(self) -> bool {
+        self.0 & DUAL != 0 || (self.0 & VIEW != 0 && dual::any_level())
+    }
+}
+
+impl std::ops::BitOrAssign for Marks {
+    #[inline]
+    fn bitor_assign(&mut self, other: Marks) {
+        self.0 |= other.0;
+    }
+}
 
 /// What few tensors have.
 #[derive(Default)]
@@ -207,6 +237,12 @@ impl Tensor {
     #[inline]
     fn flags(&self) -> u8 {
         self.0.flags.load(Ordering::Acquire)
+    }
+
+    /// What has a say, beside kernels, in a call on this tensor.
+    #[inline]
+    pub fn marks(&self) -> Marks {
+        Marks(self.flags())
     }
 
     fn extra(&self) -> &Extra {

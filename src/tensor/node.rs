@@ -2,6 +2,7 @@
 //! so that no cycle can be made on the Rust side.
 
 use super::estate::Estate;
+use super::facts::Facts;
 use super::grad::{GradType, GradTypeCell};
 use super::saved::{Kept, Saved, Saves, Step};
 use super::{Body, Tensor, WeakTensor, anomaly, created, mode};
@@ -30,6 +31,8 @@ pub struct Derivative {
     /// PyTorch's name: `MulBackward0`.
     pub name: &'static str,
     pub apply: fn(&Step) -> Result<Grads>,
+    /// What else is known of its operator; nothing of rows in the old form, which stand in tables.
+    pub facts: Option<&'static Facts>,
 }
 
 /// A derivative that is not a row's: a Python `Function`.

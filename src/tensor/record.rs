@@ -57,8 +57,11 @@ impl Recorder {
 
     #[cold]
     fn bridge(&mut self, tensor: &Tensor) {
-        static RELAID: Derivative =
-            Derivative { name: "RelaidBackward", apply: |step| Ok(step.grads.iter().cloned().collect()) };
+        static RELAID: Derivative = Derivative {
+            facts: None,
+            name: "RelaidBackward",
+            apply: |step| Ok(step.grads.iter().cloned().collect()),
+        };
         let (Some(Some(edge)), false) = (self.node.edges.last_mut(), tensor.is_batched()) else { return };
         let (made, body) = (&edge.node.outputs[edge.output as usize], tensor.body());
         if made.shape == body.layout.shape {
@@ -87,6 +90,12 @@ impl Recorder {
     /// Which inputs want gradients.
     pub fn wanted(&self) -> u64 {
         self.node.edges.iter().enumerate().fold(0, |bits, (i, e)| bits | u64::from(e.is_some()) << i)
+    }
+
+    /// Whether a gradient flows to this input.
+    #[inline]
+    pub fn has_edge(&self, index: usize) -> bool {
+        self.node.edges.get(index).is_some_and(Option::is_some)
     }
 
     #[inline]

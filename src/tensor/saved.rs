@@ -398,6 +398,11 @@ impl<'a> Step<'a> {
         self.restored(source, history)
     }
 
+    /// A saved value that is no tensor of the user's, and has no history.
+    pub fn value(&self, source: u16) -> Result<Tensor> {
+        self.restored(source, None)
+    }
+
     /// Whether forward mode has a say in this turn: a gradient or a saved value carries tangents.
     pub fn is_dual(&self) -> bool {
         !self.tangents.is_empty() || self.grads.iter().flatten().any(Tensor::is_dual)

@@ -29,7 +29,7 @@ def rows():
         name = row["name"]
         # What is drawn at random has no differences to compare with.
         if row["differentiable"] and row["family"] != "random" and homes(name) and name not in found:
-            found[name] = None
+            found[name] = samples.of_row(name, row["sample"])
             if row["family"] == "pointwise":
                 found[name] = samples.pointwise(homes(name), operands(row["params"]), samples.DOMAINS.get(name, samples.WIDE))
     return list(found.items())

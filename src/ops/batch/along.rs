@@ -3,7 +3,7 @@
 use super::rules::{Rules, rules};
 use super::{Batch, Ints};
 use crate::base::Result;
-use crate::ops::{arithmetic, create, extrema, reduce, scan, softmax, sort, stats, unary, view};
+use crate::ops::{extrema, reduce, scan, sort, stats, unary, view};
 use crate::tensor::Tensor;
 
 /// A tensor and the dimensions to reduce, never none: a sample without dimensions is reduced over one of size 1.
@@ -42,20 +42,6 @@ fn scanned(
     view::squeeze_one(&scan(&view::unsqueeze(x, -1)?, at)?, -1)
 }
 
-/// Softmax of single numbers has no slope: PyTorch's rule gives zeros that know of nothing.
-fn softened(
-    b: &Batch,
-    x: &Tensor,
-    dim: i64,
-    soften: impl FnOnce(&Tensor, i64) -> Result<Tensor>,
-) -> Result<Tensor> {
-    if b.rank(x) > 0 {
-        return scanned(b, x, dim, soften);
-    }
-    let flat = arithmetic::add(&create::shallow(x), &unary::zeros_of(x)?)?;
-    scanned(b, &flat, dim, soften)
-}
-
 /// All seen elements as one dimension, the last.
 fn line(b: &Batch, x: &Tensor) -> Result<Tensor> {
     view::reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))
@@ -92,9 +78,6 @@ pub const PHYSICAL: Rules = rules! { physical b;
     scan::cumsum_along(x; dim) => scanned(b, x, dim, scan::cumsum_along);
     scan::cumprod_along(x; dim) => scanned(b, x, dim, scan::cumprod_along);
     scan::log_cum_sum_exp(x; dim) => scanned(b, x, dim, scan::log_cum_sum_exp);
-    softmax::softmax_along(x; dim) => softened(b, x, dim, softmax::softmax_along);
-    softmax::log_softmax_along(x; dim) => softened(b, x, dim, softmax::log_softmax_along);
-    softmax::logsumexp_over(x; dim, keepdim) => folded(b, x, Some(&dim), keepdim, softmax::logsumexp_over);
     stats::variance(x; dim, correction, keepdim) => folded(b, x, dim.as_deref(), keepdim, |x, dims, keepdim| stats::variance(x, Some(dims), correction, keepdim));
     stats::deviation(x; dim, correction, keepdim) => folded(b, x, dim.as_deref(), keepdim, |x, dims, keepdim| stats::deviation(x, Some(dims), correction, keepdim));
     stats::linalg_vector_norm(x; ord, dim, keepdim) => folded(b, x, dim.as_deref(), keepdim, |x, dims, keepdim| stats::linalg_vector_norm(x, ord, Some(dims), keepdim));

@@ -7,7 +7,7 @@ use crate::ops::value::V;
 use crate::ops::{create, meta_of};
 use crate::tensor::{Derivative, Edge, Grads, Recorder, Step, Tensor, mode};
 
-static BESIDE: Derivative = Derivative { name: "AddBackward0", apply };
+static BESIDE: Derivative = Derivative { facts: None, name: "AddBackward0", apply };
 
 fn apply(step: &Step) -> Result<Grads> {
     let g = step.grad(0);

@@ -16,7 +16,7 @@ use crate::base::views::may_overlap;
 use crate::base::{DType, Error, Result, Scalar};
 use crate::storage;
 use crate::tensor::dual;
-use crate::tensor::{Body, Edge, Saved, Tensor, mode};
+use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
 use std::sync::OnceLock;
 
 /// How an operator's tangent follows from its row.
@@ -72,19 +72,32 @@ pub type Map<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 /// Gives the outputs of an operator their tangents. The inputs are as they were when it was called.
 #[cold]
 pub fn attach(outputs: &[Tensor], inputs: &[&Tensor], rule: Rule, map: Map) -> Result<()> {
+    attach_by(outputs, inputs, &|lower, tangents, _| {
+        let found = match rule {
+            Rule::Linear => linear(lower, tangents, map)?,
+            Rule::Multilinear => multilinear(lower, tangents, map)?,
+            Rule::Added if tangents[1..].iter().any(Option::is_some) => added(lower, tangents, map)?,
+            Rule::Still => outputs.iter().map(|y| zeros_like(y).map(Some)).collect::<Result<_>>()?,
+            Rule::Added | Rule::Transposed => transposed(lower, tangents, map)?,
+        };
+        Ok(found.into())
+    })
+}
+
+/// The tangents of results, from the inputs without those of a level, these, and the results.
+pub type Own<'a> = &'a dyn Fn(&[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
+
+/// [`attach`] by a rule of its own.
+#[cold]
+pub fn attach_by(outputs: &[Tensor], inputs: &[&Tensor], rule: Own) -> Result<()> {
     if is_still(inputs.iter().copied()) {
         return Ok(());
     }
     for level in dual::levels_of(inputs.iter().copied()) {
         let lower: Vec<Tensor> = inputs.iter().map(|t| t.below(level)).collect();
         let tangents: Vec<Option<Tensor>> = inputs.iter().map(|t| t.tangent(level)).collect();
-        let found = match rule {
-            Rule::Linear => linear(&lower, &tangents, map)?,
-            Rule::Multilinear => multilinear(&lower, &tangents, map)?,
-            Rule::Added if tangents[1..].iter().any(Option::is_some) => added(&lower, &tangents, map)?,
-            Rule::Still => outputs.iter().map(|y| zeros_like(y).map(Some)).collect::<Result<_>>()?,
-            Rule::Added | Rule::Transposed => transposed(&lower, &tangents, map)?,
-        };
+        let made: Vec<Tensor> = outputs.iter().map(|t| t.below(level)).collect();
+        let found = rule(&lower, &tangents, &made)?;
         // A tangent of another dtype than what it moves spreads.
         let alike =
             lower.iter().zip(&tangents).all(|(x, t)| t.as_ref().is_none_or(|t| t.dtype() == x.dtype()));

@@ -1,0 +1,207 @@
+//! Parameters: how a Rust type is given, kept and read.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::ext::IdentExt;
+use syn::spanned::Spanned;
+use syn::{
+    Attribute, Error, FnArg, GenericArgument, Pat, PathArguments, Result, ReturnType, Signature, Type,
+};
+
+/// How the tensors of a parameter are given.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// `&Tensor`
+    One,
+    /// `Option<&Tensor>`
+    Maybe,
+    /// `&[Tensor]`
+    List,
+    /// `&[Option<Tensor>]`
+    Maybes,
+    /// Anything else, by value or by reference.
+    Value { by_ref: bool },
+}
+
+#[derive(Clone)]
+pub struct Param {
+    pub name: Ident,
+    pub ty: Type,
+    /// The type that owns what `ty` lends.
+    pub owned: TokenStream,
+    pub mode: Mode,
+    pub default: Option<TokenStream>,
+    pub keyword: bool,
+    /// An `Option` that must be given.
+    pub required: bool,
+    /// An operand that has no gradient.
+    pub constant: bool,
+    /// PyTorch's name for it, where that is another.
+    pub shown: Option<String>,
+}
+
+impl Param {
+    pub fn is_tensor(&self) -> bool {
+        !matches!(self.mode, Mode::Value { .. })
+    }
+    /// `self` for the first operand, as PyTorch shows what a node saved.
+    pub fn torch_name(&self) -> String {
+        match (&self.shown, self.name.to_string().as_str()) {
+            (Some(shown), _) => shown.clone(),
+            (None, "input") => "self".into(),
+            (None, name) => name.trim_start_matches("r#").into(),
+        }
+    }
+    /// An owned value lent again as the parameter's type.
+    pub fn lend(&self, owned: TokenStream) -> TokenStream {
+        match self.mode {
+            Mode::One | Mode::Value { by_ref: true } => quote!(&#owned),
+            Mode::Maybe => quote!(#owned.as_ref()),
+            Mode::List | Mode::Maybes => quote!(&#owned[..]),
+            Mode::Value { by_ref: false } => quote!(#owned.clone()),
+        }
+    }
+    /// Whether it is `&[i64]`.
+    pub fn is_ints(&self) -> bool {
+        matches!(&self.ty, Type::Reference(r) if matches!(&*r.elem, Type::Slice(s) if is(&s.elem, "i64")))
+    }
+    /// An owned value of its name lent as the parameter's type.
+    pub fn lend_owned(&self) -> TokenStream {
+        let name = &self.name;
+        if let Mode::Value { by_ref: true } = self.mode { quote!(&#name) } else { quote!(#name) }
+    }
+    pub fn bare_name(&self) -> String {
+        self.name.unraw().to_string()
+    }
+    /// The parameter passed on, once more.
+    pub fn again(&self) -> TokenStream {
+        let name = &self.name;
+        if let Mode::Value { by_ref: false } = self.mode { quote!(#name.clone()) } else { quote!(#name) }
+    }
+}
+
+fn last(ty: &Type) -> Option<&syn::PathSegment> {
+    if let Type::Path(path) = ty { path.path.segments.last() } else { None }
+}
+
+pub fn is(ty: &Type, name: &str) -> bool {
+    last(ty).is_some_and(|s| s.ident == name)
+}
+
+/// `&Body`
+pub fn is_body(ty: &Type) -> bool {
+    matches!(ty, Type::Reference(reference) if is(&reference.elem, "Body"))
+}
+
+/// `T` of `Name<T>`.
+pub fn argument<'a>(ty: &'a Type, name: &str) -> Option<&'a Type> {
+    let segment = last(ty).filter(|s| s.ident == name)?;
+    let PathArguments::AngleBracketed(arguments) = &segment.arguments else { return None };
+    if let Some(GenericArgument::Type(ty)) = arguments.args.first() { Some(ty) } else { None }
+}
+
+fn read(ty: &Type) -> (TokenStream, Mode) {
+    let op = quote!(crate::operator);
+    if let Some(Type::Reference(inner)) = argument(ty, "Option")
+        && is(&inner.elem, "Tensor")
+    {
+        return (quote!(Option<#op::Tensor>), Mode::Maybe);
+    }
+    let Type::Reference(reference) = ty else { return (quote!(#ty), Mode::Value { by_ref: false }) };
+    let elem = &*reference.elem;
+    match elem {
+        _ if is(elem, "Tensor") => (quote!(#op::Tensor), Mode::One),
+        _ if is(elem, "str") => (quote!(String), Mode::Value { by_ref: true }),
+        Type::Slice(slice) if is(&slice.elem, "Tensor") => (quote!(Vec<#op::Tensor>), Mode::List),
+        Type::Slice(slice) if argument(&slice.elem, "Option").is_some_and(|t| is(t, "Tensor")) => {
+            (quote!(Vec<Option<#op::Tensor>>), Mode::Maybes)
+        }
+        Type::Slice(slice) if is(&slice.elem, "i64") => (quote!(#op::Ints), Mode::Value { by_ref: true }),
+        Type::Slice(slice) => {
+            let elem = &slice.elem;
+            (quote!(Vec<#elem>), Mode::Value { by_ref: true })
+        }
+        _ => (quote!(#elem), Mode::Value { by_ref: true }),
+    }
+}
+
+/// Takes our attributes away from a parameter and says what they say.
+fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
+    for attr in std::mem::take(attrs) {
+        let path = attr.path().clone();
+        if path.is_ident("default") {
+            param.default = Some(attr.meta.require_list()?.tokens.clone());
+        } else if path.is_ident("keyword") {
+            param.keyword = true;
+        } else if path.is_ident("required") {
+            param.required = true;
+        } else if path.is_ident("constant") {
+            param.constant = true;
+        } else if path.is_ident("hidden") {
+            param.shown = Some(String::new());
+        } else if path.is_ident("shown") {
+            param.shown = Some(attr.parse_args::<syn::LitStr>()?.value());
+        } else if path.is_ident("doc") || path.is_ident("allow") {
+            attrs.push(attr);
+        } else {
+            let message = "a parameter may have #[default(…)], #[keyword], #[required], #[constant], #[hidden] or #[shown(\"…\")]";
+            return Err(Error::new(path.span(), message));
+        }
+    }
+    Ok(())
+}
+
+/// The parameters of a function; our attributes are gone from it afterwards.
+pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
+    let mut keyword = false;
+    let read_one = |arg: &mut FnArg| {
+        let FnArg::Typed(arg) = arg else {
+            return Err(Error::new(arg.span(), "no `self` here: operators are functions"));
+        };
+        let Pat::Ident(name) = &*arg.pat else {
+            return Err(Error::new(arg.pat.span(), "a parameter here is a plain name"));
+        };
+        let (owned, mode) = read(&arg.ty);
+        let name = name.ident.clone();
+        let ty = (*arg.ty).clone();
+        let mut param = Param {
+            name,
+            ty,
+            owned,
+            mode,
+            default: None,
+            keyword: false,
+            required: false,
+            constant: false,
+            shown: None,
+        };
+        own(&mut arg.attrs, &mut param)?;
+        keyword |= param.keyword;
+        param.keyword = keyword;
+        Ok(param)
+    };
+    sig.inputs.iter_mut().map(read_one).collect()
+}
+
+/// `T` of `-> Result<T>`.
+pub fn result(sig: &Signature) -> Result<Type> {
+    if let ReturnType::Type(_, ty) = &sig.output
+        && let Some(inner) = argument(ty, "Result")
+    {
+        return Ok(inner.clone());
+    }
+    Err(Error::new(sig.ident.span(), format!("`{}` returns a `Result<…>`", sig.ident)))
+}
+
+pub fn doc(attrs: &[Attribute]) -> TokenStream {
+    let lines = attrs.iter().filter(|a| a.path().is_ident("doc")).filter_map(|a| match &a.meta {
+        syn::Meta::NameValue(pair) => Some(&pair.value),
+        _ => None,
+    });
+    quote!(concat!(#(#lines, "\n"),*))
+}
+
+/// Code that says where it comes from when it does not fit.
+pub fn at(ty: &Type, code: TokenStream) -> TokenStream {
+    quote_spanned!(ty.span() => #code)
+}

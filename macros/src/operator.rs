@@ -1,0 +1,247 @@
+//! `#[operator]`, `#[overload]`, `#[inplace]`: a function with a static beside it that says what Python shall know.
+
+use crate::call::{Param, at, doc, params, result};
+use crate::clause::{self, Clause, unknown};
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+use syn::ext::IdentExt;
+use syn::{Error, ItemFn, Result};
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Role {
+    First,
+    Overload,
+    Inplace,
+}
+
+const WORDS: &[&str] = &[
+    "function",
+    "method",
+    "nn",
+    "inplace",
+    "alpha",
+    "out",
+    "name",
+    "alias",
+    "returns",
+    "sample",
+    "composite",
+    "unrecorded",
+];
+const OUT: &[&str] = &[
+    "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "called", "message",
+    "floating",
+];
+
+/// What the clauses of an operator say.
+#[derive(Default)]
+struct Facts {
+    name: Option<String>,
+    forms: Vec<Ident>,
+    out: Option<TokenStream>,
+    aliases: Vec<String>,
+    fields: Vec<String>,
+    sample: String,
+    composite: bool,
+    unrecorded: bool,
+}
+
+impl Facts {
+    fn read(&mut self, clause: &Clause) -> Result<()> {
+        match clause.word.to_string().as_str() {
+            "function" | "method" | "inplace" | "nn" | "alpha" => self.forms.push(clause.word.clone()),
+            "out" => self.out = Some(out(clause)?),
+            "name" => self.name = Some(clause.text()?),
+            "alias" => self.aliases.push(clause.text()?),
+            "returns" => self.fields = clause.idents()?.iter().map(|i| i.unraw().to_string()).collect(),
+            "sample" => self.sample = clause.text()?,
+            "composite" => self.composite = true,
+            "unrecorded" => self.unrecorded = true,
+            _ => return Err(clause.unknown(WORDS)),
+        }
+        Ok(())
+    }
+}
+
+/// `out(declared, apart)`, `out(message = "…")`, `out(called = "linalg_cross")`.
+fn out(clause: &Clause) -> Result<TokenStream> {
+    let op = quote!(crate::operator);
+    let (mut rule, mut more) = (quote!(Cast), Vec::new());
+    for word in clause.inner()? {
+        match word.word.to_string().as_str() {
+            "declared" => rule = quote!(Declared),
+            "found" => rule = quote!(Found),
+            "promoted" => rule = quote!(Promoted),
+            "message" => {
+                let text = word.text()?;
+                rule = quote!(Message(#text));
+            }
+            "floating" => {
+                let text = word.text()?;
+                rule = quote!(Floating(#text));
+            }
+            "called" => {
+                let text = word.text()?;
+                more.push(quote!(called: #text));
+            }
+            "apart" | "resizes" | "silent" | "computes" => {
+                let word = &word.word;
+                more.push(quote!(#word: true));
+            }
+            _ => return Err(unknown(&word.word, "rule of `out`", OUT)),
+        }
+    }
+    Ok(quote!(#op::OutFacts { rule: #op::OutRule::#rule, #(#more,)* ..#op::OutFacts::NONE }))
+}
+
+/// `softmax` has the static `SOFTMAX`.
+fn row(name: &Ident) -> Ident {
+    Ident::new(&name.unraw().to_string().to_uppercase(), name.span())
+}
+
+/// Code for a parameter: its static, how it is taken, how it is given.
+fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
+    let op = quote!(crate::operator);
+    let (name, owned, keyword, required) = (&p.name, &p.owned, p.keyword, p.required);
+    let text = name.unraw().to_string();
+    let maybe = matches!(p.mode, crate::call::Mode::Maybe);
+    let optional = crate::call::argument(&p.ty, "Option").is_some() || maybe;
+    let (shown, default) = match &p.default {
+        Some(value) => (quote!(Some(stringify!(#value))), quote!(Some(|| #value))),
+        None if optional && !required => (quote!(Some("None")), quote!(None)),
+        None => (quote!(None), quote!(None)),
+    };
+    let lent = match p.mode {
+        crate::call::Mode::Value { by_ref: false } => quote!(#name),
+        _ => p.lend(quote!(#name)),
+    };
+    [
+        at(
+            &p.ty,
+            quote!(#op::Param {
+                name: #text,
+                kind: <#owned as #op::FromArg>::KIND,
+                optional: <#owned as #op::FromArg>::OPTIONAL && !#required,
+                keyword: #keyword,
+                default: #shown,
+            }),
+        ),
+        at(
+            &p.ty,
+            quote!(let #name: #owned = #op::take(#static_name.name, #static_name.params, args, #number, #default)?;),
+        ),
+        lent,
+    ]
+}
+
+pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
+    let mut function: ItemFn = syn::parse2(item)?;
+    let op = quote!(crate::operator);
+    let mut facts = Facts::default();
+    let (mut of, mut aten) = (None, String::new());
+    for clause in clause::parse(clauses)? {
+        if role != Role::First && of.is_none() && clause.value.is_none() && clause.list.is_none() {
+            of = Some(row(&clause.word));
+            aten = clause.field.as_ref().map_or(String::new(), Ident::to_string);
+        } else {
+            facts.read(&clause)?;
+        }
+    }
+    let name = function.sig.ident.unraw();
+    if role == Role::First && facts.forms.is_empty() {
+        let message = format!("say in which forms `{name}` is offered: function, method, nn, inplace");
+        return Err(Error::new(function.sig.ident.span(), message));
+    }
+    let (said, overloads, inplace_of) = match (&of, role) {
+        (None, Role::Overload | Role::Inplace) => {
+            let message =
+                "name the operator that this belongs to: `#[overload(max.dim)]`, `#[inplace(index_put)]`";
+            return Err(Error::new(function.sig.ident.span(), message));
+        }
+        (Some(of), Role::Inplace) => (quote!(#of.name), quote!(None), quote!(Some(&#of))),
+        (Some(of), _) => (quote!(#of.name), quote!(Some(&#of)), quote!(None)),
+        (None, _) => {
+            let name = facts.name.clone().unwrap_or_else(|| name.to_string());
+            (quote!(#name), quote!(None), quote!(None))
+        }
+    };
+    let params = params(&mut function.sig)?;
+    let static_name = row(&function.sig.ident);
+    let (mut statics, mut takes, mut gives) = (Vec::new(), Vec::new(), Vec::new());
+    for (number, p) in params.iter().enumerate() {
+        let [a, b, c] = param(p, &static_name, number);
+        statics.push(a);
+        takes.push(b);
+        gives.push(c);
+    }
+    let returned = result(&function.sig)?;
+    let (ident, visibility, doc) = (&function.sig.ident, &function.vis, doc(&function.attrs));
+    let has_out = facts.out.is_some();
+    let bits = facts.forms.iter().map(|f| format_ident!("{}", f.to_string().to_uppercase()));
+    let out_bit = has_out.then(|| quote!(| #op::Forms::OUT));
+    let forms = match (&of, role) {
+        (Some(_), Role::Inplace) => quote!(#op::Forms(#op::Forms::INPLACE)),
+        (Some(of), _) if facts.forms.is_empty() => quote!(#op::Forms(#of.forms.0 #out_bit)),
+        _ => quote!(#op::Forms(0 #(| #op::Forms::#bits)* #out_bit)),
+    };
+    let out = match (&facts.out, &of, role) {
+        (Some(out), ..) => quote!(Some(#out)),
+        (None, Some(of), Role::Overload) => quote!(#of.out),
+        _ => quote!(Some(#op::OutFacts::NONE)),
+    };
+    let unrecorded = facts.unrecorded;
+    let out = if unrecorded {
+        quote!(match #out { Some(out) => Some(#op::OutFacts { unrecorded: true, ..out }), None => None })
+    } else {
+        out
+    };
+    let (aliases, fields, sample, composite) =
+        (&facts.aliases, &facts.fields, &facts.sample, facts.composite);
+    let differentiable = !unrecorded && role == Role::First;
+    let family = quote!(#op::family(file!()));
+    let call_inplace = if role == Role::Inplace {
+        quote!(Some(|args| {
+            let Some(#op::Arg::Tensor(target)) = args.first() else {
+                return Err(#op::Error::runtime("an in-place method without a tensor"));
+            };
+            (#static_name.call)(args).map(|_| target.clone())
+        }))
+    } else {
+        quote!(None)
+    };
+    Ok(quote! {
+        #[allow(clippy::too_many_arguments)]
+        #function
+        #[doc(hidden)]
+        #visibility static #static_name: #op::Row = #op::Row {
+            name: #said,
+            doc: #doc,
+            family: #family,
+            params: &[#(#statics),*],
+            forms: #forms,
+            differentiable: #differentiable,
+            call: {
+                #[allow(unused_variables)]
+                fn call(args: &[#op::Arg]) -> #op::Result<#op::Out> {
+                    #(#takes)*
+                    #ident(#(#gives),*).map(|made| #op::Returned::out(made, #static_name.name, &[#(#fields),*]))
+                }
+                call
+            },
+            call_inplace: #call_inplace,
+            aliases: &[#(#aliases),*],
+            aten: #aten,
+            overloads: #overloads,
+            inplace_of: #inplace_of,
+            returns: <#returned as #op::Returned>::STUB,
+            out: #out,
+            composite: #composite,
+            sample: #sample,
+            at: (file!(), line!()),
+        };
+        const _: () = {
+            use #op::inventory;
+            inventory::submit!(#op::Registered(&#static_name));
+        };
+    })
+}

@@ -1,0 +1,1031 @@
+//! The one way that every call of a primitive takes: transforms, bits of conjugation, recording, kernel, tangent. Plain
+//! tensors go straight to the kernel by one test of their marks.
+
+use super::batch::Batch;
+use crate::base::{DType, Error, Fault, Layout, Lazy, Result};
+use crate::ops::{V, inplace, lazy, tangent, view};
+use crate::tensor::facts::sources;
+use crate::tensor::{
+    Body, Derivative, Edge, Grads, Marks, Meta, NodeRef, Recorder, Saved, Step, Tensor, Viewing,
+    any_requires_grad, check_inplace, finish_inplace, mode, packing,
+};
+use smallvec::SmallVec;
+use std::any::Any;
+
+/// The tensors of one operand.
+#[derive(Clone, Copy)]
+pub enum Group<'a> {
+    One(&'a Tensor),
+    Maybe(Option<&'a Tensor>),
+    List(&'a [Tensor]),
+    Maybes(&'a [Option<Tensor>]),
+}
+impl<'a> From<&'a Tensor> for Group<'a> {
+    #[inline]
+    fn from(t: &'a Tensor) -> Self {
+        Group::One(t)
+    }
+}
+impl<'a> From<Option<&'a Tensor>> for Group<'a> {
+    #[inline]
+    fn from(t: Option<&'a Tensor>) -> Self {
+        Group::Maybe(t)
+    }
+}
+impl<'a> From<&'a [Tensor]> for Group<'a> {
+    #[inline]
+    fn from(t: &'a [Tensor]) -> Self {
+        Group::List(t)
+    }
+}
+impl<'a> From<&'a [Option<Tensor>]> for Group<'a> {
+    #[inline]
+    fn from(t: &'a [Option<Tensor>]) -> Self {
+        Group::Maybes(t)
+    }
+}
+impl<'a> Group<'a> {
+    #[inline]
+    pub fn len(&self) -> usize {
+        match self {
+            Group::One(_) | Group::Maybe(_) => 1,
+            Group::List(t) => t.len(),
+            Group::Maybes(t) => t.len(),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    #[inline]
+    pub fn get(&self, i: usize) -> Option<&'a Tensor> {
+        match self {
+            Group::One(t) => Some(t),
+            Group::Maybe(t) => *t,
+            Group::List(t) => t.get(i),
+            Group::Maybes(t) => t.get(i)?.as_ref(),
+        }
+    }
+
+    #[inline]
+    pub fn iter(&self) -> impl Iterator<Item = &'a Tensor> + use<'a> {
+        let own = *self;
+        (0..own.len()).filter_map(move |i| own.get(i))
+    }
+}
+
+/// What is to be said of the operands before anything runs, in one word.
+#[inline]
+pub fn flags(groups: &[Group]) -> Marks {
+    let mut all = Marks::default();
+    for group in groups {
+        for t in group.iter() {
+            all |= t.marks();
+        }
+    }
+    all
+}
+
+/// The element types that a kernel takes, with its name in the refusal of others.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum DTypes {
+    Any,
+    Float(&'static str),
+    /// All but truth values.
+    Number(&'static str),
+    /// All but complex numbers.
+    Real(&'static str),
+    /// Those that have gradients: floating and complex.
+    Differentiable(&'static str),
+}
+
+/// How a tangent follows; an own rule comes with the call.
+pub type Tangent = tangent::Rule;
+
+pub struct Primitive {
+    pub derivative: Derivative,
+    pub dtypes: DTypes,
+    /// Which operands have edges.
+    pub edges: &'static [bool],
+    /// What is saved when an operand wants a gradient: a bit for each operand, from the highest down for results.
+    pub saves: &'static [(u8, u64)],
+    /// What is saved whichever wants one.
+    pub always: u64,
+    /// In which order operands are saved: by PyTorch's names.
+    pub order: &'static [u8],
+    /// Results from here on are saved, but not returned.
+    pub returned: usize,
+    pub tangent: Tangent,
+    pub views: bool,
+    /// Whether operands may lie on several devices.
+    pub anywhere: bool,
+}
+
+pub type Tensors = SmallVec<[Tensor; 3]>;
+type Bodies = SmallVec<[Body; 1]>;
+type Params = Option<Box<dyn Any + Send + Sync>>;
+
+/// What a `forward` may give.
+pub enum Made {
+    Bodies(Bodies),
+    /// A view of the first operand.
+    View(Layout),
+    /// Likewise, as elements of another dtype.
+    Reread(Layout, DType),
+    /// Likewise, with this done to each element when it is read.
+    Turned(Lazy),
+    /// Several views of it.
+    Views(Vec<Layout>),
+}
+
+/// The type that a `forward` gives says what its call returns.
+pub trait Forward {
+    type Tensors;
+    const VIEWS: bool = false;
+    fn made(self) -> Made;
+    fn tensors(made: Tensors) -> Result<Self::Tensors>;
+}
+
+fn one(made: Tensors) -> Result<Tensor> {
+    made.into_iter().next().ok_or_else(|| Error::runtime("a primitive made nothing"))
+}
+
+macro_rules! one_tensor {
+    ($ty:ty, $views:literal, |$x:ident| $made:expr) => {
+        impl Forward for $ty {
+            type Tensors = Tensor;
+            const VIEWS: bool = $views;
+            #[inline]
+            fn made(self) -> Made {
+                let $x = self;
+                $made
+            }
+            #[inline]
+            fn tensors(made: Tensors) -> Result<Tensor> {
+                one(made)
+            }
+        }
+    };
+}
+one_tensor!(Body, false, |x| Made::Bodies(smallvec::smallvec![x]));
+one_tensor!(Layout, true, |x| Made::View(x));
+one_tensor!((Layout, DType), true, |x| Made::Reread(x.0, x.1));
+one_tensor!(Lazy, true, |x| Made::Turned(x));
+
+impl<const N: usize> Forward for [Body; N] {
+    type Tensors = [Tensor; N];
+    fn made(self) -> Made {
+        Made::Bodies(self.into_iter().collect())
+    }
+    fn tensors(made: Tensors) -> Result<[Tensor; N]> {
+        made.into_vec().try_into().map_err(|_| Error::runtime("a primitive made another number of results"))
+    }
+}
+impl Forward for Vec<Body> {
+    type Tensors = Vec<Tensor>;
+    fn made(self) -> Made {
+        Made::Bodies(self.into())
+    }
+    fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
+        Ok(made.into_vec())
+    }
+}
+impl Forward for Vec<Layout> {
+    type Tensors = Vec<Tensor>;
+    const VIEWS: bool = true;
+    fn made(self) -> Made {
+        Made::Views(self)
+    }
+    fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
+        Ok(made.into_vec())
+    }
+}
+
+/// The results of a call, one after the other.
+pub trait Outputs {
+    fn list(self) -> Tensors;
+}
+impl Outputs for Tensor {
+    fn list(self) -> Tensors {
+        smallvec::smallvec![self]
+    }
+}
+impl<const N: usize> Outputs for [Tensor; N] {
+    fn list(self) -> Tensors {
+        self.into_iter().collect()
+    }
+}
+impl Outputs for Vec<Tensor> {
+    fn list(self) -> Tensors {
+        self.into()
+    }
+}
+
+/// What a node keeps of a call's operands beside their values: how many tensors each was, and the histories of those that
+/// have no edge.
+#[derive(Clone)]
+pub struct Extent {
+    pub lengths: SmallVec<[u16; 4]>,
+    histories: Vec<Option<Edge>>,
+}
+
+impl Extent {
+    pub fn of(groups: &[Group], edges: &[bool]) -> Extent {
+        let lengths = groups.iter().map(|group| group.len() as u16).collect();
+        let held = || groups.iter().zip(edges).filter(|(_, edge)| !**edge).map(|(group, _)| group);
+        let history = |group: &Group, i: usize| group.get(i).and_then(Tensor::edge);
+        let any = held().any(|group| (0..group.len()).any(|i| history(group, i).is_some()));
+        let all = held().flat_map(|group| (0..group.len()).map(move |i| history(group, i)));
+        Extent { lengths, histories: if any { all.collect() } else { Vec::new() } }
+    }
+}
+
+/// A tangent rule of a primitive's own: the tangents of the results.
+pub type TangentRule<'a> = &'a dyn Fn(&Moving) -> Result<Grads>;
+
+/// One call of a primitive.
+pub struct Call<'a> {
+    pub primitive: &'static Primitive,
+    pub flags: Marks,
+    pub groups: &'a [Group<'a>],
+    /// The arguments that a node keeps.
+    pub keep: &'a dyn Fn() -> Params,
+    /// The same call on other operands.
+    pub again: &'a dyn Fn(&[Tensor]) -> Result<Tensors>,
+    /// The tangent rule of its own.
+    pub tangent: Option<TangentRule<'a>>,
+}
+
+impl<'a> Call<'a> {
+    pub fn operands(&self) -> impl Iterator<Item = &'a Tensor> + Clone + use<'a> {
+        let groups: &'a [Group<'a>] = self.groups;
+        groups.iter().flat_map(|group| (0..group.len()).filter_map(|i| group.get(i)))
+    }
+
+    fn with_edges(&self) -> impl Iterator<Item = &'a Tensor> + Clone + use<'a> {
+        let (groups, edges): (&'a [Group<'a>], _) = (self.groups, self.primitive.edges);
+        groups
+            .iter()
+            .zip(edges)
+            .filter(|(_, edge)| **edge)
+            .flat_map(|(group, _)| (0..group.len()).filter_map(|i| group.get(i)))
+    }
+
+    pub fn batch(&self) -> Batch {
+        Batch::of(self.operands())
+    }
+
+    /// The operands of a call under `vmap`, where some need samples of their own.
+    pub fn settled(&self) -> Result<Option<Vec<Tensor>>> {
+        let operands: Vec<&Tensor> = self.operands().collect();
+        let own = self.batch().settle_all(&operands)?;
+        if own.iter().all(Option::is_none) {
+            return Ok(None);
+        }
+        Ok(Some(own.into_iter().zip(operands).map(|(own, t)| own.unwrap_or_else(|| t.clone())).collect()))
+    }
+
+    /// Refuses dtypes that the kernel does not take, and operands that lie apart.
+    #[inline]
+    fn check(&self) -> Result<()> {
+        let p = self.primitive;
+        if p.dtypes != DTypes::Any {
+            check_dtype(p.dtypes, self.operands().next().map_or(DType::F32, Tensor::dtype))?;
+        }
+        if p.anywhere || self.groups.len() == 1 && self.groups[0].len() == 1 {
+            return Ok(());
+        }
+        let mut operands = self.operands();
+        let Some(first) = operands.next().map(Tensor::device) else { return Ok(()) };
+        match operands.find(|t| !t.device().same_place(first)) {
+            Some(other) => Err(Fault::Devices { a: first, b: other.device() }.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Starts a node when an operand wants a gradient; before the kernel runs, so that it sees the operands as they were.
+    #[inline]
+    fn begin(&self) -> Option<Recorder> {
+        any_requires_grad(self.with_edges()).then(|| self.recorder())
+    }
+
+    fn recorder(&self) -> Recorder {
+        let p = self.primitive;
+        let derivative = if packing::active() { packing::instead_of(&p.derivative) } else { &p.derivative };
+        let mut recorder = Recorder::new(derivative);
+        for (group, _) in self.groups.iter().zip(p.edges).filter(|(_, edge)| **edge) {
+            for i in 0..group.len() {
+                match group.get(i) {
+                    Some(t) => recorder.input_as_shown(t),
+                    None => {
+                        recorder.input(None);
+                    }
+                }
+            }
+        }
+        if let Some(params) = (self.keep)() {
+            recorder.params(params);
+        }
+        recorder
+    }
+
+    /// Which bits are to be saved, by the operands that want gradients.
+    fn needed(&self, recorder: &Recorder) -> u64 {
+        let p = self.primitive;
+        let (mut start, mut bits) = (0, p.always);
+        for (at, (group, _)) in self.groups.iter().zip(p.edges).enumerate().filter(|(_, (_, edge))| **edge) {
+            if (start..start + group.len()).any(|edge| recorder.has_edge(edge)) {
+                bits |=
+                    p.saves.iter().filter(|(of, _)| usize::from(*of) == at).fold(0, |all, (_, b)| all | b);
+            }
+            start += group.len();
+        }
+        bits
+    }
+
+    fn save_operands(&self, recorder: &mut Recorder, bits: u64) {
+        let (mut starts, mut edges, mut held) = (SmallVec::<[usize; 8]>::new(), 0, 0);
+        for (group, edge) in self.groups.iter().zip(self.primitive.edges) {
+            let next = if *edge { &mut edges } else { &mut held };
+            starts.push(*next);
+            *next += group.len();
+        }
+        for at in self.primitive.order.iter().map(|&at| usize::from(at)).filter(|at| bits >> at & 1 == 1) {
+            for i in 0..self.groups[at].len() {
+                let Some(t) = self.groups[at].get(i) else { continue };
+                if self.primitive.edges[at] {
+                    recorder.save_input(t, &t.body(), starts[at] + i);
+                } else {
+                    recorder.save_argument(t, starts[at] + i);
+                }
+            }
+        }
+    }
+
+    /// Publishes the node; `made` are all results, none where the call failed.
+    fn finish(&self, mut recorder: Recorder, bits: u64, made: &[Body]) -> Result<NodeRef> {
+        if bits != 0 {
+            self.save_operands(&mut recorder, bits);
+            for (i, body) in made.iter().enumerate().filter(|(i, _)| bits >> (63 - i) & 1 == 1) {
+                recorder.save_output(body, i);
+            }
+        }
+        recorder.check(self.operands())?;
+        let made = &made[..made.len().min(self.primitive.returned)];
+        // Indices that follow the values take no gradients, and count for nothing.
+        let values = made.iter().rposition(|body| body.dtype.is_differentiable()).map_or(0, |last| last + 1);
+        let outputs: SmallVec<[&Body; 3]> = made.iter().collect();
+        let node = recorder.publish(&outputs[..values]);
+        if packing::active() {
+            packing::pack(&node, |source| self.operand(source), &outputs)?;
+        }
+        Ok(node)
+    }
+
+    /// The operand that is saved under `source`.
+    fn operand(&self, source: usize) -> Option<&'a Tensor> {
+        let held = source.checked_sub(usize::from(Saved::ARGUMENT));
+        let mut left = held.unwrap_or(source);
+        for (group, edge) in self.groups.iter().zip(self.primitive.edges) {
+            if *edge == held.is_some() {
+                continue;
+            }
+            if left < group.len() {
+                return group.get(left);
+            }
+            left -= group.len();
+        }
+        None
+    }
+
+    /// What to say of a call that failed with `error`. Its node is made before it runs: what that refuses, or a hook that gets
+    /// the operands to keep, is told first.
+    #[cold]
+    fn refused(&self, error: Error, recorder: Option<Recorder>) -> Error {
+        let Some(recorder) = recorder else { return error };
+        let bits = self.needed(&recorder);
+        self.finish(recorder, bits, &[]).err().unwrap_or(error)
+    }
+
+    fn end(&self, recorder: Option<Recorder>, made: Made) -> Result<Tensors> {
+        let bodies: Bodies = match made {
+            Made::Bodies(bodies) => bodies,
+            made => return self.viewed(recorder, made),
+        };
+        let kept = bodies.len().min(self.primitive.returned);
+        let recorder = recorder.filter(|_| bodies[..kept].iter().any(|b| b.dtype.is_differentiable()));
+        let node = match recorder {
+            Some(recorder) => {
+                let bits = self.needed(&recorder);
+                Some(self.finish(recorder, bits, &bodies)?)
+            }
+            None => None,
+        };
+        let with_edge = |(i, body): (usize, Body)| {
+            let edge = node.as_ref().filter(|_| body.dtype.is_differentiable());
+            let edge = edge.map(|node| Edge { node: node.clone(), output: i as u32 });
+            Tensor::made_by(body, edge)
+        };
+        Ok(bodies.into_iter().take(kept).enumerate().map(with_edge).collect())
+    }
+
+    fn viewed(&self, recorder: Option<Recorder>, made: Made) -> Result<Tensors> {
+        let of = self.operands().next().ok_or_else(|| Error::runtime("there is no tensor to view"))?;
+        let body = of.body();
+        let viewing = if let Made::Views(_) = made { Viewing::Multi } else { Viewing::Plain };
+        let bodies: Bodies = match made {
+            Made::Bodies(bodies) => bodies,
+            Made::View(layout) => smallvec::smallvec![body.with_layout(layout)],
+            Made::Reread(layout, dtype) => smallvec::smallvec![Body { dtype, ..body.with_layout(layout) }],
+            Made::Turned(lazy) => smallvec::smallvec![Body { lazy: body.lazy.then(lazy), ..body.clone() }],
+            Made::Views(layouts) => layouts.into_iter().map(|layout| body.with_layout(layout)).collect(),
+        };
+        drop(body);
+        let node = match recorder {
+            Some(recorder) => {
+                let bits = self.needed(&recorder);
+                Some(self.finish(recorder, bits, &bodies)?)
+            }
+            None => None,
+        };
+        let view = |(i, body): (usize, Body)| {
+            let edge = node.as_ref().map(|node| Edge { node: node.clone(), output: i as u32 });
+            Tensor::view_of(of, body, edge, viewing, &view::RULES)
+        };
+        Ok(bodies.into_iter().enumerate().map(view).collect())
+    }
+
+    #[cold]
+    fn tangents(&self, made: &Tensors) -> Result<()> {
+        let moving: Vec<&Tensor> = self.with_edges().collect();
+        if !moving.iter().any(|t| t.is_dual()) {
+            return Ok(());
+        }
+        if let Some(own) = self.tangent {
+            return tangent::attach_by(made, &moving, &|lower, tangents, outputs| {
+                own(&Moving { groups: self.groups, lower, tangents, outputs })
+            });
+        }
+        // The others stay as they are.
+        let map = |xs: &[Tensor]| {
+            let mut xs = xs.iter();
+            let mut all = Vec::new();
+            for (group, edge) in self.groups.iter().zip(self.primitive.edges) {
+                for t in group.iter() {
+                    all.push(if *edge { xs.next().unwrap_or(t).clone() } else { t.clone() });
+                }
+            }
+            (self.again)(&all).map(SmallVec::into_vec)
+        };
+        tangent::attach(made, &moving, self.primitive.tangent, &map)
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn refuse_dtype(op: &'static str, dtype: DType) -> Error {
+    Fault::NoKernel { op, dtype }.into()
+}
+
+#[inline]
+fn check_dtype(dtypes: DTypes, dtype: DType) -> Result<()> {
+    let (fits, op) = match dtypes {
+        DTypes::Any => return Ok(()),
+        DTypes::Float(op) => (dtype.is_float(), op),
+        DTypes::Number(op) => (dtype != DType::Bool, op),
+        DTypes::Real(op) => (!dtype.is_complex(), op),
+        DTypes::Differentiable(op) => (dtype.is_differentiable(), op),
+    };
+    if fits { Ok(()) } else { Err(refuse_dtype(op, dtype)) }
+}
+
+/// Runs what seldom runs out of line.
+#[cold]
+#[inline(never)]
+pub fn cold<R>(f: impl FnOnce() -> R) -> R {
+    f()
+}
+
+/// A copy to write over, laid out as the operand is.
+pub fn copy_of(t: &Tensor) -> Result<Body> {
+    crate::ops::shape::preserved(&t.body())
+}
+
+/// Runs a primitive on operands that are no samples. `forward` takes the operands' values, where these differ from their bytes.
+pub fn run(call: &Call, forward: &mut dyn FnMut(Option<&[Tensor]>) -> Result<Made>) -> Result<Tensors> {
+    let recorder = call.begin();
+    let supplied = match &recorder {
+        Some(_) => packing::supply(&call.primitive.derivative)?,
+        None => None,
+    };
+    let made = match supplied {
+        Some(body) => Ok(Made::Bodies(smallvec::smallvec![body])),
+        None => compute(call, forward),
+    };
+    let made = match made {
+        Ok(made) => call.end(recorder, made)?,
+        Err(error) => return Err(call.refused(error, recorder)),
+    };
+    if call.flags.may_be_dual() {
+        call.tangents(&made)?;
+    }
+    Ok(made)
+}
+
+#[inline]
+fn compute(call: &Call, forward: &mut dyn FnMut(Option<&[Tensor]>) -> Result<Made>) -> Result<Made> {
+    call.check()?;
+    if call.flags.is_lazy() && !call.primitive.views {
+        let plain = |t: &Tensor| match t.is_lazy() {
+            true => lazy::values(&t.body()).map(Tensor::new),
+            false => Ok(t.clone()),
+        };
+        let plain = call.operands().map(plain).collect::<Result<Vec<_>>>()?;
+        return mode::with_grad(false, || forward(Some(&plain)));
+    }
+    forward(None)
+}
+
+/// Writes over the first operand: checks, records, writes, and gives it its history.
+pub fn over(call: &Call, write: &mut dyn FnMut(&Body) -> Result<()>) -> Result<()> {
+    let mut operands = call.operands();
+    let target = operands.next().ok_or_else(|| Error::runtime("there is no tensor to write"))?;
+    if call.flags.is_batched() || call.flags.is_lazy() || call.flags.may_be_dual() {
+        return over_special(call, target);
+    }
+    let recorder = call.begin();
+    check_inplace(target, recorder.is_some())?;
+    call.check()?;
+    operands.try_for_each(|t| inplace::check_disjoint(target, t))?;
+    let body = target.body().clone();
+    crate::ops::pointwise::check_writable(&body)?;
+    // Before the write: what is saved of the target is to be its old value.
+    let node = match recorder {
+        Some(recorder) => {
+            let bits = call.needed(&recorder);
+            let results = 0xff << 56;
+            let node = call.finish(recorder, bits & !results, std::slice::from_ref(&body))?;
+            Some((node, bits & results != 0))
+        }
+        None => None,
+    };
+    packing::pack_inputs()?;
+    write(&body)?;
+    body.storage.bump();
+    let edge = node.map(|(node, keeps_result)| {
+        if keeps_result {
+            node.save(Saved::output(&body, 0));
+        }
+        Edge { node, output: 0 }
+    });
+    finish_inplace(target, edge)
+}
+
+/// The same by way of a result: samples, tangents, elements that are still to be conjugated.
+#[cold]
+fn over_special(call: &Call, target: &Tensor) -> Result<()> {
+    check_inplace(target, any_requires_grad(call.with_edges()))?;
+    let mut all: Vec<Tensor> = call.operands().cloned().collect();
+    if target.physical().is_dual() {
+        all[0] = tangent::before_write(target)?;
+    }
+    let made = one((call.again)(&all)?)?;
+    inplace::overwrite(target, &made)
+}
+
+/// A call in forward mode, at one level: the values of the operands that have edges, their tangents, the results.
+pub struct Moving<'a> {
+    groups: &'a [Group<'a>],
+    lower: &'a [Tensor],
+    tangents: &'a [Option<Tensor>],
+    pub outputs: &'a [Tensor],
+}
+
+impl Moving<'_> {
+    /// Where operand `at` is among those that have edges; those that were left out are not there.
+    fn range(&self, edges: &[bool], at: usize) -> std::ops::Range<usize> {
+        let count = |i: usize| self.groups[i].iter().count();
+        let start: usize = (0..at).filter(|&i| edges[i]).map(count).sum();
+        start..start + count(at)
+    }
+
+    fn value(&self, edges: &[bool], at: usize) -> Option<Tensor> {
+        if edges[at] {
+            self.lower.get(self.range(edges, at).start).cloned()
+        } else {
+            self.groups[at].get(0).cloned()
+        }
+        .filter(|_| self.groups[at].get(0).is_some())
+    }
+}
+
+/// How a tangent rule's parameter is found.
+pub trait Pick: Sized {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self>;
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self>;
+    fn output(moving: &Moving, at: usize) -> Result<Self>;
+}
+fn absent() -> Error {
+    Error::runtime("an operand that is not there was asked for")
+}
+impl Pick for Option<Tensor> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        let range = moving.range(edges, at);
+        Ok(if range.is_empty() { None } else { moving.tangents[range.start].clone() })
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.value(edges, at))
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        Ok(moving.outputs.get(at).cloned())
+    }
+}
+impl Pick for Tensor {
+    /// Zeros where it does not move.
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        match Option::<Tensor>::tangent(moving, edges, at)? {
+            Some(t) => Ok(t),
+            None => {
+                let x = moving.value(edges, at).ok_or_else(absent)?;
+                crate::ops::create::zeros(&x.shape(), x.dtype(), x.device())
+            }
+        }
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        moving.value(edges, at).ok_or_else(absent)
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        moving.outputs.get(at).cloned().ok_or_else(absent)
+    }
+}
+impl Pick for V {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        <Tensor as Pick>::tangent(moving, edges, at).map(V::from)
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        <Tensor as Pick>::value(moving, edges, at).map(V::from)
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        <Tensor as Pick>::output(moving, at).map(V::from)
+    }
+}
+impl Pick for Option<V> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(Option::<Tensor>::tangent(moving, edges, at)?.map(V::from))
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.value(edges, at).map(V::from))
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        Ok(moving.outputs.get(at).cloned().map(V::from))
+    }
+}
+/// The tangents of a list, nothing where one does not move.
+impl Pick for Vec<Option<Tensor>> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.tangents[moving.range(edges, at)].to_vec())
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.lower[moving.range(edges, at)].iter().cloned().map(Some).collect())
+    }
+    fn output(moving: &Moving, _: usize) -> Result<Self> {
+        Ok(moving.outputs.iter().cloned().map(Some).collect())
+    }
+}
+impl Pick for Vec<Tensor> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        let zero = |(t, x): (&Option<Tensor>, &Tensor)| match t {
+            Some(t) => Ok(t.clone()),
+            None => crate::ops::create::zeros(&x.shape(), x.dtype(), x.device()),
+        };
+        let range = moving.range(edges, at);
+        moving.tangents[range.clone()].iter().zip(&moving.lower[range]).map(zero).collect()
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.lower[moving.range(edges, at)].to_vec())
+    }
+    fn output(moving: &Moving, _: usize) -> Result<Self> {
+        Ok(moving.outputs.to_vec())
+    }
+}
+
+/// What a tangent rule may end in: the tangent of the first result, or one for each.
+pub trait IntoTangents {
+    fn put(self, tangents: &mut Grads) -> Result<()>;
+}
+impl IntoTangents for V {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        IntoGrads::put(self, tangents, 0)
+    }
+}
+impl IntoTangents for Tensor {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        IntoGrads::put(self, tangents, 0)
+    }
+}
+impl<T: IntoTangents> IntoTangents for Result<T> {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        self?.put(tangents)
+    }
+}
+impl<T: IntoGrads, const N: usize> IntoTangents for [T; N] {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        self.into_iter().enumerate().try_for_each(|(i, t)| t.put(tangents, i))
+    }
+}
+impl<T: IntoGrads> IntoTangents for Vec<T> {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        self.into_iter().enumerate().try_for_each(|(i, t)| t.put(tangents, i))
+    }
+}
+
+/// Where the tensors of an operand, or a result, are among a node's edges, arguments and saved values.
+pub struct Place<'a> {
+    source: u16,
+    count: u16,
+    /// A value that is no tensor of the user's.
+    bare: bool,
+    extent: Option<&'a Extent>,
+}
+
+impl<'a> Place<'a> {
+    #[inline]
+    pub fn one(source: u16) -> Place<'a> {
+        Place { source, count: 1, bare: false, extent: None }
+    }
+
+    pub fn of(edges: &[bool], extent: Option<&'a Extent>, at: usize) -> Place<'a> {
+        let range = sources(edges, extent.map(|e| &e.lengths[..]), at);
+        Place { source: range.start, count: range.len() as u16, bare: false, extent }
+    }
+
+    #[inline]
+    pub fn output(i: u16, returned: usize) -> Place<'a> {
+        Place { source: Saved::OUTPUT + i, count: 1, bare: usize::from(i) >= returned, extent: None }
+    }
+
+    /// The first edge.
+    #[inline]
+    pub fn start(&self) -> usize {
+        usize::from(self.source)
+    }
+
+    #[inline]
+    pub fn is_wanted(&self, step: &Step) -> bool {
+        let start = self.start();
+        (start..start + usize::from(self.count)).any(|edge| is_wanted(step, edge))
+    }
+
+    fn tensor(&self, step: &Step, i: u16) -> Result<Tensor> {
+        let source = self.source + i;
+        match source {
+            _ if self.bare => step.value(source),
+            Saved::ARGUMENT..Saved::DETACHED => {
+                let at = usize::from(source - Saved::ARGUMENT);
+                let history = self.extent.and_then(|e| e.histories.get(at).cloned().flatten());
+                step.argument(at, history)
+            }
+            _ => step.tensor(source),
+        }
+    }
+
+    fn maybe(&self, step: &Step, i: u16) -> Result<Option<Tensor>> {
+        if step.has(self.source + i) { self.tensor(step, i).map(Some) } else { Ok(None) }
+    }
+}
+
+/// (A long list's edges beyond the word are all wanted.)
+#[inline]
+fn is_wanted(step: &Step, edge: usize) -> bool {
+    edge > 63 || step.wants(edge)
+}
+
+/// Whether a derivative's turn is nothing but kernels on bytes: nobody differentiates it, no transform has a say in it.
+#[inline]
+pub fn is_plain(step: &Step) -> bool {
+    !mode::grad_enabled() && !step.is_dual() && !step.grads.iter().flatten().any(Tensor::is_special)
+}
+
+/// A saved value that nobody reads: who wrote over it is told, as PyTorch does.
+pub struct Unread;
+
+/// How a derivative's parameter is read from the node.
+pub trait Fetch: Sized {
+    fn fetch(step: &Step, place: &Place) -> Result<Self>;
+}
+impl Fetch for Unread {
+    fn fetch(_: &Step, _: &Place) -> Result<Self> {
+        Ok(Unread)
+    }
+}
+impl Fetch for Tensor {
+    #[inline]
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        place.tensor(step, 0)
+    }
+}
+impl Fetch for V {
+    #[inline]
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        place.tensor(step, 0).map(V::from)
+    }
+}
+impl Fetch for Body {
+    #[inline]
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        step.body(place.source).cloned()
+    }
+}
+impl Fetch for Option<Tensor> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        place.maybe(step, 0)
+    }
+}
+impl Fetch for Option<V> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        Ok(place.maybe(step, 0)?.map(V::from))
+    }
+}
+impl Fetch for Option<Body> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        if step.has(place.source) { Body::fetch(step, place).map(Some) } else { Ok(None) }
+    }
+}
+impl Fetch for Vec<Option<Tensor>> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| place.maybe(step, i)).collect()
+    }
+}
+impl Fetch for Vec<Tensor> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| place.tensor(step, i)).collect()
+    }
+}
+impl Fetch for Vec<V> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| place.tensor(step, i).map(V::from)).collect()
+    }
+}
+impl Fetch for Vec<Body> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| step.body(place.source + i).cloned()).collect()
+    }
+}
+
+/// Shape, dtype and device of an operand; of those that want no gradient nothing is known.
+pub trait FetchMeta: Sized {
+    fn meta(step: &Step, place: &Place) -> Result<Self>;
+}
+impl FetchMeta for Meta {
+    fn meta(step: &Step, place: &Place) -> Result<Self> {
+        crate::ops::meta_of(step, place.start())
+    }
+}
+impl FetchMeta for Option<Meta> {
+    fn meta(step: &Step, place: &Place) -> Result<Self> {
+        Ok(Vec::<Option<Meta>>::meta(step, place)?.pop().flatten())
+    }
+}
+impl FetchMeta for Vec<Option<Meta>> {
+    fn meta(step: &Step, place: &Place) -> Result<Self> {
+        let of = |edge: &Edge| edge.node.outputs.get(edge.output as usize).cloned();
+        let start = place.start();
+        let meta = |at: usize| step.node.edges.get(at)?.as_ref().and_then(of);
+        Ok((start..start + usize::from(place.count)).map(meta).collect())
+    }
+}
+
+/// The gradients that come in: that of the only result, or one for each. Nothing: then there is nothing to do.
+pub trait Incoming: Sized {
+    fn incoming(step: &Step) -> Result<Option<Self>>;
+}
+impl Incoming for V {
+    #[inline]
+    fn incoming(step: &Step) -> Result<Option<V>> {
+        Ok(step.grad(0).map(V::from))
+    }
+}
+impl Incoming for Tensor {
+    #[inline]
+    fn incoming(step: &Step) -> Result<Option<Tensor>> {
+        Ok(step.grad(0).cloned())
+    }
+}
+fn bytes(t: &Tensor) -> Result<Body> {
+    let body = t.body();
+    body.check_plain()?;
+    Ok(body.clone())
+}
+impl Incoming for Body {
+    #[inline]
+    fn incoming(step: &Step) -> Result<Option<Body>> {
+        step.grad(0).map(bytes).transpose()
+    }
+}
+impl<const N: usize> Incoming for [Option<V>; N] {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        Ok(Some(std::array::from_fn(|i| step.grad(i).map(V::from))))
+    }
+}
+impl<const N: usize> Incoming for [Option<Tensor>; N] {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        Ok(Some(std::array::from_fn(|i| step.grad(i).cloned())))
+    }
+}
+impl<const N: usize> Incoming for [Option<Body>; N] {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        let mut all: [Option<Body>; N] = std::array::from_fn(|_| None);
+        for (i, g) in all.iter_mut().enumerate() {
+            *g = step.grad(i).map(bytes).transpose()?;
+        }
+        Ok(Some(all))
+    }
+}
+impl Incoming for Vec<Option<Tensor>> {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        Ok(Some(step.grads.to_vec()))
+    }
+}
+
+/// What a derivative may end in: the gradient of its operand, or one for each tensor of a list.
+pub trait IntoGrads {
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()>;
+}
+impl IntoGrads for V {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        grads[edge] = Some(self.tensor()?);
+        Ok(())
+    }
+}
+impl IntoGrads for Tensor {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        grads[edge] = Some(self);
+        Ok(())
+    }
+}
+impl IntoGrads for Body {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        grads[edge] = Some(Tensor::new(self));
+        Ok(())
+    }
+}
+impl<T: IntoGrads> IntoGrads for Option<T> {
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        self.map_or(Ok(()), |g| g.put(grads, edge))
+    }
+}
+impl<T: IntoGrads> IntoGrads for Result<T> {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        self?.put(grads, edge)
+    }
+}
+impl<T: IntoGrads> IntoGrads for Vec<T> {
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        self.into_iter().enumerate().try_for_each(|(i, g)| g.put(grads, edge + i))
+    }
+}
+
+/// What a derivative of all operands may end in: an array or a tuple with an item for each, in their order.
+pub trait IntoAllGrads: Sized {
+    fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()>;
+    /// Those that nobody wants are dropped.
+    fn put_all(self, step: &Step, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+        self.place(grads, starts)?;
+        for (edge, grad) in grads.iter_mut().enumerate().filter(|(edge, _)| !is_wanted(step, *edge)) {
+            let _ = edge;
+            *grad = None;
+        }
+        Ok(())
+    }
+}
+impl<T: IntoGrads, const N: usize> IntoAllGrads for [T; N] {
+    fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+        self.into_iter().zip(starts).try_for_each(|(g, &start)| g.put(grads, start))
+    }
+}
+impl<T: IntoAllGrads> IntoAllGrads for Result<T> {
+    fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+        self?.place(grads, starts)
+    }
+}
+macro_rules! into_all {
+    ($($T:ident $i:tt),+) => {
+        impl<$($T: IntoGrads),+> IntoAllGrads for ($($T,)+) {
+            fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+                $(self.$i.put(grads, starts[$i])?;)+
+                Ok(())
+            }
+        }
+    };
+}
+into_all!(A 0);
+into_all!(A 0, B 1);
+into_all!(A 0, B 1, C 2);
+into_all!(A 0, B 1, C 2, D 3);
+into_all!(A 0, B 1, C 2, D 3, E 4);
+into_all!(A 0, B 1, C 2, D 3, E 4, F 5);

@@ -1,0 +1,17 @@
+//! The list of rows, which nobody writes: each row hands in its own static when the program is linked.
+
+use super::Row;
+use std::sync::OnceLock;
+
+pub struct Registered(pub &'static Row);
+inventory::collect!(Registered);
+
+/// Every row in the new form, in the order of the source: it does not depend on the linker.
+pub fn rows() -> &'static [&'static Row] {
+    static ROWS: OnceLock<Vec<&'static Row>> = OnceLock::new();
+    ROWS.get_or_init(|| {
+        let mut all: Vec<&'static Row> = inventory::iter::<Registered>().map(|r| r.0).collect();
+        all.sort_by_key(|row| row.at);
+        all
+    })
+}
