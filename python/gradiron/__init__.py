@@ -62,14 +62,19 @@ __version__ = "0.1.0"
 
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
-_MODULES = ("__future__", "func", "nn", "ops", "viz", "testing", "cuda", "utils", "random", "profiler", "_tensor_str")
+_MODULES = """
+    __future__ func nn ops viz testing cuda utils random profiler serialization storage _tensor_str _utils
+""".split()
+_STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 _NAMES = {
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     "set_printoptions": "_tensor_str",
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
-    "UntypedStorage": "_storage",
     "typename": "_types",
+    **dict.fromkeys(("save", "load"), "serialization"),
+    **dict.fromkeys(("TypedStorage", "UntypedStorage", "from_file", "is_storage"), "storage"),
+    **dict.fromkeys((f"{kind}Storage" for kind in _STORAGES), "storage"),
 }
 
 # Methods that are functions as well: `relu_(x)`.

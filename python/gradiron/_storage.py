@@ -16,26 +16,37 @@ class UntypedStorage:
 
     __slots__ = ("__weakref__", "_seen")
 
-    def __init__(self, source: Tensor | int | list[int] = 0) -> None:
-        if isinstance(source, int):
-            self._seen = _core.from_bytes(bytes(source))
+    def __init__(self, source: Tensor | int | list[int] = 0, *, device: Any = None) -> None:
+        if isinstance(source, Tensor):
+            self._seen = source
+        elif isinstance(source, int):
+            self._seen = _core.zeros([source], dtype=_core.uint8, device=device)
         else:
-            self._seen = source if isinstance(source, Tensor) else _core.from_bytes(bytes(source))
+            self._seen = _core.convert(_core.from_bytes(bytes(source)), None, device, False)
+
+    @classmethod
+    def from_file(cls, filename: Any, shared: bool = False, nbytes: int = 0) -> UntypedStorage:
+        """The bytes of a file, read when they are used. What is written goes into the file if they are shared, else nowhere."""
+        return cls(map_file(filename, shared, nbytes))
 
     @property
     def _all(self) -> Tensor:
         """Every byte that there is now."""
         # A GPU's bytes are copied by the kernels of their dtype.
-        kind = _core.uint8 if self._seen.device.type == "cpu" else self._seen.dtype
-        count = self.nbytes() // kind.itemsize
-        if (self._seen.dtype, self._seen.shape, self._seen.stride()) != (kind, (count,), (1,)):
-            self._seen = _core.storage_view(self._seen, kind, 0, (count,), (1,))
-        return self._seen
+        return self._as(_core.uint8 if self._seen.device.type == "cpu" else self._seen.dtype)
+
+    def _as(self, kind: dtype) -> Tensor:
+        """The bytes as elements of `kind`."""
+        return _core.storage_view(self._seen, kind, 0, (self.nbytes() // kind.itemsize,), (1,))
 
     @property
     def device(self) -> device:
         """Where the bytes lie."""
         return self._seen.device
+
+    def get_device(self) -> int:
+        """The number of the GPU with the bytes, -1 for host memory."""
+        return self._seen.get_device()
 
     @property
     def is_cuda(self) -> bool:
@@ -74,9 +85,51 @@ class UntypedStorage:
         """One: the elements are bytes."""
         return 1
 
+    def to(self, *, device: Any, non_blocking: bool = False) -> UntypedStorage:
+        """These bytes on `device`; the storage itself if they are there."""
+        # They go as elements of the dtype that they were made with: the GPU has no others.
+        kind = self._seen.dtype if self.nbytes() % self._seen.dtype.itemsize == 0 else _core.uint8
+        moved = _core.convert(self._as(kind), None, device, False)
+        return self if moved._storage_id() == self._seen._storage_id() else UntypedStorage(moved)
+
     def cpu(self) -> UntypedStorage:
         """These bytes in host memory."""
-        return self if self.device.type == "cpu" else UntypedStorage(self._all.cpu())
+        return self.to(device="cpu")
+
+    def cuda(self, device: Any = None, non_blocking: bool = False) -> UntypedStorage:
+        """These bytes on the GPU."""
+        return self.to(device="cuda:0" if device is None else device)
+
+    def new(self) -> UntypedStorage:
+        """An empty storage on the same device."""
+        return UntypedStorage(0, device=self.device)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """The type's name, or the bytes as a storage of elements."""
+        from .storage import TypedStorage
+
+        if dtype is None:
+            return "torch.cuda.UntypedStorage" if self.is_cuda else "torch.storage.UntypedStorage"
+        return TypedStorage(wrap_storage=self, dtype=_core.uint8).type(dtype)
+
+    def byteswap(self, dtype: dtype) -> None:
+        """Turns the order of the bytes in each number of `dtype` round, in place."""
+        import array
+
+        size = dtype.itemsize // 2 if dtype.is_complex else dtype.itemsize
+        if size > 1:
+            view = self._memory()
+            numbers = array.array({2: "H", 4: "I", 8: "Q"}[size], view.tobytes())
+            numbers.byteswap()
+            view[:] = memoryview(numbers).cast("B")
+
+    def _memory(self) -> memoryview:
+        """The bytes in host memory, to read and to write while the storage lives."""
+        import ctypes
+
+        count = self.nbytes()
+        start = self._all.data_ptr() if count else 0
+        return memoryview((ctypes.c_ubyte * count).from_address(start) if start else bytearray()).cast("B")
 
     def untyped(self) -> UntypedStorage:
         """Itself."""
@@ -112,6 +165,9 @@ class UntypedStorage:
     def __iter__(self) -> Iterator[int]:
         return iter(self.tolist())
 
+    def __copy__(self) -> UntypedStorage:
+        return self.clone()
+
     def __deepcopy__(self, memo: dict[int, Any]) -> UntypedStorage:
         made = memo[id(self)] = self.clone()
         return made
@@ -138,6 +194,35 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     if found is None:
         found = _known[self._storage_id()] = UntypedStorage(self.detach())
     return found
+
+
+def map_file(path: Any, shared: bool, size: int) -> Tensor:
+    """The first bytes of a file as memory; a file that is shared is made, and made longer, where that is needed."""
+    import mmap
+    import os
+
+    from ._creation import frombuffer
+
+    mode = os.O_RDWR | os.O_CREAT if shared else os.O_RDONLY
+    try:
+        file = os.open(path, mode | getattr(os, "O_BINARY", 0), 0o600)
+    except OSError as error:
+        how = "read-write" if shared else "read-only"
+        raise RuntimeError(f"unable to open file <{path}> in {how} mode: {error.strerror} ({error.errno})") from error
+    try:
+        there = os.fstat(file).st_size
+        if there < size and shared:
+            os.ftruncate(file, size)
+        elif there < size:
+            raise RuntimeError(f"file <{path}> size <{there}> is smaller than the required mapping size <{size}>")
+        if not size:
+            return _core.empty([0], dtype=_core.uint8)
+        memory = mmap.mmap(file, size, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+        return frombuffer(memory, dtype=_core.uint8)
+    except OSError as error:
+        raise RuntimeError(f"unable to map file <{path}>: {error.strerror} ({error.errno})") from error
+    finally:
+        os.close(file)
 
 
 def _rebuild_storage(data: bytes, kind: dtype, place: str) -> UntypedStorage:

@@ -11,7 +11,7 @@ import warnings
 MODULES = """
 . autograd.* func.* nn nn.functional nn.init nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp profiler
 utils utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
-linalg fft special amp hub library overrides backends distributions.*
+linalg fft special storage multiprocessing.* amp hub library overrides backends distributions.*
 """.split()
 CLASSES = """
 Tensor Size dtype device Generator Event finfo iinfo UntypedStorage TypedStorage autograd.Function autograd.graph.Node

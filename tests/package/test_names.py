@@ -17,7 +17,7 @@ OURS = {
     "autograd": {"set_source_lines", "source_lines"},
     "cuda": {"dispatches", "submits"},
 }
-OUR_MODULES = ("viz", "autograd.source_lines", "ops")
+OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors")
 PYTORCHS = json.loads((GOLDEN / "names.json").read_text())
 
 

@@ -1,0 +1,173 @@
+"""What checkpoints call by PyTorch's names to put tensors together again."""
+
+from __future__ import annotations
+
+import copyreg
+from collections import OrderedDict
+from typing import Any
+
+from . import _core
+from ._core import Tensor, dtype
+from ._storage import UntypedStorage
+from .storage import CLASSES, TypedStorage
+
+# What PyTorch writes for tensors that gradiron does not have.
+MISSING = {
+    "_rebuild_qtensor": "quantised tensors",
+    "_rebuild_sparse_tensor": "sparse tensors",
+    "_rebuild_nested_tensor": "nested tensors",
+    "_rebuild_meta_tensor_no_storage": "tensors without memory (device meta)",
+    "_rebuild_wrapper_subclass": "wrapper subclasses",
+}
+
+
+def _extent(size: Any, stride: Any, offset: int) -> int:
+    """How many elements of its storage a tensor reaches."""
+    if 0 in size:
+        return 0
+    return int(offset + 1 + sum((n - 1) * step for n, step in zip(size, stride, strict=True)))
+
+
+def _lay_out(storage: UntypedStorage, kind: dtype, offset: int, size: Any, stride: Any) -> Tensor:
+    size, stride = tuple(size), tuple(stride)
+    numbers = (offset, *size, *stride)
+    if not all(type(n) is int for n in numbers) or len(size) != len(stride):
+        raise TypeError(f"a tensor cannot have size {size}, stride {stride} and storage offset {offset}")
+    if min(numbers) < 0:
+        raise RuntimeError(f"Tensor: invalid storage offset {offset}, sizes {list(size)} or strides {list(stride)}")
+    needed, there = _extent(size, stride, offset) * kind.itemsize, storage.nbytes()
+    if needed > there or max(numbers) >= 1 << 63:
+        raise RuntimeError(
+            f"setStorage: sizes {list(size)}, strides {list(stride)}, storage offset {offset}, and itemsize {kind.itemsize} "
+            f"requiring a storage size of {needed} are out of bounds for storage of size {there}"
+        )
+    return _core.storage_view(storage._seen, kind, offset, size, stride)
+
+
+def _rebuild_tensor(storage: TypedStorage, storage_offset: int, size: Any, stride: Any) -> Tensor:
+    if not isinstance(storage, TypedStorage):
+        raise TypeError(f"a tensor lies in a storage, not in a {type(storage).__name__}")
+    return _lay_out(storage.untyped(), storage.dtype, storage_offset, size, stride)
+
+
+def _dressed(made: Tensor, requires_grad: bool, metadata: Any = None) -> Tensor:
+    # Hooks are not kept, neither in new files nor in those of old days.
+    if metadata:
+        made = made.conj() if metadata.get("conj") else made
+        made = _core._neg_view(made) if metadata.get("neg") else made
+        made = made.detach()
+    if requires_grad:
+        made.requires_grad_(True)
+    return made
+
+
+def _rebuild_tensor_v2(
+    storage: TypedStorage,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    metadata: Any = None,
+) -> Tensor:
+    made = _rebuild_tensor(storage, storage_offset, size, stride)
+    return _dressed(made, requires_grad, metadata)
+
+
+def _rebuild_tensor_v3(
+    storage: Any,
+    storage_offset: int,
+    size: Any,
+    stride: Any,
+    requires_grad: bool,
+    backward_hooks: Any,
+    dtype: dtype,
+    metadata: Any = None,
+) -> Tensor:
+    made = _lay_out(storage.untyped(), dtype, storage_offset, size, stride)
+    return _dressed(made, requires_grad, metadata)
+
+
+def _rebuild_parameter(data: Tensor, requires_grad: bool, backward_hooks: Any) -> Tensor:
+    from .nn import Parameter
+
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data: Tensor, requires_grad: bool, backward_hooks: Any, state: Any) -> Tensor:
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data: Tensor, dtype: dtype, device: Any, requires_grad: bool) -> Tensor:
+    from .serialization import _restored_place
+
+    return _dressed(data.to(dtype=dtype, device=_restored_place(device)), requires_grad)
+
+
+def _rebuild_device_tensor_from_numpy(data: Any, dtype: dtype, device: Any, requires_grad: bool) -> Tensor:
+    return _rebuild_device_tensor_from_cpu_tensor(_core.from_numpy(data), dtype, device, requires_grad)
+
+
+_rebuild_xla_tensor = _rebuild_device_tensor_from_numpy
+
+
+def _rebuild_from_type_v2(func: Any, new_type: Any, args: Any, state: Any) -> Any:
+    made = func(*args)
+    if type(made) is not new_type:
+        made = made.as_subclass(new_type)
+    own = getattr(new_type, "__setstate__", None)
+    if own is not None and own is not getattr(Tensor, "__setstate__", None):
+        made.__setstate__(state)
+        return made
+    return _set_obj_state(made, state)
+
+
+def _set_obj_state(obj: Any, state: Any) -> Any:
+    slots = None
+    if isinstance(state, tuple):
+        if len(state) != 2:
+            raise RuntimeError(f"Invalid serialized state: {state}")
+        state, slots = state
+    if state:
+        obj.__dict__.update(state)
+    for name, value in (slots or {}).items():
+        setattr(obj, name, value)
+    return obj
+
+
+def _get_obj_state(obj: Any) -> Any:
+    """What the user hung on an object: its dictionary, or that and its slots."""
+    own = getattr(type(obj), "__getstate__", None)
+    if own is not None and own is not getattr(object, "__getstate__", None):
+        return obj.__getstate__()
+    names = getattr(copyreg, "_slotnames")(type(obj))  # noqa: B009 (pickle's own, without a public name)
+    slots = {name: getattr(obj, name) for name in names if hasattr(obj, name)}
+    return (obj.__dict__, slots) if slots else obj.__dict__
+
+
+def reduce_tensor(tensor: Tensor) -> Any:
+    """What a checkpoint holds of a tensor: PyTorch's call that rebuilds it."""
+    from .nn import Parameter
+
+    hooks: OrderedDict[int, Any] = OrderedDict()
+    if type(tensor) is Parameter:
+        state = _get_obj_state(tensor)
+        args: Any = (tensor.data, tensor.requires_grad, hooks)
+        return (_rebuild_parameter_with_state, (*args, state)) if state else (_rebuild_parameter, args)
+    if tensor._backward_hooks:
+        from .utils.hooks import warn_if_has_hooks
+
+        warn_if_has_hooks(tensor)
+    storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
+    marks = {name: True for name, there in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if there}
+    place = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())
+    args = (storage, *place, tensor.requires_grad, hooks, *([marks] if marks else []))
+    state = _get_obj_state(tensor)
+    if type(tensor) is Tensor and not state:
+        return _rebuild_tensor_v2, args
+    return _rebuild_from_type_v2, (_rebuild_tensor_v2, type(tensor), args, state)
+
+
+def storage_class(storage: Any) -> Any:
+    """The class that a checkpoint names for a storage."""
+    return CLASSES[storage.dtype] if isinstance(storage, TypedStorage) else UntypedStorage

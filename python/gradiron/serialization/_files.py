@@ -1,0 +1,61 @@
+"""Files that are replaced as a whole: who reads finds the old one or the new one, and never half of it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from typing import IO
+
+
+@contextlib.contextmanager
+def replacing(path: str) -> Iterator[IO[bytes]]:
+    """A file to write, which takes the place of `path` when the block ends well."""
+    if not os.path.isdir(os.path.dirname(path) or "."):
+        raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
+    # A link goes on being one.
+    path = os.path.realpath(path)
+    folder, name = os.path.split(path)
+    try:
+        old = os.stat(path)
+    except FileNotFoundError:
+        old = None
+    if old is not None and not (stat.S_ISREG(old.st_mode) and os.access(folder, os.W_OK)):
+        # A device or pipe has no old content; and where no file may be added, the old one is all there is to write to.
+        with _opened(path, os.O_WRONLY | os.O_TRUNC, 0) as file:
+            yield file
+        return
+    beside = os.path.join(folder, f".{name[:200]}.{secrets.token_hex(6)}.tmp")
+    # What may not be written must not be replaced either.
+    if old is not None and not os.access(path, os.W_OK):
+        raise RuntimeError("open file failed with strerror: Permission denied")
+    try:
+        with _opened(beside, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666) as file:
+            if old is not None:
+                _take_over(file.fileno(), old)
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(beside)
+        raise
+
+
+def _opened(path: str, flags: int, mode: int) -> IO[bytes]:
+    try:
+        return os.fdopen(os.open(path, flags | getattr(os, "O_BINARY", 0) | getattr(os, "O_CLOEXEC", 0), mode), "wb")
+    except OSError as error:
+        raise RuntimeError(f"open file failed with strerror: {error.strerror}") from error
+
+
+def _take_over(file: int, old: os.stat_result) -> None:
+    """The new file's owner and rights are those of the old one, as far as we may."""
+    if hasattr(os, "fchown"):
+        with contextlib.suppress(OSError):
+            os.fchown(file, old.st_uid, old.st_gid)
+        with contextlib.suppress(OSError):
+            os.fchmod(file, stat.S_IMODE(old.st_mode))
