@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from . import functional, modules, parameter
 from .modules import *
 from .modules.container import Container
@@ -9,10 +11,6 @@ from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedPara
 
 # Loaded when they are first asked for.
 _MODULES = ("attention", "grad", "init", "parallel", "utils")
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
 
 
 def __getattr__(name: str) -> Any:

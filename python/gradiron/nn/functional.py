@@ -1,17 +1,52 @@
-"""Activations and losses as functions: the rows that PyTorch keeps in `torch.nn.functional`."""
+"""Layers and losses as functions: the rows that PyTorch keeps in `torch.nn.functional`, and what they compose."""
 
 from __future__ import annotations
 
-from .. import _core
+from typing import TYPE_CHECKING, Any
 
-TYPE_CHECKING = False
+from .. import _core
+from ._attention import (
+    _canonical_mask,
+    _in_projection,
+    _in_projection_packed,
+    _mha_shape_check,
+    _none_or_dtype,
+    multi_head_attention_forward,
+)
+from ._compositions import (
+    alpha_dropout,
+    channel_shuffle,
+    cosine_similarity,
+    dropout1d,
+    dropout2d,
+    dropout3d,
+    feature_alpha_dropout,
+    gaussian_nll_loss,
+    gumbel_softmax,
+    linear_cross_entropy,
+    local_response_norm,
+    lp_pool1d,
+    lp_pool2d,
+    lp_pool3d,
+    multilabel_soft_margin_loss,
+    normalize,
+    one_hot,
+    pairwise_distance,
+    pixel_shuffle,
+    pixel_unshuffle,
+    triplet_margin_with_distance_loss,
+    upsample,
+    upsample_bilinear,
+    upsample_nearest,
+)
+
 if TYPE_CHECKING:
-    from typing import Any
 
     def __getattr__(name: str) -> Any: ...
 
 
 _SHARED = ("sigmoid", "tanh", "relu", "softmax", "log_softmax", "relu_", "dropout", "layer_norm")
 
+# A row of the core comes before a composition of the same name.
 globals().update({name: getattr(_core, name) for name in _SHARED if hasattr(_core, name)})
 globals().update({name: getattr(_core._nn, name) for name in dir(_core._nn) if not name.startswith("_")})

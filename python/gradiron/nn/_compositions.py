@@ -1,0 +1,448 @@
+"""Functions of `nn.functional` that other operators already say."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from ..autograd.grad_mode import no_grad
+from . import _reduction, functional
+
+F: Any = functional  # which imports this module
+
+# Dropout.
+
+
+def _check_probability(p: float) -> None:
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def _idle(input: Tensor, p: float, training: bool) -> bool:
+    return p == 0 or not training or input.numel() == 0
+
+
+def _noise(input: Tensor, p: float, features: bool) -> Tensor:
+    """Ones with probability `1 - p`, else zeros: for each element, or each channel."""
+    shape = tuple(input.shape)
+    if features:
+        if input.dim() < 2:
+            raise RuntimeError("Feature dropout requires at least 2 dimensions in the input")
+        shape = (*shape[:2], *(1 for _ in shape[2:]))
+    return input.new_empty(shape).bernoulli_(1 - p)
+
+
+def _feature_dropout(input: Tensor, p: float, training: bool, inplace: bool) -> Tensor:
+    if _idle(input, p, training):
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input.mul(0)
+    noise = _noise(input, p, True).div_(1 - p)
+    return input.mul_(noise) if inplace else input * noise
+
+
+def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, features: bool) -> Tensor:
+    if _idle(input, p, training):
+        return input
+    if p == 1:
+        return input.mul_(0) if inplace else input.mul(0)
+    noise = _noise(input, p, features)
+    # What is left out becomes SELU's limit, and the rest is moved so that mean and variance stay.
+    limit = 1.7580993408473766
+    scale = 1.0 / math.sqrt((limit * limit * p + 1) * (1 - p))
+    shift = (noise - 1) * (limit * scale) + limit * scale * p
+    noise = noise * scale
+    return input.mul_(noise).add_(shift) if inplace else input * noise + shift
+
+
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Dropout that keeps mean and variance, for networks with SELU."""
+    _check_probability(p)
+    return _alpha_dropout(input, p, training, inplace, False)
+
+
+def feature_alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """The same for whole channels."""
+    _check_probability(p)
+    return _alpha_dropout(input, p, training, inplace, True)
+
+
+_ADVICE = (
+    "Note that {name} exists to provide channel-wise dropout on inputs with {n} spatial dimension{s}, a channel dimension, and "
+    "an optional batch dimension (i.e. {low}D or {high}D inputs)."
+)
+
+
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of sequences."""
+    _check_probability(p)
+    if input.dim() not in (2, 3):
+        raise RuntimeError(
+            f"dropout1d: Expected 2D or 3D input, but received a {input.dim()}D input. "
+            + _ADVICE.format(name="dropout1d", n=1, s="", low=2, high=3)
+        )
+    return _single_or_batch(input, 3, p, training, inplace)
+
+
+def _single_or_batch(input: Tensor, dims: int, p: float, training: bool, inplace: bool) -> Tensor:
+    if input.dim() == dims:
+        return _feature_dropout(input, p, training, inplace)
+    if inplace:
+        return _feature_dropout(input.unsqueeze_(0), p, training, True).squeeze_(0)
+    return _feature_dropout(input.unsqueeze(0), p, training, False).squeeze(0)
+
+
+def _warn_of_dims(name: str, input: Tensor, n: int) -> None:
+    warnings.warn(
+        f"{name}: Received a {input.dim()}-D input to {name}, which is deprecated and will result in an error in a future "
+        "release. To retain the behavior and silence this warning, please use dropout instead. "
+        + _ADVICE.format(name=name, n=n, s="s", low=n + 1, high=n + 2),
+        stacklevel=3,
+    )
+
+
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of images."""
+    _check_probability(p)
+    if input.dim() not in (3, 4):
+        _warn_of_dims("dropout2d", input, 2)
+    if input.dim() == 3:
+        warnings.warn(
+            "dropout2d: Received a 3D input to dropout2d and assuming that channel-wise 1D dropout behavior is desired - input "
+            "is interpreted as shape (N, C, L), where C is the channel dim. This behavior will change in a future release to "
+            "interpret the input as one without a batch dimension, i.e. shape (C, H, W). To maintain the 1D channel-wise "
+            "dropout behavior, please switch to using dropout1d instead.",
+            stacklevel=2,
+        )
+    return _feature_dropout(input, p, training, inplace)
+
+
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Zeroes whole channels of volumes."""
+    _check_probability(p)
+    if input.dim() not in (4, 5):
+        _warn_of_dims("dropout3d", input, 3)
+    return _single_or_batch(input, 5, p, training, inplace)
+
+
+def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """A sample of the classes' distribution that gradients pass through; with `hard` a single class."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=2)
+    noise = -_core.empty_like(logits).exponential_().log()
+    soft = ((logits + noise) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    return _core.zeros_like(logits).scatter_(dim, index, 1.0) - soft.detach() + soft
+
+
+# Distances.
+
+
+def pairwise_distance(x1: Tensor, x2: Tensor, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The norm of the difference of each pair of vectors, `eps` added to every element."""
+    return _core.norm(x1 - x2 + eps, p, -1, keepdim)
+
+
+def cosine_similarity(x1: Tensor, x2: Tensor, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """The cosine of the angle between the vectors of each pair, their lengths at least `eps`."""
+    kind = _core.result_type(x1, x2)
+    if not kind.is_floating_point:
+        name = _core.empty(0, dtype=kind).type().removeprefix("torch.").removesuffix("Tensor")
+        raise RuntimeError(f"expected common dtype to be floating point, yet common dtype is {name}")
+    x1, x2 = _core.broadcast_tensors((x1.to(kind), x2.to(kind)))
+    return (_shortened(x1, dim, eps) * _shortened(x2, dim, eps)).sum(dim)
+
+
+def _shortened(x: Tensor, dim: int, eps: float) -> Tensor:
+    """Vectors of length one. The bound is not seen by gradients."""
+    length = _core.norm(x, 2, dim, True).clone()
+    with no_grad():
+        length.clamp_min_(eps)
+    return x / length
+
+
+def normalize(input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None) -> Tensor:
+    """Vectors along `dim` by their length, which is at least `eps`."""
+    length = input.norm(p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return _core.div(input, length, out=out)
+
+
+# Channels and pixels.
+
+
+def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
+    """Ones in the places that the numbers name, along a new last dimension."""
+    if tensor.dtype != _core.int64:
+        raise RuntimeError("one_hot is only applicable to index tensor of type LongTensor.")
+    if tensor.numel() == 0 and num_classes <= 0:
+        if num_classes == -1:
+            raise RuntimeError("Can not infer total number of classes from empty tensor.")
+        raise RuntimeError("Can not have zero classes")
+    if tensor.numel():
+        if tensor.min().item() < 0:
+            raise RuntimeError("Class values must be non-negative.")
+        largest = int(tensor.max().item())
+        if num_classes == -1:
+            num_classes = largest + 1
+        elif largest >= num_classes:
+            raise RuntimeError("Class values must be smaller than num_classes.")
+    made = _core.zeros((*tensor.shape, num_classes), dtype=_core.int64, device=tensor.device)
+    return made.scatter_(-1, tensor.unsqueeze(-1), 1)
+
+
+def _need_image(name: str, input: Tensor, factor: int, kind: str) -> None:
+    if input.dim() < 3:
+        raise RuntimeError(f"{name} expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)")
+    if factor <= 0:
+        raise RuntimeError(f"{name} expects a positive {kind}, but got {factor}")
+
+
+def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
+    """Makes each group of channels a square of pixels."""
+    n = upscale_factor
+    _need_image("pixel_shuffle", input, n, "upscale_factor")
+    *batch, channels, height, width = input.shape
+    if channels % (n * n):
+        raise RuntimeError(
+            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+            f"input.size(-3)={channels} is not divisible by {n * n}"
+        )
+    last = len(batch)
+    order = (*range(last), last, last + 3, last + 1, last + 4, last + 2)
+    parts = input.reshape((*batch, channels // (n * n), n, n, height, width))
+    return parts.permute(order).reshape((*batch, channels // (n * n), height * n, width * n))
+
+
+def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
+    """Makes each square of pixels a group of channels."""
+    n = downscale_factor
+    _need_image("pixel_unshuffle", input, n, "downscale_factor")
+    *batch, channels, height, width = input.shape
+    for name, at, size in (("height", -2, height), ("width", -1, width)):
+        if size % n:
+            raise RuntimeError(
+                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({at})={size} is not "
+                f"divisible by {n}"
+            )
+    last = len(batch)
+    order = (*range(last), last, last + 2, last + 4, last + 1, last + 3)
+    parts = input.reshape((*batch, channels, height // n, n, width // n, n))
+    return parts.permute(order).reshape((*batch, channels * n * n, height // n, width // n))
+
+
+def channel_shuffle(input: Tensor, groups: int) -> Tensor:
+    """Interleaves the channels of `groups` groups."""
+    if input.dim() < 3:
+        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
+    if groups <= 0:
+        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
+    count, channels, *rest = input.shape
+    if channels % groups:
+        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
+    return input.reshape((count, groups, channels // groups, *rest)).transpose(1, 2).reshape(input.shape)
+
+
+# Pooling by what other kinds of pooling do.
+
+
+def _lp_pool(n: int, input: Tensor, norm_type: float, kernel_size: Any, stride: Any, ceil_mode: bool) -> Tensor:
+    if norm_type == 0:
+        raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
+    if math.isinf(norm_type):
+        sign = 1 if norm_type > 0 else -1
+        pool = getattr(F, f"max_pool{n}d")
+        return pool(input.abs() * sign, kernel_size, stride, 0, 1, ceil_mode) * sign
+    pool = getattr(F, f"avg_pool{n}d")
+    mean = pool(input.pow(norm_type), kernel_size, stride, 0, ceil_mode)
+    sizes = (kernel_size,) * n if isinstance(kernel_size, int) else kernel_size
+    return (mean.sign() * mean.abs().relu()).mul(math.prod(sizes)).pow(1.0 / norm_type)
+
+
+def lp_pool1d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The root of the sum of powers in each window of sequences."""
+    return _lp_pool(1, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool2d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The root of the sum of powers in each window of images."""
+    return _lp_pool(2, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def lp_pool3d(input: Tensor, norm_type: float, kernel_size: Any, stride: Any = None, ceil_mode: bool = False) -> Tensor:
+    """The root of the sum of powers in each window of volumes."""
+    return _lp_pool(3, input, norm_type, kernel_size, stride, ceil_mode)
+
+
+def local_response_norm(input: Tensor, size: int, alpha: float = 1e-4, beta: float = 0.75, k: float = 1.0) -> Tensor:
+    """Divides by what is strong in the neighbouring channels."""
+    if input.dim() < 3:
+        raise ValueError(f"Expected 3D or higher dimensionality                          input (got {input.dim()} dimensions)")
+    if input.numel() == 0:
+        return input
+    channels = input.size(1)
+    squares = input * input
+    before, after = (squares.new_zeros((input.size(0), n, *input.shape[2:])) for n in (size // 2, (size - 1) // 2))
+    padded = _core.cat([before, squares, after], 1)
+    total = padded.narrow(1, 0, channels)
+    for at in range(1, size):
+        total = total + padded.narrow(1, at, channels)
+    return input / (total / size).mul(alpha).add(k).pow(beta)
+
+
+# Losses.
+
+
+def _reduced(loss: Tensor, reduction: str) -> Tensor:
+    if reduction == "none":
+        return loss
+    return loss.mean() if reduction == "mean" else loss.sum()
+
+
+def multilabel_soft_margin_loss(
+    input: Tensor,
+    target: Tensor,
+    weight: Tensor | None = None,
+    size_average: bool | None = None,
+    reduce: bool | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Binary cross entropy of each class, over all classes."""
+    if size_average is not None or reduce is not None:
+        reduction = _reduction.legacy_get_string(size_average, reduce)
+    loss = -(target * F.logsigmoid(input) + (1 - target) * F.logsigmoid(-input))
+    if weight is not None:
+        loss = loss * weight
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    return _reduced(loss.sum(dim=input.dim() - 1) / input.size(-1), reduction)
+
+
+def triplet_margin_with_distance_loss(
+    anchor: Tensor,
+    positive: Tensor,
+    negative: Tensor,
+    *,
+    distance_function: Callable[[Tensor, Tensor], Tensor] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """What the anchor is too near to the negative example beside the positive one, by any distance."""
+    if reduction not in ("mean", "sum", "none"):
+        raise ValueError(f"{reduction} is not a valid value for reduction")
+    if margin <= 0:
+        raise ValueError(f"margin must be greater than 0, got {margin}")
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor "
+            f"{anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
+    distance = pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = _core.minimum(far, distance(positive, negative))
+    return _reduced((margin + near - far).clamp_min(0), reduction)
+
+
+def gaussian_nll_loss(
+    input: Tensor, target: Tensor, var: Any, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """Minus the log-probability of targets, given means and variances, which are at least `eps`."""
+    if isinstance(var, float):
+        if var < 0:
+            raise ValueError("var has negative entry/entries")
+        var = var * _core.ones_like(input)
+    elif bool((var < 0).any()):
+        raise ValueError("var has negative entry/entries")
+    if var.shape != input.shape:
+        differing = [v for x, v in zip(input.shape, var.shape, strict=False) if x != v]
+        if input.shape[:-1] == var.shape:
+            var = var.unsqueeze(-1)
+        elif input.dim() != var.dim() or sum(differing) != 1:
+            raise ValueError("var is of incorrect size")
+    if reduction not in ("none", "mean", "sum"):
+        raise ValueError(reduction + " is not valid")
+    # The bound is not seen by gradients.
+    var = var.clone()
+    with no_grad():
+        var.clamp_(min=eps)
+    loss = 0.5 * (var.log() + (input - target) ** 2 / var)
+    if full:
+        loss = loss + 0.5 * math.log(2 * math.pi)
+    return _reduced(loss, reduction)
+
+
+def linear_cross_entropy(
+    input: Tensor,
+    linear_weight: Tensor,
+    target: Tensor,
+    *,
+    linear_bias: Tensor | None = None,
+    weight: Tensor | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """The cross entropy of what a linear layer makes."""
+    if input.dim() not in (1, 2):
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    features = input.size(-1)
+    if features != linear_weight.size(-1):
+        raise RuntimeError(
+            "expected equal input and linear_weight last dimensions (in_features), got "
+            f"{features} and {linear_weight.size(-1)}, respectively"
+        )
+    shape = tuple(linear_weight.shape[:-1])
+    if linear_bias is not None and tuple(linear_bias.shape) != shape:
+        raise RuntimeError(f"expected linear_bias shape {shape}, got {tuple(linear_bias.shape)}")
+    if len(shape) > 1 and input.dim() == 1:
+        raise RuntimeError(
+            f"K-dimensional loss defined by linear_weight shape {tuple(linear_weight.shape)} requires batched input, "
+            f"(N, {features}), got unbatched input with shape {tuple(input.shape)}"
+        )
+    logits_shape = (*input.shape[:-1], *shape)
+    if tuple(target.shape) == logits_shape and ignore_index is not None:
+        raise RuntimeError("ignore_index cannot be specified when target contains probabilities")
+    rows = math.prod(shape)
+    bias = None if linear_bias is None else linear_bias.reshape(rows)
+    logits = F.linear(input, linear_weight.reshape((rows, features)), bias).reshape(logits_shape)
+    return F.cross_entropy(
+        logits,
+        target,
+        weight=weight,
+        reduction=reduction,
+        ignore_index=-100 if ignore_index is None else ignore_index,
+        label_smoothing=label_smoothing,
+    )
+
+
+# Old names.
+
+
+def upsample(
+    input: Tensor, size: Any = None, scale_factor: Any = None, mode: str = "nearest", align_corners: bool | None = None
+) -> Tensor:
+    """The old name of `interpolate`."""
+    warnings.warn("`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return F.interpolate(input, size, scale_factor, mode, align_corners)
+
+
+def upsample_nearest(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Repeats pixels."""
+    warnings.warn("`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return F.interpolate(input, size, scale_factor, mode="nearest")
+
+
+def upsample_bilinear(input: Tensor, size: Any = None, scale_factor: Any = None) -> Tensor:
+    """Blends neighbouring pixels, corner on corner."""
+    warnings.warn("`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2)
+    return F.interpolate(input, size, scale_factor, mode="bilinear", align_corners=True)

@@ -1,0 +1,460 @@
+"""Convolutions and transposed convolutions."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+from ... import _core
+from ..._core import Tensor
+from ...autograd.grad_mode import no_grad
+from .. import functional as F
+from .. import init
+from ..parameter import Parameter, UninitializedParameter
+from .lazy import LazyModuleMixin
+from .module import Module
+from .utils import _ntuple, _reverse_repeat_tuple
+
+__all__ = [
+    "Conv1d",
+    "Conv2d",
+    "Conv3d",
+    "ConvTranspose1d",
+    "ConvTranspose2d",
+    "ConvTranspose3d",
+    "LazyConv1d",
+    "LazyConv2d",
+    "LazyConv3d",
+    "LazyConvTranspose1d",
+    "LazyConvTranspose2d",
+    "LazyConvTranspose3d",
+]
+
+_STRINGS = ("same", "valid")
+_MODES = ("zeros", "reflect", "replicate", "circular")
+
+
+class _ConvNd(Module):
+    """What all convolutions hold. Everything that has one number a dimension is a tuple here."""
+
+    weight: Any
+    bias: Any
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: tuple[int, ...],
+        stride: tuple[int, ...],
+        padding: str | tuple[int, ...],
+        dilation: tuple[int, ...],
+        transposed: bool,
+        output_padding: tuple[int, ...],
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__()
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str):
+            if padding not in _STRINGS:
+                raise ValueError(f"Invalid padding string {padding!r}, should be one of {set(_STRINGS)}")
+            if padding == "same" and any(step != 1 for step in stride):
+                raise ValueError("padding='same' is not supported for strided convolutions")
+        if padding_mode not in _MODES:
+            raise ValueError(f"padding_mode must be one of {set(_MODES)}, but got padding_mode='{padding_mode}'")
+        self.in_channels = in_channels
+        self.out_channels = out_channels
+        self.kernel_size = kernel_size
+        self.stride = stride
+        self.padding = padding
+        self.dilation = dilation
+        self.transposed = transposed
+        self.output_padding = output_padding
+        self.groups = groups
+        self.padding_mode = padding_mode
+        self._reversed_padding_repeated_twice = self._for_pad()
+        self.weight = Parameter(_core.empty(self._weight_shape(), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(_core.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def _for_pad(self) -> Any:
+        """The padding as `pad` takes it: the last dimension first, both sides."""
+        if not isinstance(self.padding, str):
+            return _reverse_repeat_tuple(self.padding, 2)
+        sides = []
+        for step, size in zip(reversed(self.dilation), reversed(self.kernel_size), strict=True):
+            total = step * (size - 1) if self.padding == "same" else 0
+            sides += [total // 2, total - total // 2]
+        return sides
+
+    def _weight_shape(self) -> tuple[int, ...]:
+        if self.transposed:
+            return (self.in_channels, self.out_channels // self.groups, *self.kernel_size)
+        return (self.out_channels, self.in_channels // self.groups, *self.kernel_size)
+
+    def reset_parameters(self) -> None:
+        """Draws the parameters anew."""
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            bound = 1 / math.sqrt(fan_in) if fan_in > 0 else 0
+            init.uniform_(self.bias, -bound, bound)
+
+    def _conv_forward(self, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        count = len(self.kernel_size)
+        conv = getattr(F, f"conv{count}d")
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
+            padding = (0,) * count
+        return conv(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+
+    def extra_repr(self) -> str:
+        count = len(self.kernel_size)
+        parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        # What is as usual goes without saying.
+        for name, usual in (
+            ("padding", (0,) * len(self.padding)),
+            ("dilation", (1,) * count),
+            ("output_padding", (0,) * count),
+        ):
+            if getattr(self, name) != usual:
+                parts.append(f"{name}={getattr(self, name)}")
+        if self.groups != 1:
+            parts.append(f"groups={self.groups}")
+        if self.bias is None:
+            parts.append("bias=False")
+        if self.padding_mode != "zeros":
+            parts.append(f"padding_mode={self.padding_mode}")
+        return ", ".join(parts)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        self.__dict__.setdefault("padding_mode", "zeros")
+
+
+class _Conv(_ConvNd):
+    _spatial: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        each = _ntuple(self._spatial)
+        super().__init__(
+            in_channels,
+            out_channels,
+            each(kernel_size),
+            each(stride),
+            padding if isinstance(padding, str) else each(padding),
+            each(dilation),
+            False,
+            each(0),
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_Conv):
+    """Convolution of sequences."""
+
+    _spatial = 1
+
+
+class Conv2d(_Conv):
+    """Convolution of images."""
+
+    _spatial = 2
+
+
+class Conv3d(_Conv):
+    """Convolution of volumes."""
+
+    _spatial = 3
+
+
+class _ConvTransposeNd(_ConvNd):
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any,
+        padding: Any,
+        dilation: Any,
+        transposed: bool,
+        output_padding: Any,
+        groups: int,
+        bias: bool,
+        padding_mode: str,
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def _output_padding(
+        self,
+        input: Tensor,
+        output_size: Any,
+        stride: Any,
+        padding: Any,
+        kernel_size: Any,
+        num_spatial_dims: int,
+        dilation: Any = None,
+    ) -> Any:
+        """What to add to the smallest output so that it has the size that is asked for."""
+        if output_size is None:
+            return self.output_padding
+        before = input.dim() - num_spatial_dims
+        wanted = list(output_size)
+        if len(wanted) == before + num_spatial_dims:
+            wanted = wanted[before:]
+        if len(wanted) != num_spatial_dims:
+            raise ValueError(
+                f"ConvTranspose{num_spatial_dims}D: for {input.dim()}D input, output_size must have {num_spatial_dims} or "
+                f"{before + num_spatial_dims} elements (got {len(wanted)})"
+            )
+        smallest = [
+            (input.size(before + d) - 1) * stride[d]
+            - 2 * padding[d]
+            + (1 if dilation is None else dilation[d]) * (kernel_size[d] - 1)
+            + 1
+            for d in range(num_spatial_dims)
+        ]
+        largest = [size + step - 1 for size, step in zip(smallest, stride, strict=True)]
+        if any(not low <= size <= high for low, size, high in zip(smallest, wanted, largest, strict=True)):
+            raise ValueError(
+                f"requested an output size of {output_size}, but valid sizes range from {smallest} to {largest} (for an input "
+                f"of {input.size()[2:]})"
+            )
+        return [size - low for size, low in zip(wanted, smallest, strict=True)]
+
+
+class _ConvTranspose(_ConvTransposeNd):
+    _spatial: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        each = _ntuple(self._spatial)
+        super().__init__(
+            in_channels,
+            out_channels,
+            each(kernel_size),
+            each(stride),
+            each(padding),
+            each(dilation),
+            True,
+            each(output_padding),
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+
+    def forward(self, input: Tensor, output_size: Any = None) -> Tensor:
+        if self.padding_mode != "zeros":
+            raise ValueError(f"Only `zeros` padding mode is supported for ConvTranspose{self._spatial}d")
+        extra = self._output_padding(
+            input, output_size, self.stride, self.padding, self.kernel_size, self._spatial, self.dilation
+        )
+        conv = getattr(F, f"conv_transpose{self._spatial}d")
+        return conv(input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTranspose):
+    """The transpose of the convolution of sequences: it makes them longer."""
+
+    _spatial = 1
+
+
+class ConvTranspose2d(_ConvTranspose):
+    """The transpose of the convolution of images: it makes them larger."""
+
+    _spatial = 2
+
+
+class ConvTranspose3d(_ConvTranspose):
+    """The transpose of the convolution of volumes: it makes them larger."""
+
+    _spatial = 3
+
+
+class _ConvTransposeMixin(_ConvTransposeNd):
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        warnings.warn(
+            "`_ConvTransposeMixin` is a deprecated internal class. Please consider using public APIs.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        super().__init__(*args, **kwargs)
+
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    """A convolution that learns `in_channels` from its first input."""
+
+    def _wait(self: Any, out_channels: int, bias: bool, device: Any, dtype: Any) -> None:
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self: Any) -> None:
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()  # type: ignore[misc]
+
+    def initialize_parameters(self: Any, input: Tensor, *args: Any, **kwargs: Any) -> None:
+        if not self.has_uninitialized_params():
+            return
+        with no_grad():
+            self.in_channels = self._get_in_channels(input)
+            if self.in_channels % self.groups:
+                raise ValueError("in_channels must be divisible by groups")
+            self.weight.materialize(self._weight_shape())
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+
+    def _get_in_channels(self: Any, input: Tensor) -> int:
+        count = self._get_num_spatial_dims() + 1
+        if input.dim() not in (count, count + 1):
+            raise RuntimeError(
+                f"Expected {count}D (unbatched) or {count + 1}D (batched) input to {type(self).__name__}, but got input of "
+                f"size: {input.shape}"
+            )
+        return input.shape[-count]
+
+    def _get_num_spatial_dims(self: Any) -> int:
+        return self._spatial
+
+
+class _LazyConv(_LazyConvXdMixin):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        dilation: Any = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype)
+        self._wait(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    """`Conv1d` that learns `in_channels` from its first input."""
+
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    """`Conv2d` that learns `in_channels` from its first input."""
+
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    """`Conv3d` that learns `in_channels` from its first input."""
+
+    cls_to_become = Conv3d
+
+
+class _LazyConvTranspose(_LazyConvXdMixin):
+    def __init__(
+        self,
+        out_channels: int,
+        kernel_size: Any,
+        stride: Any = 1,
+        padding: Any = 0,
+        output_padding: Any = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: Any = 1,
+        padding_mode: str = "zeros",
+        device: Any = None,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(
+            0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode, device, dtype
+        )
+        self._wait(out_channels, bias, device, dtype)
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    """`ConvTranspose1d` that learns `in_channels` from its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    """`ConvTranspose2d` that learns `in_channels` from its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    """`ConvTranspose3d` that learns `in_channels` from its first input."""
+
+    cls_to_become = ConvTranspose3d

@@ -1,0 +1,24 @@
+"""Writes nn.json: run under PyTorch, `python tests/golden/make_nn.py`."""
+
+import json
+import pathlib
+import warnings
+
+import nn_cases
+import torch
+
+warnings.simplefilter("ignore")
+
+
+def line(value):
+    return json.dumps(value, separators=(",", ":"))
+
+
+inits = ",\n".join(
+    f"{line(code + ' of ' + shape)}: {line(nn_cases.first_values(torch, shape, code))}" for shape, code in nn_cases.INITS
+)
+layers = ",\n".join(
+    f"{line(' | '.join([code, *inputs]))}: {line(nn_cases.run(torch, code, inputs))}" for code, *inputs in nn_cases.LAYERS
+)
+path = pathlib.Path(__file__).with_name("nn.json")
+path.write_text(f'{{"version": "{torch.__version__}",\n"inits": {{{inits}}},\n"layers": {{{layers}}}}}\n')

@@ -1,0 +1,60 @@
+"""First values and layers beside what PyTorch did: text, state, outputs, gradients, and buffers afterwards."""
+
+import json
+import math
+import re
+import sys
+import warnings
+
+import pytest
+
+from library import GOLDEN, IS_GRADIRON, T
+
+sys.path.insert(0, str(GOLDEN))
+import nn_cases
+
+TABLE = json.loads((GOLDEN / "nn.json").read_text())
+
+
+def check(found, expected, where, rtol=2e-5, atol=2e-6):
+    assert (found["shape"], found["dtype"]) == (expected["shape"], expected["dtype"]), where
+    room = atol + rtol * max(expected["size"], 1e-3)
+    for key in ("sum", "woven", "size"):
+        assert abs(found[key] - expected[key]) <= room, f"{where}: {key} {found[key]}, expected {expected[key]}"
+    for a, e in zip(found["first"], expected["first"], strict=True):
+        a, e = float(a), float(e)
+        same = a == e or (math.isnan(a) and math.isnan(e)) or abs(a - e) <= atol + 10 * rtol * abs(e)
+        assert same, f"{where}: {a}, expected {e}"
+
+
+@pytest.mark.parametrize("shape, code", nn_cases.INITS, ids=lambda text: text)
+def test_first_values(shape, code):
+    check(nn_cases.first_values(T, shape, code), TABLE["inits"][f"{code} of {shape}"], code)
+
+
+@pytest.mark.parametrize("case", nn_cases.LAYERS, ids=lambda case: " | ".join(case)[:100])
+def test_layer(case):
+    code, *inputs = case
+    expected = TABLE["layers"][" | ".join(case)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = nn_cases.run(T, code, inputs)
+        except (AttributeError, NotImplementedError) as error:
+            missing = re.search(r"'gradiron.nn.functional' has no attribute '(\w+)'|^(\w+) is not there yet", str(error))
+            if not IS_GRADIRON or missing is None:
+                raise
+            pytest.skip(f"{missing[1] or missing[2]} is missing")
+    assert found["repr"] == expected["repr"]
+    assert list(found["state"]) == list(expected["state"])
+    for part in ("state", "weights", "after"):
+        assert set(found[part]) == set(expected[part]), part
+        for name, value in expected[part].items():
+            check(found[part][name], value, f"{part} {name}")
+    for part in ("out", "grads"):
+        assert len(found[part]) == len(expected[part])
+        for at, value in enumerate(expected[part]):
+            if value is None:
+                assert found[part][at] is None
+            else:
+                check(found[part][at], value, f"{part} {at}")
