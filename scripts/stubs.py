@@ -51,8 +51,8 @@ KINDS = {
 PAIR = "tuple[Tensor, Tensor]"
 MANY = "tuple[Tensor, ...]"
 RETURNS = {
-    **dict.fromkeys(("max", "min", "unique"), "Any"),
-    **dict.fromkeys(("sort", "topk", "kthvalue", "aminmax", "var_mean", "std_mean", "cummax", "cummin", "frexp"), PAIR),
+    **dict.fromkeys(("unique",), "Any"),
+    **dict.fromkeys(("sort", "topk", "kthvalue", "cummax", "cummin", "frexp"), PAIR),
     **dict.fromkeys(("split", "chunk", "unbind", "broadcast_tensors", "meshgrid", "tensor_split"), MANY),
     **dict.fromkeys(("equal", "allclose"), "_bool"),
     **dict.fromkeys(("numel", "dim", "ndimension", "nelement"), "_int"),

@@ -60,18 +60,6 @@ SAMPLES = {
     "nansum": s.reduction("nansum"),
     "mean": s.reduction("mean", shapes=s.FULL),
     "prod": s.reduction("prod", several=False),
-    "amax": s.reduction("amax", shapes=s.FULL),
-    "amin": s.reduction("amin", shapes=s.FULL),
-    "max": s.reduction("max", shapes=s.FULL, several=False, result=lambda y: y if T.is_tensor(y) else y[0]),
-    "min": s.reduction("min", shapes=s.FULL, several=False, result=lambda y: y if T.is_tensor(y) else y[0]),
-    "aminmax": s.shaped(lambda draw, shape: lambda x: tuple(T.aminmax(x))),
-    "norm": lambda draw: (lambda p: s.reduction("norm", shapes=s.FULL, args=(p,))(draw))(
-        draw(st.sampled_from([2, 1, 3, float("inf")]))
-    ),
-    "var": lambda draw: s.reduction("var", shapes=st.just((3, 2, 4)), correction=draw(st.integers(0, 1)))(draw),
-    "std": lambda draw: s.reduction("std", shapes=st.just((3, 2, 4)), correction=draw(st.integers(0, 1)))(draw),
-    "var_mean": s.shaped(lambda draw, shape: lambda x: T.var_mean(x, 0), st.just((3, 2))),
-    "std_mean": s.shaped(lambda draw, shape: lambda x: T.std_mean(x, 0), st.just((3, 2))),
     "cumsum": s.over_dim("cumsum"),
     "cumprod": s.over_dim("cumprod"),
     "logcumsumexp": s.over_dim("logcumsumexp"),

@@ -218,6 +218,26 @@ def diagonal(draw, shape):
     return lambda x: x.diagonal(offset, a, b)
 
 
+def extreme(name):
+    return reduction(name, shapes=FULL, several=False, result=lambda y: y if T.is_tensor(y) else y[0])
+
+
+def extreme_pair():
+    return shaped(lambda draw, shape: lambda x: tuple(T.aminmax(x)))
+
+
+def normed(name):
+    orders = st.sampled_from([2, 1, 3, float("inf")])
+    return lambda draw: reduction(name, shapes=FULL, args=(draw(orders),))(draw)
+
+
+def spread_of(name):
+    """Variances: of one number there is none."""
+    if name.endswith("_mean"):
+        return shaped(lambda draw, shape: lambda x: getattr(T, name)(x, 0), st.just((3, 2)))
+    return lambda draw: reduction(name, shapes=st.just((3, 2, 4)), correction=draw(st.integers(0, 1)))(draw)
+
+
 def of_row(name, sample):
     """The sampler that a row asks for: an expression over the functions of this file, `T` and `F`; `name` is the row's."""
     return eval(sample, {**globals(), "name": name, "F": T.nn.functional}) if sample else None

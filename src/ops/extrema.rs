@@ -1,15 +1,14 @@
 //! The largest and the smallest: their values, their places, both at once.
 
-use super::formal::{both, either, eq, is_nan, select};
-use super::index::scatter_into;
-use super::kernel::{done, drop_dims, fork, kept_shape};
-use super::macros::{compose, ops};
-use super::record::{begin, end_many};
+use super::arithmetic::{maximum, minimum};
+use super::index::{gather, scatter_into};
 use super::reduce::folded;
-use super::row::{Arg, Ints, Out};
-use super::value::V;
-use crate::base::{DType, Error, Fold, Put, Result, wrap_dim};
-use crate::tensor::{Body, Derivative, Grads, Meta, Saved, Step, Tensor};
+use super::view::{reshape, squeeze_one, unsqueeze};
+use super::{create, refuse};
+use crate::base::{Fold, Put};
+use crate::operator::batch;
+use crate::operator::prelude::*;
+use crate::tensor::{Grads, Saved, Step};
 
 /// Refuses to look for an extremum among no elements.
 pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
@@ -55,43 +54,6 @@ fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     g.unreduce(at, dim, keepdim) * winners / count
 }
 
-ops! { "reduce";
-    /// The largest elements over dimensions; equal ones share the gradient.
-    [out] fn amax(input; dim: Ints = Ints::new(), keepdim: bool = false) -> y {
-        let body = input.body();
-        super::refuse::order("max_values_cpu", body.dtype)?;
-        check_not_empty("amax", &body, Some(&dim))?;
-        folded(Fold::Max, &body, Some(&dim), keepdim, body.dtype)
-    }
-    input: |g, input, y, at, dim, keepdim| scaled(g, input, y, &at, &Some(dim), keepdim);
-    /// The smallest elements over dimensions; equal ones share the gradient.
-    [out] fn amin(input; dim: Ints = Ints::new(), keepdim: bool = false) -> y {
-        let body = input.body();
-        super::refuse::order("min_values_cpu", body.dtype)?;
-        check_not_empty("amin", &body, Some(&dim))?;
-        folded(Fold::Min, &body, Some(&dim), keepdim, body.dtype)
-    }
-    input: |g, input, y, at, dim, keepdim| scaled(g, input, y, &at, &Some(dim), keepdim);
-    /// The largest of all elements.
-    [hidden] fn max_all(input) -> y {
-        let body = input.body();
-        check_not_empty("max", &body, None)?;
-        folded(Fold::Max, &body, None, false, body.dtype)
-    }
-    input: |g, input, y, at| shared_by_all(g, input, y, &at);
-    /// The smallest of all elements.
-    [hidden] fn min_all(input) -> y {
-        let body = input.body();
-        check_not_empty("min", &body, None)?;
-        folded(Fold::Min, &body, None, false, body.dtype)
-    }
-    input: |g, input, y, at| shared_by_all(g, input, y, &at);
-    /// Where the largest element is: along `dim`, or among all.
-    [out] fn argmax(input; dim: Option<i64> = None, keepdim: bool = false) -> y { place("argmax", Fold::ArgMax, input, dim, keepdim) }
-    /// Where the smallest element is: along `dim`, or among all.
-    [out] fn argmin(input; dim: Option<i64> = None, keepdim: bool = false) -> y { place("argmin", Fold::ArgMin, input, dim, keepdim) }
-}
-
 fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
     let body = input.body();
     if body.dtype == DType::Bool {
@@ -114,35 +76,40 @@ pub fn put_back(step: &Step) -> Result<Grads> {
     if let (Some(g), true) = (step.grad(0), step.wants(0)) {
         let &(dim, kept) = step.params::<(i64, bool)>()?;
         let at = super::meta_of(step, 0)?;
-        let mut index = step.tensor(Saved::OUTPUT + 1)?;
-        let mut g = g.clone();
-        if !kept && !at.shape.is_empty() {
-            (g, index) = (super::view::unsqueeze(&g, dim)?, super::view::unsqueeze(&index, dim)?);
-        }
-        let zeros = super::create::zeros(&at.shape, g.dtype(), at.device)?;
-        grads[0] = Some(scatter_into(&zeros, &g, dim, index, Put::Add)?);
+        grads[0] = Some(returned(g.clone(), step.tensor(Saved::OUTPUT + 1)?, &at, dim, kept)?);
     }
     Ok(grads)
 }
 
-static MAX: Derivative = Derivative { facts: None, name: "MaxBackward0", apply: put_back };
-static MIN: Derivative = Derivative { facts: None, name: "MinBackward0", apply: put_back };
+/// The gradient of values picked along `dim`, put where they were; they have that dimension where it was kept.
+fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Result<Tensor> {
+    let (mut g, mut indices) = (g, indices);
+    if !kept && !at.shape.is_empty() {
+        (g, indices) = (unsqueeze(&g, dim)?, unsqueeze(&indices, dim)?);
+    }
+    let zeros = create::zeros(&at.shape, g.dtype(), at.device)?;
+    scatter_into(&zeros, &g, dim, indices, Put::Add)
+}
+
+/// What of `t` lies where values were picked.
+fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
+    let indices = create::shallow(indices);
+    if kept || t.ndim() == 0 {
+        return gather(t, dim, indices);
+    }
+    squeeze_one(&gather(t, dim, unsqueeze(&indices, dim)?)?, dim)
+}
 
 /// The extremum along a dimension and its index.
-fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<Tensor>> {
+fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body; 2]> {
     let x = input.body();
-    let (name, derivative) = if largest { ("max", &MAX) } else { ("min", &MIN) };
+    let name = if largest { "max" } else { "min" };
     let at = wrap_dim(dim, x.layout.ndim())?;
-    super::refuse::order(name, x.dtype)?;
+    refuse::order(name, x.dtype)?;
     check_not_empty(name, &x, Some(&[dim]))?;
-    if input.is_batched() {
-        return super::batch::picked(input, dim, |value, at| along(value, at, keepdim, largest));
-    }
-    let recorder = begin(derivative, &[input], || Some(Box::new((dim, keepdim))));
     if x.layout.ndim() == 0 {
-        let zero = super::kernel::filled(&[], crate::base::Scalar::Int(0), DType::I64, x.device())?;
-        let made = end_many(recorder, SAVE_INDICES, &[input], vec![super::kernel::duplicate(&x)?, zero])?;
-        return super::tangent::picked(made, input, dim, true);
+        let zero = super::kernel::filled(&[], Scalar::Int(0), DType::I64, x.device())?;
+        return Ok([super::kernel::duplicate(&x)?, zero]);
     }
     let kept = kept_shape(x.shape(), &[at]);
     let values = Body::new(&kept, x.dtype, x.device())?;
@@ -152,95 +119,280 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<Vec<T
             cpu: done(crate::cpu::reduce::max_with_index(values.host()?, indices.host()?, x.host()?, at, largest)),
             gpu: crate::gpu::max_with_index(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }
-    let finish = |body: Body| if keepdim { body } else { drop_dims(body, &[at]) };
-    let made = end_many(recorder, SAVE_INDICES, &[input], vec![finish(values), finish(indices)])?;
-    super::tangent::picked(made, input, dim, keepdim)
+    Ok([values, indices].map(|body| if keepdim { body } else { drop_dims(body, &[at]) }))
 }
 
-static AMINMAX: Derivative = Derivative {
-    facts: None,
-    name: "AminmaxBackward0",
-    apply: |step| {
-        let mut grads: Grads = smallvec::smallvec![None];
-        if !step.wants(0) {
-            return Ok(grads);
-        }
-        let &(dim, keepdim) = step.params::<(Option<i64>, bool)>()?;
-        let dim: Option<Ints> = dim.map(|d| smallvec::smallvec![d]);
-        let (x, at) = (V::from(step.tensor(0)?), super::meta_of(step, 0)?);
-        let mut total: Option<V> = None;
-        for output in 0..2u16 {
-            if let Some(g) = step.grad(usize::from(output)) {
-                let y = V::from(step.tensor(Saved::OUTPUT + output)?);
-                let part = shared(g.into(), x.clone(), y, &at, &dim, keepdim);
-                total = Some(total.map_or(part.clone(), |sum| sum + part));
-            }
-        }
-        grads[0] = total.map(V::tensor).transpose()?;
-        Ok(grads)
-    },
-};
+/// The extremum over dimensions, or of all elements.
+fn over(fold: Fold, input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Body> {
+    let body = input.body();
+    let (name, kernel) =
+        if fold == Fold::Max { ("amax", "max_values_cpu") } else { ("amin", "min_values_cpu") };
+    refuse::order(kernel, body.dtype)?;
+    check_not_empty(name, &body, Some(dim))?;
+    folded(fold, &body, Some(dim), keepdim, body.dtype)
+}
 
-mod more {
-    use super::*;
-    use crate::ops::arithmetic::{maximum, minimum};
-    use crate::ops::tangent;
+fn of_all(fold: Fold, input: &Tensor) -> Result<Body> {
+    let body = input.body();
+    check_not_empty(if fold == Fold::Max { "max" } else { "min" }, &body, None)?;
+    folded(fold, &body, None, false, body.dtype)
+}
 
-    /// The three meanings of `max(input, …)`: of all, along a dimension, of two tensors.
-    fn overloaded(name: &'static str, input: &Tensor, dim: Option<Arg>, keepdim: bool) -> Result<Out> {
-        let largest = name == "max";
-        match dim {
-            None if largest => max_all(input).map(Out::Tensor),
-            None => min_all(input).map(Out::Tensor),
-            Some(Arg::Tensor(other)) if largest => maximum(input, &other).map(Out::Tensor),
-            Some(Arg::Tensor(other)) => minimum(input, &other).map(Out::Tensor),
-            Some(Arg::Int(dim)) => {
-                Ok(Out::Tuple(name, &["values", "indices"], along(input, dim, keepdim, largest)?))
-            }
-            _ => Err(Error::type_error(format!("{name}() received an invalid combination of arguments"))),
-        }
+/// Where the extremum of each sample is.
+fn places_of_samples(
+    b: &Batch,
+    input: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+    find: fn(&Tensor, Option<i64>, bool) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let x = b.full(input)?;
+    if let Some(dim) = dim {
+        return batch::along(b, &x, (dim, keepdim), |x, (dim, keepdim)| find(x, Some(dim), keepdim));
     }
+    let line = reshape(&x, &b.shape(&[x.shape()[b.k()..].iter().product()]))?;
+    let kept = if keepdim { b.rank(&x) } else { 0 };
+    reshape(&find(&line, Some(-1), false)?, &b.shape(&vec![1; kept])).map(|t| b.wrap(t))
+}
 
-    compose! { "reduce";
-        /// The largest element; along `dim` its index, too; or the larger elements of two tensors.
-        [out] fn max(input: Tensor, dim: Option<Arg> = None, keepdim: bool = false) -> Out {
-            overloaded("max", &input, dim, keepdim)
-        }
-        /// The smallest element; along `dim` its index, too; or the smaller elements of two tensors.
-        [out] fn min(input: Tensor, dim: Option<Arg> = None, keepdim: bool = false) -> Out {
-            overloaded("min", &input, dim, keepdim)
-        }
-        /// The smallest and the largest element.
-        [out] fn aminmax(input: Tensor, dim: Option<i64> = None, keepdim: bool = false) -> Out {
-            crate::ops::refuse::order("aminmax", input.dtype())?;
-            let dims: Option<Ints> = dim.map(|d| smallvec::smallvec![d]);
-            let body = input.body();
-            match &dims {
-                None if body.numel() == 0 => return Err(Error::runtime(
-                    "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
-                )),
-                _ => check_not_empty("aminmax", &body, dims.as_deref())?,
-            }
-            if input.is_batched() {
-                let (low, high) = match &dims {
-                    None => (min_all(&input)?, max_all(&input)?),
-                    Some(dims) => (amin(&input, dims.clone(), keepdim)?, amax(&input, dims.clone(), keepdim)?),
-                };
-                return Ok(Out::Tuple("aminmax", &["min", "max"], vec![low, high]));
-            }
-            let recorder = begin(&AMINMAX, &[&input], || Some(Box::new((dim, keepdim))));
-            let low = folded(Fold::Min, &body, dims.as_deref(), keepdim, body.dtype)?;
-            let high = folded(Fold::Max, &body, dims.as_deref(), keepdim, body.dtype)?;
-            let saves = &[(0, 1 | 1 << 63 | 1 << 62)];
-            let made = end_many(recorder, saves, &[&input], vec![low, high])?;
-            if input.is_dual() {
-                tangent::attach(&made, &[&input], tangent::Rule::Transposed, &|xs| match aminmax(xs[0].clone(), dim, keepdim)? {
-                    Out::Tuple(_, _, both) => Ok(both),
-                    _ => Ok(Vec::new()),
-                })?;
-            }
-            Ok(Out::Tuple("aminmax", &["min", "max"], made))
-        }
+#[primitive(
+    batch = along(dim, keepdim),
+    tangent = fn,
+    results(values, indices),
+    shows(self_sym_sizes = sizes(input))
+)]
+impl Max {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        along(input, dim, keepdim, true)
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
     }
 }
-pub use more::COMPOSED;
+
+#[primitive(
+    batch = along(dim, keepdim),
+    tangent = fn,
+    results(values, indices),
+    shows(self_sym_sizes = sizes(input))
+)]
+impl Min {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        along(input, dim, keepdim, false)
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
+    }
+}
+
+#[primitive]
+impl Max1 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        of_all(Fold::Max, input)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        shared_by_all(g, input, result, &at)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        batch::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
+            Amax::call(x, dim.unwrap_or_default(), keepdim)
+        })
+    }
+}
+
+#[primitive]
+impl Min1 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        of_all(Fold::Min, input)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        shared_by_all(g, input, result, &at)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        batch::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
+            Amin::call(x, dim.unwrap_or_default(), keepdim)
+        })
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Amax {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        over(Fold::Max, input, &dim, keepdim)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
+        scaled(g, input, result, &at, &Some(dim), keepdim)
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Amin {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        over(Fold::Min, input, &dim, keepdim)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
+        scaled(g, input, result, &at, &Some(dim), keepdim)
+    }
+}
+
+#[primitive]
+impl Argmax {
+    fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
+        place("argmax", Fold::ArgMax, input, dim, keepdim)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        places_of_samples(b, input, dim, keepdim, Argmax::call)
+    }
+}
+
+#[primitive]
+impl Argmin {
+    fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
+        place("argmin", Fold::ArgMin, input, dim, keepdim)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        places_of_samples(b, input, dim, keepdim, Argmin::call)
+    }
+}
+
+#[primitive(results(min, max))]
+impl Aminmax {
+    fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<[Body; 2]> {
+        let (body, dims) = (input.body(), dim.map(|d| [d]));
+        let dims = dims.as_ref().map(<[i64; 1]>::as_slice);
+        let low = folded(Fold::Min, &body, dims, keepdim, body.dtype)?;
+        Ok([low, folded(Fold::Max, &body, dims, keepdim, body.dtype)?])
+    }
+    fn d_input(
+        g: [Option<V>; 2],
+        input: V,
+        min: V,
+        max: V,
+        at: Meta,
+        dim: Option<i64>,
+        keepdim: bool,
+    ) -> Option<V> {
+        let dim = dim.map(|d| smallvec::smallvec![d]);
+        let [low, high] = g;
+        let low = low.map(|g| shared(g, input.clone(), min, &at, &dim, keepdim));
+        let high = high.map(|g| shared(g, input, max, &at, &dim, keepdim));
+        match (low, high) {
+            (Some(low), Some(high)) => Some(low + high),
+            (low, high) => low.or(high),
+        }
+    }
+    fn batch(_b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<[Tensor; 2]> {
+        let Some(dim) = dim else { return Ok([Min1::call(input)?, Max1::call(input)?]) };
+        let dims: Ints = smallvec::smallvec![dim];
+        Ok([Amin::call(input, dims.clone(), keepdim)?, Amax::call(input, dims, keepdim)?])
+    }
+}
+
+/// The largest element; along `dim` its index, too; or the larger elements of two tensors.
+#[operator(function, method, out, sample = "extreme(name)")]
+pub fn max(input: &Tensor) -> Result<Tensor> {
+    Max1::call(input)
+}
+
+/// The largest elements along `dim`, and where they are.
+#[overload(max.dim, out(declared), returns(values, indices))]
+pub fn max_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    Max::call(input, dim, keepdim)
+}
+
+/// The larger elements of two tensors.
+#[overload(max.other)]
+pub fn max_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    maximum(input, other)
+}
+
+/// The smallest element; along `dim` its index, too; or the smaller elements of two tensors.
+#[operator(function, method, out, sample = "extreme(name)")]
+pub fn min(input: &Tensor) -> Result<Tensor> {
+    Min1::call(input)
+}
+
+/// The smallest elements along `dim`, and where they are.
+#[overload(min.dim, out(declared), returns(values, indices))]
+pub fn min_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    Min::call(input, dim, keepdim)
+}
+
+/// The smaller elements of two tensors.
+#[overload(min.other)]
+pub fn min_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    minimum(input, other)
+}
+
+/// The largest elements over dimensions; equal ones share the gradient.
+#[operator(
+    function,
+    method,
+    out(
+        message = "Expected the dtype for input and out to match, but got {result} for input's dtype and {target} for out's dtype."
+    ),
+    sample = "reduction(name, shapes=FULL)"
+)]
+pub fn amax(
+    input: &Tensor,
+    #[default(Ints::new())] dim: Ints,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    Amax::call(input, dim, keepdim)
+}
+
+/// The smallest elements over dimensions; equal ones share the gradient.
+#[operator(
+    function,
+    method,
+    out(
+        message = "Expected the dtype for input and out to match, but got {result} for input's dtype and {target} for out's dtype."
+    ),
+    sample = "reduction(name, shapes=FULL)"
+)]
+pub fn amin(
+    input: &Tensor,
+    #[default(Ints::new())] dim: Ints,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    Amin::call(input, dim, keepdim)
+}
+
+/// Where the largest element is: along `dim`, or among all.
+#[operator(function, method, out(declared), unrecorded)]
+pub fn argmax(input: &Tensor, dim: Option<i64>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Argmax::call(input, dim, keepdim)
+}
+
+/// Where the smallest element is: along `dim`, or among all.
+#[operator(function, method, out(declared), unrecorded)]
+pub fn argmin(input: &Tensor, dim: Option<i64>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Argmin::call(input, dim, keepdim)
+}
+
+/// The smallest and the largest element.
+#[operator(function, method, out(declared), returns(min, max), sample = "extreme_pair()")]
+pub fn aminmax(
+    input: &Tensor,
+    #[keyword] dim: Option<i64>,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    refuse::order("aminmax", input.dtype())?;
+    let body = input.body();
+    match dim {
+        None if body.numel() == 0 => {
+            return Err(Error::runtime(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
+            ));
+        }
+        None => {}
+        Some(dim) => check_not_empty("aminmax", &body, Some(&[dim]))?,
+    }
+    Aminmax::call(input, dim, keepdim)
+}

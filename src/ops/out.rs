@@ -64,9 +64,6 @@ const FOUND: &[&str] = &[
 const DECLARED: &[&str] = &[
     "addmm",
     "addmv",
-    "aminmax",
-    "argmax",
-    "argmin",
     "baddbmm",
     "bmm",
     "cross",
@@ -80,7 +77,6 @@ const DECLARED: &[&str] = &[
     "matmul",
     "mm",
     "msort",
-    "norm",
     "prod",
     "scatter",
     "scatter_add",
@@ -98,7 +94,7 @@ const JOINED: &[&str] =
     &["cat", "column_stack", "concat", "dstack", "hstack", "row_stack", "stack", "vstack"];
 
 /// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
-pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<()> {
+pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
     if from == to {
         return Ok(());
     }
@@ -116,8 +112,6 @@ pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<(
         }
         name if FOUND.contains(&name) => format!("Found dtype {target} but expected {result}"),
         name if DECLARED.contains(&name) => declared(),
-        // Of a whole tensor, or of two, they only cast.
-        "max" | "min" if several => declared(),
         "dot" | "vdot" => format!("result dtype {target} does not match input dtype {result}"),
         "mv" => {
             format!("addmv input tensors must have the same dtype, but got {target}, {result}, and {result}")
@@ -143,9 +137,6 @@ pub fn check_dtype(row: &Row, several: bool, from: DType, to: DType) -> Result<(
         "all" | "any" if to != DType::U8 => {
             format!("{} only supports bool tensor for result, got: {target}", row.name)
         }
-        "amax" | "amin" => format!(
-            "Expected the dtype for input and out to match, but got {result} for input's dtype and {target} for out's dtype."
-        ),
         "inner" | "tensordot" => format!(
             "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}"
         ),
@@ -202,8 +193,6 @@ pub fn resizes_first(row: &Row) -> bool {
 const UNRECORDED: &[&str] = &[
     "all",
     "any",
-    "argmax",
-    "argmin",
     "count_nonzero",
     "eq",
     "ge",
@@ -280,7 +269,6 @@ fn refusing(row: &Row) -> String {
         "column_stack" | "dstack" | "hstack" | "row_stack" | "vstack" => "cat",
         "msort" => "sort",
         "take_along_dim" => "gather",
-        "norm" => "linalg_vector_norm",
         "nanmean" => "nansum",
         "diag" => "aten::diag_embed",
         "logsigmoid" => "log_sigmoid_forward",

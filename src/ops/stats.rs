@@ -1,15 +1,10 @@
 //! Spread and size: variances, standard deviations, norms.
 
-use super::formal::{abs, eq, pow, select, sign};
-use super::kernel::{drop_dims, fork, kept_shape};
-use super::macros::{compose, ops};
-use super::record::{begin, end_many};
-use super::reduce::{count, dims_or_all, folded, quietly};
-use super::row::{Arg, Ints};
-use super::value::V;
+use super::create::to_dtype;
+use super::reduce::{count, dims_or_all, folded, kept, mean, quietly};
 use super::{arithmetic, unary};
-use crate::base::{DType, Error, Fold, Result, Scalar, caution, wrap_dim};
-use crate::tensor::{Body, Derivative, Grads, Meta, Saved, Tensor};
+use crate::base::{Fold, caution};
+use crate::operator::prelude::*;
 
 fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
     let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
@@ -23,11 +18,11 @@ fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<
 fn spread(
     input: &Tensor,
     dim: &Option<Ints>,
-    correction: Option<f64>,
+    correction: Option<Scalar>,
     keepdim: bool,
     root: bool,
 ) -> Result<Body> {
-    let (x, correction) = (input.body(), correction.unwrap_or(1.0));
+    let (x, correction) = (input.body(), correction.map_or(1.0, Scalar::as_f64));
     if !x.dtype.is_differentiable() {
         return Err(Error::not_implemented("std and var only support floating point and complex dtypes"));
     }
@@ -46,11 +41,11 @@ fn spread_grad(
     x: V,
     at: &Meta,
     dim: &Option<Ints>,
-    correction: Option<f64>,
+    correction: Option<Scalar>,
     keepdim: bool,
 ) -> Result<V> {
     let n = count(&at.shape, dim.as_deref())?;
-    let freedom = (n - correction.unwrap_or(1.0)).max(0.0);
+    let freedom = (n - correction.map_or(1.0, Scalar::as_f64)).max(0.0);
     let mean = x.clone().sum(dim.as_deref().unwrap_or_default(), true) / n;
     let g = if keepdim || dim.is_none() {
         g
@@ -69,20 +64,147 @@ fn root_grad(g: V, y: V) -> V {
     select(g / (&y * 2.0), 0.0, eq(y, 0.0))
 }
 
-ops! { "reduce";
-    /// Variance.
-    [hidden] fn variance(input; dim: Option<Ints>, correction: Option<f64>, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, false) }
-    input: |g, input, at, dim, correction, keepdim| spread_grad(g, input, &at, &dim, correction, keepdim)?;
-    /// Standard deviation.
-    [hidden] fn deviation(input; dim: Option<Ints>, correction: Option<f64>, keepdim: bool) -> y { spread(input, &dim, correction, keepdim, true) }
-    input: |g, input, y, at, dim, correction, keepdim| spread_grad(root_grad(g, y), input, &at, &dim, correction, keepdim)?;
-    /// The norm of order `ord` over dimensions.
-    [hidden] fn linalg_vector_norm(input; ord: f64, dim: Option<Ints>, keepdim: bool) -> y { norm_of(input, ord, &dim, keepdim) }
-    input: |g, input, y, at, ord, dim, keepdim| match ord {
+#[primitive(batch = over(dim, keepdim))]
+impl Var {
+    fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
+        spread(input, &dim, correction, keepdim, false)
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<V> {
+        spread_grad(g, input, &at, &dim, correction, keepdim)
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Std {
+    fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
+        spread(input, &dim, correction, keepdim, true)
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        result: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<V> {
+        spread_grad(root_grad(g, result), input, &at, &dim, correction, keepdim)
+    }
+}
+
+/// Both results' gradients together.
+fn with_mean_grad(
+    spread: Option<V>,
+    mean: Option<V>,
+    at: &Meta,
+    dim: &Option<Ints>,
+    keepdim: bool,
+) -> Result<Option<V>> {
+    let n = count(&at.shape, dim.as_deref())?;
+    let mean = mean.map(|g| (g / n).unreduce(at, dim, keepdim));
+    Ok(match (spread, mean) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    })
+}
+
+fn mean_of(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+    quietly(|| mean(input.clone(), dim, keepdim, None))
+}
+
+#[primitive]
+impl VarMean {
+    fn forward(
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Body; 2]> {
+        Ok([spread(input, &dim, correction, keepdim, false)?, mean_of(input, dim, keepdim)?])
+    }
+    fn d_input(
+        g: [Option<V>; 2],
+        input: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<Option<V>> {
+        let [var, mean] = g;
+        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        with_mean_grad(var, mean, &at, &dim, keepdim)
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Tensor; 2]> {
+        Ok([Var::call(input, dim.clone(), correction, keepdim)?, mean(input.clone(), dim, keepdim, None)?])
+    }
+}
+
+#[primitive]
+impl StdMean {
+    fn forward(
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Body; 2]> {
+        Ok([spread(input, &dim, correction, keepdim, true)?, mean_of(input, dim, keepdim)?])
+    }
+    fn d_input(
+        g: [Option<V>; 2],
+        input: V,
+        result0: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<Option<V>> {
+        let [std, mean] = g;
+        let var = std.map(|g| root_grad(g, result0));
+        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        with_mean_grad(var, mean, &at, &dim, keepdim)
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Tensor; 2]> {
+        Ok([Std::call(input, dim.clone(), correction, keepdim)?, mean(input.clone(), dim, keepdim, None)?])
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl LinalgVectorNorm {
+    fn forward(input: &Tensor, ord: Scalar, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+        norm_of(input, ord.as_f64(), &dim, keepdim)
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        result: V,
+        at: Meta,
+        ord: Scalar,
+        dim: Option<Ints>,
+        keepdim: bool,
+    ) -> Option<V> {
         // The number of elements that are not zero has no slope.
-        0.0 => Ok(None),
-        _ => norm_grad(g, input, y, &at, ord, &dim, keepdim).tensor().map(Some),
-    };
+        let ord = ord.as_f64();
+        (ord != 0.0).then(|| norm_grad(g, input, result, &at, ord, &dim, keepdim))
+    }
 }
 
 /// A largest or smallest magnitude needs an element.
@@ -146,12 +268,11 @@ fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Resul
         }
     };
     let dtype = x.dtype.to_real();
-    quietly(|| super::create::to_dtype(&Tensor::new(body), dtype))
+    quietly(|| to_dtype(&Tensor::new(body), dtype))
 }
 
 fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {
-    let kept =
-        |v: V| v.then(|t| super::reduce::kept(&t, at.shape.len(), dim.as_deref(), keepdim)).cast(at.dtype);
+    let kept = |v: V| v.then(|t| kept(&t, at.shape.len(), dim.as_deref(), keepdim)).cast(at.dtype);
     let (g, y) = (kept(g), kept(y));
     match ord {
         1.0 => g * sign(x),
@@ -170,169 +291,195 @@ fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim:
     }
 }
 
-/// Variance (or standard deviation) and mean at once.
-fn with_mean(derivative: &'static Derivative, input: &Tensor, of: Spread, root: bool) -> Result<Vec<Tensor>> {
-    let Spread { dim, correction, keepdim } = of;
-    if input.is_batched() {
-        let spread = if root { deviation } else { variance }(input, dim.clone(), correction, keepdim)?;
-        return Ok(vec![spread, super::reduce::mean(input.clone(), dim, keepdim, None)?]);
+/// Refuses what varies in no way that counts, and warns of too few elements to vary.
+fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scalar>) -> Result<()> {
+    if name.ends_with("_mean") && !input.dtype().is_differentiable() {
+        return Err(Error::not_implemented(format!("{name} only support floating point and complex dtypes")));
     }
-    let recorder = begin(derivative, &[input], || Some(Box::new((dim.clone(), correction, keepdim))));
-    let spread = spread(input, &dim, correction, keepdim, root)?;
-    let mean = quietly(|| super::reduce::mean(input.clone(), dim.clone(), keepdim, None))?;
-    let made = end_many(recorder, &[(0, if root { 1 | 1 << 63 } else { 1 })], &[input], vec![spread, mean])?;
-    if input.is_dual() {
-        super::tangent::attach(&made, &[input], super::tangent::Rule::Transposed, &|xs| {
-            with_mean(derivative, &xs[0], Spread { dim: dim.clone(), correction, keepdim }, root)
-        })?;
+    let few = |n| n <= correction.map_or(1.0, Scalar::as_f64) && input.dtype().is_differentiable();
+    if count(&input.shape(), dim.as_deref()).is_ok_and(few) {
+        caution(&format!(
+            "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input \
+             numel divided by output numel)."
+        ))?;
     }
-    Ok(made)
+    Ok(())
 }
 
-fn with_mean_grad(step: &crate::tensor::Step, root: bool) -> Result<Grads> {
-    let mut grads: Grads = smallvec::smallvec![None];
-    if !step.wants(0) {
-        return Ok(grads);
-    }
-    let (dim, correction, keepdim) = step.params::<(Option<Ints>, Option<f64>, bool)>()?;
-    let at = super::meta_of(step, 0)?;
-    let mut total = None;
-    if let Some(g) = step.grad(0).map(V::from) {
-        let g = if root { root_grad(g, step.tensor(Saved::OUTPUT)?.into()) } else { g };
-        total = Some(spread_grad(g, step.tensor(0)?.into(), &at, dim, *correction, *keepdim)?);
-    }
-    if let Some(g) = step.grad(1).map(V::from) {
-        let part = (g / count(&at.shape, dim.as_deref())?).unreduce(&at, dim, *keepdim);
-        total = Some(total.map_or(part.clone(), |sum| sum + part));
-    }
-    grads[0] = total.map(V::tensor).transpose()?;
-    Ok(grads)
+/// What `unbiased` says as a correction.
+fn corrected(unbiased: bool) -> Option<Scalar> {
+    Some(Scalar::Int(i64::from(unbiased)))
 }
 
-static VAR_MEAN: Derivative =
-    Derivative { facts: None, name: "VarMeanBackward0", apply: |step| with_mean_grad(step, false) };
-static STD_MEAN: Derivative =
-    Derivative { facts: None, name: "StdMeanBackward0", apply: |step| with_mean_grad(step, true) };
+/// Variance over `dim`.
+#[overload(var.dim, out)]
+pub fn var_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("var", input, &dim, corrected(unbiased))?;
+    Var::call(input, dim, corrected(unbiased), keepdim)
+}
 
-/// What a variance is taken over, and what its divisor is less by.
-struct Spread {
+/// Variance of all elements, or over `dim`; divided by their number less `correction`.
+#[operator(function, method, out, sample = "spread_of(name)")]
+pub fn var(
+    input: &Tensor,
     dim: Option<Ints>,
-    /// 1 where nobody said anything else.
-    correction: Option<f64>,
-    keepdim: bool,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("var", input, &dim, correction)?;
+    Var::call(input, dim, correction, keepdim)
 }
 
-impl Spread {
-    /// From `(dim, unbiased, keepdim)`, `(dim, correction=…)` or `(unbiased)`: all are allowed.
-    fn new(
-        dim: Option<Arg>,
-        unbiased: Option<bool>,
-        keepdim: bool,
-        correction: Option<f64>,
-    ) -> Result<Spread> {
-        let given = dim.is_some();
-        let (dim, unbiased) = match dim {
-            Some(Arg::Bool(unbiased)) => (None, Some(unbiased)),
-            dim => (dims_from(dim)?, unbiased),
-        };
-        let unbiased = unbiased.or(given.then_some(true));
-        let correction = correction.or(unbiased.map(|unbiased| f64::from(u8::from(unbiased))));
-        Ok(Spread { dim, correction, keepdim })
-    }
+/// Variance of all elements.
+#[overload(var)]
+pub fn var_of_all(input: &Tensor, unbiased: bool) -> Result<Tensor> {
+    check("var", input, &None, corrected(unbiased))?;
+    Var::call(input, None, corrected(unbiased), false)
+}
 
-    /// Refuses what varies in no way that counts, and warns of too few elements to vary.
-    fn check(&self, name: &str, input: &Tensor) -> Result<()> {
-        if name.ends_with("_mean") && !input.dtype().is_differentiable() {
-            return Err(Error::not_implemented(format!(
-                "{name} only support floating point and complex dtypes"
+/// Standard deviation over `dim`.
+#[overload(std.dim, out)]
+pub fn std_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("std", input, &dim, corrected(unbiased))?;
+    Std::call(input, dim, corrected(unbiased), keepdim)
+}
+
+/// Standard deviation of all elements, or over `dim`.
+#[operator(function, method, out, sample = "spread_of(name)")]
+pub fn std(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("std", input, &dim, correction)?;
+    Std::call(input, dim, correction, keepdim)
+}
+
+/// Standard deviation of all elements.
+#[overload(std)]
+pub fn std_of_all(input: &Tensor, unbiased: bool) -> Result<Tensor> {
+    check("std", input, &None, corrected(unbiased))?;
+    Std::call(input, None, corrected(unbiased), false)
+}
+
+/// Variance and mean over `dim`.
+#[overload(var_mean.dim)]
+pub fn var_mean_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("var_mean", input, &dim, corrected(unbiased))?;
+    VarMean::call(input, dim, corrected(unbiased), keepdim)
+}
+
+/// Variance and mean of all elements, or over `dim`.
+#[operator(function, sample = "spread_of(name)")]
+pub fn var_mean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("var_mean", input, &dim, correction)?;
+    VarMean::call(input, dim, correction, keepdim)
+}
+
+/// Variance and mean of all elements.
+#[overload(var_mean)]
+pub fn var_mean_of_all(input: &Tensor, unbiased: bool) -> Result<[Tensor; 2]> {
+    check("var_mean", input, &None, corrected(unbiased))?;
+    VarMean::call(input, None, corrected(unbiased), false)
+}
+
+/// Standard deviation and mean over `dim`.
+#[overload(std_mean.dim)]
+pub fn std_mean_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("std_mean", input, &dim, corrected(unbiased))?;
+    StdMean::call(input, dim, corrected(unbiased), keepdim)
+}
+
+/// Standard deviation and mean of all elements, or over `dim`.
+#[operator(function, sample = "spread_of(name)")]
+pub fn std_mean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("std_mean", input, &dim, correction)?;
+    StdMean::call(input, dim, correction, keepdim)
+}
+
+/// Standard deviation and mean of all elements.
+#[overload(std_mean)]
+pub fn std_mean_of_all(input: &Tensor, unbiased: bool) -> Result<[Tensor; 2]> {
+    check("std_mean", input, &None, corrected(unbiased))?;
+    StdMean::call(input, None, corrected(unbiased), false)
+}
+
+fn order(p: Option<Arg>) -> Result<Scalar> {
+    match p {
+        None => Ok(Scalar::Int(2)),
+        Some(Arg::Str(name)) if name == "fro" => Ok(Scalar::Int(2)),
+        Some(Arg::Str(name)) => {
+            Err(Error::runtime(format!("linalg.matrix_norm: Order {name} not supported.")))
+        }
+        Some(other) => other.number().ok_or_else(|| Error::type_error("norm(): argument 'p' must be Number")),
+    }
+}
+
+/// The norm of order `p` of all elements, or over `dim`.
+#[operator(function, method, out(declared, called = "linalg_vector_norm"), sample = "normed(name)")]
+pub fn norm(
+    input: &Tensor,
+    p: Option<Arg>,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let ord = order(p)?;
+    let given = input.dtype();
+    if !given.is_differentiable() {
+        return Err(Error::not_implemented(format!(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            given.scalar_name()
+        )));
+    }
+    let input = match dtype {
+        Some(wanted) if !wanted.is_differentiable() => {
+            return Err(Error::runtime(format!(
+                "linalg.vector_norm: dtype should be floating point or complex, but got {}",
+                wanted.scalar_name()
             )));
         }
-        let few = |n| n <= self.correction.unwrap_or(1.0) && input.dtype().is_differentiable();
-        if count(&input.shape(), self.dim.as_deref()).is_ok_and(few) {
-            caution(&format!(
-                "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input \
-                 numel divided by output numel)."
-            ))?;
+        Some(wanted) if given.promote(wanted) != wanted => {
+            return Err(Error::runtime(format!(
+                "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified \
+             dtype ({})",
+                given.scalar_name(),
+                wanted.scalar_name()
+            )));
         }
-        Ok(())
-    }
+        Some(wanted) => to_dtype(input, wanted)?,
+        None => input.clone(),
+    };
+    LinalgVectorNorm::call(&input, ord, dim, keepdim)
 }
-
-fn dims_from(dim: Option<Arg>) -> Result<Option<Ints>> {
-    match dim {
-        None => Ok(None),
-        Some(Arg::Int(d)) => Ok(Some(smallvec::smallvec![d])),
-        Some(Arg::Ints(dims)) => Ok(Some(dims)),
-        Some(_) => Err(Error::type_error("argument 'dim' must be tuple of ints")),
-    }
-}
-
-mod more {
-    use super::*;
-
-    fn order(p: Option<Arg>) -> Result<f64> {
-        match p {
-            None => Ok(2.0),
-            Some(Arg::Str(name)) if name == "fro" => Ok(2.0),
-            Some(Arg::Str(name)) => {
-                Err(Error::runtime(format!("linalg.matrix_norm: Order {name} not supported.")))
-            }
-            Some(other) => other
-                .number()
-                .map(Scalar::as_f64)
-                .ok_or_else(|| Error::type_error("norm(): argument 'p' must be Number")),
-        }
-    }
-
-    compose! { "reduce";
-        /// Variance of all elements, or over `dim`; divided by their number less `correction`.
-        [out] fn var(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
-            let of = Spread::new(dim, unbiased, keepdim, correction)?;
-            of.check("var", &input)?;
-            let Spread { dim, correction, keepdim } = of;
-            super::variance(&input, dim, correction, keepdim)
-        }
-        /// Standard deviation of all elements, or over `dim`.
-        [out] fn std_(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Tensor {
-            let of = Spread::new(dim, unbiased, keepdim, correction)?;
-            of.check("std", &input)?;
-            let Spread { dim, correction, keepdim } = of;
-            super::deviation(&input, dim, correction, keepdim)
-        }
-        /// Variance and mean.
-        [no_method] fn var_mean(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Vec<Tensor> {
-            let of = Spread::new(dim, unbiased, keepdim, correction)?;
-            of.check("var_mean", &input)?;
-            with_mean(&VAR_MEAN, &input, of, false)
-        }
-        /// Standard deviation and mean.
-        [no_method] fn std_mean(input: Tensor, dim: Option<Arg> = None, unbiased: Option<bool> = None, keepdim: bool = false, correction: Option<f64> = None) -> Vec<Tensor> {
-            let of = Spread::new(dim, unbiased, keepdim, correction)?;
-            of.check("std_mean", &input)?;
-            with_mean(&STD_MEAN, &input, of, true)
-        }
-        /// The norm of order `p` of all elements, or over `dim`.
-        [out] fn norm(input: Tensor, p: Option<Arg> = None, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
-            let ord = order(p)?;
-            let given = input.dtype();
-            if !given.is_differentiable() {
-                return Err(Error::not_implemented(format!(
-                    "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}", given.scalar_name()
-                )));
-            }
-            let input = match dtype {
-                Some(wanted) if !wanted.is_differentiable() => return Err(Error::runtime(format!(
-                    "linalg.vector_norm: dtype should be floating point or complex, but got {}", wanted.scalar_name()
-                ))),
-                Some(wanted) if given.promote(wanted) != wanted => return Err(Error::runtime(format!(
-                    "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified \
-                     dtype ({})", given.scalar_name(), wanted.scalar_name()
-                ))),
-                Some(wanted) => crate::ops::create::to_dtype(&input, wanted)?,
-                None => input,
-            };
-            linalg_vector_norm(&input, ord, dim, keepdim)
-        }
-    }
-}
-pub use more::{COMPOSED, norm};

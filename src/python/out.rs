@@ -60,7 +60,7 @@ pub fn write<'py>(
     let places: Vec<Tensor> = places.collect::<PyResult<_>>()?;
     refuse(row, args, &places)?;
     for (place, value) in places.iter().zip(&results) {
-        ops::out::check_dtype(row, several, value.dtype(), place.dtype())?;
+        ops::out::check_dtype(row, value.dtype(), place.dtype())?;
         let warned = warn_of_resizing(row, place, value);
         if ops::out::keeps_apart(row) {
             // Empty vectors are passed over.
@@ -104,7 +104,7 @@ pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny
     let unfit = || match (inputs(args).next(), place.first()) {
         // That a product has no kernel is found last.
         (Some(input), Some(place)) if row.family == "linalg" && input.dtype() == DType::Bool => {
-            Ok(ops::out::check_dtype(row, false, DType::Bool, place.dtype())?)
+            Ok(ops::out::check_dtype(row, DType::Bool, place.dtype())?)
         }
         _ => Ok(()),
     };

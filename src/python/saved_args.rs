@@ -125,7 +125,6 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
 
 /// Nodes that keep other arguments than their rows take.
 const OWN: &[(&str, &[&str])] = &[
-    ("AminmaxBackward0", &["dim", "keepdim"]),
     ("AsStridedBackward1", &["size", "stride", "storage_offset"]),
     ("BinaryCrossEntropyBackward0", &["", "reduction"]),
     ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
@@ -136,9 +135,7 @@ const OWN: &[(&str, &[&str])] = &[
     ("IndexFillBackward0", &["dim"]),
     ("IndexPutBackward0", &["", "accumulate"]),
     ("KthvalueBackward0", &["dim", "keepdim"]),
-    ("MaxBackward0", &["dim", "keepdim"]),
     ("MedianBackward1", &["dim", "keepdim"]),
-    ("MinBackward0", &["dim", "keepdim"]),
     ("ModeBackward0", &["dim", "keepdim"]),
     ("MseLossBackward0", &["reduction"]),
     ("NanmedianBackward1", &["dim", "keepdim"]),
@@ -154,15 +151,11 @@ const OWN: &[(&str, &[&str])] = &[
     ("SqueezeBackward4", &["dim"]),
     ("SqueezeBackward5", &["dim"]),
     ("StackBackward0", &["dim"]),
-    ("StdBackward0", &["dim", "correction", "keepdim"]),
-    ("StdMeanBackward0", &["dim", "correction", "keepdim"]),
     ("TopkBackward0", &["dim"]),
     ("TransposeBackward1", &["dim0", "dim1"]),
     ("UnbindBackward0", &["dim"]),
     ("UnsafeSplitBackward0", &["dim", "split_size"]),
     ("UnsqueezeBackward1", &["dim"]),
-    ("VarBackward0", &["dim", "correction", "keepdim"]),
-    ("VarMeanBackward0", &["dim", "correction", "keepdim"]),
 ];
 
 /// The names of a node's arguments, in order, each with its place among them.

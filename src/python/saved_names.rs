@@ -50,12 +50,7 @@ fn node_name(row: &'static str) -> String {
 }
 
 /// Nodes with several outputs, or whose inputs PyTorch calls otherwise than their rows do.
-const OUTPUTS: &[(&str, &[&str])] = &[
-    ("AminmaxBackward0", &["min", "max"]),
-    ("NativeLayerNormBackward0", &["result0", "result1", "result2"]),
-    ("StdMeanBackward0", &["result0", "result1"]),
-    ("VarMeanBackward0", &["result0", "result1"]),
-];
+const OUTPUTS: &[(&str, &[&str])] = &[("NativeLayerNormBackward0", &["result0", "result1", "result2"])];
 const PICKERS: [&str; 2] = ["values", "indices"];
 
 /// The inputs of nodes that no row describes.

@@ -341,8 +341,10 @@ fn collect() -> Vec<Entry> {
     let mut entries = Vec::new();
     for row in ops::rows().filter(|row| row.overloads.is_none()) {
         let more = ops::rows().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
-        let signatures: &'static [&'static Row] =
-            Box::leak(std::iter::once(row).chain(more).collect::<Vec<_>>().into_boxed_slice());
+        let mut signatures: Vec<&'static Row> = std::iter::once(row).chain(more).collect();
+        // They are tried in the order of the source.
+        signatures.sort_by_key(|row| row.at);
+        let signatures: &'static [&'static Row] = Box::leak(signatures.into_boxed_slice());
         let mut add = |style: Style, name: String| {
             let doc =
                 format!("{name}{}\n--\n\n{}", united(signatures, style == Style::Function), row.doc.trim());
