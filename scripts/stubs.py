@@ -53,7 +53,7 @@ MANY = "tuple[Tensor, ...]"
 RETURNS = {
     **dict.fromkeys(("unique",), "Any"),
     **dict.fromkeys(("sort", "topk", "kthvalue", "cummax", "cummin", "frexp"), PAIR),
-    **dict.fromkeys(("split", "chunk", "unbind", "broadcast_tensors", "meshgrid", "tensor_split"), MANY),
+    **dict.fromkeys(("split", "chunk", "broadcast_tensors", "meshgrid", "tensor_split"), MANY),
     **dict.fromkeys(("equal", "allclose"), "_bool"),
     **dict.fromkeys(("numel", "dim", "ndimension", "nelement"), "_int"),
     "nonzero": "Any",

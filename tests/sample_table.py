@@ -100,9 +100,6 @@ SAMPLES = {
     "einsum": s.fixed([(2, 3), (3, 2)], lambda a, b: T.einsum("ij,jk->ki", a, b)),
     "linear": s.fixed([(2, 3), (4, 3), (4,)], lambda x, w, b: F.linear(x, w, b)),
     # joining and choosing
-    "cat": s.joined("cat", True),
-    "stack": s.joined("stack", True),
-    "hstack": s.joined("hstack", False),
     "vstack": s.joined("vstack", False),
     "gather": s.indexed(s.named("gather")),
     "scatter": lambda draw: (
@@ -155,7 +152,6 @@ SAMPLES = {
     "slice": s.view(lambda draw, shape: lambda x: x[1:], 1),
     "chunk": s.view(lambda draw, shape: (lambda d: lambda x: x.chunk(2, d))(s.dim_of(draw, shape)), 1),
     "split": s.view(lambda draw, shape: (lambda d: lambda x: x.split(1, d))(s.dim_of(draw, shape)), 1),
-    "unbind": s.view(lambda draw, shape: (lambda d: lambda x: x.unbind(d))(s.dim_of(draw, shape)), 1),
     "tensor_split": s.view(lambda draw, shape: lambda x: x.tensor_split(2), 1),
     "diagonal": s.view(s.diagonal, 2),
     "diag": s.view(

@@ -265,6 +265,10 @@ fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kept) -> Resul
                 let place = this.place(wrt);
                 all.lets.push(quote!(let #local: #bare = #op::primitive::FetchMeta::meta(step, &#place)?;))
             }
+            Source::Wants if crate::call::is(&bare, "Vec") => {
+                let place = this.place(wrt);
+                all.lets.push(quote!(let #local: #bare = #place.each_wanted(step);));
+            }
             Source::Wants => {
                 let places: Vec<_> = (0..this.edges.len())
                     .filter(|&i| this.edges[i])

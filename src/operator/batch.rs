@@ -246,7 +246,7 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
     };
     let together = |k: usize| -> Result<Tensor> {
         let all: Vec<Tensor> = made.iter().map(|results| results[k].clone()).collect();
-        let all = join::stack_all(&all, 0)?;
+        let all = join::stack(&all, 0)?;
         let mut shape = b.sizes.clone();
         shape.extend_from_slice(&all.shape()[1..]);
         Ok(b.wrap(view::reshape(&all, &shape)?))

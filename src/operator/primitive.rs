@@ -4,7 +4,7 @@
 use super::batch::Batch;
 use crate::base::{DType, Error, Fault, Layout, Lazy, Result};
 use crate::ops::{V, inplace, lazy, tangent, view};
-use crate::tensor::facts::sources;
+use crate::tensor::facts;
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Marks, Meta, NodeRef, Recorder, Saved, Step, Tensor, Viewing,
     any_requires_grad, check_inplace, finish_inplace, mode, packing,
@@ -226,13 +226,13 @@ impl Outputs for Vec<Tensor> {
 /// have no edge.
 #[derive(Clone)]
 pub struct Extent {
-    pub lengths: SmallVec<[u16; 4]>,
+    pub lengths: SmallVec<[u32; 4]>,
     histories: Vec<Option<Edge>>,
 }
 
 impl Extent {
     pub fn of(groups: &[Group], edges: &[bool]) -> Extent {
-        let lengths = groups.iter().map(|group| group.len() as u16).collect();
+        let lengths = groups.iter().map(|group| group.len() as u32).collect();
         let held = || groups.iter().zip(edges).filter(|(_, edge)| !**edge).map(|(group, _)| group);
         let history = |group: &Group, i: usize| group.get(i).and_then(Tensor::edge);
         let any = held().any(|group| (0..group.len()).any(|i| history(group, i).is_some()));
@@ -743,7 +743,9 @@ impl<T: IntoGrads> IntoTangents for Vec<T> {
 /// Where the tensors of an operand, or a result, are among a node's edges, arguments and saved values.
 pub struct Place<'a> {
     source: u16,
-    count: u16,
+    /// The first edge; no edge where it has none.
+    edge: usize,
+    count: usize,
     /// A value that is no tensor of the user's.
     bare: bool,
     extent: Option<&'a Extent>,
@@ -752,29 +754,35 @@ pub struct Place<'a> {
 impl<'a> Place<'a> {
     #[inline]
     pub fn one(source: u16) -> Place<'a> {
-        Place { source, count: 1, bare: false, extent: None }
+        Place { source, edge: usize::from(source), count: 1, bare: false, extent: None }
     }
 
     pub fn of(edges: &[bool], extent: Option<&'a Extent>, at: usize) -> Place<'a> {
-        let range = sources(edges, extent.map(|e| &e.lengths[..]), at);
-        Place { source: range.start, count: range.len() as u16, bare: false, extent }
+        let lengths = extent.map(|e| &e.lengths[..]);
+        let (start, count) = facts::place(edges, lengths, at);
+        let source = facts::source(edges, start, at);
+        Place { source, edge: start, count, bare: false, extent }
     }
 
     #[inline]
     pub fn output(i: u16, returned: usize) -> Place<'a> {
-        Place { source: Saved::OUTPUT + i, count: 1, bare: usize::from(i) >= returned, extent: None }
+        Place { source: Saved::OUTPUT + i, edge: 0, count: 1, bare: usize::from(i) >= returned, extent: None }
     }
 
     /// The first edge.
     #[inline]
     pub fn start(&self) -> usize {
-        usize::from(self.source)
+        self.edge
+    }
+
+    /// Which tensors of a list want gradients.
+    pub fn each_wanted(&self, step: &Step) -> Vec<bool> {
+        (self.edge..self.edge + self.count).map(|edge| is_wanted(step, edge)).collect()
     }
 
     #[inline]
     pub fn is_wanted(&self, step: &Step) -> bool {
-        let start = self.start();
-        (start..start + usize::from(self.count)).any(|edge| is_wanted(step, edge))
+        (self.edge..self.edge + self.count).any(|edge| is_wanted(step, edge))
     }
 
     fn tensor(&self, step: &Step, i: u16) -> Result<Tensor> {
@@ -854,22 +862,22 @@ impl Fetch for Option<Body> {
 }
 impl Fetch for Vec<Option<Tensor>> {
     fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| place.maybe(step, i)).collect()
+        (0..place.count).map(|i| place.maybe(step, i as u16)).collect()
     }
 }
 impl Fetch for Vec<Tensor> {
     fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| place.tensor(step, i)).collect()
+        (0..place.count).map(|i| place.tensor(step, i as u16)).collect()
     }
 }
 impl Fetch for Vec<V> {
     fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| place.tensor(step, i).map(V::from)).collect()
+        (0..place.count).map(|i| place.tensor(step, i as u16).map(V::from)).collect()
     }
 }
 impl Fetch for Vec<Body> {
     fn fetch(step: &Step, place: &Place) -> Result<Self> {
-        (0..place.count).map(|i| step.body(place.source + i).cloned()).collect()
+        (0..place.count).map(|i| step.body(place.source + i as u16).cloned()).collect()
     }
 }
 
@@ -892,7 +900,7 @@ impl FetchMeta for Vec<Option<Meta>> {
         let of = |edge: &Edge| edge.node.outputs.get(edge.output as usize).cloned();
         let start = place.start();
         let meta = |at: usize| step.node.edges.get(at)?.as_ref().and_then(of);
-        Ok((start..start + usize::from(place.count)).map(meta).collect())
+        Ok((start..start + place.count).map(meta).collect())
     }
 }
 

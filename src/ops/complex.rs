@@ -292,7 +292,7 @@ fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
         rows = if count % 2 == 0 {
             product
         } else {
-            super::join::cat_all(&[product, part(&rows, count - 1, 1)?], 1)?
+            super::join::cat(&[product, part(&rows, count - 1, 1)?], 1)?
         };
         count -= half;
     }
@@ -307,7 +307,7 @@ pub fn running_product(x: &Tensor, dim: i64) -> Result<Tensor> {
     while reach < count {
         let longer =
             arithmetic::mul(&part(&products, reach, count - reach)?, &part(&products, 0, count - reach)?)?;
-        products = super::join::cat_all(&[part(&products, 0, reach)?, longer], dim)?;
+        products = super::join::cat(&[part(&products, 0, reach)?, longer], dim)?;
         reach *= 2;
     }
     Ok(products)

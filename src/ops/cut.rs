@@ -1,11 +1,18 @@
 //! One tensor cut into several views, with one node for all of them.
 
-use super::join::{Joined, cat_all, stack_all};
+use super::join::cat;
 use super::row::{Arg, Ints};
 use super::tangent;
 use super::view::RULES;
 use crate::base::{Device, Error, Layout, Result, wrap_dim};
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, packing, records};
+
+/// Where each input lies along the joined dimension.
+#[derive(Clone)]
+pub struct Joined {
+    pub dim: i64,
+    pub lengths: Vec<usize>,
+}
 
 /// The gradients of the pieces, zeros where a piece got none.
 fn pieces(step: &Step, dim: usize, lengths: &[usize]) -> Result<Vec<Tensor>> {
@@ -25,7 +32,7 @@ fn unsplit(step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![None];
     if step.wants(0) {
         let Joined { dim, lengths } = step.params::<Joined>()?;
-        grads[0] = Some(cat_all(&pieces(step, *dim as usize, lengths)?, *dim)?);
+        grads[0] = Some(cat(&pieces(step, *dim as usize, lengths)?, *dim)?);
     }
     Ok(grads)
 }
@@ -33,33 +40,8 @@ fn unsplit(step: &Step) -> Result<Grads> {
 static SPLIT: Derivative = Derivative { facts: None, name: "SplitBackward0", apply: unsplit };
 pub static SPLIT_SIZES: Derivative =
     Derivative { facts: None, name: "SplitWithSizesBackward0", apply: unsplit };
-pub static UNBIND: Derivative = Derivative {
-    facts: None,
-    name: "UnbindBackward0",
-    apply: |step| {
-        let mut grads: Grads = smallvec::smallvec![None];
-        if step.wants(0) {
-            let Joined { dim, lengths } = step.params::<Joined>()?;
-            let (at, count) = (super::meta_of(step, 0)?, lengths.len());
-            let mut shape = at.shape.clone();
-            shape.remove(*dim as usize);
-            let piece = |i| match step.grad(i) {
-                Some(g) => Ok(g.clone()),
-                None => super::create::zeros(&shape, at.dtype, at.device),
-            };
-            let parts = (0..count).map(piece).collect::<Result<Vec<_>>>()?;
-            grads[0] = Some(if count == 0 {
-                super::create::zeros(&at.shape, at.dtype, at.device)?
-            } else {
-                stack_all(&parts, *dim)?
-            });
-        }
-        Ok(grads)
-    },
-};
-
 /// Views of `input` with one node for all of them.
-pub fn views(
+fn views(
     derivative: &'static Derivative,
     input: &Tensor,
     layouts: &[Layout],

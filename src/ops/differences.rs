@@ -2,7 +2,7 @@
 
 use super::arithmetic as a;
 use super::create::{to_dtype, zeros};
-use super::join::cat_all;
+use super::join::cat;
 use super::macros::{compose, pointwise};
 use super::pointwise::{Operand, apply};
 use super::power::power;
@@ -82,7 +82,7 @@ compose! { "pointwise";
             (None, None) => input,
             (before, behind) => {
                 let parts: Vec<Tensor> = before.into_iter().chain([input]).chain(behind).collect();
-                cat_all(&parts, dim)?
+                cat(&parts, dim)?
             }
         };
         let dim = at as i64;

@@ -1,63 +1,15 @@
 //! Several tensors made one, and one cut into several.
 
 pub use super::cut::split_sizes;
-use super::cut::{SPLIT_SIZES, UNBIND, cut_into, cut_whole, split_at, split_evenly, untied, views};
+use super::cut::{SPLIT_SIZES, cut_into, cut_whole, split_at, split_evenly, untied};
 use super::kernel::{copy, on_host};
 use super::macros::compose;
-use super::row::{Arg, Ints, Several};
 use super::shape::{at_least_2d, at_least_3d};
-use super::tangent;
 use super::view::ints;
-use crate::base::{Dims, Error, Fault, MemoryFormat, Result, caution_once, wrap_dim};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Tensor, records};
+use super::{create, view};
+use crate::base::{MemoryFormat, caution_once};
+use crate::operator::prelude::*;
 use std::sync::atomic::AtomicBool;
-
-/// Where each input lies along the joined dimension.
-#[derive(Clone)]
-pub struct Joined {
-    pub dim: i64,
-    pub lengths: Vec<usize>,
-}
-
-static CAT: Derivative = Derivative {
-    facts: None,
-    name: "CatBackward0",
-    apply: |step| {
-        let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
-        let Some(g) = step.grad(0) else { return Ok(grads) };
-        let joined = step.params::<Joined>()?;
-        let mut start = 0;
-        for (i, &length) in joined.lengths.iter().enumerate() {
-            if step.wants(i) {
-                let at = super::meta_of(step, i)?;
-                grads[i] = Some(if at.shape.as_slice() == [0] {
-                    // An empty vector joins anything, and has no part in it.
-                    super::create::zeros(&[0], at.dtype, at.device)?
-                } else {
-                    let part = super::view::narrow(g, joined.dim, start, length as i64)?;
-                    super::create::to_dtype(&part, at.dtype)?
-                });
-            }
-            start += length as i64;
-        }
-        Ok(grads)
-    },
-};
-
-static STACK: Derivative = Derivative {
-    facts: None,
-    name: "StackBackward0",
-    apply: |step| {
-        let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
-        let Some(g) = step.grad(0) else { return Ok(grads) };
-        let joined = step.params::<Joined>()?;
-        for (i, grad) in grads.iter_mut().enumerate().filter(|(i, _)| step.wants(*i)) {
-            let part = super::view::select(g, joined.dim, i as i64)?;
-            *grad = Some(super::create::to_dtype(&part, super::meta_of(step, i)?.dtype)?);
-        }
-        Ok(grads)
-    },
-};
 
 /// A new tensor with the parts one after the other along `dim`; a memory format that all have is the result's where `formats`.
 fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
@@ -82,22 +34,24 @@ fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: boo
     Ok(out)
 }
 
-fn record(derivative: &'static Derivative, tensors: &[Tensor], out: Body, joined: Joined) -> Result<Tensor> {
-    let edge = (records(tensors)? && out.dtype.is_differentiable()).then(|| {
-        let mut recorder = Recorder::new(derivative);
-        for t in tensors {
-            recorder.input(Some(t));
-        }
-        recorder.params(Box::new(joined));
-        Edge { node: recorder.publish(&[&out]), output: 0 }
-    });
-    Ok(Tensor::made_by(out, edge))
+fn some<'a>(name: &str, tensors: &'a [Tensor]) -> Result<&'a [Tensor]> {
+    if tensors.is_empty() {
+        return Err(Error::runtime(format!("{name} expects a non-empty TensorList")));
+    }
+    Ok(tensors)
 }
 
-/// The tensors one after the other along `dim`.
-pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
-    // An empty vector joins anything, as it always could.
-    let skipped = |t: &Tensor| t.shape().as_slice() == [0];
+fn each(tensors: &[Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    tensors.iter().map(f).collect()
+}
+
+/// An empty vector joins anything, as it always could.
+fn skipped(t: &Tensor) -> bool {
+    t.shape().as_slice() == [0]
+}
+
+/// Refuses what does not fit together. The dimension, and how long each part is along it.
+fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
     let Some(first) = tensors.iter().find(|t| !skipped(t)).or(tensors.first()) else {
         return Err(Error::value("torch.cat(): expected a non-empty list of Tensors"));
     };
@@ -135,22 +89,120 @@ pub fn cat_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
         shape[at] += own[at];
         lengths.push(own[at]);
     }
-    if tensors.iter().any(Tensor::is_batched) {
-        return super::batch::cat(tensors, shape.len(), at as i64);
+    Ok((dim, lengths))
+}
+
+#[primitive(tangent = linear)]
+impl Cat {
+    fn forward(tensors: &[Tensor], dim: i64, #[hidden] lengths: &[usize]) -> Result<Body> {
+        let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
+        let mut shape =
+            Dims::from_slice(parts.iter().find(|p| p.shape() != [0]).unwrap_or(&parts[0]).shape());
+        let at = wrap_dim(dim, shape.len())?;
+        shape[at] = lengths.iter().sum();
+        join(shape, at, &parts, lengths, true)
     }
-    let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
-    let out = join(shape, at, &parts, &lengths, true)?;
-    let made = record(&CAT, tensors, out, Joined { dim, lengths })?;
-    tangent::joined(made, tensors, &|xs| cat_all(xs, dim))
+    fn d_tensors(
+        g: &Tensor,
+        at: Vec<Option<Meta>>,
+        wants: Vec<bool>,
+        dim: i64,
+        lengths: &[usize],
+    ) -> Result<Vec<Option<Tensor>>> {
+        let mut start = 0;
+        let mut part = |(i, at): (usize, Option<Meta>)| -> Result<Option<Tensor>> {
+            let (from, length) = (start, lengths[i] as i64);
+            start += length;
+            let Some(at) = at.filter(|_| wants[i]) else { return Ok(None) };
+            if at.shape.as_slice() == [0] {
+                return create::zeros(&[0], at.dtype, at.device).map(Some);
+            }
+            create::to_dtype(&view::narrow(g, dim, from, length)?, at.dtype).map(Some)
+        };
+        at.into_iter().enumerate().map(&mut part).collect()
+    }
+    fn batch(b: &Batch, tensors: &[Tensor], dim: i64, _lengths: &[usize]) -> Result<Tensor> {
+        // Physically an empty vector does not join anything.
+        let rank = tensors.iter().find(|t| !skipped(t)).map_or(1, Tensor::ndim);
+        let real = tensors.iter().filter(|t| rank == 1 || !skipped(t));
+        let full = real.map(|t| b.full(t)).collect::<Result<Vec<_>>>()?;
+        cat(&full, b.dim(dim, rank)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl Stack {
+    fn forward(tensors: &[Tensor], dim: i64) -> Result<Body> {
+        let mut shape = tensors[0].shape();
+        let at = wrap_dim(dim, shape.len() + 1)?;
+        shape.insert(at, tensors.len());
+        let raised = |t: &Tensor| -> Result<Body> {
+            let body = t.body();
+            Ok(body.with_layout(body.layout.unsqueeze(at as i64)?))
+        };
+        let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
+        join(shape, at, &parts, &vec![1; tensors.len()], false)
+    }
+    fn d_tensors(
+        g: &Tensor,
+        at: Vec<Option<Meta>>,
+        wants: Vec<bool>,
+        dim: i64,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let part = |(i, at): (usize, Option<Meta>)| -> Result<Option<Tensor>> {
+            let Some(at) = at.filter(|_| wants[i]) else { return Ok(None) };
+            create::to_dtype(&view::select(g, dim, i as i64)?, at.dtype).map(Some)
+        };
+        at.into_iter().enumerate().map(part).collect()
+    }
+    fn batch(b: &Batch, tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+        let full = tensors.iter().map(|t| b.full(t)).collect::<Result<Vec<_>>>()?;
+        stack(&full, b.dim(dim, tensors[0].ndim() + 1)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(batch = along(dim), tangent = linear)]
+impl Unbind {
+    fn forward(input: &Tensor, dim: i64) -> Result<Vec<Layout>> {
+        let layout = input.body().layout.clone();
+        (0..layout.shape[dim as usize] as i64).map(|i| layout.select(dim, i)).collect()
+    }
+    fn d_input(g: Vec<Option<Tensor>>, at: Meta, dim: i64) -> Result<Tensor> {
+        let mut shape = at.shape.clone();
+        shape.remove(dim as usize);
+        let zeros = |shape: &[usize]| create::zeros(shape, at.dtype, at.device);
+        let parts = g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)).collect::<Result<Vec<_>>>()?;
+        if parts.is_empty() { zeros(&at.shape) } else { stack(&parts, dim) }
+    }
+}
+
+/// The tensors one after the other along a dimension.
+#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+pub fn cat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
+    let (dim, lengths) = parts_along(tensors, dim)?;
+    Cat::call(tensors, dim, &lengths)
+}
+
+/// The tensors one after the other along a dimension (`cat`).
+#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+pub fn concat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
+    cat(tensors, dim)
+}
+
+/// The tensors one after the other along a dimension (`cat`).
+#[operator(function, out, sample = "joined(name, True)")]
+pub fn concatenate(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
+    cat(tensors, dim)
 }
 
 /// The tensors as slices across a new dimension.
-pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+pub fn stack(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     let Some(first) = tensors.first() else {
         return Err(Error::runtime("stack expects a non-empty TensorList"));
     };
-    let mut shape = first.shape();
-    let at = wrap_dim(dim, shape.len() + 1)?;
+    let shape = first.shape();
+    wrap_dim(dim, shape.len() + 1)?;
     if let Some((i, t)) = tensors.iter().enumerate().find(|(_, t)| t.shape() != shape) {
         return Err(Error::runtime(format!(
             "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {i}",
@@ -158,58 +210,57 @@ pub fn stack_all(tensors: &[Tensor], dim: i64) -> Result<Tensor> {
             t.shape().as_slice()
         )));
     }
-    if tensors.iter().any(Tensor::is_batched) {
-        return super::batch::stack(tensors, shape.len(), at as i64);
-    }
-    shape.insert(at, tensors.len());
-    let raised = |t: &Tensor| -> Result<Body> {
-        let body = t.body();
-        Ok(body.with_layout(body.layout.unsqueeze(at as i64)?))
-    };
-    let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
-    let lengths = vec![1; tensors.len()];
-    let out = join(shape, at, &parts, &lengths, false)?;
-    let made = record(&STACK, tensors, out, Joined { dim, lengths })?;
-    tangent::joined(made, tensors, &|xs| stack_all(xs, dim))
+    Stack::call(tensors, dim)
 }
 
-fn some(name: &str, tensors: Vec<Tensor>) -> Result<Vec<Tensor>> {
-    if tensors.is_empty() {
-        return Err(Error::runtime(format!("{name} expects a non-empty TensorList")));
-    }
-    Ok(tensors)
+/// The tensors side by side: along the columns, vectors end to end.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
+    let one = |t: &Tensor| if t.ndim() == 0 { view::reshape(t, &[1]) } else { Ok(t.clone()) };
+    let tensors = each(some("hstack", tensors)?, one)?;
+    let dim = i64::from(tensors.first().is_some_and(|t| t.ndim() > 1));
+    cat(&tensors, dim)
 }
 
-fn each(tensors: Vec<Tensor>, f: impl Fn(Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-    tensors.into_iter().map(f).collect()
+/// The tensors on top of each other: along the rows.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn vstack(tensors: &[Tensor]) -> Result<Tensor> {
+    cat(&each(some("vstack", tensors)?, |t| at_least_2d(t.clone()))?, 0)
+}
+
+/// The tensors on top of each other (`vstack`).
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn row_stack(tensors: &[Tensor]) -> Result<Tensor> {
+    vstack(tensors)
+}
+
+/// The tensors behind each other: along the third dimension.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn dstack(tensors: &[Tensor]) -> Result<Tensor> {
+    cat(&each(some("dstack", tensors)?, |t| at_least_3d(t.clone()))?, 2)
+}
+
+/// The tensors as columns.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
+    let column = |t: &Tensor| if t.ndim() <= 1 { view::reshape(t, &[t.numel(), 1]) } else { Ok(t.clone()) };
+    cat(&each(some("column_stack", tensors)?, column)?, 1)
+}
+
+/// A view of every slice across a dimension.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: (lambda d: lambda x: x.unbind(d))(dim_of(draw, shape)), 1)"
+)]
+pub fn unbind(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    if input.ndim() == 0 {
+        return Err(Error::index("Dimension specified as 0 but tensor has no dimensions"));
+    }
+    Unbind::call(input, wrap_dim(dim, input.ndim())? as i64)
 }
 
 compose! { "join";
-    /// The tensors one after the other along a dimension.
-    [no_method, out] fn cat(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { cat_all(&tensors, dim) }
-    /// The tensors one after the other along a dimension (`cat`).
-    [no_method, out] fn concat(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { cat_all(&tensors, dim) }
-    /// The tensors one after the other along a dimension (`cat`).
-    [no_method, out] fn concatenate(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { cat_all(&tensors, dim) }
-    /// The tensors as slices across a new dimension.
-    [no_method, out] fn stack(tensors: Vec<Tensor>, dim: i64 = 0) -> Tensor { stack_all(&tensors, dim) }
-    /// The tensors side by side: along the columns, vectors end to end.
-    [no_method, out] fn hstack(tensors: Vec<Tensor>) -> Tensor {
-        let tensors = each(some("hstack", tensors)?, |t| if t.ndim() == 0 { super::view::reshape(&t, &[1]) } else { Ok(t) })?;
-        let dim = i64::from(tensors.first().is_some_and(|t| t.ndim() > 1));
-        cat_all(&tensors, dim)
-    }
-    /// The tensors on top of each other: along the rows.
-    [no_method, out] fn vstack(tensors: Vec<Tensor>) -> Tensor { cat_all(&each(some("vstack", tensors)?, at_least_2d)?, 0) }
-    /// The tensors on top of each other (`vstack`).
-    [no_method, out] fn row_stack(tensors: Vec<Tensor>) -> Tensor { vstack(tensors) }
-    /// The tensors behind each other: along the third dimension.
-    [no_method, out] fn dstack(tensors: Vec<Tensor>) -> Tensor { cat_all(&each(some("dstack", tensors)?, at_least_3d)?, 2) }
-    /// The tensors as columns.
-    [no_method, out] fn column_stack(tensors: Vec<Tensor>) -> Tensor {
-        let column = |t: Tensor| if t.ndim() <= 1 { super::view::reshape(&t, &[t.numel(), 1]) } else { Ok(t) };
-        cat_all(&each(some("column_stack", tensors)?, column)?, 1)
-    }
     /// Views of parts along a dimension: of this size, or of these sizes.
     fn split(tensor: Tensor, split_size_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {
         match &split_size_or_sections {
@@ -241,20 +292,6 @@ compose! { "join";
     fn unsafe_split(tensor: Tensor, split_size: Arg, dim: i64 = 0) -> Vec<Tensor> { untied(|| split(tensor, split_size, dim)) }
     /// Views of parts of the given sizes along a dimension.
     fn split_with_sizes(input: Tensor, split_sizes: Ints, dim: i64 = 0) -> Vec<Tensor> { super::cut::split_sizes(&input, &split_sizes, dim) }
-    /// A view of every slice across a dimension.
-    fn unbind(input: Tensor, dim: i64 = 0) -> Vec<Tensor> {
-        if input.ndim() == 0 {
-            return Err(Fault::Index("Dimension specified as 0 but tensor has no dimensions".into()).into());
-        }
-        let at = wrap_dim(dim, input.ndim())?;
-        if input.is_batched() {
-            return super::batch::cut(&input, |value, k| unbind(value.clone(), (at + k) as i64));
-        }
-        let layout = input.body().layout.clone();
-        let count = layout.shape[at];
-        let layouts = (0..count as i64).map(|i| layout.select(at as i64, i)).collect::<Result<Vec<_>>>()?;
-        views(&UNBIND, &input, &layouts, &Joined { dim: at as i64, lengths: vec![1; count] })
-    }
     /// Views of nearly equal parts, or of the parts between these indices.
     fn tensor_split(input: Tensor, indices_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {
         cut_into(&input, &indices_or_sections, dim)
@@ -285,7 +322,7 @@ compose! { "join";
         for t in &tensors.0 {
             shape = crate::base::broadcast(&shape, &t.shape())?;
         }
-        each(tensors.0, |t| if t.shape() == shape { Ok(t) } else { super::view::expand(&t, ints(&shape)) })
+        each(&tensors.0, |t| if t.shape() == shape { Ok(t.clone()) } else { super::view::expand(t, ints(&shape)) })
     }
     /// Coordinates of a grid: each vector stretched along a dimension of its own (views).
     [no_method] fn meshgrid(tensors: Several, indexing: Option<String> = None) -> Vec<Tensor> {

@@ -90,9 +90,6 @@ const DECLARED: &[&str] = &[
     "triu",
 ];
 
-const JOINED: &[&str] =
-    &["cat", "column_stack", "concat", "dstack", "hstack", "row_stack", "stack", "vstack"];
-
 /// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
 pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
     if from == to {
@@ -141,11 +138,6 @@ pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
             "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}"
         ),
         "multinomial" => format!("multinomial expects Long tensor out, got: {target}"),
-        name if JOINED.contains(&name) && from.category() > to.category() => {
-            return Err(Error::type_error(format!(
-                "torch.cat(): input types can't be cast to the desired output type {target}"
-            )));
-        }
         _ => return Ok(()),
     };
     Err(Error::runtime(message))
@@ -186,7 +178,7 @@ pub fn resizes_first(row: &Row) -> bool {
     if let Some(out) = &row.out {
         return out.resizes;
     }
-    row.name == "gather" || JOINED.contains(&row.name)
+    row.name == "gather"
 }
 
 /// Operators that give truths or places: nothing is recorded of them, whatever wants gradients.
@@ -266,7 +258,6 @@ fn refusing(row: &Row) -> String {
         "true_divide" => "div",
         "outer" | "kron" => "mul",
         "square" => "pow",
-        "column_stack" | "dstack" | "hstack" | "row_stack" | "vstack" => "cat",
         "msort" => "sort",
         "take_along_dim" => "gather",
         "nanmean" => "nansum",

@@ -217,7 +217,7 @@ ops! { "index";
         let picked = crate::ops::sort::masked_pick(&t, mask)?;
         let left = crate::base::numel(&at.shape) - picked.numel();
         let zeros = create::zeros(&[left], at.dtype, at.device)?;
-        reshape(&crate::ops::join::cat_all(&[picked, zeros], 0)?, &at.shape)
+        reshape(&crate::ops::join::cat(&[picked, zeros], 0)?, &at.shape)
     });
     /// `input` with one number where the mask is true.
     [hidden] fn masked_fill_number(input; mask: Tensor, value: Scalar) -> y {

@@ -3,7 +3,7 @@
 use super::saved_facts::{fact, facts};
 use super::saved_names::{row_of_node, torch_name, wraps_numbers};
 use crate::base::{DType, Dims, Layout, Put, Scalar};
-use crate::ops::join::Joined;
+use crate::ops::cut::Joined;
 use crate::ops::linalg::Columns;
 use crate::ops::loss::Reduction;
 use crate::ops::pointwise::Numbers;
@@ -128,7 +128,6 @@ const OWN: &[(&str, &[&str])] = &[
     ("AsStridedBackward1", &["size", "stride", "storage_offset"]),
     ("BinaryCrossEntropyBackward0", &["", "reduction"]),
     ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
-    ("CatBackward0", &["dim"]),
     ("CummaxBackward0", &["dim"]),
     ("CumminBackward0", &["dim"]),
     ("HuberLossBackward0", &["reduction", "delta"]),
@@ -150,10 +149,8 @@ const OWN: &[(&str, &[&str])] = &[
     ("SplitWithSizesBackward0", &["dim", "", "split_sizes"]),
     ("SqueezeBackward4", &["dim"]),
     ("SqueezeBackward5", &["dim"]),
-    ("StackBackward0", &["dim"]),
     ("TopkBackward0", &["dim"]),
     ("TransposeBackward1", &["dim0", "dim1"]),
-    ("UnbindBackward0", &["dim"]),
     ("UnsafeSplitBackward0", &["dim", "split_size"]),
     ("UnsqueezeBackward1", &["dim"]),
 ];

@@ -24,7 +24,7 @@ pub struct Facts {
     /// Which operands have edges.
     pub edges: &'static [bool],
     /// How many tensors each operand was, where lists are among them.
-    pub lengths: fn(&Kept) -> Option<&[u16]>,
+    pub lengths: fn(&Kept) -> Option<&[u32]>,
     /// The number of multiplications and additions of a call.
     pub flops: Option<fn(&[super::Meta]) -> u64>,
 }
@@ -116,12 +116,16 @@ impl<const N: usize> Keep for [usize; N] {
     }
 }
 
-/// Where the tensors of operand `at` are among the edges of a call's node, or among its arguments, if they have none.
-pub fn sources(edges: &[bool], lengths: Option<&[u16]>, at: usize) -> Range<u16> {
-    let length = |i: usize| lengths.and_then(|l| l.get(i)).copied().unwrap_or(1);
-    let before: u16 = (0..at).filter(|&i| edges[i] == edges[at]).map(length).sum();
-    let start = if edges[at] { before } else { Saved::ARGUMENT + before };
-    start..start + length(at)
+/// Where the tensors of operand `at` are among those of its kind (with an edge, or without), and how many there are.
+pub fn place(edges: &[bool], lengths: Option<&[u32]>, at: usize) -> (usize, usize) {
+    let length = |i: usize| lengths.and_then(|l| l.get(i)).map_or(1, |&n| n as usize);
+    let before = (0..at).filter(|&i| edges[i] == edges[at]).map(length).sum();
+    (before, length(at))
+}
+
+/// The source of what is saved of the tensor there.
+pub fn source(edges: &[bool], start: usize, at: usize) -> u16 {
+    if edges[at] { start as u16 } else { Saved::ARGUMENT + start as u16 }
 }
 
 impl Facts {
@@ -129,7 +133,9 @@ impl Facts {
     pub fn sources(&self, node: &Node, saved: SavedAt) -> Range<u16> {
         match saved {
             SavedAt::Operand { at, .. } => {
-                sources(self.edges, node.params.as_deref().and_then(self.lengths), at)
+                let (start, count) = place(self.edges, node.params.as_deref().and_then(self.lengths), at);
+                let source = source(self.edges, start, at);
+                source..source + count as u16
             }
             SavedAt::Output(i) => Saved::OUTPUT + i as u16..Saved::OUTPUT + i as u16 + 1,
         }

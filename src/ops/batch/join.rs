@@ -2,27 +2,8 @@
 
 use super::Batch;
 use crate::base::Result;
-use crate::ops::{join, view};
+use crate::ops::view;
 use crate::tensor::Tensor;
-
-fn together(tensors: &[Tensor]) -> Result<(Batch, Vec<Tensor>)> {
-    let batch = Batch::of(tensors);
-    let full = tensors.iter().map(|t| batch.full(t)).collect::<Result<Vec<_>>>()?;
-    Ok((batch, full))
-}
-
-pub fn cat(tensors: &[Tensor], rank: usize, dim: i64) -> Result<Tensor> {
-    // An empty vector joins anything; physically it does not.
-    let real: Vec<Tensor> =
-        tensors.iter().filter(|t| rank == 1 || t.shape().as_slice() != [0]).cloned().collect();
-    let (batch, full) = together(&real)?;
-    Ok(batch.wrap(join::cat_all(&full, batch.dim(dim, rank)?)?))
-}
-
-pub fn stack(tensors: &[Tensor], rank: usize, dim: i64) -> Result<Tensor> {
-    let (batch, full) = together(tensors)?;
-    Ok(batch.wrap(join::stack_all(&full, batch.dim(dim, rank + 1)?)?))
-}
 
 /// Several results of one call on a batched tensor: `f` gets the physical tensor and how many dimensions lie in front.
 pub fn cut(input: &Tensor, f: impl FnOnce(&Tensor, usize) -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {

@@ -19,7 +19,7 @@ mod write;
 
 pub use dynamic::{masked_scatter, refuse_dynamic, refuse_mask, refuse_rule, repeated_places, spaced};
 pub use index::{index, index_put, index_put_into};
-pub use join::{cat, cut, picked, stack};
+pub use join::{cut, picked};
 pub use level::{
     Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, is_under_way, leave, outside,
     swap_frames, within,
