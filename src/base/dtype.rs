@@ -27,6 +27,7 @@ pub enum Category {
     Complex,
 }
 
+use super::Scalar;
 use DType::{BF16, Bool, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8};
 
 impl DType {
@@ -140,6 +141,39 @@ impl DType {
             F64 => "double",
             C64 => "c10::complex<float>",
             C128 => "c10::complex<double>",
+        }
+    }
+
+    /// The least and the greatest of an integer type's numbers.
+    pub const fn range(self) -> Option<(i64, i64)> {
+        Some(match self {
+            U8 => (0, 255),
+            I8 => (-128, 127),
+            I16 => (-32_768, 32_767),
+            I32 => (i32::MIN as i64, i32::MAX as i64),
+            I64 => (i64::MIN, i64::MAX),
+            _ => return None,
+        })
+    }
+
+    /// Whether a number is no larger than this type's numbers are; what is negative wraps in unsigned types.
+    pub fn reaches(self, value: Scalar) -> bool {
+        match (self.range(), value) {
+            (Some((least, most)), Scalar::Int(i)) => i <= most && i >= least.min(-most),
+            (Some((least, most)), Scalar::Float(f)) => f <= most as f64 && f >= least.min(-most) as f64,
+            (None, Scalar::Float(f)) if self == F32 => !f.is_finite() || f.abs() <= f64::from(f32::MAX),
+            _ => true,
+        }
+    }
+
+    /// The number as it is after it was stored in this type.
+    pub fn wrap(self, number: i64) -> i64 {
+        match self {
+            U8 => i64::from(number as u8),
+            I8 => i64::from(number as i8),
+            I16 => i64::from(number as i16),
+            I32 => i64::from(number as i32),
+            _ => number,
         }
     }
 

@@ -51,6 +51,9 @@ fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
 
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
 pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
     if !src.lazy.is_nothing() {
         get(out, &src.bare(), by, negative)?;
         return super::lazy::finish(out, src.lazy);
@@ -70,6 +73,9 @@ pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
 
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
 pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
+    if src.numel() == 0 {
+        return Ok(());
+    }
     same_dtype(dst, src)?;
     // What is put or added may be turned beforehand.
     if matches!(mode, Put::Assign | Put::Add) && dst.lazy != src.lazy {
@@ -313,9 +319,10 @@ ops! { "index";
             }
         }
         let out = Body::new(by.shape(), body.dtype, body.device())?;
-        let (size, stride) = size_and_stride(&body, dim);
-        let source = body.with_layout(along(&body, dim, by.shape()));
-        get(&out, &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
+        let (from, by) = (as_line(&body), as_line(&by));
+        let (size, stride) = size_and_stride(&from, dim);
+        let source = from.with_layout(along(&from, dim, by.shape()));
+        get(&as_line(&out), &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
         Ok(out)
     }
     input: |g, at, dim, index; input| {

@@ -145,15 +145,22 @@ pub fn duplicate(src: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Refuses to put imaginary numbers into real tensors.
+/// Refuses numbers that a type does not reach: imaginary ones for real types, large ones for narrow types.
 pub fn holds(dtype: DType, value: Scalar) -> Result<()> {
-    if value.imaginary() == 0.0 || dtype.is_complex() || dtype == DType::Bool {
-        return Ok(());
-    }
-    Err(crate::base::Error::runtime(format!(
-        "value cannot be converted to type {} without overflow",
-        if dtype == DType::I64 { "int64_t" } else { dtype.c_name() }
-    )))
+    let imaginary = value.imaginary() != 0.0 && !dtype.is_complex() && dtype != DType::Bool;
+    if imaginary || !dtype.reaches(value) { Err(overflow(dtype)) } else { Ok(()) }
+}
+
+/// What is said of a number that a type cannot hold.
+pub fn overflow(dtype: DType) -> crate::base::Error {
+    let name = match dtype {
+        DType::U8 => "uint8_t",
+        DType::I8 => "int8_t",
+        DType::I16 => "int16_t",
+        DType::I64 => "int64_t",
+        other => other.c_name(),
+    };
+    crate::base::Error::runtime(format!("value cannot be converted to type {name} without overflow"))
 }
 
 pub fn fill(out: &Body, value: Scalar) -> Result<()> {

@@ -49,11 +49,15 @@ macro_rules! loops {
     (@one true; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t => bool; $names $e) };
     (@one false; $t:ident; $names:tt $e:expr) => { $crate::cpu::pointwise::pointwise_loop!($t; $names $e) };
     (@powers $names:tt { $($exponent:literal: $e:expr),* $(,)? }) => {
-        &[$(($exponent, {
-            #[allow(unused_variables, reason = "the exponent is known")]
-            const LOOPS: $crate::cpu::pointwise::Loops = loops!(@ false; f32 f64; $names $e);
-            LOOPS
-        })),*]
+        &[$($crate::cpu::pointwise::powers::Power {
+            exponent: $exponent,
+            loops: {
+                #[allow(unused_variables, reason = "the exponent is known")]
+                const LOOPS: $crate::cpu::pointwise::Loops = loops!(@ false; f32 f64; $names $e);
+                LOOPS
+            },
+            wgsl: stringify!($e),
+        }),*]
     };
     (@words $names:tt { $e:expr }) => { Some($crate::cpu::pointwise::pointwise_loop!(i64; $names $e)) };
     (@narrow [narrow $(, $word:ident)*] Compare; ($($x:ident,)*) $e:expr) => {

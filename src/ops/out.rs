@@ -31,13 +31,14 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
     let plan = pointwise::plan(op, operands).ok()?;
     let fits = plan.shape[..] == *body.shape() && plan.result == body.dtype && plan.device == body.device();
     let bare = |t: &Tensor| t.birth_body().is_some_and(|input| !overlaps(input, body));
-    if !fits || any_requires_grad(tensors().chain([target])) || !tensors().all(bare) {
+    let alike = pointwise::narrowed(op, operands, plan.promoted).ok()?.is_none();
+    if !(fits && alike) || any_requires_grad(tensors().chain([target])) || !tensors().all(bare) {
         return None;
     }
     check_writable(body).and_then(|()| check_inplace(target, false)).ok()?;
     let bodies = pointwise::bodies(operands);
-    pointwise::execute(op.row.name, &op.forward, plan.compute, body, &pointwise::inputs(operands, &bodies))
-        .ok()?;
+    let inputs = pointwise::inputs(op, operands, &bodies, plan.promoted).ok()?;
+    pointwise::execute(op.row.name, &op.forward, plan.compute, body, &inputs).ok()?;
     body.storage.bump();
     Some(())
 }

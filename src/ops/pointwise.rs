@@ -164,6 +164,8 @@ pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType
 
 /// What a call computes: in which type, into which type and shape, where.
 pub struct Plan {
+    /// What the operands are converted to; small integers are computed in a larger type.
+    pub promoted: DType,
     pub compute: DType,
     pub result: DType,
     pub shape: Dims,
@@ -244,7 +246,13 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     if matches!(op.class, Class::Divide | Class::Alike | Class::FloatAlike) {
         super::refuse::check(op, operands, promoted)?;
     }
-    Ok(Plan { compute, result, shape: shape.unwrap_or_default(), device: device.unwrap_or(Device::Cpu) })
+    Ok(Plan {
+        promoted,
+        compute,
+        result,
+        shape: shape.unwrap_or_default(),
+        device: device.unwrap_or(Device::Cpu),
+    })
 }
 
 /// A kernel's operand: bytes or a number.
@@ -347,8 +355,13 @@ fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Res
     }
     // int32 is native on every adapter, int64 is not.
     let compute = if compute == DType::I64 && out.dtype == DType::I32 { DType::I32 } else { compute };
-    let expr =
-        gpu::Expr { key: expr.key, inputs: expr.inputs, wgsl: expr.wgsl, predicate: expr.loops.predicate };
+    let power = match inputs.last() {
+        Some(Input::Scalar(exponent)) if compute.is_float() => powers::known(&expr.loops, *exponent),
+        _ => None,
+    };
+    // The text of a power is as good a key.
+    let (key, wgsl) = power.map_or((expr.key, expr.wgsl), |power| (power.wgsl, power.wgsl));
+    let expr = gpu::Expr { key, inputs: expr.inputs, wgsl, predicate: expr.loops.predicate };
     gpu::pointwise(&expr, compute, out.gpu()?, &sources)
 }
 
@@ -361,6 +374,9 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         return super::batch::apply(op, operands);
     }
     let plan = plan(op, operands).map_err(|error| super::record::refused_pointwise(op, operands, error))?;
+    if let Some(tensors) = narrowed(op, operands, plan.promoted)? {
+        return apply(op, &with_tensors(operands, &tensors));
+    }
     let mut out = Body::new(&plan.shape, plan.result, plan.device)?;
     let bodies = bodies(operands);
     if let Some(layout) = super::order::kept(op, &plan, &bodies) {
@@ -368,7 +384,13 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
     }
     match super::record::supplied_pointwise(op, operands, plan.result)? {
         Some(body) => out = body,
-        None => execute(op.row.name, &op.forward, plan.compute, &out, &inputs(operands, &bodies))?,
+        None => execute(
+            op.row.name,
+            &op.forward,
+            plan.compute,
+            &out,
+            &inputs(op, operands, &bodies, plan.promoted)?,
+        )?,
     }
     let edge = record(op, operands, &bodies, &out)?;
     drop(bodies);
@@ -384,13 +406,52 @@ pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]
     operands.iter().map(body).collect()
 }
 
-pub fn inputs<'b>(operands: &[Operand], bodies: &'b [Option<BodyRef>]) -> SmallVec<[Input<'b>; 4]> {
-    let input = |(o, b): (&Operand, &'b Option<BodyRef>)| match (o, b) {
-        (_, Some(body)) => Input::Body(body),
-        (Operand::Scalar(s), None) => Input::Scalar(*s),
-        (Operand::Tensor(_), None) => Input::Scalar(Scalar::Float(f64::NAN)),
+/// Whether operands are promoted to integers narrower than numbers may be.
+fn is_narrow(promoted: DType) -> bool {
+    matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32)
+}
+
+/// The operands with 0-d ones of wider integers converted, where there are any: those have no say in the type.
+pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<Option<Vec<Tensor>>> {
+    let wide = |t: &Tensor| t.dtype().is_int() && t.dtype().size() > promoted.size();
+    let given = operands.get(..op.inputs).unwrap_or_default();
+    if !is_narrow(promoted) || !given.iter().filter_map(Operand::tensor).any(wide) {
+        return Ok(None);
+    }
+    let convert = |t: &Tensor| if wide(t) { super::create::convert(t, promoted) } else { Ok(t.clone()) };
+    given.iter().filter_map(Operand::tensor).map(convert).collect::<Result<_>>().map(Some)
+}
+
+/// The same call with other tensors.
+pub fn with_tensors<'a>(operands: &[Operand<'a>], tensors: &'a [Tensor]) -> SmallVec<[Operand<'a>; 4]> {
+    let mut next = tensors.iter();
+    let instead = |operand: &Operand<'a>| match operand {
+        Operand::Tensor(_) => next.next().map_or(*operand, Operand::Tensor),
+        number => *number,
     };
-    operands.iter().zip(bodies).map(input).collect()
+    operands.iter().map(instead).collect()
+}
+
+/// What a kernel is given: the operands in the type that they are promoted to, which is narrower than numbers may be.
+pub fn inputs<'b>(
+    op: &Pointwise,
+    operands: &[Operand],
+    bodies: &'b [Option<BodyRef>],
+    promoted: DType,
+) -> Result<SmallVec<[Input<'b>; 4]>> {
+    let narrow = is_narrow(promoted);
+    let mut inputs = SmallVec::new();
+    for (at, (operand, body)) in operands.iter().zip(bodies).enumerate() {
+        inputs.push(match (operand, body) {
+            (_, Some(body)) => Input::Body(body),
+            (Operand::Scalar(number @ Scalar::Int(_)), None) if narrow && at < op.inputs => {
+                Input::Scalar(Scalar::Int(super::refuse::narrowed(op, at, *number, promoted)?))
+            }
+            (Operand::Scalar(s), None) => Input::Scalar(*s),
+            (Operand::Tensor(_), None) => Input::Scalar(Scalar::Float(f64::NAN)),
+        });
+    }
+    Ok(inputs)
 }
 
 /// The numbers among a call's operands, as its node keeps them.

@@ -1,7 +1,9 @@
 //! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
 //! values, and gives the target its new history.
 
-use super::pointwise::{Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, plan, record};
+use super::pointwise::{
+    Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
+};
 use super::record::refused_pointwise;
 use super::tangent;
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
@@ -58,6 +60,9 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         records(operands.iter().filter_map(|o| o.tensor()))?;
     }
     let plan = fitting(op, &body, operands).map_err(|error| refused_pointwise(op, operands, error))?;
+    if let Some(tensors) = narrowed(op, operands, plan.promoted)? {
+        return write(op, target, &with_tensors(operands, &tensors));
+    }
     // An operand that overlaps the target with another layout would be read after it was written.
     let copies = operands
         .iter()
@@ -70,7 +75,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         })
         .collect::<Result<SmallVec<[Option<Body>; 4]>>>()?;
     let bodies = bodies(operands);
-    let mut inputs = inputs(operands, &bodies);
+    let mut inputs = inputs(op, operands, &bodies, plan.promoted)?;
     for (input, copy) in inputs.iter_mut().zip(&copies) {
         if let Some(copy) = copy {
             *input = Input::Body(copy);

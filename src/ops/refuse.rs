@@ -103,6 +103,39 @@ pub fn bits(row: &'static str, dtype: DType) -> Error {
     }
 }
 
+/// A whole number as C++ prints it as a float: six digits.
+fn general(value: i64) -> String {
+    if value.abs() < 1_000_000 {
+        return value.to_string();
+    }
+    let text = format!("{:.5e}", value as f64);
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    format!("{}e+{exponent:0>2}", digits.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// Operand `at`, a number, in the narrow integer type that the operands are promoted to: it wraps as tensors do, but for
+/// rows that ask for a number of that type, and bounds, which may lie beyond all of its numbers.
+pub fn narrowed(op: &Pointwise, at: usize, number: Scalar, to: DType) -> Result<i64> {
+    let (value, (least, most)) = (number.as_i64(), to.range().unwrap_or((i64::MIN, i64::MAX)));
+    if value >= least && value <= most {
+        return Ok(value);
+    }
+    let outside = |which: &str| {
+        let shown = general(value);
+        let name = to.scalar_name();
+        Error::runtime(format!("Clamp {which} value {shown} is outside the representable range of {name}"))
+    };
+    match (op.row.name, at) {
+        ("clamp_low" | "clamp_min_number" | "clamp_both", 1) if value > most => Err(outside("min")),
+        ("clamp_high" | "clamp_max_number", 1) | ("clamp_both", 2) if value < least => Err(outside("max")),
+        ("clamp_low" | "clamp_min_number" | "clamp_high" | "clamp_max_number" | "clamp_both", _) => {
+            Ok(value.clamp(least, most))
+        }
+        ("pow" | "choose", _) if !to.reaches(number) => Err(super::kernel::overflow(to)),
+        _ => Ok(to.wrap(value)),
+    }
+}
+
 pub fn check(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {
     match op.class {
         Class::Divide if !promoted.is_float() => divisor(operands[1]),

@@ -46,7 +46,7 @@ pub struct Loops {
     /// Those for narrow integers, which else compute as I64.
     pub narrow: Option<&'static narrow::Narrow>,
     /// Quicker ones for some constant exponents, the last operand.
-    pub powers: &'static [(f64, Loops)],
+    pub powers: &'static [powers::Power],
     /// One over words of eight bytes, that of a predicate over truth values only.
     pub words: Option<&'static Loop>,
 }

@@ -3,9 +3,22 @@
 use super::{Loop, Loops};
 use crate::base::{DType, Scalar};
 
+/// An expression for one exponent.
+pub struct Power {
+    pub exponent: f64,
+    pub loops: Loops,
+    /// The expression's text, for shaders.
+    pub wgsl: &'static str,
+}
+
+/// What there is for this exponent.
+pub fn known(loops: &Loops, exponent: Scalar) -> Option<&'static Power> {
+    let same = |power: &&Power| power.exponent == exponent.as_f64() && exponent.imaginary() == 0.0;
+    loops.powers.iter().find(same)
+}
+
 /// The loop for this exponent, of an expression that has some.
 #[cold]
 pub fn chosen(loops: &Loops, exponent: Scalar, compute: DType) -> Option<&'static Loop> {
-    let same = |known: f64| known == exponent.as_f64() && exponent.imaginary() == 0.0;
-    loops.powers.iter().find(|(known, _)| same(*known)).and_then(|(_, loops)| loops.of(compute))
+    known(loops, exponent)?.loops.of(compute)
 }

@@ -10,14 +10,15 @@ fn is_finite(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) < 0x7f8000
 fn copysign(x: f32, y: f32) -> f32 {
   return bitcast<f32>((bitcast<u32>(x) & 0x7fffffffu) | (bitcast<u32>(y) & 0x80000000u));
 }
+// Of equals, zeros of either sign too, the first wins.
 fn maximum(a: f32, b: f32) -> f32 {
-  return select(select(select(b, a, a > b), b, is_nan(b)), a, is_nan(a));
+  return select(select(select(b, a, a >= b), b, is_nan(b)), a, is_nan(a));
 }
 fn minimum(a: f32, b: f32) -> f32 {
-  return select(select(select(b, a, a < b), b, is_nan(b)), a, is_nan(a));
+  return select(select(select(b, a, a <= b), b, is_nan(b)), a, is_nan(a));
 }
-fn fmax(a: f32, b: f32) -> f32 { return select(select(select(b, a, a > b), a, is_nan(b)), b, is_nan(a)); }
-fn fmin(a: f32, b: f32) -> f32 { return select(select(select(b, a, a < b), a, is_nan(b)), b, is_nan(a)); }
+fn fmax(a: f32, b: f32) -> f32 { return select(select(select(b, a, a >= b), a, is_nan(b)), b, is_nan(a)); }
+fn fmin(a: f32, b: f32) -> f32 { return select(select(select(b, a, a <= b), a, is_nan(b)), b, is_nan(a)); }
 fn sign(x: f32) -> f32 { return select(0.0, 1.0, x > 0.0) - select(0.0, 1.0, x < 0.0); }
 fn recip(x: f32) -> f32 { return 1.0 / x; }
 fn rsqrt(x: f32) -> f32 { return 1.0 / sqrt(x); }
@@ -108,7 +109,10 @@ fn log1p(x: f32) -> f32 {
   if (x > -0.29 && x < 0.41) { return select(log_near_one(x), x, abs(x) < 1e-7); }
   return log(1.0 + x);
 }
-fn sigmoid(x: f32) -> f32 { return 1.0 / (1.0 + exp(-x)); }
+fn sigmoid(x: f32) -> f32 {
+  let e = exp(-abs(x));
+  return select(1.0, e, x < 0.0) / (1.0 + e);
+}
 fn sinh(x: f32) -> f32 {
   let a = abs(x);
   if (a > 85.0) {

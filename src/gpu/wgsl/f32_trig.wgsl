@@ -51,7 +51,7 @@ fn cos_near(r: f32) -> f32 {
 }
 fn sin(x: f32) -> f32 {
   if (!is_finite(x)) { return nan(); }
-  if (abs(x) < 1e-4) { return x - x * x * x * 0.16666667; }
+  if (abs(x) < 1e-4) { return x * (1.0 - x * x * 0.16666667); }
   let p = reduce_pi(x);
   let y = select(sin_near(p.x), cos_near(p.x), p.y == 1.0 || p.y == 3.0);
   return select(y, -y, p.y >= 2.0);

@@ -8,10 +8,10 @@ fn is_finite(x: f64) -> bool { return (bitcast<u64>(x) & 0x7ffffffffffffffflu) <
 fn copysign(x: f64, y: f64) -> f64 {
   return bitcast<f64>((bitcast<u64>(x) & 0x7ffffffffffffffflu) | (bitcast<u64>(y) & 0x8000000000000000lu));
 }
-fn maximum(a: f64, b: f64) -> f64 { return select(select(select(b, a, a > b), b, is_nan(b)), a, is_nan(a)); }
-fn minimum(a: f64, b: f64) -> f64 { return select(select(select(b, a, a < b), b, is_nan(b)), a, is_nan(a)); }
-fn fmax(a: f64, b: f64) -> f64 { return select(select(select(b, a, a > b), a, is_nan(b)), b, is_nan(a)); }
-fn fmin(a: f64, b: f64) -> f64 { return select(select(select(b, a, a < b), a, is_nan(b)), b, is_nan(a)); }
+fn maximum(a: f64, b: f64) -> f64 { return select(select(select(b, a, a >= b), b, is_nan(b)), a, is_nan(a)); }
+fn minimum(a: f64, b: f64) -> f64 { return select(select(select(b, a, a <= b), b, is_nan(b)), a, is_nan(a)); }
+fn fmax(a: f64, b: f64) -> f64 { return select(select(select(b, a, a >= b), a, is_nan(b)), b, is_nan(a)); }
+fn fmin(a: f64, b: f64) -> f64 { return select(select(select(b, a, a <= b), a, is_nan(b)), b, is_nan(a)); }
 fn sign(x: f64) -> f64 { return select(T(0), T(1), x > T(0)) - select(T(0), T(1), x < T(0)); }
 fn recip(x: f64) -> f64 { return T(1) / x; }
 fn rsqrt(x: f64) -> f64 { return T(1) / sqrt(x); }

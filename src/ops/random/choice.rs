@@ -1,7 +1,7 @@
 //! Drawing categories by their weights.
 
 use super::Generator;
-use crate::base::{DType, Dims, Error, Result, Scalar};
+use crate::base::{DType, Device, Dims, Error, Fold, Result, Scalar};
 use crate::ops::{arithmetic as a, create, kernel, reduce, view};
 use crate::tensor::{Body, Tensor, mode};
 
@@ -30,30 +30,30 @@ fn check(weights: &Tensor, count: i64, replacement: bool) -> Result<()> {
     if categories > 1 << 24 {
         refuse("number of categories cannot exceed 2^24")?;
     }
-    // On the GPU nobody waits to look at the weights.
-    if weights.device().is_cpu() && weights.numel() > 0 {
-        let all: Dims = (0..shape.len()).collect();
-        let least = Tensor::new(kernel::reduce(crate::base::Fold::Min, &weights.body(), &all, DType::F64)?)
-            .item()?
-            .as_f64();
-        let most = Tensor::new(kernel::reduce(crate::base::Fold::Max, &weights.body(), &all, DType::F64)?)
-            .item()?
-            .as_f64();
+    if weights.numel() > 0 {
+        let [least, most, sum] = extremes(weights)?;
         if !(least >= 0.0 && most.is_finite()) {
             refuse("probability tensor contains either `inf`, `nan` or element < 0")?;
         }
-        let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
-        let low = Tensor::new(kernel::reduce(
-            crate::base::Fold::Min,
-            &sums.body(),
-            &(0..sums.ndim()).collect::<Dims>(),
-            DType::F64,
-        )?);
-        if low.item()?.as_f64() <= 0.0 {
+        if sum <= 0.0 {
             refuse("invalid multinomial distribution (sum of probabilities <= 0)")?;
         }
     }
     Ok(())
+}
+
+/// The least and the largest of all weights, and the least of the rows' sums, all read at once.
+fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
+    let fold = |fold, t: &Tensor| -> Result<Tensor> {
+        let all: Dims = (0..t.ndim()).collect();
+        let found = kernel::reduce(fold, &t.body(), &all, work_type(weights))?;
+        Ok(Tensor::new(kernel::with_shape(found, &[1])))
+    };
+    let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
+    let three = [fold(Fold::Min, weights)?, fold(Fold::Max, weights)?, fold(Fold::Min, &sums)?];
+    let found = create::to_device(&crate::ops::join::cat(&three, 0)?, Device::Cpu)?;
+    let number = |i| view::select(&found, 0, i)?.item().map(Scalar::as_f64);
+    Ok([number(0)?, number(1)?, number(2)?])
 }
 
 /// `count` categories for each row of weights.
@@ -80,7 +80,7 @@ fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let race = a::div(weights, &Tensor::new(noise))?;
     if count == 1 {
         let last = race.ndim() - 1;
-        let body = kernel::reduce(crate::base::Fold::ArgMax, &race.body(), &[last], DType::I64)?;
+        let body = kernel::reduce(Fold::ArgMax, &race.body(), &[last], DType::I64)?;
         return Ok(Tensor::new(body));
     }
     let order = crate::ops::sort::argsort(race, -1, true, false)?;
@@ -103,6 +103,6 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     if shape.len() == 2 { Ok(found) } else { view::reshape(&found, &[count as usize]) }
 }
 
-fn work_type(weights: &Tensor) -> DType {
+pub(super) fn work_type(weights: &Tensor) -> DType {
     if weights.device().is_cpu() { DType::F64 } else { DType::F32 }
 }

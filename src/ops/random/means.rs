@@ -33,8 +33,8 @@ fn about(mean: &Tensor, std: f64, generator: Option<Generator>) -> Result<Tensor
 fn within(mean: &Value, std: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
     let all = std.physical();
     let dims = (0..all.ndim()).collect::<crate::base::Dims>();
-    let least = kernel::reduce(Fold::Min, &all.body(), &dims, DType::F64);
-    if std.device().is_cpu() && std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
+    let least = kernel::reduce(Fold::Min, &all.body(), &dims, super::choice::work_type(all));
+    if std.numel() > 0 && Tensor::new(least?).item()?.as_f64() < 0.0 {
         return Err(Error::runtime("normal expects all elements of std >= 0.0"));
     }
     let shape = match mean {

@@ -1,0 +1,71 @@
+"""Numbers that an integer type does not reach: as operands they wrap, as values they are refused."""
+
+import pytest
+
+from library import T
+
+
+def small(kind="uint8"):
+    return T.tensor([0, 1, 200 if kind == "uint8" else -2], dtype=getattr(T, kind))
+
+
+@pytest.mark.parametrize(
+    "call, expected",
+    [
+        (lambda x: x + 300, [44, 45, 244]),
+        (lambda x: 300 - x, [44, 43, 100]),
+        (lambda x: x * 1000, [0, 232, 64]),
+        (lambda x: x < 300, [True, True, False]),
+        (lambda x: x < -1, [True, True, True]),
+        (lambda x: x % 300, [0, 1, 24]),
+        (lambda x: x // 300, [0, 0, 4]),
+        (lambda x: x << 256, [0, 1, 200]),
+        (lambda x: x & 1000, [0, 0, 200]),
+        (lambda x: x % T.tensor(300), [0, 1, 24]),
+        (lambda x: T.maximum(x, T.tensor(300)), [44, 44, 200]),
+        (lambda x: x.clone().remainder_(300), [0, 1, 24]),
+        (lambda x: T.remainder(x, 300, out=T.empty(3, dtype=T.uint8)), [0, 1, 24]),
+        (lambda x: T.clamp(x, -5, 300), [0, 1, 200]),
+        (lambda x: T.where(x > 0, x, -3), [253, 1, 200]),
+        (lambda x: x.masked_fill(x > 0, -3), [0, 253, 253]),
+        (lambda x: x.clone().fill_(-3), [253, 253, 253]),
+    ],
+)
+def test_operands_wrap(call, expected):
+    assert call(small()).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    "call, what",
+    [
+        (lambda: small() ** 300, "value cannot be converted to type uint8_t without overflow"),
+        (lambda: small("int8") ** 300, "value cannot be converted to type int8_t without overflow"),
+        (lambda: small("int16").pow_(70000), "value cannot be converted to type int16_t without overflow"),
+        (lambda: small("int32") ** 3000000000, "value cannot be converted to type int without overflow"),
+        (lambda: T.where(small() > 0, small(), 300), "value cannot be converted to type uint8_t without overflow"),
+        (lambda: small().masked_fill(small() > 0, 300), "value cannot be converted to type uint8_t without overflow"),
+        (lambda: small().index_fill(0, T.tensor([0]), 300), "value cannot be converted to type uint8_t without overflow"),
+        (lambda: small().scatter(0, T.tensor([0]), 300), "value cannot be converted to type uint8_t without overflow"),
+        (lambda: small().fill_(300), "value cannot be converted to type uint8_t without overflow"),
+        (lambda: T.full((2,), 3000000000, dtype=T.int32), "value cannot be converted to type int without overflow"),
+        (lambda: T.full_like(small(), -256), "value cannot be converted to type uint8_t without overflow"),
+        (lambda: T.full((1,), 1e300), "value cannot be converted to type float without overflow"),
+        (lambda: T.full((1,), float("nan"), dtype=T.int64), "value cannot be converted to type int64_t without overflow"),
+        (lambda: T.clamp(small(), 300), "Clamp min value 300 is outside the representable range of Byte"),
+        (lambda: T.clamp(small("int8"), -1000, -500), "Clamp max value -500 is outside the representable range of Char"),
+        (
+            lambda: T.clamp_min(small("int16"), 12345678),
+            "Clamp min value 1.23457e.07 is outside the representable range of Short",
+        ),
+        (lambda: T.clamp_max(small("int32"), -3000000000), "Clamp max value -3e.09 is outside the representable range of Int"),
+    ],
+)
+def test_values_are_refused(call, what):
+    with pytest.raises(RuntimeError, match=what):
+        call()
+
+
+def test_bounds_may_lie_beyond():
+    assert T.clamp(small("int8"), -500, 500).tolist() == [0, 1, -2]
+    assert T.clamp_max(small("int32"), 2**40 + 3).tolist() == [0, 1, -2]
+    assert T.full((1,), 1e39, dtype=T.float16).item() == float("inf") and (T.ones(1) * 1e300).item() == float("inf")
