@@ -10,7 +10,7 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
     let compare = |meta: &Meta| {
         let body = grad.body();
         let dtype = wanted(edge, body.dtype, meta.dtype);
-        (body.layout.shape == meta.shape, body.dtype == dtype && body.device().same_place(meta.device), dtype)
+        (body.layout.shape == meta.shape, body.dtype == dtype && body.device() == meta.device, dtype)
     };
     let found = compare(meta);
     if let (true, true, _) = found {
@@ -48,7 +48,7 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
             let part = if is_complex && !wants_complex { complex::real(grad)? } else { grad };
             grad = create::to_dtype(&part, dtype)?;
         }
-        if !grad.device().same_place(meta.device) {
+        if grad.device() != meta.device {
             // Only a number goes along by itself.
             if grad.ndim() > 0 {
                 let what = format!("expected device {} but got {}", meta.device, grad.device());

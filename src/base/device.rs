@@ -11,10 +11,25 @@ pub enum GpuName {
     Wgpu,
 }
 
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+/// Equal where they are the same memory, whatever they are called.
+#[derive(Clone, Copy, Debug)]
 pub enum Device {
     Cpu,
     Gpu(GpuName, u8),
+}
+
+impl PartialEq for Device {
+    fn eq(&self, other: &Device) -> bool {
+        self.number() == other.number()
+    }
+}
+
+impl Eq for Device {}
+
+impl std::hash::Hash for Device {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.number().hash(state);
+    }
 }
 
 impl Device {
@@ -33,12 +48,19 @@ impl Device {
         }
     }
 
-    /// Whether both name the same memory, whatever they are called.
-    pub fn same_place(self, other: Device) -> bool {
+    /// Which GPU it is, if it is one.
+    const fn number(self) -> Option<u8> {
+        match self {
+            Device::Cpu => None,
+            Device::Gpu(_, number) => Some(number),
+        }
+    }
+
+    /// The device of what is made from both, which are one: where they have two names for it, PyTorch's own.
+    pub fn joined(self, other: Device) -> Device {
         match (self, other) {
-            (Device::Cpu, Device::Cpu) => true,
-            (Device::Gpu(_, a), Device::Gpu(_, b)) => a == b,
-            _ => false,
+            (Device::Gpu(a, number), Device::Gpu(b, _)) if a != b => Device::Gpu(GpuName::Cuda, number),
+            _ => self,
         }
     }
 }

@@ -298,7 +298,7 @@ impl<'a> Call<'a> {
         }
         let mut operands = self.operands();
         let Some(first) = operands.next().map(Tensor::device) else { return Ok(()) };
-        match operands.find(|t| !t.device().same_place(first)) {
+        match operands.find(|t| t.device() != first) {
             Some(other) => Err(Fault::Devices { a: first, b: other.device() }.into()),
             None => Ok(()),
         }

@@ -93,7 +93,7 @@ mod more {
             if input.is_batched() || other.is_batched() {
                 return Err(crate::ops::batch::refuse_rule("equal"));
             }
-            if !input.device().same_place(other.device()) {
+            if input.device() != other.device() {
                 return Err(Fault::Devices { a: input.device(), b: other.device() }.into());
             }
             if input.shape() != other.shape() {

@@ -37,7 +37,7 @@ pub fn check(row: &Row, args: &[Arg]) -> Result<()> {
             let here = t.device();
             match first {
                 None => first = Some(here),
-                Some(others) if others.same_place(here) => {}
+                Some(others) if others == here => {}
                 Some(others) => {
                     return Err(Fault::Elsewhere { name: param.name, here, others, op: row.name }.into());
                 }
@@ -66,7 +66,7 @@ fn tensors(arg: &Arg) -> &[Tensor] {
 /// A value to be put into `target`: a 0-d one is brought along from the CPU.
 pub fn beside(value: &Tensor, target: &Tensor) -> Result<Tensor> {
     let (here, there) = (value.device(), target.device());
-    if here.same_place(there) {
+    if here == there {
         return Ok(value.clone());
     }
     if value.ndim() == 0 && here.is_cpu() {

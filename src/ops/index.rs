@@ -19,7 +19,7 @@ pub struct By<'a> {
 
 /// Indices lie beside what they address.
 fn same_place(body: &Body, by: &[By]) -> Result<()> {
-    match by.iter().find(|b| !b.index.device().same_place(body.device())) {
+    match by.iter().find(|b| b.index.device() != body.device()) {
         Some(other) => Err(Fault::Devices { a: body.device(), b: other.index.device() }.into()),
         None => Ok(()),
     }

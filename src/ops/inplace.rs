@@ -160,7 +160,7 @@ pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
 pub fn make_room(target: &Tensor, result: &Tensor) -> Result<()> {
     let new = result.body();
     let body = target.body();
-    if !body.device().same_place(new.device()) {
+    if body.device() != new.device() {
         return Err(Fault::Devices { a: body.device(), b: new.device() }.into());
     }
     check_inplace(target, false)?;

@@ -15,7 +15,8 @@ use std::sync::atomic::AtomicBool;
 fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
     on_host(&parts.iter().collect::<Vec<_>>())?;
     let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);
-    let mut out = Body::new(&shape, dtype, parts[0].device())?;
+    let device = parts.iter().fold(parts[0].device(), |device, part| device.joined(part.device()));
+    let mut out = Body::new(&shape, dtype, device)?;
     let format = MemoryFormat::suggested(&parts[0].layout);
     if formats
         && format != MemoryFormat::Contiguous

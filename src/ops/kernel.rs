@@ -11,7 +11,7 @@ use crate::tensor::{Body, Tensor};
 /// Whether all of these live in host memory; an error when they are scattered.
 pub fn on_host(bodies: &[&Body]) -> Result<bool> {
     let first = bodies[0].device();
-    match bodies.iter().find(|b| !b.device().same_place(first)) {
+    match bodies.iter().find(|b| b.device() != first) {
         Some(other) => Err(Fault::Devices { a: first, b: other.device() }.into()),
         None => Ok(first.is_cpu()),
     }
@@ -60,7 +60,7 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
     if out.dtype.is_complex() != src.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
         return copy_part(out, src);
     }
-    if out.device().same_place(src.device()) {
+    if out.device() == src.device() {
         return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
     }
     #[cfg(feature = "gpu")]

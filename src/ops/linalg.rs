@@ -31,7 +31,7 @@ fn batched(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
     };
     let a = a.with_layout(a.layout.broadcast_to(&shaped(m, k)));
     let b = b.with_layout(b.layout.broadcast_to(&shaped(k, n)));
-    let out = Body::new(&shaped(m, n), dtype, a.device())?;
+    let out = Body::new(&shaped(m, n), dtype, a.device().joined(b.device()))?;
     multiply(&out, &a, &b, 1.0, 0.0)?;
     Ok(out)
 }

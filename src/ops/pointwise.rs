@@ -219,7 +219,7 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
         let body = t.body();
         match device {
             None => device = Some(body.device()),
-            Some(d) if d.same_place(body.device()) => {}
+            Some(d) if d == body.device() => device = Some(d.joined(body.device())),
             // A 0-d tensor on the CPU goes along with the GPU's tensors.
             Some(d) if d.is_cpu() && only_zero_dim => device = Some(body.device()),
             Some(_) if body.device().is_cpu() && body.layout.ndim() == 0 => {}

@@ -106,7 +106,7 @@ fn fitting(op: &'static Pointwise, target: &Body, operands: &[Operand]) -> Resul
     let plan = plan(op, operands).map_err(|error| unfit(op, target, operands, error))?;
     check_writable(target)?;
     check_shape(target, &plan.shape)?;
-    if !plan.device.same_place(target.device()) {
+    if plan.device != target.device() {
         return Err(Fault::Devices { a: target.device(), b: plan.device }.into());
     }
     check_cast(plan.result, target.dtype)?;

@@ -17,7 +17,7 @@ fn add_product(input: &Tensor, left: &Body, right: &Body, beta: Scalar, alpha: S
     let (m, n) = (left.layout.ndim(), right.layout.ndim());
     let mut shape = Dims::from_slice(&left.shape()[..m - 1]);
     shape.push(right.shape()[n - 1]);
-    let out = Body::new(&shape, left.dtype, left.device())?;
+    let out = Body::new(&shape, left.dtype, left.device().joined(right.device()))?;
     let start = input.body();
     let wide = start.layout.expand(&ints(&shape))?;
     holds(left.dtype, beta)?;
@@ -169,7 +169,7 @@ ops! { "linalg";
     [out, multilinear] fn mv(input, vec) -> y {
         check_vector(vec, input, vec)?;
         let m = input.body();
-        let out = Body::new(&[m.shape()[0], 1], m.dtype, m.device())?;
+        let out = Body::new(&[m.shape()[0], 1], m.dtype, m.device().joined(vec.device()))?;
         multiply(&out, &m, &column(vec)?, 1.0, 0.0)?;
         without_last(out)
     }

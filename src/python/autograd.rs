@@ -97,7 +97,7 @@ fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>
         None => gradient,
     };
     // Only a number goes along by itself.
-    if gradient.ndim() > 0 && !gradient.device().same_place(root.device) {
+    if gradient.ndim() > 0 && gradient.device() != root.device {
         return Err(PyRuntimeError::new_err(format!(
             "invalid gradient at index 0 - expected device {} but got {}",
             root.device,

@@ -258,7 +258,7 @@ impl PyTensor {
                 dtype.scalar_name()
             )));
         }
-        if !own.device().same_place(new.device()) {
+        if own.device() != new.device() {
             return Err(PyRuntimeError::new_err("assigned grad has data located on a different device"));
         }
         if own.shape() != new.shape() {

@@ -27,6 +27,19 @@ def test_names_of_the_device(name):
     assert x.sum().item() == 2.0 and (T.ones(2).to(name) + x).tolist() == [2.0, 2.0]
 
 
+def test_the_names_are_of_one_device():
+    named = [T.device(name) for name in ("cuda", "gpu", "wgpu", "mps")]
+    assert len(set(named)) == 1 and all(a == b for a in named for b in named)
+    numbered = [T.device(f"{name}:0") for name in ("cuda", "gpu", "wgpu", "mps")]
+    assert len(set(numbered)) == 1 and T.device("gpu") != T.device("gpu:0") and T.device("gpu") != T.device("cpu")
+    assert [str(device) for device in named] == ["cuda", "gpu", "wgpu", "mps"]
+    a, b = T.ones(2, 2, device="gpu"), T.ones(2, 2, device="cuda")
+    assert a.to("cuda") is a and b.to("gpu:0") is b and a.device == b.device == T.device("mps", 0)
+    # What is made from both goes by PyTorch's name, whichever comes first.
+    for make in (T.add, T.mm, lambda x, y: T.cat([x, y]), lambda x, y: T.stack([x, y]), lambda x, y: x @ y[0]):
+        assert [str(make(x, y).device) for x, y in ((a, b), (b, a), (a, a))] == ["cuda:0", "cuda:0", "gpu:0"]
+
+
 def test_a_device_that_is_not_there():
     with pytest.raises(RuntimeError, match="invalid device ordinal|device"):
         T.ones(1, device="cuda:17")
