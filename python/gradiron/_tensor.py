@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._storage import UntypedStorage
+    from .storage import TypedStorage
 
 
 # What no tensor is here: of another device, or not dense.
@@ -190,6 +191,20 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     return untyped_storage(self)
 
 
+def storage(self: Tensor) -> TypedStorage:
+    """The elements that this tensor and its views share."""
+    from .storage import typed_storage
+
+    return typed_storage(self)
+
+
+def storage_type(self: Tensor) -> type[TypedStorage]:
+    """The old class of storages of this dtype."""
+    from .storage import CLASSES
+
+    return CLASSES[self.dtype]
+
+
 def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
     """The same values and history as an instance of `cls`."""
     return _core.as_subclass(self, cls)
@@ -273,6 +288,8 @@ def install() -> None:
         "__reduce_ex__": reduce,
         "new_tensor": new_tensor,
         "untyped_storage": untyped_storage,
+        "storage": storage,
+        "storage_type": storage_type,
         "as_subclass": as_subclass,
         "layout": strided,
         "_grad": Tensor.grad,

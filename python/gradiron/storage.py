@@ -41,7 +41,7 @@ def warn_of_removal() -> None:
     global _told
     if not _told:
         _told = True
-        warnings.warn(_DEPRECATED, UserWarning, stacklevel=3)
+        warnings.warn(_DEPRECATED, UserWarning, stacklevel=4)
 
 
 class TypedStorage:

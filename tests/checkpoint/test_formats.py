@@ -3,7 +3,6 @@
 import base64
 import io
 import json
-import pathlib
 import pickle
 import struct
 import sys
@@ -13,9 +12,8 @@ import zlib
 
 import pytest
 
-from library import IS_GRADIRON, T
+from library import GOLDEN, IS_GRADIRON, T
 
-GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
 sys.path.insert(0, str(GOLDEN))
 from checkpoint_cases import CASES, describe  # noqa: E402
 

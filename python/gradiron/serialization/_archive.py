@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import struct
+import sys
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -38,7 +39,7 @@ class Writer:
         self._at = 0
         self._central: list[bytes] = []
         self._sums = zlib.crc32(b"")
-        self._names = hashlib.blake2b(digest_size=8)
+        self._written: dict[str, None] = {}
 
     def _put(self, data: Any) -> None:
         self._write(data)
@@ -66,13 +67,16 @@ class Writer:
         short, at = min(size, _U32), min(start, _U32)
         numbers = (0x02014B50, 0, 0, flags, 0, 0, 0, check, short, short, len(path), len(wide), 0, 0, 0, 0, at)
         self._central.append(_CENTRAL.pack(*numbers) + path + wide)
-        self._names.update(path)
+        self._written[path.decode()] = None
         self._sums = zlib.crc32(check.to_bytes(4, "little"), self._sums)
 
     def end(self) -> None:
         """What stands behind the records."""
         self.record("version", b"3\n")
-        number = int.from_bytes(self._names.digest(), "little")
+        if f"{self._prefix}/byteorder" not in self._written:
+            self.record("byteorder", sys.byteorder.encode())
+        names = hashlib.blake2b("".join(self._written).encode(), digest_size=8)
+        number = int.from_bytes(names.digest(), "little")
         self.record(".data/serialization_id", f"{number:020d}{self._sums:020d}".encode())
         start, count = self._at, len(self._central)
         for entry in self._central:

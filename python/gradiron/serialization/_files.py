@@ -15,13 +15,13 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
     """A file to write, which takes the place of `path` when the block ends well."""
     if not os.path.isdir(os.path.dirname(path) or "."):
         raise RuntimeError(f"Parent directory {os.path.dirname(path)} does not exist.")
-    # A link goes on being one.
-    path = os.path.realpath(path)
-    folder, name = os.path.split(path)
     try:
         old = os.stat(path)
     except FileNotFoundError:
         old = None
+    # A link goes on being one.
+    real = os.path.realpath(path)
+    folder, name = os.path.split(real)
     if old is not None and not (stat.S_ISREG(old.st_mode) and os.access(folder, os.W_OK)):
         # A device or pipe has no old content; and where no file may be added, the old one is all there is to write to.
         with _opened(path, os.O_WRONLY | os.O_TRUNC, 0) as file:
@@ -38,7 +38,7 @@ def replacing(path: str) -> Iterator[IO[bytes]]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        os.replace(beside, path)
+        os.replace(beside, real)
     except BaseException:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(beside)
