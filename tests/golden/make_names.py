@@ -9,7 +9,7 @@ import warnings
 
 # Where gradiron has modules, or is going to have some; `*` stands for all that lies below.
 MODULES = """
-. autograd.* func.* nn nn.functional nn.init nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp profiler
+. autograd.* func.* nn nn.attention nn.common_types nn.functional nn.grad nn.init nn.parallel.* nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp profiler
 utils utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
 linalg fft special storage multiprocessing.* amp hub library overrides backends distributions.*
 """.split()
@@ -41,7 +41,7 @@ def modules(torch):
 def table(torch):
     """For each module the names that are its own, and for each class its attributes."""
     made = {}
-    for name, module in modules(torch):
+    for name, module in list(modules(torch)):  # all imported, so that packages show what lies below
         made[name] = [n for n in public(module) if not inspect.ismodule(getattr(module, n)) or is_below(module, n)]
     for name in CLASSES:
         found = torch

@@ -26,11 +26,13 @@ def functional_call(
     given = _merged(parameter_and_buffer_dicts)
     own = _names(module)
     if strict:
-        _check_names(given, own)
+        _check_names(given, own, type(module).__name__)
     if tie_weights:
         given = _tied(given, own)
     positional = args if isinstance(args, tuple) else () if args is None else (args,)
-    with _replaced(module, given):
+    # What the call itself puts in their places is handed back in the dictionary.
+    out = parameter_and_buffer_dicts if isinstance(parameter_and_buffer_dicts, dict) else {}
+    with _replaced(module, given, out):
         return module(*positional, **(kwargs or {}))
 
 
@@ -61,16 +63,16 @@ def _names(module: Any) -> dict[str, Any]:
     return found
 
 
-def _check_names(given: dict[str, Any], own: dict[str, Any]) -> None:
+def _check_names(given: dict[str, Any], own: dict[str, Any], kind: str) -> None:
     missing = sorted(set(own) - set(given))
     unexpected = sorted(set(given) - set(own))
     parts = []
-    if missing:
-        parts.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
     if unexpected:
         parts.append(f"Unexpected key(s): {', '.join(map(repr, unexpected))}.")
+    if missing:
+        parts.append(f"Missing key(s): {', '.join(map(repr, missing))}.")
     if parts:
-        raise RuntimeError("Error(s) in loading state: " + " ".join(parts))
+        raise RuntimeError(f"Error(s) in reparametrizing for {kind}:\n\t" + "\n\t".join(parts))
 
 
 def _tied(given: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
@@ -91,20 +93,22 @@ def _tied(given: dict[str, Any], own: dict[str, Any]) -> dict[str, Any]:
 
 
 @contextmanager
-def _replaced(module: Any, given: dict[str, Any]) -> Iterator[None]:
+def _replaced(module: Any, given: dict[str, Any], out: dict[str, Any]) -> Iterator[None]:
     """The tensors in their places; the module's own ones come back, whatever happens."""
-    before: list[tuple[Any, str, Any]] = []
+    before: list[tuple[Any, str, str, Any]] = []
     try:
         for name, value in given.items():
             *path, last = name.split(".")
             owner = module
             for part in path:
                 owner = getattr(owner, part) if not _holds(owner, part) else owner[_key(owner, part)]
-            before.append((owner, last, _exchange(owner, last, value)))
+            before.append((owner, last, name, _exchange(owner, last, value)))
         yield
     finally:
-        for owner, last, value in reversed(before):
-            _exchange(owner, last, value)
+        for owner, last, name, value in reversed(before):
+            now = _exchange(owner, last, value)
+            if name in out:
+                out[name] = now
 
 
 def _holds(owner: Any, part: str) -> bool:

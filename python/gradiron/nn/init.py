@@ -229,11 +229,11 @@ def _orthonormal_rows(matrix: Tensor) -> Tensor:
     Twice is enough to be orthogonal to rounding.
     """
     made = _core.empty_like(matrix)
-    for at in range(matrix.size(0)):
-        row, before = matrix[at], made[:at]
+    for at in range(matrix.size(-2)):
+        row, before = matrix[..., at : at + 1, :], made[..., :at, :]
         for _ in range(2 if at else 0):
-            row = row - (before @ row) @ before
-        made[at] = row / row.square().sum().sqrt()
+            row = row - row @ before.mT @ before
+        made[..., at : at + 1, :] = row / row.square().sum(-1, keepdim=True).sqrt()
     return made
 
 

@@ -1,5 +1,58 @@
-"""Tools around modules. Loaded when asked for."""
+"""Tools around modules: gradients' norms, parametrizations, pruning, packed sequences, fusion. Loaded when asked for."""
 
 from __future__ import annotations
 
-from . import rnn
+from typing import Any
+
+# Functions in the places of the modules that have the same names.
+from .spectral_norm import remove_spectral_norm, spectral_norm
+from .weight_norm import remove_weight_norm, weight_norm
+
+_MODULES = (
+    "clip_grad",
+    "convert_parameters",
+    "fusion",
+    "init",
+    "memory_format",
+    "parametrizations",
+    "parametrize",
+    "rnn",
+    "stateless",
+)
+_NAMES = {
+    **dict.fromkeys(
+        ("clip_grad_norm", "clip_grad_norm_", "clip_grad_value_", "clip_grads_with_norm_", "get_total_norm"), "clip_grad"
+    ),
+    **dict.fromkeys(("parameters_to_vector", "vector_to_parameters"), "convert_parameters"),
+    **dict.fromkeys(("fuse_conv_bn_eval", "fuse_conv_bn_weights", "fuse_linear_bn_eval", "fuse_linear_bn_weights"), "fusion"),
+    "skip_init": "init",
+    **dict.fromkeys(("convert_conv2d_weight_memory_format", "convert_conv3d_weight_memory_format"), "memory_format"),
+}
+
+__all__ = [
+    *_NAMES,
+    "parametrizations",
+    "parametrize",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "spectral_norm",
+    "stateless",
+    "weight_norm",
+]
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _NAMES:
+        found = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
+        globals()[name] = found
+        return found
+    if name in _MODULES:
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module 'gradiron.nn.utils' has no attribute '{name}'")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_MODULES, *_NAMES})

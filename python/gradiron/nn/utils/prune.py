@@ -1,0 +1,431 @@
+"""Weights that are left out by a mask: chosen at random, by size, or by hand."""
+
+from __future__ import annotations
+
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ... import _core
+from ..._core import Tensor
+from .convert_parameters import parameters_to_vector
+
+__all__ = [
+    "BasePruningMethod",
+    "CustomFromMask",
+    "Identity",
+    "L1Unstructured",
+    "LnStructured",
+    "PruningContainer",
+    "RandomStructured",
+    "RandomUnstructured",
+    "custom_from_mask",
+    "global_unstructured",
+    "identity",
+    "is_pruned",
+    "l1_unstructured",
+    "ln_structured",
+    "random_structured",
+    "random_unstructured",
+    "remove",
+]
+
+
+class BasePruningMethod(ABC):
+    """A hook before a module's calls that makes a tensor of `name_orig` and `name_mask`."""
+
+    PRUNING_TYPE: str
+    _tensor_name: Any = None
+
+    def __call__(self, module: Any, inputs: Any) -> None:
+        setattr(module, self._tensor_name, self.apply_mask(module))
+
+    @abstractmethod
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        """The mask for a tensor of which some is masked already."""
+
+    def apply_mask(self, module: Any) -> Tensor:
+        """The tensor with zeros where the mask has them."""
+        if self._tensor_name is None:
+            raise AssertionError(f"Module {module} has to be pruned")
+        mask = getattr(module, self._tensor_name + "_mask")
+        orig = getattr(module, self._tensor_name + "_orig")
+        return mask.to(orig.dtype) * orig
+
+    @classmethod
+    def apply(
+        cls, module: Any, name: str, *args: Any, importance_scores: Tensor | None = None, **kwargs: Any
+    ) -> BasePruningMethod:
+        """Prunes a tensor of a module, on top of how it was pruned before."""
+        found = [
+            (key, hook)
+            for key, hook in module._forward_pre_hooks.items()
+            if isinstance(hook, BasePruningMethod) and hook._tensor_name == name
+        ]
+        if len(found) > 1:
+            raise AssertionError(
+                f"Avoid adding multiple pruning hooks to the same tensor {name} of module {module}. Use a PruningContainer."
+            )
+        method: BasePruningMethod = cls(*args, **kwargs)
+        method._tensor_name = name
+        for key, old in found:
+            del module._forward_pre_hooks[key]
+            container = old if isinstance(old, PruningContainer) else PruningContainer(old)
+            container.add_pruning_method(method)
+            method = container
+        orig = getattr(module, name)
+        if importance_scores is not None and importance_scores.shape != orig.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as parameter {name} of {module}, got {importance_scores.shape} "
+                f"vs {orig.shape}"
+            )
+        first = not found
+        if first:
+            module.register_parameter(name + "_orig", orig)
+            del module._parameters[name]
+            mask = _core.ones_like(orig)
+        else:
+            mask = getattr(module, name + "_mask").detach().clone()
+        try:
+            scores = orig if importance_scores is None else importance_scores
+            module.register_buffer(name + "_mask", method.compute_mask(scores, default_mask=mask))
+            setattr(module, name, method.apply_mask(module))
+            module.register_forward_pre_hook(method)
+        except Exception:
+            if first:
+                module.register_parameter(name, module._parameters.pop(name + "_orig"))
+            raise
+        return method
+
+    def prune(self, t: Tensor, default_mask: Tensor | None = None, importance_scores: Tensor | None = None) -> Tensor:
+        """A tensor with zeros where this method would prune it."""
+        if importance_scores is not None and importance_scores.shape != t.shape:
+            raise AssertionError(
+                f"importance_scores should have the same shape as tensor t, got {importance_scores.shape} vs {t.shape}"
+            )
+        scores = t if importance_scores is None else importance_scores
+        mask = _core.ones_like(t) if default_mask is None else default_mask
+        return t * self.compute_mask(scores, default_mask=mask)
+
+    def remove(self, module: Any) -> None:
+        """Makes the pruned tensor an ordinary parameter."""
+        name = self._tensor_name
+        if name is None:
+            raise AssertionError(f"Module {module} has to be pruned before pruning can be removed")
+        weight = self.apply_mask(module)
+        if hasattr(module, name):
+            delattr(module, name)
+        orig = module._parameters.pop(name + "_orig")
+        orig.data = weight.data
+        del module._buffers[name + "_mask"]
+        setattr(module, name, orig)
+
+
+class PruningContainer(BasePruningMethod):
+    """Several methods, each for what those before it left."""
+
+    def __init__(self, *args: Any) -> None:
+        self._pruning_methods: tuple[Any, ...] = ()
+        if len(args) == 1:
+            self._tensor_name = args[0]._tensor_name
+        for method in args:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: Any) -> None:
+        """Adds a method for the same tensor."""
+        if method is not None and not isinstance(method, BasePruningMethod):
+            raise TypeError(f"{type(method)} is not a BasePruningMethod subclass")
+        if method is not None and self._tensor_name != method._tensor_name:
+            raise ValueError(
+                f"Can only add pruning methods acting on the parameter named '{self._tensor_name}' to PruningContainer {self}. "
+                f"Found '{method._tensor_name}'"
+            )
+        self._pruning_methods += (method,)
+
+    def __len__(self) -> int:
+        return len(self._pruning_methods)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._pruning_methods)
+
+    def __getitem__(self, idx: int) -> Any:
+        return self._pruning_methods[idx]
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        method = self._pruning_methods[-1]
+        made = default_mask.to(t.dtype)
+        part = self._left(method, t, default_mask)
+        made = made.clone() if made is default_mask else made
+        made[part] = method.compute_mask(t[part], default_mask=default_mask[part]).to(made.dtype)
+        return made
+
+    def _left(self, method: Any, t: Tensor, mask: Tensor) -> Any:
+        """Which part of the tensor the last method may choose from."""
+        if method.PRUNING_TYPE == "unstructured":
+            return mask == 1
+        part: list[Any] = [slice(None)] * t.dim()
+        if method.PRUNING_TYPE == "structured":
+            if not hasattr(method, "dim"):
+                raise AttributeError('Pruning methods of PRUNING_TYPE "structured" need to have the attribute `dim` defined.')
+            dim = method.dim + t.dim() if method.dim < 0 else method.dim
+            if dim < 0:
+                raise IndexError(f"Index is out of bounds for tensor with dimensions {t.dim()}")
+            part[dim] = mask.sum(dim=[d for d in range(t.dim()) if d != dim]) != 0
+        elif method.PRUNING_TYPE != "global":
+            raise ValueError(f"Unrecognized PRUNING_TYPE {method.PRUNING_TYPE}")
+        return tuple(part)
+
+
+class Identity(BasePruningMethod):
+    """Prunes nothing, and makes the mask."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        return default_mask
+
+    @classmethod
+    def apply(cls, module: Any, name: str) -> Any:  # type: ignore[override]
+        return super().apply(module, name)
+
+
+class RandomUnstructured(BasePruningMethod):
+    """Prunes elements at random."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount: Any) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _count(self.amount, t.numel())
+        mask = default_mask.clone()
+        if count:
+            mask.view(-1)[_core.topk(_core.rand_like(t).view(-1), count)[1]] = 0
+        return mask
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any) -> Any:  # type: ignore[override]
+        return super().apply(module, name, amount=amount)
+
+
+class L1Unstructured(BasePruningMethod):
+    """Prunes the smallest elements."""
+
+    PRUNING_TYPE = "unstructured"
+
+    def __init__(self, amount: Any) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        count = _count(self.amount, t.numel())
+        mask = default_mask.clone()
+        if count:
+            mask.view(-1)[_core.topk(t.abs().view(-1), count, largest=False)[1]] = 0
+        return mask
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:  # type: ignore[override]
+        return super().apply(module, name, amount=amount, importance_scores=importance_scores)
+
+
+class RandomStructured(BasePruningMethod):
+    """Prunes whole channels at random."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: Any, dim: int = -1) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+        self.dim = dim
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
+        channels = t.size(self.dim)
+        count = _count(self.amount, channels)
+        if count == 0:
+            return default_mask
+        chances = _core.rand(channels)
+        kept = chances > _core.kthvalue(chances, count)[0]
+        return _channels(t, self.dim, kept) * default_mask.to(t.dtype)
+
+    @classmethod
+    def apply(cls, module: Any, name: str, amount: Any, dim: int = -1) -> Any:  # type: ignore[override]
+        return super().apply(module, name, amount=amount, dim=dim)
+
+
+class LnStructured(BasePruningMethod):
+    """Prunes the whole channels with the smallest norms."""
+
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: Any, n: Any, dim: int = -1) -> None:
+        _validate_pruning_amount_init(amount)
+        self.amount = amount
+        self.n = n
+        self.dim = dim
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        _validate_structured_pruning(t)
+        _validate_pruning_dim(t, self.dim)
+        channels = t.size(self.dim)
+        count = _count(self.amount, channels)
+        if count == 0:
+            return default_mask
+        largest = _core.topk(_compute_norm(t, self.n, self.dim), channels - count)[1]
+        return _channels(t, self.dim, largest) * default_mask.to(t.dtype)
+
+    @classmethod
+    def apply(  # type: ignore[override]
+        cls, module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None
+    ) -> Any:
+        return super().apply(module, name, amount=amount, n=n, dim=dim, importance_scores=importance_scores)
+
+
+class CustomFromMask(BasePruningMethod):
+    """Prunes by a given mask."""
+
+    PRUNING_TYPE = "global"
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Tensor, default_mask: Tensor) -> Tensor:
+        if default_mask.shape != self.mask.shape:
+            raise AssertionError(f"default_mask shape {default_mask.shape} must match self.mask shape {self.mask.shape}")
+        return default_mask * self.mask.to(default_mask.dtype)
+
+    @classmethod
+    def apply(cls, module: Any, name: str, mask: Tensor) -> Any:  # type: ignore[override]
+        return super().apply(module, name, mask=mask)
+
+
+def identity(module: Any, name: str) -> Any:
+    """Prunes nothing, and makes the mask."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: Any, name: str, amount: Any) -> Any:
+    """Prunes elements at random: so many, or a part of all."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module: Any, name: str, amount: Any, importance_scores: Tensor | None = None) -> Any:
+    """Prunes the smallest elements: so many, or a part of all."""
+    L1Unstructured.apply(module, name, amount=amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: Any, name: str, amount: Any, dim: int) -> Any:
+    """Prunes whole channels along `dim` at random: so many, or a part of all."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(module: Any, name: str, amount: Any, n: Any, dim: int, importance_scores: Tensor | None = None) -> Any:
+    """Prunes the whole channels along `dim` with the smallest norms: so many, or a part of all."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def global_unstructured(parameters: Any, pruning_method: Any, importance_scores: Any = None, **kwargs: Any) -> None:
+    """Prunes several tensors, pairs of a module and a name, as if they were one."""
+    if not isinstance(parameters, Iterable):
+        raise TypeError("global_unstructured(): parameters is not an Iterable")
+    given = {} if importance_scores is None else importance_scores
+    if not isinstance(given, dict):
+        raise TypeError("global_unstructured(): importance_scores must be of type dict")
+    pairs = list(parameters)
+    scores = parameters_to_vector(given.get((module, name), getattr(module, name)) for module, name in pairs)
+    before = parameters_to_vector(
+        getattr(module, name + "_mask", _core.ones_like(getattr(module, name))) for module, name in pairs
+    )
+    container = PruningContainer()
+    container._tensor_name = "temp"  # of no module
+    method = pruning_method(**kwargs)
+    method._tensor_name = "temp"
+    if method.PRUNING_TYPE != "unstructured":
+        raise TypeError(
+            f'Only "unstructured" PRUNING_TYPE supported for the `pruning_method`. Found method {pruning_method} of type '
+            f"{method.PRUNING_TYPE}"
+        )
+    container.add_pruning_method(method)
+    mask = container.compute_mask(scores, before)
+    start = 0
+    for module, name in pairs:
+        param = getattr(module, name)
+        custom_from_mask(module, name, mask=mask[start : start + param.numel()].view_as(param))
+        start += param.numel()
+
+
+def custom_from_mask(module: Any, name: str, mask: Tensor) -> Any:
+    """Prunes by a given mask."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def remove(module: Any, name: str) -> Any:
+    """Makes a pruned tensor an ordinary parameter; the zeros stay."""
+    for key, hook in module._forward_pre_hooks.items():
+        if isinstance(hook, BasePruningMethod) and hook._tensor_name == name:
+            hook.remove(module)
+            del module._forward_pre_hooks[key]
+            return module
+    raise ValueError(f"Parameter '{name}' of module {module} has to be pruned before pruning can be removed")
+
+
+def is_pruned(module: Any) -> bool:
+    """Whether anything in a module is pruned."""
+    return any(isinstance(hook, BasePruningMethod) for part in module.modules() for hook in part._forward_pre_hooks.values())
+
+
+def _validate_pruning_amount_init(amount: Any) -> None:
+    if not isinstance(amount, numbers.Real):
+        raise TypeError(f"Invalid type for amount: {amount}. Must be int or float.")
+    whole = isinstance(amount, numbers.Integral)
+    if float(amount) < 0 or (not whole and float(amount) > 1):
+        raise ValueError(f"amount={amount} should either be a float in the range [0, 1] or a non-negative integer")
+
+
+def _count(amount: Any, total: int) -> int:
+    """How many to prune."""
+    count = int(amount) if isinstance(amount, numbers.Integral) else round(amount * total)
+    if count > total:
+        raise ValueError(f"amount={count} should be smaller than the number of parameters to prune={total}")
+    return count
+
+
+def _validate_structured_pruning(t: Tensor) -> None:
+    if t.dim() <= 1:
+        raise ValueError(
+            f"Structured pruning can only be applied to multidimensional tensors. Found tensor of shape {t.shape} with "
+            f"{t.dim()} dims"
+        )
+
+
+def _validate_pruning_dim(t: Tensor, dim: int) -> None:
+    if dim >= t.dim():
+        raise IndexError(f"Invalid index {dim} for tensor of size {t.shape}")
+
+
+def _channels(t: Tensor, dim: int, kept: Tensor) -> Tensor:
+    """Ones in some channels, zeros in the others."""
+    mask = _core.zeros_like(t)
+    part: list[Any] = [slice(None)] * t.dim()
+    part[dim] = kept
+    mask[tuple(part)] = 1
+    return mask
+
+
+def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
+    """The norm of each channel."""
+    dims = [d for d in range(t.dim()) if d != dim % t.dim()]
+    if n == "nuc":
+        raise NotImplementedError("the nuclear norm needs linalg.matrix_norm, which is not there yet")
+    return _core.norm(t, 2 if n == "fro" else n, dims)
