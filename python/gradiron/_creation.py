@@ -77,8 +77,6 @@ def tensor(
     """A new tensor with a copy of `data`: nested sequences, numbers, arrays or a tensor."""
     if data is _NOTHING:
         raise TypeError('tensor() missing 1 required positional arguments: "data"')
-    if dtype is not None and not isinstance(dtype, _core.dtype):
-        raise TypeError(f"tensor(): argument 'dtype' must be torch.dtype, not {type(dtype).__name__}")
     if data is ...:
         raise TypeError('tensor() missing 1 required positional arguments: "data"')
     if isinstance(data, Tensor):
@@ -91,6 +89,14 @@ def tensor(
             stacklevel=2,
         )
     return _core.make_tensor(data, dtype, device, requires_grad)
+
+
+def _dtype_argument(function: str, given: Any) -> Any:
+    """A dtype, the one that a type of Python's stands for, or None."""
+    found = _core.dtype_of(given)
+    if found is None or isinstance(found, dtype):
+        return found
+    raise TypeError(f"{function}(): argument 'dtype' must be torch.dtype, not {type(given).__name__}")
 
 
 def from_numpy(array: Any) -> Tensor:
@@ -106,6 +112,7 @@ def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
     """`data` as a tensor; shared where no conversion is needed."""
+    dtype = _dtype_argument("as_tensor", dtype)
     if isinstance(data, Tensor):
         return data if dtype is None and device is None else data.to(device=device, dtype=dtype)
     if hasattr(type(data), "__array_interface__") and getattr(data, "shape", None) is not None:
@@ -126,6 +133,7 @@ def asarray(
 
     Without `requires_grad` a tensor keeps its history; with False it is cut off from it.
     """
+    dtype = _dtype_argument("asarray", dtype)
     if isinstance(obj, (bytes, bytearray, memoryview)):
         result = frombuffer(obj, dtype=dtype or _core.get_default_dtype())
         result = _core.convert(result, None, device, bool(copy))
@@ -187,6 +195,7 @@ def frombuffer(buffer: Any, *, dtype: dtype, count: int = -1, offset: int = 0, r
     """A vector over the memory of an object with the buffer protocol."""
     import ctypes
 
+    dtype = _dtype_argument("frombuffer", dtype)
     view = memoryview(buffer).cast("B")
     name = str(dtype).removeprefix("torch.")
     if name not in _CODES:
@@ -230,6 +239,7 @@ def new_tensor(
             UserWarning,
             stacklevel=2,
         )
+    dtype = _dtype_argument("new_tensor", dtype)
     place = self.device if device is None else device
     return _core.make_tensor(data, self.dtype if dtype is None else dtype, place, requires_grad)
 
@@ -361,11 +371,6 @@ def is_complex(input: Tensor) -> bool:
 
 def can_cast(from_: dtype, to: dtype) -> bool:
     """Whether the promotion rules allow a result of one dtype to be written into another."""
-    for position, (name, value) in enumerate((("from_", from_), ("to", to)), 1):
-        if not isinstance(value, dtype):
-            raise TypeError(
-                f"can_cast(): argument '{name}' (position {position}) must be torch.dtype, not {type(value).__name__}"
-            )
     return _core.can_cast(from_, to)
 
 

@@ -14,6 +14,14 @@ _FLOATS = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23
 _known: dict[dtype, dict[str, Any]] = {}
 
 
+def _known_dtype(function: str, given: Any) -> dtype:
+    """A dtype, or the one that a type of Python's stands for."""
+    found = _core.dtype_of(given)
+    if not isinstance(found, dtype):
+        raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {type(given).__name__}")
+    return found
+
+
 class _Info:
     """The limits of one dtype; two of the same dtype are equal."""
 
@@ -32,10 +40,10 @@ class finfo(_Info):
     """The limits of a floating point dtype: `min`, `max`, `eps`, `tiny`, `smallest_normal`, `resolution`, `bits`."""
 
     def __init__(self, type: dtype | None = None) -> None:
-        kind = _core.get_default_dtype() if type is None else type
-        if isinstance(kind, dtype) and kind.is_complex:
+        kind = _core.get_default_dtype() if type is None else _known_dtype("finfo", type)
+        if kind.is_complex:
             kind = kind.to_real()  # of each part
-        if not isinstance(kind, dtype) or not kind.is_floating_point:
+        if not kind.is_floating_point:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
         if kind in _known:
             self.__dict__.update(_known[kind])
@@ -58,7 +66,8 @@ class iinfo(_Info):
     """The limits of an integer dtype: `min`, `max`, `bits`."""
 
     def __init__(self, type: dtype) -> None:
-        if not isinstance(type, dtype) or type.is_floating_point or type.is_complex:
+        type = _known_dtype("iinfo", type)
+        if type.is_floating_point or type.is_complex:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         if type == _core.bool:
             raise TypeError("torch.bool is not supported by torch.iinfo")

@@ -192,7 +192,7 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
         raise NotImplementedError(f"Cannot access storage of {wrapper}")
     found = _known.get(self._storage_id())
     if found is None:
-        found = _known[self._storage_id()] = UntypedStorage(self.detach())
+        found = _known[self._storage_id()] = UntypedStorage(self.data)
     return found
 
 
@@ -242,6 +242,7 @@ def rebuild_tensor(
 ) -> Tensor:
     """The other end of a pickle."""
     made = _core.storage_view(storage._all, kind, offset, shape, strides)
+    _core.set_version(made, 1)  # It was given its memory.
     if cls is not Tensor:
         made = _core.make_subclass(cls, made, requires_grad)
     elif requires_grad:

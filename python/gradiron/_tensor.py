@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _core
 from ._core import Tensor, device, dtype
-from ._creation import new_tensor, strided
+from ._creation import memory_format, new_tensor, strided
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -19,46 +19,70 @@ if TYPE_CHECKING:
 KINDS = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
 
 
+# What `to` takes, by what stands first.
+_TO = {
+    "device": ("device", "dtype", "non_blocking", "copy"),
+    "dtype": ("dtype", "non_blocking", "copy"),
+    "tensor": ("tensor", "non_blocking", "copy"),
+}
+
+
+def _is_dtype(value: Any) -> bool:
+    """Whether it is a dtype, or one of the types of Python's that stand for one."""
+    return isinstance(_core.dtype_of(value), dtype)
+
+
 def to(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """`to(dtype)`, `to(device)`, `to(device, dtype)`, `to(other)`; `copy=True` copies always."""
     if len(args) == 1 and not kwargs:
         (arg,) = args  # As in nearly every call.
         if isinstance(arg, dtype):
             return _core.convert(self, arg, None, False)
-        if isinstance(arg, (str, device)):
+        if isinstance(arg, (str, device)) and not isinstance(arg, memory_format):
             return _core.convert(self, None, arg, False)
         if isinstance(arg, Tensor):
             return _core.convert(self, arg.dtype, arg.device, False)
-    kind, place, copy, memory_format = parse_to(args, kwargs)
-    return _core.convert(self, kind, place, copy, memory_format)
+    kind, place, copy, order = parse_to(args, kwargs)
+    return _core.convert(self, kind, place, copy, order)
 
 
 def parse_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool, Any]:
     """The dtype, the device, whether to copy always, and the memory format that the arguments of `to` mean."""
-    kind, place, copy = kwargs.pop("dtype", None), kwargs.pop("device", None), kwargs.pop("copy", False)
-    kwargs.pop("non_blocking", None)
-    memory_format = kwargs.pop("memory_format", None)
-    other = kwargs.pop("other", None)
-    if other is None:
-        other = kwargs.pop("tensor", None)
-    if kwargs:
-        raise TypeError(f"to() got an unexpected keyword argument '{next(iter(kwargs))}'")
-    flags = False
-    for arg in (*args, *([other] if other is not None else [])):
-        # What comes first decides: a device may be followed by a dtype, a dtype by flags only.
-        if isinstance(arg, bool):
-            # The first one is non_blocking, the second one copy.
-            copy, flags = copy or (arg and flags), True
-        elif isinstance(arg, dtype) and not flags:
-            kind = arg
-        elif isinstance(arg, Tensor) and arg is (args[0] if args else other):
-            kind, place = arg.dtype, arg.device
-        elif isinstance(arg, (str, device, int)) and kind is None and place is None and not flags:
-            place = arg
-        elif arg is not None:
-            given = ", ".join("torch.dtype" if isinstance(a, dtype) else type(a).__name__ for a in args)
-            raise TypeError(f"to() received an invalid combination of arguments - got ({given})")
-    return kind, place, copy, memory_format
+    first = args[0] if args else kwargs.get("tensor")
+    names = _TO["tensor" if isinstance(first, Tensor) else "dtype" if _is_dtype(first) else "device"]
+    if len(args) > 4:
+        raise TypeError(f"to() takes from 0 to 4 positional arguments but {len(args)} were given")
+    given = dict(zip(names, args, strict=False))
+    known = {*names, "memory_format"} - given.keys()
+    given.update(kwargs)
+    if len(args) > len(names) or not known.issuperset(kwargs) or not all(map(_fits_to, given, given.values())):
+        raise _unlike_to(args, kwargs)
+    other = given.get("tensor")
+    kind, place = (given.get("dtype"), given.get("device")) if other is None else (other.dtype, other.device)
+    return _core.dtype_of(kind), place, given.get("copy", False), given.get("memory_format")
+
+
+def _fits_to(name: str, value: Any) -> bool:
+    if name in ("non_blocking", "copy"):
+        return isinstance(value, bool)
+    if name == "device":
+        return value is None or (isinstance(value, (str, int, device)) and not isinstance(value, (bool, memory_format)))
+    if name == "memory_format":
+        return value is None or isinstance(value, memory_format)
+    return name == "tensor" or value is None or _is_dtype(value)
+
+
+def _unlike_to(args: tuple[Any, ...], kwargs: dict[str, Any]) -> TypeError:
+    def of(value: Any) -> str:
+        name = type(value).__name__
+        return f"torch.{name}" if isinstance(value, (dtype, device, memory_format)) else name
+
+    named = ", ".join(f"{name}={of(value)}" for name, value in sorted(kwargs.items()))
+    given = ", ".join(map(of, args)) + (", " if args else "") * bool(named) + named + ", " * (not args)
+    options = "bool non_blocking = False, bool copy = False, *, torch.memory_format memory_format = None"
+    firsts = ("torch.device device = None, torch.dtype dtype = None", "torch.dtype dtype", "Tensor tensor")
+    expected = "".join(f"\n * ({first}, {options})" for first in firsts)
+    return TypeError(f"to() received an invalid combination of arguments - got ({given}), but expected one of:{expected}\n")
 
 
 def cast(kind: dtype) -> Any:
@@ -110,13 +134,18 @@ def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs:
         prefix = "torch.cuda." if self.is_cuda else "torch."
         return prefix + _NAMES[str(self.dtype).removeprefix("torch.")]
     if isinstance(dtype, str):
-        name = dtype.rpartition(".")[2]
+        module, _, name = dtype.rpartition(".")
         found = next((k for k, v in _NAMES.items() if v == name), None)
-        if found is None:
+        if found is None or module not in ("torch", "torch.cuda"):
             raise ValueError(f"invalid type: '{dtype}'")
         place = "cuda:0" if ".cuda." in dtype else "cpu"
         return _core.convert(self, getattr(_core, found), place, False)
-    return _core.convert(self, getattr(dtype, "dtype", dtype), None, False)
+    kind = _core.get_default_dtype() if dtype is Tensor else getattr(dtype, "dtype", dtype)
+    if isinstance(kind, type):
+        raise ValueError(f"invalid type: '{kind.__name__}'")
+    if not isinstance(kind, _core.dtype):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    return _core.convert(self, kind, None, False)
 
 
 def numpy(self: Tensor, *, force: bool = False) -> Any:

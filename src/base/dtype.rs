@@ -27,7 +27,6 @@ pub enum Category {
     Complex,
 }
 
-use super::Scalar;
 use DType::{BF16, Bool, C64, C128, F16, F32, F64, I8, I16, I32, I64, U8};
 
 impl DType {
@@ -144,6 +143,17 @@ impl DType {
         }
     }
 
+    /// The same, with the integers by their number of bits.
+    pub const fn fixed_name(self) -> &'static str {
+        match self {
+            U8 => "uint8_t",
+            I8 => "int8_t",
+            I16 => "int16_t",
+            I64 => "int64_t",
+            other => other.c_name(),
+        }
+    }
+
     /// The least and the greatest of an integer type's numbers.
     pub const fn range(self) -> Option<(i64, i64)> {
         Some(match self {
@@ -154,16 +164,6 @@ impl DType {
             I64 => (i64::MIN, i64::MAX),
             _ => return None,
         })
-    }
-
-    /// Whether a number is no larger than this type's numbers are; what is negative wraps in unsigned types.
-    pub fn reaches(self, value: Scalar) -> bool {
-        match (self.range(), value) {
-            (Some((least, most)), Scalar::Int(i)) => i <= most && i >= least.min(-most),
-            (Some((least, most)), Scalar::Float(f)) => f <= most as f64 && f >= least.min(-most) as f64,
-            (None, Scalar::Float(f)) if self == F32 => !f.is_finite() || f.abs() <= f64::from(f32::MAX),
-            _ => true,
-        }
     }
 
     /// The number as it is after it was stored in this type.

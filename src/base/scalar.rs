@@ -84,6 +84,31 @@ impl Scalar {
         }
     }
 
+    /// Whether `dtype` has such a number, or one near it; any unsigned dtype takes negative numbers of its range.
+    pub fn fits(self, dtype: DType) -> bool {
+        let (low, high) = match dtype {
+            DType::Bool | DType::C128 => return true,
+            DType::U8 => (if let Scalar::Int(_) = self { -255.0 } else { 0.0 }, 255.0),
+            DType::I8 => (-128.0, 127.0),
+            DType::I16 => (-32_768.0, 32_767.0),
+            DType::I32 => (f64::from(i32::MIN), f64::from(i32::MAX)),
+            // The last float below 2 to the power of 63.
+            DType::I64 => (i64::MIN as f64, 9_223_372_036_854_774_784.0),
+            DType::F16 => (-65_504.0, 65_504.0),
+            DType::BF16 => (f64::from(half::bf16::MIN), f64::from(half::bf16::MAX)),
+            DType::F32 | DType::C64 => (f64::from(f32::MIN), f64::from(f32::MAX)),
+            DType::F64 => (f64::MIN, f64::MAX),
+        };
+        let fits =
+            |part: f64| (low..=high).contains(&part) || (dtype.is_differentiable() && !part.is_finite());
+        match self {
+            Scalar::Bool(_) => true,
+            Scalar::Int(i) => dtype == DType::I64 || fits(i as f64),
+            Scalar::Float(f) => fits(f),
+            Scalar::Complex(re, im) => fits(re) && if dtype.is_complex() { fits(im) } else { im == 0.0 },
+        }
+    }
+
     pub fn as_bool(self) -> bool {
         match self {
             Scalar::Bool(b) => b,

@@ -1,6 +1,7 @@
 //! Pointwise operators on two or three operands.
 
 use super::macros::{pointwise, renamed};
+use super::pointwise::result_type;
 use super::row::{Arg, Row};
 use crate::base::{DType, Result, Scalar};
 
@@ -22,6 +23,9 @@ pub fn scaled(
         Arg::Tensor(t) => args[1] = Arg::Tensor(mul(t, Scalar::Bool(alpha.as_bool()))?),
         other => {
             if let Some(n) = other.number() {
+                if let Arg::Tensor(t) = &args[0] {
+                    super::kernel::holds(result_type([t.into(), n.into()]), alpha)?;
+                }
                 args[1] = Arg::from(n.times(alpha));
             }
         }

@@ -72,7 +72,7 @@ fn range_dtype(numbers: &[Scalar]) -> DType {
 /// How many numbers `start, start + step, …` there are before `end` (or up to it, when `closed`).
 fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: bool) -> Result<usize> {
     if [start, end, step].iter().any(|s| matches!(s, Scalar::Complex(..))) {
-        return Err(Error::runtime("value cannot be converted to type double without overflow"));
+        return Err(super::kernel::overflow("double"));
     }
     let (a, b, d) = (start.as_f64(), end.as_f64(), step.as_f64());
     if d == 0.0 {
@@ -126,12 +126,16 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Res
     Ok(out)
 }
 
-/// A bound of a row of numbers, which a 0-d tensor may hold.
-fn bound(value: &Value) -> Result<f64> {
-    match value {
-        Value::Scalar(s) => Ok(s.as_f64()),
-        Value::Tensor(t) => t.item().map(Scalar::as_f64),
+/// A bound of `steps` numbers of `dtype`, which a 0-d tensor may hold.
+fn bound(value: &Value, dtype: DType, steps: i64) -> Result<f64> {
+    let number = match value {
+        Value::Scalar(s) => *s,
+        Value::Tensor(t) => t.item()?,
+    };
+    if steps > 1 {
+        super::kernel::holds(dtype, number)?;
     }
+    Ok(number.as_f64())
 }
 
 /// The dtype of a row with a complex bound; nothing where both are real.
@@ -330,7 +334,7 @@ compose! { "create";
         if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
             return Ok(made);
         }
-        born(spaced(bound(&start)?, bound(&end)?, steps, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+        born(spaced(bound(&start, dtype, steps)?, bound(&end, dtype, steps)?, steps, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
     }
     /// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
     [no_method, out] fn logspace(start: Value, end: Value, steps: i64, base: f64 = 10.0, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
@@ -346,7 +350,7 @@ compose! { "create";
         if let Some(exponents) = spaced_samples(&start, &end, steps, work)? {
             return crate::ops::create::to_dtype(&crate::ops::power::power(base.into(), (&exponents).into())?, dtype);
         }
-        let exponents = Tensor::new(spaced(bound(&start)?, bound(&end)?, steps, work, device.unwrap_or(Device::Cpu))?);
+        let exponents = Tensor::new(spaced(bound(&start, dtype, steps)?, bound(&end, dtype, steps)?, steps, work, device.unwrap_or(Device::Cpu))?);
         let powers = crate::ops::power::power(base.into(), (&exponents).into())?;
         let out = crate::ops::create::to_dtype(&powers, dtype)?;
         let body = out.body().clone();

@@ -1,9 +1,7 @@
 //! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
 //! other by itself, but for `carry`, whose job that is.
 
-#[cfg(not(feature = "gpu"))]
-use crate::base::Error;
-use crate::base::{DType, Dims, Fault, Fold, Layout, Lazy, Result, Scalar};
+use crate::base::{DType, Dims, Error, Fault, Fold, Layout, Lazy, Result, Scalar};
 use crate::cpu;
 use crate::storage::Storage;
 use crate::tensor::{Body, Tensor};
@@ -145,29 +143,26 @@ pub fn duplicate(src: &Body) -> Result<Body> {
     Ok(out)
 }
 
-/// Refuses numbers that a type does not reach: imaginary ones for real types, large ones for narrow types.
+/// Refuses numbers that the elements cannot hold.
 pub fn holds(dtype: DType, value: Scalar) -> Result<()> {
-    let imaginary = value.imaginary() != 0.0 && !dtype.is_complex() && dtype != DType::Bool;
-    if imaginary || !dtype.reaches(value) { Err(overflow(dtype)) } else { Ok(()) }
+    if value.fits(dtype) { Ok(()) } else { Err(overflow(dtype.fixed_name())) }
 }
 
-/// What is said of a number that a type cannot hold.
-pub fn overflow(dtype: DType) -> crate::base::Error {
-    let name = match dtype {
-        DType::U8 => "uint8_t",
-        DType::I8 => "int8_t",
-        DType::I16 => "int16_t",
-        DType::I64 => "int64_t",
-        other => other.c_name(),
-    };
-    crate::base::Error::runtime(format!("value cannot be converted to type {name} without overflow"))
+/// A number that a C type cannot hold.
+#[cold]
+pub fn overflow(c_type: &str) -> Error {
+    Error::runtime(format!("value cannot be converted to type {c_type} without overflow"))
 }
 
 pub fn fill(out: &Body, value: Scalar) -> Result<()> {
+    // A single half becomes infinite, as in PyTorch, which refuses two.
+    let single = out.numel() == 1 && matches!(out.dtype, DType::F16 | DType::BF16);
+    if !single || value.imaginary() != 0.0 {
+        holds(out.dtype, value)?;
+    }
     if out.numel() == 0 {
         return Ok(());
     }
-    holds(out.dtype, value)?;
     if !out.lazy.is_nothing() {
         return fill(&out.bare(), out.lazy.of(value));
     }

@@ -246,6 +246,10 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     if matches!(op.class, Class::Divide | Class::Alike | Class::FloatAlike) {
         super::refuse::check(op, operands, promoted)?;
     }
+    let scales = operands.len() > op.inputs && op.class != Class::Float;
+    if scales || op.class == Class::Choose {
+        super::refuse::numbers(op, operands, if op.class == Class::Real { compute } else { promoted })?;
+    }
     Ok(Plan {
         promoted,
         compute,

@@ -131,7 +131,7 @@ pub fn narrowed(op: &Pointwise, at: usize, number: Scalar, to: DType) -> Result<
         ("clamp_low" | "clamp_min_number" | "clamp_high" | "clamp_max_number" | "clamp_both", _) => {
             Ok(value.clamp(least, most))
         }
-        ("pow" | "choose", _) if !to.reaches(number) => Err(super::kernel::overflow(to)),
+        ("pow" | "choose", _) if !number.fits(to) => Err(super::kernel::overflow(to.fixed_name())),
         _ => Ok(to.wrap(value)),
     }
 }
@@ -142,6 +142,18 @@ pub fn check(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()
         Class::Alike | Class::FloatAlike => types(op.row.name, operands),
         _ => Ok(()),
     }
+}
+
+/// Numbers that are chosen or that scale operands must fit the elements.
+pub fn numbers(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {
+    let numbers = match op.class {
+        Class::Choose => &operands[..2],
+        _ => &operands[op.inputs.min(operands.len())..],
+    };
+    numbers.iter().try_for_each(|operand| match operand {
+        Operand::Scalar(number) => super::kernel::holds(promoted, *number),
+        Operand::Tensor(_) => Ok(()),
+    })
 }
 
 /// Subtraction and negation have no meaning for truth values, whatever their shapes.
@@ -197,7 +209,10 @@ fn types(name: &str, operands: &[Operand]) -> Result<()> {
                 _ if !a.is_differentiable() => {
                     Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: *a }.into())
                 }
-                _ => Ok(()),
+                _ => match operands[2] {
+                    Operand::Scalar(weight) => super::kernel::holds(*a, weight),
+                    Operand::Tensor(_) => Ok(()),
+                },
             }
         }
         ("addcdiv", [_, Some(a), Some(b), ..]) if !a.is_differentiable() && !b.is_differentiable() => {

@@ -412,11 +412,20 @@ mod more {
         /// `input` with `value` where the mask is true.
         [inplace] fn masked_fill(input: Tensor, mask: Tensor, value: Value) -> Tensor {
             match value {
-                Value::Scalar(s) => masked_fill_number(&input, mask, s),
+                Value::Scalar(s) => {
+                    check_mask("masked_fill_", &mask)?;
+                    crate::ops::kernel::holds(input.dtype(), s)?;
+                    masked_fill_number(&input, mask, s)
+                }
                 Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(format!(
                     "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", t.ndim()
                 ))),
-                Value::Tensor(t) => masked_fill_tensor(&input, &crate::ops::devices::beside(&t, &input)?, mask),
+                Value::Tensor(t) => {
+                    if t.device().is_cpu() && !t.is_batched() {
+                        crate::ops::kernel::holds(input.dtype(), t.item()?)?;
+                    }
+                    masked_fill_tensor(&input, &crate::ops::devices::beside(&t, &input)?, mask)
+                }
             }
         }
         /// `input` with the elements of `source`, in order, where the mask is true.

@@ -240,7 +240,9 @@ pub fn result_type(
     match (operand(tensor), operand(other)) {
         (Ok(a), Ok(b)) => dtype_object(py, ops::pointwise::result_type([a, b])),
         _ => Err(PyTypeError::new_err(format!(
-            "result_type() received an invalid combination of arguments - got ({}, {}), but expected tensors or numbers",
+            "result_type() received an invalid combination of arguments - got ({}, {}), but expected one of:\n * (Tensor tensor, \
+             Tensor other)\n * (Number scalar, Tensor tensor)\n * (Tensor tensor, Number other)\n * (Number scalar1, Number \
+             scalar2)\n",
             type_name(tensor),
             type_name(other)
         ))),

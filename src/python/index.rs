@@ -1,6 +1,6 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
-use super::overloads::type_name;
+use super::overloads::{too_long, type_name};
 use super::parse::scalar_from;
 use super::profile;
 use super::tensor::{PyTensor, wrap};
@@ -41,7 +41,7 @@ fn slice(object: &Bound<'_, PySlice>) -> PyResult<Item> {
 
 fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     if object.is_exact_instance_of::<PyInt>() {
-        return Ok(Item::At(object.extract()?));
+        return Ok(Item::At(object.extract().map_err(|_| too_long())?));
     }
     if object.is_none() {
         return Ok(Item::New);
@@ -245,7 +245,7 @@ pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     let _span = profile::named(|| operator_of(index), [slf.as_any(), index]);
     // The common case first: one integer.
     if index.is_exact_instance_of::<PyInt>() && t.ndim() > 0 {
-        let i: i64 = index.extract()?;
+        let i: i64 = index.extract().map_err(|_| too_long())?;
         let size = t.body().shape()[0] as i64;
         if i < -size || i >= size {
             return Err(PyIndexError::new_err(format!(
@@ -314,15 +314,8 @@ pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let number = scalar_from(value);
     match (value.cast::<PyTensor>(), number) {
         (Ok(v), _) => Ok(v.get().tensor.clone()),
-        (_, Some(n)) => {
-            let dtype = t.dtype();
-            if dtype.is_int() && matches!(n, Scalar::Float(f) if !f.is_finite()) {
-                return Err(
-                    Error::runtime("value cannot be converted to type int64_t without overflow").into()
-                );
-            }
-            Ok(ops::create::full(&[], n, dtype, t.device())?)
-        }
+        (_, Some(n)) => Ok(ops::create::full(&[], n, t.dtype(), t.device())?),
+        _ if value.is_instance_of::<PyInt>() => Err(too_long()),
         _ => {
             let place = crate::tensor::type_string(t.dtype(), t.device());
             Err(PyTypeError::new_err(format!("can't assign a {} to a {place}", type_name(value))))

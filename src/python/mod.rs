@@ -48,19 +48,18 @@ use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 
-/// The dtype of floating point numbers that come without one.
 /// The floating point dtype of numbers and of new tensors.
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
     tensor::default_dtype(py)
 }
 
-/// Chooses the dtype of floating point numbers that come without one.
 /// Makes another floating point dtype the default.
 #[pyfunction]
-fn set_default_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
+#[pyo3(signature = (d, /))]
+fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
-    match dtype.cast::<types::PyDType>().map(|d| d.get().0) {
+    match d.cast::<types::PyDType>().map(|d| d.get().0) {
         Ok(dtype) if tensor::FLOATS.contains(&dtype) => ops::create::set_default_dtype(dtype),
         Ok(_) => return Err(PyTypeError::new_err(ONLY_FLOATS)),
         Err(_) => return Err(PyTypeError::new_err(format!("invalid dtype object: {ONLY_FLOATS}"))),
@@ -68,7 +67,6 @@ fn set_default_dtype(dtype: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-/// The smallest dtype that holds the values of both.
 /// The dtype that both convert to without loss of range.
 #[pyfunction]
 fn promote_types(
@@ -91,12 +89,21 @@ fn is_warn_always_enabled() -> bool {
     crate::base::caution::is_always()
 }
 
+/// The dtype that Python's own type stands for as well: `float` is float64. The type itself where it is none.
+#[pyfunction]
+fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    match types::dtype_of(&object) {
+        Some(dtype) => Ok(types::dtype_object(object.py(), dtype)?.into_bound(object.py()).into_any()),
+        None => Ok(object),
+    }
+}
+
 /// Copies to a dtype and device; the gradient follows.
 #[pyfunction]
 #[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
     tensor: &Bound<'py, tensor::PyTensor>,
-    dtype: Option<&Bound<'py, types::PyDType>>,
+    dtype: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, PyAny>>,
     copy: bool,
     memory_format: Option<&str>,
@@ -104,7 +111,7 @@ fn convert<'py>(
     let py = tensor.py();
     let format = memory_format.map(types::memory_format).transpose()?;
     let source = tensor.get().tensor.clone();
-    let dtype = dtype.map(|d| d.get().0);
+    let dtype = dtype.map(|dtype| overloads::dtype_argument("to", "dtype", None, dtype)).transpose()?;
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
     types::warn_of_loss(source.dtype(), dtype.unwrap_or(source.dtype()))?;
     let _span = profile::named(|| "to", [tensor.as_any()]);
@@ -217,6 +224,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         arrays::from_numpy,
     ];
     let own = functions![
+        dtype_of,
         convert,
         rows,
         register,

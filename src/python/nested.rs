@@ -1,12 +1,13 @@
 //! Data from and to Python: numbers and nested lists.
 
 use super::arrays::{from_array, is_array};
-use super::overloads::dtype_argument;
+use super::overloads::{dtype_argument, too_long};
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, tell_of_loss, wrap};
 use super::types::device_from;
 use crate::base::{DType, Device, Dims, Scalar};
 use crate::ops;
+use crate::ops::kernel::overflow;
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -50,15 +51,22 @@ fn survey(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyResult
     Ok(())
 }
 
+/// A number for a tensor: whole numbers of more than 64 bits go into those of floats only.
+enum Noted {
+    Number(Scalar),
+    TooLong(f64),
+}
+
 /// The dtype of one leaf, promoted into what was found so far.
-fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Scalar> {
+fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Noted> {
     let Some(scalar) = scalar_from(object) else {
         if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
             let name = object.get_type().name()?;
             return Err(PyTypeError::new_err(format!("new(): invalid data type '{name}'")));
         }
         if object.is_instance_of::<PyInt>() {
-            return Err(PyValueError::new_err("Overflow when unpacking long long"));
+            *kind = Some(kind.map_or(DType::I64, |k| k.promote(DType::I64)));
+            return Ok(Noted::TooLong(object.extract()?));
         }
         return Err(if object.is_none() {
             PyRuntimeError::new_err("Could not infer dtype of NoneType")
@@ -68,7 +76,7 @@ fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Scalar>
     };
     let dtype = ops::pointwise::scalar_dtype(scalar);
     *kind = Some(kind.map_or(dtype, |k| k.promote(dtype)));
-    Ok(scalar)
+    Ok(Noted::Number(scalar))
 }
 
 fn flatten(
@@ -76,7 +84,7 @@ fn flatten(
     shape: &[usize],
     depth: usize,
     kind: &mut Option<DType>,
-    out: &mut Vec<Scalar>,
+    out: &mut Vec<Noted>,
 ) -> PyResult<()> {
     if let Ok(t) = object.cast::<PyTensor>() {
         let rest = t.get().tensor.shape().iter().skip(shape.len() - depth).product::<usize>();
@@ -132,7 +140,7 @@ fn spread(
     shape: &[usize],
     depth: usize,
     kind: &mut Option<DType>,
-    out: &mut Vec<Scalar>,
+    out: &mut Vec<Noted>,
 ) -> PyResult<()> {
     super::batch::need_values(t)?;
     let own = t.shape();
@@ -151,7 +159,7 @@ fn spread(
     let view = dense.host()?;
     // SAFETY: the body is dense and holds that many elements.
     let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
-    out.extend((0..dense.numel()).map(read));
+    out.extend((0..dense.numel()).map(|i| Noted::Number(read(i))));
     Ok(())
 }
 
@@ -176,36 +184,29 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
     let body = Body::new(&shape, dtype, Device::Cpu)?;
     let view = body.host()?;
     for (i, value) in values.iter().enumerate().take(body.numel()) {
-        fits(*value, dtype)?;
+        let value = fits(value, dtype)?;
         // SAFETY: the body is dense and holds that many elements.
         unsafe { value.write(dtype, view.ptr.add(i * dtype.size())) };
     }
     Ok(Tensor::new(body))
 }
 
-/// Refuses numbers that the dtype cannot hold.
-fn fits(value: Scalar, dtype: DType) -> PyResult<()> {
+/// The number, if the dtype can hold it.
+fn fits(value: &Noted, dtype: DType) -> PyResult<Scalar> {
+    let value = match *value {
+        Noted::TooLong(_) if dtype.is_int() => return Err(too_long()),
+        Noted::TooLong(number) => Scalar::Float(number),
+        Noted::Number(number) => number,
+    };
     if matches!(value, Scalar::Complex(..)) && !dtype.is_complex() {
         return match dtype {
-            DType::Bool => Ok(()),
+            DType::Bool => Ok(value),
             _ if dtype.is_float() => Err(PyTypeError::new_err("must be real number, not complex")),
             _ => Err(PyTypeError::new_err("'complex' object cannot be interpreted as an integer")),
         };
     }
-    let range = match dtype {
-        DType::U8 => (-255, 255),
-        DType::I8 => (-128, 127),
-        DType::I16 => (-32768, 32767),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX)),
-        _ => return Ok(()),
-    };
-    match value {
-        Scalar::Int(i) if i < range.0 || i > range.1 => Err(PyRuntimeError::new_err(format!(
-            "value cannot be converted to type {} without overflow",
-            dtype.name()
-        ))),
-        _ => Ok(()),
-    }
+    // A float that is too large becomes infinite.
+    if dtype.is_int() && !value.fits(dtype) { Err(overflow(dtype.name()).into()) } else { Ok(value) }
 }
 
 /// `tensor(data, dtype, device)`.

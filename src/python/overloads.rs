@@ -3,12 +3,12 @@
 
 use super::parse::Call;
 use super::tensor::PyTensor;
-use super::types::{PyDType, PyDevice};
+use super::types::{PyDType, PyDevice, dtype_of};
 use crate::base::DType;
 use crate::ops::{Forms, Kind, Row};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyInt, PyList, PyTuple};
 
 /// The least and the most arguments of each overload, without the first operand and `out`.
 const OVERLOADS: &[(&str, &[(usize, usize)])] = &[
@@ -149,6 +149,7 @@ fn combination(call: &Call<'_, '_>, expected: &str) -> PyErr {
     let mut list = types.join(", ");
     if !call.keywords.is_empty() {
         types = call.keywords.iter().map(|(name, value)| format!("{name}={}", type_name(value))).collect();
+        types.sort_unstable();
         // Keywords alone end in a comma: so says PyTorch.
         list = match list.as_str() {
             "" => format!("{}, ", types.join(", ")),
@@ -174,6 +175,18 @@ pub fn too_many(call: &Call<'_, '_>, least: usize, most: usize) -> PyErr {
     PyTypeError::new_err(format!("{}() takes {range} but {given} {were} given", call.name))
 }
 
+/// A whole number of more than 64 bits.
+#[cold]
+pub fn too_big() -> PyErr {
+    PyOverflowError::new_err("int too big to convert")
+}
+
+/// The same where a whole number is wanted, not any number.
+#[cold]
+pub fn too_long() -> PyErr {
+    PyValueError::new_err("Overflow when unpacking long long")
+}
+
 /// An argument that its parameter cannot take.
 #[cold]
 pub fn mismatch(
@@ -183,6 +196,13 @@ pub fn mismatch(
     position: Option<usize>,
     object: &Bound<'_, PyAny>,
 ) -> PyErr {
+    if object.is_instance_of::<PyInt>() && object.extract::<i64>().is_err() {
+        match kind {
+            Kind::Operand | Kind::Scalar => return too_big(),
+            Kind::Int | Kind::Ints | Kind::Any => return too_long(),
+            _ => {}
+        }
+    }
     let place = position.map_or_else(String::new, |p| format!(" (position {p})"));
     let items: Vec<Bound<'_, PyAny>> = match (object.cast::<PyTuple>(), object.cast::<PyList>()) {
         (Ok(tuple), _) => tuple.iter().collect(),
@@ -228,10 +248,7 @@ pub fn dtype_argument(
     position: Option<usize>,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<DType> {
-    match object.cast::<PyDType>() {
-        Ok(dtype) => Ok(dtype.get().0),
-        Err(_) => Err(mismatch(function, parameter, Kind::DType, position, object)),
-    }
+    dtype_of(object).ok_or_else(|| mismatch(function, parameter, Kind::DType, position, object))
 }
 
 /// What PyTorch calls a parameter's type.

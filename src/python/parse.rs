@@ -3,7 +3,7 @@
 use super::overloads::{explain, mismatch, too_many};
 use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
-use super::types::{NAMED, PyDType, PyDevice, device_from};
+use super::types::{NAMED, PyDevice, device_from, dtype_of};
 use crate::base::{Error, Fault, Result as CoreResult, Scalar};
 use crate::ops::{self, Arg, Forms, Ints, Kind, Out, Param, Row, lazy, out};
 use crate::tensor::records;
@@ -97,16 +97,19 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
                 Some(Arg::from(t.get().tensor.item()?))
             }
             Ok(_) => None,
+            Err(_) if kind == Kind::Float && object.is_instance_of::<PyInt>() => {
+                scalar().or_else(|| object.extract().ok().map(Arg::Float))
+            }
             Err(_) => scalar(),
         },
         Kind::Int => int_from(object).map(Arg::Int),
         Kind::Ints => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
-        Kind::Sizes => match object.cast::<PyDType>() {
-            Ok(d) => Some(Arg::DType(d.get().0)),
-            Err(_) => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
+        Kind::Sizes => match dtype_of(object) {
+            Some(dtype) => Some(Arg::DType(dtype)),
+            None => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
         },
         Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
-        Kind::DType => object.cast::<PyDType>().ok().map(|d| Arg::DType(d.get().0)),
+        Kind::DType => dtype_of(object).map(Arg::DType),
         Kind::Device => match object.cast::<PyDevice>() {
             Ok(d) => Some(Arg::Device(d.get().device)),
             Err(_) if object.is_instance_of::<PyString>() || object.is_instance_of::<PyInt>() => {
@@ -155,8 +158,8 @@ fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
     if let Some(s) = scalar_from(object) {
         return Some(Arg::from(s));
     }
-    if let Ok(d) = object.cast::<PyDType>() {
-        return Some(Arg::DType(d.get().0));
+    if let Some(dtype) = dtype_of(object) {
+        return Some(Arg::DType(dtype));
     }
     if let Ok(s) = object.extract::<String>() {
         return Some(Arg::Str(s));
@@ -299,7 +302,9 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
     }
     for (name, object) in call.keywords {
-        match params.iter().position(|p| known_as(p, name)) {
+        // `view(dtype=…)` is an overload of `view(size)`.
+        let retyped = row.name == "view" && name == "dtype";
+        match params.iter().position(|p| known_as(p, name) || (retyped && p.kind == Kind::Sizes)) {
             Some(at) => {
                 if !matches!(args[at], Arg::Missing) {
                     return Err(PyTypeError::new_err(format!(
@@ -394,7 +399,8 @@ fn accept(
     position: Option<usize>,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Arg> {
-    if is_strict(row, param, object) && !object.is_none() && object.cast::<PyDType>().is_err() {
+    let retyped = || row.name == "view" && dtype_of(object).is_some();
+    if is_strict(row, param, object) && !object.is_none() && !retyped() {
         return Err(mismatch(name, param.name, param.kind, position, object));
     }
     match read(param.kind, object)? {

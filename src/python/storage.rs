@@ -11,7 +11,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
 
-/// A tensor over the storage of another, under a layout of its own.
+/// A tensor over the memory of another, under a layout of its own; writes through it are not seen by the other.
 #[pyfunction]
 pub fn storage_view<'py>(
     owner: &Bound<'py, PyTensor>,
@@ -21,7 +21,7 @@ pub fn storage_view<'py>(
     strides: Vec<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let dtype = dtype.get().0;
-    let storage = owner.get().tensor.body().storage.clone();
+    let storage = owner.get().tensor.body().storage.alias();
     let layout = Layout { shape: Dims::from_vec(shape), strides: Dims::from_vec(strides), offset };
     let fits = layout.shape.len() == layout.strides.len()
         && extent(&layout).and_then(|n| n.checked_mul(dtype.size())).is_some_and(|n| n <= storage.len());

@@ -5,6 +5,7 @@
 use super::collector::Start;
 use super::hung;
 use super::identity::{self, Gone};
+use super::overloads::too_big;
 use super::parse::scalar_from;
 use super::profile;
 use super::types::{PyDType, dtype_object};
@@ -14,7 +15,9 @@ use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
 use crate::tensor::{Tensor, any_hosted};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt};
 use pyo3::{PyTypeInfo, ffi};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -132,6 +135,13 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
     }
 }
 
+/// What an operator says of an operand that it does not know, so that this may be asked; numbers it should have known.
+#[cold]
+fn unknown<'py>(other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = other.py();
+    if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(py.NotImplemented().into_bound(py)) }
+}
+
 const LONG: usize = 16_384;
 
 fn compute<'py>(
@@ -152,13 +162,14 @@ fn binary<'py>(
     swapped: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    let Some(other) = operand(other) else { return Ok(py.NotImplemented().into_bound(py)) };
+    let Some(other) = operand(other) else { return unknown(other) };
     let own = Operand::Tensor(&slf.get().tensor);
     compute(py, op, &if swapped { [other, own] } else { [own, other] })
 }
 
 fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Pointwise) -> PyResult<()> {
     let Some(value) = operand(other) else {
+        unknown(other)?;
         return Err(PyTypeError::new_err(format!(
             "unsupported operand type(s) for {}=: 'Tensor' and '{}'",
             op.row.name,
@@ -183,7 +194,7 @@ fn power<'py>(
     swapped: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    let Some(exponent) = operand(exponent) else { return Ok(py.NotImplemented().into_bound(py)) };
+    let Some(exponent) = operand(exponent) else { return unknown(exponent) };
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
     let _span = profile::named(|| "pow", [slf.as_any()]);
@@ -196,6 +207,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
         Some(Operand::Tensor(t)) => Arg::Tensor(t.clone()),
         Some(Operand::Scalar(s)) => Arg::from(s),
         None => {
+            unknown(exponent)?;
             let name = exponent.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
                 "unsupported operand type(s) for **=: 'Tensor' and '{name}'"
@@ -268,7 +280,7 @@ macro_rules! slots {
             }
             fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
-                let Some(other) = operand(other) else { return Ok(py.NotImplemented().into_bound(py)) };
+                let Some(other) = operand(other) else { return unknown(other) };
                 // By way of the reciprocal, as PyTorch rounds it.
                 let inverse = apply(&u::reciprocal::ROW, &[Operand::Tensor(&slf.get().tensor)])?;
                 compute(py, &a::mul::ROW, &[Operand::Tensor(&inverse), other])
@@ -348,21 +360,25 @@ impl PyTensor {
     }
     fn __float__(&self) -> PyResult<f64> {
         tell_of_loss(&self.tensor)?;
-        Ok(real(self.number()?, "double")?.as_f64())
+        let number = self.number()?;
+        ops::kernel::holds(DType::F64, number)?;
+        Ok(number.as_f64())
     }
     fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
         let number = slf.get().number()?;
         Ok(pyo3::types::PyComplex::from_doubles(slf.py(), number.as_f64(), number.imaginary()))
     }
-    fn __int__(&self) -> PyResult<i64> {
-        match real(self.number()?, "int64_t")? {
-            Scalar::Float(f) if f.is_nan() => {
-                Err(pyo3::exceptions::PyValueError::new_err("cannot convert float NaN to integer"))
+    fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, number) = (slf.py(), slf.get().number()?);
+        match number {
+            // Beyond 64 bits Python knows what to do, and what to say of infinity and NaN.
+            Scalar::Float(f) if !number.fits(DType::I64) => {
+                PyFloat::new(py, f).call_method0(intern!(py, "__int__"))
             }
-            Scalar::Float(f) if f.is_infinite() => {
-                Err(pyo3::exceptions::PyOverflowError::new_err("cannot convert float infinity to integer"))
+            _ => {
+                ops::kernel::holds(DType::I64, number)?;
+                Ok(number.as_i64().into_pyobject(py)?.into_any())
             }
-            s => Ok(s.as_i64()),
         }
     }
     fn __index__(&self) -> PyResult<i64> {
@@ -461,14 +477,6 @@ impl PyTensor {
     fn __clear__(&self) {
         super::collector::clear(&Start::Tensor(self));
     }
-}
-
-/// A number that a real type can hold.
-fn real(number: Scalar, c_type: &str) -> PyResult<Scalar> {
-    if number.imaginary() == 0.0 {
-        return Ok(number);
-    }
-    Err(PyRuntimeError::new_err(format!("value cannot be converted to type {c_type} without overflow")))
 }
 
 /// The default dtype as Python's object.

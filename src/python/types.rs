@@ -5,7 +5,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::PyString;
+use pyo3::types::{PyBool, PyComplex, PyFloat, PyInt, PyString, PyType};
 use std::hash::{Hash, Hasher};
 use std::sync::atomic::AtomicBool;
 
@@ -56,6 +56,27 @@ impl PyDType {
     fn __reduce__(&self) -> String {
         self.0.name().into()
     }
+}
+
+/// The dtype that an object stands for: one of ours, or Python's `float`, `int`, `bool` or `complex`.
+pub fn dtype_of(object: &Bound<'_, PyAny>) -> Option<DType> {
+    match object.cast::<PyDType>() {
+        Ok(dtype) => Some(dtype.get().0),
+        Err(_) if object.is_instance_of::<PyType>() => of_class(object),
+        Err(_) => None,
+    }
+}
+
+#[cold]
+fn of_class(object: &Bound<'_, PyAny>) -> Option<DType> {
+    let py = object.py();
+    let classes = [
+        (py.get_type::<PyFloat>(), DType::F64),
+        (py.get_type::<PyInt>(), DType::I64),
+        (py.get_type::<PyBool>(), DType::Bool),
+        (py.get_type::<PyComplex>(), DType::C128),
+    ];
+    classes.into_iter().find(|(class, _)| object.is(class)).map(|(_, dtype)| dtype)
 }
 
 /// Where a tensor lies: `cpu`, or `cuda` (also `mps`, `gpu`, `wgpu`) with a number.

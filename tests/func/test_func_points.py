@@ -128,6 +128,7 @@ def test_values_may_be_looked_at(nesting, looking, blind):
         assert_values(one, other, rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:Converting a tensor with requires_grad")
 @pytest.mark.parametrize("look", [bool, float, int, lambda t: t.item(), lambda t: list(range(t.long()))])
 def test_samples_may_not_be_looked_at(look):
     def f(x):
