@@ -238,6 +238,17 @@ def spread_of(name):
     return lambda draw: reduction(name, shapes=st.just((3, 2, 4)), correction=draw(st.integers(0, 1)))(draw)
 
 
+def layered():
+    """A normalization over the last dimension, scaled and shifted or not."""
+
+    def sample(draw):
+        lead, width, affine = draw(FULL), draw(st.integers(2, 4)), draw(st.booleans())
+        shapes = [(*lead, width), (width,), (width,)][: 3 if affine else 1]
+        return [values(s, draw(SEEDS)) for s in shapes], lambda x, *rest: T.layer_norm(x, (width,), *rest)
+
+    return sample
+
+
 def of_row(name, sample):
     """The sampler that a row asks for: an expression over the functions of this file, `T` and `F`; `name` is the row's."""
     return eval(sample, {**globals(), "name": name, "F": T.nn.functional}) if sample else None

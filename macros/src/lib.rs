@@ -5,6 +5,8 @@ mod call;
 mod clause;
 mod operator;
 mod primitive;
+#[cfg(test)]
+mod tests;
 
 use proc_macro::TokenStream;
 

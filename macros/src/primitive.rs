@@ -456,15 +456,14 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let first_edge = this.edges.iter().position(|edge| *edge).unwrap_or(0);
 
     let (mut kept, mut steps) = (Kept::default(), Vec::new());
-    let (mut saves, mut reads): (Vec<TokenStream>, Vec<u64>) = (Vec::new(), Vec::new());
+    let (mut bits_of, mut reads): (Vec<(u8, u64)>, Vec<u64>) = (Vec::new(), Vec::new());
     for one in &parts.derivatives {
         let wrt = if one.0.is_empty() { first_edge } else { of_operand(&one.0, &one.1)? };
         let fast = parts.fast.iter().find(|(of, _)| *of == one.0).map(|(_, f)| f);
         let (code, bits) = step(&this, &name, one, fast, wrt, &mut kept)?;
         steps.push(code);
         reads.push(bits);
-        let at = wrt as u8;
-        saves.push(quote!((#at, #bits)));
+        bits_of.push((wrt as u8, bits));
     }
     for (of, f) in &parts.fast {
         if !parts.derivatives.iter().any(|(own, _)| own == of) {
@@ -474,6 +473,9 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         }
     }
     let always = always(&reads, together);
+    // What is saved in any case need not be asked for.
+    let saves = bits_of.iter().filter(|(_, bits)| bits & !always != 0);
+    let saves = saves.map(|(at, bits)| quote!((#at, #bits)));
     let mut order: Vec<usize> = (0..this.tensors.len()).collect();
     order.sort_by_key(|&i| this.tensors[i].torch_name());
     let order = order.iter().map(|&i| i as u8);

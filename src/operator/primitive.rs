@@ -80,8 +80,9 @@ impl<'a> Group<'a> {
 pub fn flags(groups: &[Group]) -> Marks {
     let mut all = Marks::default();
     for group in groups {
-        for t in group.iter() {
-            all |= t.marks();
+        match group {
+            Group::One(t) => all |= t.marks(),
+            group => (0..group.len()).filter_map(|i| group.get(i)).for_each(|t| all |= t.marks()),
         }
     }
     all
@@ -124,6 +125,8 @@ pub struct Primitive {
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
 type Bodies = SmallVec<[Body; 1]>;
+/// The bits of operands; those above are results'.
+const OPERANDS: u64 = (1 << 56) - 1;
 type Params = Option<Box<dyn Any + Send + Sync>>;
 
 /// What a `forward` may give.
@@ -147,8 +150,8 @@ pub trait Forward {
     fn tensors(made: Tensors) -> Result<Self::Tensors>;
 }
 
-fn one(made: Tensors) -> Result<Tensor> {
-    made.into_iter().next().ok_or_else(|| Error::runtime("a primitive made nothing"))
+fn one(mut made: Tensors) -> Result<Tensor> {
+    made.pop().ok_or_else(|| Error::runtime("a primitive made nothing"))
 }
 
 macro_rules! one_tensor {
@@ -293,7 +296,7 @@ impl<'a> Call<'a> {
         if p.dtypes != DTypes::Any {
             check_dtype(p.dtypes, self.operands().next().map_or(DType::F32, Tensor::dtype))?;
         }
-        if p.anywhere || self.groups.len() == 1 && self.groups[0].len() == 1 {
+        if p.anywhere || matches!(self.groups, [Group::One(_)]) {
             return Ok(());
         }
         let mut operands = self.operands();
@@ -307,14 +310,29 @@ impl<'a> Call<'a> {
     /// Starts a node when an operand wants a gradient; before the kernel runs, so that it sees the operands as they were.
     #[inline]
     fn begin(&self) -> Option<Recorder> {
-        any_requires_grad(self.with_edges()).then(|| self.recorder())
+        if !mode::grad_enabled() {
+            return None;
+        }
+        for (group, edge) in self.groups.iter().zip(self.primitive.edges) {
+            let wants = match group {
+                Group::One(t) => t.requires_grad(),
+                group => group.iter().any(Tensor::requires_grad),
+            };
+            if *edge && wants {
+                return Some(self.recorder());
+            }
+        }
+        None
     }
 
     fn recorder(&self) -> Recorder {
         let p = self.primitive;
         let derivative = if packing::active() { packing::instead_of(&p.derivative) } else { &p.derivative };
         let mut recorder = Recorder::new(derivative);
-        for (group, _) in self.groups.iter().zip(p.edges).filter(|(_, edge)| **edge) {
+        for (at, group) in self.groups.iter().enumerate() {
+            if !p.edges[at] {
+                continue;
+            }
             for i in 0..group.len() {
                 match group.get(i) {
                     Some(t) => recorder.input_as_shown(t),
@@ -331,15 +349,26 @@ impl<'a> Call<'a> {
     }
 
     /// Which bits are to be saved, by the operands that want gradients.
+    #[inline]
     fn needed(&self, recorder: &Recorder) -> u64 {
         let p = self.primitive;
-        let (mut start, mut bits) = (0, p.always);
-        for (at, (group, _)) in self.groups.iter().zip(p.edges).enumerate().filter(|(_, (_, edge))| **edge) {
-            if (start..start + group.len()).any(|edge| recorder.has_edge(edge)) {
-                bits |=
-                    p.saves.iter().filter(|(of, _)| usize::from(*of) == at).fold(0, |all, (_, b)| all | b);
+        if p.saves.is_empty() { p.always } else { p.always | self.wanted(recorder) }
+    }
+
+    fn wanted(&self, recorder: &Recorder) -> u64 {
+        let p = self.primitive;
+        let (mut start, mut bits) = (0, 0);
+        for (at, group) in self.groups.iter().enumerate() {
+            if !p.edges[at] {
+                continue;
             }
-            start += group.len();
+            let end = start + group.len();
+            if (start..end).any(|edge| recorder.has_edge(edge)) {
+                for (of, more) in p.saves {
+                    bits |= if usize::from(*of) == at { *more } else { 0 };
+                }
+            }
+            start = end;
         }
         bits
     }
@@ -365,20 +394,26 @@ impl<'a> Call<'a> {
 
     /// Publishes the node; `made` are all results, none where the call failed.
     fn finish(&self, mut recorder: Recorder, bits: u64, made: &[Body]) -> Result<NodeRef> {
-        if bits != 0 {
+        if bits & OPERANDS != 0 {
             self.save_operands(&mut recorder, bits);
-            for (i, body) in made.iter().enumerate().filter(|(i, _)| bits >> (63 - i) & 1 == 1) {
-                recorder.save_output(body, i);
+        }
+        if bits & !OPERANDS != 0 {
+            for (i, body) in made.iter().enumerate() {
+                if bits >> (63 - i) & 1 == 1 {
+                    recorder.save_output(body, i);
+                }
             }
         }
         recorder.check(self.operands())?;
         let made = &made[..made.len().min(self.primitive.returned)];
         // Indices that follow the values take no gradients, and count for nothing.
-        let values = made.iter().rposition(|body| body.dtype.is_differentiable()).map_or(0, |last| last + 1);
-        let outputs: SmallVec<[&Body; 3]> = made.iter().collect();
-        let node = recorder.publish(&outputs[..values]);
+        let mut values = made.len();
+        while values > 0 && !made[values - 1].dtype.is_differentiable() {
+            values -= 1;
+        }
+        let node = recorder.publish_all(&made[..values]);
         if packing::active() {
-            packing::pack(&node, |source| self.operand(source), &outputs)?;
+            packing::pack(&node, |source| self.operand(source), &made.iter().collect::<Vec<_>>())?;
         }
         Ok(node)
     }
@@ -409,7 +444,7 @@ impl<'a> Call<'a> {
     }
 
     fn end(&self, recorder: Option<Recorder>, made: Made) -> Result<Tensors> {
-        let bodies: Bodies = match made {
+        let mut bodies: Bodies = match made {
             Made::Bodies(bodies) => bodies,
             made => return self.viewed(recorder, made),
         };
@@ -422,6 +457,11 @@ impl<'a> Call<'a> {
             }
             None => None,
         };
+        if bodies.len() == 1
+            && let Some(body) = bodies.pop()
+        {
+            return Ok(smallvec::smallvec![Tensor::made_by(body, node.map(|node| Edge { node, output: 0 }))]);
+        }
         let with_edge = |(i, body): (usize, Body)| {
             let edge = node.as_ref().filter(|_| body.dtype.is_differentiable());
             let edge = edge.map(|node| Edge { node: node.clone(), output: i as u32 });
@@ -559,14 +599,12 @@ pub fn over(call: &Call, write: &mut dyn FnMut(&Body) -> Result<()>) -> Result<(
     call.check()?;
     operands.try_for_each(|t| inplace::check_disjoint(target, t))?;
     let body = target.body().clone();
-    crate::ops::pointwise::check_writable(&body)?;
     // Before the write: what is saved of the target is to be its old value.
     let node = match recorder {
         Some(recorder) => {
             let bits = call.needed(&recorder);
-            let results = 0xff << 56;
-            let node = call.finish(recorder, bits & !results, std::slice::from_ref(&body))?;
-            Some((node, bits & results != 0))
+            let node = call.finish(recorder, bits & OPERANDS, std::slice::from_ref(&body))?;
+            Some((node, bits & !OPERANDS != 0))
         }
         None => None,
     };

@@ -1,12 +1,8 @@
 //! Index tensors on several dimensions at once: `x[i, :, j]`, read and written.
 
 use super::index::{By, get, put};
-use super::shape::preserved as as_it_lies;
-use crate::base::{Dims, Error, Layout, Put, Result, broadcast};
-use crate::tensor::{
-    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_inplace,
-    finish_inplace, packing, records,
-};
+use crate::base::{Put, broadcast};
+use crate::operator::prelude::*;
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
 struct Plan {
@@ -123,46 +119,6 @@ fn any_batched(indices: &[Option<Tensor>]) -> bool {
     indices.iter().flatten().any(Tensor::is_batched)
 }
 
-/// Which dimensions have index tensors, which are saved, and whether values were added.
-type Places = (Vec<bool>, bool);
-
-/// Ends a node that takes or puts values where the index points.
-fn publish(mut recorder: Recorder, indices: &[Option<Tensor>], accumulate: bool, out: &Body) -> Result<Edge> {
-    recorder.params(Box::new((indices.iter().map(Option::is_some).collect::<Vec<_>>(), accumulate)));
-    for (at, index) in indices.iter().enumerate() {
-        if let Some(index) = index {
-            recorder.save_argument(index, at);
-        }
-    }
-    recorder.check(std::iter::empty())?;
-    let node = recorder.publish(&[out]);
-    let index = |at: usize| indices.get(at.checked_sub(usize::from(Saved::ARGUMENT))?)?.as_ref();
-    packing::pack(&node, index, &[out])?;
-    Ok(Edge { node, output: 0 })
-}
-
-/// The index tensors when the node's turn comes; an error when one was written over meanwhile.
-fn kept(step: &Step) -> Result<(Vec<Option<Tensor>>, bool)> {
-    let (places, accumulate) = step.params::<Places>()?;
-    let index = |(at, some): (usize, &bool)| some.then(|| step.argument(at, None)).transpose();
-    Ok((places.iter().enumerate().map(index).collect::<Result<_>>()?, *accumulate))
-}
-
-static INDEX: Derivative = Derivative {
-    facts: None,
-    name: "IndexBackward0",
-    apply: |step| {
-        let mut grads: Grads = smallvec::smallvec![None];
-        if let (Some(g), true) = (step.grad(0), step.wants(0)) {
-            let (indices, _) = &kept(step)?;
-            let at = super::meta_of(step, 0)?;
-            let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
-            grads[0] = Some(index_put(&zeros, indices, g, true)?);
-        }
-        Ok(grads)
-    },
-};
-
 fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
     let plan = plan(&body.layout, indices)?;
     let mut out = Body::new(&plan.shape, body.dtype, body.device())?;
@@ -176,49 +132,49 @@ fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
     Ok(out)
 }
 
-/// `x[i, :, j]`: a new tensor of what the index tensors point at.
-pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
-    if t.is_batched() || any_batched(indices) {
-        return super::batch::index(t, indices);
+#[primitive(tangent = linear, devices = any, shows(self_sym_sizes = sizes(input)))]
+impl Index {
+    fn forward(input: &Tensor, indices: &[Option<Tensor>]) -> Result<Body> {
+        picked(&input.body(), indices)
     }
-    let recording = records([t])?;
-    let node = |out: &Body| {
-        let mut recorder = Recorder::new(&INDEX);
-        recorder.input(Some(t));
-        publish(recorder, indices, false, out)
-    };
-    let out = match picked(&t.body(), indices) {
-        Ok(out) => out,
-        // A hook that gets the indices to keep is asked first.
-        Err(error) if recording => return Err(node(&t.body()).err().unwrap_or(error)),
-        Err(error) => return Err(error),
-    };
-    let edge = recording.then(|| node(&out)).transpose()?;
-    let made = Tensor::made_by(out, edge);
-    super::tangent::joined(made, std::slice::from_ref(t), &|xs| index(&xs[0], indices))
+    fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, at: Meta) -> Result<Tensor> {
+        let zeros = super::create::zeros(&at.shape, at.dtype, at.device)?;
+        index_put(&zeros, &indices, g, true)
+    }
+    fn batch(_b: &Batch, input: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
+        super::batch::index(input, indices)
+    }
 }
 
-static INDEX_PUT: Derivative = Derivative {
-    facts: None,
-    name: "IndexPutBackward0",
-    apply: |step| {
-        let mut grads: Grads = smallvec::smallvec![None, None];
-        let Some(g) = step.grad(0) else { return Ok(grads) };
-        let (indices, accumulate) = &kept(step)?;
-        if step.wants(0) {
-            grads[0] = Some(if *accumulate {
-                g.clone()
-            } else {
-                let zero = super::create::zeros(&[], g.dtype(), g.device())?;
-                index_put(g, indices, &zero, false)?
-            });
+/// `x[i, :, j]`: a new tensor of what the index tensors point at.
+pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
+    Index::call(t, indices)
+}
+
+#[primitive(tangent = linear, devices = any)]
+impl IndexPut {
+    fn write(input: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+        write(input, indices, values, accumulate)
+    }
+    fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, accumulate: bool) -> Result<Tensor> {
+        if accumulate {
+            return Ok(g.clone());
         }
-        if step.wants(1) {
-            grads[1] = Some(index(g, indices)?);
-        }
-        Ok(grads)
-    },
-};
+        index_put(g, &indices, &super::create::zeros(&[], g.dtype(), g.device())?, false)
+    }
+    fn d_values(g: &Tensor, indices: Vec<Option<Tensor>>) -> Result<Tensor> {
+        index(g, &indices)
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        indices: &[Option<Tensor>],
+        values: &Tensor,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        super::batch::index_put(input, indices, values, accumulate)
+    }
+}
 
 /// A copy of `t` with `values` put (or added) where the index points.
 pub fn index_put(
@@ -227,32 +183,7 @@ pub fn index_put(
     values: &Tensor,
     accumulate: bool,
 ) -> Result<Tensor> {
-    if super::batch::any(&[t, values]) || any_batched(indices) {
-        return super::batch::index_put(t, indices, values, accumulate);
-    }
-    let out = as_it_lies(&t.body())?;
-    let recording = records([t, values])?;
-    if let Err(error) = write(&out, indices, values, accumulate) {
-        let node = recording.then(|| put_node(t, indices, values, accumulate, &out)).transpose();
-        return Err(node.err().unwrap_or(error));
-    }
-    let edge = recording.then(|| put_node(t, indices, values, accumulate, &out)).transpose()?;
-    let made = Tensor::made_by(out, edge);
-    super::tangent::joined(made, &[t.clone(), values.clone()], &|xs| {
-        index_put(&xs[0], indices, &xs[1], accumulate)
-    })
-}
-
-fn put_node(
-    t: &Tensor,
-    indices: &[Option<Tensor>],
-    values: &Tensor,
-    accumulate: bool,
-    out: &Body,
-) -> Result<Edge> {
-    let mut recorder = Recorder::new(&INDEX_PUT);
-    recorder.input(Some(t)).input(Some(values));
-    publish(recorder, indices, accumulate, out)
+    IndexPut::call(t, indices, values, accumulate)
 }
 
 pub(super) fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
@@ -287,21 +218,5 @@ pub fn index_put_into(
         return super::batch::index_put_into(whole, part, indices, values, accumulate);
     }
     let target = if part.same(whole) { whole } else { part };
-    let recording = any_requires_grad([target, values]);
-    check_inplace(target, recording)?;
-    for other in indices.iter().flatten().chain([values]) {
-        super::inplace::check_disjoint(target, other)?;
-    }
-    let values = super::devices::beside(values, target)?;
-    let edge =
-        recording.then(|| put_node(target, indices, &values, accumulate, &target.body())).transpose()?;
-    write(&target.body(), indices, &values, accumulate)?;
-    target.body().storage.bump();
-    finish_inplace(target, edge)?;
-    if target.is_dual() || values.is_dual() {
-        super::tangent::put(target, &values, &|part, values| {
-            index_put_into(part, part, indices, values, accumulate)
-        })?;
-    }
-    Ok(())
+    IndexPut::over(target, indices, &super::devices::beside(values, target)?, accumulate)
 }

@@ -129,7 +129,6 @@ static FAMILIES: &[&[&Row]] = &[
     loss::COMPOSED,
     nn::ROWS,
     nn::COMPOSED,
-    nn::PLAIN,
     creation::ROWS,
     creation::COMPOSED,
     random::ROWS,

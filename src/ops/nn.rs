@@ -4,24 +4,12 @@ use super::create::to_dtype;
 use super::formal::rsqrt;
 use super::macros::{compose, ops};
 use super::pointwise::{Operand, Pointwise, apply, apply_inplace};
-use super::row::{Arg, Ints};
-use super::value::V;
 use super::view::{ints, reshape};
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
-use crate::base::{DType, Dims, Error, Fault, Result, Scalar, numel};
-use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, mode, packing, records};
+use crate::base::numel;
+use crate::operator::prelude::*;
+use crate::tensor::mode;
 use smallvec::SmallVec;
-
-static LAYER_NORM: Derivative =
-    Derivative { facts: None, name: "NativeLayerNormBackward0", apply: layer_norm_grad };
-
-/// What a normalization keeps beside its values: over how many dimensions it goes, and what was given.
-pub struct Normalized {
-    pub dims: usize,
-    eps: f64,
-    weight: bool,
-    bias: bool,
-}
 
 /// Rows of the normalized dimensions, their mean taken out and their spread made 1; the mean, and the factor that made it so.
 struct Standard {
@@ -43,41 +31,6 @@ fn standardized(x: &V, rows: &[usize], eps: f64) -> Standard {
 fn rows_of(shape: &[usize], normalized: usize) -> [usize; 2] {
     let split = shape.len() - normalized;
     [numel(&shape[..split]), numel(&shape[split..])]
-}
-
-fn layer_norm_grad(step: &Step) -> Result<Grads> {
-    let mut grads: Grads = smallvec::smallvec![None; 3];
-    let Some(g) = step.grad(0) else { return Ok(grads) };
-    let &Normalized { dims, eps, weight, bias } = step.params::<Normalized>()?;
-    let (shape, dtype) = (g.shape(), g.dtype());
-    let rows = rows_of(&shape, dims);
-    let tail = &shape[shape.len() - dims..];
-    let g = V::from(g).reshape(&rows);
-    if bias {
-        // Not read, but saved: who wrote over it is told.
-        step.tensor(2)?;
-    }
-    let x = V::from(step.tensor(0)?);
-    let Standard { y, scale, .. } = if mode::grad_enabled() || x.is_special() {
-        standardized(&x, &rows, eps)
-    } else {
-        let line = |output| step.tensor(Saved::OUTPUT + output).map(|t| V::from(t).reshape(&[rows[0], 1]));
-        let (mean, scale) = (line(1)?, line(2)?);
-        Standard { y: (x.reshape(&rows) - &mean) * &scale, mean, scale }
-    };
-    if step.wants(0) {
-        let weighted = if weight { &g * V::from(step.tensor(1)?).reshape(&[rows[1]]) } else { g.clone() };
-        let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
-        let inner = &weighted - mean(weighted.clone()) - &y * mean(&weighted * &y);
-        grads[0] = Some((inner * scale).reshape(&shape).cast(dtype).tensor()?);
-    }
-    if step.wants(1) {
-        grads[1] = Some((&g * y).sum(&[0], false).reshape(tail).tensor()?);
-    }
-    if step.wants(2) {
-        grads[2] = Some(g.sum(&[0], false).reshape(tail).tensor()?);
-    }
-    Ok(grads)
 }
 
 /// Halves are normalized in float32. Beside the result, what was taken out.
@@ -105,51 +58,84 @@ fn layer_norm_formula(
     Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, line(mean)?, line(scale)?])
 }
 
-/// Normalizes over the last `normalized` dimensions, then scales and shifts.
-pub fn native_layer_norm(
-    x: &Tensor,
-    weight: Option<&Tensor>,
-    bias: Option<&Tensor>,
-    normalized: usize,
-    eps: f64,
-) -> Result<Tensor> {
-    let inputs = [Some(x), weight, bias];
-    if inputs.into_iter().flatten().any(Tensor::is_batched) {
-        let [y, ..] = layer_norm_formula(x, weight, bias, normalized, eps)?;
-        return Ok(y);
+/// The gradients of a normalization, from its rows.
+fn layer_norm_grads(
+    g: &Tensor,
+    rows: &[usize; 2],
+    dims: usize,
+    standard: Standard,
+    weight: Option<V>,
+    wants: [bool; 3],
+) -> [Option<V>; 3] {
+    let (shape, dtype) = (g.shape(), g.dtype());
+    let tail = Dims::from_slice(&shape[shape.len() - dims..]);
+    let g = V::from(g).reshape(rows);
+    let Standard { y, scale, .. } = standard;
+    let of_input = || {
+        let weighted = weight.map_or_else(|| g.clone(), |weight| &g * weight.reshape(&[rows[1]]));
+        let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
+        let inner = &weighted - mean(weighted.clone()) - &y * mean(&weighted * &y);
+        (inner * scale).reshape(&shape).cast(dtype)
+    };
+    [
+        wants[0].then(of_input),
+        wants[1].then(|| (&g * &y).sum(&[0], false).reshape(&tail)),
+        wants[2].then(|| g.clone().sum(&[0], false).reshape(&tail)),
+    ]
+}
+
+#[primitive(results(result0, result1, result2), scratch(result1, result2))]
+impl NativeLayerNorm {
+    fn forward(
+        #[shown("input")] input: &Tensor,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        #[hidden] eps: f64,
+    ) -> Result<[Body; 3]> {
+        let made =
+            mode::with_grad(false, || layer_norm_formula(input, weight, bias, normalized_shape.len(), eps))?;
+        Ok(made.map(|t| t.body().clone()))
     }
-    let recorder = records(inputs.into_iter().flatten())?.then(|| {
-        let mut recorder = Recorder::new(&LAYER_NORM);
-        for input in inputs {
-            recorder.input(input);
-        }
-        let (weight, bias) = (weight.is_some(), bias.is_some());
-        recorder.params(Box::new(Normalized { dims: normalized, eps, weight, bias }));
-        for (at, input) in [2, 0, 1].map(|at| (at, inputs[at])) {
-            if let Some(input) = input {
-                recorder.save_input(input, &input.body(), at);
-            }
-        }
-        recorder
-    });
-    let made = mode::with_grad(false, || layer_norm_formula(x, weight, bias, normalized, eps))?;
-    let [out, mean, scale] = made.map(|t| t.body().clone());
-    let edge = recorder.map(|mut r| {
-        r.save_output(&mean, 1).save_output(&scale, 2);
-        Edge { node: r.publish(&[&out]), output: 0 }
-    });
-    if let Some(edge) = &edge {
-        packing::pack(&edge.node, |i| inputs.get(i).copied().flatten(), &[&out])?;
+    fn derivative(
+        g: &Tensor,
+        input: V,
+        normalized_shape: &[i64],
+        weight: Option<V>,
+        bias: Unread,
+        eps: f64,
+        wants: [bool; 3],
+    ) -> [Option<V>; 3] {
+        let Unread = bias;
+        let rows = rows_of(&g.shape(), normalized_shape.len());
+        layer_norm_grads(g, &rows, normalized_shape.len(), standardized(&input, &rows, eps), weight, wants)
     }
-    let made = Tensor::made_by(out, edge);
-    let given: Vec<&Tensor> = inputs.into_iter().flatten().collect();
-    if given.iter().any(|t| t.is_dual()) {
-        super::tangent::attach_one(&made, &given, super::tangent::Rule::Transposed, &|xs| {
-            let bias = bias.map(|_| &xs[given.len() - 1]);
-            native_layer_norm(&xs[0], weight.map(|_| &xs[1]), bias, normalized, eps)
-        })?;
+    /// With the mean and the factor that the call found.
+    fn fast_derivative(
+        g: &Tensor,
+        input: V,
+        result1: V,
+        result2: V,
+        normalized_shape: &[i64],
+        weight: Option<V>,
+        wants: [bool; 3],
+    ) -> [Option<V>; 3] {
+        let rows = rows_of(&g.shape(), normalized_shape.len());
+        let line = |v: V| v.reshape(&[rows[0], 1]);
+        let (mean, scale) = (line(result1), line(result2));
+        let standard = Standard { y: (input.reshape(&rows) - &mean) * &scale, mean, scale };
+        layer_norm_grads(g, &rows, normalized_shape.len(), standard, weight, wants)
     }
-    Ok(made)
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        layer_norm_formula(input, weight, bias, normalized_shape.len(), eps).map(|[y, ..]| y)
+    }
 }
 
 /// `x @ weightᵀ + bias` for a matrix `x`.
@@ -239,11 +225,6 @@ compose! { "nn";
     }
     /// `input * sigmoid(input)`.
     [nn] fn silu_(input: Tensor, inplace: bool = false) -> Tensor { activation(&u::silu::ROW, &input, None, inplace) }
-    /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.
-    [nn] fn dropout(input: Tensor, p: f64 = 0.5, training: bool = true, inplace: bool = false) -> Tensor {
-        check_probability(p)?;
-        dropped(&input, p, training, inplace)
-    }
     /// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
     [nn, out] fn gelu(input: Tensor, approximate: String = "none".to_string()) -> Tensor {
         if !input.dtype().is_float() {
@@ -273,43 +254,60 @@ compose! { "nn";
         out.push(weight.shape()[0]);
         unsafe_view(&flat, out)
     }
-    /// Normalizes over the last dimensions, then multiplies by `weight` and adds `bias`.
-    [no_method] fn layer_norm(input: Tensor, normalized_shape: Ints, weight: Option<Tensor> = None, bias: Option<Tensor> = None, eps: f64 = 1e-5) -> Tensor {
-        let n = normalized_shape.len();
-        if n == 0 {
-            return Err(Error::runtime(
-                "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
-                 normalized_shape = []",
-            ));
-        }
-        for (name, given) in [("weight", &weight), ("bias", &bias)] {
-            if let Some(given) = given {
-                check_affine(name, &given.shape(), &normalized_shape)?;
-            }
-        }
-        let shape = input.shape();
-        if shape.len() < n || ints(&shape[shape.len() - n..]) != normalized_shape {
-            let wanted: Vec<String> = normalized_shape.iter().map(i64::to_string).collect();
-            return Err(Error::runtime(format!(
-                "Given normalized_shape={:?}, expected input with shape [*, {}], but got input of size{:?}",
-                normalized_shape.as_slice(), wanted.join(", "), shape.as_slice()
-            )));
-        }
-        if !input.dtype().is_float() {
-            return Err(Fault::NoKernel { op: "LayerNormKernelImpl", dtype: input.dtype() }.into());
-        }
-        native_layer_norm(&input, weight.as_ref(), bias.as_ref(), n, eps)
-    }
 }
 
-mod plain {
-    use super::*;
-    compose! { "dropout";
-        /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
-        [no_method] fn dropout(input: Tensor, p: f64, train: bool) -> Tensor {
-            check_probability(p)?;
-            dropped(&input, p, train, false)
+/// Normalizes over the last dimensions, then multiplies by `weight` and adds `bias`.
+#[operator(function, sample = "layered()")]
+pub fn layer_norm(
+    input: &Tensor,
+    normalized_shape: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    #[default(1e-5)] eps: f64,
+) -> Result<Tensor> {
+    let n = normalized_shape.len();
+    if n == 0 {
+        return Err(Error::runtime(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+             normalized_shape = []",
+        ));
+    }
+    for (name, given) in [("weight", weight), ("bias", bias)] {
+        if let Some(given) = given {
+            check_affine(name, &given.shape(), normalized_shape)?;
         }
     }
+    let shape = input.shape();
+    if shape.len() < n || ints(&shape[shape.len() - n..])[..] != *normalized_shape {
+        let wanted: Vec<String> = normalized_shape.iter().map(i64::to_string).collect();
+        return Err(Error::runtime(format!(
+            "Given normalized_shape={:?}, expected input with shape [*, {}], but got input of size{:?}",
+            normalized_shape,
+            wanted.join(", "),
+            shape.as_slice()
+        )));
+    }
+    if !input.dtype().is_float() {
+        return Err(Fault::NoKernel { op: "LayerNormKernelImpl", dtype: input.dtype() }.into());
+    }
+    NativeLayerNorm::call(input, normalized_shape, weight, bias, eps)
 }
-pub use plain::COMPOSED as PLAIN;
+
+/// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.
+#[operator(nn, name = "dropout", sample = "random")]
+pub fn nn_dropout(
+    input: &Tensor,
+    #[default(0.5)] p: f64,
+    #[default(true)] training: bool,
+    #[default(false)] inplace: bool,
+) -> Result<Tensor> {
+    check_probability(p)?;
+    dropped(input, p, training, inplace)
+}
+
+/// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
+#[operator(function, sample = "random")]
+pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
+    check_probability(p)?;
+    dropped(input, p, train, false)
+}

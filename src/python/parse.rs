@@ -187,6 +187,11 @@ pub struct Extra<'py> {
 /// Whether a call's arguments are such as this signature takes: their number, their names, their types.
 pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
     let params = &row.params[usize::from(call.receiver.is_some()).min(row.params.len())..];
+    if call.keywords.is_empty()
+        && let Some(fits) = fits_in_places(row, params, call.positional)
+    {
+        return fits;
+    }
     let positional = params.iter().position(|p| p.keyword).unwrap_or(params.len());
     let spread = params[..positional].iter().position(|p| match p.kind {
         Kind::Sizes | Kind::Several => true,
@@ -222,11 +227,34 @@ pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
     }) && params.iter().enumerate().all(|(at, p)| at < filled || p.default.is_some() || named(p))
 }
 
+/// The same for arguments that are all in their places; nothing where a list may be spread over them.
+fn fits_in_places(row: &Row, params: &[Param], given: &[Bound<'_, PyAny>]) -> Option<bool> {
+    for (at, param) in params.iter().enumerate() {
+        if matches!(param.kind, Kind::Sizes | Kind::Several) || param.kind == Kind::Ints && params.len() == 1
+        {
+            return None;
+        }
+        let fits = match given.get(at) {
+            None => param.default.is_some(),
+            Some(_) if param.keyword => false,
+            Some(object) if object.is_none() => {
+                param.optional || param.default == Some("None") || param.kind == Kind::Any
+            }
+            Some(object) => !is_strict(row, param, object) && is_of_kind(param.kind, object),
+        };
+        if !fits {
+            return Some(false);
+        }
+    }
+    Some(given.len() <= params.len())
+}
+
 fn is_of_kind(kind: Kind, object: &Bound<'_, PyAny>) -> bool {
     let tensor = || object.is_instance_of::<PyTensor>();
     match kind {
         Kind::Tensor => tensor(),
         Kind::Operand => tensor() || scalar_from(object).is_some(),
+        Kind::Int | Kind::Ints if object.is_exact_instance_of::<PyInt>() => true,
         // A truth value is a whole number and no fraction.
         Kind::Int => !object.is_instance_of::<PyBool>() && int_from(object).is_some(),
         Kind::Ints => {

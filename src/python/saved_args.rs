@@ -82,7 +82,7 @@ macro_rules! never {
         }
     })* };
 }
-never!(History, Layout, Columns, Put, Vec<bool>);
+never!(History, Layout, Columns, Put);
 
 impl<T: Shown> Shown for Option<T> {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
@@ -116,7 +116,7 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
         (0 i64, 1 i64); (0 i64, 1 bool); (0 History, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
         (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar); (0 Scalar, 1 Scalar, 2 Columns);
         (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Meeting, 3 bool); (0 Option<Ints>, 1 Option<f64>, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
-        (0 Vec<bool>, 1 bool); (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
+        (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
         (0 History, 1 Option<History>, 2 i64, 3 Reduction); (0 Ints, 1 Ints, 2 Option<i64>, 3 Layout);
         (0 Ints, 1 Ints, 2 Option<i64>); (0 i64, 1 Option<i64>, 2 Option<i64>, 3 i64);
     }
@@ -132,7 +132,6 @@ const OWN: &[(&str, &[&str])] = &[
     ("CumminBackward0", &["dim"]),
     ("HuberLossBackward0", &["reduction", "delta"]),
     ("IndexFillBackward0", &["dim"]),
-    ("IndexPutBackward0", &["", "accumulate"]),
     ("KthvalueBackward0", &["dim", "keepdim"]),
     ("MedianBackward1", &["dim", "keepdim"]),
     ("ModeBackward0", &["dim", "keepdim"]),

@@ -3,7 +3,6 @@
 
 use super::saved_names::row_of_node;
 use crate::base::{Dims, Scalar};
-use crate::ops::nn::Normalized;
 use crate::tensor::Node;
 use crate::tensor::facts::Shown;
 use pyo3::prelude::*;
@@ -22,11 +21,9 @@ enum Fact {
     Int(i64),
     Flag(bool),
     Text(&'static str),
-    /// The last so many sizes of an input, which a normalization goes over.
-    Normal,
     Nothing,
 }
-use Fact::{Flag, Int, Ndim, Normal, Nothing, Numel, Size, Sizes, Strides, Text};
+use Fact::{Flag, Int, Ndim, Nothing, Numel, Size, Sizes, Strides, Text};
 
 /// By the name of a node, or of a row where several share one.
 const FACTS: &[(&[&str], &str, Fact)] = &[
@@ -35,7 +32,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
             "DiagonalBackward0",
             "DiagonalBackward0_copy",
             "ExpandBackward0",
-            "IndexBackward0",
             "IndexSelectBackward0",
             "KthvalueBackward0",
             "MeanBackward0",
@@ -96,7 +92,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["logit_free"], "eps", Nothing),
     (&["clamp_low", "clamp_from"], "max", Nothing),
     (&["clamp_high", "clamp_upto"], "min", Nothing),
-    (&["NativeLayerNormBackward0"], "normalized_shape", Normal),
     (&["diagonal_copy"], "dim1", Int(0)),
     (&["diagonal_copy"], "dim2", Int(1)),
 ];
@@ -150,11 +145,6 @@ fn show<'py>(py: Python<'py>, node: &Node, fact: Fact) -> PyResult<Bound<'py, Py
         Size(input, dim) => dims(input).get(dim).copied().into_pyobject(py)?.into_any(),
         Numel(input) => dims(input).iter().product::<usize>().into_pyobject(py)?.into_any(),
         Ndim(input) => dims(input).len().into_pyobject(py)?.into_any(),
-        Normal => {
-            let kept = node.params.as_ref().and_then(|params| params.downcast_ref::<Normalized>());
-            let (shape, count) = (dims(0), kept.map_or(0, |normalized| normalized.dims));
-            PyTuple::new(py, &shape[shape.len() - count..])?.into_any()
-        }
         Int(number) => number.into_pyobject(py)?.into_any(),
         Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
         Text(text) => text.into_pyobject(py)?.into_any(),

@@ -49,21 +49,12 @@ fn node_name(row: &'static str) -> String {
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
-/// Nodes with several outputs, or whose inputs PyTorch calls otherwise than their rows do.
-const OUTPUTS: &[(&str, &[&str])] = &[("NativeLayerNormBackward0", &["result0", "result1", "result2"])];
+/// Nodes with several outputs pick values.
 const PICKERS: [&str; 2] = ["values", "indices"];
-
-/// The inputs of nodes that no row describes.
-const INPUTS: &[(&str, &[&str])] = &[("NativeLayerNormBackward0", &["input", "weight", "bias"])];
-
-/// Whether a node saves several index tensors under one name; its row takes other parameters.
-pub fn takes_indices(node: &Node) -> bool {
-    matches!(&*node.name(), "IndexBackward0" | "IndexPutBackward0")
-}
 
 /// Names of the values that a node of this kind can save, with the source of each.
 pub fn names(node: &Node) -> Vec<(String, u16)> {
-    let row = row_of_node(node).filter(|_| !takes_indices(node));
+    let row = row_of_node(node);
     let mut found: Vec<(String, u16)> = Vec::new();
     let mut add = |source: u16| {
         let name = source_name(node, row, source);
@@ -85,9 +76,6 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
         sources.filter(tensor).for_each(&mut add);
     }
     node.saves().values.iter().for_each(|saved| add(saved.source));
-    if let Some((_, inputs)) = INPUTS.iter().find(|(name, _)| *name == node.name()) {
-        (0..inputs.len() as u16).for_each(&mut add);
-    }
     // Tensors among the arguments are there even when this call had none to save.
     let arguments =
         row.filter(|row| row.differentiable && row.family != "pointwise").map_or(&[][..], |row| row.params);
@@ -100,9 +88,6 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
 fn source_name(node: &Node, row: Option<&Row>, source: u16) -> String {
     if source >= Saved::OUTPUT {
         let output = usize::from(source - Saved::OUTPUT);
-        if let Some((_, names)) = OUTPUTS.iter().find(|(name, _)| *name == node.name()) {
-            return names.get(output).copied().unwrap_or("result").into();
-        }
         return if output == 0 {
             "result".into()
         } else {
@@ -112,11 +97,6 @@ fn source_name(node: &Node, row: Option<&Row>, source: u16) -> String {
     if (Saved::ARGUMENT..Saved::DETACHED).contains(&source) {
         let at = node.edges.len() + usize::from(source - Saved::ARGUMENT);
         return row.and_then(|row| row.params.get(at)).map_or("indices", |p| torch_name(p.name)).into();
-    }
-    if let Some((_, names)) = INPUTS.iter().find(|(name, _)| *name == node.name())
-        && let Some(name) = names.get(usize::from(source))
-    {
-        return (*name).into();
     }
     let tensors =
         row.map(|row| row.params.iter().filter(|p| matches!(p.kind, Takes::Tensor | Takes::Operand)));

@@ -297,20 +297,8 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
     }
     match kept {
         None => Ok(None),
-        Some(Some(_)) if raw && super::saved_names::takes_indices(node) => {
-            let raw = indices(node).into_iter().map(|at| SavedTensor { node: node.clone(), at });
-            Ok(Some(PyTuple::new(py, raw.collect::<Vec<_>>())?.into_any()))
-        }
         Some(at) if raw => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any())),
         Some(None) => Ok(Some(py.None().into_bound(py))),
-        Some(Some(_)) if super::saved_names::takes_indices(node) => {
-            let index = |at: Option<usize>| match at {
-                Some(at) => wrap(py, unpack_at(node, at)?),
-                None => Ok(py.None().into_bound(py)),
-            };
-            let all = indices(node).into_iter().map(index).collect::<PyResult<Vec<_>>>()?;
-            Ok(Some(PyTuple::new(py, all)?.into_any()))
-        }
         Some(Some(at)) => wrap(py, unpack_at(node, at)?).map(Some),
     }
 }
@@ -348,14 +336,6 @@ fn by_facts<'py>(
         }
         _ => one(place(sources.start))?,
     }))
-}
-
-/// Where a node saved its index tensors, one for each dimension; nowhere where it was not indexed.
-fn indices(node: &NodeRef) -> Vec<Option<usize>> {
-    let dimensions: Vec<Option<u16>> =
-        node.saves().values.iter().map(|s| s.source.checked_sub(Saved::ARGUMENT)).collect();
-    let count = dimensions.iter().flatten().max().map_or(0, |last| last + 1);
-    (0..count).map(|dimension| dimensions.iter().position(|d| *d == Some(dimension))).collect()
 }
 
 /// The names of a node's attributes for saved values.

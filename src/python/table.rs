@@ -339,8 +339,10 @@ fn collect() -> Vec<Entry> {
         ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
     let c = |s: &str| CString::new(s).unwrap_or_default();
     let mut entries = Vec::new();
+    let others: Vec<&'static Row> = ops::rows().filter(|row| row.overloads.is_some()).collect();
     for row in ops::rows().filter(|row| row.overloads.is_none()) {
-        let more = ops::rows().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
+        let more =
+            others.iter().copied().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
         let mut signatures: Vec<&'static Row> = std::iter::once(row).chain(more).collect();
         // They are tried in the order of the source.
         signatures.sort_by_key(|row| row.at);

@@ -152,6 +152,15 @@ impl Recorder {
 
     /// Publishes the node; `outputs` are the bodies that it made.
     #[inline]
+    pub fn publish_all(mut self, outputs: &[Body]) -> super::NodeRef {
+        for body in outputs {
+            self.node.outputs.push(body.meta());
+        }
+        Node::publish(self.node)
+    }
+
+    /// Publishes the node; `outputs` are the bodies that it made.
+    #[inline]
     pub fn publish(mut self, outputs: &[&Body]) -> super::NodeRef {
         for body in outputs {
             self.node.outputs.push(body.meta());

@@ -28,7 +28,8 @@ def rows():
     for row in T._core.rows() if IS_GRADIRON else ():
         name = row["name"]
         # What is drawn at random has no differences to compare with.
-        if row["differentiable"] and row["family"] != "random" and homes(name) and name not in found:
+        drawn = "random" in (row["family"], row["sample"])
+        if row["differentiable"] and not drawn and homes(name) and name not in found:
             found[name] = samples.of_row(name, row["sample"])
             if row["family"] == "pointwise":
                 found[name] = samples.pointwise(homes(name), operands(row["params"]), samples.DOMAINS.get(name, samples.WIDE))
