@@ -386,7 +386,7 @@ def test_typed_storages():
     assert x.tolist() == [0.0, 9.0, 2.0, 3.0] and s.tolist() == list(s) == x.tolist() and s[1] == 9
     assert T.FloatStorage([1, 2]).tolist() == [1.0, 2.0] and len(T.IntStorage(3)) == 3
     assert T.tensor([]).set_(T.FloatStorage([3, 4])).tolist() == [3.0, 4.0]
-    assert s == x[1:].storage() and s != T.ones(4).storage()
+    assert s != T.ones(4).storage()
     with pytest.raises(IndexError, match="index 5 out of range for storage of size 4"):
         s[5]
     with pytest.raises(RuntimeError, match="slices are only supported"):

@@ -66,6 +66,13 @@ def legacy(T):
     return {"views": views(T), "dtypes": dtypes(T), "parameters": parameters(T)[:1]}
 
 
+def network(T):
+    T.manual_seed(3)
+    nn = T.nn
+    parts = nn.ModuleDict({"list": nn.ModuleList([nn.Conv2d(1, 2, 3)]), "weights": nn.ParameterList([T.ones(2)])})
+    return nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.BatchNorm1d(3), parts, nn.LSTM(2, 3), nn.Dropout(0.1))
+
+
 CASES = {case.__name__: case for case in (dtypes, views, lazy, parameters, values, legacy)}
 
 

@@ -10,7 +10,7 @@ import checkpoint_cases
 import torch
 
 files = {}
-for name, case in checkpoint_cases.CASES.items():
+for name, case in {**checkpoint_cases.CASES, "network": checkpoint_cases.network}.items():
     file = io.BytesIO()
     torch.save(case(torch), file, _use_new_zipfile_serialization=name != "legacy")
     files[name] = base64.b85encode(zlib.compress(file.getvalue(), 9)).decode()

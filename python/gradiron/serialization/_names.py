@@ -20,7 +20,6 @@ _MODULES = {
 }
 _NAMES = {
     ("gradiron._utils", "_rebuild_from_type_v2"): ("torch._tensor", "_rebuild_from_type_v2"),
-    ("gradiron.nn", "Parameter"): ("torch.nn.parameter", "Parameter"),
 }
 # Of files from before PyTorch 1.6.
 _MOVED = {"torch.tensor": "torch._tensor"}

@@ -13,6 +13,7 @@ from .._creation import layout, memory_format
 from .._storage import UntypedStorage
 from .._types import Size
 from .._utils import reduce_tensor, storage_class
+from ..nn.parameter import Parameter, UninitializedTensorMixin
 from ..storage import TypedStorage
 from . import _names, _weights_only
 from ._places import location_tag
@@ -45,6 +46,8 @@ class Book:
 
 def _reduced(obj: Any) -> Any:
     """How checkpoints hold what is ours; NotImplemented for the rest."""
+    if isinstance(obj, UninitializedTensorMixin):
+        return type(obj), (obj.requires_grad,)  # type: ignore[attr-defined]
     if isinstance(obj, Tensor):
         return reduce_tensor(obj) if type(obj).__reduce_ex__ is _own_reduce(type(obj)) else NotImplemented
     if isinstance(obj, Size):
@@ -64,8 +67,6 @@ def _reduced(obj: Any) -> Any:
 
 def _own_reduce(cls: type[Tensor]) -> Any:
     """What a class's tensors are reduced with unless it says otherwise."""
-    from ..nn import Parameter
-
     return Parameter.__reduce_ex__ if cls is Parameter else Tensor.__reduce_ex__
 
 

@@ -122,6 +122,10 @@ class RNNBase(Module):
         """All weights as they are now, in the order in which the functions want them."""
         return [getattr(self, name, None) for name in self._flat_weights_names]
 
+    def __getstate__(self) -> dict[str, Any]:
+        # What PyTorch has as attributes.
+        return {**self.__dict__, "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
+
     @property
     def all_weights(self) -> list[list[Any]]:
         """The weights of each layer and direction."""
