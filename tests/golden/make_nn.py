@@ -20,5 +20,9 @@ inits = ",\n".join(
 layers = ",\n".join(
     f"{line(' | '.join([code, *inputs]))}: {line(nn_cases.run(torch, code, inputs))}" for code, *inputs in nn_cases.LAYERS
 )
+signatures = ",\n".join(f"{line(k)}: {line(v)}" for k, v in sorted(nn_cases.signatures(torch).items()))
+errors = ",\n".join(f"{line(code)}: {line(nn_cases.complaint(torch, code))}" for code in nn_cases.ERRORS)
 path = pathlib.Path(__file__).with_name("nn.json")
-path.write_text(f'{{"version": "{torch.__version__}",\n"inits": {{{inits}}},\n"layers": {{{layers}}}}}\n')
+path.write_text(
+    f'{{"version": "{torch.__version__}",\n"inits": {{{inits}}},\n"layers": {{{layers}}},\n"errors": {{{errors}}},\n"signatures": {{{signatures}}}}}\n'
+)

@@ -1,6 +1,10 @@
 """What make_nn.py records and tests compare: first values, layers with what they print, hold, return and hand back."""
 
+import functools
+import inspect
 import math
+import re
+import warnings
 
 # A shape, and what is done to `x`, an empty tensor of that shape.
 INITS = [
@@ -331,6 +335,221 @@ LAYERS = [
 ]
 
 
+# What is refused, or warned of.
+ERRORS = """
+nn.Linear(3, 2)(T.randn(4, 5))
+nn.Linear('a', 2)
+nn.Linear(3, 2, 1, 2, 3, 4)
+nn.Linear(2.5, 3)
+nn.Linear(-1, 3)
+nn.Linear(0, 3)
+nn.Bilinear(0, 2, 3)
+nn.Unflatten(1, 3)
+nn.Unflatten(1, (2, 'a'))
+nn.Unflatten(1.5, (2, 3))
+nn.Unflatten(1, (2, 3))(T.randn(2, 5))
+nn.Flatten(2)(T.randn(3))
+nn.Hardtanh(1, 0)
+nn.Hardtanh(min_value=-2)
+nn.Hardtanh(max_value=2)
+nn.Softmax2d()(T.randn(2))
+nn.Softmax()(T.randn(2))
+nn.Softmax(3)(T.randn(2))
+nn.GELU('no')(T.randn(2))
+nn.Dropout(1.5)
+nn.Dropout(-0.1)
+nn.Dropout1d()(T.randn(2))
+nn.Dropout2d()(T.randn(2))
+nn.Dropout2d()(T.randn(2, 3, 4))
+nn.Dropout3d()(T.randn(2, 3, 4))
+nn.Dropout3d()(T.randn(2))
+nn.AlphaDropout(2)
+nn.FeatureAlphaDropout()(T.randn(2))
+nn.functional.dropout(T.randn(2), 2.5)
+nn.functional.alpha_dropout(T.randn(2), -1.0)
+nn.Conv2d(3, 4, 2, groups=2)
+nn.Conv2d(2, 3, 2, groups=2)
+nn.Conv2d(2, 2, 2, groups=0)
+nn.Conv2d(2, 2, 2, padding='no')
+nn.Conv2d(2, 2, 2, padding='same', stride=2)
+nn.Conv2d(2, 2, 2, padding_mode='no')
+nn.ConvTranspose2d(2, 2, 2, padding_mode='reflect')
+nn.ConvTranspose1d(2, 2, 2, stride=2)(T.randn(1, 2, 3), [9])
+nn.ConvTranspose1d(2, 2, 2, stride=2)(T.randn(1, 2, 3), [9, 9])
+nn.LazyConv1d(2, 2)(T.randn(3))
+nn.LazyConv1d(2, 2, groups=2)(T.randn(1, 3, 4))
+nn.LazyLinear(2).weight.shape
+nn.BatchNorm1d(3)(T.randn(3))
+nn.BatchNorm2d(3)(T.randn(3, 3))
+nn.BatchNorm3d(3)(T.randn(3, 3))
+nn.SyncBatchNorm(3)(T.randn(3))
+nn.InstanceNorm1d(3)(T.randn(3))
+nn.InstanceNorm2d(3, affine=True)(T.randn(1, 2, 3, 3))
+nn.InstanceNorm3d(3)(T.randn(3, 3))
+nn.GroupNorm(2, 3)
+nn.LayerNorm((3, 4))(T.randn(4, 3))
+nn.LocalResponseNorm(2)(T.randn(3))
+nn.CrossMapLRN2d(2)(T.randn(3))
+nn.CircularPad1d(1)(T.randn(3))
+nn.CircularPad2d(1)(T.randn(3))
+nn.CircularPad3d(1)(T.randn(3))
+nn.FractionalMaxPool2d(2)
+nn.FractionalMaxPool2d(2, 2, 0.5)
+nn.FractionalMaxPool2d(2, output_ratio=2)
+nn.FractionalMaxPool3d(0, 2)
+nn.LPPool1d(0, 2)
+nn.functional.lp_pool1d(T.randn(1, 1, 4), 0, 2)
+nn.Embedding(3, 2, 3)
+nn.Embedding(3, 2, -4)
+nn.Embedding(3, 2, _weight=T.randn(2, 2))
+nn.Embedding.from_pretrained(T.randn(3))
+nn.EmbeddingBag(3, 2, padding_idx=3)
+nn.EmbeddingBag.from_pretrained(T.randn(3))
+nn.RNN(2, 3, nonlinearity='no')
+nn.RNN(2, 3, proj_size=1)
+nn.GRU(2, 3, proj_size=1)
+nn.LSTM(2, 3, proj_size=3)
+nn.LSTM(2, 3, proj_size=-1)
+nn.LSTM(2, 3, dropout=2)
+nn.LSTM(2, 3, dropout=True)
+nn.LSTM(2, 3, dropout=0.5)
+nn.LSTM(2, 0)
+nn.LSTM(0, 2)
+nn.LSTM(2.0, 3)
+nn.LSTM(2, 3, 0)
+nn.LSTM(2, 3, bias=1)
+nn.LSTM(2, 3, batch_first=1)
+nn.RNNBase('no', 2, 3)
+nn.LSTM(2, 3)(T.randn(2))
+nn.RNN(2, 3)(T.randn(2))
+nn.GRU(2, 3)(T.randn(2))
+nn.LSTM(2, 3)(T.randn(2, 2, 4))
+nn.LSTM(2, 3)(T.randn(2, 2, 2, dtype=T.float64))
+nn.LSTM(2, 3)(T.randn(2, 2, 2), (T.randn(1, 2, 3), T.randn(1, 3, 3)))
+nn.LSTM(2, 3)(T.randn(2, 2, 2), (T.randn(1, 1, 3), T.randn(1, 2, 3)))
+nn.LSTM(2, 3)(T.randn(2, 2, 2), (T.randn(1, 3), T.randn(1, 3)))
+nn.LSTM(2, 3)(T.randn(2, 2), (T.randn(1, 1, 3), T.randn(1, 3)))
+nn.GRU(2, 3)(T.randn(2, 2, 2), T.randn(1, 3))
+nn.GRU(2, 3)(T.randn(2, 2), T.randn(1, 1, 3))
+nn.GRU(2, 3)(T.randn(2, 2, 2), T.randn(1, 3, 3))
+nn.RNNCell(2, 3)(T.randn(1, 1, 2))
+nn.RNNCell(2, 3)(T.randn(1, 2), T.randn(1, 1, 3))
+nn.RNNCell(2, 3, nonlinearity='no')(T.randn(1, 2))
+nn.LSTMCell(2, 3)(T.randn(1, 1, 2))
+nn.LSTMCell(2, 3)(T.randn(1, 2), (T.randn(1, 1, 3), T.randn(1, 3)))
+nn.GRUCell(2, 3)(T.randn(1, 1, 2))
+nn.MultiheadAttention(5, 2)
+nn.MultiheadAttention(0, 2)
+nn.MultiheadAttention(4, 2)(T.randn(4), T.randn(4), T.randn(4))
+nn.MultiheadAttention(4, 2)(T.randn(3, 4), T.randn(3, 1, 4), T.randn(3, 4))
+nn.MultiheadAttention(4, 2)(T.randn(3, 1, 4), T.randn(3, 4), T.randn(3, 4))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 4)] * 3, key_padding_mask=T.zeros(1, 3))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, key_padding_mask=T.zeros(3))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, key_padding_mask=T.zeros(2, 4))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, attn_mask=T.zeros(3))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, attn_mask=T.zeros(2, 3))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, attn_mask=T.zeros(2, 3, 3))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 4)] * 3, attn_mask=T.zeros(1, 3, 3))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, attn_mask=T.zeros(3, 3, dtype=T.int64))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, attn_mask=T.zeros(3, 3), key_padding_mask=T.zeros(2, 3, dtype=T.bool))
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 4)] * 3, is_causal=True)
+nn.MultiheadAttention(4, 2)(*[T.randn(3, 2, 6)] * 3)
+nn.MultiheadAttention(4, 2)(T.randn(3, 2, 4), T.randn(3, 2, 4), T.randn(2, 2, 4))
+nn.MultiheadAttention(4, 2, kdim=3)(T.randn(3, 2, 4), T.randn(3, 2, 3), T.randn(2, 2, 4))
+nn.MultiheadAttention(4, 2, kdim=3)(T.randn(3, 2, 4), T.randn(3, 2, 4), T.randn(3, 2, 4))
+nn.TransformerEncoderLayer(4, 2, activation='no')
+nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2), 1)
+nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, batch_first=True, norm_first=True), 1)
+nn.TransformerEncoder(nn.TransformerEncoderLayer(3, 3, batch_first=True), 1)
+nn.TransformerEncoder(nn.TransformerEncoderLayer(4, 2, batch_first=True, activation=T.sigmoid), 1)
+nn.TransformerEncoder(nn.Linear(1, 1), 1)
+nn.Transformer(4, 2, 1, 1, batch_first=True)(T.randn(2, 3, 4), T.randn(1, 3, 4))
+nn.Transformer(4, 2, 1, 1, batch_first=True)(T.randn(2, 3, 3), T.randn(2, 3, 4))
+nn.MSELoss('no')
+nn.MSELoss(reduction='no')(T.randn(2), T.randn(2))
+nn.L1Loss(size_average=False)
+nn.L1Loss(reduce=False)
+nn.L1Loss(True, True)
+nn.MSELoss()(T.randn(2, 1), T.randn(2))
+nn.HuberLoss(delta='a')
+nn.HuberLoss(delta=-1.0)(T.randn(2), T.randn(2))
+nn.SmoothL1Loss(beta=-1.0)(T.randn(2), T.randn(2))
+nn.CrossEntropyLoss()(T.randn(2, 3), T.tensor([1, 5]))
+nn.CrossEntropyLoss()(T.randn(2, 3), T.tensor([1]))
+nn.NLLLoss2d()
+nn.BCELoss()(T.rand(2), T.rand(3))
+nn.BCELoss()(T.rand(2) + 1, T.rand(2))
+nn.BCEWithLogitsLoss()(T.rand(2), T.rand(3))
+nn.GaussianNLLLoss()(T.randn(2), T.randn(2), T.tensor([1.0, -1.0]))
+nn.GaussianNLLLoss()(T.randn(2), T.randn(2), -1.0)
+nn.GaussianNLLLoss()(T.randn(2, 3), T.randn(2, 3), T.rand(3))
+nn.GaussianNLLLoss(reduction='no')(T.randn(2), T.randn(2), T.rand(2))
+nn.MultiLabelSoftMarginLoss(reduction='no')(T.randn(2, 3), T.rand(2, 3))
+nn.MultiMarginLoss(3)
+nn.MultiMarginLoss(weight=T.rand(2, 2))
+nn.TripletMarginLoss(0)
+nn.TripletMarginWithDistanceLoss(margin=-1)
+nn.TripletMarginWithDistanceLoss(reduction='no')(T.randn(2, 3), T.randn(2, 3), T.randn(2, 3))
+nn.TripletMarginWithDistanceLoss()(T.randn(2, 3), T.randn(3), T.randn(2, 3))
+nn.LinearCrossEntropyLoss(3, 2, weight=T.rand(3))
+nn.LinearCrossEntropyLoss(3, 2, label_smoothing=2)
+nn.LinearCrossEntropyLoss(3, 2)(T.randn(2, 4), T.tensor([0, 1]))
+nn.LinearCrossEntropyLoss(3, 2)(T.randn(2, 2, 3), T.tensor([0, 1]))
+nn.LinearCrossEntropyLoss(3, 2, out_features=(2,))(T.randn(3), T.tensor([0, 1]))
+nn.LinearCrossEntropyOptions(chunking_method='no')
+nn.LinearCrossEntropyOptions(batch_chunk_size=0)
+nn.LinearCrossEntropyOptions(acc_dtype=T.int64)
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [])
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [3, 2])
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2, 6])
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2])(T.randn(2, 4), T.tensor([1, 6]))
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2])(T.randn(2, 4), T.tensor([1]))
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2])(T.randn(4), T.tensor([1, 2, 3, 4]))
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2])(T.randn(1, 4), T.tensor(1))
+nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2])(T.randn(1, 4), T.tensor([[1]]))
+nn.CosineSimilarity()(T.randn(3), T.randn(3))
+nn.CosineSimilarity(0)(T.arange(3), T.arange(3))
+nn.PairwiseDistance()(T.randn(3, 2), T.randn(2, 3))
+nn.PixelShuffle(2)(T.randn(3, 4, 4))
+nn.PixelShuffle(2)(T.randn(4))
+nn.PixelShuffle(0)(T.randn(4, 4, 4))
+nn.PixelUnshuffle(2)(T.randn(4, 4, 5))
+nn.PixelUnshuffle(2)(T.randn(4, 5, 4))
+nn.ChannelShuffle(2)(T.randn(3, 4))
+nn.ChannelShuffle(2)(T.randn(1, 3, 4))
+nn.ChannelShuffle(0)(T.randn(1, 3, 4))
+nn.functional.one_hot(T.tensor([-1]))
+nn.functional.one_hot(T.tensor([3]), 2)
+nn.functional.one_hot(T.tensor([1.0]))
+nn.functional.one_hot(T.tensor([], dtype=T.int64))
+nn.functional.one_hot(T.tensor([1]), 0)
+nn.functional.gumbel_softmax(T.randn(2), eps=1e-3)
+nn.functional.normalize(T.randn(2), dim=3)
+nn.functional.upsample(T.randn(1, 1, 2, 2), 3)
+nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2), dim=5)
+nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2), n_power_iterations=0)
+nn.utils.parametrizations.spectral_norm(nn.Linear(2, 2), 'no')
+nn.utils.spectral_norm(nn.Linear(2, 2, bias=False), 'bias')
+nn.utils.weight_norm(nn.LazyLinear(2))
+nn.utils.spectral_norm(nn.LazyLinear(2))
+""".strip().splitlines()
+
+
+def complaint(T, code):
+    """The kind and the text of the error or warnings that a piece of code gives."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        T.manual_seed(0)
+        try:
+            eval(code, {"T": T, "nn": T.nn})
+            error = []
+        except Exception as e:
+            error = [[type(e).__name__, str(e.args[0] if e.args else "")]]
+    found = [[w.category.__name__, str(w.message)] for w in told] + error
+    # Sets come in any order.
+    return [[kind, re.sub(r"\{'.*?'\}", lambda m: str(sorted(eval(m[0]))), text)] for kind, text in found]
+
+
 def numbers(t):
     """A tensor as its shape, its first values, and two sums that see every value and its place."""
     flat = [float(v) for v in t.detach().cpu().reshape(-1).tolist()]
@@ -400,6 +619,28 @@ def run(T, code, inputs):
     found["weights"] = {n: numbers(p.grad) for n, p in layer.named_parameters() if p.grad is not None}
     found["after"] = {name: numbers(t) for name, t in layer.named_buffers()}
     return found
+
+
+def signatures(T):
+    """The parameters of all layers and of the functions around them, with their defaults."""
+    holders = {"nn": [n for n in T.nn.modules.__all__], "nn.init": T.nn.init.__all__, "nn.utils": T.nn.utils.__all__}
+    made = {}
+    for home, names in holders.items():
+        holder = functools.reduce(getattr, home.split("."), T)
+        for name in names:
+            thing = getattr(holder, name)
+            if inspect.ismodule(thing):
+                continue
+            call = thing.__init__ if inspect.isclass(thing) else thing
+            made[f"{home}.{name}"] = [
+                [
+                    p.name,
+                    str(p.kind.value),
+                    getattr(p.default, "__name__", repr(p.default)) if p.default is not p.empty else None,
+                ]
+                for p in inspect.signature(call).parameters.values()
+            ]
+    return made
 
 
 def first_values(T, shape, code):

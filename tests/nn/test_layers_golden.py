@@ -13,6 +13,7 @@ from library import GOLDEN, IS_GRADIRON, T
 sys.path.insert(0, str(GOLDEN))
 import nn_cases
 
+MISSING = r"'gradiron.nn.functional' has no attribute '(\w+)'|^(\w+) is not there yet"
 TABLE = json.loads((GOLDEN / "nn.json").read_text())
 
 
@@ -32,6 +33,29 @@ def test_first_values(shape, code):
     check(nn_cases.first_values(T, shape, code), TABLE["inits"][f"{code} of {shape}"], code)
 
 
+def first_sentence(text):
+    return text.split("\n")[0].split(". ")[0]
+
+
+@pytest.mark.parametrize("code", nn_cases.ERRORS)
+def test_complaints(code):
+    expected = TABLE["errors"][code]
+    found = nn_cases.complaint(T, code)
+    missing = re.search(MISSING, found[-1][1]) if found and IS_GRADIRON else None
+    if missing:
+        pytest.skip(f"{missing[1] or missing[2]} is missing")
+    assert [kind for kind, _ in found] == [kind for kind, _ in expected], found
+    for (_, text), (_, wanted) in zip(found, expected):
+        assert first_sentence(text) == first_sentence(wanted)
+
+
+def test_signatures():
+    found, expected = nn_cases.signatures(T), TABLE["signatures"]
+    assert {name for name in expected if name not in found} == set()
+    for name, parameters in expected.items():
+        assert (name, found[name]) == (name, parameters)
+
+
 @pytest.mark.parametrize("case", nn_cases.LAYERS, ids=lambda case: " | ".join(case)[:100])
 def test_layer(case):
     code, *inputs = case
@@ -41,7 +65,7 @@ def test_layer(case):
         try:
             found = nn_cases.run(T, code, inputs)
         except (AttributeError, NotImplementedError) as error:
-            missing = re.search(r"'gradiron.nn.functional' has no attribute '(\w+)'|^(\w+) is not there yet", str(error))
+            missing = re.search(MISSING, str(error))
             if not IS_GRADIRON or missing is None:
                 raise
             pytest.skip(f"{missing[1] or missing[2]} is missing")

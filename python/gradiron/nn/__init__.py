@@ -9,6 +9,22 @@ from .modules import *
 from .modules.container import Container
 from .parameter import Buffer, Parameter, UninitializedBuffer, UninitializedParameter
 
+
+def factory_kwargs(kwargs: dict[str, Any] | None) -> dict[str, Any]:
+    """The options of new tensors, device, dtype and memory format, given one by one or in `factory_kwargs`; not both."""
+    if kwargs is None:
+        return {}
+    known = {"device", "dtype", "memory_format"}
+    if set(kwargs) - known - {"factory_kwargs"}:
+        raise TypeError(f"unexpected kwargs {set(kwargs) - known - {'factory_kwargs'}}")
+    made = dict(kwargs.get("factory_kwargs", {}))
+    for name in known & set(kwargs):
+        if name in made:
+            raise TypeError(f"{name} specified twice, in **kwargs and in factory_kwargs")
+        made[name] = kwargs[name]
+    return made
+
+
 # Loaded when they are first asked for.
 _MODULES = ("attention", "common_types", "grad", "init", "parallel", "utils")
 

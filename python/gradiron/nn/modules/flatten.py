@@ -28,14 +28,9 @@ class Flatten(Module):
 class Unflatten(Module):
     """Makes several dimensions of one."""
 
-    def __init__(self, dim: Any, unflattened_size: Any) -> None:
+    def __init__(self, dim: int, unflattened_size: Any) -> None:
         super().__init__()
-        if isinstance(dim, int):
-            self._need_sizes(unflattened_size)
-        elif isinstance(dim, str):
-            raise NotImplementedError("dimensions with names are not supported")
-        else:
-            raise TypeError("invalid argument type for dim parameter")
+        self._need_sizes(unflattened_size)
         self.dim = dim
         self.unflattened_size = unflattened_size
 
