@@ -570,8 +570,9 @@ def tensors(value, T):
     return [t for part in value for t in tensors(part, T)] if isinstance(value, (tuple, list)) else []
 
 
-def run(T, code, inputs):
-    """Makes a layer, calls it, and goes back: all that there is to compare."""
+def run(T, code, inputs, found=None):
+    """Makes a layer, calls it, and goes back: all that there is to compare, in `found` as far as it came."""
+    found = {} if found is None else found
     nn = T.nn
 
     class Own(nn.Module):
@@ -590,7 +591,8 @@ def run(T, code, inputs):
     layer = eval(bare, names)
     if "eval" in flags:
         layer.eval()
-    found = {"repr": repr(layer)}
+    found["repr"] = repr(layer)
+    found["attributes"] = sorted(n for n in vars(layer) if not n.startswith("_flat_weight"))
     lazy = "Lazy" in bare
     if not lazy:
         found["state"] = {name: numbers(t) for name, t in layer.state_dict().items()}

@@ -60,25 +60,29 @@ def test_signatures():
 def test_layer(case):
     code, *inputs = case
     expected = TABLE["layers"][" | ".join(case)]
+    found, gone = {}, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            found = nn_cases.run(T, code, inputs)
+            nn_cases.run(T, code, inputs, found)
         except (AttributeError, NotImplementedError) as error:
-            missing = re.search(MISSING, str(error))
-            if not IS_GRADIRON or missing is None:
+            gone = re.search(MISSING, str(error)) if IS_GRADIRON else None
+            if gone is None:
                 raise
-            pytest.skip(f"{missing[1] or missing[2]} is missing")
-    assert found["repr"] == expected["repr"]
-    assert list(found["state"]) == list(expected["state"])
+    for part in ("attributes", "repr"):
+        assert gone and "Lazy" in code or found[part] == expected[part]
     for part in ("state", "weights", "after"):
-        assert set(found[part]) == set(expected[part]), part
-        for name, value in expected[part].items():
-            check(found[part][name], value, f"{part} {name}")
+        if part in found:
+            assert list(found[part]) == list(expected[part]), part
+            for name, value in expected[part].items():
+                check(found[part][name], value, f"{part} {name}")
     for part in ("out", "grads"):
-        assert len(found[part]) == len(expected[part])
-        for at, value in enumerate(expected[part]):
-            if value is None:
-                assert found[part][at] is None
-            else:
-                check(found[part][at], value, f"{part} {at}")
+        if part in found:
+            assert len(found[part]) == len(expected[part])
+            for at, value in enumerate(expected[part]):
+                if value is None:
+                    assert found[part][at] is None
+                else:
+                    check(found[part][at], value, f"{part} {at}")
+    if gone:
+        pytest.skip(f"{gone[1] or gone[2]} is missing")

@@ -124,7 +124,7 @@ class RNNBase(Module):
 
     def __getstate__(self) -> dict[str, Any]:
         # What PyTorch has as attributes.
-        return {**self.__dict__, "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
+        return {**super().__getstate__(), "_flat_weights_names": self._flat_weights_names, "_flat_weights": self._flat_weights}
 
     @property
     def all_weights(self) -> list[list[Any]]:
@@ -241,7 +241,6 @@ class RNNBase(Module):
         return ", ".join(parts)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        # Pickles of PyTorch's keep the weights in a list as well.
         state = {name: value for name, value in state.items() if not name.startswith("_flat_weight")}
         super().__setstate__(state)
         self.__dict__.setdefault("proj_size", 0)
