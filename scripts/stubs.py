@@ -36,6 +36,7 @@ KINDS = {
     "Tensor": "Tensor",
     "Operand": "Tensor | _Number",
     "Tensors": "Sequence[Tensor]",
+    "MaybeTensors": "Sequence[Tensor | None]",
     "Int": "_int",
     "Ints": "_int | Sequence[_int]",
     "Float": "_float",
@@ -104,14 +105,22 @@ def row_types() -> dict[str, dict[str, str]]:
     """The annotation of every parameter, by operator."""
     types: dict[str, dict[str, str]] = {}
     for row in _core.rows():
-        params = {}
-        for name, kind, optional, default in row["params"]:
-            annotation = KINDS.get(kind, "Any")
-            params[name] = f"{annotation} | None" if (optional or default == "None") and annotation != "Any" else annotation
+        params: dict[str, str] = {}
+        for signature, returns, _ in row["signatures"]:
+            for name, kind, optional, default, _ in signature:
+                annotation = KINDS.get(kind, "Any")
+                none = (optional or default == "None") and annotation != "Any"
+                params.setdefault(name, f"{annotation} | None" if none else annotation)
+            if returns:
+                # Signatures that return different things have one line here.
+                known = GIVEN.get(row["name"], returns)
+                GIVEN[row["name"]] = returns if known == returns else "Any"
         types[row["name"]] = params
     return types
 
 
+# What operators say that they return; those in the old form are in RETURNS.
+GIVEN: dict[str, str] = {}
 ROWS = row_types()
 EXTRAS = {"alpha": "_Number", "out": "Any", "dtype": "_dtype | None", "device": "_device | _str | _int | None"}
 
@@ -146,7 +155,7 @@ def signature(name: str, value: Any, first: str | None) -> str:
         parts.append(f"{stars}{parameter.name}: {annotation}{default}")
     if positional:
         parts.append("/")
-    returns = "Any" if known is None else RETURNS.get(operator, "Tensor")
+    returns = "Any" if known is None else GIVEN.get(operator) or RETURNS.get(operator, "Tensor")
     return f"({', '.join(parts)}) -> {returns}"
 
 

@@ -545,10 +545,14 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         quote! {
             let out = #op::primitive::copy_of(#first)?;
             #name::write(&out, #(#rest),*)?;
-            Ok(#op::primitive::Forward::made(out))
+            #op::primitive::Forward::put(out, __made);
+            Ok(())
         }
     } else {
-        quote!(#name::forward(#(#again),*).map(#op::primitive::Forward::made))
+        quote! {
+            #op::primitive::Forward::put(#name::forward(#(#again),*)?, __made);
+            Ok(())
+        }
     };
     let batch = batch(&name, &this, &clauses, parts.batch.is_some())?;
     let rebuilt = rebuilt(&this.tensors);
@@ -656,7 +660,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                             #batch
                         });
                     }
-                    let made = #op::primitive::run(&__call, &mut |__plain| match __plain {
+                    let made = #op::primitive::run(&__call, &mut |__plain, __made| match __plain {
                         None => { #compute }
                         Some(__xs) => {
                             #rebuilt

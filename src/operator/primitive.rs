@@ -124,29 +124,34 @@ pub struct Primitive {
 }
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
-type Bodies = SmallVec<[Body; 1]>;
 /// The bits of operands; those above are results'.
 const OPERANDS: u64 = (1 << 56) - 1;
 type Params = Option<Box<dyn Any + Send + Sync>>;
 
-/// What a `forward` may give.
-pub enum Made {
-    Bodies(Bodies),
-    /// A view of the first operand.
-    View(Layout),
-    /// Likewise, as elements of another dtype.
+/// Where a `forward` puts what it made: values, or views of the first operand.
+#[derive(Default)]
+pub struct Made {
+    bodies: SmallVec<[Body; 2]>,
+    views: Views,
+}
+
+#[derive(Default)]
+enum Views {
+    #[default]
+    None,
+    One(Layout),
+    /// As elements of another dtype.
     Reread(Layout, DType),
-    /// Likewise, with this done to each element when it is read.
+    /// With this done to each element when it is read.
     Turned(Lazy),
-    /// Several views of it.
-    Views(Vec<Layout>),
+    Several(Vec<Layout>),
 }
 
 /// The type that a `forward` gives says what its call returns.
 pub trait Forward {
     type Tensors;
     const VIEWS: bool = false;
-    fn made(self) -> Made;
+    fn put(self, made: &mut Made);
     fn tensors(made: Tensors) -> Result<Self::Tensors>;
 }
 
@@ -155,14 +160,14 @@ fn one(mut made: Tensors) -> Result<Tensor> {
 }
 
 macro_rules! one_tensor {
-    ($ty:ty, $views:literal, |$x:ident| $made:expr) => {
+    ($ty:ty, $views:literal, |$x:ident, $made:ident| $put:expr) => {
         impl Forward for $ty {
             type Tensors = Tensor;
             const VIEWS: bool = $views;
             #[inline]
-            fn made(self) -> Made {
+            fn put(self, $made: &mut Made) {
                 let $x = self;
-                $made
+                $put
             }
             #[inline]
             fn tensors(made: Tensors) -> Result<Tensor> {
@@ -171,15 +176,16 @@ macro_rules! one_tensor {
         }
     };
 }
-one_tensor!(Body, false, |x| Made::Bodies(smallvec::smallvec![x]));
-one_tensor!(Layout, true, |x| Made::View(x));
-one_tensor!((Layout, DType), true, |x| Made::Reread(x.0, x.1));
-one_tensor!(Lazy, true, |x| Made::Turned(x));
+one_tensor!(Body, false, |x, made| made.bodies.push(x));
+one_tensor!(Layout, true, |x, made| made.views = Views::One(x));
+one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1));
+one_tensor!(Lazy, true, |x, made| made.views = Views::Turned(x));
 
 impl<const N: usize> Forward for [Body; N] {
     type Tensors = [Tensor; N];
-    fn made(self) -> Made {
-        Made::Bodies(self.into_iter().collect())
+    #[inline]
+    fn put(self, made: &mut Made) {
+        self.into_iter().for_each(|body| made.bodies.push(body));
     }
     fn tensors(made: Tensors) -> Result<[Tensor; N]> {
         made.into_vec().try_into().map_err(|_| Error::runtime("a primitive made another number of results"))
@@ -187,8 +193,8 @@ impl<const N: usize> Forward for [Body; N] {
 }
 impl Forward for Vec<Body> {
     type Tensors = Vec<Tensor>;
-    fn made(self) -> Made {
-        Made::Bodies(self.into())
+    fn put(self, made: &mut Made) {
+        made.bodies.extend(self);
     }
     fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
         Ok(made.into_vec())
@@ -197,8 +203,8 @@ impl Forward for Vec<Body> {
 impl Forward for Vec<Layout> {
     type Tensors = Vec<Tensor>;
     const VIEWS: bool = true;
-    fn made(self) -> Made {
-        Made::Views(self)
+    fn put(self, made: &mut Made) {
+        made.views = Views::Several(self);
     }
     fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
         Ok(made.into_vec())
@@ -443,49 +449,58 @@ impl<'a> Call<'a> {
         self.finish(recorder, bits, &[]).err().unwrap_or(error)
     }
 
-    fn end(&self, recorder: Option<Recorder>, made: Made) -> Result<Tensors> {
-        let mut bodies: Bodies = match made {
-            Made::Bodies(bodies) => bodies,
-            made => return self.viewed(recorder, made),
-        };
+    #[inline]
+    fn end(&self, recorder: Option<Recorder>, made: &mut Made) -> Result<Tensors> {
+        if self.primitive.views {
+            return self.viewed(recorder, made);
+        }
+        let bodies = &mut made.bodies;
         let kept = bodies.len().min(self.primitive.returned);
-        let recorder = recorder.filter(|_| bodies[..kept].iter().any(|b| b.dtype.is_differentiable()));
         let node = match recorder {
-            Some(recorder) => {
+            Some(recorder) if bodies[..kept].iter().any(|b| b.dtype.is_differentiable()) => {
                 let bits = self.needed(&recorder);
-                Some(self.finish(recorder, bits, &bodies)?)
+                Some(self.finish(recorder, bits, bodies)?)
             }
-            None => None,
+            _ => None,
         };
         if bodies.len() == 1
             && let Some(body) = bodies.pop()
         {
             return Ok(smallvec::smallvec![Tensor::made_by(body, node.map(|node| Edge { node, output: 0 }))]);
         }
-        let with_edge = |(i, body): (usize, Body)| {
-            let edge = node.as_ref().filter(|_| body.dtype.is_differentiable());
-            let edge = edge.map(|node| Edge { node: node.clone(), output: i as u32 });
-            Tensor::made_by(body, edge)
-        };
-        Ok(bodies.into_iter().take(kept).enumerate().map(with_edge).collect())
+        let mut tensors = Tensors::new();
+        for (i, body) in bodies.drain(..).take(kept).enumerate() {
+            let edge = match &node {
+                Some(node) if body.dtype.is_differentiable() => {
+                    Some(Edge { node: node.clone(), output: i as u32 })
+                }
+                _ => None,
+            };
+            tensors.push(Tensor::made_by(body, edge));
+        }
+        Ok(tensors)
     }
 
-    fn viewed(&self, recorder: Option<Recorder>, made: Made) -> Result<Tensors> {
+    fn viewed(&self, recorder: Option<Recorder>, made: &mut Made) -> Result<Tensors> {
         let of = self.operands().next().ok_or_else(|| Error::runtime("there is no tensor to view"))?;
         let body = of.body();
-        let viewing = if let Made::Views(_) = made { Viewing::Multi } else { Viewing::Plain };
-        let bodies: Bodies = match made {
-            Made::Bodies(bodies) => bodies,
-            Made::View(layout) => smallvec::smallvec![body.with_layout(layout)],
-            Made::Reread(layout, dtype) => smallvec::smallvec![Body { dtype, ..body.with_layout(layout) }],
-            Made::Turned(lazy) => smallvec::smallvec![Body { lazy: body.lazy.then(lazy), ..body.clone() }],
-            Made::Views(layouts) => layouts.into_iter().map(|layout| body.with_layout(layout)).collect(),
-        };
+        let views = std::mem::take(&mut made.views);
+        let viewing = if let Views::Several(_) = views { Viewing::Multi } else { Viewing::Plain };
+        let bodies = &mut made.bodies;
+        match views {
+            Views::None => {}
+            Views::One(layout) => bodies.push(body.with_layout(layout)),
+            Views::Reread(layout, dtype) => bodies.push(Body { dtype, ..body.with_layout(layout) }),
+            Views::Turned(lazy) => bodies.push(Body { lazy: body.lazy.then(lazy), ..body.clone() }),
+            Views::Several(layouts) => {
+                bodies.extend(layouts.into_iter().map(|layout| body.with_layout(layout)))
+            }
+        }
         drop(body);
         let node = match recorder {
             Some(recorder) => {
                 let bits = self.needed(&recorder);
-                Some(self.finish(recorder, bits, &bodies)?)
+                Some(self.finish(recorder, bits, bodies)?)
             }
             None => None,
         };
@@ -493,7 +508,7 @@ impl<'a> Call<'a> {
             let edge = node.as_ref().map(|node| Edge { node: node.clone(), output: i as u32 });
             Tensor::view_of(of, body, edge, viewing, &view::RULES)
         };
-        Ok(bodies.into_iter().enumerate().map(view).collect())
+        Ok(bodies.drain(..).enumerate().map(view).collect())
     }
 
     #[cold]
@@ -553,28 +568,39 @@ pub fn copy_of(t: &Tensor) -> Result<Body> {
 }
 
 /// Runs a primitive on operands that are no samples. `forward` takes the operands' values, where these differ from their bytes.
-pub fn run(call: &Call, forward: &mut dyn FnMut(Option<&[Tensor]>) -> Result<Made>) -> Result<Tensors> {
+pub fn run(
+    call: &Call,
+    forward: &mut dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()>,
+) -> Result<Tensors> {
     let recorder = call.begin();
+    let mut made = Made::default();
     let supplied = match &recorder {
         Some(_) => packing::supply(&call.primitive.derivative)?,
         None => None,
     };
-    let made = match supplied {
-        Some(body) => Ok(Made::Bodies(smallvec::smallvec![body])),
-        None => compute(call, forward),
+    let done = match supplied {
+        Some(body) => {
+            made.bodies.push(body);
+            Ok(())
+        }
+        None => compute(call, forward, &mut made),
     };
-    let made = match made {
-        Ok(made) => call.end(recorder, made)?,
-        Err(error) => return Err(call.refused(error, recorder)),
-    };
-    if call.flags.may_be_dual() {
-        call.tangents(&made)?;
+    if let Err(error) = done {
+        return Err(call.refused(error, recorder));
     }
-    Ok(made)
+    let tensors = call.end(recorder, &mut made)?;
+    if call.flags.may_be_dual() {
+        call.tangents(&tensors)?;
+    }
+    Ok(tensors)
 }
 
 #[inline]
-fn compute(call: &Call, forward: &mut dyn FnMut(Option<&[Tensor]>) -> Result<Made>) -> Result<Made> {
+fn compute(
+    call: &Call,
+    forward: &mut dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()>,
+    made: &mut Made,
+) -> Result<()> {
     call.check()?;
     if call.flags.is_lazy() && !call.primitive.views {
         let plain = |t: &Tensor| match t.is_lazy() {
@@ -582,9 +608,9 @@ fn compute(call: &Call, forward: &mut dyn FnMut(Option<&[Tensor]>) -> Result<Mad
             false => Ok(t.clone()),
         };
         let plain = call.operands().map(plain).collect::<Result<Vec<_>>>()?;
-        return mode::with_grad(false, || forward(Some(&plain)));
+        return mode::with_grad(false, || forward(Some(&plain), made));
     }
-    forward(None)
+    forward(None, made)
 }
 
 /// Writes over the first operand: checks, records, writes, and gives it its history.
