@@ -570,7 +570,13 @@ def tensors(value, T):
     return [t for part in value for t in tensors(part, T)] if isinstance(value, (tuple, list)) else []
 
 
-def run(T, code, inputs, found=None):
+def moved(value, device, T):
+    if isinstance(value, (T.Tensor, T.nn.utils.rnn.PackedSequence)):
+        return value.to(device)
+    return tuple(moved(part, device, T) for part in value) if isinstance(value, tuple) else value
+
+
+def run(T, code, inputs, found=None, device="cpu"):
     """Makes a layer, calls it, and goes back: all that there is to compare, in `found` as far as it came."""
     found = {} if found is None else found
     nn = T.nn
@@ -588,7 +594,7 @@ def run(T, code, inputs, found=None):
     names = {"T": T, "nn": nn, "Own": Own}
     flags, _, bare = code.rpartition(": ") if code.startswith(("eval: ", "none: ")) else ("", "", code)
     T.manual_seed(0)
-    layer = eval(bare, names)
+    layer = eval(bare, names).to(device)
     if "eval" in flags:
         layer.eval()
     found["repr"] = repr(layer)
@@ -597,7 +603,7 @@ def run(T, code, inputs, found=None):
     if not lazy:
         found["state"] = {name: numbers(t) for name, t in layer.state_dict().items()}
     T.manual_seed(1)
-    given = [eval(text, names) for text in inputs]
+    given = [moved(eval(text, names), device, T) for text in inputs]
     # Targets want no gradients.
     wanted = [] if "none" in flags else given[:1] if "Loss(" in bare else given
     leaves = [t for t in tensors(wanted, T) if t.is_floating_point() and t.is_leaf]
@@ -614,7 +620,7 @@ def run(T, code, inputs, found=None):
     loss = 0
     for t in out:
         if t.requires_grad:
-            loss = loss + (t * T.cos(T.arange(t.numel(), dtype=t.dtype)).reshape(t.shape)).sum()
+            loss = loss + (t * T.cos(T.arange(t.numel(), dtype=t.dtype, device=device)).reshape(t.shape)).sum()
     if isinstance(loss, T.Tensor):
         loss.backward()
     found["grads"] = [None if t.grad is None else numbers(t.grad) for t in leaves]

@@ -8,7 +8,7 @@ import warnings
 
 import pytest
 
-from library import GOLDEN, IS_GRADIRON, T
+from library import GOLDEN, IS_GRADIRON, NO_GPU, T
 
 sys.path.insert(0, str(GOLDEN))
 import nn_cases
@@ -31,6 +31,38 @@ def check(found, expected, where, rtol=2e-5, atol=2e-6):
 @pytest.mark.parametrize("shape, code", nn_cases.INITS, ids=lambda text: text)
 def test_first_values(shape, code):
     check(nn_cases.first_values(T, shape, code), TABLE["inits"][f"{code} of {shape}"], code)
+
+
+ON_THE_GPU = """
+nn.Linear(6, 3)
+nn.Bilinear(6, 5, 3)
+nn.Conv1d(4, 6, 3, 2, 1, groups=2, bias=False)
+nn.Conv2d(4, 3, 3)
+nn.ConvTranspose2d(4, 3, 4, 2, 1)
+nn.MaxPool2d(2)
+nn.AvgPool2d(2)
+nn.AdaptiveAvgPool2d((1, 1))
+nn.BatchNorm2d(4)
+nn.GroupNorm(2, 4)
+nn.LayerNorm(6)
+nn.RMSNorm(6)
+nn.Embedding(10, 3)
+nn.LSTM(6, 5)
+nn.GRU(6, 5, 2, bidirectional=True)
+nn.TransformerEncoderLayer(6, 2, 8, 0.0)
+nn.CrossEntropyLoss(ignore_index=2, label_smoothing=0.1)
+nn.PixelShuffle(2)
+nn.Upsample(scale_factor=2)
+nn.utils.parametrizations.weight_norm(nn.Linear(6, 3), dim=1)
+""".strip().splitlines()
+
+
+@pytest.mark.gradiron
+@pytest.mark.skipif(NO_GPU, reason="without the GPU")
+@pytest.mark.parametrize("code", ON_THE_GPU)
+def test_layer_on_the_gpu(code):
+    case = next(case for case in nn_cases.LAYERS if case[0] == code)
+    compare(case, "cuda")
 
 
 def first_sentence(text):
@@ -58,13 +90,17 @@ def test_signatures():
 
 @pytest.mark.parametrize("case", nn_cases.LAYERS, ids=lambda case: " | ".join(case)[:100])
 def test_layer(case):
+    compare(case, "cpu")
+
+
+def compare(case, device):
     code, *inputs = case
     expected = TABLE["layers"][" | ".join(case)]
     found, gone = {}, None
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            nn_cases.run(T, code, inputs, found)
+            nn_cases.run(T, code, inputs, found, device)
         except (AttributeError, NotImplementedError) as error:
             gone = re.search(MISSING, str(error)) if IS_GRADIRON else None
             if gone is None:

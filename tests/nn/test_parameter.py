@@ -85,6 +85,10 @@ def test_without_a_shape_copies_and_pickles():
     m.p = p
     m.float()
     assert m.p.dtype == T.float32 and nn.parameter.is_lazy(m.p)
+    m.register_buffer("b", nn.UninitializedBuffer(persistent=False))
+    for change in (lambda: m.double(), lambda: m.to(T.float16), lambda: m.to("cpu", T.float64)):
+        change()
+        assert nn.parameter.is_lazy(m.b) and nn.parameter.is_lazy(m.p) and m.b.dtype == m.p.dtype
 
 
 def test_without_a_shape_nothing_can_be_computed():

@@ -128,6 +128,20 @@ class Buffer(Tensor, metaclass=_BufferMeta):
         return made
 
 
+def _still_without_shape(name: str) -> Any:
+    convert = getattr(Tensor, name)
+
+    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
+        made = convert(self, *args, **kwargs)
+        if made is self:
+            return made
+        made = _core.make_subclass(type(self), made, self.requires_grad)
+        made.__dict__.update(self.__dict__)
+        return made
+
+    return method
+
+
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
     """A buffer of a lazy module before its first call."""
 
@@ -140,3 +154,12 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
         made.persistent = persistent
         made._is_buffer = True
         return made
+
+    # Parameters are converted in place; buffers are replaced.
+    to = _still_without_shape("to")
+    cuda = _still_without_shape("cuda")
+    cpu = _still_without_shape("cpu")
+    float = _still_without_shape("float")
+    double = _still_without_shape("double")
+    half = _still_without_shape("half")
+    bfloat16 = _still_without_shape("bfloat16")
