@@ -12,7 +12,7 @@ use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use super::transpose::transpose;
 use super::{Source, View, alloc};
-use crate::base::{DType, Fault, Result, Scalar, contiguous_strides};
+use crate::base::{DType, Dims, Error, Fault, Result, Scalar, contiguous_strides};
 use smallvec::SmallVec;
 
 /// A pointwise expression in WGSL over the names of its inputs. Its key names it among all expressions.
@@ -92,6 +92,37 @@ pub fn copy(out: View<'_>, src: View<'_>) -> Result<()> {
         bits: true,
     };
     run(gpu, &map, out, cell, &[Source::View(src)])
+}
+
+/// `src` with the order of `dims` reversed: strides count backwards, as indices of 32 bits do that wrap.
+pub fn flip(out: View<'_>, src: View<'_>, dims: &[usize]) -> Result<()> {
+    let gpu = gpu()?;
+    check(&out)?;
+    check(&src)?;
+    if out.dtype != src.dtype || out.shape != src.shape || out.buffer.same(src.buffer) {
+        return Err(Error::runtime("flip: the result is a new tensor like the input"));
+    }
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    let (mut strides, mut offset) = (Dims::from_slice(src.strides), src.offset);
+    for &d in dims {
+        offset += (src.shape[d] - 1) * src.strides[d];
+        strides[d] = src.strides[d].wrapping_neg();
+    }
+    let cell = Cell::bits(out.dtype);
+    let body = || "return x_;".to_owned();
+    let map = Map {
+        family: "copy",
+        name: "copy_",
+        inputs: &["x"],
+        body: &body,
+        compute: cell.value(),
+        result: cell.value(),
+        words: &[],
+        bits: true,
+    };
+    launch(gpu, &map, out, cell, &[Source::View(View { strides: &strides, offset, ..src })])
 }
 
 /// Sets every element.

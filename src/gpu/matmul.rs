@@ -1,7 +1,6 @@
 //! Matrix products. Large ones by tiles: a workgroup loads a strip of both operands into shared memory and every
 //! invocation keeps a block of results in registers. Small ones element by element; long dot products by workgroup.
 
-use super::View;
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP};
 use super::device::gpu;
@@ -10,7 +9,8 @@ use super::plan::{number, push_number};
 use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use super::tile::DEPTH;
-use crate::base::{DType, Error, Result, Scalar};
+use super::{Expr, Source, View, alloc, pointwise, reduce};
+use crate::base::{DType, Dims, Error, Fold, Result, Scalar, contiguous_strides, numel};
 
 /// How the work is shared out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -54,6 +54,10 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
         Space::new(&out.shape[..lead], &[&out.strides[..lead], &a.strides[..lead], &b.strides[..lead]]);
     let batch: usize = out.shape[..lead].iter().product();
     let shape = choose(m, n, k, batch, a.strides[lead + 1] == 1 && b.strides[lead] == 1);
+    let parts = parts(shape, m, n, k, batch);
+    if parts > 1 {
+        return in_parts(out, a, b, (alpha, beta), parts);
+    }
     let (tiles_n, tiles) = match shape {
         Shape::Plain => (0, 0),
         Shape::Dot => (n, m * n),
@@ -109,6 +113,72 @@ fn choose(m: usize, n: usize, k: usize, batch: usize, side_by_side: bool) -> Sha
     }
     // The large tile pays off once there are enough of them to fill a large GPU.
     if m.div_ceil(128) * n.div_ceil(128) * batch >= 128 { Shape::Tile(128) } else { Shape::Tile(64) }
+}
+
+/// In how many parts the inner dimension is summed, side by side: as many as fill a large GPU where results are few, and
+/// no part so long that one invocation walks it for ever.
+fn parts(shape: Shape, m: usize, n: usize, k: usize, batch: usize) -> usize {
+    let (jobs, least, most) = match shape {
+        Shape::Plain => (usize::MAX, 1, 1 << 15),
+        Shape::Dot => (m * n * batch, 1 << 13, 1 << 20),
+        Shape::Tile(size) => (m.div_ceil(size) * n.div_ceil(size) * batch, 1 << 11, 1 << 18),
+    };
+    (256 / jobs.clamp(1, 257)).min(k / least).max(k.div_ceil(most))
+}
+
+/// Products of parts of the inner dimension, then their sum.
+fn in_parts(out: View<'_>, a: View<'_>, b: View<'_>, (alpha, beta): (f64, f64), parts: usize) -> Result<()> {
+    let rank = out.shape.len();
+    let k = a.shape[rank - 1];
+    let chunk = k.div_ceil(parts);
+    let (whole, rest) = (k / chunk, k % chunk);
+    let count = whole + usize::from(rest > 0);
+    let dtype = match Cell::of(out.dtype).value() {
+        Value::F32 => DType::F32,
+        _ => out.dtype,
+    };
+    let raised =
+        |first: usize, of: &[usize]| -> Dims { std::iter::once(first).chain(of.iter().copied()).collect() };
+    let shape = raised(count, out.shape);
+    let strides = contiguous_strides(&shape);
+    let buffer = alloc(numel(&shape) * dtype.size())?;
+    // `many` parts of `size` elements of the inner dimension, from the part `first` on.
+    let multiply = |first: usize, many: usize, size: usize| {
+        let operand = |view: View<'_>, inner: usize| -> (Dims, Dims, usize) {
+            let mut shape = raised(many, view.shape);
+            shape[1 + inner] = size;
+            let step = view.strides[inner];
+            (shape, raised(chunk * step, view.strides), view.offset + first * chunk * step)
+        };
+        let (a_shape, a_strides, a_offset) = operand(a, rank - 1);
+        let (b_shape, b_strides, b_offset) = operand(b, rank - 2);
+        let to = raised(many, out.shape);
+        let to = View { buffer: &buffer, dtype, shape: &to, strides: &strides, offset: first * strides[0] };
+        let a = View { shape: &a_shape, strides: &a_strides, offset: a_offset, ..a };
+        let b = View { shape: &b_shape, strides: &b_strides, offset: b_offset, ..b };
+        matmul(to, a, b, 1.0, 0.0)
+    };
+    multiply(0, whole, chunk)?;
+    if rest > 0 {
+        multiply(whole, 1, rest)?;
+    }
+    let products = View { buffer: &buffer, dtype, shape: &shape, strides: &strides, offset: 0 };
+    let (one, one_strides) = (raised(1, out.shape), raised(0, out.strides));
+    if alpha == 1.0 && beta == 0.0 {
+        return reduce(Fold::Sum, View { shape: &one, strides: &one_strides, ..out }, products, &[0]);
+    }
+    let sum = alloc(out.numel() * dtype.size())?;
+    let sum = View { buffer: &sum, dtype, shape: &one, strides: &strides, offset: 0 };
+    reduce(Fold::Sum, sum, products, &[0])?;
+    let sum = View { shape: out.shape, strides: &strides[1..], ..sum };
+    let factors = [alpha, beta].map(|factor| Source::Scalar(Scalar::Float(factor)));
+    let (inputs, wgsl): (&[&str], _) = match beta == 0.0 {
+        true => (&["sum", "alpha"], "sum * alpha"),
+        false => (&["sum", "alpha", "beta", "old"], "sum * alpha + beta * old"),
+    };
+    let sources = [Source::View(sum), factors[0], factors[1], Source::View(out)];
+    let expr = Expr { key: wgsl, inputs, wgsl, predicate: false };
+    pointwise(&expr, dtype, out, &sources[..inputs.len()])
 }
 
 /// Whether neighbours within a row lie closer than those within a column; a row without gaps is always so.
@@ -305,6 +375,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn long_sums_go_in_parts() {
+        assert_eq!(parts(Shape::Dot, 1, 1, 1 << 21, 1), 256);
+        assert_eq!(parts(Shape::Dot, 1, 1, 8192, 1), 1);
+        assert_eq!(parts(Shape::Dot, 16, 32, 1 << 21, 1), 2);
+        assert_eq!(parts(Shape::Plain, 1000, 4, 1 << 17, 1), 4);
+        assert_eq!(parts(Shape::Tile(64), 64, 64, 1 << 16, 1), 32);
+        assert_eq!(parts(Shape::Tile(128), 4096, 4096, 4096, 1), 1);
     }
 
     #[test]

@@ -18,7 +18,6 @@ mod prelude;
 mod reduce;
 mod reduce_code;
 mod rows;
-mod running;
 mod scan;
 mod select;
 mod softmax;
@@ -33,15 +32,14 @@ pub use create::{
 };
 pub use device::{Info, available, check_ordinal, count, info, is_open};
 pub use index::{IndexBy, index_get, index_put};
-pub use map::{Expr, copy, fill, pointwise};
+pub use map::{Expr, copy, fill, flip, pointwise};
 pub use matmul::matmul;
 #[cfg(test)]
 #[allow(unused_imports, reason = "for the tests of whoever has expressions")]
 pub(crate) use plan::validate_expression;
 pub use pool::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
 pub use reduce::{max_with_index, mean, reduce, var};
-pub use running::{cum_extreme, log_cum_sum_exp};
-pub use scan::{Scan, scan};
+pub use scan::{Scan, cum_extreme, scan};
 pub use select::{masked_select, nonzero};
 pub use softmax::{softmax, softmax_backward};
 pub use sort::sort;

@@ -1,5 +1,5 @@
-//! Running sums and products. Long rows are scanned in blocks side by side, then the blocks' totals (by the same
-//! scan), then every element takes what came before its block.
+//! Scans: running sums, products, extremes and sums of exponentials. Long rows are scanned in blocks side by side, then
+//! the blocks' totals, then every element takes what came before its block.
 
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP};
@@ -10,78 +10,134 @@ use super::rows::Rows;
 use super::space::{Words, groups};
 use super::stream::Launch;
 use super::{View, alloc, copy};
-use crate::base::{DType, Result, contiguous_strides};
+use crate::base::{DType, Error, Fault, Result, contiguous_strides};
+use smallvec::{SmallVec, smallvec};
 
 /// What runs along.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Scan {
     Sum,
     Prod,
+    Max,
+    Min,
+    LogSumExp,
+}
+
+impl Scan {
+    fn name(self) -> &'static str {
+        match self {
+            Scan::Sum => "cumsum",
+            Scan::Prod => "cumprod",
+            Scan::Max => "cummax",
+            Scan::Min => "cummin",
+            Scan::LogSumExp => "logcumsumexp",
+        }
+    }
+
+    /// Whether what runs along is the place of an element, not a number.
+    fn is_extreme(self) -> bool {
+        matches!(self, Scan::Max | Scan::Min)
+    }
 }
 
 /// Elements of a block: four an invocation.
 const BLOCK: usize = 4 * GROUP;
+/// Rows longer than this are never walked by a single invocation: it would take too long, and Mesa's software driver ends
+/// loops after 65,535 rounds.
+const LONG: usize = 16_384;
 
-/// `out[i] = x[0] + ... + x[i]` along `dim`, or the product.
+/// `out[i] = x[0] + ... + x[i]` along `dim`, or the product, or the logarithm of the sum of exponentials.
 pub fn scan(kind: Scan, out: View<'_>, x: View<'_>, dim: usize) -> Result<()> {
     let gpu = gpu()?;
-    let name = if kind == Scan::Sum { "cumsum" } else { "cumprod" };
-    gpu.supports(name, x.dtype)?;
-    gpu.supports(name, out.dtype)?;
+    gpu.supports(kind.name(), x.dtype)?;
+    gpu.supports(kind.name(), out.dtype)?;
     let dtype = match Cell::of(out.dtype).value() {
         Value::F32 => DType::F32,
         Value::F64 => DType::F64,
         Value::I64 => DType::I64,
         _ => DType::I32,
     };
+    if kind.is_extreme() || (kind == Scan::LogSumExp && dtype != DType::F32) {
+        return Err(Fault::NoShader { op: kind.name(), dtype: x.dtype }.into());
+    }
     if out.dtype == dtype {
-        return run(gpu, kind, out, x, dim);
+        return run(gpu, kind, &[out, x], dim);
     }
     // Narrow types are accumulated in wide ones.
     let strides = contiguous_strides(out.shape);
     let aside = alloc(out.numel() * dtype.size())?;
     let wide = View { buffer: &aside, dtype, shape: out.shape, strides: &strides, offset: 0 };
-    run(gpu, kind, wide, x, dim)?;
+    run(gpu, kind, &[wide, x], dim)?;
     copy(out, wide)
 }
 
-/// The same for an output whose type is accumulated in.
-fn run(gpu: &Gpu, scan: Scan, out: View<'_>, x: View<'_>, dim: usize) -> Result<()> {
-    let views = [out, x];
-    let rows = Rows::new(&views, dim)?;
+/// The largest (or smallest) element so far along `dim`, and where it last was (`indices`, int64); NaN stays.
+pub fn cum_extreme(
+    values: View<'_>,
+    indices: View<'_>,
+    x: View<'_>,
+    dim: usize,
+    largest: bool,
+) -> Result<()> {
+    if indices.dtype != DType::I64 || values.dtype != x.dtype {
+        return Err(Error::runtime("cummax: indices are int64, and values have the dtype of the input"));
+    }
+    let gpu = gpu()?;
+    let scan = if largest { Scan::Max } else { Scan::Min };
+    gpu.supports(scan.name(), x.dtype)?;
+    if !values.buffer.same(x.buffer) && !indices.buffer.same(x.buffer) {
+        return run(gpu, scan, &[values, indices, x], dim);
+    }
+    // Elements are read again after others were written.
+    let strides = contiguous_strides(x.shape);
+    let aside = alloc(x.numel() * x.dtype.size())?;
+    let copied = View { buffer: &aside, strides: &strides, offset: 0, ..x };
+    copy(copied, x)?;
+    run(gpu, scan, &[values, indices, copied], dim)
+}
+
+/// The same for an output whose type is accumulated in; the input comes last.
+fn run(gpu: &Gpu, scan: Scan, views: &[View<'_>], dim: usize) -> Result<()> {
+    let (out, x) = (views[0], views[views.len() - 1]);
+    let rows = Rows::new(views, dim)?;
     if rows.count == 0 || rows.length == 0 {
         return Ok(());
     }
+    let many = rows.count >= 4096 || (rows.stride(views.len() - 1) > 1 && rows.count >= 256);
+    let single = rows.length <= 32 || (many && rows.length <= LONG);
     let blocks = rows.length.div_ceil(BLOCK);
-    let single = rows.length <= 32 || rows.count >= 4096 || (rows.stride(1) > 1 && rows.count >= 256);
-    let sum = Cell::of(out.dtype).value();
-    let step = if single { Step::Single } else { Step::Block };
-    let kind =
-        Kind { scan, sum, x: Cell::of(x.dtype), rank: rows.rank(), shared: out.buffer.same(x.buffer), step };
+    let kind = Kind {
+        scan,
+        o: Cell::of(out.dtype),
+        x: Cell::of(x.dtype),
+        rank: rows.rank(),
+        shared: out.buffer.same(x.buffer),
+        step: if single { Step::Single } else { Step::Block },
+    };
     let mut words = Words::new();
     rows.push(&mut words);
     words.push(blocks as u32);
-    let totals = alloc(rows.count * blocks * out.dtype.size())?;
-    launch(
-        gpu,
-        &kind,
-        &[out.buffer, x.buffer, &totals],
-        &words,
-        if single { groups(rows.count, GROUP) } else { groups(rows.count * blocks, 1) },
-    )?;
-    if single || blocks == 1 {
+    let state = if scan.is_extreme() { 4 } else { out.dtype.size() };
+    let totals = alloc(if single { 0 } else { rows.count * blocks * state })?;
+    let mut buffers: SmallVec<[&Buffer; 4]> = views.iter().map(|view| view.buffer).collect();
+    buffers.push(&totals);
+    let launch = |step: Step, groups: [u32; 3]| {
+        let kind = Kind { step, ..kind };
+        let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+        gpu.stream()
+            .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    };
+    if single {
+        return launch(Step::Single, groups(rows.count, GROUP));
+    }
+    launch(Step::Block, groups(rows.count * blocks, 1))?;
+    if blocks == 1 {
         return Ok(());
     }
-    let shape = [rows.count, blocks];
-    let between = View { buffer: &totals, dtype: out.dtype, shape: &shape, strides: &[blocks, 1], offset: 0 };
-    run(gpu, scan, between, between, 1)?;
-    let kind = Kind { step: Step::Shift, ..kind };
-    launch(gpu, &kind, &[out.buffer, x.buffer, &totals], &words, groups(rows.count * rows.length, GROUP))
-}
-
-fn launch(gpu: &Gpu, kind: &Kind, buffers: &[&Buffer], words: &Words, groups: [u32; 3]) -> Result<()> {
-    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
-    gpu.stream().launch(gpu, &Launch { kernel: &kernel, buffers, words, groups, flags: false })
+    if blocks > 2 {
+        launch(Step::Totals, groups(rows.count, 1))?;
+    }
+    launch(Step::Shift, groups(rows.count * rows.length, GROUP))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -90,14 +146,18 @@ enum Step {
     Single,
     /// A workgroup scans a block, and writes its total.
     Block,
+    /// A workgroup scans the totals of a row.
+    Totals,
     /// Each element takes the total of the blocks before its own.
     Shift,
 }
 
+/// What tells one kernel from another. What runs along, the state, is a number of the output's type, or the place of an
+/// extreme (all ones where there is none yet).
 #[derive(Clone, Copy)]
 struct Kind {
     scan: Scan,
-    sum: Value,
+    o: Cell,
     x: Cell,
     rank: usize,
     shared: bool,
@@ -106,39 +166,90 @@ struct Kind {
 
 impl Kind {
     fn key(&self) -> Key {
-        Key::new("scan", if self.scan == Scan::Sum { "cumsum" } else { "cumprod" })
-            .with(self.sum as u8)
+        Key::new("scan", self.scan.name())
+            .with(self.o as u8)
             .with(self.x as u8)
             .with(self.rank as u8)
             .with(u8::from(self.shared))
             .with(self.step as u8)
     }
 
-    fn shader(&self) -> Shader {
-        let mut code = Code::new(Rows::words(self.rank, 2) + 1, self.sum);
-        let cell = match self.sum {
-            Value::F32 => Cell::F32,
-            Value::F64 => Cell::F64,
-            Value::I64 => Cell::I64,
-            _ => Cell::I32,
+    fn value(&self) -> Value {
+        if self.scan.is_extreme() { self.x.value() } else { self.o.value() }
+    }
+
+    /// `joined(a, b, …)`: the state after `b`, which begins where `a` ended. Where the row's elements are is for places.
+    fn join(&self) -> String {
+        let body = match self.scan {
+            Scan::Sum => "return a + b;".to_owned(),
+            Scan::Prod => "return a * b;".to_owned(),
+            Scan::LogSumExp => "let high = maximum(a, b);\n  let low = minimum(a, b);\n  \
+                return select(high, high + log1p(exp(low - high)), !(low == high) || is_finite(low));"
+                .to_owned(),
+            Scan::Max | Scan::Min => {
+                let beats = if self.scan == Scan::Max { "y >= x" } else { "y <= x" };
+                let better = match self.x.value() {
+                    Value::F32 | Value::F64 => format!("is_nan(y) || (!is_nan(x) && {beats})"),
+                    _ => beats.to_owned(),
+                };
+                format!(
+                    "if (a == {NONE} || b == {NONE}) {{ return min(a, b); }}\n  let x = x_get(x_at + a * x_step);\n  \
+                     let y = x_get(x_at + b * x_step);\n  return select(a, b, {better});"
+                )
+            }
         };
-        code.operand("o", cell, true, false);
+        format!("fn joined(a: State, b: State, x_at: u32, x_step: u32) -> State {{\n  {body}\n}}\n")
+    }
+
+    /// The state of element `k` alone.
+    fn element(&self) -> String {
+        if self.scan.is_extreme() {
+            return "k".to_owned();
+        }
+        self.x.value().convert(self.value(), "x_get(x_at + k * x_step)")
+    }
+
+    /// Statements that write the state `s` as element `k` of the result.
+    fn store(&self) -> String {
+        if !self.scan.is_extreme() {
+            return "o_set(o_at + k * o_step, s);".to_owned();
+        }
+        let value = self.x.value().convert_to_cell(self.o, "x_get(x_at + s * x_step)");
+        format!("o_set(o_at + k * o_step, {value}); w[w_at + k * w_step] = vec2<u32>(s, 0u);")
+    }
+
+    fn shader(&self) -> Shader {
+        let extreme = self.scan.is_extreme();
+        let names: SmallVec<[&str; 3]> = if extreme { smallvec!["o", "w", "x"] } else { smallvec!["o", "x"] };
+        let mut code = Code::new(Rows::words(self.rank, names.len()) + 1, self.value());
+        code.operand("o", self.o, true, false);
+        if extreme {
+            code.bind("w", "vec2<u32>", true);
+        }
         code.operand("x", self.x, false, self.shared);
-        code.bind("totals", self.sum.name(), true);
-        let (start, join) = if self.scan == Scan::Sum { ("T(0)", "+") } else { ("T(1)", "*") };
-        let read = self.x.value().convert(self.sum, "x_get(x_at + k * x_step)");
+        code.push(&format!("alias State = {};\n", if extreme { "u32" } else { "T" }));
+        code.bind("totals", "State", true);
+        let start = match self.scan {
+            Scan::Sum => "T(0)",
+            Scan::Prod => "T(1)",
+            Scan::LogSumExp => "-inf()",
+            Scan::Max | Scan::Min => NONE,
+        };
+        code.push(&self.join());
+        let join = |a: &str, b: &str| format!("joined({a}, {b}, x_at, x_step)");
+        let (element, store) = (self.element(), self.store());
         match self.step {
             Step::Single => {
                 code.main_by_item();
-                Rows::code(&mut code, self.rank, &["o", "x"], "i");
+                Rows::code(&mut code, self.rank, &names, "i");
                 let _blocks = code.word();
                 code.push(&format!(
-                    "  var run = {start};\n  for (var k = 0u; k < length; k++) {{\n    run = run {join} {read};\n    \
-                     o_set(o_at + k * o_step, run);\n  }}\n}}\n"
+                    "  var s: State = {start};\n  for (var k = 0u; k < length; k++) {{\n    s = {};\n    {store}\n  }}\n}}\n",
+                    join("s", &element)
                 ));
             }
             Step::Block => {
-                code.push(&format!("var<workgroup> runs: array<T, {GROUP}>;\n"));
+                code.push(&format!("var<workgroup> runs: array<State, {GROUP}>;\n"));
                 code.main_by_group();
                 let (count, length) = (code.word(), code.word());
                 // The number of blocks is the last parameter, but is needed first.
@@ -147,19 +258,34 @@ impl Kind {
                     "  let length = {length};\n  if (row >= {count} * {blocks}) {{ return; }}\n  \
                      let line = row / {blocks};\n  let first = (row - line * {blocks}) * {BLOCK}u + 4u * me;\n"
                 ));
-                Rows::find(&mut code, self.rank, &["o", "x"], "line");
+                Rows::find(&mut code, self.rank, &names, "line");
                 let _blocks = code.word();
                 code.push(&format!(
-                    "  var own = array<T, 4>();\n  var run = {start};\n  for (var j = 0u; j < 4u; j++) {{\n    \
-                     let k = first + j;\n    if (k < length) {{ run = run {join} {read}; }}\n    own[j] = run;\n  }}\n  \
-                     runs[me] = run;\n  workgroupBarrier();\n  \
-                     for (var step = 1u; step < {GROUP}u; step *= 2u) {{\n    var v = runs[me];\n    \
-                     if (me >= step) {{ v = runs[me - step] {join} v; }}\n    workgroupBarrier();\n    runs[me] = v;\n    \
-                     workgroupBarrier();\n  }}\n  var before = {start};\n  if (me > 0u) {{ before = runs[me - 1u]; }}\n  \
+                    "  var own = array<State, 4>();\n  var run: State = {start};\n  for (var j = 0u; j < 4u; j++) {{\n    \
+                     let k = first + j;\n    if (k < length) {{ run = {}; }}\n    own[j] = run;\n  }}\n{}  \
                      for (var j = 0u; j < 4u; j++) {{\n    let k = first + j;\n    \
-                     if (k < length) {{ o_set(o_at + k * o_step, before {join} own[j]); }}\n  }}\n  \
-                     if (me == {}u) {{ totals[row] = runs[me]; }}\n}}\n",
+                     if (k < length) {{ let s = {}; {store} }}\n  }}\n  if (me == {}u) {{ totals[row] = runs[me]; }}\n}}\n",
+                    join("run", &element),
+                    across(start, &join("runs[me - step]", "v")),
+                    join("before", "own[j]"),
                     GROUP - 1
+                ));
+            }
+            Step::Totals => {
+                code.push(&format!("var<workgroup> runs: array<State, {GROUP}>;\n"));
+                code.main_by_group();
+                Rows::code(&mut code, self.rank, &names, "row");
+                let blocks = code.word();
+                let total = format!("totals[row * {blocks} + k]");
+                code.push(&format!(
+                    "  let chunk = ({blocks} + {}u) / {GROUP}u;\n  let first = me * chunk;\n  \
+                     let end = min(first + chunk, {blocks});\n  var run: State = {start};\n  \
+                     for (var k = first; k < end; k++) {{ run = {}; }}\n{}  \
+                     for (var k = first; k < end; k++) {{\n    before = {};\n    {total} = before;\n  }}\n}}\n",
+                    GROUP - 1,
+                    join("run", &total),
+                    across(start, &join("runs[me - step]", "v")),
+                    join("before", &total),
                 ));
             }
             Step::Shift => {
@@ -169,16 +295,29 @@ impl Kind {
                     "  let length = {length};\n  if (i >= {count} * length) {{ return; }}\n  let line = i / length;\n  \
                      let k = i - line * length;\n"
                 ));
-                Rows::find(&mut code, self.rank, &["o", "x"], "line");
+                Rows::find(&mut code, self.rank, &names, "line");
                 let blocks = code.word();
+                let so_far = if extreme { "w[w_at + k * w_step].x" } else { "o_get(o_at + k * o_step)" };
                 code.push(&format!(
-                    "  let block = k / {BLOCK}u;\n  if (block == 0u) {{ return; }}\n  let at = o_at + k * o_step;\n  \
-                     o_set(at, totals[line * {blocks} + block - 1u] {join} o_get(at));\n}}\n"
+                    "  let block = k / {BLOCK}u;\n  if (block == 0u) {{ return; }}\n  let s = {};\n  {store}\n}}\n",
+                    join(&format!("totals[line * {blocks} + block - 1u]"), so_far)
                 ));
             }
         }
         code.finish()
     }
+}
+
+/// The place of an extreme where there is none yet: the largest number, so that of two the smaller one is a place.
+const NONE: &str = "0xffffffffu";
+
+/// From each invocation's `run` to `runs`, scanned over the workgroup, and `before`, what came before this one.
+fn across(start: &str, join: &str) -> String {
+    format!(
+        "  runs[me] = run;\n  workgroupBarrier();\n  for (var step = 1u; step < {GROUP}u; step *= 2u) {{\n    \
+         var v = runs[me];\n    if (me >= step) {{ v = {join}; }}\n    workgroupBarrier();\n    runs[me] = v;\n    \
+         workgroupBarrier();\n  }}\n  var before: State = {start};\n  if (me > 0u) {{ before = runs[me - 1u]; }}\n"
+    )
 }
 
 #[cfg(test)]
@@ -188,16 +327,22 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for (sum, x) in [
-            (Value::F32, Cell::F16),
-            (Value::I64, Cell::Bool),
-            (Value::I32, Cell::I32),
-            (Value::F64, Cell::F64),
-        ] {
-            for step in [Step::Single, Step::Block, Step::Shift] {
-                for rank in [1, 4] {
-                    let kind = Kind { scan: Scan::Prod, sum, x, rank, shared: rank == 4, step };
-                    validate(&kind.shader());
+        let sums =
+            [(Cell::F32, Cell::F16), (Cell::I64, Cell::Bool), (Cell::I32, Cell::I32), (Cell::F64, Cell::F64)];
+        let same =
+            [Cell::Bool, Cell::F16, Cell::I32, Cell::F32, Cell::I64, Cell::F64].map(|cell| (cell, cell));
+        let logs = [(Cell::F32, Cell::F32), (Cell::F32, Cell::BF16)];
+        let jobs: [(&[Scan], &[(Cell, Cell)]); 3] = [
+            (&[Scan::Sum, Scan::Prod], &sums),
+            (&[Scan::Max, Scan::Min], &same),
+            (&[Scan::LogSumExp], &logs),
+        ];
+        for (scans, cells) in jobs {
+            for (&scan, &(o, x)) in scans.iter().flat_map(|scan| cells.iter().map(move |cell| (scan, cell))) {
+                for step in [Step::Single, Step::Block, Step::Totals, Step::Shift] {
+                    for rank in [1, 4] {
+                        validate(&Kind { scan, o, x, rank, shared: rank == 4, step }.shader());
+                    }
                 }
             }
         }

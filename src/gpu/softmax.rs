@@ -1,7 +1,6 @@
 //! Softmax and its derivative, each in one kernel: a workgroup a row, or an invocation where rows are short or
 //! their elements far apart.
 
-use super::View;
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP};
 use super::device::gpu;
@@ -10,7 +9,8 @@ use super::pool::Buffer;
 use super::rows::Rows;
 use super::space::{Words, groups};
 use super::stream::Launch;
-use crate::base::{Fault, Result};
+use super::{Expr, Source, View, alloc, pointwise, reduce};
+use crate::base::{DType, Dims, Fault, Fold, Result, contiguous_strides, numel};
 use smallvec::SmallVec;
 
 /// `exp(x) / sum(exp(x))` along `dim`, or its logarithm.
@@ -35,6 +35,9 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     if rows.count == 0 || rows.length == 0 {
         return Ok(());
     }
+    if rows.length > LONG {
+        return in_stages(views, dim, log);
+    }
     let single = rows.length <= 32 || (rows.stride(1) > 1 && rows.count >= 32);
     let kind = Kind {
         cells: views.iter().map(|v| Cell::of(v.dtype)).collect(),
@@ -50,6 +53,62 @@ fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let groups = groups(rows.count, if single { GROUP } else { 1 });
     gpu.stream()
         .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+}
+
+/// Rows longer than this are reduced by many workgroups.
+const LONG: usize = 1 << 20;
+
+/// The same for long rows: reductions, and what they are of, element by element.
+fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
+    let (out, x) = (views[0], views[1]);
+    let mut kept = Dims::from_slice(out.shape);
+    kept[dim] = 1;
+    let (strides, dense) = (contiguous_strides(&kept), contiguous_strides(out.shape));
+    let mut spread = strides.clone();
+    spread[dim] = 0;
+    let row = |buffer| {
+        Source::View(View { buffer, dtype: DType::F32, shape: out.shape, strides: &spread, offset: 0 })
+    };
+    let folded = |fold, of: View<'_>| -> Result<Buffer> {
+        let buffer = alloc(numel(&kept) * 4)?;
+        reduce(
+            fold,
+            View { buffer: &buffer, dtype: DType::F32, shape: &kept, strides: &strides, offset: 0 },
+            of,
+            &[dim],
+        )?;
+        Ok(buffer)
+    };
+    let compute = |key, inputs, wgsl, to: View<'_>, from: &[Source<'_>]| {
+        pointwise(&Expr { key, inputs, wgsl, predicate: false }, DType::F32, to, from)
+    };
+    let whole = alloc(out.numel() * 4)?;
+    let aside = View { buffer: &whole, dtype: DType::F32, shape: out.shape, strides: &dense, offset: 0 };
+    if let &[_, grad, y] = views {
+        let (g, y) = (Source::View(grad), Source::View(y));
+        if log {
+            let total = folded(Fold::Sum, grad)?;
+            let inputs = &["g", "y", "total"];
+            return compute("log_softmax_slope", inputs, "g - exp(y) * total", out, &[g, y, row(&total)]);
+        }
+        compute("softmax_term", &["g", "y"], "g * y", aside, &[g, y])?;
+        let total = folded(Fold::Sum, aside)?;
+        return compute("softmax_slope", &["g", "y", "total"], "y * (g - total)", out, &[g, y, row(&total)]);
+    }
+    let (x, top) = (Source::View(x), folded(Fold::Max, x)?);
+    compute("softmax_power", &["x", "top"], "exp(x - top)", aside, &[x, row(&top)])?;
+    let total = folded(Fold::Sum, aside)?;
+    if log {
+        let inputs = &["x", "top", "total"];
+        return compute(
+            "log_softmax_long",
+            inputs,
+            "(x - top) - log(total)",
+            out,
+            &[x, row(&top), row(&total)],
+        );
+    }
+    compute("softmax_long", &["power", "total"], "power / total", out, &[Source::View(aside), row(&total)])
 }
 
 struct Kind {

@@ -23,7 +23,11 @@ impl Space {
                 continue;
             }
             let merges = space.dims.len().checked_sub(1).filter(|&last| {
-                space.strides.iter().zip(operands).all(|(merged, strides)| merged[last] == strides[d] * n)
+                space
+                    .strides
+                    .iter()
+                    .zip(operands)
+                    .all(|(merged, strides)| merged[last] == strides[d].wrapping_mul(n))
             });
             match merges {
                 Some(last) => space.dims[last] *= n,

@@ -2,7 +2,7 @@
 
 use super::extrema::{SAVE_INPUT_AND_INDICES, put_back};
 use super::formal::{both, eq, exp, ge, le, log, select};
-use super::index::{index_select, numbers};
+use super::index::numbers;
 use super::kernel::{at_least_vector, done, fork, with_shape};
 use super::macros::{compose, ops};
 use super::place::embed;
@@ -55,7 +55,7 @@ ops! { "scan";
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
             fork!([&out, &x], cpu: crate::cpu::scan::logcumsumexp(out.host()?, x.host()?, dim),
-                gpu: crate::gpu::log_cum_sum_exp(out.gpu()?, x.gpu()?, dim))?;
+                gpu: crate::gpu::scan(crate::gpu::Scan::LogSumExp, out.gpu()?, x.gpu()?, dim))?;
         }
         Ok(with_shape(out, &input.shape()))
     }
@@ -81,8 +81,7 @@ pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
     if x.ndim() == 0 {
         return Ok(x.clone());
     }
-    let n = x.shape()[wrap_dim(dim, x.ndim())?];
-    index_select(x, dim, Tensor::new(numbers(n as i64 - 1, -1, n, x.device())?))
+    super::shape::flip(x, super::row::Sizes(smallvec::smallvec![dim]))
 }
 
 fn reversed(x: V, dim: i64) -> V {

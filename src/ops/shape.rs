@@ -5,7 +5,7 @@ use super::macros::{compose, ops};
 use super::row::{Ints, Sizes, Value};
 use super::view::{dims_of, expand, ints, permute, reshape, transpose, unsqueeze, view_as_shape};
 use crate::base::views::{dense_like, infer_shape};
-use crate::base::{DType, Dims, Error, Layout, MemoryFormat, Result, wrap_dim};
+use crate::base::{DType, Device, Dims, Error, Fold, Layout, MemoryFormat, Put, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Tensor};
 use smallvec::smallvec;
 
@@ -76,23 +76,7 @@ fn flip_into(out: &Body, x: &Body, dims: &[usize]) -> Result<()> {
     }
     fork!([out, x],
     cpu: done(crate::cpu::flip::flip(out.host()?, x.host()?, dims)),
-    gpu: {
-        let mut source = x.layout.clone();
-        let mut back = Vec::new();
-        for &d in dims {
-            let n = source.shape[d];
-            source.strides[d] = 0;
-            let index = super::index::numbers(n as i64 - 1, -1, n, x.device())?;
-            let mut along = Layout { shape: source.shape.clone(), strides: smallvec![0; source.shape.len()], offset: 0 };
-            along.strides[d] = 1;
-            back.push((d, index.with_layout(along)));
-        }
-        let by: Vec<_> = back
-            .iter()
-            .map(|(d, index)| super::index::By { index, size: x.shape()[*d], stride: x.layout.strides[*d], dim: *d })
-            .collect();
-        super::index::get(out, &x.with_layout(source), &by, false)
-    })
+    gpu: super::kernel::part_by_part(out, x, |out, x| crate::gpu::flip(out.gpu()?, x.gpu()?, dims)))
 }
 
 /// The two dimensions and quarter turns of `rot90`.
@@ -243,13 +227,50 @@ fn moved(ndim: usize, source: &[i64], destination: &[i64]) -> Result<Ints> {
     Ok(order)
 }
 
-fn counts(repeats: &Tensor) -> Result<Vec<i64>> {
+/// For each element of a result its place in the input, found where the counts lie: places end where their running sums
+/// say, so that the number of ends up to an element is its place.
+fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
+    let repeats = super::create::to_dtype(repeats, DType::I64)?;
+    let device = repeats.device();
+    let numbers = |n: usize, value: i64| super::create::full(&[n], Scalar::Int(value), DType::I64, device);
+    let ends = super::scan::cumsum_along(&repeats, 0)?;
+    let total = match size {
+        Some(size) => size,
+        None if repeats.numel() == 0 => 0,
+        None => {
+            let least = kernel_min(&repeats)?;
+            let last = super::view::narrow(&ends, 0, ends.numel() as i64 - 1, 1)?;
+            let both = super::create::to_device(&super::join::cat(&[last, least], 0)?, Device::Cpu)?;
+            let number = |i| super::view::select(&both, 0, i)?.item().map(Scalar::as_i64);
+            if number(1)? < 0 {
+                return Err(Error::runtime("repeats can not be negative"));
+            }
+            number(0)?
+        }
+    };
+    let total = dims_of(&[total])?[0];
+    let marks = numbers(total + 1, 0)?;
+    super::index::scatter_over(&marks.body(), &numbers(ends.numel(), 1)?.body(), 0, &ends, Put::Add)?;
+    super::view::narrow(&super::scan::cumsum_along(&marks, 0)?, 0, 0, total as i64)
+}
+
+/// The least of whole numbers, as a vector of one.
+fn kernel_min(x: &Tensor) -> Result<Tensor> {
+    super::kernel::reduce(Fold::Min, &x.body(), &[0], DType::I64).map(Tensor::new)
+}
+
+fn check_counts(repeats: &Tensor) -> Result<()> {
     if !matches!(repeats.dtype(), DType::I64 | DType::I32) {
         return Err(Error::runtime("repeats has to be Long or Int tensor"));
     }
     if repeats.ndim() > 1 {
         return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
+    Ok(())
+}
+
+fn counts(repeats: &Tensor) -> Result<Vec<i64>> {
+    check_counts(repeats)?;
     let host = super::create::to_device(&super::create::shallow(repeats), crate::base::Device::Cpu)?;
     let wide = super::create::to_dtype(&host, DType::I64)?;
     let body = duplicate(&wide.body())?;
@@ -410,13 +431,18 @@ mod more {
                 }
                 Value::Tensor(t) if t.numel() == 1 => counts(t)?[0],
                 Value::Tensor(t) => {
-                    let counts = counts(t)?;
-                    if counts.len() != shape[at] {
+                    check_counts(t)?;
+                    if t.numel() != shape[at] {
                         return Err(Error::runtime(format!(
                             "repeats must have the same size as input along dim, but got repeats.size(0) = {} and \
-                             input.size({at}) = {}", counts.len(), shape[at]
+                             input.size({at}) = {}", t.numel(), shape[at]
                         )));
                     }
+                    if !t.device().is_cpu() {
+                        let index = crate::tensor::mode::with_grad(false, || places(t, output_size))?;
+                        return crate::ops::index::index_select(&input, at as i64, index);
+                    }
+                    let counts = counts(t)?;
                     let picked: Vec<i64> = counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)).collect();
                     let index = crate::ops::index::from_i64(&picked, &[picked.len()], input.device())?;
                     return crate::ops::index::index_select(&input, at as i64, index);
