@@ -131,6 +131,19 @@ class UntypedStorage:
         start = self._all.data_ptr() if count else 0
         return memoryview((ctypes.c_ubyte * count).from_address(start) if start else bytearray()).cast("B")
 
+    def is_shared(self) -> bool:
+        """Whether other processes may see the bytes."""
+        from .multiprocessing._memory import segment_of
+
+        return self.is_cuda or segment_of(self) is not None
+
+    def share_memory_(self) -> UntypedStorage:
+        """Moves the bytes to where other processes may see them, for all tensors over them. The GPU's stay where they are."""
+        from .multiprocessing._memory import share
+
+        share(self)
+        return self
+
     def untyped(self) -> UntypedStorage:
         """Itself."""
         return self

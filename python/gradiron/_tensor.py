@@ -220,6 +220,17 @@ def untyped_storage(self: Tensor) -> UntypedStorage:
     return untyped_storage(self)
 
 
+def is_shared(self: Tensor) -> bool:
+    """Whether other processes may see the elements."""
+    return self.is_cuda or self.untyped_storage().is_shared()
+
+
+def share_memory_(self: Tensor) -> Tensor:
+    """Moves the elements to where other processes may see them, with all tensors that share their memory."""
+    self.untyped_storage().share_memory_()
+    return self
+
+
 def storage(self: Tensor) -> TypedStorage:
     """The elements that this tensor and its views share."""
     from .storage import typed_storage
@@ -317,6 +328,8 @@ def install() -> None:
         "__reduce_ex__": reduce,
         "new_tensor": new_tensor,
         "untyped_storage": untyped_storage,
+        "is_shared": is_shared,
+        "share_memory_": share_memory_,
         "storage": storage,
         "storage_type": storage_type,
         "as_subclass": as_subclass,

@@ -1,10 +1,13 @@
-"""What checkpoints call by PyTorch's names to put tensors together again."""
+"""What checkpoints call by PyTorch's names to put tensors together again; exceptions that travel between processes."""
 
 from __future__ import annotations
 
 import copyreg
+import os
+import sys
+import traceback
 from collections import OrderedDict
-from typing import Any
+from typing import Any, NoReturn
 
 from . import _core
 from ._core import Tensor, dtype
@@ -171,3 +174,42 @@ def reduce_tensor(tensor: Tensor) -> Any:
 def storage_class(storage: Any) -> Any:
     """The class that a checkpoint names for a storage."""
     return CLASSES[storage.dtype] if isinstance(storage, TypedStorage) else UntypedStorage
+
+
+class KeyErrorMessage(str):
+    """A message that KeyError prints as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return self
+
+
+class ExceptionWrapper:
+    """An exception on its way from another process, with its traceback as text."""
+
+    def __init__(self, exc_info: Any = None, where: str = "in background") -> None:
+        exc_info = exc_info or sys.exc_info()
+        # Not the exception itself: its frames hold what they hold.
+        self.exc_type = exc_info[0]
+        self.exc_msg = "".join(traceback.format_exception(*exc_info))
+        self.where = where
+
+    def reraise(self) -> NoReturn:
+        """Raises an exception of the same type, which tells the traceback."""
+        message = f"Caught {self.exc_type.__name__} {self.where}.\nOriginal {self.exc_msg}"
+        if self.exc_type is KeyError:
+            message = KeyErrorMessage(message)
+        elif getattr(self.exc_type, "message", None):
+            raise self.exc_type(message=message)
+        try:
+            exception = self.exc_type(message)
+        except Exception:
+            # It takes other arguments than one.
+            raise RuntimeError(message) from None
+        raise exception
+
+
+def cpu_count() -> int | None:
+    """How many cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -128,6 +128,15 @@ class TypedStorage:
         """The number of the GPU with the bytes, -1 for host memory."""
         return self._untyped_storage.get_device()
 
+    def is_shared(self) -> bool:
+        """Whether other processes may see the elements."""
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self) -> TypedStorage:
+        """Moves the elements to where other processes may see them."""
+        self._untyped_storage.share_memory_()
+        return self
+
     def resizable(self) -> bool:
         """Whether `resize_` works."""
         return self._untyped_storage.resizable()

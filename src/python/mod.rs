@@ -301,6 +301,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         storage::storage_view,
         storage::resize_storage,
         storage::is_resizable,
+        storage::move_storage,
         storage::to_bytes,
         storage::from_bytes,
         profile::profiler_mark,

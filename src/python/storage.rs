@@ -46,6 +46,12 @@ pub fn is_resizable(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().tensor.body().storage.is_resizable()
 }
 
+/// A tensor's bytes lie in the memory of another from now on, for all who share them.
+#[pyfunction]
+pub fn move_storage(tensor: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) -> PyResult<()> {
+    Ok(tensor.get().tensor.body().storage.move_to(&target.get().tensor.body().storage)?)
+}
+
 /// How many elements of its storage a layout needs; nothing where that is no number, for what comes from a file.
 fn extent(layout: &Layout) -> Option<usize> {
     layout.shape.iter().try_fold(1usize, |all, &n| all.checked_mul(n.max(1)))?;

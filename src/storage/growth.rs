@@ -1,5 +1,6 @@
-//! Storages whose memory is replaced by more of it: `resize_` grows what all views share. Readers take no lock, so the
-//! memory that a storage had before stays allocated as long as the storage, but its pages go back to the system.
+//! Storages whose memory is replaced: by more of it, for `resize_` grows what all views share, or by memory of another's.
+//! Readers take no lock, so the memory that a storage had before stays allocated as long as the storage, but its pages go
+//! back to the system.
 
 use super::host::Block;
 use super::{Bytes, Storage};
@@ -9,7 +10,7 @@ use crate::gpu::Buffer;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
-/// A block of host memory that another may take the place of.
+/// A block of host memory that another may take the place of. A block of no size is not ours to free.
 ///
 /// Reads need no ordering: who knows of elements in the new block learned that from whoever put it there.
 pub(super) struct Replaceable {
@@ -26,6 +27,11 @@ impl From<Block> for Replaceable {
 }
 
 impl Replaceable {
+    /// Memory that somebody else keeps.
+    pub fn foreign(start: *mut u8) -> Replaceable {
+        Replaceable { start: AtomicPtr::new(start), room: AtomicUsize::new(0) }
+    }
+
     #[inline]
     pub fn start(&self) -> *mut u8 {
         self.start.load(Ordering::Relaxed)
@@ -44,6 +50,9 @@ impl Replaceable {
 
 impl Drop for Replaceable {
     fn drop(&mut self) {
+        if *self.room.get_mut() == 0 {
+            return;
+        }
         // SAFETY: made of a block that was forgotten, and swapped only as a whole.
         drop(unsafe { Block::from_parts(*self.start.get_mut(), *self.room.get_mut()) });
     }
@@ -97,11 +106,11 @@ impl Storage {
         let old = root.len();
         let has_room = match &root.0.bytes {
             Bytes::Host(memory) => {
-                if len < old {
+                if len < old && old <= memory.room() {
                     // SAFETY: the range lies in the block, and nobody may count on what is beyond the end.
                     unsafe { Block::forget(memory.start().wrapping_add(len), memory.room() - len) };
                 }
-                len <= memory.room()
+                len <= memory.room().max(old)
             }
             _ => len <= old,
         };
@@ -121,9 +130,28 @@ impl Storage {
         Ok(())
     }
 
+    /// Lies in the host memory of `target` from now on, which is kept, and where the same bytes are already.
+    pub fn move_to(&self, target: &Storage) -> Result<()> {
+        let root = self.root();
+        let mut replaced = root.family().replaced();
+        let (Some(_), Some(start)) = (root.host(), target.host()) else {
+            return Err(Error::runtime("only host memory can be moved to host memory"));
+        };
+        let len = root.len();
+        if len != target.len() {
+            return Err(Error::runtime("a storage can only be moved to memory of its size"));
+        }
+        let old = Storage::from_bytes(Bytes::Host(Replaceable::foreign(start)), len, root.0.device);
+        profile::memory(len, true, false);
+        root.swap(&old);
+        old.forget();
+        replaced.extend([old, target.clone()]);
+        Ok(())
+    }
+
     fn swap(&self, other: &Storage) {
         match (&self.0.bytes, &other.0.bytes) {
-            (Bytes::Host(own), Bytes::Host(other)) => own.swap(other),
+            (Bytes::Host(own) | Bytes::Borrowed { memory: own, .. }, Bytes::Host(other)) => own.swap(other),
             #[cfg(feature = "gpu")]
             (Bytes::Gpu(own), Bytes::Gpu(other)) => own.swap(other),
             _ => {}
@@ -164,6 +192,29 @@ mod tests {
         let now = storage.host();
         storage.resize(0, |_| Ok(()))?;
         assert!(storage.is_empty() && storage.host() == now);
+        Ok(())
+    }
+
+    #[test]
+    fn aliases_see_the_move_and_the_target_is_kept() -> Result<()> {
+        let mut elsewhere = vec![3u8; 100];
+        // SAFETY: the vector outlives the storage.
+        let borrowed = unsafe { Storage::borrowed(elsewhere.as_mut_ptr(), 100, Box::new(())) };
+        for storage in [Storage::zeroed(100)?, borrowed] {
+            let (alias, target) = (storage.alias(), Storage::zeroed(100)?);
+            let start = target.host();
+            alias.move_to(&target)?;
+            drop(target);
+            assert!(storage.host() == start && alias.host() == start && storage.len() == 100);
+            assert!(storage.move_to(&Storage::zeroed(99)?).is_err());
+            // SAFETY: kept by the storage.
+            unsafe { start.map(|start| start.write_bytes(1, 100)) };
+        }
+        let moved = Storage::zeroed(64)?;
+        moved.move_to(&Storage::zeroed(64)?)?;
+        moved.resize(10, |_| Err(Error::runtime("there is room")))?;
+        moved.resize(1000, |_| Ok(()))?;
+        assert_eq!(moved.len(), 1000);
         Ok(())
     }
 

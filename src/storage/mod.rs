@@ -74,7 +74,7 @@ enum Bytes {
     Host(Replaceable),
     /// Memory that somebody else owns (a NumPy array, a DLPack capsule); the owner is dropped with the storage.
     Borrowed {
-        ptr: *mut u8,
+        memory: Replaceable,
         _owner: Box<dyn Any + Send + Sync>,
     },
     #[cfg(feature = "gpu")]
@@ -132,7 +132,11 @@ impl Storage {
     /// # Safety
     /// `ptr` is valid for reads and writes of `len` bytes for as long as `owner` lives.
     pub unsafe fn borrowed(ptr: *mut u8, len: usize, owner: Box<dyn Any + Send + Sync>) -> Storage {
-        Storage::from_bytes(Bytes::Borrowed { ptr, _owner: owner }, len, Device::Cpu)
+        Storage::from_bytes(
+            Bytes::Borrowed { memory: Replaceable::foreign(ptr), _owner: owner },
+            len,
+            Device::Cpu,
+        )
     }
 
     #[cfg(feature = "gpu")]
@@ -219,9 +223,8 @@ impl Storage {
     /// The start of the host bytes, or nothing for GPU storage.
     pub fn host(&self) -> Option<*mut u8> {
         match &self.root().0.bytes {
-            Bytes::Host(block) => Some(block.start()),
+            Bytes::Host(memory) | Bytes::Borrowed { memory, .. } => Some(memory.start()),
             Bytes::Alias(_) | Bytes::Nowhere => None,
-            Bytes::Borrowed { ptr, .. } => Some(*ptr),
             #[cfg(feature = "gpu")]
             Bytes::Gpu(_) => None,
         }

@@ -1,0 +1,132 @@
+"""Memory that processes share. It has no name that could be left behind, and goes when the last process lets go of it."""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import sys
+import tempfile
+from typing import Any
+from weakref import WeakValueDictionary
+
+from .. import _core
+from .._core import Tensor
+from .._storage import UntypedStorage
+
+# By their addresses.
+_segments: WeakValueDictionary[int, Segment] = WeakValueDictionary()
+
+
+def _libc() -> Any:
+    made = ctypes.CDLL(None, use_errno=True)
+    made.mmap.restype = ctypes.c_void_p
+    made.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    made.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+    return made
+
+
+_system: Any = None
+
+
+def can_share() -> bool:
+    """Whether this system hands memory from process to process."""
+    return sys.platform != "win32"
+
+
+def _nameless(size: int) -> int:
+    """A file without a name, in memory if there is such a thing."""
+    if hasattr(os, "memfd_create"):
+        file = os.memfd_create("gradiron", os.MFD_CLOEXEC)
+    else:
+        file, path = tempfile.mkstemp()
+        os.unlink(path)
+    try:
+        os.ftruncate(file, size)
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+class Segment:
+    """A piece of such memory in this process. The map is made by hand: Python's own keeps a file open for each."""
+
+    def __init__(self, size: int, file: int | None = None) -> None:
+        global _system
+        _system = _system or _libc()
+        self.size = size
+        self.address = 0
+        self.file: int | None = _nameless(size) if file is None else file
+        found = _system.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, self.file, 0)
+        if found in (None, ctypes.c_void_p(-1).value):
+            number = ctypes.get_errno()
+            self.close()
+            raise RuntimeError(f"unable to map {size} bytes of shared memory: {os.strerror(number)} ({number})")
+        self.address = int(found)
+        _segments[self.address] = self
+
+    def handle(self) -> int:
+        """The file, to be handed on."""
+        if self.file is None:
+            raise RuntimeError("this memory can no longer be handed on")
+        return self.file
+
+    def close(self) -> None:
+        """Lets go of the file. The memory stays, and can no longer be handed on."""
+        if self.file is not None:
+            os.close(self.file)
+            self.file = None
+
+    def __del__(self) -> None:
+        self.close()
+        if self.address:
+            _system.munmap(self.address, self.size)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"version": 3, "typestr": "|u1", "shape": (self.size,), "data": (self.address, False)}
+
+    def memory(self) -> memoryview:
+        """The bytes, to read and to write."""
+        array: Any = (ctypes.c_ubyte * self.size).from_address(self.address)
+        array.kept = self
+        return memoryview(array).cast("B")
+
+    def tensor(self, start: int = 0, size: int | None = None) -> Tensor:
+        """Some of the bytes as a tensor with a storage of its own, which keeps all of them."""
+        return _core.from_numpy(_Part(self, start, self.size if size is None else size))
+
+
+class _Part:
+    """Some bytes of a segment."""
+
+    def __init__(self, segment: Segment, start: int, size: int) -> None:
+        self._segment = segment
+        data = (segment.address + start, False)
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (size,), "data": data}
+
+
+def segment_of(storage: UntypedStorage) -> Segment | None:
+    """The shared memory that a storage lies in."""
+    if storage.is_cuda or not len(storage):
+        return None
+    at = storage.data_ptr()
+    for start, segment in list(_segments.items()):
+        if start <= at < start + segment.size:
+            return segment
+    return None
+
+
+def share(storage: UntypedStorage) -> Segment | None:
+    """Moves a storage into shared memory, for all tensors over it; nothing where there are no bytes or the GPU has them."""
+    if storage.is_cuda or not len(storage):
+        return None
+    found = segment_of(storage)
+    if found is None:
+        if not can_share():
+            raise NotImplementedError("memory is not shared between processes on this system")
+        found = Segment(len(storage))
+        found.memory()[:] = storage._memory()
+        _core.move_storage(storage._seen, found.tensor())
+    return found

@@ -1,0 +1,122 @@
+"""Samples to batches: tensors are stacked, numbers become tensors, structures are kept."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from .... import _core
+from ...._core import Tensor
+from ...._creation import as_tensor, tensor
+from ._nested import is_named, mapping_like, sequence_like
+
+np_str_obj_array_pattern = re.compile(r"[SaUO]")
+default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+_Map = dict[Any, Callable[..., Any]]
+
+
+def default_convert(data: Any) -> Any:
+    """One sample, its NumPy arrays and numbers as tensors."""
+    kind = type(data)
+    if isinstance(data, Tensor):
+        return data
+    if kind.__module__ == "numpy" and kind.__name__ not in ("str_", "string_"):
+        text = kind.__name__ == "ndarray" and np_str_obj_array_pattern.search(data.dtype.str)
+        return data if text else as_tensor(data)
+    if isinstance(data, Mapping):
+        return mapping_like(data, lambda: {key: default_convert(data[key]) for key in data})
+    if is_named(data):
+        return kind(*map(default_convert, data))
+    if isinstance(data, tuple):
+        return list(map(default_convert, data))
+    if isinstance(data, Sequence) and not isinstance(data, (str, bytes)):
+        return sequence_like(data, lambda: map(default_convert, data))
+    return data
+
+
+def collate(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
+    """A batch of samples; what is no structure is collated by the function for its type."""
+    first = batch[0]
+    if collate_fn_map is not None:
+        kinds = collate_fn_map
+        found = kinds.get(type(first)) or next((kinds[kind] for kind in kinds if isinstance(first, kind)), None)
+        if found is not None:
+            return found(batch, collate_fn_map=collate_fn_map)
+
+    def together(samples: Any) -> Any:
+        return collate(samples, collate_fn_map=collate_fn_map)
+
+    if isinstance(first, Mapping):
+        return mapping_like(first, lambda: {key: together([sample[key] for sample in batch]) for key in first})
+    if is_named(first):
+        return type(first)(*map(together, zip(*batch, strict=False)))
+    if isinstance(first, Sequence):
+        if any(len(sample) != len(first) for sample in batch):
+            raise RuntimeError("each element in list of batch should be of equal size")
+        columns = list(zip(*batch, strict=False))
+        if isinstance(first, tuple):
+            return list(map(together, columns))
+        return sequence_like(first, lambda: map(together, columns))
+    raise TypeError(default_collate_err_msg_format.format(type(first)))
+
+
+def collate_tensor_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
+    """Tensors, stacked."""
+    return _core.stack(batch, 0)
+
+
+def collate_numpy_array_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
+    """Arrays, stacked; not of words or objects."""
+    if np_str_obj_array_pattern.search(batch[0].dtype.str):
+        raise TypeError(default_collate_err_msg_format.format(batch[0].dtype))
+    return collate([as_tensor(array) for array in batch], collate_fn_map=collate_fn_map)
+
+
+def collate_numpy_scalar_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
+    """NumPy's numbers as a vector."""
+    return as_tensor(batch)
+
+
+def collate_float_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
+    """Numbers as a vector of float64."""
+    return tensor(batch, dtype=_core.float64)
+
+
+def collate_int_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
+    """Numbers as a vector."""
+    return tensor(batch)
+
+
+def collate_str_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
+    """Words as they are."""
+    return batch
+
+
+default_collate_fn_map: _Map = {
+    Tensor: collate_tensor_fn,
+    float: collate_float_fn,
+    int: collate_int_fn,
+    str: collate_str_fn,
+    bytes: collate_str_fn,
+}
+
+
+def _know_numpy() -> None:
+    """NumPy's types, once there is NumPy: nobody has arrays before it is imported."""
+    np = sys.modules.get("numpy")
+    if np is None or not hasattr(np, "ndarray") or np.ndarray in default_collate_fn_map:
+        return
+    known = dict(default_collate_fn_map)
+    default_collate_fn_map.clear()
+    # Asked before float, of which one of NumPy's numbers is a subclass.
+    default_collate_fn_map.update({Tensor: known.pop(Tensor, collate_tensor_fn), np.ndarray: collate_numpy_array_fn})
+    default_collate_fn_map[np.bool_, np.number, np.object_] = collate_numpy_scalar_fn
+    default_collate_fn_map.update(known)
+
+
+def default_collate(batch: Any) -> Any:
+    """A batch of samples: tensors, arrays and numbers stacked, words as they are, structures kept."""
+    _know_numpy()
+    return collate(batch, collate_fn_map=default_collate_fn_map)
