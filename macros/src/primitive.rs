@@ -178,9 +178,17 @@ impl Primitive<'_> {
         Err(unknown(name, "operand, argument or result", &known))
     }
 
+    /// Whether the only operand is a list with edges: then the node's edges say how long it was.
+    fn is_one_list(&self) -> bool {
+        self.lists && self.edges == [true]
+    }
+
     /// Where tensor parameter `i` is among the node's edges, or among its arguments.
     fn place(&self, i: usize) -> TokenStream {
         let op = quote!(crate::operator::primitive);
+        if self.is_one_list() {
+            return quote!(#op::Place::all(step));
+        }
         if self.lists || !self.edges[i] {
             return quote!(#op::Place::of(EDGES, __extent, #i));
         }
@@ -484,7 +492,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let saved = kept.saved.iter().filter(|(name, _)| !name.is_empty()).map(|(name, at)| quote!((#name, #at)));
 
     // The arguments that a node keeps, and how Python shows them.
-    let extent = this.lists && !parts.derivatives.is_empty() || kept.uses_extent;
+    let extent = this.lists && !this.is_one_list() && !parts.derivatives.is_empty() || kept.uses_extent;
     let kept_params: Vec<&&Param> = kept.arguments.iter().map(|&i| &this.arguments[i]).collect();
     let mut kept_types: Vec<TokenStream> = kept_params.iter().map(|p| p.owned.clone()).collect();
     let mut keeps: Vec<TokenStream> = kept_params

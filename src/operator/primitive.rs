@@ -3,7 +3,7 @@
 
 use super::batch::Batch;
 use crate::base::{DType, Error, Fault, Layout, Lazy, Result};
-use crate::ops::{V, inplace, lazy, tangent, view};
+use crate::ops::{V, devices, inplace, lazy, tangent, view};
 use crate::tensor::facts;
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Marks, Meta, NodeRef, Recorder, Saved, Step, Tensor, Viewing,
@@ -302,7 +302,7 @@ impl<'a> Call<'a> {
         if p.dtypes != DTypes::Any {
             check_dtype(p.dtypes, self.operands().next().map_or(DType::F32, Tensor::dtype))?;
         }
-        if p.anywhere || matches!(self.groups, [Group::One(_)]) {
+        if p.anywhere || matches!(self.groups, [Group::One(_)]) || !devices::any_elsewhere() {
             return Ok(());
         }
         let mut operands = self.operands();
@@ -826,6 +826,12 @@ impl<'a> Place<'a> {
         let (start, count) = facts::place(edges, lengths, at);
         let source = facts::source(edges, start, at);
         Place { source, edge: start, count, bare: false, extent }
+    }
+
+    /// All edges of the node: those of its only operand, a list.
+    #[inline]
+    pub fn all(step: &Step) -> Place<'a> {
+        Place { source: 0, edge: 0, count: step.node.edges.len(), bare: false, extent: None }
     }
 
     #[inline]

@@ -48,7 +48,7 @@ pub fn check(row: &Row, args: &[Arg]) -> Result<()> {
 }
 
 /// Whether any tensor can be elsewhere than on the CPU.
-fn any_elsewhere() -> bool {
+pub fn any_elsewhere() -> bool {
     #[cfg(feature = "gpu")]
     return crate::gpu::is_open();
     #[cfg(not(feature = "gpu"))]

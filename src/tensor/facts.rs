@@ -132,6 +132,8 @@ impl Facts {
     /// The sources of a saved value of this node: one, or those of a list.
     pub fn sources(&self, node: &Node, saved: SavedAt) -> Range<u16> {
         match saved {
+            // The only operand, a list, has all the edges.
+            SavedAt::Operand { list: true, .. } if self.edges == [true] => 0..node.edges.len() as u16,
             SavedAt::Operand { at, .. } => {
                 let (start, count) = place(self.edges, node.params.as_deref().and_then(self.lengths), at);
                 let source = source(self.edges, start, at);
