@@ -68,7 +68,8 @@ except RuntimeError as error: print(error)
 
 def test_killed_while_writing(old):
     script = f"""
-import importlib, os, sys
+import importlib, os, signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background ignores it
 T = importlib.import_module({NAME!r})
 write = T.serialization._archive.Writer.record
 def slowly(self, name, data, **options):
