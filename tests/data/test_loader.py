@@ -179,6 +179,41 @@ def test_of_large_tensors_only_the_parts_are_sent():
         assert part.untyped_storage().nbytes() < 20_000 and part.stride() == (2,)
 
 
+class Pairs(D.Dataset):
+    def __len__(self):
+        return 6
+
+    def __getitem__(self, i):
+        return {"x": T.full((40, 500), float(i)), "y": T.full((30_000,), i), "small": T.tensor(i), "n": np.full(9000, i)}
+
+
+def test_large_batches():
+    """They are stacked to where the loader sees them; what comes is the same."""
+    kept = list(D.DataLoader(Pairs(), 2, num_workers=2))
+    for i, got in enumerate(kept):
+        for name, shape in (("x", (2, 40, 500)), ("y", (2, 30_000)), ("small", (2,)), ("n", (2, 9000))):
+            assert got[name].shape == shape and got[name].reshape(2, -1)[:, -1].tolist() == [2 * i, 2 * i + 1]
+            assert name == "small" or got[name].is_shared()
+        got["x"].zero_()
+    assert [got["y"][0, 0].item() for got in kept] == [0, 2, 4]
+
+
+class Twice(Squares):
+    def __getitem__(self, i):
+        return T.full((20_000,), float(i))
+
+
+def both(batch):
+    x = D.default_collate(batch)
+    return [x, x, x[0], x.t()]
+
+
+def test_parts_of_large_batches_share_memory():
+    for got in D.DataLoader(Twice(4), 2, num_workers=1, collate_fn=both):
+        got[0][0, 5] = -1
+        assert got[1][0, 5] == got[2][5] == got[3][5, 0] == -1
+
+
 class Failing(Squares):
     def __getitem__(self, i):
         if i == 5:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import pickle
 import socket
 import struct
@@ -18,6 +20,8 @@ from .reductions import check_sent
 # What is smaller goes through the pipe itself.
 _INLINE = 4096
 _ALIGN = 64
+# So many files go with one message at most.
+_MOST = 200
 
 
 class _Pickler(pickle.Pickler):
@@ -107,23 +111,35 @@ class Channel:
         pickler = _Pickler(target)
         pickler.dump(obj)
         ranges = [(start // _ALIGN * _ALIGN, end) for start, end in pickler.reach]
-        parts = [held._memory()[start:end] for held, (start, end) in zip(pickler.storages, ranges, strict=True)]
+        handed: dict[int, _memory.Segment] = {}
+        parts = []
+        for i, (held, (start, end)) in enumerate(zip(pickler.storages, ranges, strict=True)):
+            own = _memory.segment_of(held) if len(handed) < _MOST else None
+            if own is not None and own.handed and own.size == len(held):
+                handed[i] = own
+                ranges[i] = (0, 0)
+            parts.append(held._memory()[start:end] if i not in handed else memoryview(b""))
         parts += [*pickler.parts, target.getbuffer()]
         sizes = [len(part) for part in parts]
         starts, total = _places(sizes)
         large = total > _INLINE and _memory.can_share()
         table = struct.pack(f"<?I{len(ranges)}q", large, len(ranges), *(start for start, _ in ranges))
+        # Of those that are handed over as they are, the size; zero of the others.
+        table += struct.pack(f"<{len(ranges)}q", *(handed[i].size if i in handed else 0 for i in range(len(ranges))))
         table += struct.pack(f"<{len(sizes)}q", *sizes)
-        if not large:
+        files = [segment.handle() for segment in handed.values()]
+        whole: Any = b""
+        if large:
+            segment = _memory.Segment(total)
+            _fill(segment.memory(), starts, parts)
+            files.append(segment.handle())
+        else:
             whole = bytearray(total)
             _fill(memoryview(whole), starts, parts)
-            self.connection.send_bytes(struct.pack("<I", len(table)) + table + whole)
-            return
-        segment = _memory.Segment(total)
-        _fill(segment.memory(), starts, parts)
-        self.connection.send_bytes(struct.pack("<I", len(table)) + table)
-        with self._socket() as raw:
-            socket.send_fds(raw, [b"f"], [segment.handle()])
+        self.connection.send_bytes(struct.pack("<I", len(table)) + table + whole)
+        if files:
+            with self._socket() as raw:
+                socket.send_fds(raw, [b"f"], files)
 
     def receive(self) -> Any:
         """What the other end has sent."""
@@ -131,28 +147,43 @@ class Channel:
         (length,) = struct.unpack_from("<I", message)
         large, count = struct.unpack_from("<?I", message, 4)
         numbers = struct.unpack_from(f"<{(length - 5) // 8}q", message, 9)
-        firsts, sizes = numbers[:count], list(numbers[count:])
+        firsts, handed, sizes = numbers[:count], numbers[count : 2 * count], list(numbers[2 * count :])
         starts, total = _places(sizes)
+        own = self._segments([size for size in handed if size] + [total] * large)
         if large:
-            with self._socket() as raw:
-                _, files, _, _ = socket.recv_fds(raw, 1, 1)
-            if not files:
-                raise EOFError
-            segment = _memory.Segment(total, files[0])
-            # Of these there may be more than files that a process may open.
-            segment.close()
+            segment = own.pop()
             memory, whole = segment.memory(), segment.tensor
         else:
             memory = message[4 + length :]
             whole = None
         storages = []
-        for start, size, first in zip(starts, sizes, firsts, strict=False):
+        for start, size, first, alone in zip(starts, sizes, firsts, handed, strict=False):
+            if alone:
+                storages.append((own.pop(0).tensor(), 0))
+                continue
             part = whole(start, size) if whole is not None else _core.from_bytes(bytes(memory[start : start + size]))
             storages.append((part, first))
         buffers = [memory[start : start + size] for start, size in zip(starts[count:-1], sizes[count:-1], strict=True)]
         if whole is None:
             buffers = [memoryview(bytearray(buffer)) for buffer in buffers]
         return _Unpickler(memory[starts[-1] : starts[-1] + sizes[-1]], buffers, storages).load()
+
+    def _segments(self, sizes: list[int]) -> list[_memory.Segment]:
+        """The pieces of memory that come with a message."""
+        if not sizes:
+            return []
+        with self._socket() as raw:
+            _, files, _, _ = socket.recv_fds(raw, 1, len(sizes))
+        if len(files) < len(sizes):
+            for file in files:
+                os.close(file)
+            # The system gives as many as the process may open.
+            raise OSError(errno.EMFILE, os.strerror(errno.EMFILE)) if files else EOFError
+        made = [_memory.Segment(size, file) for size, file in zip(sizes, files, strict=True)]
+        for segment in made:
+            # Of these there may be more than files that a process may open.
+            segment.close()
+        return made
 
 
 def _fill(target: memoryview, starts: list[int], parts: list[memoryview]) -> None:

@@ -57,8 +57,12 @@ class Segment:
         _system = _system or _libc()
         self.size = size
         self.address = 0
+        # Whether who made it has no further use for it, so that it goes to another process as it is.
+        self.handed = False
         self.file: int | None = _nameless(size) if file is None else file
-        found = _system.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, self.file, 0)
+        # All of it is going to be used: its pages come at once, which is cheaper than one by one.
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+        found = _system.mmap(None, size, mmap.PROT_READ | mmap.PROT_WRITE, flags, self.file, 0)
         if found in (None, ctypes.c_void_p(-1).value):
             number = ctypes.get_errno()
             self.close()
@@ -116,6 +120,22 @@ def segment_of(storage: UntypedStorage) -> Segment | None:
         if start <= at < start + segment.size:
             return segment
     return None
+
+
+def to_hand_on(kind: Any, shape: tuple[int, ...]) -> Tensor:
+    """A tensor for a result that goes to another process, and nowhere else."""
+    count = 1
+    for n in shape:
+        count *= n
+    segment = Segment(count * kind.itemsize)
+    segment.handed = True
+    whole = segment.tensor()
+    stride: list[int] = []
+    step = 1
+    for n in reversed(shape):
+        stride.insert(0, step)
+        step *= n
+    return _core.storage_view(whole, kind, 0, shape, tuple(stride))
 
 
 def share(storage: UntypedStorage) -> Segment | None:

@@ -10,10 +10,13 @@ from typing import Any
 from .... import _core
 from ...._core import Tensor
 from ...._creation import as_tensor, tensor
+from ....multiprocessing import _memory
 from ._nested import is_named, mapping_like, sequence_like
 
 np_str_obj_array_pattern = re.compile(r"[SaUO]")
 default_collate_err_msg_format = "default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {}"
+# From this many bytes on a copy costs more than a piece of memory of its own.
+_LARGE = 1 << 16
 _Map = dict[Any, Callable[..., Any]]
 
 
@@ -63,8 +66,24 @@ def collate(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
 
 
 def collate_tensor_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Tensor:
-    """Tensors, stacked."""
+    """Tensors, stacked; in a worker to where the loader sees them."""
+    first = batch[0]
+    if len(batch) * first.numel() * first.element_size() >= _LARGE and _goes_to_the_loader(batch):
+        out = _memory.to_hand_on(first.dtype, (len(batch), *first.shape))
+        return _core.stack(batch, 0, out=out)
     return _core.stack(batch, 0)
+
+
+def _goes_to_the_loader(batch: Any) -> bool:
+    from .worker import get_worker_info
+
+    if get_worker_info() is None or not _memory.can_share():
+        return False
+    first = batch[0]
+    return all(
+        type(t) is Tensor and not t.requires_grad and not t.is_cuda and (t.dtype, t.shape) == (first.dtype, first.shape)
+        for t in batch
+    )
 
 
 def collate_numpy_array_fn(batch: Any, *, collate_fn_map: _Map | None = None) -> Any:
