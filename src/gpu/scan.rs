@@ -332,10 +332,10 @@ mod tests {
         let same =
             [Cell::Bool, Cell::F16, Cell::I32, Cell::F32, Cell::I64, Cell::F64].map(|cell| (cell, cell));
         let logs = [(Cell::F32, Cell::F32), (Cell::F32, Cell::BF16)];
-        let jobs: [(&[Scan], &[(Cell, Cell)]); 3] = [
-            (&[Scan::Sum, Scan::Prod], &sums),
-            (&[Scan::Max, Scan::Min], &same),
-            (&[Scan::LogSumExp], &logs),
+        let jobs = [
+            (&[Scan::Sum, Scan::Prod][..], &sums[..]),
+            (&[Scan::Max, Scan::Min][..], &same[..]),
+            (&[Scan::LogSumExp][..], &logs[..]),
         ];
         for (scans, cells) in jobs {
             for (&scan, &(o, x)) in scans.iter().flat_map(|scan| cells.iter().map(move |cell| (scan, cell))) {

@@ -567,11 +567,11 @@ pub fn copy_of(t: &Tensor) -> Result<Body> {
     crate::ops::shape::preserved(&t.body())
 }
 
-/// Runs a primitive on operands that are no samples. `forward` takes the operands' values, where these differ from their bytes.
-pub fn run(
-    call: &Call,
-    forward: &mut dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()>,
-) -> Result<Tensors> {
+/// What computes a primitive: it takes the operands' values, where these differ from their bytes.
+pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()> + 'a;
+
+/// Runs a primitive on operands that are no samples.
+pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
     let recorder = call.begin();
     let mut made = Made::default();
     let supplied = match &recorder {
@@ -596,11 +596,7 @@ pub fn run(
 }
 
 #[inline]
-fn compute(
-    call: &Call,
-    forward: &mut dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()>,
-    made: &mut Made,
-) -> Result<()> {
+fn compute(call: &Call, forward: &mut Compute, made: &mut Made) -> Result<()> {
     call.check()?;
     if call.flags.is_lazy() && !call.primitive.views {
         let plain = |t: &Tensor| match t.is_lazy() {
