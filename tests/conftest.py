@@ -22,6 +22,8 @@ def pytest_configure(config):
     config.addinivalue_line("filterwarnings", "error")
     # PyTorch leaks the cycle that it warns of here; gradiron has none.
     config.addinivalue_line("filterwarnings", "ignore:Using backward.. with create_graph=True")
+    # It has been for years, and is told once: whichever test calls it first.
+    config.addinivalue_line("filterwarnings", "ignore:index_reduce.. is in beta")
 
 
 def pytest_collection_modifyitems(config, items):

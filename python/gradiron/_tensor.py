@@ -5,6 +5,7 @@ from __future__ import annotations
 from . import _core
 from ._core import Tensor, device, dtype
 from ._creation import memory_format, new_tensor, strided
+from ._types import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -291,6 +292,34 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
     return self
 
 
+def new(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """A tensor of this one's dtype and device: from sizes, from data, or another tensor's elements; see `new_tensor`."""
+    place = kwargs.pop("device", None)
+    if place is not None and device(place).type != self.device.type:
+        kinds = f"{self.device.type} but device type: {device(place).type} was passed"
+        raise RuntimeError(f"legacy constructor expects device type: {kinds}")
+    if not args and kwargs.keys() == {"size"}:
+        args = (Size(kwargs.pop("size")),)
+    if kwargs or (len(args) > 1 and not all(hasattr(arg, "__index__") and not isinstance(arg, Tensor) for arg in args)):
+        given = [type(arg).__name__ for arg in args] + [f"{name}={type(value).__name__}" for name, value in kwargs.items()]
+        raise TypeError(f"new() received an invalid combination of arguments - got ({', '.join(given)})")
+    return _core.legacy_tensor(args, self.dtype, self.device)
+
+
+def history(self: Tensor) -> Any:
+    return self.grad_fn
+
+
+def forget(self: Tensor, value: None) -> None:
+    if value is not None:
+        raise RuntimeError("_grad_fn can be only set to None")
+    self.detach_()
+
+
+def keep_history(self: Tensor) -> None:
+    raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
+
+
 def install() -> None:
     methods = {
         "to": to,
@@ -326,6 +355,7 @@ def install() -> None:
         "__deepcopy__": deepcopy,
         "__init_subclass__": classmethod(init_subclass),
         "__reduce_ex__": reduce,
+        "new": new,
         "new_tensor": new_tensor,
         "untyped_storage": untyped_storage,
         "is_shared": is_shared,
@@ -335,7 +365,7 @@ def install() -> None:
         "as_subclass": as_subclass,
         "layout": strided,
         "_grad": Tensor.grad,
-        "_grad_fn": Tensor.grad_fn,
+        "_grad_fn": property(history, forget, keep_history, "The node that made it; may be set to None."),
         **dict.fromkeys((f"is_{kind}" for kind in KINDS), False),
         "__array_priority__": 1000,
     }

@@ -12,6 +12,7 @@ pub mod pointwise;
 pub mod random;
 pub mod reduce;
 pub mod scan;
+pub mod search;
 pub mod sequence;
 pub(crate) mod simd;
 pub mod softmax;

@@ -14,6 +14,12 @@ pub fn scaled(
     if alpha.is_one() {
         return Ok(row);
     }
+    if row.name == "rsub" {
+        // It is the first operand that is taken so often.
+        args.push(Arg::from(alpha));
+        let number = !matches!(args[1], Arg::Tensor(_));
+        return Ok(if number { &rsub_number_scaled::ROW.row } else { &rsub_scaled::ROW.row });
+    }
     let numbers = args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.dtype() != DType::Bool));
     match &args[1] {
         Arg::Tensor(_) if numbers => {
@@ -43,7 +49,11 @@ pointwise! {
     /// `input - alpha * other`.
     [complex, hidden] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// `other - input`.
-    [complex, hidden, narrow] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    [complex, no_method, no_out, alpha, narrow] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    /// `other - alpha * input`.
+    [complex, hidden] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
+    /// The same of a number.
+    [complex, hidden] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
     /// Product of both operands.
     [complex, numbers, narrow] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);

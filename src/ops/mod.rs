@@ -10,6 +10,7 @@ pub mod complex;
 #[cfg(feature = "gpu")]
 mod complex_parts;
 pub mod contract;
+pub mod copies;
 pub mod create;
 pub mod creation;
 pub mod cut;
@@ -22,6 +23,7 @@ pub mod extrema;
 pub mod formal;
 mod fused;
 pub mod index;
+mod index_reduce;
 pub mod inplace;
 pub mod join;
 pub mod kernel;
@@ -37,6 +39,7 @@ pub mod nn;
 mod operand;
 mod order;
 pub mod out;
+pub mod pad;
 pub mod patch;
 pub mod place;
 pub mod pointwise;
@@ -54,6 +57,7 @@ pub mod relayout;
 pub mod scan;
 pub mod scatter;
 pub mod scatter_reduce;
+mod search;
 pub mod shape;
 pub mod short;
 mod slice_rules;
@@ -207,6 +211,8 @@ pub const fn forms(base: u8, words: &[&str]) -> u8 {
             forms & !Forms::FUNCTION & !Forms::OUT
         } else if same(word, "no_inplace") {
             forms & !Forms::INPLACE
+        } else if same(word, "no_out") {
+            forms & !Forms::OUT
         } else if same(word, "inplace") {
             forms | Forms::INPLACE
         } else if same(word, "out") {

@@ -9,6 +9,7 @@ use super::row::{Arg, FromArg, Kind};
 use super::scatter::{masked_fill_number, scatter_number};
 use super::value::V;
 use crate::base::{Error, Put, Result, Scalar};
+use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Derivative, Edge, Recorder, Tensor};
 
 /// What becomes of values that meet.
@@ -28,6 +29,12 @@ impl FromArg for Meeting {
         None
     }
     super::row::kept_whole!();
+}
+
+impl Keep for Meeting {
+    fn shown(&self) -> Shown {
+        Shown::Text(self.name().into())
+    }
 }
 
 impl Meeting {
@@ -72,7 +79,7 @@ fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Meeting)
     scatter_number(input, dim, index.clone(), number)
 }
 
-fn reduced(
+pub(super) fn reduced(
     input: &Tensor,
     src: &Tensor,
     dim: i64,
@@ -93,7 +100,7 @@ fn reduced(
 }
 
 /// How many values meet at each place, 1 where none does.
-fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
+pub(super) fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
     let start = create::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
     let ones = create::ones(&index.shape(), input.dtype(), input.device())?;
     let count = scatter_into(&start, &ones, dim, index.clone(), Put::Add)?;
@@ -101,12 +108,14 @@ fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tenso
 }
 
 /// What a change of the input and of the source does to a product, largest or smallest value.
-struct Shares {
-    input: Tensor,
-    src: Tensor,
+pub(super) struct Shares {
+    pub input: Tensor,
+    pub src: Tensor,
 }
 
-fn shares(
+/// `twice` is the derivative of the source's share where several zeros meet.
+#[allow(clippy::too_many_arguments)]
+pub(super) fn shares(
     input: &Tensor,
     src: &Tensor,
     y: &Tensor,
@@ -114,6 +123,7 @@ fn shares(
     index: &Tensor,
     how: Meeting,
     own: bool,
+    twice: &'static Derivative,
 ) -> Result<Shares> {
     let there = |t: &Tensor| gather(t, dim, index.clone());
     if how == Meeting::Prod {
@@ -138,7 +148,7 @@ fn shares(
         let several = picked.requires_grad()
             && !picked.is_batched()
             && super::reduce::any(&a::gt(&zeros, 1.0)?, None, false)?.item()?.as_bool();
-        let src = if several { underivable(&picked) } else { picked };
+        let src = if several { underivable(&picked, twice) } else { picked };
         return Ok(Shares { input: a::div(&others, &full_input)?, src });
     }
     let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());
@@ -151,20 +161,26 @@ fn shares(
     Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
 }
 
-/// The same values, whose derivative is an error: where several zeros meet, it is that of none of the formulas above.
-fn underivable(shares: &Tensor) -> Tensor {
-    static SEVERAL_ZEROS: Derivative = Derivative {
-        facts: None,
-        name: "torch::autograd::Error",
-        apply: |_| {
-            Err(Error::runtime(
-                "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same \
-                 position in self",
-            ))
-        },
+/// A derivative that is an error: where several zeros meet, it is that of none of the formulas above.
+macro_rules! no_derivative {
+    ($message:literal) => {
+        crate::tensor::Derivative {
+            facts: None,
+            name: "torch::autograd::Error",
+            apply: |_| Err(crate::base::Error::runtime($message)),
+        }
     };
+}
+pub(super) use no_derivative;
+
+static SEVERAL_ZEROS: Derivative = no_derivative!(
+    "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
+);
+
+/// The same values, with this derivative.
+fn underivable(shares: &Tensor, twice: &'static Derivative) -> Tensor {
     let body = shares.body().clone();
-    let mut recorder = Recorder::new(&SEVERAL_ZEROS);
+    let mut recorder = Recorder::new(twice);
     recorder.input(Some(shares));
     let node = recorder.publish(&[&body]);
     let made = Tensor::new(body);
@@ -184,7 +200,7 @@ mod rows {
         let g = match reduce {
             Meeting::Sum => g,
             Meeting::Mean => g / V::from(meetings(&input, dim, &index, own)?),
-            _ => g * V::from(shares(&input, &src.tensor()?, &y.tensor()?, dim, &index, reduce, own)?.input),
+            _ => g * V::from(shares(&input, &src.tensor()?, &y.tensor()?, dim, &index, reduce, own, &SEVERAL_ZEROS)?.input),
         };
         if own { g } else { g.then(|t| scatter_number(&t, dim, index, Scalar::Int(0))) }
     };
@@ -194,7 +210,7 @@ mod rows {
         match reduce {
             Meeting::Sum => sent(g),
             Meeting::Mean => sent(g / V::from(meetings(&input, dim, &index, own)?)),
-            _ => sent(g) * V::from(shares(&input, &src.tensor()?, &y.tensor()?, dim, &index, reduce, own)?.src),
+            _ => sent(g) * V::from(shares(&input, &src.tensor()?, &y.tensor()?, dim, &index, reduce, own, &SEVERAL_ZEROS)?.src),
         }
     };
     }

@@ -332,4 +332,4 @@ mod more {
         }
     }
 }
-pub use more::{COMPOSED, argsort, masked_select};
+pub use more::{COMPOSED, argsort, masked_select, msort};

@@ -1,5 +1,6 @@
 //! Triangles and diagonals of matrices.
 
+use super::copies::DiagonalCopy;
 use super::kernel::{copy, done, duplicate, filled, fork, part_by_part};
 use super::macros::{compose, ops};
 use super::place::embed;
@@ -62,15 +63,6 @@ ops! { "linalg";
         Ok(out)
     }
     input: |g, offset, dim1, dim2| g.then(|t| diagonal_view(&t, offset, dim1, dim2));
-    /// Copies of a diagonal.
-    [hidden, linear] fn diagonal_copy(input; offset: i64) -> y {
-        let body = input.body();
-        duplicate(&body.with_layout(body.layout.diagonal(offset, 0, 1)?))
-    }
-    input: |g, at, offset| {
-        let place = Layout::contiguous(&at.shape).diagonal(offset, 0, 1)?;
-        g.then(|t| embed(&t, at.shape, place))
-    };
     /// Sum of a matrix' diagonal.
     [linear] fn trace(input) -> y {
         let body = input.body();
@@ -122,7 +114,7 @@ mod more {
         [out] fn diag(input: Tensor, diagonal: i64 = 0) -> Tensor {
             match input.ndim() {
                 1 => diag_embed(&input, diagonal, -2, -1),
-                2 => diagonal_copy(&input, diagonal),
+                2 => DiagonalCopy::call(&input, diagonal, 0, 1),
                 n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
             }
         }

@@ -272,27 +272,33 @@ ops! { "view";
         }
         Ok(layout)
     }
-    input: |g, at, size, stride, storage_offset, lies| {
-        let view = Layout {
-            shape: dims_of(&size)?,
-            strides: stride.iter().map(|&s| s as usize).collect(),
-            offset: storage_offset.map_or(lies.offset, |o| o as usize),
-        };
-        let ordered = lies == Layout::contiguous(&at.shape) && view.end() <= checked_numel(&at.shape)?;
-        let nothing = view.numel() == 0 || at.shape.contains(&0);
-        g.then(|t| {
-            // Of nothing at all it is zeros, which have no history.
-            if nothing {
-                return crate::ops::create::zeros(&at.shape, t.dtype(), t.device());
-            }
-            if !ordered {
-                return through_storage(&t, &view, &lies);
-            }
-            // Like what it is the gradient of, a view of a storage.
-            let whole = embed(&t, at.shape, view)?;
-            reshaped(&whole, &whole.shape())
-        })
+    input: |g, at, size, stride, storage_offset, lies| g.then(|t| unstrided(&t, &at, &size, &stride, storage_offset, &lies));
+}
+
+/// The gradient of a tensor that lies as `lies` from that of what was read of its storage with other sizes and strides.
+pub fn unstrided(
+    g: &Tensor,
+    at: &Meta,
+    size: &[i64],
+    stride: &[i64],
+    storage_offset: Option<i64>,
+    lies: &Layout,
+) -> Result<Tensor> {
+    let view = Layout {
+        shape: dims_of(size)?,
+        strides: stride.iter().map(|&s| s as usize).collect(),
+        offset: storage_offset.map_or(lies.offset, |o| o as usize),
     };
+    // Of nothing at all it is zeros, which have no history.
+    if view.numel() == 0 || at.shape.contains(&0) {
+        return super::create::zeros(&at.shape, g.dtype(), g.device());
+    }
+    if *lies != Layout::contiguous(&at.shape) || view.end() > checked_numel(&at.shape)? {
+        return through_storage(g, &view, lies);
+    }
+    // Like what it is the gradient of, a view of a storage.
+    let whole = embed(g, at.shape.clone(), view)?;
+    reshaped(&whole, &whole.shape())
 }
 
 /// The same elements under another shape: a view where strides allow, else a copy.

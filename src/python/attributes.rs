@@ -30,9 +30,6 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
     };
     if let Ok(t) = first.cast::<PyTensor>() {
         let t = &t.get().tensor;
-        if t.ndim() == 0 && t.dtype().is_int() {
-            return empty(&[t.item()?.as_i64()]);
-        }
         if t.dtype() != dtype {
             return Err(PyTypeError::new_err(format!(
                 "expected a tensor of {} (got {})",
@@ -40,7 +37,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
                 crate::tensor::type_string(t.dtype(), t.device())
             )));
         }
-        return Ok(view::alias(&ops::create::shallow(t))?);
+        return Ok(view::alias(t)?);
     }
     let number = !first.is_instance_of::<PyBool>();
     if let Some(sizes) = sizes.filter(|_| number) {
@@ -141,7 +138,6 @@ impl PyTensor {
         };
         if let Ok(t) = args.get_item(0).and_then(|a| Ok(a.cast::<PyTensor>()?.get().tensor.clone()))
             && args.len() == 1
-            && t.ndim() > 0
         {
             let tensor = if plain { view::alias(&t)? } else { ops::create::shallow(&t) };
             return Ok(PyTensor { tensor });

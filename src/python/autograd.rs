@@ -364,7 +364,7 @@ pub fn node_hook<'py>(
     Ok(Bound::new(py, Handle::new(node, id))?.into_any())
 }
 
-fn no_hook(tensor: &Tensor) -> PyErr {
+pub fn no_hook(tensor: &Tensor) -> PyErr {
     let place = Place::Tensor(tensor.clone());
     let message = "cannot register a hook on a tensor that doesn't require gradient";
     guided(message, "tensor", &place, unrecorded(&place).into())
@@ -376,8 +376,13 @@ pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult
     let Some(edge) = t.edge_for_hooks().filter(|_| t.is_batched() || transform::requires_grad(t)) else {
         return Err(no_hook(t));
     };
-    let hook = super::batch::hook_of(slf, hook)?;
-    node_hook(slf.py(), &edge.node, When::Output(edge.output), hook)
+    let (hook, when) = (super::batch::hook_of(slf, hook)?, When::Output(edge.output));
+    if edge.node.has_hooks()
+        && let Some(handle) = super::hooks::join_assigned(slf, when, &hook)?
+    {
+        return Ok(handle);
+    }
+    node_hook(slf.py(), &edge.node, when, hook)
 }
 
 pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -391,7 +396,10 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
             &Place::Tensor(t.clone()),
             "use register_hook(), or hang it on the leaf that this was computed from".into(),
         )),
-        Some(edge) => node_hook(slf.py(), &edge.node, When::Accumulated, hook),
+        Some(edge) => match super::hooks::join_assigned(slf, When::Accumulated, &hook)? {
+            Some(handle) => Ok(handle),
+            None => node_hook(slf.py(), &edge.node, When::Accumulated, hook),
+        },
     }
 }
 

@@ -212,6 +212,10 @@ impl PyTensor {
         }
         Ok(self.tensor.set_requires_grad(on)?)
     }
+    #[deleter]
+    fn delete_requires_grad(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err("requires_grad must be a bool"))
+    }
     /// Switches recording of operators on this tensor on or off.
     #[pyo3(signature = (requires_grad = Given(None)), text_signature = "($self, requires_grad=True)")]
     fn requires_grad_<'py>(

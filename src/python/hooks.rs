@@ -4,11 +4,11 @@ use super::node::hang;
 use super::tensor::PyTensor;
 use crate::arena::Id;
 use crate::tensor::{Node, NodeRef, When};
-use pyo3::exceptions::PyTypeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple, PyType, PyWeakrefReference};
+use pyo3::types::{PyDict, PyList, PyTuple, PyType, PyWeakrefReference};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -142,29 +142,126 @@ impl Early {
     }
 }
 
+/// A dictionary of hooks that was assigned as a whole: those that are in it when they are due are called.
+#[pyclass(frozen, module = "gradiron")]
+struct Assigned {
+    hooks: Py<PyDict>,
+    when: When,
+}
+
+#[pymethods]
+impl Assigned {
+    fn __call__<'py>(&self, given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let mut current = given;
+        // By its own methods: an ordered dictionary knows more than a plain one.
+        let hooks = self.hooks.bind(current.py()).call_method0(intern!(current.py(), "values"))?;
+        for hook in hooks.try_iter()?.collect::<PyResult<Vec<_>>>()? {
+            let made = hook.call1((&current,))?;
+            if made.is_none() || self.when == When::Accumulated {
+                continue;
+            }
+            if !made.is_instance_of::<PyTensor>() {
+                let kind = made.get_type().name()?;
+                return Err(PyTypeError::new_err(format!("expected Variable, but hook returned '{kind}'")));
+            }
+            current = made;
+        }
+        let py = current.py();
+        Ok(if self.when == When::Accumulated { py.None().into_bound(py) } else { current })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector may look between the allocation and the first value.
+        if self.hooks.as_ptr().is_null() { Ok(()) } else { visit.call(&self.hooks) }
+    }
+}
+
+/// A tensor's hooks of one moment, with their numbers.
+fn found<'py>(slf: &Bound<'py, PyTensor>, at: impl Fn(When, u32) -> bool) -> Vec<(u64, Bound<'py, PyAny>)> {
+    let py = slf.py();
+    let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else {
+        return Vec::new();
+    };
+    // SAFETY: the node keeps the callable as long as it is among its hooks, which are locked.
+    let held = |host: *mut std::ffi::c_void| unsafe { Bound::from_borrowed_ptr(py, host.cast()) };
+    let hooks = edge.node.hooks();
+    hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, held(h.2.host()))).collect()
+}
+
 /// The hooks of one moment as an ordered dictionary, None when there is none.
 fn listed<'py>(
     slf: &Bound<'py, PyTensor>,
     at: impl Fn(When, u32) -> bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
-    let py = slf.py();
-    let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else {
-        return Ok(None);
-    };
-    // SAFETY: the node keeps the callable as long as it is among its hooks, which are locked.
-    let held = |host: *mut std::ffi::c_void| unsafe { Bound::from_borrowed_ptr(py, host.cast()) };
-    let found: Vec<(u64, Bound<'py, PyAny>)> = {
-        let hooks = edge.node.hooks();
-        hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, held(h.2.host()))).collect()
-    };
+    let (py, found) = (slf.py(), found(slf, at));
+    if let [(_, only)] = &found[..]
+        && let Ok(assigned) = only.cast::<Assigned>()
+    {
+        return Ok(Some(assigned.get().hooks.bind(py).clone().into_any()));
+    }
     if found.is_empty() {
         return Ok(None);
     }
     let dict = py.import("collections")?.getattr(intern!(py, "OrderedDict"))?.call0()?;
     for (id, hook) in found {
-        dict.set_item(id, hook)?;
+        match hook.cast::<Assigned>() {
+            Ok(assigned) => drop(dict.call_method1("update", (&assigned.get().hooks,))?),
+            Err(_) => dict.set_item(id, hook)?,
+        }
     }
     Ok(Some(dict))
+}
+
+/// Puts a hook into the dictionary that was assigned to a leaf, where there is one.
+pub fn join_assigned<'py>(
+    slf: &Bound<'py, PyTensor>,
+    when: When,
+    hook: &Py<PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !slf.get().tensor.is_leaf() {
+        return Ok(None);
+    }
+    for (_, own) in found(slf, |own, _| own == when) {
+        if let Ok(assigned) = own.cast::<Assigned>() {
+            let hooks = assigned.get().hooks.bind(slf.py());
+            let handle = Bound::new(slf.py(), Handle::by_hand(hooks, None)?)?;
+            hooks.as_any().set_item(handle.get().id(), hook)?;
+            return Ok(Some(handle.into_any()));
+        }
+    }
+    Ok(None)
+}
+
+/// `x._backward_hooks = hooks`: a leaf has these from now on, and no others. (Of other tensors PyTorch's engine does not look
+/// at what is assigned.)
+fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> PyResult<()> {
+    let tensor = &slf.get().tensor;
+    let dict = match hooks.cast::<PyDict>() {
+        Ok(dict) => Some(dict),
+        Err(_) if hooks.is_none() => None,
+        Err(_) => {
+            let kind = hooks.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("hooks are assigned as a dict or None, not {kind}")));
+        }
+    };
+    if !tensor.is_leaf() {
+        return Ok(());
+    }
+    let Some(edge) = tensor.edge_for_hooks() else {
+        return match dict {
+            Some(dict) if !dict.is_empty() => Err(super::autograd::no_hook(tensor)),
+            _ => Ok(()),
+        };
+    };
+    for (id, _) in found(slf, |own, _| own == when) {
+        edge.node.remove_hook(id);
+    }
+    if let Some(dict) = dict {
+        let assigned = Py::new(slf.py(), Assigned { hooks: dict.clone().unbind(), when })?;
+        super::collector::follow(slf.py())?;
+        hang(&edge.node, when, assigned.into_any());
+    }
+    Ok(())
 }
 
 /// Hangs a tensor's hooks on its place among the outputs of a node, unless they hang there already.
@@ -190,9 +287,25 @@ impl PyTensor {
     fn _backward_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         listed(slf, |when, output| when == When::Output(output))
     }
+    #[setter(_backward_hooks)]
+    fn assign_backward_hooks(slf: &Bound<'_, PyTensor>, hooks: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, When::Output(0), hooks)
+    }
+    #[deleter(_backward_hooks)]
+    fn delete_backward_hooks(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err("Deletion of _backwards_hooks not allowed!"))
+    }
     #[getter]
     fn _post_accumulate_grad_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
         listed(slf, |when, _| when == When::Accumulated)
+    }
+    #[setter(_post_accumulate_grad_hooks)]
+    fn assign_accumulated_hooks(slf: &Bound<'_, PyTensor>, hooks: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, When::Accumulated, hooks)
+    }
+    #[deleter(_post_accumulate_grad_hooks)]
+    fn delete_accumulated_hooks(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err("Deletion of _post_accumulate_grad_hooks not allowed!"))
     }
 }
 

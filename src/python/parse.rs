@@ -398,7 +398,7 @@ fn known_as(param: &Param, given: &str) -> bool {
         || (param.kind == Kind::Any && (param.name, given) == ("dim", "other"))
         || matches!(
             (param.name, given),
-            ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2")
+            ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2") | ("self_", "self")
         )
 }
 
@@ -407,7 +407,8 @@ fn is_strict(row: &Row, param: &Param, object: &Bound<'_, PyAny>) -> bool {
     match param.kind {
         Kind::Ints | Kind::Sizes if is_list(object) => false,
         Kind::Ints | Kind::Sizes => match param.name {
-            "size" | "sizes" | "shape" | "stride" | "normalized_shape" | "split_sizes" | "repeats" => true,
+            "size" | "sizes" | "shape" | "stride" | "normalized_shape" | "split_sizes" | "repeats"
+            | "pad" => true,
             "dims" => row.name != "roll",
             "dims_self" | "dims_other" => true,
             _ => false,

@@ -30,7 +30,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (
         &[
             "DiagonalBackward0",
-            "DiagonalBackward0_copy",
             "ExpandBackward0",
             "IndexSelectBackward0",
             "KthvalueBackward0",
@@ -79,7 +78,7 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["AddbmmBackward0"], "batch1_sym_argsize_1", Size(1, 1)),
     (&["AddbmmBackward0"], "batch2_sym_argsize_2", Size(2, 2)),
     (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
-    (&["AddBackward0", "SubBackward0", "RsubBackward1"], "alpha", Int(1)),
+    (&["AddBackward0", "SubBackward0", "RsubBackward0", "RsubBackward1"], "alpha", Int(1)),
     (&["EluBackward0", "EluBackward1"], "input_scale", Int(1)),
     (&["EluBackward0", "EluBackward1"], "scale", Int(1)),
     (&["GatherBackward0"], "sparse_grad", Flag(false)),
@@ -92,8 +91,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
     (&["logit_free"], "eps", Nothing),
     (&["clamp_low", "clamp_from"], "max", Nothing),
     (&["clamp_high", "clamp_upto"], "min", Nothing),
-    (&["diagonal_copy"], "dim1", Int(0)),
-    (&["diagonal_copy"], "dim2", Int(1)),
 ];
 
 fn of(node: &Node) -> impl Iterator<Item = (&'static str, Fact)> {

@@ -40,6 +40,8 @@ CALLS = {
     "scatter_reduce": (f(2, 3), 1, ROWS, f(2, 2), "sum"),
     "index_add": (f(3), 0, i(2, 0), f(2)),
     "index_copy": (f(3), 0, i(2, 0), f(2)),
+    "index_reduce": (f(3), 0, i(2, 0), f(2), "mean"),
+    "searchsorted": (f(3), f(3)),
     "index_fill": (f(3), 0, i(2, 0), T.tensor(5.0)),
     "index_put": (f(3), (i(2, 0),), f(2)),
     "masked_fill": (f(3), MASK, T.tensor(5.0)),

@@ -477,3 +477,26 @@ def test_a_tensor_of_a_tensor_goes_on_with_its_history():
 def test_what_the_class_is_not_made_of(args, named, error):
     with pytest.raises(TypeError, match=error):
         T.Tensor(*args, **named)
+
+
+def test_new():
+    x = T.tensor([1.0, 2.0], dtype=T.float64, requires_grad=True)
+    for made, shape in ((x.new(), (0,)), (x.new(2, 3), (2, 3)), (x.new(T.Size([4])), (4,)), (x.new(size=(1, 2)), (1, 2))):
+        assert made.shape == shape and made.dtype is T.float64 and not made.requires_grad
+    assert x.new([3, 4.5]).tolist() == x.new((3, 4.5), device="cpu").tolist() == [3.0, 4.5]
+    assert x.long().new([1.5]).tolist() == [1] and (x > 1).new([2, 0]).tolist() == [True, False]
+    same = x.new(x)
+    assert same.data_ptr() == x.data_ptr() and same.grad_fn.name() == "AliasBackward0"
+    assert type(T.nn.Parameter(T.ones(1)).new([1.0])) is T.Tensor
+    for number in (T.tensor(3), T.tensor(3.0)):
+        assert T.Tensor(number).item() == 3 and number.new(number).shape == ()
+    for wrong in (2.5, "a", None, True):
+        with pytest.raises(TypeError, match=r"new\(\): (data must be a sequence|invalid data type 'str')"):
+            x.new(wrong)
+    with pytest.raises(TypeError, match="^expected "):
+        x.new(T.tensor([1]))
+    with pytest.raises(TypeError, match=r"new\(\) received an invalid combination of arguments - got \(list, dtype=") as error:
+        x.new([1], dtype=T.int32)
+    assert "dtype" in str(error.value)
+    with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: cuda was passed"):
+        x.new(2, device="cuda")

@@ -1,0 +1,106 @@
+//! Binary search: an invocation for each value that is sought.
+
+use super::View;
+use super::cell::{Cell, Value};
+use super::code::{Code, GROUP};
+use super::device::gpu;
+use super::pipeline::{Key, Shader};
+use super::space::{Words, check, groups};
+use super::stream::Launch;
+use crate::base::{DType, Result};
+
+/// See [`crate::cpu::search::search`]; all operands are contiguous.
+pub fn search(
+    out: View<'_>,
+    sorted: View<'_>,
+    x: View<'_>,
+    sorter: Option<View<'_>>,
+    right: bool,
+) -> Result<()> {
+    let gpu = gpu()?;
+    gpu.supports("searchsorted", x.dtype)?;
+    for view in [&out, &sorted, &x].into_iter().chain(&sorter) {
+        check(view)?;
+    }
+    let n = x.numel();
+    if n == 0 {
+        return Ok(());
+    }
+    let length = sorted.shape.last().copied().unwrap_or(0);
+    let own = x.shape.last().copied().unwrap_or(1);
+    let stride = if sorted.shape.len() > 1 { length } else { 0 };
+    let mut words = Words::from_slice(&[n as u32, own as u32, length as u32, stride as u32]);
+    words.extend([out.offset as u32, sorted.offset as u32, x.offset as u32]);
+    let mut buffers = vec![out.buffer, sorted.buffer, x.buffer];
+    if let Some(sorter) = &sorter {
+        words.push(sorter.offset as u32);
+        buffers.push(sorter.buffer);
+    }
+    let kind = Kind { x: Cell::of(x.dtype), wide: out.dtype == DType::I64, sorter: sorter.is_some(), right };
+    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let groups = groups(n, GROUP);
+    gpu.stream()
+        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+}
+
+#[derive(Clone, Copy)]
+struct Kind {
+    x: Cell,
+    /// Whether places are int64.
+    wide: bool,
+    sorter: bool,
+    right: bool,
+}
+
+impl Kind {
+    fn key(&self) -> Key {
+        let bits = u8::from(self.wide) | u8::from(self.sorter) << 1 | u8::from(self.right) << 2;
+        Key::new("search", "searchsorted").with(self.x as u8).with(bits)
+    }
+
+    fn shader(&self) -> Shader {
+        let mut code = Code::new(7 + usize::from(self.sorter), self.x.value());
+        code.bind("o", if self.wide { "vec2<u32>" } else { "i32" }, true);
+        code.operand("sorted", self.x, false, false);
+        code.operand("x", self.x, false, false);
+        if self.sorter {
+            code.bind("sorter", "vec2<u32>", false);
+        }
+        let order = if self.right { "seen <= value" } else { "seen < value" };
+        let nan = match self.x.value() {
+            Value::F32 | Value::F64 => "is_nan(seen) || is_nan(value) || ",
+            _ => "",
+        };
+        code.main_by_item();
+        let [n, own, length, stride] = [code.word(), code.word(), code.word(), code.word()];
+        let [o_at, sorted_at, x_at] = [code.word(), code.word(), code.word()];
+        let middle = match self.sorter {
+            true => format!("sorter[{} + line + middle].x", code.word()),
+            false => "middle".into(),
+        };
+        let place = if self.wide { "vec2<u32>(low, 0u)" } else { "i32(low)" };
+        code.push(&format!(
+            "  if (i >= {n}) {{ return; }}\n  let line = (i / {own}) * {stride};\n  let value = x_get({x_at} + i);\n  \
+             var low = 0u;\n  var high = {length};\n  while (low < high) {{\n    \
+             let middle = low + (high - low) / 2u;\n    let seen = sorted_get({sorted_at} + line + {middle});\n    \
+             // Nothing is known of NaN: the search goes on behind it.\n    \
+             if ({nan}{order}) {{ low = middle + 1u; }} else {{ high = middle; }}\n  }}\n  o[{o_at} + i] = {place};\n}}\n"
+        ));
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for x in [Cell::U8, Cell::I16, Cell::F16, Cell::BF16, Cell::I32, Cell::F32, Cell::I64, Cell::F64] {
+            for (wide, sorter, right) in [(true, true, true), (false, false, false)] {
+                validate(&Kind { x, wide, sorter, right }.shader());
+            }
+        }
+    }
+}
