@@ -198,6 +198,87 @@ def test_large_batches():
     assert [got["y"][0, 0].item() for got in kept] == [0, 2, 4]
 
 
+class Numbered(Squares):
+    def __getitem__(self, i):
+        return T.full((20_000,), float(i))
+
+
+def test_batches_that_are_kept_stay_what_they_are():
+    """Memory is used again when nobody holds it, and not before; also by a view, an array, or a process that was forked."""
+    kept = []
+    for i, got in enumerate(D.DataLoader(Numbered(80), 2, num_workers=2)):
+        assert got[:, -1].tolist() == [2 * i, 2 * i + 1]
+        if i % 4 == 0:
+            kept.append((i, got))
+        elif i % 4 == 1:
+            kept.append((i, got[:, 5:7]))
+        elif i % 4 == 2:
+            kept.append((i, np.asarray(got)))
+        del got
+    for i, held in kept:
+        assert held[:, 0].tolist() == held[:, -1].tolist() == [2 * i, 2 * i + 1]
+
+
+@pytest.mark.gradiron
+def test_memory_is_used_again():
+    addresses = set()
+    for got in D.DataLoader(Numbered(60), 2, num_workers=1):
+        addresses.add(got.data_ptr())
+        del got
+    assert len(addresses) < 10
+
+
+class Sizes(Squares):
+    def __getitem__(self, i):
+        return T.full((20_000 + 100 * i,), float(i))
+
+
+@pytest.mark.gradiron
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
+def test_of_memory_that_nobody_uses_little_is_kept():
+    most = 0
+    for i, got in enumerate(D.DataLoader(Sizes(60), 1, num_workers=1)):
+        assert got[0, -1] == i
+        del got
+        with open("/proc/self/maps") as maps:
+            most = max(most, sum("memfd:gradiron" in line for line in maps))
+    assert most < 20
+
+
+cache = []
+
+
+def caching(batch):
+    made = D.default_collate(batch)
+    cache.append((made[0, 0].item(), made))
+    assert all((x == value).all() for value, x in cache)
+    return made
+
+
+@pytest.mark.gradiron
+def test_what_a_worker_keeps_is_not_written_over():
+    for i, got in enumerate(D.DataLoader(Numbered(40), 1, num_workers=1, collate_fn=caching)):
+        assert got[0, 0] == i
+        del got
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_fork_goes_on_seeing_what_it_saw():
+    loader = iter(D.DataLoader(Numbered(60), 1, num_workers=1))
+    got, (read, write) = next(loader), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0 if (got == 0).all() else 1)
+    os.close(read)
+    del got
+    assert len(list(loader)) == 59
+    os.write(write, b"x")
+    os.close(write)
+    assert os.waitpid(child, 0)[1] == 0
+
+
 class Twice(Squares):
     def __getitem__(self, i):
         return T.full((20_000,), float(i))

@@ -8,6 +8,7 @@ import os
 import pickle
 import socket
 import struct
+from collections import deque
 from typing import Any
 
 from .. import _core
@@ -100,6 +101,33 @@ class Channel:
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
+        # By number: what was handed over, and what was not kept when it came back.
+        self._lent: dict[int, _memory.Segment] = {}
+        self._dropped: list[int] = []
+        self._count = 0
+        # By number: what the other end has handed over, and what of that nobody here holds any more.
+        self._maps: dict[int, _memory.Segment] = {}
+        self.released: deque[int] = deque()
+
+    def take_released(self) -> tuple[int, ...]:
+        """What the other end may use again: to be sent to it."""
+        return tuple(self.released.popleft() for _ in range(len(self.released)))
+
+    def reclaim(self, numbers: tuple[int, ...]) -> None:
+        """What was handed over comes back."""
+        for number in numbers:
+            gone = _memory.come_back(self._lent.pop(number))
+            if gone is not None and gone.number is not None:
+                self._dropped.append(gone.number)
+
+    def _lend(self, segment: _memory.Segment) -> tuple[int, bool]:
+        """A segment's number, and whether the other end has its handle already."""
+        known = segment.number is not None
+        if segment.number is None:
+            segment.number = self._count
+            self._count += 1
+        self._lent[segment.number] = segment
+        return segment.number, known
 
     def _socket(self) -> socket.socket:
         """What the connection is at the bottom, for files can be handed through it."""
@@ -124,10 +152,16 @@ class Channel:
         starts, total = _places(sizes)
         large = total > _INLINE and _memory.can_share()
         table = struct.pack(f"<?I{len(ranges)}q", large, len(ranges), *(start for start, _ in ranges))
-        # Of those that are handed over as they are, the size; zero of the others.
-        table += struct.pack(f"<{len(ranges)}q", *(handed[i].size if i in handed else 0 for i in range(len(ranges))))
+        # Of those that are handed over as they are, the size and the number; the size is below zero if the handle is known.
+        files = []
+        for i in range(len(ranges)):
+            number, known = self._lend(handed[i]) if i in handed else (0, True)
+            table += struct.pack("<qq", handed[i].size * (-1 if known else 1) if i in handed else 0, number)
+            if not known:
+                files.append(handed[i].handle())
+        dropped, self._dropped = self._dropped, []
+        table += struct.pack(f"<I{len(dropped)}q", len(dropped), *dropped)
         table += struct.pack(f"<{len(sizes)}q", *sizes)
-        files = [segment.handle() for segment in handed.values()]
         whole: Any = b""
         if large:
             segment = _memory.Segment(total)
@@ -146,20 +180,29 @@ class Channel:
         message = memoryview(self.connection.recv_bytes())
         (length,) = struct.unpack_from("<I", message)
         large, count = struct.unpack_from("<?I", message, 4)
-        numbers = struct.unpack_from(f"<{(length - 5) // 8}q", message, 9)
-        firsts, handed, sizes = numbers[:count], numbers[count : 2 * count], list(numbers[2 * count :])
+        firsts = struct.unpack_from(f"<{count}q", message, 9)
+        handed = list(struct.iter_unpack("<qq", message[9 + 8 * count : 9 + 24 * count]))
+        at = 9 + 24 * count
+        (gone,) = struct.unpack_from("<I", message, at)
+        for number in struct.unpack_from(f"<{gone}q", message, at + 4):
+            self._maps.pop(number, None)
+        at += 4 + 8 * gone
+        sizes = list(struct.unpack_from(f"<{(4 + length - at) // 8}q", message, at))
         starts, total = _places(sizes)
-        own = self._segments([size for size in handed if size] + [total] * large)
+        made = self._segments([size for size, _ in handed if size > 0] + [total] * large)
         if large:
-            segment = own.pop()
+            segment = made.pop()
             memory, whole = segment.memory(), segment.tensor
         else:
             memory = message[4 + length :]
             whole = None
         storages = []
-        for start, size, first, alone in zip(starts, sizes, firsts, handed, strict=False):
+        for start, size, first, (alone, number) in zip(starts, sizes, firsts, handed, strict=False):
+            if alone > 0:
+                self._maps[number] = made.pop(0)
+                self._maps[number].number = number
             if alone:
-                storages.append((own.pop(0).tensor(), 0))
+                storages.append((_core.from_numpy(_memory.Lease(self._maps[number], self.released)), 0))
                 continue
             part = whole(start, size) if whole is not None else _core.from_bytes(bytes(memory[start : start + size]))
             storages.append((part, first))

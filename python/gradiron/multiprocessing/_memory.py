@@ -7,8 +7,10 @@ import mmap
 import os
 import sys
 import tempfile
+import weakref
+from collections import deque
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet, WeakValueDictionary
 
 from .. import _core
 from .._core import Tensor
@@ -57,8 +59,10 @@ class Segment:
         _system = _system or _libc()
         self.size = size
         self.address = 0
-        # Whether who made it has no further use for it, so that it goes to another process as it is.
+        # Whether it goes to another process as it is; by which number that knows it; and the tensor's hold on it here.
         self.handed = False
+        self.number: int | None = None
+        self.hold: Any = lambda: None
         self.file: int | None = _nameless(size) if file is None else file
         # All of it is going to be used: its pages come at once, which is cheaper than one by one.
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
@@ -103,7 +107,7 @@ class Segment:
 
 
 class _Part:
-    """Some bytes of a segment."""
+    """Some bytes of a segment: what a tensor over them holds."""
 
     def __init__(self, segment: Segment, start: int, size: int) -> None:
         self._segment = segment
@@ -122,14 +126,59 @@ def segment_of(storage: UntypedStorage) -> Segment | None:
     return None
 
 
+class Lease(_Part):
+    """All bytes of a segment that another process wants back: it is told when nobody here holds them any more."""
+
+    def __init__(self, segment: Segment, released: deque[int]) -> None:
+        super().__init__(segment, 0, segment.size)
+        self._released = released
+        self.final = False
+        _leases.add(self)
+
+    def __del__(self) -> None:
+        if not self.final and self._segment.number is not None:
+            self._released.append(self._segment.number)
+
+
+_leases: WeakSet[Lease] = WeakSet()
+
+
+def _keep_leased() -> None:
+    """A fork sees what is leased now, and goes on seeing it: it is not used again."""
+    for lease in list(_leases):
+        lease.final = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_keep_leased)
+
+# What came back, oldest first: its pages are there already, which is most of what memory costs.
+_free: deque[Segment] = deque()
+_FREE = 8
+
+
+def come_back(segment: Segment) -> Segment | None:
+    """Keeps a segment for the next result of its size; what is too many then. One that is still held here is not used again."""
+    if segment.hold() is not None:
+        return segment
+    _free.append(segment)
+    return _free.popleft() if len(_free) > _FREE else None
+
+
 def to_hand_on(kind: Any, shape: tuple[int, ...]) -> Tensor:
     """A tensor for a result that goes to another process, and nowhere else."""
     count = 1
     for n in shape:
         count *= n
-    segment = Segment(count * kind.itemsize)
-    segment.handed = True
-    whole = segment.tensor()
+    segment = next((one for one in _free if one.size == count * kind.itemsize), None)
+    if segment is None:
+        segment = Segment(count * kind.itemsize)
+        segment.handed = True
+    else:
+        _free.remove(segment)
+    part = _Part(segment, 0, segment.size)
+    segment.hold = weakref.ref(part)
+    whole = _core.from_numpy(part)
     stride: list[int] = []
     step = 1
     for n in reversed(shape):

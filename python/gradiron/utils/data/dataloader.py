@@ -446,7 +446,8 @@ class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
                 break
         else:
             return
-        self._send(worker, _worker.Task(self._epoch, self._send_idx, index))
+        released = worker.channel.take_released()
+        self._send(worker, _worker.Task(self._epoch, self._send_idx, index, released))
         self._tasks[self._send_idx] = worker
         worker.tasks += 1
         self._send_idx += 1

@@ -46,6 +46,8 @@ class Task:
     epoch: int
     number: int
     index: Any
+    # The memory of batches that the loader has let go of.
+    released: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -95,6 +97,8 @@ class _Parent:
 
     def _take(self) -> None:
         message = self._channel.receive()
+        if isinstance(message, Task):
+            self._channel.reclaim(message.released)
         if message is None or isinstance(message, Resume):
             self._waiting.clear()
         self._waiting.append(message)
