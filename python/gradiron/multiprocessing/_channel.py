@@ -34,7 +34,9 @@ class _Pickler(pickle.Pickler):
         self.reach: list[tuple[int, int]] = []
         self._numbers: dict[int, int] = {}
         self._tensors: dict[int, int] = {}
-        super().__init__(target, protocol=5, buffer_callback=lambda buffer: self.parts.append(buffer.raw()))
+        parts = self.parts
+        # Not a method: the pickler, and all memory that it knows, must go when it is done, and not when a cycle is found.
+        super().__init__(target, protocol=5, buffer_callback=lambda buffer: parts.append(buffer.raw()))
 
     def _number(self, storage: UntypedStorage, start: int, end: int) -> int:
         number = self._numbers.setdefault(storage._seen._storage_id(), len(self.storages))
