@@ -35,6 +35,16 @@ impl DType {
     /// All but the complex ones.
     pub const REAL: [DType; 10] = [Bool, U8, I8, I16, I32, I64, F16, BF16, F32, F64];
 
+    /// A number as an element of this floating point type.
+    pub fn round(self, x: f64) -> f64 {
+        match self {
+            DType::F32 => f64::from(x as f32),
+            DType::F16 => half::f16::from_f64(x).to_f64(),
+            DType::BF16 => half::bf16::from_f64(x).to_f64(),
+            _ => x,
+        }
+    }
+
     /// Bytes per element.
     pub const fn size(self) -> usize {
         match self {

@@ -11,6 +11,7 @@ mod guidance;
 mod layout;
 mod lazy;
 pub mod profile;
+pub mod program;
 mod scalar;
 mod shape;
 pub mod views;

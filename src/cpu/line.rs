@@ -24,7 +24,7 @@ pub struct Room {
 }
 
 impl Room {
-    pub fn empty() -> Room {
+    pub const fn empty() -> Room {
         Room { gathered: Tile::empty(), converted: Tile::empty() }
     }
 }

@@ -9,6 +9,7 @@ pub mod math;
 pub mod matmul;
 pub mod par;
 pub mod pointwise;
+pub mod program;
 pub mod random;
 pub mod reduce;
 pub mod scan;

@@ -15,6 +15,7 @@ mod pipeline;
 mod plan;
 mod pool;
 mod prelude;
+mod program;
 mod reduce;
 mod reduce_code;
 mod rows;
@@ -39,6 +40,7 @@ pub use matmul::matmul;
 #[allow(unused_imports, reason = "for the tests of whoever has expressions")]
 pub(crate) use plan::validate_expression;
 pub use pool::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
+pub use program::{MAX_OPERANDS, program};
 pub use reduce::{max_with_index, mean, reduce, var};
 pub use scan::{Scan, cum_extreme, scan};
 pub use search::search;

@@ -47,6 +47,7 @@ mod pointwise_inplace;
 mod positions;
 pub mod power;
 pub mod product;
+pub mod program;
 mod put_inplace;
 pub mod quick;
 pub mod random;

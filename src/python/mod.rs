@@ -27,6 +27,7 @@ mod outputs;
 mod overloads;
 mod parse;
 mod profile;
+mod program;
 mod random;
 mod replace;
 mod rings;
@@ -195,6 +196,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         py.get_type::<saving::SavedTensor>(),
         py.get_type::<graph::InputMetadata>(),
         py.get_type::<profile::Mark>(),
+        py.get_type::<program::PyProgram>(),
     ] {
         module.setattr(class.name()?, class)?;
     }

@@ -17,7 +17,7 @@ pub struct Tile(MaybeUninit<[u64; TILE]>);
 
 impl Tile {
     #[inline(always)]
-    pub fn empty() -> Tile {
+    pub const fn empty() -> Tile {
         Tile(MaybeUninit::uninit())
     }
 

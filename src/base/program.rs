@@ -1,0 +1,395 @@
+//! Arithmetic written down: what a kernel does to the elements of several tensors in one pass, and the numbers that it
+//! needs. Optimisers are written so; the CPU interprets it and the GPU compiles it.
+
+use super::{Error, Result};
+use smallvec::SmallVec;
+
+/// What is done to the elements of the arguments, or to numbers. The last four round once, as the operators of their
+/// names do.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[repr(u8)]
+pub enum Op {
+    Copy,
+    Neg,
+    Abs,
+    Sign,
+    Sqrt,
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Pow,
+    Maximum,
+    Minimum,
+    /// Comparisons give 1 or 0.
+    Gt,
+    Lt,
+    Eq,
+    /// `where(condition, a, b)`
+    Where,
+    /// `a + scale * b`
+    AddScaled,
+    /// `a.lerp(b, weight)`
+    Lerp,
+    /// `a + scale * b * c`
+    AddCMul,
+    /// `a + scale * b / c`
+    AddCDiv,
+}
+
+/// The most arguments of an operation.
+const ARGS: usize = 4;
+
+impl Op {
+    /// By the name that Python gives it.
+    pub fn named(name: &str) -> Option<Op> {
+        use Op::*;
+        Some(match name {
+            // No history is kept here.
+            "copy" | "detach" => Copy,
+            "neg" => Neg,
+            "abs" => Abs,
+            "sign" => Sign,
+            "sqrt" => Sqrt,
+            "add" => Add,
+            "sub" => Sub,
+            "mul" => Mul,
+            "div" => Div,
+            "pow" => Pow,
+            "maximum" => Maximum,
+            "minimum" => Minimum,
+            "gt" => Gt,
+            "lt" => Lt,
+            "eq" => Eq,
+            "where" => Where,
+            "add_scaled" => AddScaled,
+            "lerp" => Lerp,
+            "addcmul" => AddCMul,
+            "addcdiv" => AddCDiv,
+            _ => return None,
+        })
+    }
+
+    pub const fn arity(self) -> usize {
+        use Op::*;
+        match self {
+            Copy | Neg | Abs | Sign | Sqrt => 1,
+            Add | Sub | Mul | Div | Pow | Maximum | Minimum | Gt | Lt | Eq => 2,
+            Where | AddScaled | Lerp => 3,
+            AddCMul | AddCDiv => 4,
+        }
+    }
+
+    /// What it gives for numbers.
+    pub fn of(self, x: [f64; ARGS]) -> f64 {
+        let truth = |yes: bool| f64::from(u8::from(yes));
+        let [a, b, c, d] = x;
+        match self {
+            Op::Copy => a,
+            Op::Neg => -a,
+            Op::Abs => a.abs(),
+            Op::Sign => truth(a > 0.0) - truth(a < 0.0),
+            Op::Sqrt => a.sqrt(),
+            Op::Add => a + b,
+            Op::Sub => a - b,
+            Op::Mul => a * b,
+            Op::Div => a / b,
+            Op::Pow => a.powf(b),
+            Op::Maximum => {
+                if a.is_nan() || a > b {
+                    a
+                } else {
+                    b
+                }
+            }
+            Op::Minimum => {
+                if a.is_nan() || a < b {
+                    a
+                } else {
+                    b
+                }
+            }
+            Op::Gt => truth(a > b),
+            Op::Lt => truth(a < b),
+            Op::Eq => truth(a == b),
+            Op::Where => {
+                if a != 0.0 {
+                    b
+                } else {
+                    c
+                }
+            }
+            Op::AddScaled => a + c * b,
+            Op::Lerp => {
+                if c.abs() < 0.5 {
+                    a + c * (b - a)
+                } else {
+                    b + (c - 1.0) * (b - a)
+                }
+            }
+            Op::AddCMul => a + d * b * c,
+            Op::AddCDiv => a + d * b / c,
+        }
+    }
+}
+
+/// A value of a program. Values are numbered in the order in which they are computed.
+#[derive(Clone, Debug)]
+pub enum Node {
+    /// The elements of a tensor.
+    Operand(usize),
+    /// The element of a tensor that has only one.
+    Scalar(usize),
+    /// A number that is given for a run.
+    Number(usize),
+    Constant(f64),
+    /// `rounded`: numbers become what they would be as elements of this scalar's dtype, before and after.
+    Apply {
+        op: Op,
+        args: SmallVec<[usize; ARGS]>,
+        rounded: Option<usize>,
+    },
+}
+
+/// A straight line of values, and where those go that are kept.
+#[derive(Debug)]
+pub struct Program {
+    pub nodes: Vec<Node>,
+    /// How many operands, scalars and numbers there are.
+    pub operands: usize,
+    pub scalars: usize,
+    pub numbers: usize,
+    /// Operands that are overwritten, and by what.
+    pub results: Vec<(usize, usize)>,
+    /// Scalars that are overwritten, and by what.
+    pub kept: Vec<(usize, usize)>,
+}
+
+/// An argument of an instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub enum Source {
+    Register(u8),
+    Number(u8),
+}
+
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Instruction {
+    pub op: Op,
+    /// The register of no argument but the first.
+    pub to: u8,
+    pub args: SmallVec<[Source; ARGS]>,
+    /// Whether all elements of it are the same: no operand but scalars leads to it.
+    pub single: bool,
+}
+
+/// The part of a program that runs over elements. The operands lie in the first registers.
+#[derive(Clone, PartialEq, Eq, Hash, Debug)]
+pub struct Code {
+    pub instructions: Vec<Instruction>,
+    /// How many of the first registers are operands, and how many registers there are.
+    pub operands: usize,
+    pub registers: usize,
+    /// The operands that are overwritten, and the registers of what they become.
+    pub results: Vec<(u8, u8)>,
+    /// The values that are the code's numbers.
+    pub numbers: Vec<usize>,
+}
+
+impl Code {
+    /// Whether the arguments of the roundings that several operations share are where an interpreter looks for them:
+    /// elements, and a number to scale them.
+    pub fn is_plain(&self) -> bool {
+        let is_number = |arg: &Source| matches!(arg, Source::Number(_));
+        self.instructions.iter().all(|instruction| match instruction.args.split_last() {
+            Some((scale, elements)) if instruction.op as u8 >= Op::AddScaled as u8 => {
+                is_number(scale) && !elements.iter().any(is_number)
+            }
+            _ => true,
+        })
+    }
+}
+
+impl Program {
+    /// Checks that values use earlier ones, and that every name is that of something.
+    pub fn checked(self) -> Result<Program> {
+        let known = |at: usize, node: &Node| match node {
+            Node::Operand(k) => *k < self.operands,
+            Node::Scalar(k) => *k < self.scalars,
+            Node::Number(k) => *k < self.numbers,
+            Node::Constant(_) => true,
+            Node::Apply { op, args, rounded } => {
+                args.len() == op.arity()
+                    && args.iter().all(|&arg| arg < at)
+                    && rounded.is_none_or(|k| k < self.scalars)
+            }
+        };
+        let written = self.results.iter().all(|&(k, value)| k < self.operands && value < self.nodes.len());
+        let kept = self.kept.iter().all(|&(k, value)| k < self.scalars && value < self.nodes.len());
+        let sound = self.nodes.iter().enumerate().all(|(at, node)| known(at, node));
+        // Registers and numbers are counted in bytes.
+        if sound && written && kept && self.nodes.len() <= 200 {
+            return Ok(self);
+        }
+        Err(Error::runtime("a program names what it has not got"))
+    }
+
+    /// Which values are of elements, when `far` says of each scalar whether it is read along with the elements.
+    fn over_elements(&self, far: &[bool]) -> Vec<bool> {
+        let mut over = Vec::with_capacity(self.nodes.len());
+        for node in &self.nodes {
+            over.push(match node {
+                Node::Operand(_) => true,
+                Node::Scalar(k) => far[*k],
+                Node::Number(_) | Node::Constant(_) => false,
+                Node::Apply { args, .. } => args.iter().any(|&arg| over[arg]),
+            });
+        }
+        over
+    }
+
+    /// The code that computes `results`. Its operands are the first `tensors` of the program's, then the scalars that are
+    /// read along with the elements.
+    fn code(&self, far: &[bool], tensors: usize, results: &[(usize, usize)]) -> Result<Code> {
+        const NOWHERE: u8 = u8::MAX;
+        let over = self.over_elements(far);
+        let mut operand = vec![NOWHERE; self.nodes.len()];
+        let operands = tensors + place(far, far.len());
+        let mut last_use = vec![0; self.nodes.len()];
+        for (at, node) in self.nodes.iter().enumerate() {
+            match node {
+                Node::Operand(k) if *k < tensors => operand[at] = *k as u8,
+                Node::Scalar(k) if over[at] => operand[at] = (tensors + place(far, *k)) as u8,
+                _ => {}
+            }
+        }
+        // Only what leads to a result is computed.
+        let mut wanted = vec![false; self.nodes.len()];
+        results.iter().for_each(|&(_, value)| wanted[value] = true);
+        for (at, node) in self.nodes.iter().enumerate().rev() {
+            if let (Node::Apply { args, .. }, true) = (node, wanted[at]) {
+                args.iter().for_each(|&arg| {
+                    wanted[arg] = true;
+                    last_use[arg] = last_use[arg].max(at);
+                });
+            }
+        }
+        results.iter().for_each(|&(_, value)| last_use[value] = usize::MAX);
+        // Of an operand, any of the values that stand for it.
+        let still_read = |register: u8, at: usize| {
+            operand.iter().zip(&last_use).any(|(&own, &last)| own == register && last > at)
+        };
+
+        let mut code = Code {
+            instructions: Vec::new(),
+            operands,
+            registers: operands,
+            results: Vec::new(),
+            numbers: Vec::new(),
+        };
+        let mut register = operand.clone();
+        let mut single: Vec<bool> = self.nodes.iter().map(|node| matches!(node, Node::Scalar(_))).collect();
+        let mut free: Vec<u8> = Vec::new();
+        let lost = |arg: &Source| matches!(arg, Source::Register(NOWHERE));
+        for (at, node) in self.nodes.iter().enumerate() {
+            let (Node::Apply { op, args: inputs, .. }, true, true) = (node, over[at], wanted[at]) else {
+                continue;
+            };
+            let args: SmallVec<[Source; ARGS]> =
+                inputs.iter().map(|&arg| source(&mut code, &over, &register, arg)).collect();
+            if args.iter().any(lost) {
+                return Err(Error::runtime("what becomes of a scalar depends on elements"));
+            }
+            for (before, own) in register.iter().enumerate().take(at) {
+                if *own != NOWHERE && usize::from(*own) >= operands && last_use[before] == at {
+                    free.push(*own);
+                }
+            }
+            // Loops write over their first argument, or over none.
+            let read = |to: u8| args.iter().skip(1).any(|arg| *arg == Source::Register(to));
+            let target = results.iter().map(|&(k, value)| (k as u8, value));
+            let target = target.filter(|&(k, value)| value == at && !still_read(k, at) && !read(k));
+            let spare = free.iter().rposition(|&to| !read(to));
+            let to = match (target.map(|(k, _)| k).next(), spare) {
+                (Some(operand), _) => operand,
+                (None, Some(spare)) => free.swap_remove(spare),
+                (None, None) => {
+                    code.registers += 1;
+                    (code.registers - 1) as u8
+                }
+            };
+            register[at] = to;
+            single[at] = inputs.iter().all(|&arg| !over[arg] || single[arg]);
+            code.instructions.push(Instruction { op: *op, to, args, single: single[at] });
+        }
+        for &(k, value) in results {
+            if !matches!(self.nodes[value], Node::Apply { .. }) || !over[value] {
+                return Err(Error::runtime("a result is not computed from the elements"));
+            }
+            code.results.push((k as u8, register[value]));
+        }
+        Ok(code)
+    }
+
+    /// The code over the elements of the operands.
+    pub fn lower(&self, far: &[bool]) -> Result<Code> {
+        self.code(far, self.operands, &self.results)
+    }
+
+    /// The code over the single elements of those scalars that are read along: what becomes of them.
+    pub fn lower_scalars(&self, far: &[bool]) -> Result<Option<Code>> {
+        let kept = self.kept.iter().filter(|&&(k, _)| far[k]);
+        let results: Vec<_> = kept.map(|&(k, value)| (place(far, k), value)).collect();
+        if results.is_empty() { Ok(None) } else { self.code(far, 0, &results).map(Some) }
+    }
+
+    /// Every value that is a number; the others stay as they are in `values`. `scalars(k)` is the
+    /// value of scalar `k`, `round(k, x)` is `x` as an element of it.
+    pub fn numbers(
+        &self,
+        far: &[bool],
+        given: &[f64],
+        scalars: impl Fn(usize) -> f64,
+        round: impl Fn(usize, f64) -> f64,
+        values: &mut Vec<f64>,
+    ) {
+        values.clear();
+        for node in &self.nodes {
+            let value = match node {
+                Node::Operand(_) => f64::NAN,
+                Node::Scalar(k) => {
+                    if far[*k] {
+                        f64::NAN
+                    } else {
+                        scalars(*k)
+                    }
+                }
+                Node::Number(k) => given[*k],
+                Node::Constant(value) => *value,
+                Node::Apply { op, args, rounded } => {
+                    let mut x = [0.0; ARGS];
+                    let fit = |x| rounded.map_or(x, |k| round(k, x));
+                    args.iter().zip(&mut x).for_each(|(&arg, x)| *x = fit(values[arg]));
+                    fit(op.of(x))
+                }
+            };
+            values.push(value);
+        }
+    }
+}
+
+/// The place of scalar `k` among those that are read along.
+fn place(far: &[bool], k: usize) -> usize {
+    far[..k].iter().filter(|&&far| far).count()
+}
+
+/// Where an argument is found; a number that is new gets the next place among the code's.
+fn source(code: &mut Code, over: &[bool], register: &[u8], arg: usize) -> Source {
+    if over[arg] {
+        return Source::Register(register[arg]);
+    }
+    let at = code.numbers.iter().position(|&number| number == arg).unwrap_or_else(|| {
+        code.numbers.push(arg);
+        code.numbers.len() - 1
+    });
+    Source::Number(at as u8)
+}

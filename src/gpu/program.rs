@@ -1,0 +1,335 @@
+//! Programs: several tensors read, computed with and written by one kernel, an element (or four) an invocation.
+
+use super::View;
+use super::cell::{Cell, Value};
+use super::code::{Code, GROUP};
+use super::device::gpu;
+use super::pipeline::{Key, Shader};
+use super::plan::{number, push_number};
+use super::pool::Buffer;
+use super::space::{Space, Words, check, groups};
+use super::stream::Launch;
+use crate::base::program::{self, Op, Source};
+use crate::base::{DType, Error, Fault, Result, Scalar};
+use smallvec::SmallVec;
+
+/// The most operands: WebGPU promises eight buffers, and long parameters take one.
+pub const MAX_OPERANDS: usize = 7;
+
+/// Runs `code` over operands of one shape (those of one element may be stretched to it). What is written overlaps
+/// nothing else. `rounds`: each instruction rounds to the dtype of the first operand, as operators do.
+pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rounds: bool) -> Result<()> {
+    let gpu = gpu()?;
+    let [first, ..] = operands else { return Ok(()) };
+    if operands.len() > MAX_OPERANDS {
+        return Err(Error::runtime(format!("a GPU program takes at most {MAX_OPERANDS} operands")));
+    }
+    operands.iter().try_for_each(check)?;
+    if first.numel() == 0 {
+        return Ok(());
+    }
+    for view in operands {
+        gpu.supports("step", view.dtype)?;
+    }
+    let strides: SmallVec<[&[usize]; 8]> = operands.iter().map(|view| view.strides).collect();
+    let space = Space::new(first.shape, &strides);
+    let written = |k: usize| code.results.iter().any(|&(operand, _)| usize::from(operand) == k);
+    let stretched = |k: usize| space.strides[k].iter().all(|&stride| stride == 0);
+    let shared = |k: usize| {
+        operands.iter().enumerate().any(|(other, view)| {
+            other != k && (written(other) || written(k)) && view.buffer.same(operands[k].buffer)
+        })
+    };
+    let even = |k: usize| space.strides[k][0] == 1 && operands[k].offset.is_multiple_of(4);
+    let quads = space.rank() == 1 && (0..operands.len()).all(|k| even(k) || (stretched(k) && !written(k)));
+    let plan = Plan {
+        code,
+        compute: if first.dtype == DType::F64 { Value::F64 } else { Value::F32 },
+        rank: space.rank(),
+        quads,
+        rounds: if rounds { Cell::of(first.dtype) } else { Cell::F32 },
+        operands: (0..operands.len())
+            .map(|k| Operand {
+                cell: Cell::of(operands[k].dtype),
+                written: written(k),
+                shared: shared(k),
+                stretched: stretched(k),
+            })
+            .collect(),
+    };
+    let mut words = Words::new();
+    words.push(first.numel() as u32);
+    space.push_dims(&mut words);
+    for (k, view) in operands.iter().enumerate() {
+        words.push(view.offset as u32);
+        if !quads {
+            space.push_strides(k, &mut words);
+        }
+    }
+    numbers.iter().for_each(|&x| push_number(plan.compute, Scalar::Float(x), &mut words));
+    let kernel = gpu.kernel(&plan.key(), || plan.shader())?;
+    let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
+    let items = if quads { first.numel().div_ceil(4) } else { first.numel() };
+    let groups = groups(items, GROUP);
+    gpu.stream()
+        .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+}
+
+struct Operand {
+    cell: Cell,
+    written: bool,
+    /// Whether its memory is bound twice, and written.
+    shared: bool,
+    /// One element for all.
+    stretched: bool,
+}
+
+struct Plan<'a> {
+    code: &'a program::Code,
+    compute: Value,
+    rank: usize,
+    /// Whether an invocation does four elements.
+    quads: bool,
+    rounds: Cell,
+    operands: SmallVec<[Operand; 8]>,
+}
+
+impl Plan<'_> {
+    fn key(&self) -> Key {
+        let mut key = Key::new("program", "step")
+            .with(self.compute as u8)
+            .with(self.rank as u8)
+            .with(u8::from(self.quads))
+            .with(self.rounds as u8)
+            .with(self.operands.len() as u8);
+        for Operand { cell, written, shared, stretched } in &self.operands {
+            let flags = u8::from(*written) | u8::from(*shared) << 1 | u8::from(*stretched) << 2;
+            key = key.with(*cell as u8).with(flags);
+        }
+        for instruction in &self.code.instructions {
+            key = key.with(instruction.op as u8).with(instruction.to | u8::from(instruction.single) << 7);
+            for arg in &instruction.args {
+                key = match *arg {
+                    Source::Register(r) => key.with(r),
+                    Source::Number(r) => key.with(r | 1 << 7),
+                };
+            }
+        }
+        self.code.results.iter().fold(key, |key, &(k, from)| key.with(k).with(from))
+    }
+
+    fn words(&self) -> usize {
+        let place = if self.quads { 1 } else { 1 + self.rank };
+        let wide = if self.compute == Value::F64 { 2 } else { 1 };
+        self.rank + self.operands.len() * place + self.code.numbers.len() * wide
+    }
+
+    fn shader(&self) -> Result<Shader> {
+        let element = self.element()?;
+        let mut code = Code::new(self.words(), self.compute);
+        let is_quad = |operand: &Operand| self.quads && !operand.stretched;
+        for (k, operand) in self.operands.iter().enumerate() {
+            let (name, cell) = (format!("x{k}"), operand.cell);
+            if is_quad(operand) {
+                code.bind(&name, cell.quad(), operand.written || operand.shared);
+            } else {
+                code.operand(&name, cell, operand.written, operand.shared);
+            }
+        }
+        code.push(&element);
+        code.main_by_item();
+        let n = code.word();
+        code.push(&format!("  let n = {n};\n"));
+        code.push(if self.quads {
+            "  if (i >= (n + 3u) / 4u) { return; }\n  let left = n - 4u * i;\n"
+        } else {
+            "  if (i >= n) { return; }\n"
+        });
+        let dims = code.words(self.rank - 1);
+        code.push(&Code::split("i", "c", &dims));
+        let lanes = if self.quads { 4 } else { 1 };
+        let mut arguments: Vec<Vec<String>> = vec![Vec::new(); lanes];
+        for (k, operand) in self.operands.iter().enumerate() {
+            let (name, cell) = (format!("x{k}"), operand.cell);
+            let offset = code.word();
+            let value = |text: &str| cell.value().convert(self.compute, text);
+            if is_quad(operand) {
+                code.push(&format!("  let {name}_quad = {offset} / 4u + i;\n"));
+                code.push(&cell.quad_load(&name, "n - 4u * i - 1u"));
+                for (lane, list) in arguments.iter_mut().enumerate() {
+                    list.push(value(&format!("{name}_{lane}")));
+                }
+                continue;
+            }
+            let strides = if self.quads { Vec::new() } else { code.words(self.rank) };
+            let at =
+                if strides.is_empty() { offset } else { format!("{offset} + {}", Code::dot("c", &strides)) };
+            code.push(&format!(
+                "  let {name}_at = {at};\n  let {name}_n = {};\n",
+                value(&format!("{name}_get({name}_at)"))
+            ));
+            arguments.iter_mut().for_each(|list| list.push(format!("{name}_n")));
+        }
+        let numbers: Vec<String> =
+            (0..self.code.numbers.len()).map(|_| number(self.compute, &mut code)).collect();
+        for (k, text) in numbers.iter().enumerate() {
+            code.push(&format!("  let n{k} = {text};\n"));
+        }
+        for (lane, list) in arguments.iter_mut().enumerate() {
+            list.extend((0..numbers.len()).map(|k| format!("n{k}")));
+            code.push(&format!("  let e_{lane} = element({});\n", list.join(", ")));
+        }
+        for (at, &(k, _)) in self.code.results.iter().enumerate() {
+            let cell = self.operands[usize::from(k)].cell;
+            code.push("  {\n");
+            for lane in 0..lanes {
+                let value = self.compute.convert_to_cell(cell, &format!("e_{lane}.r{at}"));
+                code.push(&format!("  let r_{lane} = {value};\n"));
+            }
+            if self.quads {
+                code.push(&cell.quad_store(&format!("x{k}")));
+            } else {
+                code.push(&format!("  x{k}_set(x{k}_at, r_0);\n"));
+            }
+            code.push("  }\n");
+        }
+        code.push("}\n");
+        Ok(code.finish())
+    }
+
+    /// The function of one element: its results from the operands and the numbers.
+    fn element(&self) -> Result<String> {
+        let results = &self.code.results;
+        let fields: String = (0..results.len()).map(|at| format!(" r{at}: T,")).collect();
+        let mut parameters: Vec<String> = (0..self.operands.len()).map(|k| format!("given{k}: T")).collect();
+        parameters.extend((0..self.code.numbers.len()).map(|k| format!("n{k}: T")));
+        let mut text =
+            format!("struct Results {{{fields} }}\nfn element({}) -> Results {{\n", parameters.join(", "));
+        for k in 0..self.code.registers {
+            let first = if k < self.operands.len() { format!("given{k}") } else { "T(0)".to_owned() };
+            text += &format!("  var v{k} = {first};\n");
+        }
+        for instruction in &self.code.instructions {
+            let args: Vec<String> = instruction
+                .args
+                .iter()
+                .map(|arg| match arg {
+                    Source::Register(r) => format!("v{r}"),
+                    Source::Number(r) => format!("n{r}"),
+                })
+                .collect();
+            // Scalars are numbers beside the elements, which nobody rounds to their dtype.
+            let value = self.expression(instruction.op, &args)?;
+            let value = if instruction.single { value } else { self.rounded(&value) };
+            text += &format!("  v{} = {value};\n", instruction.to);
+        }
+        let values: Vec<String> = results.iter().map(|(_, from)| format!("v{from}")).collect();
+        Ok(text + &format!("  return Results({});\n}}\n", values.join(", ")))
+    }
+
+    fn rounded(&self, value: &str) -> String {
+        match self.rounds {
+            Cell::F16 => format!("widen_f16(narrow_f16({value}))"),
+            Cell::BF16 => format!("bitcast<f32>(narrow_bf16({value}) << 16u)"),
+            _ => value.to_owned(),
+        }
+    }
+
+    fn expression(&self, op: Op, args: &[String]) -> Result<String> {
+        let at = |k: usize| args.get(k).map_or("", String::as_str);
+        let (a, b, c, d) = (at(0), at(1), at(2), at(3));
+        Ok(match op {
+            Op::Copy => a.to_owned(),
+            Op::Neg => format!("-{a}"),
+            Op::Abs => format!("abs({a})"),
+            Op::Sign => format!("sign({a})"),
+            Op::Sqrt => format!("sqrt({a})"),
+            Op::Add => format!("{a} + {b}"),
+            Op::Sub => format!("{a} - {b}"),
+            Op::Mul => format!("{a} * {b}"),
+            Op::Div => format!("{a} / {b}"),
+            Op::Pow if self.compute == Value::F64 => {
+                return Err(Fault::NoShader { op: "pow", dtype: DType::F64 }.into());
+            }
+            Op::Pow => format!("pow({a}, {b})"),
+            Op::Maximum => format!("maximum({a}, {b})"),
+            Op::Minimum => format!("minimum({a}, {b})"),
+            Op::Gt => format!("num({a} > {b})"),
+            Op::Lt => format!("num({a} < {b})"),
+            Op::Eq => format!("num({a} == {b})"),
+            Op::Where => format!("select({c}, {b}, !({a} == T(0)))"),
+            Op::AddScaled => format!("{a} + {c} * {b}"),
+            Op::Lerp => {
+                format!(
+                    "select({b} + ({c} - T(1)) * ({b} - {a}), {a} + {c} * ({b} - {a}), abs({c}) < T(0.5))"
+                )
+            }
+            Op::AddCMul => format!("{a} + {d} * {b} * {c}"),
+            Op::AddCDiv => format!("{a} + {d} * {b} / {c}"),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::*;
+    use smallvec::smallvec;
+
+    #[test]
+    fn kernels_are_valid() {
+        let every = [
+            Op::Copy,
+            Op::Neg,
+            Op::Abs,
+            Op::Sign,
+            Op::Sqrt,
+            Op::Add,
+            Op::Sub,
+            Op::Mul,
+            Op::Div,
+            Op::Maximum,
+            Op::Minimum,
+            Op::Gt,
+            Op::Lt,
+            Op::Eq,
+            Op::Where,
+            Op::AddScaled,
+            Op::Lerp,
+            Op::AddCMul,
+            Op::AddCDiv,
+        ];
+        let instruction = |op: Op, to| program::Instruction {
+            op,
+            to,
+            args: [Source::Register(0), Source::Register(1), Source::Number(0), Source::Number(1)]
+                [..op.arity()]
+                .into(),
+            single: false,
+        };
+        for (cell, compute) in [
+            (Cell::F32, Value::F32),
+            (Cell::F16, Value::F32),
+            (Cell::BF16, Value::F32),
+            (Cell::F64, Value::F64),
+        ] {
+            let mut instructions: Vec<_> = every.iter().map(|&op| instruction(op, 2)).collect();
+            instructions.push(instruction(if compute == Value::F32 { Op::Pow } else { Op::Add }, 0));
+            let code = program::Code {
+                instructions,
+                operands: 2,
+                registers: 3,
+                results: vec![(0, 0), (1, 2)],
+                numbers: vec![0, 1],
+            };
+            for (rank, quads, stretched) in [(1, true, false), (1, false, true), (4, false, false)] {
+                let operand = |written, stretched| Operand { cell, written, shared: true, stretched };
+                let operands = smallvec![operand(true, false), operand(!stretched, stretched)];
+                let results = if stretched { vec![(0, 0)] } else { code.results.clone() };
+                let code = program::Code { results, ..code.clone() };
+                let plan = Plan { code: &code, compute, rank, quads, rounds: cell, operands };
+                validate(&plan.shader().unwrap_or_else(|error| panic!("{error}")));
+            }
+        }
+    }
+}
