@@ -12,7 +12,7 @@ use super::types::{PyDType, dtype_object};
 use crate::base::{DType, Scalar, caution_once};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
 use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
-use crate::tensor::{Tensor, any_hosted};
+use crate::tensor::{Tensor, any_hosted, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -115,10 +115,10 @@ fn settle(object: Bound<'_, PyTensor>) -> Bound<'_, PyAny> {
     identity::settle(object, |object| object.get().tensor.host_object())
 }
 
-/// Warns, once, that a number has no history.
+/// Warns, once, that a number has no history, where one is kept.
 pub fn tell_of_loss(tensor: &Tensor) -> PyResult<()> {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    if tensor.requires_grad() {
+    if mode::grad_enabled() && tensor.requires_grad() {
         caution_once(
             &TOLD,
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using \

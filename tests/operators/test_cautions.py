@@ -67,6 +67,16 @@ def test_warned_once(call):
     assert done.strip() == "told"
 
 
+def test_numbers_are_taken_freely_where_nothing_is_recorded():
+    done = python_ok(
+        "import warnings\n"
+        "warnings.simplefilter('error')\n"
+        "x = T.ones((), requires_grad=True)\n"
+        "with T.no_grad(): print(float(x), T.tensor([x * 2]))\n"
+    )
+    assert done.strip() == "1.0 tensor([2.])"
+
+
 def test_no_warning_where_all_is_well():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
