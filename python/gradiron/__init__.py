@@ -63,7 +63,7 @@ __version__ = "0.1.0"
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
 _MODULES = """
-    __future__ func nn ops viz testing cuda utils random profiler multiprocessing serialization storage _tensor_str _utils
+    __future__ func nn optim ops viz testing cuda utils random profiler multiprocessing serialization storage _tensor_str _utils
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 _NAMES = {

@@ -1,0 +1,59 @@
+"""Optimizers, the schedules of their learning rates, and averages of models."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from . import functional, lr_scheduler
+from ._adafactor import Adafactor
+from ._muon import Muon
+from ._stateless import swap_in_optimizer_params_and_state
+from .adadelta import Adadelta
+from .adagrad import Adagrad
+from .adam import Adam
+from .adamax import Adamax
+from .adamw import AdamW
+from .asgd import ASGD
+from .lbfgs import LBFGS
+from .nadam import NAdam
+from .optimizer import Optimizer
+from .radam import RAdam
+from .rmsprop import RMSprop
+from .rprop import Rprop
+from .sgd import SGD
+from .sparse_adam import SparseAdam
+
+__all__ = [
+    "ASGD",
+    "LBFGS",
+    "SGD",
+    "Adadelta",
+    "Adafactor",
+    "Adagrad",
+    "Adam",
+    "AdamW",
+    "Adamax",
+    "Muon",
+    "NAdam",
+    "Optimizer",
+    "RAdam",
+    "RMSprop",
+    "Rprop",
+    "SparseAdam",
+    "functional",
+    "lr_scheduler",
+    "swa_utils",
+    "swap_in_optimizer_params_and_state",
+]
+
+# The names are the classes'; the modules are found by `import`.
+del adadelta, adagrad, adam, adamax, adamw, asgd, lbfgs, nadam, optimizer, radam, rmsprop, rprop, sgd, sparse_adam  # type: ignore[name-defined] # noqa: F821
+
+
+def __getattr__(name: str) -> Any:
+    # It needs the modules of networks, which optimizers do without.
+    if name == "swa_utils":
+        from importlib import import_module
+
+        return import_module(".swa_utils", __name__)
+    raise AttributeError(f"module 'gradiron.optim' has no attribute '{name}'")

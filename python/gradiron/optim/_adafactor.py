@@ -1,0 +1,163 @@
+"""Adam with averages of squares that are kept only per row and per column."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import gradiron as torch
+
+from .._core import Tensor
+from .optimizer import Optimizer, ParamsT, _as_tensors, _evaluated, _to_scalar, _zero_step
+
+__all__ = ["Adafactor", "adafactor"]
+
+
+class Adafactor(Optimizer):
+    """Adam for large matrices: of the squares it remembers a row and a column, and its steps are in proportion to the
+    parameters."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        beta2_decay: float = -0.8,
+        eps: tuple[float | None, float] = (None, 1e-3),
+        d: float = 1.0,
+        weight_decay: float = 0.0,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+    ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not 0.0 <= lr:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not 0.0 >= beta2_decay:
+            raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
+        if eps[0] is not None and not 0.0 <= eps[0]:
+            raise ValueError(f"epsilon1 should be >= 0 but is: {eps[0]}")
+        if not 0.0 <= eps[1]:
+            raise ValueError(f"epsilon2 should be >= 0 but is: {eps[1]}")
+        if not 1.0 <= d:
+            raise ValueError(f"Clipping threshold d should be >= 1 but is: {d}")
+        if not 0.0 <= weight_decay:
+            raise ValueError(f"weight_decay should be >= 0 but is: {weight_decay}")
+        defaults = {
+            "lr": lr,
+            "beta2_decay": beta2_decay,
+            "eps": eps,
+            "d": d,
+            "weight_decay": weight_decay,
+            "foreach": foreach,
+            "maximize": maximize,
+        }
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("foreach", None)
+            for p in group["params"]:
+                _as_tensors(self.state.get(p, {}), "step")
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        if p.is_complex():
+            raise RuntimeError("Adafactor does not support complex parameters")
+        grad: Any = p.grad
+        state = {"step": _zero_step(p, False)}
+        if grad.dim() > 1:
+            *rest, rows, columns = grad.shape
+            state["row_var"] = grad.new_zeros([*rest, rows, 1])
+            state["col_var"] = grad.new_zeros([*rest, 1, columns])
+        else:
+            state["variance"] = torch.zeros_like(grad, memory_format=torch.preserve_format)
+        return state
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; returns what the closure does."""
+        loss = _evaluated(closure)
+        for group in self.param_groups:
+            params, grads, steps = self._collect(group, "step")
+            states = [self.state[p] for p in params]
+            adafactor(
+                params,
+                grads,
+                [state.get("row_var") for state in states],
+                [state.get("col_var") for state in states],
+                [state.get("variance") for state in states],
+                steps,
+                d=group["d"],
+                lr=group["lr"],
+                beta2_decay=group["beta2_decay"],
+                weight_decay=group["weight_decay"],
+                eps1=group["eps"][0],
+                eps2=group["eps"][1],
+                foreach=group["foreach"],
+                maximize=group["maximize"],
+                grad_scale=getattr(self, "grad_scale", None),
+                found_inf=getattr(self, "found_inf", None),
+            )
+        return loss
+
+
+def _mean_square(grad: Tensor, dim: int) -> Tensor:
+    return grad.norm(2, dim=dim, keepdim=True).square_().div_(grad.size(dim))
+
+
+def _size(x: Tensor) -> float:
+    """The root of the mean square of all elements."""
+    return x.norm(2).item() / x.numel() ** 0.5
+
+
+def adafactor(
+    params: list[Tensor],
+    grads: list[Tensor],
+    row_vars: list[Tensor | None],
+    col_vars: list[Tensor | None],
+    variances: list[Tensor | None],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    grad_scale: Tensor | None = None,
+    found_inf: Tensor | None = None,
+    has_complex: bool = False,
+    *,
+    d: float,
+    lr: float | Tensor,
+    beta2_decay: float,
+    weight_decay: float,
+    eps1: float | None,
+    eps2: float,
+    maximize: bool,
+) -> None:
+    """One step of `Adafactor` over lists."""
+    if not all(isinstance(step, Tensor) for step in state_steps):
+        raise RuntimeError("`state_steps` argument must contain a list of singleton tensors")
+    if grad_scale is not None or found_inf is not None:
+        raise AssertionError("Grad scaling should occur outside of optimizer.step()")
+    rate = _to_scalar(lr)
+    for i, param in enumerate(params):
+        grad = -grads[i] if maximize else grads[i]
+        row_var, col_var, variance = row_vars[i], col_vars[i], variances[i]
+        if eps1 is None:
+            eps1 = torch.finfo(param.dtype).eps
+        state_steps[i].add_(1)
+        step = state_steps[i].item()
+        weight = step**beta2_decay
+        alpha = max(eps2, _size(param)) * min(rate, 1 / step**0.5)
+        if weight_decay != 0:
+            param.mul_(1 - rate * weight_decay)
+        if grad.dim() > 1:
+            if row_var is None or col_var is None:
+                raise AssertionError("row_var and col_var should be defined when grad is multidimensional")
+            row_var.lerp_(_mean_square(grad, -1), weight)
+            col_var.lerp_(_mean_square(grad, -2), weight)
+            estimate = row_var @ col_var
+            estimate.div_(row_var.mean(dim=-2, keepdim=True).clamp_(min=eps1))
+        else:
+            if variance is None:
+                raise AssertionError("variance should be defined when grad is a vector")
+            estimate = variance.lerp_(grad * grad, weight).clone()
+        update = estimate.clamp_(min=eps1 * eps1).rsqrt_().mul_(grad)
+        param.add_(update, alpha=-alpha / max(1.0, update.norm(2).item() / (update.numel() ** 0.5 * d)))

@@ -1,0 +1,151 @@
+"""Momentum whose steps are made orthogonal: for the matrices inside a network."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import gradiron as torch
+
+from .._core import Tensor
+from .optimizer import Optimizer, ParamsT, _evaluated, _to_scalar, _zeros
+
+__all__ = ["Muon", "muon"]
+
+EPS = 1e-7
+DEFAULT_A, DEFAULT_B, DEFAULT_C = 3.4445, -4.7750, 2.0315
+DEFAULT_NS_STEPS = 5
+
+_RATIOS: dict[str, Callable[[int, int], float]] = {
+    "original": lambda rows, columns: math.sqrt(max(1, rows / columns)),
+    "match_rms_adamw": lambda rows, columns: 0.2 * math.sqrt(max(rows, columns)),
+    "spectral_unclamped": lambda rows, columns: math.sqrt(rows / columns),
+}
+
+
+def _zeropower_via_newtonschulz(grad: Tensor, ns_coefficients: tuple[float, float, float], ns_steps: int, eps: float) -> Tensor:
+    """A matrix with the singular vectors of `grad` and singular values near 1, by a few rounds of a polynomial."""
+    if ns_steps >= 100:
+        raise ValueError("Number of steps must be less than 100 for computational efficiency")
+    if grad.dim() != 2:
+        raise ValueError("Input tensor gradient must be a 2D matrix")
+    if len(ns_coefficients) != 3:
+        raise ValueError("Coefficients must be a tuple of exactly 3 values")
+    a, b, c = ns_coefficients
+    tall = grad.size(0) > grad.size(1)
+    x = grad.to(dtype=torch.bfloat16, copy=True)
+    x = x.T if tall else x
+    x.div_(x.norm().clamp(min=eps))
+    for _ in range(ns_steps):
+        gram = x @ x.T
+        x = torch.addmm(x, torch.addmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
+    return x.T if tall else x
+
+
+def _adjust_lr(lr: Any, adjust_lr_fn: str | None, param_shape: Sequence[int]) -> Any:
+    """The rate for a matrix of this shape."""
+    ratio = _RATIOS.get("original" if adjust_lr_fn is None else adjust_lr_fn)
+    return lr * (1.0 if ratio is None else ratio(*param_shape[:2]))
+
+
+class Muon(Optimizer):
+    """Steps along momentum that was made orthogonal: each direction of a matrix moves as far. For matrices only."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float = 1e-3,
+        weight_decay: float = 0.1,
+        momentum: float = 0.95,
+        nesterov: bool = True,
+        ns_coefficients: tuple[float, float, float] = (DEFAULT_A, DEFAULT_B, DEFAULT_C),
+        eps: float = EPS,
+        ns_steps: int = DEFAULT_NS_STEPS,
+        adjust_lr_fn: str | None = None,
+    ) -> None:
+        if isinstance(lr, Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        if not 0.0 <= lr:
+            raise ValueError(f"Learning rate should be >= 0 but is: {lr}")
+        if not 0.0 <= momentum:
+            raise ValueError(f"momentum should be >= 0 but is: {momentum}")
+        if not 0.0 <= weight_decay:
+            raise ValueError(f"weight decay should be >= 0 but is: {weight_decay}")
+        if adjust_lr_fn is not None and adjust_lr_fn not in _RATIOS:
+            raise ValueError(f"Adjust learning rate function {adjust_lr_fn} is not supported")
+        defaults = {
+            "lr": lr,
+            "weight_decay": weight_decay,
+            "momentum": momentum,
+            "nesterov": nesterov,
+            "ns_coefficients": ns_coefficients,
+            "eps": eps,
+            "ns_steps": ns_steps,
+            "adjust_lr_fn": adjust_lr_fn,
+        }
+        super().__init__(params, defaults)
+        for group in self.param_groups:
+            for p in group["params"]:
+                if p.dim() != 2:
+                    raise ValueError(f"Muon only supports 2D parameters whereas we found a parameter with size: {p.size()}")
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        if p.is_complex():
+            raise RuntimeError("Muon does not support complex parameters")
+        grad: Any = p.grad
+        return {"momentum_buffer": _zeros(grad)}
+
+    @torch.no_grad()  # type: ignore[untyped-decorator]
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; returns what the closure does."""
+        loss = _evaluated(closure)
+        for group in self.param_groups:
+            params, grads, momentum_buffers = self._collect(group, "momentum_buffer")
+            muon(
+                params,
+                grads,
+                momentum_buffers,
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                momentum=group["momentum"],
+                nesterov=group["nesterov"],
+                ns_coefficients=group["ns_coefficients"],
+                eps=group["eps"],
+                ns_steps=group["ns_steps"],
+                adjust_lr_fn=group["adjust_lr_fn"],
+                has_complex=False,
+            )
+        return loss
+
+
+def muon(
+    params: list[Tensor],
+    grads: list[Tensor],
+    muon_momentum_bufs: list[Tensor],
+    *,
+    foreach: bool | None = None,
+    lr: float | Tensor,
+    weight_decay: float,
+    momentum: float,
+    nesterov: bool,
+    ns_coefficients: tuple[float, float, float],
+    ns_steps: int,
+    eps: float,
+    adjust_lr_fn: str | None,
+    has_complex: bool,
+) -> None:
+    """One step of `Muon` over lists."""
+    if foreach:
+        raise RuntimeError("Foreach is not supported for Muon yet")
+    if has_complex:
+        raise ValueError("Complex parameters are not supported")
+    rate: Any = _to_scalar(lr)
+    for param, grad, buffer in zip(params, grads, muon_momentum_bufs, strict=True):
+        if grad.dim() != 2:
+            raise ValueError("Param gradient must be a 2D matrix")
+        buffer.lerp_(grad, 1 - momentum)
+        update = grad.lerp(buffer, momentum) if nesterov else buffer
+        update = _zeropower_via_newtonschulz(update, ns_coefficients, ns_steps, eps)
+        param.mul_(1 - rate * weight_decay)
+        param.add_(update, alpha=-_adjust_lr(rate, adjust_lr_fn, param.shape))

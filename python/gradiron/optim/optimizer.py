@@ -1,0 +1,502 @@
+"""What all optimizers share: groups of parameters, the state of each parameter, hooks, and saving and loading it all."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from collections import OrderedDict, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from copy import deepcopy
+from itertools import chain
+from typing import Any, TypeAlias, TypeVar, cast
+
+import gradiron as torch
+
+from .. import _core
+from .._core import Tensor
+from ..utils.hooks import RemovableHandle
+
+__all__ = ["Optimizer", "register_optimizer_step_post_hook", "register_optimizer_step_pre_hook"]
+
+R = TypeVar("R")
+Args = tuple[Any, ...]
+Kwargs = dict[str, Any]
+StateDict = dict[str, Any]
+ParamsT: TypeAlias = Iterable[Tensor] | Iterable[dict[str, Any]] | Iterable[tuple[str, Tensor]]
+
+_global_optimizer_pre_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_global_optimizer_post_hooks: OrderedDict[int, Callable[..., Any]] = OrderedDict()
+_foreach_supported_types: list[type] = [Tensor]
+
+
+class _Required:
+    """Stands for an option that each group must give itself."""
+
+    def __repr__(self) -> str:
+        return "<required parameter>"
+
+
+required = _Required()
+
+
+def _hang(hooks: OrderedDict[int, Any], hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_optimizer_step_pre_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(optimizer, args, kwargs)` before every step of every optimizer; it may return other arguments."""
+    return _hang(_global_optimizer_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook: Callable[..., Any]) -> RemovableHandle:
+    """Calls `hook(optimizer, args, kwargs)` after every step of every optimizer."""
+    return _hang(_global_optimizer_post_hooks, hook)
+
+
+def _use_grad_for_differentiable(func: Callable[..., R]) -> Callable[..., R]:
+    """A step that is recorded only where the optimizer is to be differentiated."""
+
+    @functools.wraps(func)
+    def step(self: Optimizer, *args: Any, **kwargs: Any) -> R:
+        before = _core.is_grad_enabled()
+        _core.set_recording(self.defaults["differentiable"])
+        try:
+            return func(self, *args, **kwargs)
+        finally:
+            _core.set_recording(before)
+
+    return step
+
+
+def _evaluated(closure: Callable[[], Any] | None) -> Any:
+    """What the closure returns; it may run backward."""
+    if closure is None:
+        return None
+    with torch.enable_grad():
+        return closure()
+
+
+def _get_value(x: Any) -> Any:
+    return x.item() if isinstance(x, Tensor) else x
+
+
+def _to_scalar(x: Any) -> Any:
+    """A tensor of one element without dimensions; numbers stay."""
+    return x.squeeze() if isinstance(x, Tensor) and x.dim() != 0 else x
+
+
+def _view_as_real(params: list[Tensor], *state_and_grads: list[Tensor]) -> None:
+    """Replaces complex tensors by their parts, where the parameter is complex."""
+    for i, param in enumerate(params):
+        if param.is_complex():
+            for tensors in (params, *state_and_grads):
+                tensors[i] = torch.view_as_real(tensors[i])
+
+
+def _get_scalar_dtype(is_fused: bool | None = None) -> torch.dtype:
+    """In what steps are counted."""
+    wide = not is_fused and torch.get_default_dtype() == torch.float64
+    return torch.float64 if wide else torch.float32
+
+
+def _get_capturable_supported_devices(supports_xla: bool = True) -> list[str]:
+    return ["cuda", "xpu", "hpu", "privateuseone", *(["xla"] if supports_xla else [])]
+
+
+_FUSED_DEVICES = ["mps", "cuda", "xpu", "hpu", "cpu", "mtia", "privateuseone"]
+
+
+def _device_dtype_check_for_fused(p: Tensor, cuda_unsupported: bool = False) -> None:
+    devices = [name for name in _FUSED_DEVICES if not (cuda_unsupported and name == "cuda")]
+    if p.device.type not in devices or not p.is_floating_point():
+        raise RuntimeError(
+            "`fused=True` requires all the params to be floating point Tensors of "
+            f"supported devices: {devices} but {p.dtype} and {p.device.type}"
+        )
+
+
+def _default_to_fused_or_foreach(params: list[Tensor], differentiable: bool, use_fused: bool = False) -> tuple[bool, bool]:
+    """Whether PyTorch would choose its fused kernels, or those over lists: for parameters on a GPU. Here it is all the
+    same to a step."""
+    if differentiable:
+        return False, False
+    fused = use_fused and all(p is None or (p.device.type in _FUSED_DEVICES and p.is_floating_point()) for p in params)
+    return fused, not fused and all(p is None or p.device.type == "cuda" for p in params)
+
+
+def _check_capturable(
+    capturable: bool,
+    foreach: bool | None,
+    params: list[Tensor],
+    *states: list[Tensor],
+    names: str = "params and state_steps",
+) -> None:
+    """Refuses to keep numbers beside parameters on a device that has no graphs to capture."""
+    if not capturable:
+        return
+    devices = _get_capturable_supported_devices(supports_xla=not foreach)
+    for tensors in zip(params, *states, strict=True):
+        kinds = {tensor.device.type for tensor in tensors}
+        if len(kinds) != 1 or not kinds.issubset(devices):
+            raise AssertionError(f"If capturable=True, {names} must be on supported devices: {devices}.")
+
+
+def _check_steps(state_steps: list[Any], name: str = "state_steps") -> None:
+    if not all(isinstance(step, Tensor) for step in state_steps):
+        raise RuntimeError(f"API has changed, `{name}` argument must contain a list of singleton tensors")
+
+
+def _check_foreach(foreach: bool | None, differentiable: bool) -> None:
+    if foreach and differentiable:
+        raise AssertionError("_foreach ops don't support autograd")
+
+
+def _check_options(lr: Any, **rest: tuple[Any, str]) -> None:
+    """Refuses a rate, or another number that is named in a message, below 0."""
+    if isinstance(lr, Tensor) and lr.numel() != 1:
+        raise ValueError("Tensor lr must be 1-element")
+    for value, message in ((lr, "Invalid learning rate"), *rest.values()):
+        if not 0.0 <= value:
+            raise ValueError(f"{message}: {value}")
+
+
+def _check_betas(betas: tuple[Any, Any]) -> None:
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+
+
+def _skips(found_inf: Tensor | None) -> bool:
+    """Whether a gradient scaler found that this step would do harm."""
+    return found_inf is not None and found_inf.item() != 0
+
+
+def _scale(grad_scale: Tensor | None) -> dict[str, Any]:
+    return {} if grad_scale is None else {"grad_scale": grad_scale}
+
+
+def _check_scaling(fused: bool | None, *scaling: Tensor | None) -> None:
+    if not fused and any(value is not None for value in scaling):
+        raise AssertionError("Expected grad_scale and found_inf to be None")
+
+
+def _check_fused(fused: bool | None, foreach: bool | None, differentiable: bool) -> None:
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def _zero_step(p: Tensor, on_device: bool, is_fused: bool | None = None) -> Tensor:
+    return torch.zeros((), dtype=_get_scalar_dtype(is_fused), device=p.device if on_device else "cpu")
+
+
+def _zeros(p: Tensor) -> Tensor:
+    return torch.zeros_like(p, memory_format=torch.preserve_format)
+
+
+def _as_tensors(state: dict[str, Any], *names: str, device: Any = None, is_fused: bool | None = None) -> None:
+    """Numbers that old checkpoints hold become tensors."""
+    for name in names:
+        if state and not isinstance(state[name], Tensor):
+            state[name] = torch.tensor(float(state[name]), dtype=_get_scalar_dtype(is_fused), device=device)
+
+
+class Optimizer:
+    """The base of all optimizers: `step` is left to be written, over `self.param_groups` and `self.state`."""
+
+    _optimizer_step_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_step_post_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_load_state_dict_pre_hooks: OrderedDict[int, Callable[..., Any]]
+    _optimizer_load_state_dict_post_hooks: OrderedDict[int, Callable[..., Any]]
+    _HOOKS = tuple(
+        f"_optimizer_{what}_{when}_hooks" for what in ("step", "state_dict", "load_state_dict") for when in ("pre", "post")
+    )
+
+    def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
+        self.defaults = defaults
+        for hooks in self._HOOKS:
+            setattr(self, hooks, OrderedDict())
+        self._patch_step_function()
+        if isinstance(params, Tensor):
+            raise TypeError(
+                "params argument given to the optimizer should be an iterable of Tensors or dicts, but got " + _typename(params)
+            )
+        if isinstance(params, set):
+            warnings.warn(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead. This will be an error in a future release.",
+                FutureWarning,
+                stacklevel=2,
+            )
+        self.state: defaultdict[Any, Any] = defaultdict(dict)
+        self.param_groups: list[dict[str, Any]] = []
+        groups: list[Any] = list(params)
+        if not groups:
+            raise ValueError("optimizer got an empty parameter list")
+        if not isinstance(groups[0], dict):
+            groups = [{"params": groups}]
+        for group in groups:
+            self.add_param_group(group)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for hooks in self._HOOKS:
+            self.__dict__.setdefault(hooks, OrderedDict())
+        self._patch_step_function()
+        self.defaults.setdefault("differentiable", False)
+
+    def __repr__(self) -> str:
+        lines = [f"{type(self).__name__} ("]
+        for i, group in enumerate(self.param_groups):
+            lines.append(f"Parameter Group {i}")
+            lines += (f"    {key}: {group[key]}" for key in sorted(group) if key != "params")
+        return "\n".join(lines) + "\n)"
+
+    def _accelerator_graph_capture_health_check(self) -> None:
+        """Nothing is captured here."""
+
+    _cuda_graph_capture_health_check = _accelerator_graph_capture_health_check
+
+    def _optimizer_step_code(self) -> None:
+        """For profilers: called after each step."""
+
+    @staticmethod
+    def profile_hook_step(func: Callable[..., R]) -> Callable[..., R]:
+        """`func` with the hooks of a step around it, and marked in profiles."""
+
+        @functools.wraps(func)
+        def wrapper(*args: Any, **kwargs: Any) -> R:
+            self = cast(Optimizer, args[0])
+            if _core.profiler_enabled():
+                with torch.profiler.record_function(f"Optimizer.step#{type(self).__name__}.step"):
+                    return hooked(self, args, kwargs)
+            return hooked(self, args, kwargs)
+
+        def hooked(self: Optimizer, args: Args, kwargs: Kwargs) -> R:
+            for pre_hook in chain(_global_optimizer_pre_hooks.values(), self._optimizer_step_pre_hooks.values()):
+                result = pre_hook(self, args, kwargs)
+                if result is None:
+                    continue
+                if not isinstance(result, tuple) or len(result) != 2:
+                    raise RuntimeError(f"{func} must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                args, kwargs = result
+            out = func(*args, **kwargs)
+            self._optimizer_step_code()
+            for post_hook in chain(self._optimizer_step_post_hooks.values(), _global_optimizer_post_hooks.values()):
+                post_hook(self, args, kwargs)
+            return out
+
+        return wrapper
+
+    def _patch_step_function(self) -> None:
+        """Wraps the class's own `step`, once."""
+        self._zero_grad_profile_name = f"Optimizer.zero_grad#{type(self).__name__}.zero_grad"
+        cls: Any = type(self)
+        if not getattr(cls.step, "hooked", None):
+            cls.step = self.profile_hook_step(cls.step)
+            cls.step.hooked = True
+
+    def register_step_pre_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` before each step; it may return other arguments."""
+        return _hang(self._optimizer_step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook: Callable[..., Any]) -> RemovableHandle:
+        """Calls `hook(optimizer, args, kwargs)` after each step."""
+        return _hang(self._optimizer_step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer)` before `state_dict` begins."""
+        return _hang(self._optimizer_state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` on what `state_dict` returns; it may return another."""
+        return _hang(self._optimizer_state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer, state_dict)` before it is loaded; it may return another."""
+        return _hang(self._optimizer_load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook: Callable[..., Any], prepend: bool = False) -> RemovableHandle:
+        """Calls `hook(optimizer)` when a state was loaded."""
+        return _hang(self._optimizer_load_state_dict_post_hooks, hook, prepend)
+
+    def state_dict(self) -> StateDict:
+        """The state and the groups, with numbers in place of the parameters; the tensors are the optimizer's own."""
+        for pre_hook in self._optimizer_state_dict_pre_hooks.values():
+            pre_hook(self)
+        numbers: dict[int, int] = {}
+        groups, start = [], 0
+        for group in self.param_groups:
+            for i, p in enumerate(group["params"], start):
+                numbers.setdefault(id(p), i)
+            start += len(group["params"])
+            packed = {key: value for key, value in group.items() if key != "params"}
+            groups.append({**packed, "params": [numbers[id(p)] for p in group["params"]]})
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: value for key, value in self.state.items()}
+        made: StateDict = {"state": state, "param_groups": groups}
+        for post_hook in self._optimizer_state_dict_post_hooks.values():
+            other = post_hook(self, made)
+            made = made if other is None else other
+        return made
+
+    @staticmethod
+    def _process_value_according_to_param_policy(
+        param: Tensor, value: Tensor, param_id: int, param_groups: list[dict[str, Any]], key: Hashable = None
+    ) -> Tensor:
+        """A loaded tensor as the parameter's state has it: its dtype and device, but for the count of steps."""
+        group: dict[str, Any] = next((group for group in param_groups if param_id in group["params"]), {})
+        if key == "step":
+            if group.get("capturable") or group.get("fused"):
+                return value.to(dtype=torch.float32, device=param.device)
+            return value
+        if param.is_floating_point():
+            return value.to(dtype=param.dtype, device=param.device)
+        return value.to(device=param.device)
+
+    def load_state_dict(self, state_dict: StateDict) -> None:
+        """Takes over what a `state_dict` holds, for as many groups of as many parameters."""
+        state_dict = state_dict.copy()
+        for pre_hook in self._optimizer_load_state_dict_pre_hooks.values():
+            other = pre_hook(self, state_dict)
+            state_dict = state_dict if other is None else other
+        groups, saved = self.param_groups, deepcopy(state_dict["param_groups"])
+        if len(groups) != len(saved):
+            raise ValueError("loaded state dict has a different number of parameter groups")
+        if any(len(group["params"]) != len(other["params"]) for group, other in zip(groups, saved, strict=True)):
+            raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
+        numbers = chain.from_iterable(group["params"] for group in saved)
+        params = dict(zip(numbers, chain.from_iterable(group["params"] for group in groups), strict=True))
+
+        def fitted(number: Any, value: Any, key: Hashable = None) -> Any:
+            if isinstance(value, Tensor):
+                return Optimizer._process_value_according_to_param_policy(
+                    params[number], value, number, state_dict["param_groups"], key
+                )
+            if isinstance(value, dict):
+                return {k: fitted(number, v, k) for k, v in value.items()}
+            if isinstance(value, Iterable):
+                return type(value)(fitted(number, v) for v in value)  # type: ignore[call-arg]
+            return value
+
+        state: defaultdict[Any, Any] = defaultdict(dict)
+        for number, value in state_dict["state"].items():
+            if number in params:
+                state[params[number]] = fitted(number, value)
+            else:
+                state[number] = value
+        for group, other in zip(groups, saved, strict=True):
+            other["params"] = group["params"]
+            if "param_names" in group:
+                other.setdefault("param_names", group["param_names"])
+        self.__setstate__({"state": state, "param_groups": saved})
+        for post_hook in self._optimizer_load_state_dict_post_hooks.values():
+            post_hook(self)
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Takes the gradients off all parameters, or sets them to zero."""
+        if _core.profiler_enabled():
+            with torch.profiler.record_function(self._zero_grad_profile_name):
+                return self._zero_grad(set_to_none)
+        return self._zero_grad(set_to_none)
+
+    def _zero_grad(self, set_to_none: bool) -> None:
+        for group in self.param_groups:
+            for p in group["params"]:
+                if set_to_none:
+                    p.grad = None
+                elif (grad := p.grad) is not None:
+                    if grad.grad_fn is not None:
+                        grad.detach_()
+                    else:
+                        grad.requires_grad_(False)
+                    grad.zero_()
+
+    def _collect(self, group: dict[str, Any], *names: str) -> Any:
+        """The group's parameters that have gradients, the gradients, and what the state has by these names."""
+        params, grads, states = [], [], []
+        for p in group["params"]:
+            if (grad := p.grad) is not None:
+                state = self.state[p]
+                if not state:
+                    state.update(self._new_state(p, group))
+                params.append(p)
+                grads.append(grad)
+                states.append(state)
+        return [params, grads, *([state[name] for state in states] for name in names)]
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
+        """What a parameter's state begins with."""
+        return {}
+
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """Changes the parameters by their gradients; `closure` computes these anew and returns the loss."""
+        raise NotImplementedError
+
+    def add_param_group(self, param_group: dict[str, Any]) -> None:
+        """Adds parameters, a dict of `params` and of the options that differ from the defaults."""
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
+        params = param_group["params"]
+        if isinstance(params, Tensor):
+            params = [params]
+        elif isinstance(params, set):
+            raise TypeError(
+                "optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets "
+                "will change between runs. Please use a list instead."
+            )
+        param_group["params"] = params = _without_names(param_group, list(params))
+        for param in params:
+            if not isinstance(param, Tensor):
+                raise TypeError("optimizer can only optimize Tensors, but one of the params is " + _typename(param))
+            if not self.defaults.get("differentiable", None) and not (param.is_leaf or param.retains_grad):
+                raise ValueError("can't optimize a non-leaf Tensor")
+        for name, default in self.defaults.items():
+            if default is required and name not in param_group:
+                raise ValueError(f"parameter group didn't specify a value of required optimization parameter {name}")
+            param_group.setdefault(name, default)
+        own = set(params)
+        if len(params) != len(own):
+            warnings.warn(
+                "optimizer contains a parameter group with duplicate parameters; in future, this will cause an error; "
+                "see github.com/pytorch/pytorch/issues/40967 for more information",
+                stacklevel=3,
+            )
+        for group in self.param_groups:
+            if ("param_names" in param_group) != ("param_names" in group):
+                kind = "with names" if "param_names" in param_group else "without names"
+                raise ValueError(
+                    f"all optimizer param groups should be with/without names. cannot add param group {kind} to the optimizer"
+                )
+        if any(not own.isdisjoint(group["params"]) for group in self.param_groups):
+            raise ValueError("some parameters appear in more than one parameter group")
+        self.param_groups.append(param_group)
+
+
+def _without_names(group: dict[str, Any], params: list[Any]) -> list[Any]:
+    """The parameters of pairs `(name, parameter)`, whose names go into the group; others as they are."""
+    names = [param[0] for param in params if isinstance(param, tuple)]
+    if not names:
+        return params
+    group["params"] = params = [param[1] if isinstance(param, tuple) else param for param in params]
+    if len(names) != len(params):
+        raise ValueError("all optimizer params should be with/without names. Some param names are missing")
+    group["param_names"] = names
+    return params
+
+
+def _typename(thing: Any) -> str:
+    """A type as messages name it: `torch.FloatTensor`, `int`, `numpy.ndarray`."""
+    if isinstance(thing, Tensor):
+        return cast(str, thing.type())
+    cls = type(thing)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

@@ -1,0 +1,153 @@
+"""Adam that trusts its averages only as far as they reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core import Tensor
+from ._rule import Rule, Trace
+from .optimizer import (
+    Optimizer,
+    ParamsT,
+    _as_tensors,
+    _check_betas,
+    _check_capturable,
+    _check_foreach,
+    _check_options,
+    _check_steps,
+    _evaluated,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _zero_step,
+    _zeros,
+)
+
+__all__ = ["RAdam", "radam"]
+
+
+@Rule
+def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
+    x.step = x.step + 1
+    step = x.step.item()
+    grad = -x.grad if maximize else x.grad
+    if decay and decoupled:
+        x.param = x.param * (1 - x.lr * x.weight_decay)
+    elif decay:
+        grad = grad.add(x.param, alpha=x.weight_decay)
+    x.exp_avg = x.exp_avg.lerp(grad, 1 - x.beta1)
+    x.exp_avg_sq = (x.exp_avg_sq * x.beta2).addcmul(grad, grad, value=1 - x.beta2)
+    bias2 = 1 - x.beta2**step
+    # How many gradients the average of squares is made of, after so many steps and in the end.
+    longest = 2 / (1 - x.beta2) - 1
+    length = longest - 2 * step * x.beta2**step / bias2
+    share = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
+    plain = x.exp_avg / (1 - x.beta1**step) * x.lr
+    adaptive = plain * (1 / (x.exp_avg_sq.sqrt() + x.eps) * bias2**0.5) * share.maximum(0.0) ** 0.5
+    x.param = x.param.add((length > 5.0).where(adaptive, plain), alpha=-1.0)
+
+
+class RAdam(Optimizer):
+    """Adam that begins without its average of squares, and lets it in as it grows reliable."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        decoupled_weight_decay: bool = False,
+        *,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        _check_options(lr, eps=(eps, "Invalid epsilon value"))
+        _check_betas(betas)
+        _check_options(0.0, decay=(weight_decay, "Invalid weight_decay value"))
+        defaults = {
+            "lr": lr,
+            "betas": betas,
+            "eps": eps,
+            "weight_decay": weight_decay,
+            "maximize": maximize,
+            "foreach": foreach,
+            "capturable": capturable,
+            "decoupled_weight_decay": decoupled_weight_decay,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("foreach", None)
+            group.setdefault("maximize", False)
+            group.setdefault("differentiable", False)
+            group.setdefault("decoupled_weight_decay", False)
+            group.setdefault("capturable", False)
+            for p in group["params"]:
+                _as_tensors(self.state.get(p, {}), "step", device=p.device if group["capturable"] else None)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        return {"step": _zero_step(p, group["capturable"]), "exp_avg": _zeros(p), "exp_avg_sq": _zeros(p)}
+
+    @_use_grad_for_differentiable
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; returns what the closure does."""
+        loss = _evaluated(closure)
+        for group in self.param_groups:
+            params, grads, exp_avgs, exp_avg_sqs, steps = self._collect(group, "exp_avg", "exp_avg_sq", "step")
+            radam(
+                params,
+                grads,
+                exp_avgs,
+                exp_avg_sqs,
+                steps,
+                beta1=group["betas"][0],
+                beta2=group["betas"][1],
+                lr=group["lr"],
+                weight_decay=group["weight_decay"],
+                eps=group["eps"],
+                maximize=group["maximize"],
+                foreach=group["foreach"],
+                capturable=group["capturable"],
+                differentiable=group["differentiable"],
+                decoupled_weight_decay=group["decoupled_weight_decay"],
+            )
+        return loss
+
+
+def radam(
+    params: list[Tensor],
+    grads: list[Tensor],
+    exp_avgs: list[Tensor],
+    exp_avg_sqs: list[Tensor],
+    state_steps: list[Tensor],
+    decoupled_weight_decay: bool = False,
+    foreach: bool | None = None,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    maximize: bool = False,
+    *,
+    beta1: float,
+    beta2: float,
+    lr: float | Tensor,
+    weight_decay: float,
+    eps: float,
+) -> None:
+    """One step of `RAdam` over lists."""
+    _check_steps(state_steps)
+    _check_foreach(foreach, differentiable)
+    _check_capturable(capturable, foreach, params, state_steps)
+    _update(
+        {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs},
+        {"step": state_steps},
+        {"lr": _to_scalar(lr), "beta1": beta1, "beta2": beta2, "eps": eps, "weight_decay": weight_decay},
+        maximize=maximize,
+        decay=weight_decay != 0,
+        decoupled=decoupled_weight_decay,
+    )

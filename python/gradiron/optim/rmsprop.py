@@ -1,0 +1,172 @@
+"""Steps by the sign of the gradient, in proportion to how large it lately was."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._core import Tensor
+from ._rule import Rule, Trace
+from .optimizer import (
+    Optimizer,
+    ParamsT,
+    _as_tensors,
+    _check_capturable,
+    _check_foreach,
+    _check_options,
+    _check_steps,
+    _evaluated,
+    _to_scalar,
+    _use_grad_for_differentiable,
+    _zero_step,
+    _zeros,
+)
+
+__all__ = ["RMSprop", "rmsprop"]
+
+
+@Rule
+def _update(x: Trace, *, maximize: bool, decay: bool, centered: bool, momentum: bool) -> None:
+    x.step = x.step + 1
+    grad = -x.grad if maximize else x.grad
+    if decay:
+        grad = grad.add(x.param, alpha=x.weight_decay)
+    x.square_avg = (x.square_avg * x.alpha).addcmul(grad, grad, value=1 - x.alpha)
+    square = x.square_avg
+    if centered:
+        x.grad_avg = x.grad_avg.lerp(grad, 1 - x.alpha)
+        square = square.addcmul(x.grad_avg, x.grad_avg, value=-1)
+    size = square.sqrt() + x.eps
+    if momentum:
+        x.momentum_buffer = (x.momentum_buffer * x.momentum).addcdiv(grad, size, value=1)
+        x.param = x.param.add(x.momentum_buffer, alpha=-x.lr)
+    else:
+        x.param = x.param.addcdiv(grad, size, value=-x.lr)
+
+
+class RMSprop(Optimizer):
+    """Divides each gradient by the root of a running average of its squares, or of its variance (`centered`)."""
+
+    def __init__(
+        self,
+        params: ParamsT,
+        lr: float | Tensor = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0,
+        momentum: float = 0,
+        centered: bool = False,
+        capturable: bool = False,
+        foreach: bool | None = None,
+        maximize: bool = False,
+        differentiable: bool = False,
+    ) -> None:
+        _check_options(
+            lr,
+            eps=(eps, "Invalid epsilon value"),
+            momentum=(momentum, "Invalid momentum value"),
+            weight_decay=(weight_decay, "Invalid weight_decay value"),
+            alpha=(alpha, "Invalid alpha value"),
+        )
+        defaults = {
+            "lr": lr,
+            "momentum": momentum,
+            "alpha": alpha,
+            "eps": eps,
+            "centered": centered,
+            "weight_decay": weight_decay,
+            "capturable": capturable,
+            "foreach": foreach,
+            "maximize": maximize,
+            "differentiable": differentiable,
+        }
+        super().__init__(params, defaults)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        for group in self.param_groups:
+            group.setdefault("momentum", 0)
+            group.setdefault("centered", False)
+            group.setdefault("foreach", None)
+            group.setdefault("maximize", False)
+            group.setdefault("differentiable", False)
+            group.setdefault("capturable", False)
+            for p in group["params"]:
+                _as_tensors(self.state.get(p, {}), "step", device=p.device if group["capturable"] else None)
+
+    def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
+        state = {"step": _zero_step(p, group["capturable"]), "square_avg": _zeros(p)}
+        if group["momentum"] > 0:
+            state["momentum_buffer"] = _zeros(p)
+        if group["centered"]:
+            state["grad_avg"] = _zeros(p)
+        return state
+
+    @_use_grad_for_differentiable
+    def step(self, closure: Callable[[], Any] | None = None) -> Any:
+        """One step; returns what the closure does."""
+        loss = _evaluated(closure)
+        for group in self.param_groups:
+            asked = {"momentum_buffer": group["momentum"] > 0, "grad_avg": group["centered"]}
+            names = [name for name, wanted in asked.items() if wanted]
+            params, grads, square_avgs, steps, *rest = self._collect(group, "square_avg", "step", *names)
+            more = dict(zip(names, rest, strict=True))
+            rmsprop(
+                params,
+                grads,
+                square_avgs,
+                more.get("grad_avg", []),
+                more.get("momentum_buffer", []),
+                steps,
+                lr=group["lr"],
+                alpha=group["alpha"],
+                eps=group["eps"],
+                weight_decay=group["weight_decay"],
+                momentum=group["momentum"],
+                centered=group["centered"],
+                foreach=group["foreach"],
+                maximize=group["maximize"],
+                differentiable=group["differentiable"],
+                capturable=group["capturable"],
+            )
+        return loss
+
+
+def rmsprop(
+    params: list[Tensor],
+    grads: list[Tensor],
+    square_avgs: list[Tensor],
+    grad_avgs: list[Tensor],
+    momentum_buffer_list: list[Tensor],
+    state_steps: list[Tensor],
+    foreach: bool | None = None,
+    maximize: bool = False,
+    differentiable: bool = False,
+    capturable: bool = False,
+    has_complex: bool = False,
+    *,
+    lr: float | Tensor,
+    alpha: float,
+    eps: float,
+    weight_decay: float,
+    momentum: float,
+    centered: bool,
+) -> None:
+    """One step of `RMSprop` over lists."""
+    _check_steps(state_steps)
+    _check_foreach(foreach, differentiable)
+    _check_capturable(capturable, foreach, params, state_steps)
+    operands = {"param": params, "grad": grads, "square_avg": square_avgs}
+    if centered:
+        operands["grad_avg"] = grad_avgs
+    if momentum > 0:
+        operands["momentum_buffer"] = momentum_buffer_list
+    _update(
+        operands,
+        {"step": state_steps},
+        {"lr": _to_scalar(lr), "alpha": alpha, "eps": eps, "weight_decay": weight_decay, "momentum": momentum},
+        maximize=maximize,
+        decay=weight_decay != 0,
+        centered=centered,
+        momentum=momentum > 0,
+    )
