@@ -16,3 +16,7 @@ pub mod ops;
 mod python;
 pub mod storage;
 pub mod tensor;
+
+#[cfg(feature = "python")]
+#[global_allocator]
+static ALLOCATOR: storage::reserve::Allocator = storage::reserve::Allocator;

@@ -247,15 +247,22 @@ def new_tensor(
 def tensordot(a: Tensor, b: Tensor, dims: Any = 2, out: Tensor | None = None) -> Tensor:
     """Sums of products over `dims` dimensions: so many, or a pair of lists."""
     if isinstance(dims, Tensor):
-        dims = dims.tolist()
+        if dims.numel() > 1 and dims.shape[0] != 2:
+            raise AssertionError(f"dims tensor must have size 2 in first dimension, got {dims.shape[0]}")
+        dims = dims.tolist() if dims.numel() > 1 else int(dims.item())
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
         if dims > min(a.dim(), b.dim()):
             raise RuntimeError(f"tensordot expects dims < ndim_a or ndim_b, but got dims={dims}")
         left, right = list(range(-dims, 0)), list(range(dims))
+    elif isinstance(dims, (tuple, list)):
+        left, right = dims
     else:
-        left, right = ([d] if isinstance(d, int) else list(d) for d in dims)
+        raise RuntimeError(
+            "tensordot expects dims to be int or tuple[list[int], list[int]] or list[list[int]] containing two lists, but got "
+            f"dims={dims}"
+        )
     return _core.tensordot(a, b, left, right, out=out)
 
 

@@ -283,12 +283,14 @@ def fill_diagonal_(self: Tensor, fill_value: float, wrap: bool = False) -> Tenso
         raise RuntimeError("dimensions must larger than 1")
     if len(shape) > 2 and len(set(shape)) > 1:
         raise RuntimeError("all dimensions of input must be of equal length")
-    self.as_strided((min(shape),), (step,), self.storage_offset()).fill_(fill_value)
+    parts = [self.as_strided((min(shape),), (step,), self.storage_offset())]
     height, width = shape[:2]
     if wrap and len(shape) == 2 and height > width + 1:
         rest = -(-self.numel() // (width + 1)) - width
         start = self.storage_offset() + self.stride(0) * (width + 1)
-        self.as_strided((rest,), (step,), start).fill_(fill_value)
+        parts.append(self.as_strided((rest,), (step,), start))
+    for part in parts:
+        part.fill_(fill_value)
     return self
 
 

@@ -4,7 +4,7 @@
 use super::early::Uses;
 use crate::base::Result;
 use crate::ops::{arithmetic, quick};
-use crate::tensor::{Edge, Node, NodeRef, Tensor};
+use crate::tensor::{Edge, Node, NodeRef, Tensor, steady};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
@@ -79,6 +79,10 @@ fn is_own(t: &Tensor) -> bool {
 
 /// The sum of two gradients; in place where nobody else can see it.
 fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
+    steady(|| summed(sum, grad, create_graph))
+}
+
+fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     let alike = !grad.is_special() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
     if !create_graph && alike && is_own(&sum) {
         if !quick::add_into(&sum.body(), &grad.body()) {

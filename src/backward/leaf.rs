@@ -3,7 +3,7 @@
 use super::Turn;
 use crate::base::{Guidance, Layout, Result};
 use crate::ops::{arithmetic, create, inplace, pointwise, quick};
-use crate::tensor::{Body, Leaf, Tensor, When, check_counted, mode};
+use crate::tensor::{Body, Leaf, Tensor, When, check_counted, mode, steady};
 use smallvec::SmallVec;
 use std::cell::Cell;
 
@@ -48,14 +48,16 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
     }
     let bare = (grad.is_dual() && !create_graph).then(|| create::shallow(grad));
     let grad = bare.as_ref().unwrap_or(grad);
-    tensor.update_grad(|old| match old {
-        None => first(&tensor, grad, create_graph),
-        Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
-        Some(old) if quick::add_into(&old.body(), &grad.body()) => check_counted(&old).map(|()| old),
-        Some(old) => {
-            pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
-            Ok(old)
-        }
+    steady(|| {
+        tensor.update_grad(|old| match old {
+            None => first(&tensor, grad, create_graph),
+            Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
+            Some(old) if quick::add_into(&old.body(), &grad.body()) => check_counted(&old).map(|()| old),
+            Some(old) => {
+                pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
+                Ok(old)
+            }
+        })
     })
 }
 

@@ -14,7 +14,7 @@ pub mod task;
 use crate::base::{Error, Guidance, Result, profile};
 use crate::ops::{batch, create, reduce};
 use crate::tensor::{
-    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, packing,
+    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, packing, steady,
 };
 use fit::{fit, fit_root};
 use frontier::{Frontier, Turn, key};
@@ -291,7 +291,7 @@ fn derive(
             if grads.iter().all(Option::is_none) {
                 Grads::from_elem(None, node.edges.len())
             } else {
-                match (derivative.apply)(&step) {
+                match steady(|| (derivative.apply)(&step)) {
                     Err(error) => crate::ops::lazy::derive(error, step, derivative.apply)?,
                     made => made?,
                 }

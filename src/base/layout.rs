@@ -85,6 +85,17 @@ impl Layout {
         self.offset + self.shape.iter().zip(&self.strides).map(|(n, s)| (n - 1) * s).sum::<usize>() + 1
     }
 
+    /// How many bytes from the storage's start on this layout reaches over, where that is a number: what comes from outside
+    /// may say anything.
+    pub fn bytes(&self, dtype: DType) -> Option<usize> {
+        if self.shape.contains(&0) {
+            return Some(0);
+        }
+        let mut steps = self.shape.iter().zip(&self.strides);
+        let last = steps.try_fold(self.offset, |end, (&n, &s)| end.checked_add((n - 1).checked_mul(s)?))?;
+        last.checked_add(1)?.checked_mul(dtype.size()).filter(|&bytes| bytes <= isize::MAX as usize)
+    }
+
     /// The layout of this tensor read with the (broadcast) shape `to`: stretched dimensions get stride 0.
     /// `to` must be a shape that this one broadcasts to.
     pub fn broadcast_to(&self, to: &[usize]) -> Layout {

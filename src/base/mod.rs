@@ -12,6 +12,7 @@ mod layout;
 mod lazy;
 pub mod profile;
 pub mod program;
+pub mod room;
 mod scalar;
 mod shape;
 pub mod views;

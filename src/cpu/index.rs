@@ -155,7 +155,9 @@ unsafe fn apply_singles<T, O: Op<T>>(
 unsafe fn offset<T: Element>(by: &IndexBy, at: usize) -> usize {
     // SAFETY: the caller's element of the index.
     let value = unsafe { *by.index.ptr.cast::<T>().add(at) }.to_i64();
-    (value + if value < 0 { by.size as i64 } else { 0 }) as usize * by.stride
+    let place = value.wrapping_add(if value < 0 { by.size as i64 } else { 0 }) as usize;
+    // Another thread may have written the index since it was checked.
+    place.min(by.size - 1) * by.stride
 }
 
 #[inline(always)]
@@ -216,6 +218,9 @@ unsafe fn run(
     let total = plain.numel();
     if total == 0 {
         return true;
+    }
+    if by.iter().any(|by| by.size == 0) {
+        return false;
     }
     let Some(dim) = shared(&plain, dims).filter(|_| total >= 2 * par::GRAIN) else {
         // SAFETY: handed on.

@@ -268,6 +268,17 @@ pub fn try_ranges(
         .map_or(Ok(()), |(_, error)| Err(error))
 }
 
+/// Results of blocks that are waited for at once: there may be more blocks than memory for all of theirs.
+const TOGETHER: usize = 4096;
+
+/// Calls `take` with the results of `body` for the blocks `0..n`, in order; they are computed on several threads when there
+/// are at least two grains.
+pub fn each<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync, mut take: impl FnMut(T)) {
+    for first in (0..n).step_by(TOGETHER) {
+        map(TOGETHER.min(n - first), grain, |i| body(first + i)).into_iter().for_each(&mut take);
+    }
+}
+
 /// The results of `body` for the blocks `0..n`, in order; on several threads when there are at least two grains.
 pub fn map<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let mut results: Vec<T> = Vec::with_capacity(n);

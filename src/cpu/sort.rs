@@ -4,7 +4,7 @@
 use super::element::{Bit, Element, by_dtype, scratch};
 use super::par;
 use super::walk::Walk;
-use crate::base::{DType, Dims, Error, Result, Strided};
+use crate::base::{DType, Dims, Error, Result, Strided, room};
 use std::ops::Range;
 
 /// Sorts along `dim`: the elements, and the indices (int64) that they come from.
@@ -214,22 +214,22 @@ unsafe fn copy_element(from: *const u8, to: *mut u8, size: usize) {
 ///
 /// # Safety
 /// `x` describes live memory.
-pub unsafe fn nonzero_count(x: Strided) -> usize {
+pub unsafe fn nonzero_count(x: Strided) -> Result<usize> {
     let walk = Walk::new(x.shape, [x.strides]);
     // SAFETY: handed on.
-    unsafe { counts(&x, &walk, blocks(walk.numel())).iter().sum() }
+    Ok(unsafe { counts(&x, &walk, blocks(walk.numel()))? }.iter().sum())
 }
 
 /// Writes the indices of the elements that are not zero: a row of `ndim` numbers for each, in order.
 ///
 /// # Safety
-/// As [`nonzero_count`], and `out` has room for that many rows.
-pub unsafe fn nonzero_into(x: Strided, out: *mut i64) {
+/// As [`nonzero_count`], and `out` has room for `room` rows, which is what that gave.
+pub unsafe fn nonzero_into(x: Strided, out: *mut i64, room: usize) -> Result<()> {
     let (ndim, small) = (x.shape.len(), x.numel() <= u32::MAX as usize);
     let out = par::Shared::new(out);
     // SAFETY: the row of each element is its own.
     unsafe {
-        each_nonzero(x, |linear, row| {
+        each_nonzero(x, room, |linear, row| {
             let mut rest = linear;
             for dim in (1..ndim).rev() {
                 let (size, whole) = (x.shape[dim], rest);
@@ -240,7 +240,7 @@ pub unsafe fn nonzero_into(x: Strided, out: *mut i64) {
             if ndim > 0 {
                 *out.get().add(row * ndim) = rest as i64;
             }
-        });
+        })
     }
 }
 
@@ -248,17 +248,17 @@ pub unsafe fn nonzero_into(x: Strided, out: *mut i64) {
 ///
 /// # Safety
 /// As [`nonzero_into`], with room for as many elements as the mask has true ones.
-pub unsafe fn masked_select(out: *mut u8, x: Strided, mask: Strided) {
+pub unsafe fn masked_select(out: *mut u8, room: usize, x: Strided, mask: Strided) -> Result<()> {
     let out = par::Shared::new(out);
     let walk = Walk::new(x.shape, [x.strides]);
     let (size, dense) = (x.dtype.size(), x.is_contiguous());
     // SAFETY: the place of each element is its own.
     unsafe {
-        each_nonzero(mask, |linear, place| {
+        each_nonzero(mask, room, |linear, place| {
             let x = &x;
             let offset = if dense { linear } else { walk.at(linear)[0] };
             copy_element(x.ptr.add(offset * size), out.get().add(place * size), size);
-        });
+        })
     }
 }
 
@@ -275,22 +275,24 @@ unsafe fn counts(
     x: &Strided,
     walk: &Walk<1>,
     block: impl Fn(usize) -> Range<usize> + Sync + Send,
-) -> Vec<usize> {
-    par::map(walk.numel().div_ceil(BLOCK), 1, |i| {
+) -> Result<Vec<usize>> {
+    let count = walk.numel().div_ceil(BLOCK);
+    room::check(count, 2 * size_of::<usize>())?;
+    Ok(par::map(count, 1, |i| {
         let mut count = 0;
         // SAFETY: the walk stays inside the view.
         unsafe { scan_block(x, walk, block(i), |_| count += 1) };
         count
-    })
+    }))
 }
 
 /// Calls `found` with the linear index of each element that is not zero, and its place among them. Blocks are
-/// counted first, so that each knows where its own begin.
-unsafe fn each_nonzero(x: Strided, found: impl Fn(usize, usize) + Sync) {
+/// counted first, so that each knows where its own begin; what another thread has made more of since is left out.
+unsafe fn each_nonzero(x: Strided, room: usize, found: impl Fn(usize, usize) + Sync) -> Result<()> {
     let walk = Walk::new(x.shape, [x.strides]);
     let block = blocks(walk.numel());
     // SAFETY: handed on.
-    let counts = unsafe { counts(&x, &walk, block) };
+    let counts = unsafe { counts(&x, &walk, block)? };
     let starts: Vec<usize> = counts
         .iter()
         .scan(0, |sum, &count| {
@@ -300,16 +302,19 @@ unsafe fn each_nonzero(x: Strided, found: impl Fn(usize, usize) + Sync) {
         .collect();
     par::ranges(counts.len(), 1, |range| {
         for i in range {
-            let mut place = starts[i];
+            let (mut place, end) = (starts[i], room.min(starts[i] + counts[i]));
             // SAFETY: the walk stays inside the view.
             unsafe {
                 scan_block(&x, &walk, block(i), |linear| {
-                    found(linear, place);
-                    place += 1;
+                    if place < end {
+                        found(linear, place);
+                        place += 1;
+                    }
                 });
             }
         }
     });
+    Ok(())
 }
 
 /// Which elements are not zero is written down without a branch, for nobody can foresee it.
@@ -378,8 +383,8 @@ mod tests {
         let mut rows = [0i64; 2];
         // SAFETY: two elements are not zero, and the tensor has one dimension.
         unsafe {
-            assert_eq!(nonzero_count(view(&x, &[4])), 2);
-            nonzero_into(view(&x, &[4]), rows.as_mut_ptr());
+            assert_eq!(nonzero_count(view(&x, &[4])).ok(), Some(2));
+            nonzero_into(view(&x, &[4]), rows.as_mut_ptr(), 2).unwrap();
         }
         assert_eq!(rows, [1, 3]);
     }

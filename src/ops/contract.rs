@@ -68,6 +68,11 @@ compose! { "linalg";
                 "both dimension lists should have same length, got {} and {}", dims_self.len(), dims_other.len()
             )));
         }
+        for (t, dims) in [(&input, &dims_self), (&other, &dims_other)] {
+            if let (0, Some(dim)) = (t.ndim(), dims.first()) {
+                return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
+            }
+        }
         let wrap = |t: &Tensor, dims: &Ints| dims.iter().map(|&d| wrap_dim(d, t.ndim())).collect::<Result<Dims>>();
         let (da, db) = (wrap(&input, &dims_self)?, wrap(&other, &dims_other)?);
         let (mut left, mut right) = (input, other);

@@ -4,7 +4,8 @@ use super::join::cat;
 use super::row::{Arg, Ints};
 use super::tangent;
 use super::view::RULES;
-use crate::base::{Device, Error, Layout, Result, wrap_dim};
+use crate::base::{Device, Error, Layout, Result, room, wrap_dim};
+use crate::storage::reserve;
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, packing, records};
 
 /// Where each input lies along the joined dimension.
@@ -25,7 +26,7 @@ fn pieces(step: &Step, dim: usize, lengths: &[usize]) -> Result<Vec<Tensor>> {
             super::create::zeros(&shape, at.dtype, at.device)
         }
     };
-    lengths.iter().enumerate().map(piece).collect()
+    room::collect(lengths.iter().enumerate().map(piece))
 }
 
 fn unsplit(step: &Step) -> Result<Grads> {
@@ -40,6 +41,13 @@ fn unsplit(step: &Step) -> Result<Grads> {
 static SPLIT: Derivative = Derivative { facts: None, name: "SplitBackward0", apply: unsplit };
 pub static SPLIT_SIZES: Derivative =
     Derivative { facts: None, name: "SplitWithSizesBackward0", apply: unsplit };
+/// Refuses more parts than memory can hold the tensors for.
+pub fn check_count(count: usize) -> Result<()> {
+    /// What the view, its place in lists, and its object in Python take, or more.
+    const PART: usize = 512;
+    if count < 1 << 16 { Ok(()) } else { room::check(count, PART) }
+}
+
 /// Views of `input` with one node for all of them.
 fn views(
     derivative: &'static Derivative,
@@ -51,7 +59,7 @@ fn views(
         return views_of_samples(derivative, input, layouts, joined);
     }
     let body = input.body();
-    let bodies: Vec<Body> = layouts.iter().map(|l| body.with_layout(l.clone())).collect();
+    let bodies: Vec<Body> = room::collect(layouts.iter().map(|l| Ok(body.with_layout(l.clone()))))?;
     let derivative = if packing::active() { packing::instead_of(derivative) } else { derivative };
     let node = records([input])?.then(|| {
         let mut recorder = Recorder::new(derivative);
@@ -60,9 +68,10 @@ fn views(
     });
     let view = |(i, body): (usize, Body)| {
         let edge = node.clone().map(|node| Edge { node, output: i as u32 });
-        Tensor::view_of(input, body, edge, Viewing::Multi, &RULES)
+        reserve::check()?;
+        Ok(Tensor::view_of(input, body, edge, Viewing::Multi, &RULES))
     };
-    let made: Vec<Tensor> = bodies.into_iter().enumerate().map(view).collect();
+    let made: Vec<Tensor> = room::collect(bodies.into_iter().enumerate().map(view))?;
     if input.is_dual() {
         tangent::attach(&made, &[input], tangent::Rule::Linear, &|xs| {
             views(derivative, &xs[0], layouts, joined)
@@ -108,7 +117,7 @@ pub fn split_at(
         start += length as i64;
         layout.slice(dim as i64, Some(from), Some(start), 1)
     };
-    let layouts = lengths.iter().map(|&n| part(n)).collect::<Result<Vec<_>>>()?;
+    let layouts = room::collect(lengths.iter().map(|&n| part(n)))?;
     views(derivative, input, &layouts, &Joined { dim: dim as i64, lengths })
 }
 
@@ -116,7 +125,7 @@ pub fn split_at(
 pub fn untied(cut: impl FnOnce() -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
     static UNSAFE: Derivative = Derivative { facts: None, name: "UnsafeSplitBackward0", apply: unsplit };
     let parts = packing::renamed(|cut| if std::ptr::eq(cut, &SPLIT) { &UNSAFE } else { cut }, cut)?;
-    parts.iter().map(alone).collect()
+    room::collect(parts.iter().map(alone))
 }
 
 fn alone(part: &Tensor) -> Result<Tensor> {
@@ -150,7 +159,8 @@ pub fn split_evenly(input: &Tensor, size: i64, dim: i64) -> Result<Vec<Tensor>> 
         )));
     }
     let count = if size == 0 { 1 } else { total.div_ceil(size).max(1) };
-    let lengths = (0..count).map(|i| size.min(total - i * size)).collect();
+    check_count(count)?;
+    let lengths = room::collect((0..count).map(|i| Ok(size.min(total - i * size))))?;
     split_at(&SPLIT, input, lengths, dim)
 }
 
@@ -159,7 +169,7 @@ fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
     let mut start = 0;
     let whole = input.shape()[dim as usize] as i64;
     let part = |end| super::view::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
-    places.iter().copied().chain([whole]).map(part).collect()
+    room::collect(places.iter().copied().chain([whole]).map(part))
 }
 
 /// `tensor_split`: so many nearly equal parts, or cuts at these places.
@@ -174,7 +184,8 @@ pub fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
         Arg::Int(n) if *n > 0 => {
             let (total, n) = (input.shape()[at], *n as usize);
             let (each, longer) = (total / n, total % n);
-            (1..n).map(|i| (i * each + i.min(longer)) as i64).collect()
+            check_count(n)?;
+            Ints::from_vec(room::collect((1..n).map(|i| Ok((i * each + i.min(longer)) as i64)))?)
         }
         Arg::Int(n) => {
             return Err(Error::runtime(format!("number of sections must be larger than 0, got {n}")));

@@ -171,6 +171,13 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
                 )?;
             }
             let (have, want) = (t.shape(), index.shape());
+            if dim + want.len() > have.len() {
+                return Err(Error::index(format!(
+                    "too many indices for tensor of dimension {} (got {})",
+                    have.len(),
+                    dim + want.len()
+                )));
+            }
             for (i, &n) in want.iter().enumerate() {
                 if have[dim + i] != n {
                     return Err(Error::index(format!(

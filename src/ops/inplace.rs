@@ -146,35 +146,64 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
     Ok(())
 }
 
-/// `out=`: resized when its shape differs, then written.
-pub fn write_out(target: &Tensor, result: &Tensor) -> Result<()> {
-    make_room(target, result)?;
-    let body = target.body();
-    check_writable(&body)?;
-    copy(&body, &result.body())?;
-    body.storage.bump();
-    check_counted(target)
+/// `out=`: what a result is going to be written into, checked, not yet touched.
+pub struct Place<'a> {
+    pub target: &'a Tensor,
+    result: &'a Tensor,
+    /// As it will lie; its storage may still be too short.
+    pub body: Body,
 }
 
-/// Gives `target` the shape of what is to be written into it.
-pub fn make_room(target: &Tensor, result: &Tensor) -> Result<()> {
-    let new = result.body();
-    let body = target.body();
-    if body.device() != new.device() {
-        return Err(Fault::Devices { a: body.device(), b: new.device() }.into());
-    }
-    check_inplace(target, false)?;
-    check_cast(new.dtype, body.dtype)?;
-    if body.shape() != new.shape() {
+impl<'a> Place<'a> {
+    /// The target, with other sizes where its own differ from the result's.
+    pub fn of(target: &'a Tensor, result: &'a Tensor) -> Result<Place<'a>> {
+        let (new, body) = (result.body(), target.body());
+        if body.device() != new.device() {
+            return Err(Fault::Devices { a: body.device(), b: new.device() }.into());
+        }
+        check_inplace(target, false)?;
+        check_cast(new.dtype, body.dtype)?;
+        if body.shape() == new.shape() {
+            return Ok(Place { target, result, body: body.clone() });
+        }
         let like = if new.layout.is_dense() { new.layout.clone() } else { Layout::contiguous(new.shape()) };
         let place = body.with_layout(Layout { offset: body.layout.offset, ..like });
-        let need = place.layout.end() * place.dtype.size();
-        if place.storage.len() < need {
-            super::kernel::resize_storage(&place, need)?;
+        if place.storage.len() < Place::need(&place)? {
+            place.storage.check_resizable()?;
         }
-        target.set_body(place);
+        Ok(Place { target, result, body: place })
     }
-    Ok(())
+
+    fn need(body: &Body) -> Result<usize> {
+        let need = body.layout.bytes(body.dtype);
+        need.ok_or_else(|| {
+            Error::runtime(format!("Storage size calculation overflowed with sizes={:?}", body.shape()))
+        })
+    }
+
+    /// That it can be written; what refuses that comes after all else that is wrong with the call.
+    pub fn check(&self) -> Result<()> {
+        check_writable(&self.body)
+    }
+
+    /// Gives the storage the bytes that it lacks.
+    pub fn make_room(&self) -> Result<()> {
+        let need = Place::need(&self.body)?;
+        if self.body.storage.len() < need { super::kernel::resize_storage(&self.body, need) } else { Ok(()) }
+    }
+
+    /// Gives the target its sizes, and the result's values unless only room is wanted.
+    pub fn write(&self, values: bool) -> Result<()> {
+        if self.body.shape() != self.target.body().shape() {
+            self.target.set_body(self.body.clone());
+        }
+        if values {
+            copy(&self.body, &self.result.body())?;
+            self.body.storage.bump();
+            check_counted(self.target)?;
+        }
+        Ok(())
+    }
 }
 
 /// Refuses a pointwise `out=` that shares memory with itself or with an operand, or is one of another shape.
@@ -219,8 +248,12 @@ fn overlap_error() -> Error {
 
 /// Refuses a source that shares memory with the tensor that it is put into.
 pub fn check_disjoint(target: &Tensor, source: &Tensor) -> Result<()> {
-    let meets = target.same(source) || overlap(&target.body(), &source.body()).is_some();
-    if meets { Err(overlap_error()) } else { Ok(()) }
+    if target.same(source) { Err(overlap_error()) } else { check_apart(&target.body(), &source.body()) }
+}
+
+/// The same of their elements.
+pub fn check_apart(target: &Body, source: &Body) -> Result<()> {
+    if overlap(target, source).is_some() { Err(overlap_error()) } else { Ok(()) }
 }
 
 /// Refuses an operand that shares memory with its target, unless element by element.

@@ -1,13 +1,13 @@
 //! Several tensors made one, and one cut into several.
 
 pub use super::cut::split_sizes;
-use super::cut::{SPLIT_SIZES, cut_into, cut_whole, split_at, split_evenly, untied};
+use super::cut::{SPLIT_SIZES, check_count, cut_into, cut_whole, split_at, split_evenly, untied};
 use super::kernel::{copy, on_host};
 use super::macros::compose;
 use super::shape::{at_least_2d, at_least_3d};
 use super::view::ints;
 use super::{create, view};
-use crate::base::{MemoryFormat, caution_once};
+use crate::base::{MemoryFormat, caution_once, room};
 use crate::operator::prelude::*;
 use std::sync::atomic::AtomicBool;
 
@@ -43,7 +43,7 @@ fn some<'a>(name: &str, tensors: &'a [Tensor]) -> Result<&'a [Tensor]> {
 }
 
 fn each(tensors: &[Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
-    tensors.iter().map(f).collect()
+    room::collect(tensors.iter().map(f))
 }
 
 /// An empty vector joins anything, as it always could.
@@ -66,7 +66,7 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
     let dim = if skipped(first) { 0 } else { dim };
     let at = wrap_dim(dim, shape.len())?;
     shape[at] = 0;
-    let mut lengths = Vec::with_capacity(tensors.len());
+    let mut lengths = room::list(tensors.len())?;
     for (i, t) in tensors.iter().enumerate() {
         let own = t.shape();
         if skipped(t) && shape.len() != 1 {
@@ -96,7 +96,7 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
 #[primitive(tangent = linear)]
 impl Cat {
     fn forward(tensors: &[Tensor], dim: i64, #[hidden] lengths: &[usize]) -> Result<Body> {
-        let parts: Vec<Body> = tensors.iter().map(|t| t.body().clone()).collect();
+        let parts: Vec<Body> = room::collect(tensors.iter().map(|t| Ok(t.body().clone())))?;
         let mut shape =
             Dims::from_slice(parts.iter().find(|p| p.shape() != [0]).unwrap_or(&parts[0]).shape());
         let at = wrap_dim(dim, shape.len())?;
@@ -141,8 +141,8 @@ impl Stack {
             let body = t.body();
             Ok(body.with_layout(body.layout.unsqueeze(at as i64)?))
         };
-        let parts = tensors.iter().map(raised).collect::<Result<Vec<_>>>()?;
-        join(shape, at, &parts, &vec![1; tensors.len()], false)
+        let parts = room::collect(tensors.iter().map(raised))?;
+        join(shape, at, &parts, &room::filled(1, tensors.len())?, false)
     }
     fn d_tensors(
         g: &Tensor,
@@ -166,13 +166,14 @@ impl Stack {
 impl Unbind {
     fn forward(input: &Tensor, dim: i64) -> Result<Vec<Layout>> {
         let layout = input.body().layout.clone();
-        (0..layout.shape[dim as usize] as i64).map(|i| layout.select(dim, i)).collect()
+        check_count(layout.shape[dim as usize])?;
+        room::collect((0..layout.shape[dim as usize] as i64).map(|i| layout.select(dim, i)))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, dim: i64) -> Result<Tensor> {
         let mut shape = at.shape.clone();
         shape.remove(dim as usize);
         let zeros = |shape: &[usize]| create::zeros(shape, at.dtype, at.device);
-        let parts = g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)).collect::<Result<Vec<_>>>()?;
+        let parts = room::collect(g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)))?;
         if parts.is_empty() { zeros(&at.shape) } else { stack(&parts, dim) }
     }
 }
@@ -283,7 +284,8 @@ compose! { "join";
         let total = input.shape()[wrap_dim(dim, input.ndim())?];
         if total == 0 {
             let at = wrap_dim(dim, input.ndim())?;
-            return split_at(&SPLIT_SIZES, &input, vec![0; chunks as usize], at);
+            check_count(chunks as usize)?;
+            return split_at(&SPLIT_SIZES, &input, room::filled(0, chunks as usize)?, at);
         }
         split_evenly(&input, total.div_ceil(chunks as usize) as i64, dim)
     }

@@ -14,9 +14,9 @@ pub(super) fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
 pub(super) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
     fork!([x, mask],
     cpu: {
-        let count = crate::cpu::sort::nonzero_count(mask.host()?);
+        let count = crate::cpu::sort::nonzero_count(mask.host()?)?;
         let out = Body::new(&[count], x.dtype, x.device())?;
-        crate::cpu::sort::masked_select(out.host()?.ptr, x.host()?, mask.host()?);
+        crate::cpu::sort::masked_select(out.host()?.ptr, count, x.host()?, mask.host()?)?;
         Ok(out)
     },
     gpu: {
@@ -37,9 +37,9 @@ pub(super) fn positions(x: &Body) -> Result<Body> {
     let ndim = x.layout.ndim();
     fork!([x],
     cpu: {
-        let count = crate::cpu::sort::nonzero_count(x.host()?);
+        let count = crate::cpu::sort::nonzero_count(x.host()?)?;
         let out = Body::new(&[count, ndim], DType::I64, x.device())?;
-        crate::cpu::sort::nonzero_into(x.host()?, out.host()?.ptr.cast());
+        crate::cpu::sort::nonzero_into(x.host()?, out.host()?.ptr.cast(), count)?;
         Ok(out)
     },
     gpu: {

@@ -431,6 +431,7 @@ mod drawn {
         [no_method, out] fn randperm(n: i64, generator: Option<Generator> = None, dtype: DType = DType::I64, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
             let _ = (layout, pin_memory);
             let shape = crate::ops::view::dims_of(&[n])?;
+            check_countable(n, dtype)?;
             let device = device.unwrap_or(Device::Cpu);
             let new = |shape: &[usize]| Body::new(shape, if device.is_cpu() { dtype } else { DType::I64 }, device);
             let out = draw(&shape, new, |body| each_line(body, |body| {
@@ -447,6 +448,31 @@ mod drawn {
     }
 }
 mod choice;
+
+/// Refuses a permutation of more numbers than the dtype tells apart.
+fn check_countable(n: i64, dtype: DType) -> Result<()> {
+    let most = match dtype {
+        DType::Bool | DType::C64 | DType::C128 => {
+            return Err(Fault::NoKernel { op: "randperm", dtype }.into());
+        }
+        DType::U8 => 1 << 8,
+        DType::I8 => 1 << 7,
+        DType::I16 => 1 << 15,
+        DType::I32 => 1 << 31,
+        DType::F16 if n > 2049 => return Err(Error::runtime("n cannot be greater than 2049 for Half type.")),
+        DType::F32 if n > (1 << 24) + 1 => {
+            return Err(Error::runtime("n cannot be greater than 2^24+1 for Float type."));
+        }
+        DType::F64 if n > (1 << 53) + 1 => {
+            return Err(Error::runtime("n cannot be greater than 2^53+1 for Double type."));
+        }
+        _ => return Ok(()),
+    };
+    if n <= most {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("value cannot be converted to type {} without overflow", dtype.c_name())))
+}
 pub mod means;
 pub use drawn::COMPOSED;
 pub use more::{ROWS, bernoulli};

@@ -276,7 +276,7 @@ fn counts(repeats: &Tensor) -> Result<Vec<i64>> {
     let body = duplicate(&wide.body())?;
     let start = body.host()?.ptr.cast::<i64>();
     // SAFETY: the body is dense and holds that many int64 elements.
-    let list: Vec<i64> = (0..body.numel()).map(|i| unsafe { start.add(i).read() }).collect();
+    let list = crate::base::room::collect((0..body.numel()).map(|i| Ok(unsafe { start.add(i).read() })))?;
     if list.iter().any(|&n| n < 0) {
         return Err(Error::runtime("repeats can not be negative"));
     }
@@ -443,7 +443,9 @@ mod more {
                         return crate::ops::index::index_select(&input, at as i64, index);
                     }
                     let counts = counts(t)?;
-                    let picked: Vec<i64> = counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)).collect();
+                    let total = counts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n as usize));
+                    let mut picked = crate::base::room::list(total.unwrap_or(usize::MAX))?;
+                    picked.extend(counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)));
                     let index = crate::ops::index::from_i64(&picked, &[picked.len()], input.device())?;
                     return crate::ops::index::index_select(&input, at as i64, index);
                 }

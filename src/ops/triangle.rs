@@ -94,17 +94,38 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
         let op = if lower { "tril_indices" } else { "triu_indices" };
         return Err(crate::base::Fault::NoKernel { op, dtype }.into());
     }
-    let (mut r, mut c) = (Vec::new(), Vec::new());
-    for row in 0..rows {
+    let count = places_below(rows, columns, i128::from(offset) + i128::from(lower));
+    let count = if lower { count } else { i128::from(rows) * i128::from(columns) - count };
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let body = Body::new(&[2, count], DType::I64, Device::Cpu)?;
+    let (mut at, start) = (0, body.host()?.ptr.cast::<i64>());
+    // Rows before or behind these have no place.
+    let first = if lower { offset.saturating_neg().clamp(0, rows) } else { 0 };
+    let last = if lower { rows } else { columns.saturating_sub(offset).clamp(0, rows) };
+    for row in if count > 0 { first..last } else { 0..0 } {
         let edge = row.saturating_add(offset);
         let range =
             if lower { 0..edge.saturating_add(1).clamp(0, columns) } else { edge.clamp(0, columns)..columns };
-        r.extend(range.clone().map(|_| row));
-        c.extend(range);
+        for column in range {
+            // SAFETY: as many places as were counted, each a row and a column.
+            unsafe {
+                start.add(at).write(row);
+                start.add(count + at).write(column);
+            }
+            at += 1;
+        }
     }
-    let count = r.len();
-    r.extend(c);
-    super::create::to_dtype(&super::index::from_i64(&r, &[2, count], device)?, dtype)
+    debug_assert_eq!(at, count);
+    super::create::to_device(&super::create::to_dtype(&Tensor::new(body), dtype)?, device)
+}
+
+/// How many places of a matrix lie left of a diagonal: in each row as many as its number plus `offset`.
+fn places_below(rows: i64, columns: i64, offset: i128) -> i128 {
+    let (rows, columns) = (i128::from(rows), i128::from(columns));
+    // Rows that have some, but not all.
+    let (some, all) = ((-offset).clamp(0, rows), (columns - offset).clamp(0, rows));
+    let growing = (some + offset + all - 1 + offset) * (all - some) / 2;
+    growing + (rows - all) * columns
 }
 
 mod more {

@@ -61,6 +61,9 @@ impl Items {
     /// The order of the items: by their first elements, then by the next ones.
     fn order(&self) -> Result<Tensor> {
         let flat = self.flat()?;
+        if self.count() < 2 {
+            return Ok(Tensor::new(super::index::numbers(0, 1, self.count(), flat.device())?));
+        }
         let column = |i: usize| view::select(&flat, 1, i as i64);
         let last = flat.shape()[1] - 1;
         let first = argsort(column(last)?, 0, false, true)?;

@@ -1,9 +1,11 @@
 //! NumPy's arrays to tensors and back over the same memory, by its array interface (NumPy itself is never imported).
 
+use super::lists::Listed;
 use super::nested::is_plain;
 use super::tensor::{PyTensor, wrap};
+use crate::base::views::checked_numel;
 use crate::base::{DType, Dims, Layout, Lazy};
-use crate::storage::Storage;
+use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::prelude::*;
@@ -63,6 +65,14 @@ struct Shown<'py> {
     writable: bool,
 }
 
+/// NumPy has no arrays of more.
+const MOST_DIMENSIONS: usize = 64;
+
+fn sizes(shape: &[isize]) -> PyResult<Dims> {
+    let sizes = shape.iter().map(|&n| usize::try_from(n)).collect::<Result<Dims, _>>();
+    sizes.map_err(|_| PyValueError::new_err("an array's sizes are not negative"))
+}
+
 impl<'py> Shown<'py> {
     fn of(object: &Bound<'py, PyAny>) -> PyResult<Shown<'py>> {
         match object.getattr("__array_struct__") {
@@ -76,15 +86,21 @@ impl<'py> Shown<'py> {
         // SAFETY: the protocol says what an unnamed `__array_struct__` points to while the capsule lives.
         unsafe {
             let array = at.as_ref();
-            let numbers = |at: *const isize| match array.dimensions {
-                0 => &[][..],
-                n => std::slice::from_raw_parts(at, n as usize),
+            let n = usize::try_from(array.dimensions).ok().filter(|&n| n <= MOST_DIMENSIONS);
+            let numbers = |at: *const isize| match n {
+                Some(0) => Some(&[][..]),
+                Some(n) if !at.is_null() => Some(std::slice::from_raw_parts(at, n)),
+                _ => None,
+            };
+            let (Some(shape), Some(strides), 2) = (numbers(array.shape), numbers(array.strides), array.two)
+            else {
+                return Err(PyValueError::new_err("the array's description is damaged"));
             };
             Ok(Shown {
                 kind: (array.flags & NATIVE != 0)
                     .then(|| format!("{}{}", char::from(array.kind), array.size)),
-                shape: numbers(array.shape).iter().map(|&n| n as usize).collect(),
-                strides: Some(numbers(array.strides).into()),
+                shape: sizes(shape)?,
+                strides: Some(strides.into()),
                 data: array.data,
                 writable: array.flags & WRITABLE != 0,
                 told: capsule.into_any(),
@@ -104,8 +120,8 @@ impl<'py> Shown<'py> {
         let strides = interface.get_item("strides")?.filter(|s| !s.is_none());
         Ok(Shown {
             kind: code.get(1..).filter(|_| !code.starts_with('>')).map(str::to_owned),
-            shape: get("shape")?.extract::<Vec<usize>>()?.into(),
-            strides: strides.map(|s| s.extract::<Vec<isize>>()).transpose()?.map(SmallVec::from_vec),
+            shape: sizes(&get("shape")?.extract::<Listed<isize>>()?.0)?,
+            strides: strides.map(|s| s.extract::<Listed<isize>>()).transpose()?.map(|s| s.0.into()),
             data: address as *mut u8,
             writable: !read_only,
             told: interface.into_any(),
@@ -137,8 +153,12 @@ impl<'py> Shown<'py> {
     }
 
     fn layout(&self, dtype: DType) -> PyResult<Layout> {
+        checked_numel(&self.shape)?;
         let mut layout = Layout::contiguous(&self.shape);
         let Some(strides) = &self.strides else { return Ok(layout) };
+        if strides.len() != self.shape.len() {
+            return Err(PyValueError::new_err("the array's shape and strides have not the same length"));
+        }
         layout.strides.clear();
         for (&b, &n) in strides.iter().zip(&self.shape) {
             if b < 0 && n > 1 {
@@ -163,9 +183,12 @@ impl<'py> Shown<'py> {
     fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         let dtype = self.dtype(object)?;
         let layout = self.layout(dtype)?;
+        let Some(bytes) = layout.bytes(dtype).filter(|&bytes| bytes == 0 || !self.data.is_null()) else {
+            return Err(PyValueError::new_err("the array's sizes and strides reach beyond any memory"));
+        };
         let owner = Box::new(Owner(Some([object, &self.told].map(|kept| kept.clone().unbind()))));
         // SAFETY: the array owns that many bytes at this address, by its interface, and the owner keeps both.
-        let storage = unsafe { Storage::borrowed(self.data, layout.end() * dtype.size(), owner) };
+        let storage = unsafe { Storage::borrowed(self.data, bytes, owner) };
         Ok(Tensor::new(Body::plain(storage, layout, dtype)))
     }
 }
@@ -243,6 +266,7 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
             body.device()
         )));
     }
+    body.storage.lend(Lent::Fixed);
     Ok(Shared { body: body.clone(), kind })
 }
 

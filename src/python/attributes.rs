@@ -1,5 +1,6 @@
 //! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
 
+use super::lists::ints;
 use super::nested::from_nested;
 use super::overloads::{dtype_argument, type_name};
 use super::parse::scalar_from;
@@ -44,7 +45,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
         return empty(&sizes);
     }
     if first.get_type().name()? == "Size" {
-        return empty(&first.extract::<Vec<i64>>()?);
+        return empty(&ints("new", "size", &first)?);
     }
     if first.is_instance_of::<PyString>() {
         return Err(PyTypeError::new_err("new(): invalid data type 'str'"));

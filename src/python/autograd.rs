@@ -2,10 +2,11 @@
 
 use super::graph::Place;
 use super::hooks::Handle;
+use super::lists::{collected, look_up};
 use super::node::{hang, node_object, view_object};
 use super::tensor::{PyTensor, wrap};
 use crate::backward::{self, Request};
-use crate::base::Guidance;
+use crate::base::{Guidance, room};
 use crate::ops::{self, transform};
 use crate::tensor::{Edge, Kind, NodeRef, Tensor, When, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -186,15 +187,16 @@ fn only_gradient<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
 }
 
 /// One place of the graph or a sequence of them; `wrong` is the error for anything else.
-fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<SmallVec<[Place; 1]>> {
+fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<Vec<Place>> {
     if let Some(place) = Place::of(object)? {
-        return Ok(smallvec::smallvec![place]);
+        return Ok(vec![place]);
     }
-    let mut found = SmallVec::new();
+    let mut found = Vec::new();
     for item in object.try_iter()? {
         let item = item?;
+        look_up(object.py(), found.len())?;
         match Place::of(&item)? {
-            Some(place) => found.push(place),
+            Some(place) => room::push(&mut found, place)?,
             None => return Err(wrong(item.get_type().name()?.to_string())),
         }
     }
@@ -222,7 +224,7 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
                 {
                     tensor.retain_grad()?;
                 }
-                edges.push(edge);
+                room::push(&mut edges, edge)?;
             }
             None if keep => {
                 let message = "can't retain_grad on Tensor that has requires_grad=False";
@@ -259,7 +261,7 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
     let roots = places(roots, |kind| {
         PyTypeError::new_err(format!("tensors must be Tensors or GradientEdges, but got {kind}"))
     })?;
-    let gradients: Vec<Bound<'_, PyAny>> = gradients.try_iter()?.collect::<PyResult<_>>()?;
+    let gradients = collected(gradients)?;
     if gradients.len() != roots.len() {
         return Err(PyRuntimeError::new_err(format!(
             "got {} tensors and {} gradients",

@@ -1,5 +1,6 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
+use super::lists::{Listed, collected};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::batch::{self, Batch, Frame, Randomness};
 use crate::ops::{transform, view};
@@ -118,11 +119,11 @@ pub fn vmap_calls() -> Vec<Call> {
 
 /// Makes other calls the live ones, for what is to run as it ran within them, and returns those that were.
 #[pyfunction]
-pub fn vmap_swap_calls(calls: Vec<(u32, usize, String)>) -> PyResult<Vec<Call>> {
+pub fn vmap_swap_calls(calls: Listed<(u32, usize, String)>) -> PyResult<Vec<Call>> {
     let frame = |(level, size, name): (u32, usize, String)| {
         Ok(Frame { level, size, randomness: randomness_of(&name)? })
     };
-    Ok(calls_of(batch::swap_frames(calls.into_iter().map(frame).collect::<PyResult<_>>()?)))
+    Ok(calls_of(batch::swap_frames(calls.0.into_iter().map(frame).collect::<PyResult<_>>()?)))
 }
 
 /// The tensor behind a batched one and the levels of its first dimensions, or None.
@@ -134,14 +135,14 @@ pub fn batch_parts<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Option<(Bound<'py,
 
 /// What [`batch_parts`] took apart.
 #[pyfunction]
-pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Vec<u32>) -> PyResult<Bound<'py, PyAny>> {
+pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Listed<u32>) -> PyResult<Bound<'py, PyAny>> {
     let value = t.get().tensor.clone();
-    if value.is_batched() || value.ndim() < levels.len() {
+    if value.is_batched() || value.ndim() < levels.0.len() {
         return Err(PyRuntimeError::new_err(
             "a batched tensor lies in one that is not, with a dimension for each level",
         ));
     }
-    wrap(t.py(), Tensor::batched(value, levels.into_iter().collect()))
+    wrap(t.py(), Tensor::batched(value, levels.0.into_iter().collect()))
 }
 
 /// Ends the innermost `vmap`.
@@ -196,10 +197,10 @@ pub fn count_reverse(begins: bool) {
 
 /// Whether a gradient of `output` goes beyond `own`: to what was there before node number `since`, or to other leaves.
 #[pyfunction]
-pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Vec<Bound<'_, PyTensor>>, since: u64) -> bool {
+pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTensor>>, since: u64) -> bool {
     // An alias that has a history of its own leads on to others.
     let leaf = |t: &Bound<'_, PyTensor>| t.get().tensor.edge().filter(|edge| edge.node.is_leaf());
-    let own: HashSet<usize> = own.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
+    let own: HashSet<usize> = own.0.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
     let mut starts = Vec::new();
     roots(output.get().tensor.physical(), &mut starts);
     let beyond = |node: &Node| {
@@ -210,8 +211,8 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Vec<Bound<'_, PyTensor>
 
 /// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
 #[pyfunction]
-pub fn dismiss(inputs: Vec<Bound<'_, PyTensor>>) {
-    for edge in inputs.iter().filter_map(|t| t.get().tensor.edge()) {
+pub fn dismiss(inputs: Listed<Bound<'_, PyTensor>>) {
+    for edge in inputs.0.iter().filter_map(|t| t.get().tensor.edge()) {
         if let Kind::Leaf(leaf) = &edge.node.kind {
             leaf.dismiss();
         }
@@ -220,8 +221,8 @@ pub fn dismiss(inputs: Vec<Bound<'_, PyTensor>>) {
 
 /// Lets views among a transform's gradients be written like others: its backward was not under the caller's `no_grad`.
 #[pyfunction]
-pub fn free_views(gradients: Vec<Option<Bound<'_, PyTensor>>>) {
-    for gradient in gradients.iter().flatten() {
+pub fn free_views(gradients: Listed<Option<Bound<'_, PyTensor>>>) {
+    for gradient in gradients.0.iter().flatten() {
         gradient.get().tensor.remake_view(Viewing::Plain);
     }
 }
@@ -251,7 +252,7 @@ pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> Py
     if inputs.is_instance_of::<PyTensor>() {
         return found.into_iter().map(|g| seen(inputs.clone(), g)).collect();
     }
-    let objects = inputs.try_iter()?.collect::<PyResult<Vec<_>>>()?;
+    let objects = collected(inputs)?;
     if objects.len() != found.len() {
         return Err(PyTypeError::new_err("as many gradients as inputs were expected"));
     }

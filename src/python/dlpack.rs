@@ -1,8 +1,9 @@
 //! DLPack, both ways: memory shared with other libraries without a copy.
 
 use super::tensor::{PyTensor, wrap};
+use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Layout, Lazy};
-use crate::storage::Storage;
+use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
 use pyo3::ffi;
@@ -102,6 +103,7 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
             body.device()
         )));
     };
+    body.storage.lend(Lent::Kept);
     let code = CODES.iter().find(|c| c.0 == body.dtype).map_or(2, |c| c.1);
     let longs = |dims: &Dims| dims.iter().map(|&d| d as i64).collect::<Vec<i64>>();
     let tensor = DlTensor {
@@ -153,10 +155,12 @@ impl Drop for Import {
     }
 }
 
-fn import(managed: *mut Managed) -> PyResult<Tensor> {
-    let owner = Import(managed);
-    // SAFETY: a valid capsule holds a pointer to a managed tensor, which lives until its deleter is called.
-    let dl = unsafe { &(*owner.0).tensor };
+/// More dimensions than any library has: a damaged capsule.
+const MOST_DIMENSIONS: usize = 64;
+
+/// What a capsule says of its memory: where that is, and how many bytes, how they lie, what they are.
+fn told(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
+    let wrong = |what: &str| PyBufferError::new_err(format!("a DLPack tensor {what}"));
     if dl.device != CPU {
         return Err(PyBufferError::new_err("gradiron takes DLPack memory of the CPU only"));
     }
@@ -168,8 +172,13 @@ fn import(managed: *mut Managed) -> PyResult<Tensor> {
             dl.code, dl.bits
         )));
     };
-    let ndim = usize::try_from(dl.ndim)
-        .map_err(|_| PyBufferError::new_err("a DLPack tensor of negative dimension"))?;
+    let ndim = usize::try_from(dl.ndim).map_err(|_| wrong("of negative dimension"))?;
+    if ndim > MOST_DIMENSIONS {
+        return Err(wrong(&format!("of {ndim} dimensions")));
+    }
+    if ndim > 0 && dl.shape.is_null() {
+        return Err(wrong("without a shape"));
+    }
     let list = |at: *const i64| -> PyResult<Dims> {
         // SAFETY: shape and strides have `ndim` elements, by the protocol.
         (0..ndim)
@@ -177,15 +186,21 @@ fn import(managed: *mut Managed) -> PyResult<Tensor> {
             .collect::<Result<Dims, _>>()
             .map_err(|_| PyBufferError::new_err("negative sizes or strides are not supported"))
     };
-    let mut layout = Layout::contiguous(&list(dl.shape)?);
+    let shape = list(dl.shape)?;
+    checked_numel(&shape)?;
+    let mut layout = Layout::contiguous(&shape);
     if !dl.strides.is_null() {
         layout.strides = list(dl.strides)?;
     }
-    let start = dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize);
-    let bytes = layout.end() * dtype.size();
-    // SAFETY: the producer vouches for the memory that the layout reaches; the owner gives it back.
-    let storage = unsafe { Storage::borrowed(start, bytes, Box::new(owner)) };
-    Ok(Tensor::new(Body::plain(storage, layout, dtype)))
+    let end = |bytes: &usize| {
+        (dl.data as usize).checked_add(usize::try_from(dl.byte_offset).ok()?)?.checked_add(*bytes)
+    };
+    let bytes = layout.bytes(dtype).filter(|bytes| end(bytes).is_some());
+    let bytes = bytes.ok_or_else(|| wrong("that reaches beyond any memory"))?;
+    if bytes > 0 && dl.data.is_null() {
+        return Err(wrong("without memory"));
+    }
+    Ok((dl.data.cast::<u8>().wrapping_add(dl.byte_offset as usize), bytes, layout, dtype))
 }
 
 /// A tensor over the memory of another library's, or of a capsule.
@@ -208,11 +223,15 @@ pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
                  have already constructed a tensor from it once.",
             ));
         }
-        let managed = ffi::PyCapsule_GetPointer(capsule.as_ptr(), FRESH.as_ptr()).cast::<Managed>();
-        ffi::PyCapsule_SetName(capsule.as_ptr(), USED.as_ptr());
-        managed
+        ffi::PyCapsule_GetPointer(capsule.as_ptr(), FRESH.as_ptr()).cast::<Managed>()
     };
-    wrap(py, import(managed)?)
+    // SAFETY: a valid capsule holds a pointer to a managed tensor, which lives until its deleter is called.
+    let (start, bytes, layout, dtype) = told(unsafe { &(*managed).tensor })?;
+    // SAFETY: the capsule lives, and the name for ever.
+    unsafe { ffi::PyCapsule_SetName(capsule.as_ptr(), USED.as_ptr()) };
+    // SAFETY: the producer vouches for the memory that the layout reaches; the owner gives it back.
+    let storage = unsafe { Storage::borrowed(start, bytes, Box::new(Import(managed))) };
+    wrap(py, Tensor::new(Body::plain(storage, layout, dtype)))
 }
 
 /// Where DLPack finds the tensor: its kind of device and number.

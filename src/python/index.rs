@@ -1,7 +1,7 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
 use super::overloads::{too_long, type_name};
-use super::parse::scalar_from;
+use super::parse::{attached, scalar_from};
 use super::profile;
 use super::tensor::{PyTensor, wrap};
 use super::transform::check_write;
@@ -66,8 +66,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
         });
     }
     if object.cast::<PyRange>().is_ok() {
-        let numbers = PyList::new(object.py(), object.try_iter()?.collect::<PyResult<Vec<_>>>()?)?;
-        return Ok(Item::Tensor(super::nested::from_nested(&numbers, Some(DType::I64))?));
+        return Ok(Item::Tensor(super::nested::from_nested(object, Some(DType::I64))?));
     }
     let listed = object.is_instance_of::<PyList>() || object.is_instance_of::<PyTuple>();
     // NumPy's integers too, which are arrays as well.
@@ -240,7 +239,12 @@ fn operator_of(index: &Bound<'_, PyAny>) -> &'static str {
     }
 }
 
+/// `x[index]`.
 pub fn get<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    attached(|| part_at(slf, index))
+}
+
+fn part_at<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     let _span = profile::named(|| operator_of(index), [slf.as_any(), index]);
     // The common case first: one integer.
@@ -325,7 +329,7 @@ pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 
 /// `x[index] = value`.
 pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-    created::writing(|| put(slf, index, value))
+    attached(|| created::writing(|| put(slf, index, value)))
 }
 
 fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {

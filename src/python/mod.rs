@@ -20,6 +20,7 @@ mod hooks;
 mod hung;
 mod identity;
 mod index;
+mod lists;
 mod nested;
 mod node;
 mod out;
@@ -116,7 +117,7 @@ fn convert<'py>(
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
     types::warn_of_loss(source.dtype(), dtype.unwrap_or(source.dtype()))?;
     let _span = profile::named(|| "to", [tensor.as_any()]);
-    let made = py.detach(|| -> crate::base::Result<_> {
+    let made = parse::running(py, true, || -> crate::base::Result<_> {
         let moves = device.is_some_and(|device| device != source.device());
         let t = ops::create::converted(&source, dtype.unwrap_or(source.dtype()), format, copy && !moves)?;
         device.map_or(Ok(t.clone()), |device| ops::create::to_device(&t, device))
@@ -181,6 +182,7 @@ fn register(
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
+    crate::storage::reserve::restore()?;
     crate::base::caution::set_host(errors::warn);
     module.add_class::<tensor::PyTensor>()?;
     module.add_class::<types::PyDType>()?;

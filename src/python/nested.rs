@@ -1,17 +1,20 @@
 //! Data from and to Python: numbers and nested lists.
 
 use super::arrays::{from_array, is_array};
+use super::lists::{look_up, to_list};
 use super::overloads::{dtype_argument, too_long};
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, tell_of_loss, wrap};
 use super::types::device_from;
-use crate::base::{DType, Device, Dims, Scalar};
+use crate::base::views::checked_numel;
+use crate::base::{DType, Device, Dims, Scalar, room};
 use crate::ops;
 use crate::ops::kernel::overflow;
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyComplex, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
 
 fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
     object.is_instance_of::<PyList>()
@@ -111,8 +114,8 @@ fn flatten(
                 format!("'{name}' object cannot be interpreted as an integer")
             }));
         }
-        out.push(note(object, kind)?);
-        return Ok(());
+        room::push(out, note(object, kind)?)?;
+        return look_up(object.py(), out.len());
     }
     if !is_sequence(object) {
         note(object, kind)?;
@@ -159,8 +162,15 @@ fn spread(
     let view = dense.host()?;
     // SAFETY: the body is dense and holds that many elements.
     let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
-    out.extend((0..dense.numel()).map(|i| Noted::Number(read(i))));
+    (0..dense.numel()).try_for_each(|i| room::push(out, Noted::Number(read(i))))?;
     Ok(())
+}
+
+/// A list for as many values as a shape claims; a short one grows as they come.
+fn room_for(shape: &[usize]) -> PyResult<Vec<Noted>> {
+    const MANY: usize = 1 << 16;
+    let count = checked_numel(shape)?;
+    Ok(room::list(if count < MANY { 0 } else { count })?)
 }
 
 /// `tensor(data)`: nested sequences, numbers, arrays or a tensor, copied.
@@ -178,12 +188,15 @@ pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<
     let mut shape = Dims::new();
     let mut kind = None;
     survey(object, &mut shape, 0)?;
-    let mut values = Vec::new();
+    let mut values = room_for(&shape)?;
     flatten(object, &shape, 0, &mut kind, &mut values)?;
     let dtype = dtype.or(kind).unwrap_or_else(ops::create::default_dtype);
     let body = Body::new(&shape, dtype, Device::Cpu)?;
     let view = body.host()?;
-    for (i, value) in values.iter().enumerate().take(body.numel()) {
+    if values.len() != body.numel() {
+        return Err(PyValueError::new_err("the sequence changed while it was read"));
+    }
+    for (i, value) in values.iter().enumerate() {
         let value = fits(value, dtype)?;
         // SAFETY: the body is dense and holds that many elements.
         unsafe { value.write(dtype, view.ptr.add(i * dtype.size())) };
@@ -244,15 +257,18 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
         // SAFETY: the layout lies inside the storage.
         return Ok(match unsafe { Scalar::read(body.dtype, base.add(offset * body.dtype.size())) } {
             Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
-            Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
-            Scalar::Float(f) => f.into_pyobject(py)?.into_any(),
-            Scalar::Complex(re, im) => PyComplex::from_doubles(py, re, im).into_any(),
+            // SAFETY: a new object, or none and an exception where there is no memory for it.
+            Scalar::Int(i) => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(i))? },
+            // SAFETY: as above.
+            Scalar::Float(f) => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyFloat_FromDouble(f))? },
+            // SAFETY: as above.
+            Scalar::Complex(re, im) => unsafe {
+                Bound::from_owned_ptr_or_err(py, ffi::PyComplex_FromDoubles(re, im))?
+            },
         });
     }
     let (n, stride) = (body.shape()[dim], body.layout.strides[dim]);
-    let items =
-        (0..n).map(|i| numbers(py, body, dim + 1, offset + i * stride)).collect::<PyResult<Vec<_>>>()?;
-    Ok(PyList::new(py, items)?.into_any())
+    Ok(to_list(py, n, (0..n).map(|i| numbers(py, body, dim + 1, offset + i * stride)))?.into_any())
 }
 
 pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {

@@ -1,13 +1,14 @@
 //! `out=`: results written into tensors that the caller brings.
 
 use super::overloads::mismatch;
-use super::tensor::PyTensor;
+use super::tensor::{LONG, PyTensor};
 use super::types::NAMED;
 use crate::base::{DType, caution};
+use crate::ops::inplace::Place;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::{self, Arg, Kind, Out, Row};
-use crate::tensor::{Tensor, any_requires_grad};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use crate::tensor::{Body, Tensor, any_requires_grad};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -25,7 +26,7 @@ pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
 pub fn straight(py: Python<'_>, op: &'static Pointwise, args: &[Arg], target: &Bound<'_, PyAny>) -> bool {
     let Ok(target) = target.cast::<PyTensor>() else { return false };
     let target = &target.get().tensor;
-    py.detach(|| ops::out::compute_into(op, target, args))
+    super::parse::running(py, target.numel() >= LONG, || ops::out::compute_into(op, target, args))
 }
 
 /// Writes what a row made of its arguments into `target`: a tensor, or as many as there are results.
@@ -59,23 +60,22 @@ pub fn write<'py>(
     let places = targets.iter().map(|object| Ok(object.cast::<PyTensor>()?.get().tensor.clone()));
     let places: Vec<Tensor> = places.collect::<PyResult<_>>()?;
     refuse(row, args, &places)?;
-    for (place, value) in places.iter().zip(&results) {
-        ops::out::check_dtype(row, value.dtype(), place.dtype())?;
-        let warned = warn_of_resizing(row, place, value);
-        if ops::out::keeps_apart(row) {
-            // Empty vectors are passed over.
-            let some: Vec<_> = inputs(args).filter(|t| t.shape()[..] != [0]).collect();
-            if ops::out::resizes_first(row) {
-                ops::inplace::make_room(place, value)?;
-            }
-            some.into_iter().try_for_each(|t| ops::inplace::check_disjoint(place, t))?;
-        }
-        warned?;
-        // What `empty` makes is only room.
-        if row.name != "empty" || place.shape() != value.shape() {
-            ops::inplace::write_out(place, value)?;
-        }
+    if targets.len() != results.len() {
+        return Err(mismatch(called, "out", Kind::Tensors, None, &target));
     }
+    // All that may be wrong with any of them is told before one is written.
+    let checked = places.iter().zip(&results).map(|(place, value)| checked(row, args, place, value));
+    let checked: Vec<Place> = checked.collect::<PyResult<_>>()?;
+    apart(row, fields, &checked)?;
+    // A warning that somebody made an error of comes when all is written.
+    let warned =
+        places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
+    checked.iter().try_for_each(Place::make_room)?;
+    for (place, value) in checked.iter().zip(&results) {
+        // What `empty` makes is only room.
+        place.write(row.name != "empty" || place.target.shape() != value.shape())?;
+    }
+    warned?;
     match NAMED.get(py) {
         Some(make) if !fields.is_empty() => make.bind(py).call1((
             format!("{name}_out"),
@@ -84,6 +84,47 @@ pub fn write<'py>(
         )),
         _ => Ok(target),
     }
+}
+
+/// What a result will be written into, if it may be.
+fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -> PyResult<Place<'a>> {
+    ops::out::check_dtype(row, value.dtype(), target.dtype())?;
+    // Empty vectors are passed over.
+    let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
+        [0] => Ok(()),
+        _ if target.same(t) => ops::inplace::check_disjoint(target, t),
+        _ => ops::inplace::check_apart(lies, &t.body()),
+    };
+    let keeps_apart = ops::out::keeps_apart(row);
+    if keeps_apart && !ops::out::resizes_first(row) {
+        inputs(args).try_for_each(|t| meets(&target.body(), t))?;
+    }
+    let place = Place::of(target, value)?;
+    if keeps_apart {
+        inputs(args).try_for_each(|t| meets(&place.body, t))?;
+    }
+    place.check()?;
+    Ok(place)
+}
+
+/// Refuses targets that share memory with each other.
+fn apart(row: &Row, fields: &[&str], places: &[Place]) -> PyResult<()> {
+    for (j, second) in places.iter().enumerate() {
+        for (i, first) in places[..j].iter().enumerate() {
+            if first.target.same(second.target)
+                || ops::inplace::check_apart(&first.body, &second.body).is_err()
+            {
+                let name = |i: usize| fields.get(i).copied().unwrap_or("result");
+                return Err(PyValueError::new_err(format!(
+                    "{}(): the `{}` and `{}` out= tensors must not overlap.",
+                    row.name,
+                    name(i),
+                    name(j)
+                )));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Refuses to write where gradients would have to flow.

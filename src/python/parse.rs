@@ -1,12 +1,13 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
+use super::lists;
 use super::overloads::{explain, mismatch, too_many};
 use super::random::PyGenerator;
 use super::tensor::{PyTensor, wrap};
 use super::types::{NAMED, PyDevice, device_from, dtype_of};
 use crate::base::{Error, Fault, Result as CoreResult, Scalar};
 use crate::ops::{self, Arg, Forms, Ints, Kind, Out, Param, Row, lazy, out};
-use crate::tensor::records;
+use crate::tensor::{records, steady};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};
@@ -75,7 +76,9 @@ fn ints_from(object: &Bound<'_, PyAny>) -> Option<Ints> {
     if is_list(object) {
         let mut out = Ints::new();
         for item in object.try_iter().ok()? {
-            out.push(int_from(&item.ok()?)?);
+            let item = int_from(&item.ok()?)?;
+            out.try_reserve(1).ok()?;
+            out.push(item);
         }
         return Some(out);
     }
@@ -126,29 +129,16 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
 }
 
 fn tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<crate::tensor::Tensor>> {
-    if object.is_instance_of::<PyTensor>() {
-        return None;
-    }
-    let mut out = Vec::new();
-    for item in object.try_iter().ok()? {
-        out.push(item.ok()?.cast::<PyTensor>().ok()?.get().tensor.clone());
-    }
-    Some(out)
+    let tensor = |item: &Bound<'_, PyAny>| Ok(item.cast::<PyTensor>()?.get().tensor.clone());
+    lists::each(object, tensor).ok().flatten()
 }
 
 fn maybe_tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<Option<crate::tensor::Tensor>>> {
-    if object.is_instance_of::<PyTensor>() {
-        return None;
-    }
-    let mut out = Vec::new();
-    for item in object.try_iter().ok()? {
-        let item = item.ok()?;
-        out.push(match item.is_none() {
-            true => None,
-            false => Some(item.cast::<PyTensor>().ok()?.get().tensor.clone()),
-        });
-    }
-    Some(out)
+    let tensor = |item: &Bound<'_, PyAny>| match item.is_none() {
+        true => Ok(None),
+        false => Ok(Some(item.cast::<PyTensor>()?.get().tensor.clone())),
+    };
+    lists::each(object, tensor).ok().flatten()
 }
 
 fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
@@ -363,8 +353,12 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
     }
     let out = call.keywords.iter().any(|(name, _)| name == "out");
-    if out && row.out.is_none() && matches!(row.name, "sum" | "prod") && matches!(args[1], Arg::Missing) {
-        // Only the overload with `dim` has `out`.
+    if out
+        && row.out.is_none()
+        && matches!(row.name, "sum" | "prod" | "where")
+        && matches!(args[1], Arg::Missing)
+    {
+        // Only the overload with `dim`, or with a choice, has `out`.
         return Err(PyTypeError::new_err(format!(
             "{}() got an unexpected keyword argument 'out'",
             call.name
@@ -473,6 +467,18 @@ pub fn is_long(args: &[Arg]) -> bool {
     })
 }
 
+/// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
+#[inline]
+pub fn running<T: Send>(py: Python<'_>, long: bool, run: impl FnOnce() -> T + Send) -> T {
+    if long { py.detach(|| steady(run)) } else { attached(run) }
+}
+
+/// Runs what needs the interpreter: where it has no lock, other threads go on meanwhile.
+#[inline]
+pub fn attached<T>(run: impl FnOnce() -> T) -> T {
+    if cfg!(Py_GIL_DISABLED) { steady(run) } else { run() }
+}
+
 /// Runs a row, releasing the interpreter around long ones.
 pub fn run<T: Send>(
     py: Python<'_>,
@@ -492,7 +498,7 @@ pub fn run_or<T: Send>(
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
     ops::devices::check(row, args).map_err(|error| blame(error, row, args))?;
-    let done = if is_long(args) { py.detach(|| body(args)) } else { body(args) };
+    let done = running(py, is_long(args), || body(args));
     match done {
         Err(error) => match lazy::arguments(&error, args)? {
             Some(plain) => run_or(py, row, &plain, blame, body),

@@ -1,10 +1,11 @@
 //! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
 
+use super::lists::ints;
 use super::node::node_object;
 use super::overloads::type_name;
 use super::parse::int_from;
 use super::tensor::PyTensor;
-use crate::base::{Dims, Error, Layout, MemoryFormat};
+use crate::base::{DType, Dims, Error, Layout, MemoryFormat};
 use crate::ops::view::dims_of;
 use crate::tensor::{
     Body, Derivative, Edge, Recorder, Tensor, check_counted, check_inplace, finish_inplace, mode,
@@ -22,38 +23,23 @@ static NOT_IMPLEMENTED: Derivative = Derivative {
 /// Sizes as separate numbers or as one sequence.
 fn sizes(function: &str, args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
     let first = args.get_item(0).ok().filter(|first| args.len() == 1 && int_from(first).is_none());
-    let list = match first {
-        Some(sequence) => sequence.try_iter()?.collect::<PyResult<Vec<_>>>()?,
-        None => args.iter().collect(),
-    };
-    let read = |item: &Bound<'_, PyAny>| {
-        int_from(item).ok_or_else(|| {
-            PyTypeError::new_err(format!(
-                "{function}(): argument 'size' must be tuple of ints, but found element of type {}",
-                type_name(item)
-            ))
-        })
-    };
-    list.iter().map(read).collect()
+    ints(function, "size", first.as_ref().unwrap_or(args.as_any()))
 }
 
 /// How many bytes of its storage a layout needs; an error where that is no number.
-fn reach(layout: &Layout, size: usize) -> PyResult<usize> {
-    if layout.shape.contains(&0) {
-        return Ok(0);
-    }
-    let last = layout
-        .shape
-        .iter()
-        .zip(&layout.strides)
-        .try_fold(layout.offset, |end, (&n, &s)| end.checked_add((n - 1).checked_mul(s)?));
-    let bytes = last.and_then(|last| last.checked_add(1)?.checked_mul(size));
-    bytes.ok_or_else(|| PyRuntimeError::new_err("numel: integer multiplication overflow"))
+fn reach(layout: &Layout, dtype: DType) -> PyResult<usize> {
+    layout.bytes(dtype).ok_or_else(|| {
+        PyRuntimeError::new_err(format!(
+            "Storage size calculation overflowed with sizes={:?} and strides={:?}",
+            layout.shape.as_slice(),
+            layout.strides.as_slice()
+        ))
+    })
 }
 
 /// `body` under another layout, with more memory where it needs it.
 fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
-    let need = reach(&layout, body.dtype.size())?;
+    let need = reach(&layout, body.dtype)?;
     if need > body.storage.len() {
         crate::ops::kernel::resize_storage(body, need)?;
     }
@@ -104,6 +90,51 @@ fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>>
     Ok(Some(Body::plain(storage, layout, like.dtype)))
 }
 
+#[cold]
+fn no_such_set(given: [Option<&Bound<'_, PyAny>>; 4]) -> PyErr {
+    let types = given.into_iter().flatten().map(type_name).collect::<Vec<_>>().join(", ");
+    PyTypeError::new_err(format!(
+        "set_() received an invalid combination of arguments - got ({types}), but expected one of:\n * ()\n * (Storage source)\n \
+         * (Storage source, int storage_offset, tuple of ints size, tuple of ints stride)\n * (Tensor source)\n * (Tensor \
+         source, int storage_offset, tuple of ints size, tuple of ints stride)"
+    ))
+}
+
+/// Where in its source `set_` is told to look: an offset, sizes, and strides, which may be left out.
+fn place(
+    source: Option<&Bound<'_, PyAny>>,
+    offset: Option<&Bound<'_, PyAny>>,
+    size: Option<&Bound<'_, PyAny>>,
+    stride: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Layout>> {
+    let wrong = || no_such_set([source, offset, size, stride]);
+    let (offset, size) = match (source, offset, size, stride) {
+        (_, None, None, None) => return Ok(None),
+        (Some(_), Some(offset), Some(size), _) => (offset, size),
+        _ => return Err(wrong()),
+    };
+    let numbers = |list| ints("set_", "size", list).map_err(|_| wrong());
+    let offset = int_from(offset).ok_or_else(wrong)?;
+    let (size, stride) = (numbers(size)?, stride.map_or(Ok(Vec::new()), numbers)?);
+    let shape =
+        dims_of(&size).map_err(|_| PyRuntimeError::new_err("numel: integer multiplication overflow"))?;
+    if stride.len() != size.len() && !stride.is_empty() {
+        return Err(PyRuntimeError::new_err(format!(
+            "unequal size length ({}) and stride length ({})",
+            size.len(),
+            stride.len()
+        )));
+    }
+    let strides = stride.iter().map(|&s| usize::try_from(s)).collect::<Result<Dims, _>>().map_err(|_| {
+        PyRuntimeError::new_err(format!(
+            "Storage size calculation overflowed with sizes={size:?} and strides={stride:?}"
+        ))
+    })?;
+    let strides = if strides.is_empty() { Layout::contiguous(&shape).strides } else { strides };
+    let bad = |_| PyRuntimeError::new_err(format!("Tensor: invalid storage offset {offset}"));
+    Ok(Some(Layout { shape, strides, offset: usize::try_from(offset).map_err(bad)? }))
+}
+
 /// Two tensors take each other's values and history; gives the ends of the graph that they had as leaves.
 #[pyfunction]
 pub fn swap_contents<'py>(
@@ -117,14 +148,15 @@ pub fn swap_contents<'py>(
 #[pymethods]
 impl PyTensor {
     /// Shows the memory of a tensor or of a storage from now on; without arguments, none.
-    #[pyo3(signature = (source = None, storage_offset = 0, size = None, stride = None))]
+    #[pyo3(signature = (source = None, storage_offset = None, size = None, stride = None))]
     fn set_<'py>(
         slf: &Bound<'py, PyTensor>,
         source: Option<&Bound<'py, PyAny>>,
-        storage_offset: i64,
-        size: Option<Vec<i64>>,
-        stride: Option<Vec<usize>>,
+        storage_offset: Option<&Bound<'py, PyAny>>,
+        size: Option<&Bound<'py, PyAny>>,
+        stride: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyTensor>> {
+        let place = place(source, storage_offset, size, stride)?;
         let target = &slf.get().tensor;
         super::transform::check_write(target, &[], || format!("aten::set_{}", set_overload(source)))?;
         let giver = source.and_then(|s| s.cast::<PyTensor>().ok()).map(|s| s.get().tensor.clone());
@@ -139,15 +171,7 @@ impl PyTensor {
             None => Body::new(&[0], own.dtype, own.device())?,
             Some(object) => match source_body(object, &own)? {
                 Some(body) => body,
-                None => {
-                    return Err(PyTypeError::new_err(format!(
-                        "set_() received an invalid combination of arguments - got ({}), but expected one of:\n * ()\n * \
-                         (Storage source)\n * (Storage source, int storage_offset, tuple of ints size, tuple of ints \
-                         stride)\n * (Tensor source)\n * (Tensor source, int storage_offset, tuple of ints size, tuple of \
-                         ints stride)",
-                        type_name(object)
-                    )));
-                }
+                None => return Err(no_such_set([Some(object), storage_offset, size, stride])),
             },
         };
         if body.dtype != own.dtype {
@@ -162,19 +186,8 @@ impl PyTensor {
         if body.storage.is_untracked() && !own.storage.is_untracked() {
             body.storage = body.storage.counted();
         }
-        if let Some(size) = size {
-            let offset = usize::try_from(storage_offset).map_err(|_| {
-                PyRuntimeError::new_err(format!("Tensor: invalid storage offset {storage_offset}"))
-            })?;
-            let shape = dims_of(&size)?;
-            let strides = match stride {
-                Some(strides) if strides.len() == shape.len() => Dims::from_vec(strides),
-                Some(strides) if !strides.is_empty() => {
-                    return Err(PyRuntimeError::new_err("mismatch in length of strides and shape"));
-                }
-                _ => Layout::contiguous(&shape).strides,
-            };
-            body = laid_out(&body, Layout { shape, strides, offset })?;
+        if let Some(layout) = place {
+            body = laid_out(&body, layout)?;
         }
         let edge = recording.then(|| {
             let mut recorder = Recorder::new(&NOT_IMPLEMENTED);

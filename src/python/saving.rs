@@ -1,6 +1,7 @@
 //! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
 
 use super::collector::{self, Start};
+use super::lists::Listed;
 use super::tensor::{PyTensor, wrap};
 use crate::tensor::facts::{Facts, SavedAt};
 use crate::tensor::packing::{self, Chooser, Pack};
@@ -447,8 +448,8 @@ static KEEP: Derivative = Derivative {
 
 /// Keeps tensors for [`KeptTensors::get`].
 #[pyfunction]
-pub fn keep_tensors(tensors: Vec<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
-    let tensors: Vec<Tensor> = tensors.iter().map(|t| t.get().tensor.clone()).collect();
+pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
+    let tensors: Vec<Tensor> = tensors.0.iter().map(|t| t.get().tensor.clone()).collect();
     let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
     node.edges = tensors.iter().map(Tensor::edge).collect();
     let node = Node::publish_unseen(node);

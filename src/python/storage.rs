@@ -1,7 +1,9 @@
 //! Storages as bytes, for copies and pickles; tensors as instances of subclasses.
 
+use super::lists::Listed;
 use super::tensor::{PyTensor, adopt, wrap};
 use super::types::PyDType;
+use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Layout};
 use crate::ops;
 use crate::tensor::{Body, Tensor};
@@ -17,14 +19,15 @@ pub fn storage_view<'py>(
     owner: &Bound<'py, PyTensor>,
     dtype: &Bound<'py, PyDType>,
     offset: usize,
-    shape: Vec<usize>,
-    strides: Vec<usize>,
+    shape: Listed<usize>,
+    strides: Listed<usize>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let dtype = dtype.get().0;
     let storage = owner.get().tensor.body().storage.alias();
-    let layout = Layout { shape: Dims::from_vec(shape), strides: Dims::from_vec(strides), offset };
+    let layout = Layout { shape: Dims::from_vec(shape.0), strides: Dims::from_vec(strides.0), offset };
     let fits = layout.shape.len() == layout.strides.len()
-        && extent(&layout).and_then(|n| n.checked_mul(dtype.size())).is_some_and(|n| n <= storage.len());
+        && checked_numel(&layout.shape).is_ok()
+        && layout.bytes(dtype).is_some_and(|n| n <= storage.len());
     if !fits {
         return Err(PyValueError::new_err("the sizes and strides reach beyond the storage"));
     }
@@ -52,26 +55,12 @@ pub fn move_storage(tensor: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) 
     Ok(tensor.get().tensor.body().storage.move_to(&target.get().tensor.body().storage)?)
 }
 
-/// How many elements of its storage a layout needs; nothing where that is no number, for what comes from a file.
-fn extent(layout: &Layout) -> Option<usize> {
-    layout.shape.iter().try_fold(1usize, |all, &n| all.checked_mul(n.max(1)))?;
-    if layout.shape.contains(&0) {
-        return Some(0);
-    }
-    let last = layout
-        .shape
-        .iter()
-        .zip(&layout.strides)
-        .try_fold(layout.offset, |at, (&n, &stride)| at.checked_add((n - 1).checked_mul(stride)?))?;
-    last.checked_add(1)
-}
-
 /// The elements of a tensor in host memory, in their order, as bytes.
 #[pyfunction]
 pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyBytes>> {
     let py = tensor.py();
     let source = tensor.get().tensor.clone();
-    let dense = py.detach(|| {
+    let dense = super::parse::running(py, true, || {
         let host = ops::create::to_device(&ops::create::shallow(&source), Device::Cpu)?;
         ops::kernel::duplicate(&host.body())
     })?;

@@ -1,7 +1,7 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
-use super::parse::{Args, Call, choose, parse, result, run, run_or, scalar_from, stale_or};
+use super::parse::{Args, Call, choose, parse, result, run, run_or, running, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
 use crate::ops::short::{self, Short};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Row, pointwise::Pointwise};
@@ -267,11 +267,11 @@ fn quick<'py>(
             return Some(Err(refused.into()));
         }
         let write = || ops::pointwise::apply_inplace(op, target, &operands);
-        let done = if long { py.detach(write) } else { write() };
+        let done = running(py, long, write);
         return done.map_err(PyErr::from).map(|()| receiver.cloned()).transpose();
     }
     let compute = || ops::pointwise::apply(op, &operands);
-    let made = if long { py.detach(compute) } else { compute() };
+    let made = running(py, long, compute);
     Some(made.map_err(PyErr::from).and_then(|t| wrap(py, t)))
 }
 

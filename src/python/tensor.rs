@@ -6,12 +6,13 @@ use super::collector::Start;
 use super::hung;
 use super::identity::{self, Gone};
 use super::overloads::too_big;
-use super::parse::scalar_from;
+use super::parse::{running, scalar_from};
 use super::profile;
 use super::types::{PyDType, dtype_object};
 use crate::base::{DType, Scalar, caution_once};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
 use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
+use crate::storage::reserve;
 use crate::tensor::{Tensor, any_hosted, mode};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -86,6 +87,7 @@ pub(super) static PLACE: AtomicUsize = AtomicUsize::new(0);
 /// A new object. `object.__new__`, which PyO3 goes through, would give each its dictionary at once (Python 3.11 and
 /// 3.12 do): half of the cost of a small operator. Here the slots start empty, as the allocator leaves them.
 fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    reserve::check()?;
     let place = PLACE.load(Ordering::Relaxed);
     if place == 0 {
         let object = Bound::new(py, PyTensor { tensor })?;
@@ -142,7 +144,7 @@ fn unknown<'py>(other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(py.NotImplemented().into_bound(py)) }
 }
 
-const LONG: usize = 16_384;
+pub(super) const LONG: usize = 16_384;
 
 fn compute<'py>(
     py: Python<'py>,
@@ -151,8 +153,7 @@ fn compute<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let _span = profile::operands(&op.row, false, operands);
     let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= LONG));
-    let made = if long { py.detach(|| apply(op, operands)) } else { apply(op, operands) };
-    wrap(py, made?)
+    wrap(py, running(py, long, || apply(op, operands))?)
 }
 
 fn binary<'py>(
@@ -180,12 +181,7 @@ fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Poi
     super::transform::check_operands(op, &[Operand::Tensor(target), value])?;
     let _span = profile::operands(&op.row, true, &[Operand::Tensor(target), value]);
     let write = || apply_inplace(op, target, &[Operand::Tensor(target), value]);
-    if target.numel() >= LONG {
-        slf.py().detach(write)?
-    } else {
-        write()?
-    };
-    Ok(())
+    Ok(running(slf.py(), target.numel() >= LONG, write)?)
 }
 
 fn power<'py>(
@@ -198,7 +194,7 @@ fn power<'py>(
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
     let _span = profile::named(|| "pow", [slf.as_any()]);
-    wrap(py, ops::power::power(base, exponent)?)
+    wrap(py, running(py, slf.get().tensor.numel() >= LONG, || ops::power::power(base, exponent))?)
 }
 
 fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -265,8 +261,7 @@ macro_rules! slots {
                 let (x, y) = (&slf.get().tensor, &other.get().tensor);
                 let _span = profile::named(|| "matmul", [slf.as_any(), other.as_any()]);
                 let long = x.numel() + y.numel() >= 2048;
-                let made = if long { py.detach(|| ops::linalg::matmul(x.clone(), y.clone())) } else { ops::linalg::matmul(x.clone(), y.clone()) };
-                wrap(py, made?)
+                wrap(py, running(py, long, || ops::linalg::matmul(x.clone(), y.clone()))?)
             }
             // The tensor comes first also where it stood last: the node's edges tell.
             fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -457,11 +452,7 @@ impl PyTensor {
         let target = &slf.get().tensor;
         super::transform::check_write(target, &[&source], || "aten::copy_".into())?;
         super::types::warn_of_loss(source.dtype(), target.dtype())?;
-        if target.numel() >= LONG {
-            slf.py().detach(|| ops::inplace::copy_into(target, &source))?;
-        } else {
-            ops::inplace::copy_into(target, &source)?;
-        }
+        running(slf.py(), target.numel() >= LONG, || ops::inplace::copy_into(target, &source))?;
         Ok(slf.clone())
     }
     /// The elements as nested lists, or as a number.

@@ -1,6 +1,7 @@
 //! The transforms of `func` as Python drives them: begun and ended, asked for what they put around a tensor, and for
 //! leave to write in place.
 
+use super::lists::Listed;
 use super::tensor::{PyTensor, wrap};
 use crate::base::Error;
 use crate::ops::pointwise::Pointwise;
@@ -24,8 +25,8 @@ pub fn end_transform() {
 
 /// Says what the innermost transform's inputs are, and what it was given beside them.
 #[pyfunction]
-pub fn adopt_inputs(inputs: Vec<Bound<'_, PyTensor>>, others: Vec<Bound<'_, PyTensor>>) {
-    transform::adopt(inputs.iter().map(|t| &t.get().tensor), others.iter().map(|t| &t.get().tensor));
+pub fn adopt_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
+    transform::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
 }
 
 /// A depth, the dimension of the samples (None where the layer is a gradient's), and the tensor without the layer.

@@ -90,23 +90,47 @@ impl Drop for ReplaceableBuffer {
     }
 }
 
+/// How bytes are lent to somebody outside, for as long as there is this storage.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Lent {
+    /// Where they are replaced, the old ones keep what they hold.
+    Kept = 1,
+    /// They are not replaced any more.
+    Fixed = 2,
+}
+
 impl Storage {
+    /// Says that somebody outside knows where the bytes are.
+    pub fn lend(&self, how: Lent) {
+        self.root().0.lent.fetch_or(how as u8, Ordering::Relaxed);
+    }
+
+    fn is_lent(&self, how: Lent) -> bool {
+        self.root().0.lent.load(Ordering::Relaxed) & how as u8 != 0
+    }
+
     /// Whether [`Storage::resize`] works.
     pub fn is_resizable(&self) -> bool {
-        !matches!(self.root().0.bytes, Bytes::Borrowed { .. } | Bytes::Nowhere)
+        !matches!(self.root().0.bytes, Bytes::Borrowed { .. } | Bytes::Nowhere) && !self.is_lent(Lent::Fixed)
+    }
+
+    /// Refuses what would need [`Storage::resize`] where that does not work.
+    pub fn check_resizable(&self) -> Result<()> {
+        if self.is_resizable() {
+            return Ok(());
+        }
+        Err(Error::runtime("Trying to resize storage that is not resizable"))
     }
 
     /// Makes this `len` bytes. Where that needs other memory, `fill` gets it to copy the old bytes there.
     pub fn resize(&self, len: usize, fill: impl FnOnce(&Storage) -> Result<()>) -> Result<()> {
-        if !self.is_resizable() {
-            return Err(Error::runtime("Trying to resize storage that is not resizable"));
-        }
         let root = self.root();
         let mut replaced = root.family().replaced();
-        let old = root.len();
+        self.check_resizable()?;
+        let (old, kept) = (root.len(), self.is_lent(Lent::Kept));
         let has_room = match &root.0.bytes {
             Bytes::Host(memory) => {
-                if len < old && old <= memory.room() {
+                if len < old && old <= memory.room() && !kept {
                     // SAFETY: the range lies in the block, and nobody may count on what is beyond the end.
                     unsafe { Block::forget(memory.start().wrapping_add(len), memory.room() - len) };
                 }
@@ -118,7 +142,9 @@ impl Storage {
             let more = Storage::new(len, root.0.device)?;
             fill(&more)?;
             root.swap(&more);
-            more.forget();
+            if !kept {
+                more.forget();
+            }
             more.0.len.store(old, Ordering::Relaxed);
             replaced.push(more);
         } else if len > old {
@@ -144,7 +170,10 @@ impl Storage {
         let old = Storage::from_bytes(Bytes::Host(Replaceable::foreign(start)), len, root.0.device);
         profile::memory(len, true, false);
         root.swap(&old);
-        old.forget();
+        // Who borrowed the old bytes goes on with them.
+        if !(self.is_lent(Lent::Kept) || self.is_lent(Lent::Fixed)) {
+            old.forget();
+        }
         replaced.extend([old, target.clone()]);
         Ok(())
     }
@@ -215,6 +244,24 @@ mod tests {
         moved.resize(10, |_| Err(Error::runtime("there is room")))?;
         moved.resize(1000, |_| Ok(()))?;
         assert_eq!(moved.len(), 1000);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_lent_keeps_its_bytes() -> Result<()> {
+        const LEN: usize = 1 << 20;
+        let storage = Storage::zeroed(LEN)?;
+        let lent = storage.host().ok_or_else(|| Error::runtime("host memory"))?;
+        // SAFETY: as long as the storage.
+        unsafe { lent.write_bytes(7, LEN) };
+        storage.lend(Lent::Kept);
+        for len in [10, 4 * LEN, 20] {
+            storage.alias().resize(len, |_| Ok(()))?;
+        }
+        // SAFETY: kept until the storage goes.
+        assert!(unsafe { std::slice::from_raw_parts(lent, LEN) }.iter().all(|&byte| byte == 7));
+        storage.lend(Lent::Fixed);
+        assert!(storage.alias().resize(10, |_| Ok(())).is_err());
         Ok(())
     }
 

@@ -1,7 +1,8 @@
 //! Host memory: 64-byte aligned blocks, cached by size class, because fresh pages cost more than the arithmetic on them.
 //! Small blocks are kept per thread without a lock, large ones in one list up to a cap.
 
-use crate::base::{Error, Fault, Result};
+use super::reserve;
+use crate::base::{Result, room};
 use std::alloc::{Layout, alloc, dealloc};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -79,15 +80,8 @@ fn wish_for_huge_pages(ptr: NonNull<u8>, size: usize) {
 }
 
 fn fresh(size: usize, zeroed: bool, asked: usize) -> Result<NonNull<u8>> {
-    let refuse = || -> Error {
-        Fault::OutOfMemory {
-            message: format!(
-                "DefaultCPUAllocator: can't allocate memory: you tried to allocate {asked} bytes. \
-                 Error code 12 (Cannot allocate memory)"
-            ),
-        }
-        .into()
-    };
+    reserve::check()?;
+    let refuse = || room::refused(asked);
     let layout = Layout::from_size_align(size, alignment(size)).map_err(|_| refuse())?;
     // SAFETY: the layout's size is not zero.
     let get = |layout| NonNull::new(unsafe { alloc(layout) });
@@ -215,11 +209,18 @@ impl Drop for Block {
     }
 }
 
-/// Gives the kept large blocks back to the system.
+/// Gives the kept large blocks back to the system, unless somebody is at them: maybe this thread, which needs memory for that.
 pub fn trim() {
-    let taken = LARGE.lock().map(|mut large| {
+    let free = || {
+        let mut large = LARGE.try_lock().ok()?;
         large.kept = 0;
-        std::mem::take(&mut large.free)
+        Some(std::mem::take(&mut large.free))
+    };
+    let taken = (0..100).find_map(|_| {
+        free().or_else(|| {
+            std::thread::yield_now();
+            None
+        })
     });
     for block in taken.into_iter().flatten().flat_map(|(_, blocks)| blocks) {
         give_back(block.ptr, block.size);

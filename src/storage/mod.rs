@@ -4,6 +4,7 @@
 mod family;
 mod growth;
 pub mod host;
+pub mod reserve;
 
 #[cfg(not(feature = "gpu"))]
 use crate::base::Error;
@@ -12,13 +13,14 @@ use crate::base::{Device, Result, profile};
 use crate::gpu;
 use family::{ELSEWHERE, Family};
 pub use family::{Known, Member};
+pub use growth::Lent;
 use growth::Replaceable;
 #[cfg(feature = "gpu")]
 use growth::ReplaceableBuffer;
 use host::Block;
 use std::any::Any;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// The version of a storage that counts none: it was made in inference mode.
@@ -66,6 +68,8 @@ struct Inner {
     /// The transform in which it was made.
     birth: u32,
     family: OnceLock<Arc<Family>>,
+    /// Whether somebody outside reads or writes these bytes, see [`Lent`].
+    lent: AtomicU8,
     /// The derivative of the last recorded write in place, by name: errors tell it.
     writer: AtomicPtr<&'static str>,
 }
@@ -164,6 +168,7 @@ impl Storage {
             version: AtomicU32::new(first.version),
             birth: first.birth,
             family: OnceLock::new(),
+            lent: AtomicU8::new(0),
             writer: AtomicPtr::default(),
         }))
     }

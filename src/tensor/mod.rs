@@ -19,6 +19,7 @@ mod reading;
 mod record;
 mod renew;
 mod saved;
+mod steady;
 mod view;
 
 pub use batched::{Batched, Level, Levels};
@@ -33,6 +34,7 @@ pub use node::{
 pub use reading::Held;
 pub use record::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inference_error, records};
 pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
+pub use steady::steady;
 pub use view::{View, ViewRules, Viewing};
 
 use crate::base::{DType, Device, Dims, Error, Guidance, Result};
@@ -135,6 +137,8 @@ impl Extra {
 #[derive(Default)]
 struct Late {
     body: Option<Arc<Body>>,
+    /// Which change the first of these was.
+    since: u64,
     /// `Some(None)`: the history was cut off.
     edge: Option<Option<Edge>>,
     /// The leaf's end of the graph for a new body; `Some(None)`: to be made.
@@ -200,9 +204,8 @@ impl Tensor {
     pub fn body(&self) -> BodyRef<'_> {
         if self.flags() & LATE != 0
             && let Some(extra) = self.0.extra.get()
-            && let Some(body) = &lock(&extra.late).body
         {
-            return BodyRef::Late(body.clone());
+            return steady::look(self, &lock(&extra.late));
         }
         BodyRef::Birth(&self.0.body)
     }

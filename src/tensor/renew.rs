@@ -3,7 +3,7 @@
 
 use super::{
     BATCHED, Body, DUAL, Edge, GradType, Inner, Kept, Kind, LATE, LAZY, NodeRef, REQUIRES, Saved, Tensor,
-    WeakTensor, lock,
+    WeakTensor, lock, steady,
 };
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{Known, Member, Storage};
@@ -29,12 +29,18 @@ impl Tensor {
             late.leaf = Some(stays.then(|| node.clone()));
         }
         let lazy = !body.lazy.is_nothing();
-        late.body = Some(Arc::new(body));
-        drop(late);
+        let body = Arc::new(body);
+        let first = late.body.replace(body.clone()).is_none();
         self.0.flags.fetch_or(if lazy { LATE | LAZY } else { LATE }, Ordering::AcqRel);
         if !lazy {
             self.0.flags.fetch_and(!LAZY, Ordering::AcqRel);
         }
+        let since = steady::changed();
+        if first {
+            late.since = since;
+        }
+        drop(late);
+        steady::gave(self, &body);
     }
 
     /// Has the next use of this leaf make a new end of the graph, unless hooks hang on the one that there is.

@@ -92,7 +92,12 @@ def _single_or_batch(input: Tensor, dims: int, p: float, training: bool, inplace
     if input.dim() == dims:
         return _feature_dropout(input, p, training, inplace)
     if inplace:
-        return _feature_dropout(input.unsqueeze_(0), p, training, True).squeeze_(0)
+        try:
+            return _feature_dropout(input.unsqueeze_(0), p, training, True).squeeze_(0)
+        except BaseException:
+            # What is refused leaves the input as it was.
+            input.squeeze_(0)
+            raise
     return _feature_dropout(input.unsqueeze(0), p, training, False).squeeze(0)
 
 

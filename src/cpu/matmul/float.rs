@@ -288,7 +288,9 @@ macro_rules! kernels {
                 };
                 let blocks = k.div_ceil(DOT_BLOCK);
                 if threads && blocks > 1 {
-                    par::map(blocks, 2, block).iter().sum()
+                    let mut sum = -0.0;
+                    par::each(blocks, 2, block, |part| sum += part);
+                    sum
                 } else {
                     (0..blocks).map(block).sum()
                 }

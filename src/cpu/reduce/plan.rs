@@ -113,14 +113,17 @@ impl<S: Source> Plan<S> {
             });
         } else {
             for group in (0..groups).map(group) {
-                let mut parts = par::map(blocks, 1, |i| {
+                let part = |i: usize| {
                     let mut state = State::new(room);
                     self.fold(fold, &group, shift, block(i), &mut state);
                     state
-                })
-                .into_iter();
-                let Some(mut state) = parts.next() else { return };
-                parts.for_each(|next| state.join(fold, &next, group.width));
+                };
+                let mut whole = None;
+                par::each(blocks, 1, part, |next| match &mut whole {
+                    Some(state) => State::join(state, fold, &next, group.width),
+                    None => whole = Some(next),
+                });
+                let Some(state) = whole else { return };
                 sink(state.found(&group));
             }
         }

@@ -1,0 +1,68 @@
+//! Lists as long as somebody outside says: their memory is asked for in ways that may fail, as the elements come.
+
+use super::{Fault, Result};
+
+/// The error for memory that there is not.
+#[cold]
+pub fn refused(bytes: usize) -> super::Error {
+    let message = format!(
+        "DefaultCPUAllocator: can't allocate memory: you tried to allocate {bytes} bytes. Error code 12 (Cannot allocate \
+         memory)"
+    );
+    Fault::OutOfMemory { message }.into()
+}
+
+/// Refuses what will take more memory than can be had at once.
+pub fn check(count: usize, bytes_each: usize) -> Result<()> {
+    list::<u8>(count.saturating_mul(bytes_each)).map(drop)
+}
+
+/// An empty list with room for `count` elements.
+pub fn list<T>(count: usize) -> Result<Vec<T>> {
+    let mut list = Vec::new();
+    match list.try_reserve_exact(count) {
+        Ok(()) => Ok(list),
+        Err(_) => Err(refused(count.saturating_mul(size_of::<T>()))),
+    }
+}
+
+/// So many of the same.
+pub fn filled<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
+    let mut all = list(count)?;
+    all.resize(count, item);
+    Ok(all)
+}
+
+/// One more at the end of a list.
+#[inline]
+pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
+    if list.len() == list.capacity() && list.try_reserve(1).is_err() {
+        return Err(refused(list.len().saturating_mul(2 * size_of::<T>())));
+    }
+    list.push(item);
+    Ok(())
+}
+
+/// A list of what comes, up to the first error.
+pub fn collect<T>(items: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let items = items.into_iter();
+    let mut all = Vec::new();
+    for item in items {
+        push(&mut all, item?)?;
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        assert!(list::<u64>(usize::MAX / 16).is_err());
+        assert!(filled(0u64, usize::MAX).is_err());
+        assert_eq!(filled(7, 3).ok(), Some(vec![7, 7, 7]));
+        assert_eq!(collect((0..3).map(Ok)).ok(), Some(vec![0, 1, 2]));
+        assert!(collect((0..3).map(|i| if i < 2 { Ok(i) } else { Err(refused(1)) })).is_err());
+    }
+}
