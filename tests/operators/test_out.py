@@ -170,11 +170,12 @@ def test_inputs_may_not_be_written_to_where_they_are_still_read():
             call()
 
 
-def test_a_target_that_is_also_read_has_its_new_shape_by_then():
+@pytest.mark.gradiron
+def test_a_target_that_is_also_read_keeps_its_shape():
     x, nothing = T.arange(6.0), T.zeros(0)
-    with pytest.warns(UserWarning, match="was resized"), pytest.raises(RuntimeError, match="single memory location"):
+    with pytest.raises(RuntimeError, match="single memory location"):
         T.cat([x, x], out=x)
-    assert x.shape == (12,) and x[:6].tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
+    assert x.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0, 5.0]
     assert T.cat([nothing, nothing], out=nothing) is nothing
 
 

@@ -128,6 +128,12 @@ KNOWN = (
         "the second derivative of a square is a constant, which PyTorch records as x ** 0",
     ),
     (r"\.shape", r", out=", r"", "PyTorch has given an output another shape before it refuses to write there"),
+    (
+        r"None, but \['IndexError', 'too many indices",
+        r"",
+        r"stack\(.*, out=",
+        "the same, when that shape is indexed",
+    ),
     (r"values", r", out=", r"", "PyTorch lets an output that is too small grow where it lies, and warns that it will not"),
     (
         r"\.version|\.values",

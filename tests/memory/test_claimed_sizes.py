@@ -1,0 +1,229 @@
+"""Sizes that an object or a call only claims: refused, without the memory for them and without an end of the process.
+
+Each entry runs under a memory cap, in one process of its own, which would die of an allocation that cannot be refused.
+"""
+
+import pytest
+
+from library import python_ok
+
+LIARS = """
+import resource, itertools
+
+resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
+
+class Long:
+    'A sequence that claims more than it has.'
+    def __init__(self, claimed, have=3):
+        self.claimed, self.have = claimed, have
+    def __len__(self):
+        return self.claimed
+    def __getitem__(self, i):
+        if not 0 <= i < self.have:
+            raise IndexError("no such element")
+        return 1
+
+class Endless(Long):
+    def __getitem__(self, i):
+        return 1
+
+class LongTuple(tuple):
+    def __len__(self):
+        return 2**62
+
+class LongList(list):
+    def __len__(self):
+        return 2**62
+
+class Array:
+    def __init__(self, **told):
+        self.__array_interface__ = {"version": 3, "typestr": "<f4", "shape": (2,), "data": (0, False), **told}
+
+def refused(what, call):
+    try:
+        made = call()
+    except (RuntimeError, MemoryError, IndexError, ValueError, TypeError, OverflowError):
+        return
+    raise AssertionError(f"{what} gave {type(made)}")
+
+SIZES = [2**31, 2**40, 2**62]
+x = T.ones(3)
+"""
+
+ENTRIES = {
+    "tensor": "T.tensor(seq)",
+    "tensor with a dtype": "T.tensor(seq, dtype=T.int8)",
+    "nested": "T.tensor([seq, seq])",
+    "as_tensor": "T.as_tensor(seq)",
+    "asarray": "T.asarray(seq)",
+    "Tensor": "T.Tensor(seq)",
+    "LongTensor": "T.LongTensor(seq)",
+    "new_tensor": "x.new_tensor(seq)",
+    "index": "x[seq]",
+    "index in a tuple": "x[seq, None]",
+    "assignment": "x.__setitem__(slice(None), seq)",
+    "assignment to an index": "x.__setitem__(seq, 1.0)",
+    "resize_": "x.resize_(seq)",
+    "set_": "x.set_(x.untyped_storage(), 0, seq, (1,))",
+    "set_ with strides": "x.set_(x.untyped_storage(), 0, (1,), seq)",
+    "view": "x.view(seq)",
+    "zeros": "T.zeros(seq)",
+    "permute": "x.permute(seq)",
+    "sum": "x.sum(seq)",
+    "cat": "T.cat(seq)",
+    "stack": "T.stack(seq)",
+    "einsum": "T.einsum(x, seq)",
+    "split": "x.split(seq)",
+    "tensordot": "T.tensordot(x, x, (seq, seq))",
+    "backward": "T.autograd.backward(seq)",
+    "grad": "T.autograd.grad(seq, x)",
+    "Size": "T.zeros(T.Size(seq))",
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_a_sequence_that_is_shorter_than_it_says(entry):
+    python_ok(f"""{LIARS}
+for n in SIZES:
+    for seq in (range(n), Long(n)):
+        refused({entry!r}, lambda: {ENTRIES[entry]})
+""")
+
+
+@pytest.mark.gradiron
+@pytest.mark.parametrize("entry", ["tensor", "as_tensor", "Tensor", "new_tensor", "index", "assignment", "cat"])
+def test_subclasses_of_tuple_and_list_that_lie(entry):
+    python_ok(f"""{LIARS}
+for seq in (LongTuple((1, 2)), LongList([1, 2]), Endless(2**40), Endless(2**62)):
+    refused({entry!r}, lambda: {ENTRIES[entry]})
+""")
+
+
+COUNTS = [
+    "T.chunk(T.zeros(0), n)",
+    "T.unsafe_chunk(T.zeros(0), n)",
+    "T.tensor_split(T.ones(2), n)",
+    "T.hsplit(T.ones(0), n)",
+    "T.vsplit(T.ones(0, 2), n)",
+    "T.dsplit(T.ones(2, 2, 0), n)",
+    "T.zeros(n, 0).unbind()",
+    "T.zeros(n, 0).split(1)",
+    "T.zeros(n, 0).tolist()",
+    "list(T.zeros(n, 0))",
+    "T.ones(1).repeat(n)",
+    "T.ones(1).tile(n)",
+    "T.ones(1).repeat_interleave(n)",
+    "T.repeat_interleave(T.tensor([n]))",
+    "T.eye(n)",
+    "T.arange(n)",
+    "T.linspace(0, 1, n)",
+    "T.randperm(n)",
+    "T.zeros(n)",
+    "T.ones(1).expand(n).clone()",
+    "T.ones(1).expand(n).tolist()",
+    "T.tril_indices(n, n)",
+    "T.nn.functional.one_hot(T.tensor([0]), n)",
+    "T.multinomial(T.ones(2), n, replacement=True)",
+    "T.cartesian_prod(*[T.ones(1).expand(n)] * 2)",
+    "T.combinations(T.arange(100), n)",
+    "T.ones(1).unfold(0, 1, 1).expand(1, n).sort()",
+]
+
+
+@pytest.mark.gradiron
+@pytest.mark.parametrize("call", COUNTS)
+def test_more_parts_or_copies_than_memory(call):
+    python_ok(f"""{LIARS}
+for n in (2**31 - 1, 2**32, 2**62):
+    try:
+        call = lambda: {call}
+        call()
+    except AttributeError:
+        break
+    except (RuntimeError, MemoryError, ValueError, TypeError, OverflowError):
+        continue
+    raise AssertionError(n)
+""")
+
+
+def test_nothing_repeated_often_is_nothing():
+    python_ok("""
+assert T.ones(2).repeat(2, 2**63 - 1, 0).shape == (2, 2**63 - 1, 0)
+assert T.ones(0).repeat(2**63 - 1).shape == (0,)
+assert "size=" in repr(T.ones(2).repeat(2, 2**63 - 1, 0))
+""")
+
+
+@pytest.mark.gradiron
+def test_arrays_that_describe_no_memory():
+    python_ok(f"""{LIARS}
+null = Array()
+huge = Array(shape=(2**62, 2**62), data=(4096, False))
+negative = Array(shape=(-1,), data=(4096, False))
+strides = Array(shape=(3,), strides=(2**62,), data=(4096, False))
+uneven = Array(shape=(3,), strides=(4, 4), data=(4096, False))
+lying = Array(shape=Long(2**62), data=(4096, False))
+for array in (null, huge, negative, strides, uneven, lying):
+    for make in (T.tensor, T.as_tensor, T.asarray, T.from_numpy, lambda a: T.tensor([a, a])):
+        refused(vars(array), lambda: make(array))
+assert T.from_dlpack(T.ones(2)).tolist() == [1.0, 1.0]
+""")
+
+
+@pytest.mark.gradiron
+def test_ctrl_c_ends_the_reading_of_a_long_sequence():
+    python_ok("""
+import signal, threading, _thread
+class Slow:
+    def __len__(self):
+        return 10**7
+    def __getitem__(self, i):
+        return 1.0
+threading.Timer(0.3, _thread.interrupt_main).start()
+try:
+    T.tensor([Slow()] * 10)
+except KeyboardInterrupt:
+    pass
+else:
+    raise AssertionError("read to its end")
+""")
+
+
+@pytest.mark.gradiron
+def test_many_small_things_until_memory_is_gone():
+    """What each step needs is small: tensors, nodes, lists. The last one is refused, and the next is once there is room again."""
+    python_ok("""
+import resource
+with open("/proc/self/statm") as f:
+    now = int(f.read().split()[0]) * resource.getpagesize()
+cap = now + (160 << 20)
+resource.setrlimit(resource.RLIMIT_AS, (cap, resource.RLIM_INFINITY))
+
+def chain(step):
+    x = T.ones(3, requires_grad=True)
+    kept = y = x
+    try:
+        for _ in range(10**7):
+            y = step(y)
+    except (RuntimeError, MemoryError) as error:
+        return type(error)
+    raise AssertionError("no end")
+
+def more(make):
+    kept = []
+    try:
+        for _ in range(10**7):
+            kept.append(make())
+    except (RuntimeError, MemoryError) as error:
+        return type(error)
+    raise AssertionError("no end")
+
+for step in (lambda y: y + 1, lambda y: y.view(3), lambda y: y[:], lambda y: y.exp(), lambda y: y.sum().expand(3)):
+    assert issubclass(chain(step), (T.OutOfMemoryError, MemoryError))
+    assert (T.ones(2) + 1).tolist() == [2.0, 2.0]
+x = T.ones(1000)
+for make in (lambda: T.ones(1), lambda: x.clone(), lambda: x.unbind(), lambda: x.tolist(), lambda: x[0], lambda: x.sort(),
+             lambda: T.empty(100_000), lambda: T.tensor([1.0, 2.0]), lambda: T.matmul(x, x), lambda: x.split(1)):
+    assert issubclass(more(make), (T.OutOfMemoryError, MemoryError))
+    assert (T.ones(2) + 1).tolist() == [2.0, 2.0]
+""")

@@ -1,0 +1,135 @@
+"""`out=` of every row: a call that is refused has written and resized nothing, whichever target was wrong, and how."""
+
+import itertools
+import warnings
+
+import pytest
+
+from library import IS_GRADIRON, T
+
+if not IS_GRADIRON:
+    pytest.skip("reads gradiron's rows", allow_module_level=True)
+
+ROWS = {row["name"]: row for row in T._core.rows() if row["out"]}
+
+
+def operands():
+    """Something for each kind of parameter, the likeliest first."""
+    x = T.tensor([[0.5, 0.25, 0.75], [0.1, 0.2, 0.3], [0.7, 0.6, 0.9]])
+    index = T.tensor([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
+    tensors = [x, index, x[0], index[0], T.stack([x, x]), x > 0.5, T.complex(x, x)]
+    return {
+        "Tensor": tensors,
+        "Operand": [x, 2, index],
+        "Tensors": [[x, x]],
+        "Several": [[x, x]],
+        "Int": [1, 0],
+        "Ints": [(1,), (0,), (3, 3)],
+        "Sizes": [(3, 3)],
+        "Scalar": [2],
+        "Float": [0.5],
+        "Bool": [True],
+        "Any": [1, 3],
+        "Str": ["sum", "none"],
+    }
+
+
+def call_of(row):
+    """A function of `out` that works without, and the tensors that it reads."""
+    function = getattr(T._core._nn if row["nn"] else T._core, row["name"])
+    choices = operands()
+    needed = [kind for _, kind, _, default in row["params"] if default is None]
+    x = choices["Tensor"][0]
+    # Of several results only those along a dimension have targets; a choice has two operands more, and random numbers a size.
+    for more in ([], [1], [x, x], [5, (3,)]):
+        for args in itertools.product(*(choices[kind] for kind in needed)):
+            try:
+                made = function(*args, *more)
+                function(*args, *more, out=made)
+            except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError):
+                continue
+            read = [t for a in args for t in (a if isinstance(a, list) else [a]) if isinstance(t, T.Tensor)]
+            return lambda **out: function(*args, *more, **out), read
+    raise AssertionError(f"no call of {row['name']} was found")
+
+
+def state(t):
+    whole = t.detach().as_strided((t.untyped_storage().nbytes() // t.itemsize,), (1,), 0)
+    version = 0 if t.is_inference() else t._version
+    place = (tuple(t.shape), t.stride(), t.storage_offset(), t.dtype, version, t.requires_grad, t.is_leaf)
+    return place, whole.view(T.uint8).tolist() if whole.dtype != T.bool else whole.tolist()
+
+
+def fresh(t):
+    made = T.zeros_like(t)
+    return made + 3 if t.dtype != T.bool else made
+
+
+def lent(t):
+    made = fresh(t).reshape(-1)[:1].clone()
+    made.numpy()
+    return made
+
+
+HOSTILE = {
+    **{f"as {kind}": lambda t, kind=kind: fresh(t).to(kind) for kind in (T.bool, T.uint8, T.int64, T.float64, T.complex64)},
+    "of another shape": lambda t: fresh(t).new_zeros(5),
+    "of another shape and dtype": lambda t: T.zeros(5, dtype=T.bool if t.dtype != T.bool else T.int64),
+    "stretched": lambda t: fresh(t).reshape(-1)[0].expand(t.shape),
+    "lent to NumPy and too short": lent,
+    "wanting gradients": lambda t: fresh(t).to(T.float32).requires_grad_(),
+    "a view of a leaf": lambda t: fresh(t).to(T.float32).requires_grad_()[...],
+    "a list": lambda t: [fresh(t)],
+    "a number": lambda t: 1.0,
+}
+
+
+def untouched(call, out, read, *, strict=False):
+    """Whether the call went through; if not, that it changed nothing."""
+    parts = out if isinstance(out, (tuple, list)) else [out]
+    parts = [p for p in (*parts, *read) if isinstance(p, T.Tensor)]
+    before = [state(p) for p in parts]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error" if strict else "ignore")
+        try:
+            call(out=out)
+        except UserWarning:
+            # Of a resizing: all is written.
+            return True
+        except (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError):
+            assert [state(p) for p in parts] == before
+            return False
+    return True
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_refused_target_is_untouched(name):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        call, read = call_of(ROWS[name])
+        made = call()
+    single = not isinstance(made, tuple)
+    made = [made] if single else list(made)
+    give = (lambda targets: targets[0]) if single else tuple
+    assert untouched(call, give([fresh(t) for t in made]), read)
+    for at, how in itertools.product(range(len(made)), HOSTILE):
+        targets = [fresh(t) for t in made]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            targets[at] = HOSTILE[how](made[at])
+        for strict in (False, True):
+            untouched(call, give(targets), read, strict=strict)
+    for t in read:
+        for at, target in itertools.product(range(len(made)), (t, t.reshape(-1)[1:], t.reshape(-1)[:2])):
+            targets = [fresh(m) for m in made]
+            targets[at] = target
+            before = state(t)
+            if not untouched(call, give(targets), read):
+                assert state(t) == before
+            else:
+                call, read = call_of(ROWS[name])
+    if not single:
+        twice = fresh(made[0])
+        assert not untouched(call, (twice,) * len(made), read)
+        assert not untouched(call, [fresh(m) for m in made[1:]], read)
+        assert not untouched(call, tuple(fresh(m) for m in [*made, made[0]]), read)
