@@ -106,8 +106,9 @@ def from_numpy(array: Any) -> Tensor:
 
 def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """A tensor over the memory of another library's, by DLPack."""
-    shared = _core.from_dlpack(ext_tensor)
-    return _core.convert(shared, None, device, bool(copy)) if device is not None or copy else shared
+    from .utils.dlpack import from_dlpack
+
+    return from_dlpack(ext_tensor, device=device, copy=copy)
 
 
 def as_tensor(data: Any, dtype: dtype | None = None, device: Any = None) -> Tensor:
@@ -138,7 +139,7 @@ def asarray(
         result = frombuffer(obj, dtype=dtype or _core.get_default_dtype())
         result = _core.convert(result, None, device, bool(copy))
     elif not isinstance(obj, Tensor) and not hasattr(obj, "__array_interface__") and hasattr(obj, "__dlpack__"):
-        result = _core.convert(_core.from_dlpack(obj), dtype, device, bool(copy))
+        result = _core.convert(from_dlpack(obj), dtype, device, bool(copy))
     else:
         if copy is False:
             _check_alias(obj, dtype, device)

@@ -214,6 +214,31 @@ def reduce(self: Tensor, protocol: Any) -> Any:
     return reduce(self)
 
 
+def dlpack(
+    self: Tensor,
+    *,
+    stream: Any = -1,
+    max_version: tuple[int, int] | None = None,
+    dl_device: tuple[Any, int] | None = None,
+    copy: bool | None = None,
+    read_only: bool = False,
+) -> Any:
+    """A DLPack capsule over the tensor's memory, or over a copy of it."""
+    from .utils.dlpack import export
+
+    return export(self, stream, max_version, dl_device, copy, read_only)
+
+
+dlpack.__qualname__ = "Tensor.__dlpack__"
+
+
+def dlpack_device(self: Tensor) -> tuple[Any, int]:
+    """Where DLPack finds the tensor: the kind of device and its number."""
+    from .utils.dlpack import export_device
+
+    return export_device(self)
+
+
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes that this tensor and its views share."""
     from ._storage import untyped_storage
@@ -348,6 +373,8 @@ def install() -> None:
         "byte": cast(_core.uint8),
         "bool": cast(_core.bool),
         "__array__": array,
+        "__dlpack__": dlpack,
+        "__dlpack_device__": dlpack_device,
         "__iter__": iterate,
         "__contains__": contains,
         "__reversed__": reversed_,

@@ -71,6 +71,12 @@ thread_local! {
     static ENFORCED: Cell<bool> = const { Cell::new(true) };
 }
 
+/// Takes this thread's switch for the thread that calls what is returned.
+pub fn hand_over() -> impl FnOnce() + Send {
+    let on = ENFORCED.replace(true);
+    move || ENFORCED.set(on)
+}
+
 /// Whether a leaf's first gradient is made to lie as the leaf does, in this thread.
 pub fn enforce_layouts(on: bool) {
     ENFORCED.set(on);

@@ -18,7 +18,7 @@ use crate::tensor::{
 };
 use fit::{fit, fit_root};
 use frontier::{Frontier, Turn, key};
-pub use leaf::enforce_layouts;
+pub use leaf::{enforce_layouts, hand_over};
 use slices::How;
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};

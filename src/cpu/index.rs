@@ -418,6 +418,25 @@ pub unsafe fn holds(x: Strided, value: i64) -> bool {
     found
 }
 
+/// Puts elements, as they come from `next` on, to where `mask` is true: one after the other, since they may be some that were put
+/// before.
+///
+/// # Safety
+/// The views describe live memory of one shape, `mask` of bool; as many elements of `out`'s type follow `next` as the mask has
+/// true ones.
+pub unsafe fn put_masked(out: Strided, mask: Strided, mut next: *const u8) {
+    let (walk, size) = (Walk::new(out.shape, [out.strides, mask.strides]), out.dtype.size());
+    walk.each(0..walk.numel(), |[to, at]| {
+        // SAFETY: the walk stays inside the views, and only so many elements are taken.
+        unsafe {
+            if *mask.ptr.add(at) != 0 {
+                std::ptr::copy(next, out.ptr.add(to * size), size);
+                next = next.add(size);
+            }
+        }
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -4,7 +4,7 @@ use super::join::cat;
 use super::row::{Arg, Ints};
 use super::tangent;
 use super::view::RULES;
-use crate::base::{Device, Error, Layout, Result, room, wrap_dim};
+use crate::base::{DType, Device, Error, Layout, Result, room, wrap_dim};
 use crate::storage::reserve;
 use crate::tensor::{Body, Derivative, Edge, Grads, Recorder, Step, Tensor, Viewing, packing, records};
 
@@ -121,10 +121,17 @@ pub fn split_at(
     views(derivative, input, &layouts, &Joined { dim: dim as i64, lengths })
 }
 
-/// The parts that `cut` makes, histories and all, without a base.
+/// The parts that `cut` makes, histories and all, without a base, and each with a count of writes of its own.
 pub fn untied(cut: impl FnOnce() -> Result<Vec<Tensor>>) -> Result<Vec<Tensor>> {
     static UNSAFE: Derivative = Derivative { facts: None, name: "UnsafeSplitBackward0", apply: unsplit };
-    let parts = packing::renamed(|cut| if std::ptr::eq(cut, &SPLIT) { &UNSAFE } else { cut }, cut)?;
+    static UNSAFE_SIZES: Derivative =
+        Derivative { facts: None, name: "UnsafeSplitWithSizesBackward0", apply: unsplit };
+    let name: packing::Rename = |cut| match cut {
+        cut if std::ptr::eq(cut, &SPLIT) => &UNSAFE,
+        cut if std::ptr::eq(cut, &SPLIT_SIZES) => &UNSAFE_SIZES,
+        other => other,
+    };
+    let parts = packing::renamed(name, cut)?;
     room::collect(parts.iter().map(alone))
 }
 
@@ -132,7 +139,8 @@ fn alone(part: &Tensor) -> Result<Tensor> {
     if let Some(batched) = part.as_batched() {
         return Ok(Tensor::batched(alone(&batched.value)?, batched.levels.clone()));
     }
-    let made = Tensor::of(part.body().clone(), part.history());
+    let body = part.body().clone();
+    let made = Tensor::of(Body { storage: body.storage.alias(), ..body }, part.history());
     for level in part.dual_levels() {
         if let Some(tangent) = part.tangent(level) {
             made.set_tangent(level, tangent)?;
@@ -192,8 +200,19 @@ pub fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
         }
         Arg::Ints(places) => places.clone(),
         Arg::Tensor(t) => {
-            let host =
-                super::create::to_device(&super::create::to_dtype(t, crate::base::DType::I64)?, Device::Cpu)?;
+            let refuse = |what: String| {
+                Err(Error::runtime(format!("tensor_split expected tensor_indices_or_sections to {what}")))
+            };
+            if t.ndim() > 1 {
+                return refuse(format!(
+                    "be a zero-dimensional or one-dimensional tensor, but got a tensor with {} dims",
+                    t.ndim()
+                ));
+            }
+            if t.dtype() != DType::I64 {
+                return refuse(format!("have dtype of long, but got {}", t.dtype().scalar_name()));
+            }
+            let host = super::create::to_device(t, Device::Cpu)?;
             let list = (0..host.numel())
                 .map(|i| {
                     super::view::select(&super::view::reshape(&host, &[host.numel()])?, 0, i as i64)?.item()
@@ -204,13 +223,26 @@ pub fn cut_into(input: &Tensor, how: &Arg, dim: i64) -> Result<Vec<Tensor>> {
             }
             list.into_iter().map(|s| s.as_i64()).collect()
         }
-        _ => {
-            return Err(Error::type_error(
-                "tensor_split(): argument 'indices_or_sections' must be int or tuple of ints",
-            ));
-        }
+        other => return Err(neither("tensor_split", other)),
     };
     cut(input, &places, at as i64)
+}
+
+/// A call with something that is neither a number of parts nor a list of places.
+fn neither(name: &str, given: &Arg) -> Error {
+    let expected = " * (Tensor input, int sections)\n * (Tensor input, tuple of ints indices)\n";
+    Error::type_error(format!(
+        "{name}() received an invalid combination of arguments - got (Tensor, {}), but expected one of:\n{expected}",
+        given.type_name()
+    ))
+}
+
+/// The argument, or the number that a tensor of one integer stands for.
+pub fn as_number(given: Arg) -> Result<Arg> {
+    match &given {
+        Arg::Tensor(t) if t.numel() == 1 && t.dtype().is_int() => Ok(Arg::Int(t.item()?.as_i64())),
+        _ => Ok(given),
+    }
 }
 
 /// `hsplit` and its sisters want whole parts.
@@ -222,6 +254,9 @@ pub fn cut_whole(name: &str, input: &Tensor, how: &Arg, ndim: usize, dim: usize)
         )));
     }
     let total = input.shape()[dim];
+    if !matches!(how, Arg::Int(_) | Arg::Ints(_)) {
+        return Err(neither(name, how));
+    }
     if let Arg::Int(n) = how
         && (*n <= 0 || total as i64 % n != 0)
     {

@@ -8,7 +8,7 @@ use super::pointwise::{Operand, apply};
 use super::power::power;
 use super::reduce::quietly;
 use super::row::Value;
-use super::shape::narrow_;
+use super::shape::part;
 use crate::base::{DType, Error, Fault, Result, Scalar, wrap_dim};
 use crate::tensor::Tensor;
 
@@ -89,7 +89,7 @@ compose! { "pointwise";
         let steps = n.min(whole.shape()[at] as i64);
         (0..steps).try_fold(whole, |t, _| {
             let left = t.shape()[at] as i64 - 1;
-            let (later, sooner) = (narrow_(t.clone(), dim, 1, left)?, narrow_(t.clone(), dim, 0, left)?);
+            let (later, sooner) = (part(&t, dim, 1, left)?, part(&t, dim, 0, left)?);
             if t.dtype() == DType::Bool { a::logical_xor(&later, &sooner) } else { a::sub(&later, &sooner) }
         })
     }

@@ -322,7 +322,9 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
     }
     if row.family == "index" && !row.name.starts_with("masked") {
-        tensors().skip(1).try_for_each(|t| check_disjoint(target, t))?;
+        // A value is read before anything is written.
+        let written = if row.name == "index_fill" { 1 } else { usize::MAX };
+        tensors().skip(1).take(written).try_for_each(|t| check_disjoint(target, t))?;
     }
     match made {
         Out::Tensor(result) if target.body().layout.is_stretched() => {
@@ -333,6 +335,10 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
                 check_writable(body)?;
                 copy(body, new)
             })
+        }
+        // What it reads may be what it has written.
+        Out::Tensor(result) if super::scatter::reads_itself(row, target, args) => {
+            rewrite(target, &result, |body, _| super::scatter::scatter_live(body, args))
         }
         Out::Tensor(result) => overwrite(target, &result),
         _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),

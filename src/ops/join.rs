@@ -1,7 +1,7 @@
 //! Several tensors made one, and one cut into several.
 
 pub use super::cut::split_sizes;
-use super::cut::{SPLIT_SIZES, check_count, cut_into, cut_whole, split_at, split_evenly, untied};
+use super::cut::{SPLIT_SIZES, as_number, check_count, cut_into, cut_whole, split_at, split_evenly, untied};
 use super::kernel::{copy, on_host};
 use super::macros::compose;
 use super::shape::{at_least_2d, at_least_3d};
@@ -265,12 +265,12 @@ pub fn unbind(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
 compose! { "join";
     /// Views of parts along a dimension: of this size, or of these sizes.
     fn split(tensor: Tensor, split_size_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {
-        match &split_size_or_sections {
-            Arg::Int(size) => split_evenly(&tensor, *size, dim),
-            Arg::Ints(sizes) => split_sizes(&tensor, sizes, dim),
-            _ => Err(Error::type_error(
-                "split(): argument 'split_size_or_sections' (position 1) must be int or tuple of ints",
-            )),
+        match as_number(split_size_or_sections)? {
+            Arg::Int(size) => split_evenly(&tensor, size, dim),
+            Arg::Ints(sizes) => split_sizes(&tensor, &sizes, dim),
+            other => Err(Error::type_error(format!(
+                "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {}", other.type_name()
+            ))),
         }
     }
     /// So many views of nearly equal parts along a dimension; fewer when it is short.
@@ -292,7 +292,11 @@ compose! { "join";
     /// The parts of `chunk` with no tie to each other: each may be written in place, and only one of them should be used.
     fn unsafe_chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> { untied(|| chunk(input, chunks, dim)) }
     /// The parts of `split`, see `unsafe_chunk`.
-    fn unsafe_split(tensor: Tensor, split_size: Arg, dim: i64 = 0) -> Vec<Tensor> { untied(|| split(tensor, split_size, dim)) }
+    fn unsafe_split(input: Tensor, split_size: i64, dim: i64 = 0) -> Vec<Tensor> { untied(|| split_evenly(&input, split_size, dim)) }
+    /// The parts of `split_with_sizes`, see `unsafe_chunk`.
+    fn unsafe_split_with_sizes(input: Tensor, split_sizes: Ints, dim: i64 = 0) -> Vec<Tensor> {
+        untied(|| super::cut::split_sizes(&input, &split_sizes, dim))
+    }
     /// Views of parts of the given sizes along a dimension.
     fn split_with_sizes(input: Tensor, split_sizes: Ints, dim: i64 = 0) -> Vec<Tensor> { super::cut::split_sizes(&input, &split_sizes, dim) }
     /// Views of nearly equal parts, or of the parts between these indices.
@@ -301,15 +305,15 @@ compose! { "join";
     }
     /// `tensor_split` along the columns.
     fn hsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
-        cut_whole("hsplit", &input, &indices_or_sections, 1, usize::from(input.ndim() > 1))
+        cut_whole("hsplit", &input, &as_number(indices_or_sections)?, 1, usize::from(input.ndim() > 1))
     }
     /// `tensor_split` along the rows.
     fn vsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
-        cut_whole("vsplit", &input, &indices_or_sections, 2, 0)
+        cut_whole("vsplit", &input, &as_number(indices_or_sections)?, 2, 0)
     }
     /// `tensor_split` along the third dimension.
     fn dsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
-        cut_whole("dsplit", &input, &indices_or_sections, 3, 2)
+        cut_whole("dsplit", &input, &as_number(indices_or_sections)?, 3, 2)
     }
     /// A view with at least one dimension.
     [no_method] fn atleast_1d(input: Tensor) -> Tensor {

@@ -2,7 +2,7 @@
 
 use super::create::to_dtype;
 use super::formal::{abs, le, log, maximum, select, sigmoid};
-use super::loss_classes::Classes;
+use super::loss_classes::{Classes, NllLoss2DBackward, NllLossBackward};
 use super::loss_formula::*;
 use super::macros::{compose, ops};
 use super::reduce::quietly;
@@ -28,6 +28,12 @@ impl FromArg for Reduction {
         None
     }
     super::row::kept_whole!();
+}
+
+impl crate::tensor::facts::Keep for Reduction {
+    fn shown(&self) -> crate::tensor::facts::Shown {
+        crate::tensor::facts::Shown::Nothing
+    }
 }
 
 impl Reduction {
@@ -144,13 +150,13 @@ ops! { "loss";
         let classes = Classes { target, weight, ignored };
         formula(|| classes.loss(input, how))
     }
-    input: |g, at, target, weight, ignored, how; input| Classes { target, weight, ignored }.gradient(g, &at, how);
+    input: |g, input, target, weight, ignored, how| g.with(input, |g, x| NllLossBackward::call(g, x, &target, weight.as_ref(), ignored, how));
     /// The same for classes along the second of several dimensions.
     [hidden] fn picked_log2d(input; target: Tensor, weight: Option<Tensor>, ignored: i64, how: Reduction) -> y {
         let classes = Classes { target, weight, ignored };
         formula(|| classes.loss(input, how))
     }
-    input: |g, at, target, weight, ignored, how; input| Classes { target, weight, ignored }.gradient(g, &at, how);
+    input: |g, input, target, weight, ignored, how| g.with(input, |g, x| NllLoss2DBackward::call(g, x, &target, weight.as_ref(), ignored, how));
 }
 
 mod more {

@@ -1,17 +1,124 @@
 //! The loss of target classes, which picks one element of each row.
 
 use super::create::to_dtype;
-use super::formal::{eq, lt, select};
 use super::index::{gather, scatter_into};
 use super::loss::Reduction;
-use super::value::V;
+use super::reduce::quietly;
 use super::view::{reshape, unsqueeze};
 use super::{reduce, view};
-use crate::base::{DType, Error, Fault, Put, Result, Scalar};
-use crate::tensor::{Meta, Tensor};
+use crate::base::Put;
+use crate::operator::prelude::*;
 
 fn sum(all: V) -> V {
     all.then(|t| reduce::sum_all(&t))
+}
+
+/// The gradient of the loss, which another derivative may ask for: the input has a part in it, though it changes nothing.
+fn spread(
+    grad: &Tensor,
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    ignored: i64,
+    how: Reduction,
+) -> Result<Tensor> {
+    let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored };
+    let at = Meta { shape: input.shape(), dtype: input.dtype(), device: input.device() };
+    classes.gradient(V::from(grad), &at, how)
+}
+
+#[primitive(node = "NllLossBackwardBackward0", tangent = fn)]
+impl NllLossBackward {
+    fn forward(
+        grad: &Tensor,
+        input: &Tensor,
+        #[constant] target: &Tensor,
+        #[constant] weight: Option<&Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Body> {
+        quietly(|| spread(grad, input, target, weight, ignored, how))
+    }
+    fn d_grad(
+        g: &Tensor,
+        target: Tensor,
+        weight: Option<Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Tensor> {
+        super::loss::picked_log(g, target, weight, ignored, how)
+    }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+    fn tangent(
+        t_grad: &Tensor,
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Tensor> {
+        NllLossBackward::call(t_grad, input, target, weight.as_ref(), ignored, how)
+    }
+    fn batch(
+        _b: &Batch,
+        grad: &Tensor,
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Tensor> {
+        spread(grad, input, target, weight, ignored, how)
+    }
+}
+
+#[primitive(node = "NllLoss2DBackwardBackward0", tangent = fn)]
+impl NllLoss2DBackward {
+    fn forward(
+        grad: &Tensor,
+        input: &Tensor,
+        #[constant] target: &Tensor,
+        #[constant] weight: Option<&Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Body> {
+        quietly(|| spread(grad, input, target, weight, ignored, how))
+    }
+    fn d_grad(
+        g: &Tensor,
+        target: Tensor,
+        weight: Option<Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Tensor> {
+        super::loss::picked_log2d(g, target, weight, ignored, how)
+    }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+    fn tangent(
+        t_grad: &Tensor,
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Tensor> {
+        NllLoss2DBackward::call(t_grad, input, target, weight.as_ref(), ignored, how)
+    }
+    fn batch(
+        _b: &Batch,
+        grad: &Tensor,
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        ignored: i64,
+        how: Reduction,
+    ) -> Result<Tensor> {
+        spread(grad, input, target, weight, ignored, how)
+    }
 }
 
 /// Target classes, what each class counts, and the class that counts nothing.

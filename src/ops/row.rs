@@ -62,6 +62,25 @@ pub enum Arg {
     Generator(Generator),
 }
 
+impl Arg {
+    /// What Python calls the type of such an argument.
+    pub fn type_name(&self) -> &'static str {
+        match self {
+            Arg::Missing | Arg::None => "NoneType",
+            Arg::Tensor(_) => "Tensor",
+            Arg::Tensors(_) | Arg::MaybeTensors(_) | Arg::Ints(_) => "tuple",
+            Arg::Bool(_) => "bool",
+            Arg::Int(_) => "int",
+            Arg::Float(_) => "float",
+            Arg::Complex(..) => "complex",
+            Arg::Str(_) => "str",
+            Arg::DType(_) => "torch.dtype",
+            Arg::Device(_) => "torch.device",
+            Arg::Generator(_) => "torch.Generator",
+        }
+    }
+}
+
 impl From<Scalar> for Arg {
     fn from(s: Scalar) -> Arg {
         match s {

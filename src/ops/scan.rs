@@ -64,6 +64,7 @@ ops! { "scan";
         let y = select(&y, 0.0, eq(&y, f64::NEG_INFINITY));
         let part = |logs: V| exp(&input + reversed(logs - &y, dim).then(|t| log_cum_sum_exp(&t, dim)).then(|t| reverse(&t, dim)));
         match at.dtype.is_complex() {
+            _ if at.shape.is_empty() => g,
             true => part(log(g.conj())).conj(),
             false => part(log_of(g.clone())) - part(log_of(-g)),
         }

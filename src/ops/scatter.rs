@@ -7,7 +7,7 @@ use super::kernel::duplicate;
 use super::macros::{compose, ops};
 use super::pointwise::Operand;
 use super::reduce::quietly;
-use super::row::Value;
+use super::row::{Arg, Row, Value};
 use super::slice_rules::check_slices;
 use super::view::{reshape, view_as_shape};
 use super::{arithmetic as a, create};
@@ -170,6 +170,34 @@ fn put_line(input: &Tensor, index: &Tensor, values: &Tensor, accumulate: bool) -
     let flat = reshape(input, &[input.numel()])?;
     let out = index_put(&flat, &[Some(index.clone())], &reshape(values, &index.shape())?, accumulate)?;
     view_as_shape(&out, shape)
+}
+
+/// Whether `masked_scatter_` takes its elements, in order, from the memory that it writes. (It copies what is not in order.)
+pub fn reads_itself(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
+    let [_, _, Arg::Tensor(source)] = args else { return false };
+    if row.name != "masked_scatter" || target.is_special() || !target.device().is_cpu() {
+        return false;
+    }
+    let (to, from) = (target.body(), source.body());
+    from.layout.is_contiguous()
+        && from.lazy == to.lazy
+        && (to.storage.same(&from.storage))
+        && to.layout.offset < from.layout.end()
+        && from.layout.offset < to.layout.end()
+}
+
+/// `masked_scatter_`, one element after the other.
+pub fn scatter_live(out: &Body, args: &[Arg]) -> Result<()> {
+    let [_, Arg::Tensor(mask), Arg::Tensor(source)] = args else {
+        return Err(Error::runtime("masked_scatter_ takes a mask and a source"));
+    };
+    super::pointwise::check_writable(out)?;
+    let (mask, source) = (mask.body(), source.body());
+    let mask = mask.with_layout(mask.layout.broadcast_to(out.shape()));
+    let next = source.host()?.ptr;
+    // SAFETY: the row has computed its result: the shapes fit, and the source has elements enough.
+    unsafe { crate::cpu::index::put_masked(out.host()?, mask.host()?, next) };
+    Ok(())
 }
 
 /// A copy of `input` with the first values where the mask is true.
@@ -442,11 +470,15 @@ mod more {
             if mask.is_batched() {
                 return crate::ops::batch::masked_scatter(&input, &mask, &source);
             }
+            if source.dtype() != input.dtype() {
+                return Err(Error::runtime(format!(
+                    "masked_scatter: expected self and source to have same dtypes but got{} and {}",
+                    input.dtype().scalar_name(), source.dtype().scalar_name()
+                )));
+            }
             let count = crate::ops::reduce::sum_all(&mask)?.item()?.as_i64() as usize;
             if source.numel() < count {
-                return Err(Error::runtime(format!(
-                    "masked_scatter: expected self and source to have enough elements: the mask has {count}, source {}", source.numel()
-                )));
+                return Err(Error::runtime("Number of elements of source < number of ones in mask"));
             }
             if crate::ops::batch::any(&[&input, &source]) {
                 return put_masked(&input, &mask, &source);

@@ -2,12 +2,15 @@
 
 use super::kernel::{copy, done, duplicate, fork};
 use super::macros::{compose, ops};
-use super::row::{Ints, Sizes, Value};
+use super::row::{Arg, Ints, Sizes, Value};
 use super::view::{dims_of, expand, ints, permute, reshape, transpose, unsqueeze, view_as_shape};
 use crate::base::views::{dense_like, infer_shape};
-use crate::base::{DType, Device, Dims, Error, Fold, Layout, MemoryFormat, Put, Result, Scalar, wrap_dim};
+use crate::base::{
+    DType, Device, Dims, Error, Fold, Layout, MemoryFormat, Put, Result, Scalar, caution_once, wrap_dim,
+};
 use crate::tensor::{Body, Tensor};
 use smallvec::smallvec;
+use std::sync::atomic::AtomicBool;
 
 /// A new body of the same values; dense layouts (transposed ones too) are kept.
 pub(crate) fn preserved(body: &Body) -> Result<Body> {
@@ -302,16 +305,30 @@ pub(super) fn at_least_3d(t: Tensor) -> Result<Tensor> {
     }
 }
 
+/// `length` slices from `start` on, as a view.
+pub fn part(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+    input.body().layout.narrow(dim, start, length)?;
+    let size = input.shape()[wrap_dim(dim, input.ndim())?] as i64;
+    let start = if start < 0 { start + size } else { start };
+    crate::ops::view::slice(input, dim, Some(start), Some(start + length), 1)
+}
+
 mod more {
     use super::*;
 
     compose! { "view";
         /// `length` slices from `start` on (a view).
-    fn narrow_(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
-        input.body().layout.narrow(dim, start, length)?;
-        let size = input.shape()[wrap_dim(dim, input.ndim())?] as i64;
-        let start = if start < 0 { start + size } else { start };
-        crate::ops::view::slice(&input, dim, Some(start), Some(start + length), 1)
+    fn narrow_(input: Tensor, dim: i64, start: Arg, length: i64) -> Tensor {
+        let start = match start {
+            Arg::Int(start) => start,
+            Arg::Tensor(t) if t.ndim() == 0 && t.dtype().is_int() => t.item()?.as_i64(),
+            Arg::Tensor(_) => return Err(Error::runtime("start must be an 0-dim integral Tensor.")),
+            other => return Err(Error::type_error(format!(
+                "narrow() received an invalid combination of arguments - got (int, {}, int), but expected one of:\n * (Tensor input, \
+                 int dim, Tensor start, int length)\n * (Tensor input, int dim, int start, int length)\n", other.type_name()
+            ))),
+        };
+        part(&input, dim, start, length)
     }
     /// A copy with its own storage; the gradient flows through.
         fn clone_(input: Tensor, memory_format: Option<MemoryFormat> = None) -> Tensor {
@@ -343,12 +360,17 @@ mod more {
         fn swapdims(input: Tensor, dim0: i64, dim1: i64) -> Tensor { transpose(&input, dim0, dim1) }
         /// Transposed in the last two dimensions, and conjugated where that means something (a view).
         fn adjoint(input: Tensor) -> Tensor {
-            if input.ndim() == 1 || (input.ndim() == 0 && input.dtype().is_complex()) {
-                return Err(Error::runtime(format!(
-                    "tensor.adjoint() is only supported on matrices or batches of matrices. Got {}-D tensor.", input.ndim()
-                )));
+            static TOLD: AtomicBool = AtomicBool::new(false);
+            match input.ndim() {
+                0 => {
+                    caution_once(&TOLD, "adjoint() is deprecated on 0-D tensors. Consider using x.conj().")?;
+                    crate::ops::complex::conj_(input)
+                }
+                1 => Err(Error::runtime(
+                    "tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.",
+                )),
+                _ => crate::ops::complex::conj_(transpose(&input, -2, -1)?),
             }
-            crate::ops::complex::conj_(transpose(&input, -2, -1)?)
         }
         /// Stretched to the shape of `other` (a view).
         [no_function] fn expand_as(input: Tensor, other: Tensor) -> Tensor { expand(&input, ints(&other.shape())) }

@@ -41,7 +41,7 @@ pub fn of(name: &str) -> Option<Short> {
             _ => None,
         },
         "narrow" => |x, part| match *part {
-            [dim, start, length] => Some(super::shape::narrow_(x.clone(), dim, start, length)),
+            [dim, start, length] => Some(super::shape::part(x, dim, start, length)),
             _ => None,
         },
         _ => return None,

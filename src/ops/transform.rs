@@ -50,6 +50,16 @@ thread_local! {
 
 static LAST: AtomicU32 = AtomicU32::new(0);
 
+/// Takes this thread's transforms, `vmap` among them, for the thread that calls what is returned.
+pub fn hand_over() -> impl FnOnce() + Send {
+    let (transforms, unseen, batches) = (TRANSFORMS.take(), UNSEEN.take(), batch::hand_over());
+    move || {
+        TRANSFORMS.set(transforms);
+        UNSEEN.set(unseen);
+        batches();
+    }
+}
+
 fn with<R>(act: impl FnOnce(&mut Vec<Transform>) -> R) -> R {
     TRANSFORMS.with(|transforms| act(&mut transforms.borrow_mut()))
 }

@@ -6,13 +6,14 @@ use super::overloads::{dtype_argument, type_name};
 use super::parse::scalar_from;
 use super::tensor::{PyTensor, adopt, wrap};
 use super::types::{PyDType, device_from, dtype_object};
-use crate::base::{Category, DType, Device};
+use crate::base::{Category, DType, Device, caution_once};
 use crate::ops::{self, Operand, view};
 use crate::tensor::{Body, Tensor};
 use pyo3::PyTypeInfo;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
+use std::sync::atomic::AtomicBool;
 
 /// `Tensor(2, 3)`, `Tensor(data)` and the like, in one dtype.
 fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
@@ -97,14 +98,26 @@ fn need_matrix(name: &str, t: &Tensor, batches: bool) -> PyResult<()> {
     }
 }
 
+/// What these attributes give of a tensor without dimensions.
+fn of_number<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static TOLD: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+    let told = &TOLD[["mT", "mH", "H"].iter().position(|&known| known == name).unwrap_or(0)];
+    let conjugates = name.ends_with('H');
+    let instead =
+        if conjugates { "Consider using x.conj()." } else { "This function is the identity in these cases." };
+    caution_once(told, &format!("Tensor.{name} is deprecated on 0-D tensors. {instead}"))?;
+    let t = slf.get().tensor.clone();
+    if conjugates { wrap(slf.py(), ops::complex::conj_(t)?) } else { Ok(slf.clone().into_any()) }
+}
+
 fn matrix_transpose<'py>(
     slf: &Bound<'py, PyTensor>,
     name: &str,
     batches: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
-    if t.ndim() == 0 && batches {
-        return Ok(slf.clone().into_any());
+    if t.ndim() == 0 {
+        return of_number(slf, name);
     }
     need_matrix(name, t, batches)?;
     let turned = view::transpose(t, -2, -1)?;
@@ -175,11 +188,7 @@ impl PyTensor {
     /// The matrix transposed, as a view.
     #[getter(H)]
     fn conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        if slf.get().tensor.ndim() == 0 {
-            Ok(slf.clone().into_any())
-        } else {
-            matrix_transpose(slf, "H", false)
-        }
+        matrix_transpose(slf, "H", false)
     }
     #[getter(mH)]
     fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
@@ -205,16 +214,6 @@ impl PyTensor {
     #[setter(imag)]
     fn set_imaginary_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         fill_part(&PyTensor::imaginary_part(slf)?, value)
-    }
-    #[pyo3(signature = (**_options))]
-    fn __dlpack__<'py>(
-        slf: &Bound<'py, PyTensor>,
-        _options: Option<&Bound<'py, PyDict>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        super::dlpack::to_dlpack(slf)
-    }
-    fn __dlpack_device__(slf: &Bound<'_, PyTensor>) -> PyResult<(i32, i32)> {
-        super::dlpack::dlpack_device(slf)
     }
 }
 

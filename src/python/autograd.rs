@@ -1,5 +1,6 @@
 //! Backward, grad, grad mode and hooks as Python calls them.
 
+use super::deep;
 use super::graph::Place;
 use super::hooks::Handle;
 use super::lists::{collected, look_up};
@@ -15,11 +16,6 @@ use pyo3::types::PyTuple;
 use smallvec::SmallVec;
 use std::sync::{Mutex, PoisonError};
 
-/// Gives the interpreter a chance to notice Ctrl-C.
-fn poll() -> crate::base::Result<()> {
-    Python::attach(|py| py.check_signals()).map_err(super::errors::carry)
-}
-
 fn execute(
     py: Python<'_>,
     roots: Vec<(Edge, Tensor)>,
@@ -28,8 +24,8 @@ fn execute(
     inputs: Option<Vec<Edge>>,
     accumulate: bool,
 ) -> PyResult<Vec<Option<Tensor>>> {
-    let mut poll = poll;
     let work = move || {
+        let mut poll = deep::poll;
         backward::run(Request {
             roots: &roots,
             retain_graph,
@@ -39,7 +35,7 @@ fn execute(
             poll: &mut poll,
         })
     };
-    Ok(py.detach(work)?)
+    deep::run(py, work)
 }
 
 /// The gradient that a root starts with: the user's, checked, or 1 for a scalar.

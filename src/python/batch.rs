@@ -23,6 +23,12 @@ thread_local! {
     static WITHOUT_RULES: Cell<bool> = const { Cell::new(false) };
 }
 
+/// Takes this thread's switch for the thread that calls what is returned.
+pub fn hand_over() -> impl FnOnce() + Send {
+    let without = WITHOUT_RULES.take();
+    move || WITHOUT_RULES.set(without)
+}
+
 /// Switches that, and returns how it was.
 #[pyfunction]
 pub fn set_without_rules(on: bool) -> bool {

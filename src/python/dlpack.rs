@@ -5,7 +5,7 @@ use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Layout, Lazy};
 use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};
-use pyo3::exceptions::{PyBufferError, PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyRuntimeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::{CStr, c_void};
@@ -211,12 +211,6 @@ pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
         if source.hasattr("__dlpack__")? { source.call_method0("__dlpack__")? } else { source.clone() };
     // SAFETY: both calls take any object; the pointer is used only when the name says what it is.
     let managed = unsafe {
-        if ffi::PyCapsule_CheckExact(capsule.as_ptr()) == 0 {
-            return Err(PyTypeError::new_err(format!(
-                "from_dlpack expects an object with __dlpack__, got {}",
-                source.get_type().name()?
-            )));
-        }
         if ffi::PyCapsule_IsValid(capsule.as_ptr(), FRESH.as_ptr()) == 0 {
             return Err(PyRuntimeError::new_err(
                 "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might \

@@ -8,6 +8,7 @@ mod batch;
 mod collector;
 mod context;
 mod custom;
+mod deep;
 mod dlpack;
 mod errors;
 mod facts;

@@ -393,6 +393,7 @@ fn known_as(param: &Param, given: &str) -> bool {
         || matches!(
             (param.name, given),
             ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2") | ("self_", "self")
+                | ("indices_or_sections", "indices" | "sections" | "tensor_indices_or_sections")
         )
 }
 

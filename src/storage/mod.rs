@@ -39,6 +39,12 @@ thread_local! {
     static FIRST: Cell<First> = const { Cell::new(First { version: 0, birth: 0 }) };
 }
 
+/// Takes what this thread's new storages start with for the thread that calls what is returned.
+pub fn hand_over() -> impl FnOnce() + Send {
+    let first = FIRST.replace(First { version: 0, birth: 0 });
+    move || FIRST.set(first)
+}
+
 /// Whether storages made by this thread from now on count the writes into them.
 pub fn track_versions(on: bool) {
     FIRST.set(First { version: if on { 0 } else { UNTRACKED }, ..FIRST.get() });

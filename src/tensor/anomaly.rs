@@ -63,6 +63,12 @@ pub struct Parent {
     depth: u32,
 }
 
+/// Takes the turn that this thread is in for the thread that calls what is returned.
+pub(super) fn hand_over() -> impl FnOnce() + Send {
+    let turn = TURN.take();
+    move || TURN.set(turn)
+}
+
 pub fn set_host(host: Host) {
     let _ = HOST.set(host);
 }
@@ -213,7 +219,7 @@ pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
 /// Tells which forward call made the node that failed, and in whose turn that was, and so on.
 pub fn report(node: &Node) {
     let Some(host) = HOST.get() else { return };
-    let (name, mut trace) = (node.name(), node.trace.clone());
+    let (name, mut trace) = (node.full_name(), node.trace.clone());
     (host.tell)(&said(&format!("Error detected in {name}."), "caused the error", trace.as_deref()));
     while let Some(Parent { name, trace: above, .. }) = trace.as_deref().and_then(|t| t.parent.clone()) {
         let what = match above.as_deref().and_then(|t| t.stack.as_ref()) {

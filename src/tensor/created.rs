@@ -26,6 +26,16 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::new(State::default());
 }
 
+/// Takes this thread's witnesses for the thread that calls what is returned.
+pub(super) fn hand_over() -> impl FnOnce() + Send {
+    let (active, telling, state) = (ACTIVE.take(), TELLING.take(), STATE.take());
+    move || {
+        ACTIVE.set(active);
+        TELLING.set(telling);
+        STATE.set(state);
+    }
+}
+
 /// Whether this thread's nodes have witnesses.
 pub fn active() -> bool {
     ACTIVE.get()

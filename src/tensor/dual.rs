@@ -46,6 +46,12 @@ fn levels<R>(act: impl FnOnce(&mut Levels) -> R) -> R {
     act(levels.get_or_insert_with(|| Levels { next: 1, live: Vec::new(), saved: HashMap::new(), full: 1024 }))
 }
 
+/// Takes this thread's switch for the thread that calls what is returned.
+pub(super) fn hand_over() -> impl FnOnce() + Send {
+    let on = ENABLED.replace(true);
+    move || ENABLED.set(on)
+}
+
 /// Whether this thread's operators carry tangents on.
 pub fn enabled() -> bool {
     ENABLED.with(Cell::get) && !super::mode::inference()

@@ -61,6 +61,21 @@ struct Inner {
     host: AtomicPtr<c_void>,
 }
 
+/// Takes what this thread has set, modes and hooks, for the thread that calls what is returned.
+pub fn hand_over() -> impl FnOnce() + Send {
+    let (modes, dual, packing) = (mode::hand_over(), dual::hand_over(), packing::hand_over());
+    let (created, anomaly, storage) =
+        (created::hand_over(), anomaly::hand_over(), crate::storage::hand_over());
+    move || {
+        modes();
+        dual();
+        packing();
+        created();
+        anomaly();
+        storage();
+    }
+}
+
 /// A leaf that wants a gradient.
 const REQUIRES: u8 = 1;
 /// Body or edge were replaced: look in `Extra`.

@@ -11,6 +11,15 @@ thread_local! {
     static SEQUENCE: Cell<u64> = const { Cell::new(0) };
 }
 
+/// Takes this thread's switches and its count for the thread that calls what is returned.
+pub(super) fn hand_over() -> impl FnOnce() + Send {
+    let (switches, sequence) = (GRAD.replace(ON), SEQUENCE.get());
+    move || {
+        GRAD.set(switches);
+        SEQUENCE.set(sequence);
+    }
+}
+
 /// Whether operators record.
 #[inline]
 pub fn grad_enabled() -> bool {

@@ -69,6 +69,16 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::new(State::default());
 }
 
+/// Takes this thread's hooks for the thread that calls what is returned.
+pub(super) fn hand_over() -> impl FnOnce() + Send {
+    let (active, watched, state) = (ACTIVE.take(), WATCHED.take(), STATE.take());
+    move || {
+        ACTIVE.set(active);
+        WATCHED.set(watched);
+        STATE.set(state);
+    }
+}
+
 /// Whether this thread packs what it saves.
 #[inline]
 pub fn active() -> bool {

@@ -117,12 +117,13 @@ def jacobian(
             "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
             "Please either set `strict=False` or `vectorize=False`."
         )
-    at_once = _rows_at_once(call) if vectorize else None
-    blocks = []
-    for number, out in enumerate(call.outputs):
-        rows = _rows(call, number, out) if at_once is None else at_once[number]
-        pairs = zip(rows, call.inputs, strict=True)
-        blocks.append(tuple(row.reshape(tuple(out.shape) + tuple(x.shape)) for row, x in pairs))
+    with gradiron.enable_grad():
+        at_once = _rows_at_once(call) if vectorize else None
+        blocks = []
+        for number, out in enumerate(call.outputs):
+            rows = _rows(call, number, out) if at_once is None else at_once[number]
+            pairs = zip(rows, call.inputs, strict=True)
+            blocks.append(tuple(row.reshape(tuple(out.shape) + tuple(x.shape)) for row, x in pairs))
     return call.like_outputs(tuple(call.like_inputs(block) for block in blocks))
 
 

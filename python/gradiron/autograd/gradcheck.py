@@ -370,8 +370,10 @@ class _Check:
             try:
                 found = gradiron.autograd.grad(outputs, self.sources, zeros, allow_unused=True)
             except RuntimeError as error:
+                _warn_of_undefined()
                 raise GradcheckError("Expected backward function to handle undefined output grads.") from error
             if any(g is not None and (g != 0).any().item() for g in found):
+                _warn_of_undefined()
                 raise GradcheckError(
                     "Expected all input grads to be undefined or zero when all output grads are undefined or zero."
                 )
@@ -456,6 +458,15 @@ def _forgets() -> Any:
             return None
 
     return Forgets
+
+
+def _warn_of_undefined() -> None:
+    warnings.warn(
+        "Backwards compatibility: New undefined gradient support checking feature is enabled by default, but it may break "
+        "existing callers of this function. If this is true for you, you can call this function with "
+        '"check_undefined_grad=False" to disable the feature',
+        stacklevel=5,
+    )
 
 
 def _checked_inputs(inputs: Tensors) -> list[int]:

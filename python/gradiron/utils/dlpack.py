@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+import enum
 from typing import Any
 
 from .. import _core
 from .._core import Tensor
 
-__all__ = ["from_dlpack", "to_dlpack"]
+__all__ = ["DLDeviceType", "from_dlpack", "to_dlpack"]
+
+
+class DLDeviceType(enum.IntEnum):
+    """The kinds of devices by their numbers in DLPack."""
+
+    kDLCPU = 1
+    kDLCUDA = 2
+    kDLCUDAHost = 3
+    kDLOpenCL = 4
+    kDLVulkan = 7
+    kDLMetal = 8
+    kDLVPI = 9
+    kDLROCM = 10
+    kDLROCMHost = 11
+    kDLExtDev = 12
+    kDLCUDAManaged = 13
+    kDLOneAPI = 14
+    kDLWebGPU = 15
+    kDLHexagon = 16
+    kDLMAIA = 17
 
 
 def to_dlpack(tensor: Tensor) -> Any:
@@ -15,6 +36,60 @@ def to_dlpack(tensor: Tensor) -> Any:
     return _core.to_dlpack(tensor)
 
 
-def from_dlpack(ext_tensor: Any) -> Tensor:
-    """A tensor over the memory of a capsule or of an object that gives one."""
-    return _core.from_dlpack(ext_tensor)
+def from_dlpack(ext_tensor: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
+    """A tensor over the memory of a capsule or of an object that gives one, or over a copy of it where `copy` says so."""
+    if not hasattr(ext_tensor, "__dlpack__"):
+        if device is not None or copy is not None:
+            raise AssertionError("device and copy kwargs not supported when ext_tensor is already a DLPack capsule.")
+        return _core.from_dlpack(ext_tensor)
+    if device is not None and _core.device(device).type != "cpu":
+        if copy is False:
+            raise ValueError(f"cannot move DLPack memory to {device} without a copy")
+        return from_dlpack(ext_tensor).to(device)
+    asked = {} if copy is None else {"copy": copy}
+    ext_tensor.__dlpack_device__()
+    try:
+        capsule = ext_tensor.__dlpack__(**asked)
+    except TypeError:
+        # Who does not know of copies shares; the copy is made here.
+        return from_dlpack(ext_tensor).clone() if copy else _core.from_dlpack(ext_tensor.__dlpack__())
+    return _core.from_dlpack(capsule)
+
+
+def export(
+    self: Tensor,
+    stream: Any,
+    max_version: tuple[int, int] | None,
+    dl_device: tuple[Any, int] | None,
+    copy: bool | None,
+    read_only: bool,
+) -> Any:
+    """What `Tensor.__dlpack__` gives."""
+    if self.requires_grad:
+        raise BufferError("Can't export tensors that require gradient, use tensor.detach()")
+    if self.is_conj():
+        raise BufferError("Can't export tensors with the conjugate bit set")
+    if stream is not None and type(stream) is not int:
+        raise TypeError("stream must be ``int`` or ``none``")
+    if self.is_cpu and stream not in (None, -1):
+        raise AssertionError("stream should be None on cpu.")
+    if not isinstance(dl_device, (tuple, list, type(None))):
+        raise TypeError(f"_to_dlpack(): argument 'dl_device' must be tuple of ints, not {type(dl_device).__name__}")
+    if not isinstance(copy, (bool, type(None))):
+        raise TypeError(f"_to_dlpack(): argument 'copy' must be bool, not {type(copy).__name__}")
+    if read_only:
+        raise BufferError("read_only export requires the versioned DLPack protocol, which is missing here")
+    if dl_device is not None and tuple(dl_device) != (DLDeviceType.kDLCPU, 0):
+        raise BufferError(f"memory is exported to the CPU, device {(DLDeviceType.kDLCPU.value, 0)}, only")
+    if max_version is not None:
+        max_version[0]  # Any version takes what came before versions.
+    moved = dl_device is not None and not self.is_cpu
+    if moved and copy is False:
+        raise BufferError(f"cannot move memory from {self.device} without a copy")
+    return _core.to_dlpack(self.cpu() if moved else self.clone() if copy else self)
+
+
+def export_device(self: Tensor) -> tuple[DLDeviceType, int]:
+    """Where DLPack finds the tensor: the kind of device and its number."""
+    kind, number = _core.dlpack_device(self)
+    return DLDeviceType(kind), number

@@ -26,6 +26,16 @@ thread_local! {
     static REVERSED: RefCell<Vec<Level>> = const { RefCell::new(Vec::new()) };
 }
 
+/// Takes this thread's calls for the thread that calls what is returned.
+pub fn hand_over() -> impl FnOnce() + Send {
+    let (frames, next, reversed) = (FRAMES.take(), NEXT.get(), REVERSED.take());
+    move || {
+        FRAMES.set(frames);
+        NEXT.set(next);
+        REVERSED.set(reversed);
+    }
+}
+
 /// Begins a `vmap` over `size` samples. Levels are never used twice: a tensor that outlives its `vmap` stays foreign.
 pub fn enter(size: usize, randomness: Randomness) -> Level {
     let level = NEXT.with(|next| {

@@ -21,8 +21,8 @@ pub use dynamic::{masked_scatter, refuse_dynamic, refuse_mask, refuse_rule, repe
 pub use index::{index, index_put, index_put_into};
 pub use join::{cut, picked};
 pub use level::{
-    Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, is_under_way, leave, outside,
-    swap_frames, within,
+    Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, hand_over, is_under_way, leave,
+    outside, swap_frames, within,
 };
 pub use pointwise::{apply, apply_inplace};
 pub use random::{choose, draw, write_over};
