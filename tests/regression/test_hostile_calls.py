@@ -13,7 +13,7 @@ TESTS = pathlib.Path(__file__).parent.parent
 
 
 @pytest.mark.parametrize("first", range(0, 4000, 1000))
-def test_hostile_calls_are_survived(first):
+def test_hostile_calls_are_survived(first, tmp_path):
     path = os.pathsep.join([str(TESTS), *filter(None, sys.path)])
     done = subprocess.run(
         [sys.executable, "-m", "hostile", "-n", "1000", "--first", str(first), "--jobs", "1", "--patience", "60"],
@@ -21,5 +21,6 @@ def test_hostile_calls_are_survived(first):
         text=True,
         timeout=300,
         env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,  # some calls write files
     )
     assert done.returncode == 0 and "1000 seeds" in done.stdout, done.stdout + done.stderr

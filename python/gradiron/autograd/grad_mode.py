@@ -200,7 +200,7 @@ class _Switch(_Mode):
 
 
 class set_multithreading_enabled(_Switch):
-    """Kept, and nothing depends on it: a backward runs in the thread that asks for it, deep inside others in one for it alone."""
+    """Kept, and nothing depends on it: a backward runs in the thread that asks, deep inside others in one of its own."""
 
     _name, _called = "multithreading", "set_multithreading_enabled"
 

@@ -152,8 +152,9 @@ class _Form:
     def __init__(self, trace: Trace) -> None:
         self.nodes = trace._nodes
         self.results, self.kept = trace.results("operand"), trace.results("scalar")
-        counts = [sum(kind == wanted for kind, _ in trace._names.values()) for wanted in ("operand", "scalar", "number")]
-        self.program = _core.Program(self.nodes, *counts, self.results, self.kept)
+        kinds = [kind for kind, _ in trace._names.values()]
+        operands, scalars, numbers = map(kinds.count, ("operand", "scalar", "number"))
+        self.program = _core.Program(self.nodes, operands, scalars, numbers, self.results, self.kept)
 
 
 class Rule:

@@ -40,7 +40,7 @@ def _average(x: Trace) -> None:
 
 
 def _is_smooth(tensor: Tensor) -> bool:
-    return tensor.is_floating_point() or tensor.is_complex()
+    return bool(tensor.is_floating_point() or tensor.is_complex())
 
 
 def _check_decay(decay: float) -> None:

@@ -506,7 +506,7 @@ class Module:
 
     def share_memory(self: T) -> T:
         """All tensors to memory that other processes can share."""
-        return self._apply(lambda t: t.share_memory_())  # type: ignore[attr-defined]
+        return self._apply(lambda t: t.share_memory_())
 
     # Hooks.
 
