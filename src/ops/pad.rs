@@ -293,7 +293,7 @@ fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
 }
 
 fn check_count(pad: &[i64], ndim: usize) -> Result<()> {
-    if pad.len() % 2 != 0 {
+    if !pad.len().is_multiple_of(2) {
         return Err(Error::runtime("Padding length must be divisible by 2"));
     }
     if pad.len() > 2 * ndim {
