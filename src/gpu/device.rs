@@ -30,8 +30,6 @@ pub struct Info {
     pub total_memory: Option<u64>,
     pub has_i64: bool,
     pub has_f64: bool,
-    /// Whether floats in memory can be added to atomically.
-    pub has_f32_atomics: bool,
     pub features: Vec<String>,
 }
 
@@ -191,11 +189,7 @@ fn open() -> std::result::Result<Gpu, String> {
         .ok_or_else(|| none_found(&adapters))?;
     let about = adapter.get_info();
     let features = adapter.features()
-        & (Features::IMMEDIATES
-            | Features::SHADER_INT64
-            | Features::SHADER_F64
-            | Features::SHADER_FLOAT32_ATOMIC
-            | Features::SUBGROUP);
+        & (Features::IMMEDIATES | Features::SHADER_INT64 | Features::SHADER_F64 | Features::SUBGROUP);
     let limits = adapter.limits();
     let (device, queue) = pollster::block_on(adapter.request_device(&wgpu::DeviceDescriptor {
         label: Some("gradiron"),
@@ -227,7 +221,6 @@ fn open() -> std::result::Result<Gpu, String> {
         total_memory: total_memory(adapter),
         has_i64: features.contains(Features::SHADER_INT64),
         has_f64: features.contains(Features::SHADER_F64),
-        has_f32_atomics: features.contains(Features::SHADER_FLOAT32_ATOMIC),
         features: features.iter_names().map(|(name, _)| name.to_owned()).collect(),
     };
     Ok(Gpu {

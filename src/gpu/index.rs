@@ -8,9 +8,10 @@ use super::code::{Code, GROUP};
 use super::device::{Gpu, gpu};
 use super::pipeline::{Key, Shader};
 use super::pool::Buffer;
+use super::segments;
 use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
-use crate::base::{DType, Error, Fault, Put, Result};
+use crate::base::{DType, Error, Put, Result};
 use smallvec::SmallVec;
 
 /// An index operand: `index` has the shape of the elements; each value `v`, wrapped into `0..size`, moves the place
@@ -23,7 +24,7 @@ pub struct IndexBy<'a> {
     pub dim: usize,
 }
 
-const INDEX: &str = include_str!("wgsl/index.wgsl");
+pub(super) const INDEX: &str = include_str!("wgsl/index.wgsl");
 
 /// `out[i] = src[regular place + sum of index(i) * stride]`. `src` has the shape of `out`, and stride 0 in indexed
 /// dimensions. `negative`: indices may count from the end.
@@ -31,7 +32,7 @@ pub fn index_get(out: View<'_>, src: View<'_>, by: &[IndexBy<'_>], negative: boo
     if out.dtype != src.dtype {
         return Err(Error::runtime("index: the result has the dtype of the source"));
     }
-    let kind = Kind { put: None, cell: Cell::bits(out.dtype), native: false, ..Kind::of(by, negative) };
+    let kind = Kind { cell: Cell::bits(out.dtype), ..Kind::of(by, negative) };
     run(gpu()?, kind, out, src, by)
 }
 
@@ -42,25 +43,27 @@ pub fn index_put(dst: View<'_>, src: View<'_>, by: &[IndexBy<'_>], mode: Put, ne
     if dst.dtype != src.dtype {
         return Err(Error::type_error("index_put: the source has the dtype of the destination"));
     }
+    gpu.supports("index_put_", dst.dtype)
+        .or_else(|error| if mode == Put::Assign || dst.dtype == DType::I64 { Ok(()) } else { Err(error) })?;
     let wide = dst.dtype.size() == 8;
-    if mode != Put::Assign && wide && !(mode == Put::Add && dst.dtype == DType::I64) {
-        return Err(Fault::NoShader { op: "index_put_", dtype: dst.dtype }.into());
+    // Sums of floats depend on their order, and there are no atomic operations of eight bytes but our addition.
+    if mode != Put::Assign && (dst.dtype.is_float() || (wide && mode != Put::Add)) {
+        gpu.supports("index_put_", dst.dtype)?;
+        check_reach(&dst, by)?;
+        check(&src)?;
+        by.iter().try_for_each(|by| check(&by.index))?;
+        return if dst.numel() == 0 { Ok(()) } else { segments::put(dst, src, by, mode, negative) };
     }
     let cell = if mode == Put::Assign || wide { Cell::bits(dst.dtype) } else { Cell::of(dst.dtype) };
-    let native = mode == Put::Add && cell == Cell::F32 && gpu.info.has_f32_atomics;
-    run(gpu, Kind { put: Some(mode), cell, native, ..Kind::of(by, negative) }, dst, src, by)
+    run(gpu, Kind { put: Some(mode), cell, ..Kind::of(by, negative) }, dst, src, by)
 }
 
-/// `regular` is what is indexed; `other` is what goes with the indices, element by element.
-fn run(gpu: &Gpu, mut kind: Kind, out: View<'_>, src: View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
-    // What the indices reach is known to the caller only; the regular part is checked here.
-    check(&out)?;
-    check(&src)?;
-    let n = out.numel();
-    if n == 0 {
+/// What the indices reach is known to the caller only; the regular part is checked here.
+fn check_reach(indexed: &View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
+    check(indexed)?;
+    if indexed.numel() == 0 {
         return Ok(());
     }
-    let indexed = if kind.put.is_some() { &out } else { &src };
     let reach = by.iter().try_fold(indexed.offset, |end, by| {
         by.size.saturating_sub(1).checked_mul(by.stride).and_then(|step| end.checked_add(step))
     });
@@ -69,6 +72,18 @@ fn run(gpu: &Gpu, mut kind: Kind, out: View<'_>, src: View<'_>, by: &[IndexBy<'_
     if by.iter().all(|by| by.size > 0) && end.is_none_or(|end| end > indexed.buffer.len()) {
         return Err(Error::runtime("CUDA error: an indexed view reaches outside its GPU memory"));
     }
+    Ok(())
+}
+
+/// `regular` is what is indexed; `other` is what goes with the indices, element by element.
+fn run(gpu: &Gpu, mut kind: Kind, out: View<'_>, src: View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
+    check(&out)?;
+    check(&src)?;
+    let n = out.numel();
+    if n == 0 {
+        return Ok(());
+    }
+    check_reach(if kind.put.is_some() { &out } else { &src }, by)?;
     let mut operands: SmallVec<[&[usize]; 8]> = SmallVec::new();
     operands.extend([out.strides, src.strides]);
     for by in by {
@@ -107,8 +122,6 @@ fn run(gpu: &Gpu, mut kind: Kind, out: View<'_>, src: View<'_>, by: &[IndexBy<'_
 struct Kind {
     put: Option<Put>,
     cell: Cell,
-    /// Whether floats are added by the hardware.
-    native: bool,
     negative: bool,
     rank: usize,
     shared: bool,
@@ -126,7 +139,6 @@ impl Kind {
         Kind {
             put: None,
             cell: Cell::I32,
-            native: false,
             negative,
             rank: 1,
             shared: false,
@@ -141,7 +153,7 @@ impl Kind {
     }
 
     fn key(&self) -> Key {
-        let flags = u8::from(self.native) | u8::from(self.negative) << 1 | u8::from(self.shared) << 2;
+        let flags = u8::from(self.negative) | u8::from(self.shared) << 1;
         let mut key = Key::new("index", "index")
             .with(self.put.map_or(255, |put| put as u8))
             .with(self.cell as u8)
@@ -160,11 +172,10 @@ impl Kind {
     }
 
     fn shader(&self) -> Shader {
-        let mut code =
-            Code::new(self.words(), if self.cell.value() == Value::F32 { Value::F32 } else { Value::I32 });
+        let mut code = Code::new(self.words(), Value::I32);
         code.flags();
         if self.atomic() {
-            code.bind("o", if self.native { "atomic<f32>" } else { "atomic<u32>" }, true);
+            code.bind("o", "atomic<u32>", true);
             code.push(&self.update());
         } else {
             code.operand("o", self.cell, true, false);
@@ -208,9 +219,6 @@ impl Kind {
     /// `o_update(i, v)`: changes element `i` at once, whatever else is going on.
     fn update(&self) -> String {
         let put = self.put.unwrap_or(Put::Assign);
-        if self.native {
-            return "fn o_update(i: u32, v: f32) { atomicAdd(&o[i], v); }\n".to_owned();
-        }
         if self.cell == Cell::Bits64 {
             // The carry of each addition is added once, whatever the order.
             return "fn o_update(i: u32, v: vec2<u32>) {\n  let old = atomicAdd(&o[2u * i], v.x);\n  \
@@ -246,9 +254,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        let cells =
-            [Cell::Bool, Cell::U8, Cell::I16, Cell::F16, Cell::BF16, Cell::I32, Cell::F32, Cell::Bits64];
-        for cell in cells {
+        for cell in [Cell::Bool, Cell::U8, Cell::I16, Cell::I32, Cell::Bits64] {
             for put in
                 [None, Some(Put::Assign), Some(Put::Add), Some(Put::Mul), Some(Put::Max), Some(Put::Min)]
             {
@@ -259,7 +265,6 @@ mod tests {
                     let kind = Kind {
                         put,
                         cell,
-                        native: false,
                         negative: rank == 1,
                         rank,
                         shared: rank == 3,
@@ -267,9 +272,6 @@ mod tests {
                         indices: indices.into(),
                     };
                     validate(&kind.shader());
-                    if cell == Cell::F32 && put == Some(Put::Add) {
-                        validate(&Kind { native: true, ..kind }.shader());
-                    }
                 }
             }
         }

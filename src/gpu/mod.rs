@@ -21,6 +21,7 @@ mod reduce_code;
 mod rows;
 mod scan;
 mod search;
+mod segments;
 mod select;
 mod softmax;
 mod sort;

@@ -32,20 +32,12 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         step: Step::Keys,
     };
     let width = if kind.wide() { 8 } else { 4 };
-    let mut keys = (alloc(n * width)?, alloc(n * width)?);
-    let mut places = (alloc(n * 4)?, alloc(n * 4)?);
+    let keys = (alloc(n * width)?, alloc(n * width)?);
+    let places = (alloc(n * 4)?, alloc(n * 4)?);
     let mut words = Words::new();
     rows.push(&mut words);
     launch(gpu, kind, &[&keys.0, &places.0, x.buffer], &words, n)?;
-    let mut block = 1;
-    while block < rows.length {
-        let words = Words::from_slice(&[n as u32, rows.length as u32, block as u32]);
-        let merge = Kind { step: Step::Merge, rank: 1, descending: false, shared: false, ..kind };
-        launch(gpu, merge, &[&keys.1, &places.1, &keys.0, &places.0], &words, n)?;
-        std::mem::swap(&mut keys.0, &mut keys.1);
-        std::mem::swap(&mut places.0, &mut places.1);
-        block *= 2;
-    }
+    let (_, places) = merged(gpu, kind, keys, places, (rows.count, rows.length))?;
     if kind.shared {
         // The output covers the input: take the values from a copy.
         let aside = alloc(x.numel() * x.dtype.size())?;
@@ -53,9 +45,37 @@ pub fn sort(values: View<'_>, indices: View<'_>, x: View<'_>, dim: usize, descen
         let copied = View { buffer: &aside, strides: &strides, offset: 0, ..x };
         super::copy(copied, x)?;
         let views = [values, indices, copied];
-        return finish(gpu, &Rows::new(&views, dim)?, &views, &places.0);
+        return finish(gpu, &Rows::new(&views, dim)?, &views, &places);
     }
-    finish(gpu, &rows, &views, &places.0)
+    finish(gpu, &rows, &views, &places)
+}
+
+/// Sorts `n` keys of 32 bits, and what goes with each; equals keep their order.
+pub(super) fn sort_pairs(gpu: &Gpu, keys: Buffer, others: Buffer, n: usize) -> Result<(Buffer, Buffer)> {
+    let kind = Kind { x: Cell::I32, rank: 1, descending: false, shared: false, step: Step::Merge };
+    let room = || alloc(if n > 1 { 4 * n } else { 0 });
+    merged(gpu, kind, (keys, room()?), (others, room()?), (1, n))
+}
+
+/// Merges rows of keys, with what goes with each, until they are sorted; the second of each pair is room.
+fn merged(
+    gpu: &Gpu,
+    kind: Kind,
+    mut keys: (Buffer, Buffer),
+    mut places: (Buffer, Buffer),
+    (count, length): (usize, usize),
+) -> Result<(Buffer, Buffer)> {
+    let n = count * length;
+    let mut block = 1;
+    while block < length {
+        let words = Words::from_slice(&[n as u32, length as u32, block as u32]);
+        let merge = Kind { step: Step::Merge, rank: 1, descending: false, shared: false, ..kind };
+        launch(gpu, merge, &[&keys.1, &places.1, &keys.0, &places.0], &words, n)?;
+        std::mem::swap(&mut keys.0, &mut keys.1);
+        std::mem::swap(&mut places.0, &mut places.1);
+        block *= 2;
+    }
+    Ok((keys.0, places.0))
 }
 
 /// Writes values and indices in the order of `places`.

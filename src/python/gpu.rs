@@ -42,7 +42,6 @@ fn properties(py: Python<'_>) -> PyResult<Bound<'_, PyDict>> {
     dict.set_item("is_software", info.software)?;
     dict.set_item("has_int64", info.has_i64)?;
     dict.set_item("has_float64", info.has_f64)?;
-    dict.set_item("has_float_atomics", info.has_f32_atomics)?;
     dict.set_item("features", info.features)?;
     Ok(dict)
 }

@@ -1,0 +1,281 @@
+//! Sums (products, extremes) of what indices send to one place, in a fixed order, so that the same program gives the same
+//! bits: entries are sorted by their places, and each place's values are joined in the order in which they came.
+//!
+//! An entry is a combination of indices; what it addresses may have columns, the dimensions in which no index varies.
+//! Sorted entries are walked in chunks. What begins and ends in one goes to its place; what a chunk shares with its
+//! neighbours becomes the entries of the next, much shorter round.
+
+use super::cell::{Cell, Value};
+use super::code::{Code, GROUP};
+use super::device::{Gpu, gpu};
+use super::index::{INDEX, IndexBy};
+use super::pipeline::{Key, Shader};
+use super::pool::Buffer;
+use super::sort::sort_pairs;
+use super::space::{Space, Words, groups};
+use super::stream::Launch;
+use super::{View, alloc, copy};
+use crate::base::{DType, Dims, Put, Result, contiguous_strides};
+use smallvec::SmallVec;
+
+/// Sorted entries that one invocation walks.
+const CHUNK: usize = 64;
+/// The place of an entry that has none: its index is out of bounds, or a chunk shared nothing.
+const NONE: &str = "0xffffffffu";
+
+/// As `index_put`, for views that were checked.
+pub(super) fn put(dst: View<'_>, src: View<'_>, by: &[IndexBy<'_>], mode: Put, negative: bool) -> Result<()> {
+    let gpu = gpu()?;
+    if dst.buffer.same(src.buffer) {
+        let aside = alloc(src.numel() * src.dtype.size())?;
+        let strides = contiguous_strides(src.shape);
+        let copied = View { buffer: &aside, strides: &strides, offset: 0, ..src };
+        copy(copied, src)?;
+        return put(dst, copied, by, mode, negative);
+    }
+    let varies = |d: &usize| by.iter().any(|by| by.index.strides[*d] != 0 && by.index.shape[*d] > 1);
+    let pick = |of: &[usize], entries: bool| -> Dims {
+        (0..dst.shape.len()).filter(|d| varies(d) == entries).map(|d| of[d]).collect()
+    };
+    let entry_strides: Vec<Dims> = [dst.strides, src.strides]
+        .into_iter()
+        .chain(by.iter().map(|by| by.index.strides))
+        .map(|strides| pick(strides, true))
+        .collect();
+    let operands: Vec<&[usize]> = entry_strides.iter().map(|s| s.as_slice()).collect();
+    let entries = Space::new(&pick(dst.shape, true), &operands);
+    let columns =
+        Space::new(&pick(dst.shape, false), &[&pick(dst.strides, false), &pick(src.strides, false)]);
+    let (n, width) = (entries.dims.iter().product::<usize>(), columns.dims.iter().product::<usize>());
+    let (places, sources) = find(gpu, dst, src, by, negative, &entries, n)?;
+    join(gpu, dst, src, mode, &columns, (places, sources, n, width))
+}
+
+/// The place of each entry's first column in `dst`, sorted, and where its value is in `src`.
+fn find(
+    gpu: &Gpu,
+    dst: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+    negative: bool,
+    entries: &Space,
+    n: usize,
+) -> Result<(Buffer, Buffer)> {
+    let (places, sources) = (alloc(4 * n)?, alloc(4 * n)?);
+    let mut words = Words::new();
+    words.push(n as u32);
+    entries.push_dims(&mut words);
+    for (k, view) in [dst, src].iter().enumerate() {
+        words.push(view.offset as u32);
+        entries.push_strides(k, &mut words);
+    }
+    let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
+    buffers.extend([&places, &sources]);
+    let mut kind = Find { rank: entries.rank(), negative, indices: SmallVec::new() };
+    for (k, by) in by.iter().enumerate() {
+        buffers.push(by.index.buffer);
+        words.push(by.index.offset as u32);
+        entries.push_strides(2 + k, &mut words);
+        words.extend([by.size as u32, by.stride as u32, by.dim as u32]);
+        kind.indices.push(if by.index.dtype == DType::I64 { Cell::Bits64 } else { Cell::of(by.index.dtype) });
+    }
+    let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+    let launch =
+        Launch { kernel: &kernel, buffers: &buffers, words: &words, groups: groups(n, GROUP), flags: true };
+    gpu.stream().launch(gpu, &launch)?;
+    drop(buffers);
+    sort_pairs(gpu, places, sources, n)
+}
+
+/// Joins the values of sorted entries into `dst`, round by round.
+fn join(
+    gpu: &Gpu,
+    dst: View<'_>,
+    src: View<'_>,
+    mode: Put,
+    columns: &Space,
+    (mut places, sources, mut n, width): (Buffer, Buffer, usize, usize),
+) -> Result<()> {
+    let cell = Cell::of(dst.dtype);
+    let size = if cell.size() == 8 { 8 } else { 4 };
+    let mut values: Option<Buffer> = None;
+    loop {
+        let chunks = n.div_ceil(CHUNK);
+        let shared = if chunks > 1 { 2 * chunks } else { 0 };
+        let (next_places, next_values) = (alloc(4 * shared)?, alloc(size * shared * width)?);
+        let kind = Join { mode, cell, rank: columns.rank(), first: values.is_none() };
+        let mut words = Words::new();
+        words.extend([n as u32, chunks as u32, width as u32]);
+        columns.push_dims(&mut words);
+        columns.push_strides(0, &mut words);
+        columns.push_strides(1, &mut words);
+        let from = values.as_ref().unwrap_or(src.buffer);
+        let kernel = gpu.kernel(&kind.key(), || Ok(kind.shader()))?;
+        let buffers = [dst.buffer, from, &places, &sources, &next_places, &next_values];
+        let launch = Launch {
+            kernel: &kernel,
+            buffers: &buffers,
+            words: &words,
+            groups: groups(chunks * width, GROUP),
+            flags: false,
+        };
+        gpu.stream().launch(gpu, &launch)?;
+        if chunks == 1 {
+            return Ok(());
+        }
+        (places, values, n) = (next_places, Some(next_values), shared);
+    }
+}
+
+struct Find {
+    rank: usize,
+    negative: bool,
+    indices: SmallVec<[Cell; 4]>,
+}
+
+impl Find {
+    fn key(&self) -> Key {
+        let key = Key::new("segments", "find").with(self.rank as u8).with(u8::from(self.negative));
+        self.indices.iter().fold(key, |key, cell| key.with(*cell as u8))
+    }
+
+    fn shader(&self) -> Shader {
+        let per = 1 + self.rank;
+        let mut code = Code::new(self.rank + 2 * per + self.indices.len() * (per + 3), Value::I32);
+        code.flags();
+        code.bind("places", "u32", true);
+        code.bind("sources", "u32", true);
+        for (k, cell) in self.indices.iter().enumerate() {
+            code.operand(&format!("index{k}"), *cell, false, false);
+        }
+        code.push(INDEX);
+        code.main_by_item();
+        let n = code.word();
+        code.push(&format!("  if (i >= {n}) {{ return; }}\n"));
+        let dims = code.words(self.rank - 1);
+        code.push(&Code::split("i", "c", &dims));
+        for name in ["put_at", "read_at"] {
+            let offset = code.word();
+            let strides = code.words(self.rank);
+            code.push(&format!("  var {name} = {offset} + {};\n", Code::dot("c", &strides)));
+        }
+        code.push("  sources[i] = read_at;\n");
+        for (k, cell) in self.indices.iter().enumerate() {
+            let offset = code.word();
+            let strides = code.words(self.rank);
+            let [size, stride, dim] = [code.word(), code.word(), code.word()];
+            let value = format!("index{k}_get({offset} + {})", Code::dot("c", &strides));
+            let pair = if *cell == Cell::Bits64 { value } else { format!("widen({value})") };
+            code.push(&format!(
+                "  let v{k} = place({pair}, {size}, {dim}, {});\n  \
+                 if (v{k} >= {size}) {{ places[i] = {NONE}; return; }}\n  put_at += v{k} * {stride};\n",
+                self.negative
+            ));
+        }
+        code.push("  places[i] = put_at;\n}\n");
+        code.finish()
+    }
+}
+
+struct Join {
+    mode: Put,
+    /// Of the destination; the source has it too, in the first round.
+    cell: Cell,
+    rank: usize,
+    first: bool,
+}
+
+impl Join {
+    fn key(&self) -> Key {
+        Key::new("segments", "join")
+            .with(self.mode as u8)
+            .with(self.cell as u8)
+            .with(self.rank as u8)
+            .with(u8::from(self.first))
+    }
+
+    fn shader(&self) -> Shader {
+        let value = self.cell.value();
+        let mut code = Code::new(3 + (self.rank - 1) + 2 * self.rank, value);
+        code.operand("o", self.cell, true, false);
+        if self.first {
+            code.operand("x", self.cell, false, false);
+        } else {
+            code.bind("x", value.name(), false);
+        }
+        for (name, element, write) in [
+            ("places", "u32", false),
+            ("sources", "u32", false),
+            ("next_places", "u32", true),
+            ("next_values", value.name(), true),
+        ] {
+            code.bind(name, element, write);
+        }
+        let (join, nothing) = match self.mode {
+            Put::Assign => ("b", "acc"),
+            Put::Add => ("a + b", "T(0)"),
+            Put::Mul => ("a * b", "T(1)"),
+            // An extreme may be counted twice.
+            Put::Max => ("maximum(a, b)", "acc"),
+            Put::Min => ("minimum(a, b)", "acc"),
+        };
+        let joined = value.convert_to_cell(self.cell, "joined(o_get(at), v)");
+        code.push(&format!(
+            "fn joined(a: T, b: T) -> T {{ return {join}; }}\n\
+             fn arrive(at: u32, v: T) {{ o_set(at, {joined}); }}\n"
+        ));
+        code.main_by_item();
+        let [n, chunks, width] = [code.word(), code.word(), code.word()];
+        code.push(&format!(
+            "  let n = {n};\n  let width = {width};\n  let chunk = i / width;\n  if (chunk >= {chunks}) {{ return; }}\n  \
+             let column = i - chunk * width;\n"
+        ));
+        let dims = code.words(self.rank - 1);
+        code.push(&Code::split("column", "c", &dims));
+        let (to, from) = (code.words(self.rank), code.words(self.rank));
+        let read = if self.first { "x_get(sources[p] + read_at)" } else { "x[p * width + column]" };
+        code.push(&format!(
+            "  let put_at = {};\n  let read_at = {};\n  let start = chunk * {CHUNK}u;\n  let end = min(start + {CHUNK}u, n);\n  \
+             var p = start;\n  var run = places[p];\n  var acc = {read};\n  \
+             var begun = start > 0u && places[max(start, 1u) - 1u] == run;\n  \
+             var low_place = {NONE};\n  var low = acc;\n  var high_place = {NONE};\n  var high = acc;\n  \
+             for (p = start + 1u; p < end; p++) {{\n    let place = places[p];\n    \
+             if (place == run) {{ acc = joined(acc, {read}); continue; }}\n    \
+             if (begun) {{ low_place = run; low = acc; }} else if (run != {NONE}) {{ arrive(run + put_at, acc); }}\n    \
+             begun = false;\n    run = place;\n    acc = {read};\n  }}\n  \
+             let goes_on = end < n && places[min(end, n - 1u)] == run;\n  \
+             if (run != {NONE}) {{\n    \
+             if (begun) {{\n      low_place = run;\n      low = acc;\n      \
+             if (goes_on) {{ high_place = run; high = {nothing}; }}\n    \
+             }} else if (goes_on) {{\n      high_place = run;\n      high = acc;\n    \
+             }} else {{\n      arrive(run + put_at, acc);\n    }}\n  }}\n  \
+             if ({chunks} == 1u) {{ return; }}\n  \
+             if (column == 0u) {{\n    next_places[2u * chunk] = low_place;\n    next_places[2u * chunk + 1u] = high_place;\n  }}\n  \
+             next_values[2u * chunk * width + column] = low;\n  \
+             next_values[(2u * chunk + 1u) * width + column] = high;\n}}\n",
+            Code::dot("c", &to),
+            Code::dot("c", &from),
+        ));
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::*;
+
+    #[test]
+    fn kernels_are_valid() {
+        for (rank, indices) in [(1, &[Cell::Bits64][..]), (3, &[Cell::I32, Cell::U8]), (6, &[])] {
+            validate(&Find { rank, negative: rank == 1, indices: indices.into() }.shader());
+        }
+        for cell in [Cell::U8, Cell::F16, Cell::BF16, Cell::I32, Cell::F32, Cell::I64, Cell::F64] {
+            for mode in [Put::Assign, Put::Add, Put::Mul, Put::Max, Put::Min] {
+                for (rank, first) in [(1, true), (1, false), (3, true)] {
+                    validate(&Join { mode, cell, rank, first }.shader());
+                }
+            }
+        }
+    }
+}
