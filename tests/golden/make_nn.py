@@ -6,6 +6,7 @@ import warnings
 
 import nn_cases
 import torch
+import training_cases
 
 warnings.simplefilter("ignore")
 
@@ -22,7 +23,8 @@ layers = ",\n".join(
 )
 signatures = ",\n".join(f"{line(k)}: {line(v)}" for k, v in sorted(nn_cases.signatures(torch).items()))
 errors = ",\n".join(f"{line(code)}: {line(nn_cases.complaint(torch, code))}" for code in nn_cases.ERRORS)
+training = line({name: training_cases.losses(torch, name) for name in training_cases.PROGRAMS})
 path = pathlib.Path(__file__).with_name("nn.json")
 path.write_text(
-    f'{{"version": "{torch.__version__}",\n"inits": {{{inits}}},\n"layers": {{{layers}}},\n"errors": {{{errors}}},\n"signatures": {{{signatures}}}}}\n'
+    f'{{"version": "{torch.__version__}",\n"inits": {{{inits}}},\n"layers": {{{layers}}},\n"errors": {{{errors}}},\n"training": {training},\n"signatures": {{{signatures}}}}}\n'
 )
