@@ -3,7 +3,10 @@
 import importlib
 import inspect
 import json
+import pathlib
 import pkgutil
+import subprocess
+import sys
 
 import pytest
 
@@ -70,3 +73,11 @@ def test_internals_are_within_reach_of_the_package_alone():
     core = T._core
     inside = [name for name in vars(core) if not name.startswith("_") and name not in core.__all__]
     assert {"free_views", "run_grad", "vmap_swap_calls"} < set(inside) and not any(hasattr(T, name) for name in inside)
+
+
+def test_internals_refuse_what_does_not_fit():
+    """They are not hidden: who calls them in any way may get an error, but no crash and no panic."""
+    script = pathlib.Path(__file__).with_name("hostile_calls.py")
+    done = subprocess.run([sys.executable, script, "1", "4000"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.splitlines()[-1] == "no faults", done.stdout
