@@ -17,20 +17,20 @@ def operands():
     """Something for each kind of parameter, the likeliest first."""
     x = T.tensor([[0.5, 0.25, 0.75], [0.1, 0.2, 0.3], [0.7, 0.6, 0.9]])
     index = T.tensor([[0, 1, 2], [2, 0, 1], [1, 2, 0]])
-    tensors = [x, index, x[0], index[0], T.stack([x, x]), x > 0.5, T.complex(x, x)]
+    tensors = [x, index, x[0], index[0], T.stack([x, x]), x > 0.5, T.complex(x, x), T.stack([x, x], -1)]
     return {
         "Tensor": tensors,
         "Operand": [x, 2, index],
         "Tensors": [[x, x]],
         "Several": [[x, x]],
         "Int": [1, 0],
-        "Ints": [(1,), (0,), (3, 3)],
+        "Ints": [(1,), (0,), (3, 3), (1, 2)],
         "Sizes": [(3, 3)],
         "Scalar": [2],
         "Float": [0.5],
         "Bool": [True],
         "Any": [1, 3],
-        "Str": ["sum", "none"],
+        "Str": ["sum", "none", "amax"],
     }
 
 
