@@ -1,8 +1,10 @@
 //! Programs over lists of tensors, as optimisers run them: what is checked first, which device computes, what is counted.
 
 use super::pointwise::check_writable;
+#[cfg(feature = "gpu")]
+use crate::base::Dims;
 use crate::base::program::{Code, Program};
-use crate::base::{DType, Dims, Error, Fault, Result, Scalar};
+use crate::base::{DType, Error, Fault, Result, Scalar};
 use crate::cpu::program::{Job, MAX_OPERANDS, MAX_REGISTERS};
 use crate::tensor::{Body, BodyRef, Tensor, check_counted, check_inplace, mode};
 use smallvec::SmallVec;
@@ -323,6 +325,7 @@ impl<'a> Turns<'a> {
 /// The numbers of a turn: of the code over elements, of that over scalars, and what scalars at hand become.
 struct Numbers {
     elements: SmallVec<[f64; 16]>,
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "on the host scalars are at hand"))]
     singles: SmallVec<[f64; 16]>,
     kept: SmallVec<[f64; 4]>,
 }
