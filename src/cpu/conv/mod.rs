@@ -1,0 +1,429 @@
+//! Convolutions of one to three dimensions, their transposes and the gradients of both: implicit matrix products over
+//! padded planes (`planes.rs`), whose blocks stay in registers (`kernel.rs`). Each result is summed in one order,
+//! so that it has the same bits on any number of threads.
+
+mod kernel;
+mod planes;
+
+use super::element::scratch;
+use super::par::{self, Shared};
+use crate::base::{DType, Fault, Result, Strided};
+use kernel::{COLUMNS, DEPTH, LANES, LARGEST, ROWS, Real};
+use planes::{Planes, Window};
+
+/// The sizes of a convolution; dimensions that an image does not have come first and are 1. Channels are those of a group.
+#[derive(Clone, Debug)]
+pub struct Conv {
+    pub samples: usize,
+    pub groups: usize,
+    pub inputs: usize,
+    pub outputs: usize,
+    pub image: [usize; 3],
+    pub kernel: [usize; 3],
+    pub result: [usize; 3],
+    pub stride: [usize; 3],
+    pub padding: [usize; 3],
+    pub dilation: [usize; 3],
+}
+
+/// A tensor `[sample, channel, …]` with its steps in elements.
+struct Image {
+    ptr: *mut u8,
+    size: [usize; 3],
+    strides: [usize; 3],
+    sample: usize,
+    channel: usize,
+}
+
+// SAFETY: a plain description, as the `Strided` it is made of.
+unsafe impl Sync for Image {}
+
+impl Image {
+    fn new(x: &Strided) -> Image {
+        let missing = 5 - x.shape.len();
+        let of = |list: &[usize], d: usize, none| if d < missing { none } else { list[2 + d - missing] };
+        Image {
+            ptr: x.ptr,
+            size: [0, 1, 2].map(|d| of(x.shape, d, 1)),
+            strides: [0, 1, 2].map(|d| of(x.strides, d, 0)),
+            sample: x.strides[0],
+            channel: x.strides[1],
+        }
+    }
+}
+
+/// Bytes of planes that stay in a core's cache beside the weights.
+const CACHED: usize = 512 << 10;
+/// Gradients of weights up to this many elements are summed over parts of the samples side by side.
+const SMALL: usize = 1 << 16;
+const PARTS: usize = 8;
+
+/// `out = x * weight + bias`.
+///
+/// # Safety
+/// The views describe live memory of these sizes and one dtype; `out` overlaps nothing.
+pub unsafe fn forward(
+    conv: &Conv,
+    out: Strided,
+    x: Strided,
+    weight: Strided,
+    bias: Option<Strided>,
+) -> Result<()> {
+    let taps = [0, 1, 2].map(|d| {
+        let place = |k| (k * conv.dilation[d]) as isize - conv.padding[d] as isize;
+        (0..conv.kernel[d]).map(place).collect()
+    });
+    let window = Window { step: conv.stride, positions: conv.result, taps };
+    let all = [0, 1, 2].map(|d| (0..conv.kernel[d]).collect::<Vec<_>>());
+    let moved = Moved {
+        window,
+        chosen: all,
+        from: [conv.inputs, conv.outputs],
+        swapped: false,
+        start: [0; 3],
+        every: [1; 3],
+    };
+    // SAFETY: handed on.
+    unsafe { by_dtype(conv, &moved, out, x, weight, bias) }
+}
+
+/// The gradient of a convolution's image, which is also the transposed convolution of `grad`.
+///
+/// # Safety
+/// As [`forward`]; `grad` has the sizes of the result, `out` those of the image.
+pub unsafe fn backward_input(
+    conv: &Conv,
+    out: Strided,
+    grad: Strided,
+    weight: Strided,
+    bias: Option<Strided>,
+) -> Result<()> {
+    // Elements of the image that lie a stride apart meet the same taps: each such part is a convolution of its own.
+    let (s, mut parts) = (conv.stride, vec![]);
+    for d in 0..s[0].min(conv.image[0]) {
+        for h in 0..s[1].min(conv.image[1]) {
+            for w in 0..s[2].min(conv.image[2]) {
+                parts.push([d, h, w]);
+            }
+        }
+    }
+    for start in parts {
+        let chosen: [Vec<usize>; 3] = [0, 1, 2].map(|d| {
+            let meets = |k: &usize| {
+                (start[d] + conv.padding[d] + s[d] * conv.dilation[d] * conv.kernel[d] - k * conv.dilation[d])
+                    .is_multiple_of(s[d])
+            };
+            (0..conv.kernel[d]).filter(meets).collect()
+        });
+        let taps = [0, 1, 2].map(|d| {
+            let place = |&k: &usize| {
+                let at = (start[d] + conv.padding[d]) as isize - (k * conv.dilation[d]) as isize;
+                at.div_euclid(s[d] as isize)
+            };
+            chosen[d].iter().map(place).collect()
+        });
+        let positions = [0, 1, 2].map(|d| (conv.image[d] - start[d]).div_ceil(s[d]));
+        let window = Window { step: [1; 3], positions, taps };
+        let moved = Moved {
+            window,
+            chosen,
+            from: [conv.outputs, conv.inputs],
+            swapped: true,
+            start,
+            every: conv.stride,
+        };
+        // SAFETY: handed on.
+        unsafe { by_dtype(conv, &moved, out, grad, weight, bias)? };
+    }
+    Ok(())
+}
+
+/// A window moved over an image, and where its results go.
+struct Moved {
+    window: Window,
+    /// Which of the kernel's taps those of the window are.
+    chosen: [Vec<usize>; 3],
+    /// Channels of a group that are summed, and that come out.
+    from: [usize; 2],
+    /// Whether the weights' first dimension is summed over.
+    swapped: bool,
+    /// Results go to every so many elements from here on.
+    start: [usize; 3],
+    every: [usize; 3],
+}
+
+unsafe fn by_dtype(
+    conv: &Conv,
+    moved: &Moved,
+    out: Strided,
+    x: Strided,
+    weight: Strided,
+    bias: Option<Strided>,
+) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match out.dtype {
+            DType::F32 => products::<f32>(conv, moved, out, x, weight, bias),
+            DType::F64 => products::<f64>(conv, moved, out, x, weight, bias),
+            dtype => Err(Fault::NoKernel { op: "convolution", dtype }.into()),
+        }
+    }
+}
+
+/// How many samples are computed together: as many as the cache holds, and enough parts for all threads.
+fn together(samples: usize, bytes_of_one: usize) -> usize {
+    let fit = (CACHED / bytes_of_one.max(1)).max(1);
+    fit.min(samples.div_ceil(2 * par::threads())).max(1)
+}
+
+unsafe fn products<T: Real>(
+    conv: &Conv,
+    moved: &Moved,
+    out: Strided,
+    x: Strided,
+    weight: Strided,
+    bias: Option<Strided>,
+) -> Result<()> {
+    let [sums, rows] = moved.from;
+    let (image, result) = (Image::new(&x), Image::new(&out));
+    let taps: usize = moved.window.taps.iter().map(Vec::len).product();
+    let one = Planes::new(&moved.window, image.size, 1);
+    if conv.samples == 0 || moved.window.positions.contains(&0) {
+        return Ok(());
+    }
+    let block = T::block(rows);
+    let k = sums * taps;
+    let panels = rows.div_ceil(block.rows);
+    // SAFETY: the caller's weights.
+    let packed = unsafe { pack::<T>(conv, moved, &weight, block.rows, panels)? };
+    let bias: Option<Vec<T>> = match bias {
+        None => None,
+        Some(bias) => {
+            let mut values = scratch(conv.groups * rows, T::ZERO)?;
+            // SAFETY: one element for each channel.
+            values
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, v)| unsafe { *v = *bias.ptr.cast::<T>().add(i * bias.strides[0]) });
+            Some(values)
+        }
+    };
+    let samples = together(conv.samples, one.room(sums) * size_of::<T>());
+    let blocks = conv.samples.div_ceil(samples);
+    // With few samples, threads share the rows.
+    let shares = if blocks * conv.groups >= par::threads() { 1 } else { panels.min(2 * par::threads()) };
+    let planes = Planes::new(&moved.window, image.size, samples);
+    let last = conv.samples - (blocks - 1) * samples;
+    let tail = Planes::new(&moved.window, image.size, last);
+    let offsets = |planes: &Planes| -> Vec<usize> {
+        (0..sums).flat_map(|c| planes.taps.iter().map(move |tap| c * planes.channel + tap)).collect()
+    };
+    let (all_offsets, tail_offsets) = (offsets(&planes), offsets(&tail));
+    let work = samples * one.plane() * k * rows;
+    let tasks = blocks * conv.groups * shares;
+    let (image, result, bias, packed) = (&image, &result, &bias, &packed);
+    par::try_ranges(tasks, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
+        let mut memory: Vec<T> = Vec::new();
+        let (mut laid, mut filled) = (0, None);
+        for task in range {
+            let (part, group) = (task / shares / conv.groups, task / shares % conv.groups);
+            let (planes, offsets) =
+                if part + 1 == blocks { (&tail, &tail_offsets) } else { (&planes, &all_offsets) };
+            if laid != planes.samples {
+                memory = scratch(planes.room(sums), T::ZERO)?;
+                (laid, filled) = (planes.samples, None);
+            }
+            if filled != Some((part, group)) {
+                // SAFETY: the caller's image, of which this is a part.
+                unsafe { planes.fill(&mut memory, image, part * samples, group * sums, sums) };
+                filled = Some((part, group));
+            }
+            let share = task % shares;
+            let mine = share * panels / shares..(share + 1) * panels / shares;
+            for start in (0..planes.positions()).step_by(block.width) {
+                for panel in mine.clone() {
+                    let mut acc = [T::ZERO; LARGEST];
+                    for first in (0..k).step_by(DEPTH) {
+                        let depth = DEPTH.min(k - first);
+                        // SAFETY: the panel has k rows; the planes have room past every offset.
+                        unsafe {
+                            let a = packed.as_ptr().add(((group * panels + panel) * k + first) * block.rows);
+                            let b = memory.as_ptr().add(start);
+                            (block.run)(depth, a, b, offsets.as_ptr().add(first), acc.as_mut_ptr());
+                        }
+                    }
+                    for i in 0..block.rows.min(rows - panel * block.rows) {
+                        let channel = group * rows + panel * block.rows + i;
+                        let line = &mut acc[i * block.width..(i + 1) * block.width];
+                        if let Some(bias) = bias {
+                            line.iter_mut().for_each(|v| *v += bias[channel]);
+                        }
+                        planes.runs(moved.window.positions, start, block.width, |at, sample, place, n| {
+                            let d =
+                                |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
+                            let to = (part * samples + sample) * result.sample + channel * result.channel;
+                            let (to, step) = (to + d(0) + d(1) + d(2), moved.every[2] * result.strides[2]);
+                            // SAFETY: the result has these places, and they are this task's alone.
+                            unsafe {
+                                let to = result.ptr.cast::<T>().add(to);
+                                if step == 1 {
+                                    to.copy_from_nonoverlapping(line.as_ptr().add(at), n);
+                                } else {
+                                    (0..n).for_each(|j| *to.add(j * step) = line[at + j]);
+                                }
+                            }
+                        });
+                    }
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The weights by panels of so many rows, row by row; the last one is filled with zeros.
+unsafe fn pack<T: Real>(
+    conv: &Conv,
+    moved: &Moved,
+    weight: &Strided,
+    height: usize,
+    panels: usize,
+) -> Result<Vec<T>> {
+    let w = Image::new(weight);
+    let [sums, rows] = moved.from;
+    let taps: usize = moved.chosen.iter().map(Vec::len).product();
+    let mut packed = scratch(conv.groups * panels * sums * taps * height, T::ZERO)?;
+    for group in 0..conv.groups {
+        for row in 0..rows {
+            let to = ((group * panels + row / height) * sums * taps) * height + row % height;
+            for sum in 0..sums {
+                // Weights are [outputs of all groups, inputs of one].
+                let (out, input) = if moved.swapped { (sum, row) } else { (row, sum) };
+                let from = (group * conv.outputs + out) * w.sample + input * w.channel;
+                let mut at = to + sum * taps * height;
+                for &d in &moved.chosen[0] {
+                    for &h in &moved.chosen[1] {
+                        for &x in &moved.chosen[2] {
+                            let tap = d * w.strides[0] + h * w.strides[1] + x * w.strides[2];
+                            // SAFETY: the caller's weights have this element.
+                            packed[at] = unsafe { *w.ptr.cast::<T>().add(from + tap) };
+                            at += height;
+                        }
+                    }
+                }
+            }
+        }
+    }
+    Ok(packed)
+}
+
+/// The gradient of a convolution's weights.
+///
+/// # Safety
+/// As [`forward`]; `out` has the sizes of the weights and is contiguous, `grad` those of the result.
+pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match out.dtype {
+            DType::F32 => weights::<f32>(conv, out, x, grad),
+            DType::F64 => weights::<f64>(conv, out, x, grad),
+            dtype => Err(Fault::NoKernel { op: "convolution_backward", dtype }.into()),
+        }
+    }
+}
+
+unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
+    let (image, grads) = (&Image::new(&x), &Image::new(&grad));
+    let taps = [0, 1, 2].map(|d| {
+        let place = |k| (k * conv.dilation[d]) as isize - conv.padding[d] as isize;
+        (0..conv.kernel[d]).map(place).collect()
+    });
+    let window = Window { step: conv.stride, positions: conv.result, taps };
+    let count: usize = conv.kernel.iter().product();
+    let whole = conv.groups * conv.outputs * conv.inputs * count;
+    let one = Planes::new(&window, image.size, 1);
+    let parts = if whole <= SMALL { conv.samples.clamp(1, PARTS) } else { 1 };
+    // Channels of the image that a task sums for.
+    let share = if parts > 1 { conv.inputs } else { conv.inputs.div_ceil(16) };
+    let shares = conv.inputs.div_ceil(share.max(1));
+    let mut sums = scratch(whole * parts, T::ZERO)?;
+    let to = Shared::new(sums.as_ptr());
+    let height = if conv.outputs == 1 { 1 } else { ROWS };
+    let rows = conv.outputs.next_multiple_of(height);
+    let run = T::sums(height);
+    let tasks = parts * conv.groups * shares;
+    let work = conv.samples / parts * one.plane() * share * count * conv.outputs;
+    par::try_ranges(tasks, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
+        for task in range {
+            let (part, group, first) =
+                (task / shares / conv.groups, task / shares % conv.groups, task % shares * share);
+            let channels = share.min(conv.inputs - first);
+            let samples = part * conv.samples / parts..(part + 1) * conv.samples / parts;
+            let bytes = (one.room(channels) + rows * one.plane()) * size_of::<T>();
+            let most = (CACHED / bytes).clamp(1, samples.len().max(1));
+            let mut start = samples.start;
+            let (mut memory, mut lines): (Vec<T>, Vec<T>) = (vec![], vec![]);
+            let mut laid = 0;
+            while start < samples.end {
+                let n = most.min(samples.end - start);
+                let planes = Planes::new(&window, image.size, n);
+                let long = planes.positions().next_multiple_of(LANES);
+                if laid != n {
+                    (memory, lines) =
+                        (scratch(planes.room(channels), T::ZERO)?, scratch(rows * long, T::ZERO)?);
+                    laid = n;
+                }
+                // SAFETY: parts of the caller's tensors.
+                unsafe {
+                    planes.fill(&mut memory, image, start, group * conv.inputs + first, channels);
+                    for row in 0..conv.outputs {
+                        let line = &mut lines[row * long..(row + 1) * long];
+                        planes.runs(conv.result, 0, planes.positions(), |at, sample, place, n| {
+                            let channel = group * conv.outputs + row;
+                            let from = (start + sample) * grads.sample + channel * grads.channel;
+                            let from = from + (0..3).map(|d| place[d] * grads.strides[d]).sum::<usize>();
+                            let from = grads.ptr.cast::<T>().add(from);
+                            (0..n).for_each(|j| line[at + j] = *from.add(j * grads.strides[2]));
+                        });
+                    }
+                }
+                let columns = channels * count;
+                for row in (0..rows).step_by(height) {
+                    for column in (0..columns).step_by(COLUMNS) {
+                        let at: [usize; COLUMNS] = std::array::from_fn(|j| {
+                            let column = (column + j).min(columns - 1);
+                            column / count * planes.channel + planes.taps[column % count]
+                        });
+                        let mut acc = [T::ZERO; ROWS * COLUMNS];
+                        // SAFETY: rows of `long` elements, and planes with room past every offset.
+                        unsafe {
+                            let a = lines.as_ptr().add(row * long);
+                            run(long, a, long, memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
+                            for i in 0..height.min(conv.outputs - row) {
+                                let output = group * conv.outputs + row + i;
+                                let place = part * whole + (output * conv.inputs + first) * count + column;
+                                for j in 0..COLUMNS.min(columns - column) {
+                                    // These elements are this task's alone.
+                                    *to.get().add(place + j) += acc[i * COLUMNS + j];
+                                }
+                            }
+                        }
+                    }
+                }
+                start += n;
+            }
+        }
+        Ok(())
+    })?;
+    for part in 1..parts {
+        let (head, rest) = sums.split_at_mut(whole);
+        let from = &rest[(part - 1) * whole..part * whole];
+        head.iter_mut().zip(from).for_each(|(to, from)| *to += *from);
+    }
+    // SAFETY: the caller's contiguous result.
+    unsafe { sums.as_ptr().copy_to_nonoverlapping(out.ptr.cast::<T>(), whole) };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,125 @@
+//! Convolutions against their definition, for random sizes.
+#![allow(clippy::unwrap_used, reason = "a test may panic")]
+
+use super::*;
+use crate::base::contiguous_strides;
+
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, n: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        (self.0 >> 33) as usize % n
+    }
+    fn list(&mut self, n: usize) -> Vec<f64> {
+        (0..n).map(|_| self.below(2001) as f64 / 1000.0 - 1.0).collect()
+    }
+}
+
+fn view<'a>(data: &mut [f64], shape: &'a [usize], strides: &'a [usize]) -> Strided<'a> {
+    Strided { ptr: data.as_mut_ptr().cast(), dtype: DType::F64, shape, strides }
+}
+
+/// Calls `each` with the indices of result, image and weight that meet.
+fn meet(c: &Conv, mut each: impl FnMut(usize, usize, usize)) {
+    let flat = |size: [usize; 3], at: [usize; 3]| (at[0] * size[1] + at[1]) * size[2] + at[2];
+    let all = |size: [usize; 3]| {
+        (0..size.iter().product())
+            .map(move |i: usize| [i / (size[1] * size[2]), i / size[2] % size[1], i % size[2]])
+    };
+    let sizes = [c.image, c.kernel, c.result].map(|s| s.iter().product::<usize>());
+    for n in 0..c.samples {
+        for g in 0..c.groups {
+            for o in 0..c.outputs {
+                for i in 0..c.inputs {
+                    for at in all(c.result) {
+                        for tap in all(c.kernel) {
+                            let from: [isize; 3] = std::array::from_fn(|d| {
+                                (at[d] * c.stride[d] + tap[d] * c.dilation[d]) as isize
+                                    - c.padding[d] as isize
+                            });
+                            if (0..3).any(|d| from[d] < 0 || from[d] >= c.image[d] as isize) {
+                                continue;
+                            }
+                            let y = ((n * c.groups + g) * c.outputs + o) * sizes[2] + flat(c.result, at);
+                            let x = ((n * c.groups + g) * c.inputs + i) * sizes[0]
+                                + flat(c.image, from.map(|f| f as usize));
+                            let w = ((g * c.outputs + o) * c.inputs + i) * sizes[1] + flat(c.kernel, tap);
+                            each(y, x, w);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn close(found: &[f64], wanted: &[f64], what: &str, c: &Conv) {
+    for (i, (f, w)) in found.iter().zip(wanted).enumerate() {
+        assert!((f - w).abs() < 1e-9, "{what} {i}: {f}, not {w}, of {c:?}");
+    }
+}
+
+#[test]
+fn all_three_are_their_definition() {
+    let mut r = Random(7);
+    for round in 0..150 {
+        let dims = 1 + round % 3;
+        let mut c = Conv {
+            samples: 1 + r.below(5),
+            groups: 1 + r.below(3),
+            inputs: 1 + r.below(4),
+            outputs: 1 + r.below(9),
+            image: [1; 3],
+            kernel: [1; 3],
+            result: [1; 3],
+            stride: [1; 3],
+            padding: [0; 3],
+            dilation: [1; 3],
+        };
+        for d in 3 - dims..3 {
+            c.kernel[d] = 1 + r.below(4);
+            c.stride[d] = 1 + r.below(3);
+            c.dilation[d] = 1 + r.below(2);
+            c.padding[d] = r.below(4);
+            let window = (c.kernel[d] - 1) * c.dilation[d] + 1;
+            c.image[d] = window.saturating_sub(2 * c.padding[d]).max(1) + r.below(12);
+            c.result[d] = (c.image[d] + 2 * c.padding[d] - window) / c.stride[d] + 1;
+        }
+        let shape = |a: usize, b: usize, s: [usize; 3]| [a, b, s[0], s[1], s[2]];
+        let (xs, ys) = (
+            shape(c.samples, c.groups * c.inputs, c.image),
+            shape(c.samples, c.groups * c.outputs, c.result),
+        );
+        let ws = shape(c.groups * c.outputs, c.inputs, c.kernel);
+        let [xt, yt, wt] = [xs, ys, ws].map(|s| contiguous_strides(&s));
+        let [mut x, mut y, mut w] = [xs, ys, ws].map(|s| r.list(s.iter().product()));
+        let (mut bias, mut want) = (r.list(ys[1]), vec![0.0; y.len()]);
+        let area: usize = c.result.iter().product();
+        want.iter_mut().enumerate().for_each(|(i, v)| *v = bias[i / area % ys[1]]);
+        meet(&c, |a, b, k| want[a] += x[b] * w[k]);
+        // SAFETY: all views are of vectors of these sizes.
+        unsafe {
+            let bias =
+                Strided { ptr: bias.as_mut_ptr().cast(), dtype: DType::F64, shape: &ys[1..2], strides: &[1] };
+            forward(&c, view(&mut y, &ys, &yt), view(&mut x, &xs, &xt), view(&mut w, &ws, &wt), Some(bias))
+                .unwrap();
+        }
+        close(&y, &want, "result", &c);
+        let mut g = r.list(y.len());
+        let (mut dx, mut dw) = (vec![0.0; x.len()], vec![0.0; w.len()]);
+        meet(&c, |a, b, k| {
+            dx[b] += g[a] * w[k];
+            dw[k] += g[a] * x[b];
+        });
+        let (mut found_x, mut found_w) = (vec![9.0; x.len()], vec![9.0; w.len()]);
+        // SAFETY: as above.
+        unsafe {
+            let mut grad = || view(&mut *std::ptr::from_mut(&mut g), &ys, &yt);
+            backward_input(&c, view(&mut found_x, &xs, &xt), grad(), view(&mut w, &ws, &wt), None).unwrap();
+            backward_weight(&c, view(&mut found_w, &ws, &wt), view(&mut x, &xs, &xt), grad()).unwrap();
+        }
+        close(&found_x, &dx, "gradient of the image", &c);
+        close(&found_w, &dw, "gradient of the weights", &c);
+    }
+}
