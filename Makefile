@@ -70,9 +70,9 @@ rust: vulkan
 loom:
 	RUSTFLAGS="--cfg loom" cargo test --locked --manifest-path tests/loom/Cargo.toml --target-dir target/loom
 
-## make asan     the Rust tests under AddressSanitizer
+## make asan     the Rust tests under AddressSanitizer, which lets what is too large be refused
 asan:
-	RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --locked --profile quick --no-default-features \
+	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --locked --profile quick --no-default-features \
 		--target $(HOST) --target-dir target/asan --lib
 
 ## make pytest   the Python tests, on the wheel
