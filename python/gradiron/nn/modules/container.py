@@ -168,8 +168,8 @@ class ModuleList(_Numbered):
             delattr(self, str(at))
         self._renumber(self._modules.values())
 
-    def __iadd__(self, modules: Iterable[Module]) -> Any:
-        return self.extend(modules)
+    def __iadd__(self, other: Iterable[Module]) -> ModuleList:
+        return self.extend(other)
 
     def __add__(self, other: Iterable[Module]) -> ModuleList:
         return ModuleList(chain(self, other))
