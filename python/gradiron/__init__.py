@@ -58,12 +58,10 @@ long = int64
 
 from math import e, inf, nan, pi
 
-__version__ = "0.1.0"
-
-
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
 _MODULES = """
     __future__ func nn optim ops viz testing cuda utils random profiler multiprocessing serialization storage _tensor_str _utils
+    version torch_version
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 _NAMES = {
@@ -72,6 +70,8 @@ _NAMES = {
     "set_printoptions": "_tensor_str",
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
     "typename": "_types",
+    "as_torch": "_alias",
+    "__version__": "version",
     **dict.fromkeys(("save", "load"), "serialization"),
     **dict.fromkeys(("TypedStorage", "UntypedStorage", "from_file", "is_storage"), "storage"),
     **dict.fromkeys((f"{kind}Storage" for kind in _STORAGES), "storage"),

@@ -11,7 +11,10 @@ import warnings
 MODULES = """
 . autograd.* func.* nn nn.attention nn.common_types nn.functional nn.grad nn.init nn.parallel.* nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp profiler
 utils utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
-linalg fft special storage multiprocessing.* amp hub library overrides backends distributions.*
+linalg fft special storage multiprocessing.* amp.* hub library overrides backends.* distributions.* version torch_version jit
+compiler onnx distributed utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp types signal
+signal.windows sparse fx nested return_types cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
+utils.mobile_optimizer
 """.split()
 CLASSES = """
 Tensor Size dtype device Generator Event finfo iinfo UntypedStorage TypedStorage autograd.Function autograd.graph.Node
@@ -27,7 +30,10 @@ def modules(torch):
     """Full names below `torch` and the modules."""
     for entry in MODULES:
         name, below = entry.removesuffix(".*"), entry.endswith(".*")
-        root = torch if name == "." else importlib.import_module(f"torch.{name}")
+        try:
+            root = torch if name == "." else importlib.import_module(f"torch.{name}")
+        except ImportError:
+            continue
         yield name, root
         if below and hasattr(root, "__path__"):
             for info in pkgutil.walk_packages(root.__path__, root.__name__ + "."):

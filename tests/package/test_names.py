@@ -16,9 +16,10 @@ pytestmark = pytest.mark.gradiron
 
 # Our own, by the module or class they stand in.
 OURS = {
-    ".": {"viz"},
+    ".": {"viz", "as_torch"},
     "autograd": {"set_source_lines", "source_lines"},
     "cuda": {"dispatches", "submits"},
+    "version": {"gradiron"},
 }
 OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors")
 PYTORCHS = json.loads((GOLDEN / "names.json").read_text())

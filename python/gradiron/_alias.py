@@ -1,0 +1,131 @@
+"""`torch` as a second name of gradiron: for a program that the launcher runs, or between the lines of `as_torch`."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.metadata
+import importlib.util
+import os
+import sys
+from types import ModuleType, TracebackType
+from typing import Any
+
+import gradiron
+
+
+def is_torch(name: str) -> bool:
+    """Whether a module's name is PyTorch's."""
+    return name == "torch" or name.startswith("torch.")
+
+
+class _Loader(importlib.abc.Loader):
+    """Gives the module of ours that stands for one of PyTorch's: the same object under both names."""
+
+    def __init__(self, ours: str) -> None:
+        self._ours = ours
+        self._spec: Any = None
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = importlib.import_module(self._ours)
+        self._spec = module.__spec__
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__spec__ = self._spec  # Import has put that of the other name there.
+
+
+class _Distribution(importlib.metadata.Distribution):
+    """What `importlib.metadata` is told of PyTorch: programs ask it for the version."""
+
+    def read_text(self, filename: str) -> str | None:
+        return f"Metadata-Version: 2.1\nName: torch\nVersion: {gradiron.__version__}\n" if filename == "METADATA" else None
+
+    def locate_file(self, path: Any) -> Any:
+        return os.path.join(_ROOT, path)
+
+
+class _Finder(importlib.metadata.DistributionFinder):
+    """Finds `torch` and all below it in gradiron."""
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
+        if not is_torch(name):
+            return None
+        ours = "gradiron" + name.removeprefix("torch")
+        found = importlib.util.find_spec(ours)
+        if found is None:
+            raise ModuleNotFoundError(f"No module named {name!r}: gradiron has no such part", name=name)
+        # Without a place: two names for one file are no reason to read it twice.
+        return importlib.machinery.ModuleSpec(name, _Loader(ours), is_package=found.submodule_search_locations is not None)
+
+    def find_distributions(self, context: Any = None) -> Any:
+        name = None if context is None else context.name
+        return [_Distribution()] if name in (None, "torch") else []
+
+
+# The folder that gradiron lies in: another process may not know it yet when it begins.
+_ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_BEGIN = f"""
+import sys
+sys.path.insert(0, {_ROOT!r})
+import gradiron
+gradiron.as_torch()
+sys.path.remove({_ROOT!r})
+"""
+
+
+class _Begin:
+    """Travels with what a new process of `multiprocessing` is told first, and gives gradiron its second name there."""
+
+    def __reduce__(self) -> Any:
+        return exec, (_BEGIN, {})
+
+
+def _prepared(original: Any) -> Any:
+    def get_preparation_data(name: str) -> dict[str, Any]:
+        data: dict[str, Any] = original(name)
+        # Read before anything that may import `torch`; nobody looks at it later.
+        return {"gradiron": _Begin(), **data}
+
+    return get_preparation_data
+
+
+class as_torch:
+    """From this call on, `import torch` and what lies below it give gradiron, also in child processes of `multiprocessing`.
+
+    In a `with` statement only until its end. A PyTorch that is loaded already comes back then; what has imported it keeps it.
+    """
+
+    _active: as_torch | None = None
+
+    def __init__(self) -> None:
+        self._kept: dict[str, ModuleType] | None = None
+        if as_torch._active is None:
+            self._begin()
+
+    def _begin(self) -> None:
+        from multiprocessing import spawn
+
+        as_torch._active = self
+        self._kept = {name: sys.modules.pop(name) for name in list(sys.modules) if is_torch(name)}
+        self._finder = _Finder()
+        sys.meta_path.insert(0, self._finder)
+        sys.modules["torch"] = gradiron
+        self._spawn, spawn.get_preparation_data = spawn.get_preparation_data, _prepared(spawn.get_preparation_data)
+
+    def __enter__(self) -> ModuleType:
+        return gradiron
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+        if self._kept is None:
+            return
+        from multiprocessing import spawn
+
+        as_torch._active = None
+        spawn.get_preparation_data = self._spawn
+        sys.meta_path.remove(self._finder)
+        for name in list(filter(is_torch, sys.modules)):
+            del sys.modules[name]
+        sys.modules.update(self._kept)
+        self._kept = None

@@ -1,0 +1,17 @@
+"""Which PyTorch gradiron speaks like, and which gradiron this is."""
+
+from __future__ import annotations
+
+from .torch_version import TorchVersion
+
+__all__ = ["__version__", "cuda", "debug", "git_version", "gradiron", "hip", "xpu"]
+
+gradiron = "0.1.0"
+__version__ = TorchVersion(f"2.15.0+gradiron{gradiron}")
+debug = False
+# What it was built for: no CUDA, although devices are called so.
+cuda: str | None = None
+hip: str | None = None
+rocm: str | None = None
+xpu: str | None = None
+git_version = "unknown"

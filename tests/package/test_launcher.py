@@ -1,0 +1,209 @@
+"""Programs written for PyTorch, run by `python -m gradiron` or under `as_torch`."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from library import T, python, python_ok
+
+pytestmark = pytest.mark.gradiron
+
+HOME = str(pathlib.Path(T.__file__).parent.parent)
+
+
+def launch(*arguments, cwd, path=()):
+    env = {**os.environ, "OMP_NUM_THREADS": "2", "PYTHONPATH": os.pathsep.join([*map(str, path), HOME])}
+    command = [sys.executable, "-m", "gradiron", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, env=env)
+
+
+def script(folder, text, name="script.py"):
+    (folder / name).write_text(text)
+    return folder / name
+
+
+@pytest.fixture
+def real(tmp_path):
+    """A folder with another package of the name `torch`."""
+    package = tmp_path / "real" / "torch"
+    (package / "nn").mkdir(parents=True)
+    (package / "__init__.py").write_text("REAL = True\n")
+    (package / "nn" / "__init__.py").write_text("REAL = True\n")
+    return tmp_path / "real"
+
+
+def test_a_script_and_its_neighbours(tmp_path, real):
+    script(tmp_path, "import torch\nNAME = torch.__name__\n", "neighbour.py")
+    path = script(
+        tmp_path,
+        "import sys, torch, neighbour\n"
+        "import torch.nn.functional as F\n"
+        "import torch.optim.lr_scheduler\n"
+        "from torch.utils.data import DataLoader\n"
+        "from torch import nn\n"
+        "assert neighbour.NAME == 'gradiron' and __name__ == '__main__'\n"
+        "assert nn is torch.nn is sys.modules['torch.nn'] is sys.modules['gradiron.nn']\n"
+        "assert nn.__spec__.name == 'gradiron.nn' and F is nn.functional\n"
+        "print(sys.argv[1:], F.relu(torch.tensor([-1.0, 2.0])).tolist())\n",
+    )
+    done = launch(path, "--lr", "3", cwd=real, path=[real])
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['--lr', '3'] [0.0, 2.0]\n", "")
+
+
+def test_a_module_and_a_line(tmp_path):
+    package = tmp_path / "package"
+    package.mkdir()
+    script(package, "")
+    script(package, "from . import inner\nimport sys\nprint(inner.F.relu(inner.x).item(), sys.argv[1:])\n", "__main__.py")
+    script(package, "import torch, torch.nn.functional as F\nx = torch.tensor(-1.0)\n", "inner.py")
+    done = launch("-m", "package", "a", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("0.0 ['a']\n", "")
+    done = launch("-c", "import torch; print(torch.ones(1).tolist())", cwd=tmp_path)
+    assert (done.stdout, done.stderr) == ("[1.0]\n", "")
+
+
+def test_exit_statuses(tmp_path):
+    assert launch(script(tmp_path, "raise SystemExit(7)"), cwd=tmp_path).returncode == 7
+    done = launch(script(tmp_path, "def f():\n    raise ValueError('mine')\nf()\n"), cwd=tmp_path)
+    assert done.returncode == 1 and done.stderr.endswith("ValueError: mine\n")
+    # The traceback begins with the program.
+    assert done.stderr.splitlines()[1].strip().startswith("File") and "script.py" in done.stderr.splitlines()[1]
+    assert launch(cwd=tmp_path).returncode == 2
+    done = launch("nowhere.py", cwd=tmp_path)
+    assert done.returncode == 1 and "no such file" in done.stderr
+
+
+def test_what_is_missing_is_listed(tmp_path):
+    text = """\
+import torch
+hasattr(torch, "probed")
+try:
+    torch.nn.absent
+except AttributeError:
+    pass
+try:
+    from torch.nowhere import thing
+except ImportError:
+    pass
+try:
+    from torch.cuda import nothing
+except ImportError:
+    pass
+torch.ones(1).unheard_of()
+"""
+    done = launch(script(tmp_path, text), cwd=tmp_path)
+    listed = done.stderr.partition("gradiron lacks:\n")[2]
+    assert done.returncode == 1
+    assert [line.split() for line in listed.splitlines()] == [
+        ["torch.nn.absent", "script.py:4"],
+        ["torch.nowhere", "script.py:8"],
+        ["torch.cuda.nothing", "script.py:12"],
+        ["torch.Tensor.unheard_of", "script.py:15"],
+    ]
+
+
+WORKERS = """\
+import sys, torch
+import torch.multiprocessing as mp
+from torch.utils.data import DataLoader, Dataset
+
+class Names(Dataset):
+    def __len__(self):
+        return 2
+    def __getitem__(self, i):
+        import torch.nn.functional as F
+        return F.relu(torch.tensor(i - 0.5)), torch.__name__
+
+def work(queue):
+    import torch
+    queue.put(torch.__name__)
+
+if __name__ == "__main__":
+    for method in ("fork", "spawn", "forkserver"):
+        context = mp.get_context(method)
+        queue = context.SimpleQueue()
+        process = context.Process(target=work, args=(queue,))
+        process.start()
+        loader = DataLoader(Names(), batch_size=2, num_workers=1, multiprocessing_context=method)
+        print(method, queue.get(), [(x.tolist(), names) for x, names in loader])
+        process.join()
+"""
+
+
+def test_child_processes(tmp_path, real):
+    done = launch(script(tmp_path, WORKERS), cwd=tmp_path, path=[real])
+    expected = "gradiron [([0.0, 0.5], ('gradiron', 'gradiron'))]"
+    assert done.stdout.splitlines() == [f"{m} {expected}" for m in ("fork", "spawn", "forkserver")], done.stderr
+
+
+def test_another_pytorch_is_not_disturbed(real):
+    env = {"PYTHONPATH": os.pathsep.join([str(real), HOME])}
+    code = """
+import subprocess
+import torch, torch.nn
+theirs = torch
+with T.as_torch() as ours:
+    import torch, torch.nn
+    assert torch is ours is T and torch.nn is T.nn
+    child = subprocess.run([sys.executable, "-c", "import torch; print(torch.REAL)"], capture_output=True, text=True)
+    assert child.stdout == "True\\n", child
+    with T.as_torch():
+        pass
+    import torch.optim
+    assert torch is T
+import torch, torch.nn
+assert torch is theirs and torch.nn.REAL and "torch.optim" not in sys.modules
+assert not any("_alias" in str(type(f)) for f in sys.meta_path)
+"""
+    python_ok(code, env=env)
+
+
+def test_pickles_and_metadata():
+    code = """
+import pickle, importlib.metadata, importlib.util
+T.as_torch()
+assert pickle.loads(b"ctorch.nn.modules.linear\\nLinear\\n.") is T.nn.Linear
+assert importlib.metadata.version("torch") == T.__version__
+assert importlib.util.find_spec("torch.nn").name == "gradiron.nn"
+try:
+    import torch.nothing.at_all
+except ModuleNotFoundError as error:
+    assert error.name == "torch.nothing", error.name
+else:
+    raise AssertionError
+"""
+    python_ok(code)
+
+
+def test_nothing_is_aliased_without_being_asked():
+    done = python("import importlib.util\nprint('torch' in sys.modules, 'gradiron._alias' in sys.modules)")
+    assert done.stdout == "False False\n"
+
+
+@pytest.mark.parametrize(
+    "other, less, equal",
+    [
+        ("1.13", False, False),
+        ("2.0", False, False),
+        ("2.9.1", False, False),
+        ((2, 15), False, False),
+        ("2.15.0+gradiron0.1.0", False, True),
+        ("3", True, False),
+        ("main", True, False),
+    ],
+)
+def test_version_checks(other, less, equal):
+    version = T.__version__
+    assert (version < other, version == other, version <= other) == (less, equal, less or equal)
+    assert (version > other, version >= other, version != other) == (not (less or equal), not less, not equal)
+    assert int(version.split(".")[0]) == 2 and T.version.__version__ is version and T.version.cuda is None
+
+
+def test_versions_before_a_release():
+    from gradiron.torch_version import TorchVersion
+
+    assert TorchVersion("2.0.0a1") < "2.0" < TorchVersion("2.0.0.post1") and TorchVersion("2.1") > "2.0.9"
+    assert TorchVersion("2.0") == "2.0.0" and hash(TorchVersion("2.0")) == hash("2.0")
