@@ -185,7 +185,7 @@ impl Primitive<'_> {
 
     /// Where tensor parameter `i` is among the node's edges, or among its arguments.
     fn place(&self, i: usize) -> TokenStream {
-        let op = quote!(crate::operator::primitive);
+        let op = quote!(crate::operator::derivative);
         if self.is_one_list() {
             return quote!(#op::Place::all(step));
         }
@@ -262,7 +262,7 @@ fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kept) -> Resul
         let (bare, lent) = bare(&input.ty);
         let local = format_ident!("__{}", p.unraw());
         let fetch = |place: TokenStream| {
-            at(&bare, quote!(let #local: #bare = #op::primitive::Fetch::fetch(step, &#place)?;))
+            at(&bare, quote!(let #local: #bare = #op::derivative::Fetch::fetch(step, &#place)?;))
         };
         match this.source(p, false)? {
             Source::Gradient => {
@@ -271,7 +271,7 @@ fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kept) -> Resul
             }
             Source::Meta => {
                 let place = this.place(wrt);
-                all.lets.push(quote!(let #local: #bare = #op::primitive::FetchMeta::meta(step, &#place)?;))
+                all.lets.push(quote!(let #local: #bare = #op::derivative::FetchMeta::meta(step, &#place)?;))
             }
             Source::Wants if crate::call::is(&bare, "Vec") => {
                 let place = this.place(wrt);
@@ -289,7 +289,7 @@ fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kept) -> Resul
             }
             Source::Tensor(i) if crate::call::is(&bare, "Meta") => {
                 let place = this.place(i);
-                all.lets.push(quote!(let #local: #bare = #op::primitive::FetchMeta::meta(step, &#place)?;))
+                all.lets.push(quote!(let #local: #bare = #op::derivative::FetchMeta::meta(step, &#place)?;))
             }
             Source::Tensor(i) => {
                 all.bits |= 1 << i;
@@ -305,7 +305,7 @@ fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kept) -> Resul
                 all.bits |= 1 << (OUTPUT_BIT - i);
                 kept.saved.push((this.results[i].clone(), quote!(#op::facts::SavedAt::Output(#i))));
                 let i = i as u16;
-                all.lets.push(fetch(quote!(#op::primitive::Place::output(#i, RETURNED))));
+                all.lets.push(fetch(quote!(#op::derivative::Place::output(#i, RETURNED))));
             }
             Source::Argument(i) => {
                 let place = kept.arguments.iter().position(|k| *k == i).unwrap_or_else(|| {
@@ -344,9 +344,9 @@ fn step(
             let place = this.place(i);
             quote!(#place.start())
         });
-        quote!(#op::primitive::IntoAllGrads::put_all(made, step, &mut grads, &[#(#places),*])?;)
+        quote!(#op::derivative::IntoAllGrads::put_all(made, step, &mut grads, &[#(#places),*])?;)
     } else {
-        quote!(#op::primitive::IntoGrads::put(made, &mut grads, __place.start())?;)
+        quote!(#op::derivative::IntoGrads::put(made, &mut grads, __place.start())?;)
     };
     let mut bits = 0;
     let mut run = |f: &ImplItemFn| -> Result<TokenStream> {
@@ -354,7 +354,7 @@ fn step(
         bits |= own;
         let ident = &f.sig.ident;
         Ok(quote! {
-            if let Some(__g) = <#incoming as #op::primitive::Incoming>::incoming(step)? {
+            if let Some(__g) = <#incoming as #op::derivative::Incoming>::incoming(step)? {
                 #(#lets)*
                 let made = #name::#ident(#(#names),*);
                 #put
@@ -363,7 +363,7 @@ fn step(
     };
     let slow = run(f)?;
     let code = match fast.map(run).transpose()? {
-        Some(fast) => quote!(if #op::primitive::is_plain(step) { #fast } else { #slow }),
+        Some(fast) => quote!(if #op::derivative::is_plain(step) { #fast } else { #slow }),
         None => slow,
     };
     let wanted = if together { quote!(true) } else { quote!(__place.is_wanted(step)) };
@@ -553,12 +553,12 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         quote! {
             let out = #op::primitive::copy_of(#first)?;
             #name::write(&out, #(#rest),*)?;
-            #op::primitive::Forward::put(out, __made);
+            #op::results::Forward::put(out, __made);
             Ok(())
         }
     } else {
         quote! {
-            #op::primitive::Forward::put(#name::forward(#(#again),*)?, __made);
+            #op::results::Forward::put(#name::forward(#(#again),*)?, __made);
             Ok(())
         }
     };
@@ -577,9 +577,9 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     };
     let tangent = camel(if clauses.tangent == "fn" { "transposed" } else { &clauses.tangent });
     let call = quote! {
-        let __again = |__xs: &[#op::Tensor]| -> #op::Result<#op::primitive::Tensors> {
+        let __again = |__xs: &[#op::Tensor]| -> #op::Result<#op::results::Tensors> {
             #rebuilt
-            #name::call(#(#again),*).map(#op::primitive::Outputs::list)
+            #name::call(#(#again),*).map(#op::results::Outputs::list)
         };
         let __call = #op::primitive::Call {
             primitive: &PRIMITIVE,
@@ -650,20 +650,20 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 order: &[#(#order),*],
                 returned: RETURNED,
                 tangent: #op::primitive::Tangent::#tangent,
-                views: <#made as #op::primitive::Forward>::VIEWS,
+                views: <#made as #op::results::Forward>::VIEWS,
                 anywhere: #anywhere,
             };
             impl #name {
                 /// Runs it, recorded where that is due.
                 #[allow(clippy::too_many_arguments)]
-                pub fn call(#(#sig_params),*) -> #op::Result<<#forward_type as #op::primitive::Forward>::Tensors> {
+                pub fn call(#(#sig_params),*) -> #op::Result<<#forward_type as #op::results::Forward>::Tensors> {
                     let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
                     let __flags = #op::primitive::flags(&__groups);
                     #call
                     if __flags.is_batched() {
                         return #op::primitive::cold(|| {
                             if let Some(xs) = __call.settled()? {
-                                return <#forward_type as #op::primitive::Forward>::tensors(__again(&xs)?);
+                                return <#forward_type as #op::results::Forward>::tensors(__again(&xs)?);
                             }
                             #batch
                         });
@@ -675,7 +675,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                             #compute
                         }
                     })?;
-                    <#forward_type as #op::primitive::Forward>::tensors(made)
+                    <#forward_type as #op::results::Forward>::tensors(made)
                 }
                 #over
             }
@@ -723,13 +723,13 @@ fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<TokenStream
         let pick = |code: TokenStream| at(&bare, quote!(let #local: #bare = #code?;));
         match this.source(p, true)? {
             Source::Tangent(i) if this.edges[i] => {
-                lets.push(pick(quote!(#op::primitive::Pick::tangent(__moving, EDGES, #i))))
+                lets.push(pick(quote!(#op::moving::Pick::tangent(__moving, EDGES, #i))))
             }
             Source::Tangent(_) => {
                 return Err(Error::new(p.span(), "this operand has no gradient, and so no tangent"));
             }
-            Source::Tensor(i) => lets.push(pick(quote!(#op::primitive::Pick::value(__moving, EDGES, #i)))),
-            Source::Output(i) => lets.push(pick(quote!(#op::primitive::Pick::output(__moving, #i)))),
+            Source::Tensor(i) => lets.push(pick(quote!(#op::moving::Pick::value(__moving, EDGES, #i)))),
+            Source::Output(i) => lets.push(pick(quote!(#op::moving::Pick::output(__moving, #i)))),
             Source::Argument(i) => {
                 names.push(this.arguments[i].again());
                 continue;
@@ -745,10 +745,10 @@ fn tangent(this: &Primitive, name: &Ident, f: &ImplItemFn) -> Result<TokenStream
     }
     let ident = &f.sig.ident;
     Ok(quote! {
-        Some(&|__moving: &#op::primitive::Moving| {
+        Some(&|__moving: &#op::moving::Moving| {
             #(#lets)*
             let mut grads: #op::Grads = #op::smallvec::smallvec![None; __moving.outputs.len()];
-            #op::primitive::IntoTangents::put(#name::#ident(#(#names),*), &mut grads)?;
+            #op::moving::IntoTangents::put(#name::#ident(#(#names),*), &mut grads)?;
             Ok(grads)
         })
     })

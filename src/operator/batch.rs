@@ -3,7 +3,8 @@
 
 pub use crate::ops::batch::Batch;
 
-use super::primitive::{Call, Tensors};
+use super::primitive::Call;
+use super::results::Tensors;
 use crate::base::{Dims, Error, Result};
 use crate::ops::{Ints, join, reduce, view};
 use crate::tensor::Tensor;

@@ -2,14 +2,17 @@
 //! ([`primitive`]). `docs/rows.md` explains the language that families write.
 
 pub mod batch;
+pub mod derivative;
+pub mod moving;
 pub mod primitive;
 mod registry;
+pub mod results;
 
 /// What a family's file begins with.
 #[allow(unused_imports, reason = "it is for rows to come, too")]
 pub(crate) mod prelude {
     pub use super::batch::Batch;
-    pub use super::primitive::Unread;
+    pub use super::derivative::Unread;
     pub use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Scalar, wrap_dim};
     pub use crate::ops::formal::*;
     pub use crate::ops::kernel::{at_least_vector, drop_dims, kept_shape, with_shape};

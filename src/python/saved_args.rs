@@ -1,6 +1,6 @@
 //! The arguments that a node keeps beside its tensors, as Python values: `_saved_dim`, `_saved_keepdim`, `_saved_exponent`.
 
-use super::saved_facts::{fact, facts};
+use super::saved_facts::{fact, facts, shown};
 use super::saved_names::{row_of_node, torch_name, wraps_numbers};
 use crate::base::{DType, Dims, Layout, Put, Scalar};
 use crate::ops::cut::Joined;
@@ -176,7 +176,7 @@ fn names(node: &Node) -> Vec<(&'static str, usize)> {
 
 /// The argument `name` of a node's call.
 pub fn argument<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {
-    given(py, node, name).or_else(|| fact(py, node, name))
+    given(py, node, name).or_else(|| fact(node, name).map(|value| shown(py, value)))
 }
 
 fn given<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {

@@ -2,28 +2,12 @@
 //! for as `_saved_self_sym_sizes`, `_saved_alpha`, `_saved_reduction`.
 
 use super::saved_names::row_of_node;
-use crate::base::{Dims, Scalar};
+use crate::base::Scalar;
 use crate::tensor::Node;
-use crate::tensor::facts::Shown;
+use crate::tensor::facts::Fact::{self, Flag, Int, Ndim, Nothing, Numel, Size, Sizes, Strides, Text};
+use crate::tensor::facts::{Facts, Shown};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
-
-#[derive(Clone, Copy)]
-enum Fact {
-    /// The sizes of an input.
-    Sizes(usize),
-    /// One of them.
-    Size(usize, usize),
-    /// Its strides, where it was saved.
-    Strides(usize),
-    Numel(usize),
-    Ndim(usize),
-    Int(i64),
-    Flag(bool),
-    Text(&'static str),
-    Nothing,
-}
-use Fact::{Flag, Int, Ndim, Nothing, Numel, Size, Sizes, Strides, Text};
 
 /// By the name of a node, or of a row where several share one.
 const FACTS: &[(&[&str], &str, Fact)] = &[
@@ -101,52 +85,12 @@ fn of(node: &Node) -> impl Iterator<Item = (&'static str, Fact)> {
 
 /// The names that [`fact`] knows for a node.
 pub fn facts(node: &Node) -> impl Iterator<Item = &'static str> {
-    of(node).filter(|(_, fact)| known(node, *fact)).map(|(attribute, _)| attribute)
+    of(node).filter(|(_, fact)| Facts::OLD.show(node, *fact).is_some()).map(|(attribute, _)| attribute)
 }
 
 /// The attribute `name` of a node, when it is one of these.
-pub fn fact<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<PyResult<Bound<'py, PyAny>>> {
-    let (_, fact) = of(node).find(|(attribute, fact)| *attribute == name && known(node, *fact))?;
-    Some(show(py, node, fact))
-}
-
-/// The sizes of an input: of what its gradient flows to, or of what was saved of it.
-fn sizes(node: &Node, input: usize) -> Option<Dims> {
-    if let Some(Some(edge)) = node.edges.get(input) {
-        return edge.node.outputs.get(edge.output as usize).map(|meta| meta.shape.clone());
-    }
-    let saves = node.saves();
-    let saved = saves.values.iter().find(|saved| usize::from(saved.source) == input)?;
-    saved.body().map(|body| body.layout.shape.clone())
-}
-
-fn strides(node: &Node, input: usize) -> Option<Dims> {
-    let saves = node.saves();
-    let saved = saves.values.iter().find(|saved| usize::from(saved.source) == input)?;
-    saved.body().map(|body| body.layout.strides.clone())
-}
-
-fn known(node: &Node, fact: Fact) -> bool {
-    match fact {
-        Sizes(input) | Size(input, _) | Numel(input) | Ndim(input) => sizes(node, input).is_some(),
-        Strides(input) => strides(node, input).is_some(),
-        _ => true,
-    }
-}
-
-fn show<'py>(py: Python<'py>, node: &Node, fact: Fact) -> PyResult<Bound<'py, PyAny>> {
-    let dims = |input| sizes(node, input).unwrap_or_default();
-    Ok(match fact {
-        Sizes(input) => PyTuple::new(py, dims(input))?.into_any(),
-        Strides(input) => PyTuple::new(py, strides(node, input).unwrap_or_default())?.into_any(),
-        Size(input, dim) => dims(input).get(dim).copied().into_pyobject(py)?.into_any(),
-        Numel(input) => dims(input).iter().product::<usize>().into_pyobject(py)?.into_any(),
-        Ndim(input) => dims(input).len().into_pyobject(py)?.into_any(),
-        Int(number) => number.into_pyobject(py)?.into_any(),
-        Flag(flag) => flag.into_pyobject(py)?.to_owned().into_any(),
-        Text(text) => text.into_pyobject(py)?.into_any(),
-        Nothing => py.None().into_bound(py),
-    })
+pub fn fact(node: &Node, name: &str) -> Option<Shown> {
+    of(node).filter(|(attribute, _)| *attribute == name).find_map(|(_, fact)| Facts::OLD.show(node, fact))
 }
 
 /// A value that a node keeps, as Python sees it.

@@ -129,6 +129,17 @@ pub fn source(edges: &[bool], start: usize, at: usize) -> u16 {
 }
 
 impl Facts {
+    /// Of a node whose row is in the old form: its first operands are its edges, what it saves stands in tables.
+    pub const OLD: Facts = Facts {
+        saved: &[],
+        kept: &[],
+        shown: &[],
+        results: &[],
+        edges: &[true; 8],
+        lengths: |_| None,
+        flops: None,
+    };
+
     /// The sources of a saved value of this node: one, or those of a list.
     pub fn sources(&self, node: &Node, saved: SavedAt) -> Range<u16> {
         match saved {

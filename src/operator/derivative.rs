@@ -1,0 +1,310 @@
+//! The parameters and results of a primitive's derivatives: what a node saved, kept, and is given.
+
+use super::primitive::Extent;
+use crate::base::Result;
+use crate::ops::V;
+use crate::tensor::{Body, Edge, Grads, Meta, Saved, Step, Tensor, facts, mode};
+
+/// Where the tensors of an operand, or a result, are among a node's edges, arguments and saved values.
+pub struct Place<'a> {
+    source: u16,
+    /// The first edge; no edge where it has none.
+    edge: usize,
+    count: usize,
+    /// A value that is no tensor of the user's.
+    bare: bool,
+    extent: Option<&'a Extent>,
+}
+
+impl<'a> Place<'a> {
+    #[inline]
+    pub fn one(source: u16) -> Place<'a> {
+        Place { source, edge: usize::from(source), count: 1, bare: false, extent: None }
+    }
+
+    pub fn of(edges: &[bool], extent: Option<&'a Extent>, at: usize) -> Place<'a> {
+        let lengths = extent.map(|e| &e.lengths[..]);
+        let (start, count) = facts::place(edges, lengths, at);
+        let source = facts::source(edges, start, at);
+        Place { source, edge: start, count, bare: false, extent }
+    }
+
+    /// All edges of the node: those of its only operand, a list.
+    #[inline]
+    pub fn all(step: &Step) -> Place<'a> {
+        Place { source: 0, edge: 0, count: step.node.edges.len(), bare: false, extent: None }
+    }
+
+    #[inline]
+    pub fn output(i: u16, returned: usize) -> Place<'a> {
+        Place { source: Saved::OUTPUT + i, edge: 0, count: 1, bare: usize::from(i) >= returned, extent: None }
+    }
+
+    /// The first edge.
+    #[inline]
+    pub fn start(&self) -> usize {
+        self.edge
+    }
+
+    /// Which tensors of a list want gradients.
+    pub fn each_wanted(&self, step: &Step) -> Vec<bool> {
+        (self.edge..self.edge + self.count).map(|edge| is_wanted(step, edge)).collect()
+    }
+
+    #[inline]
+    pub fn is_wanted(&self, step: &Step) -> bool {
+        (self.edge..self.edge + self.count).any(|edge| is_wanted(step, edge))
+    }
+
+    fn tensor(&self, step: &Step, i: u16) -> Result<Tensor> {
+        let source = self.source + i;
+        match source {
+            _ if self.bare => step.value(source),
+            Saved::ARGUMENT..Saved::DETACHED => {
+                let at = usize::from(source - Saved::ARGUMENT);
+                let history = self.extent.and_then(|e| e.histories.get(at).cloned().flatten());
+                step.argument(at, history)
+            }
+            _ => step.tensor(source),
+        }
+    }
+
+    fn maybe(&self, step: &Step, i: u16) -> Result<Option<Tensor>> {
+        if step.has(self.source + i) { self.tensor(step, i).map(Some) } else { Ok(None) }
+    }
+}
+
+/// (A long list's edges beyond the word are all wanted.)
+#[inline]
+fn is_wanted(step: &Step, edge: usize) -> bool {
+    edge > 63 || step.wants(edge)
+}
+
+/// Whether a derivative's turn is nothing but kernels on bytes: nobody differentiates it, no transform has a say in it.
+#[inline]
+pub fn is_plain(step: &Step) -> bool {
+    !mode::grad_enabled() && !step.is_dual() && !step.grads.iter().flatten().any(Tensor::is_special)
+}
+
+/// A saved value that nobody reads: who wrote over it is told, as PyTorch does.
+pub struct Unread;
+
+/// How a derivative's parameter is read from the node.
+pub trait Fetch: Sized {
+    fn fetch(step: &Step, place: &Place) -> Result<Self>;
+}
+impl Fetch for Unread {
+    fn fetch(_: &Step, _: &Place) -> Result<Self> {
+        Ok(Unread)
+    }
+}
+impl Fetch for Tensor {
+    #[inline]
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        place.tensor(step, 0)
+    }
+}
+impl Fetch for V {
+    #[inline]
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        place.tensor(step, 0).map(V::from)
+    }
+}
+impl Fetch for Body {
+    #[inline]
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        step.body(place.source).cloned()
+    }
+}
+impl Fetch for Option<Tensor> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        place.maybe(step, 0)
+    }
+}
+impl Fetch for Option<V> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        Ok(place.maybe(step, 0)?.map(V::from))
+    }
+}
+impl Fetch for Option<Body> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        if step.has(place.source) { Body::fetch(step, place).map(Some) } else { Ok(None) }
+    }
+}
+impl Fetch for Vec<Option<Tensor>> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| place.maybe(step, i as u16)).collect()
+    }
+}
+impl Fetch for Vec<Tensor> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| place.tensor(step, i as u16)).collect()
+    }
+}
+impl Fetch for Vec<V> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| place.tensor(step, i as u16).map(V::from)).collect()
+    }
+}
+impl Fetch for Vec<Body> {
+    fn fetch(step: &Step, place: &Place) -> Result<Self> {
+        (0..place.count).map(|i| step.body(place.source + i as u16).cloned()).collect()
+    }
+}
+
+/// Shape, dtype and device of an operand; of those that want no gradient nothing is known.
+pub trait FetchMeta: Sized {
+    fn meta(step: &Step, place: &Place) -> Result<Self>;
+}
+impl FetchMeta for Meta {
+    fn meta(step: &Step, place: &Place) -> Result<Self> {
+        crate::ops::meta_of(step, place.start())
+    }
+}
+impl FetchMeta for Option<Meta> {
+    fn meta(step: &Step, place: &Place) -> Result<Self> {
+        Ok(Vec::<Option<Meta>>::meta(step, place)?.pop().flatten())
+    }
+}
+impl FetchMeta for Vec<Option<Meta>> {
+    fn meta(step: &Step, place: &Place) -> Result<Self> {
+        let of = |edge: &Edge| edge.node.outputs.get(edge.output as usize).cloned();
+        let start = place.start();
+        let meta = |at: usize| step.node.edges.get(at)?.as_ref().and_then(of);
+        Ok((start..start + place.count).map(meta).collect())
+    }
+}
+
+/// The gradients that come in: that of the only result, or one for each. Nothing: then there is nothing to do.
+pub trait Incoming: Sized {
+    fn incoming(step: &Step) -> Result<Option<Self>>;
+}
+impl Incoming for V {
+    #[inline]
+    fn incoming(step: &Step) -> Result<Option<V>> {
+        Ok(step.grad(0).map(V::from))
+    }
+}
+impl Incoming for Tensor {
+    #[inline]
+    fn incoming(step: &Step) -> Result<Option<Tensor>> {
+        Ok(step.grad(0).cloned())
+    }
+}
+fn bytes(t: &Tensor) -> Result<Body> {
+    let body = t.body();
+    body.check_plain()?;
+    Ok(body.clone())
+}
+impl Incoming for Body {
+    #[inline]
+    fn incoming(step: &Step) -> Result<Option<Body>> {
+        step.grad(0).map(bytes).transpose()
+    }
+}
+impl<const N: usize> Incoming for [Option<V>; N] {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        Ok(Some(std::array::from_fn(|i| step.grad(i).map(V::from))))
+    }
+}
+impl<const N: usize> Incoming for [Option<Tensor>; N] {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        Ok(Some(std::array::from_fn(|i| step.grad(i).cloned())))
+    }
+}
+impl<const N: usize> Incoming for [Option<Body>; N] {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        let mut all: [Option<Body>; N] = std::array::from_fn(|_| None);
+        for (i, g) in all.iter_mut().enumerate() {
+            *g = step.grad(i).map(bytes).transpose()?;
+        }
+        Ok(Some(all))
+    }
+}
+impl Incoming for Vec<Option<Tensor>> {
+    fn incoming(step: &Step) -> Result<Option<Self>> {
+        Ok(Some(step.grads.to_vec()))
+    }
+}
+
+/// What a derivative may end in: the gradient of its operand, or one for each tensor of a list.
+pub trait IntoGrads {
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()>;
+}
+impl IntoGrads for V {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        grads[edge] = Some(self.tensor()?);
+        Ok(())
+    }
+}
+impl IntoGrads for Tensor {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        grads[edge] = Some(self);
+        Ok(())
+    }
+}
+impl IntoGrads for Body {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        grads[edge] = Some(Tensor::new(self));
+        Ok(())
+    }
+}
+impl<T: IntoGrads> IntoGrads for Option<T> {
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        self.map_or(Ok(()), |g| g.put(grads, edge))
+    }
+}
+impl<T: IntoGrads> IntoGrads for Result<T> {
+    #[inline]
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        self?.put(grads, edge)
+    }
+}
+impl<T: IntoGrads> IntoGrads for Vec<T> {
+    fn put(self, grads: &mut Grads, edge: usize) -> Result<()> {
+        self.into_iter().enumerate().try_for_each(|(i, g)| g.put(grads, edge + i))
+    }
+}
+
+/// What a derivative of all operands may end in: an array or a tuple with an item for each, in their order.
+pub trait IntoAllGrads: Sized {
+    fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()>;
+    /// Those that nobody wants are dropped.
+    fn put_all(self, step: &Step, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+        self.place(grads, starts)?;
+        for (edge, grad) in grads.iter_mut().enumerate().filter(|(edge, _)| !is_wanted(step, *edge)) {
+            let _ = edge;
+            *grad = None;
+        }
+        Ok(())
+    }
+}
+impl<T: IntoGrads, const N: usize> IntoAllGrads for [T; N] {
+    fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+        self.into_iter().zip(starts).try_for_each(|(g, &start)| g.put(grads, start))
+    }
+}
+impl<T: IntoAllGrads> IntoAllGrads for Result<T> {
+    fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+        self?.place(grads, starts)
+    }
+}
+macro_rules! into_all {
+    ($($T:ident $i:tt),+) => {
+        impl<$($T: IntoGrads),+> IntoAllGrads for ($($T,)+) {
+            fn place(self, grads: &mut Grads, starts: &[usize]) -> Result<()> {
+                $(self.$i.put(grads, starts[$i])?;)+
+                Ok(())
+            }
+        }
+    };
+}
+into_all!(A 0);
+into_all!(A 0, B 1);
+into_all!(A 0, B 1, C 2);
+into_all!(A 0, B 1, C 2, D 3);
+into_all!(A 0, B 1, C 2, D 3, E 4);
+into_all!(A 0, B 1, C 2, D 3, E 4, F 5);

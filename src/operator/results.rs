@@ -1,0 +1,110 @@
+//! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
+
+use crate::base::{DType, Error, Layout, Lazy, Result};
+use crate::tensor::{Body, Tensor};
+use smallvec::SmallVec;
+
+pub type Tensors = SmallVec<[Tensor; 3]>;
+
+/// Where a `forward` puts what it made: values, or views of the first operand.
+#[derive(Default)]
+pub struct Made {
+    pub(super) bodies: SmallVec<[Body; 2]>,
+    pub(super) views: Views,
+}
+
+#[derive(Default)]
+pub(super) enum Views {
+    #[default]
+    None,
+    One(Layout),
+    /// As elements of another dtype.
+    Reread(Layout, DType),
+    /// With this done to each element when it is read.
+    Turned(Lazy),
+    Several(Vec<Layout>),
+}
+
+/// The type that a `forward` gives says what its call returns.
+pub trait Forward {
+    type Tensors;
+    const VIEWS: bool = false;
+    fn put(self, made: &mut Made);
+    fn tensors(made: Tensors) -> Result<Self::Tensors>;
+}
+
+pub(super) fn one(mut made: Tensors) -> Result<Tensor> {
+    made.pop().ok_or_else(|| Error::runtime("a primitive made nothing"))
+}
+
+macro_rules! one_tensor {
+    ($ty:ty, $views:literal, |$x:ident, $made:ident| $put:expr) => {
+        impl Forward for $ty {
+            type Tensors = Tensor;
+            const VIEWS: bool = $views;
+            #[inline]
+            fn put(self, $made: &mut Made) {
+                let $x = self;
+                $put
+            }
+            #[inline]
+            fn tensors(made: Tensors) -> Result<Tensor> {
+                one(made)
+            }
+        }
+    };
+}
+one_tensor!(Body, false, |x, made| made.bodies.push(x));
+one_tensor!(Layout, true, |x, made| made.views = Views::One(x));
+one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1));
+one_tensor!(Lazy, true, |x, made| made.views = Views::Turned(x));
+
+impl<const N: usize> Forward for [Body; N] {
+    type Tensors = [Tensor; N];
+    #[inline]
+    fn put(self, made: &mut Made) {
+        self.into_iter().for_each(|body| made.bodies.push(body));
+    }
+    fn tensors(made: Tensors) -> Result<[Tensor; N]> {
+        made.into_vec().try_into().map_err(|_| Error::runtime("a primitive made another number of results"))
+    }
+}
+impl Forward for Vec<Body> {
+    type Tensors = Vec<Tensor>;
+    fn put(self, made: &mut Made) {
+        made.bodies.extend(self);
+    }
+    fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
+        Ok(made.into_vec())
+    }
+}
+impl Forward for Vec<Layout> {
+    type Tensors = Vec<Tensor>;
+    const VIEWS: bool = true;
+    fn put(self, made: &mut Made) {
+        made.views = Views::Several(self);
+    }
+    fn tensors(made: Tensors) -> Result<Vec<Tensor>> {
+        Ok(made.into_vec())
+    }
+}
+
+/// The results of a call, one after the other.
+pub trait Outputs {
+    fn list(self) -> Tensors;
+}
+impl Outputs for Tensor {
+    fn list(self) -> Tensors {
+        smallvec::smallvec![self]
+    }
+}
+impl<const N: usize> Outputs for [Tensor; N] {
+    fn list(self) -> Tensors {
+        self.into_iter().collect()
+    }
+}
+impl Outputs for Vec<Tensor> {
+    fn list(self) -> Tensors {
+        self.into()
+    }
+}
