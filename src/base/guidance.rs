@@ -4,11 +4,15 @@
 use std::fmt::{self, Display, Formatter, Write};
 
 /// A line of the user's program.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Line {
     pub file: Box<str>,
     pub number: u32,
 }
+
+/// Where lines would be told that were not kept.
+pub const LINES_HINT: &str =
+    "autograd.set_source_lines(True) before the forward pass, or GRADIRON_SOURCE_LINES=1, shows the lines";
 
 #[derive(Debug)]
 pub struct Guidance {

@@ -23,7 +23,7 @@ pub use dtype::{Category, DType};
 pub use error::{Error, Fault, Result};
 pub use fold::Fold;
 pub use format::MemoryFormat;
-pub use guidance::{Guidance, Line};
+pub use guidance::{Guidance, LINES_HINT, Line};
 pub use layout::{IndexBy, Layout, Put, Strided};
 pub use lazy::Lazy;
 pub use scalar::Scalar;

@@ -9,6 +9,8 @@ use std::fmt::Write as _;
 /// Invocations per workgroup, in every kernel that does not say otherwise.
 pub(super) const GROUP: usize = 256;
 
+const INDEX: &str = include_str!("wgsl/index.wgsl");
+
 /// A kernel being written.
 pub(super) struct Code {
     text: String,
@@ -55,9 +57,49 @@ impl Code {
         self.text += &cell.single_access(name, write);
     }
 
-    /// The record of the first bad index; see wgsl/index.wgsl.
+    /// The record of the first fault; see `fault`.
     pub fn flags(&mut self) {
         self.flags = true;
+    }
+
+    /// How many words [`Code::indexed`] takes.
+    pub fn indexed_words(rank: usize, indices: usize) -> usize {
+        let place = 1 + rank;
+        1 + rank + 2 * place + indices * (place + 3)
+    }
+
+    /// Index operands, and the beginning of `main`: `AT` is where element `i` lies in each of the operands named `at`, and
+    /// each index moves `moved`, one of them, to the place that it means. A bad one ends in `missing`, after a record of it.
+    pub fn indexed(
+        &mut self,
+        (rank, indices, negative): (usize, &[Cell], bool),
+        at: [&str; 2],
+        moved: &str,
+        missing: &str,
+    ) {
+        self.flags();
+        self.push(INDEX);
+        self.main_by_item();
+        let [n, ticket] = [self.word(), self.word()];
+        self.push(&format!("  if (i >= {n}) {{ return; }}\n"));
+        let dims = self.words(rank - 1);
+        self.push(&Code::split("i", "c", &dims));
+        for name in at {
+            let offset = self.word();
+            let strides = self.words(rank);
+            self.push(&format!("  var {name} = {offset} + {};\n", Code::dot("c", &strides)));
+        }
+        for (k, cell) in indices.iter().enumerate() {
+            let offset = self.word();
+            let strides = self.words(rank);
+            let [size, stride, dim] = [self.word(), self.word(), self.word()];
+            let value = format!("index{k}_get({offset} + {})", Code::dot("c", &strides));
+            let pair = if *cell == Cell::Bits64 { value } else { format!("widen({value})") };
+            self.push(&format!(
+                "  let v{k} = place({pair}, {size}, {dim}, {negative}, {ticket});\n  \
+                 if (v{k} >= {size}) {{ {missing} return; }}\n  {moved} += v{k} * {stride};\n"
+            ));
+        }
     }
 
     pub fn push(&mut self, text: &str) {

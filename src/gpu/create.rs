@@ -175,12 +175,29 @@ pub fn uniform(out: View<'_>, draw: Draw, low: f64, high: f64) -> Result<()> {
     random("uniform_", body, Value::F32, &["low", "high"], out, (draw, &numbers([low, high])))
 }
 
-/// From a normal distribution: neighbours share a Box-Muller pair.
+/// From a normal distribution.
 pub fn normal(out: View<'_>, draw: Draw, mean: f64, std: f64) -> Result<()> {
-    let body = "let pair = select(words.zw, words.xy, (at & 2u) == 0u); let radius = sqrt(-2.0 * log(unit_above(pair.x))); \
-                let turn = 6.28318531 * unit(pair.y); \
-                return mean_ + spread_ * (radius * select(sin(turn), cos(turn), (at & 1u) == 0u));";
+    let body = "return mean_ + spread_ * gauss(words, at);";
     random("normal_", body, Value::F32, &["mean", "spread"], out, (draw, &numbers([mean, std])))
+}
+
+/// Numbers whose logarithm is normally distributed.
+pub fn log_normal(out: View<'_>, draw: Draw, mean: f64, std: f64) -> Result<()> {
+    let body = "return exp(mean_ + spread_ * gauss(words, at));";
+    random("log_normal_", body, Value::F32, &["mean", "spread"], out, (draw, &numbers([mean, std])))
+}
+
+/// From a Cauchy distribution, by its quantiles on one side: there the digits of a rare number count.
+pub fn cauchy(out: View<'_>, draw: Draw, median: f64, sigma: f64) -> Result<()> {
+    let body = "let far = 1.0 / tan(1.57079633 * unit_above(word)); \
+                return median_ + sigma_ * select(far, -far, (word & 1u) == 1u);";
+    random("cauchy_", body, Value::F32, &["median", "sigma"], out, (draw, &numbers([median, sigma])))
+}
+
+/// How many trials of probability `p` the first success takes.
+pub fn geometric(out: View<'_>, draw: Draw, p: f64) -> Result<()> {
+    let body = "return max(ceil(log(unit_above(word)) / fail_), 1.0);";
+    random("geometric_", body, Value::F32, &["fail"], out, (draw, &numbers([(-p).ln_1p()])))
 }
 
 /// Exponentially distributed with rate `lambda`.

@@ -162,16 +162,6 @@ impl Gpu {
         };
         if missing { Err(Fault::NoShader { op, dtype }.into()) } else { Ok(()) }
     }
-
-    /// Waits until the GPU has done everything up to `until`, or all that was submitted.
-    pub fn wait(&self, until: Option<wgpu::SubmissionIndex>) -> Result<()> {
-        let wait = wgpu::PollType::Wait { submission_index: until, timeout: None };
-        if let Err(error) = self.device.poll(wait) {
-            self.healthy()?;
-            return Err(Error::runtime(format!("CUDA error: {error}")));
-        }
-        self.healthy()
-    }
 }
 
 fn open() -> std::result::Result<Gpu, String> {

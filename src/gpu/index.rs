@@ -6,6 +6,7 @@ use super::View;
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP};
 use super::device::{Gpu, gpu};
+use super::fault::{self, Origin};
 use super::pipeline::{Key, Shader};
 use super::pool::Buffer;
 use super::segments;
@@ -24,21 +25,32 @@ pub struct IndexBy<'a> {
     pub dim: usize,
 }
 
-pub(super) const INDEX: &str = include_str!("wgsl/index.wgsl");
-
 /// `out[i] = src[regular place + sum of index(i) * stride]`. `src` has the shape of `out`, and stride 0 in indexed
 /// dimensions. `negative`: indices may count from the end.
-pub fn index_get(out: View<'_>, src: View<'_>, by: &[IndexBy<'_>], negative: bool) -> Result<()> {
+pub fn index_get(
+    origin: Origin,
+    out: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+    negative: bool,
+) -> Result<()> {
     if out.dtype != src.dtype {
         return Err(Error::runtime("index: the result has the dtype of the source"));
     }
     let kind = Kind { cell: Cell::bits(out.dtype), ..Kind::of(by, negative) };
-    run(gpu()?, kind, out, src, by)
+    run(gpu()?, origin, kind, out, src, by)
 }
 
 /// `dst[regular place + sum of index(i) * stride]` takes `src[i]` as `mode` says. `dst` has the shape of `src`, and
 /// stride 0 in indexed dimensions. Which of several assigned values stays is not defined.
-pub fn index_put(dst: View<'_>, src: View<'_>, by: &[IndexBy<'_>], mode: Put, negative: bool) -> Result<()> {
+pub fn index_put(
+    origin: Origin,
+    dst: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+    mode: Put,
+    negative: bool,
+) -> Result<()> {
     let gpu = gpu()?;
     if dst.dtype != src.dtype {
         return Err(Error::type_error("index_put: the source has the dtype of the destination"));
@@ -52,10 +64,10 @@ pub fn index_put(dst: View<'_>, src: View<'_>, by: &[IndexBy<'_>], mode: Put, ne
         check_reach(&dst, by)?;
         check(&src)?;
         by.iter().try_for_each(|by| check(&by.index))?;
-        return if dst.numel() == 0 { Ok(()) } else { segments::put(dst, src, by, mode, negative) };
+        return if dst.numel() == 0 { Ok(()) } else { segments::put(origin, dst, src, by, mode, negative) };
     }
     let cell = if mode == Put::Assign || wide { Cell::bits(dst.dtype) } else { Cell::of(dst.dtype) };
-    run(gpu, Kind { put: Some(mode), cell, ..Kind::of(by, negative) }, dst, src, by)
+    run(gpu, origin, Kind { put: Some(mode), cell, ..Kind::of(by, negative) }, dst, src, by)
 }
 
 /// What the indices reach is known to the caller only; the regular part is checked here.
@@ -76,7 +88,14 @@ fn check_reach(indexed: &View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
 }
 
 /// `regular` is what is indexed; `other` is what goes with the indices, element by element.
-fn run(gpu: &Gpu, mut kind: Kind, out: View<'_>, src: View<'_>, by: &[IndexBy<'_>]) -> Result<()> {
+fn run(
+    gpu: &Gpu,
+    origin: Origin,
+    mut kind: Kind,
+    out: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+) -> Result<()> {
     check(&out)?;
     check(&src)?;
     let n = out.numel();
@@ -96,7 +115,7 @@ fn run(gpu: &Gpu, mut kind: Kind, out: View<'_>, src: View<'_>, by: &[IndexBy<'_
 
     let mut words = Words::new();
     let mut buffers: SmallVec<[&Buffer; 8]> = SmallVec::new();
-    words.push(n as u32);
+    words.extend([n as u32, fault::ticket(origin)]);
     space.push_dims(&mut words);
     for (k, view) in [out, src].iter().enumerate() {
         buffers.push(view.buffer);
@@ -148,8 +167,7 @@ impl Kind {
     }
 
     fn words(&self) -> usize {
-        let per = 1 + self.rank;
-        self.rank + 2 * per + self.indices.len() * (per + 3)
+        Code::indexed_words(self.rank, self.indices.len())
     }
 
     fn key(&self) -> Key {
@@ -173,7 +191,6 @@ impl Kind {
 
     fn shader(&self) -> Shader {
         let mut code = Code::new(self.words(), Value::I32);
-        code.flags();
         if self.atomic() {
             code.bind("o", "atomic<u32>", true);
             code.push(&self.update());
@@ -184,30 +201,8 @@ impl Kind {
         for (k, cell) in self.indices.iter().enumerate() {
             code.operand(&format!("index{k}"), *cell, false, self.shared_index >> k & 1 == 1);
         }
-        code.push(INDEX);
-        code.main_by_item();
-        let n = code.word();
-        code.push(&format!("  if (i >= {n}) {{ return; }}\n"));
-        let dims = code.words(self.rank - 1);
-        code.push(&Code::split("i", "c", &dims));
-        for name in ["o", "x"] {
-            let offset = code.word();
-            let strides = code.words(self.rank);
-            code.push(&format!("  var {name}_at = {offset} + {};\n", Code::dot("c", &strides)));
-        }
-        let indexed = if self.put.is_some() { "o_at" } else { "x_at" };
-        for (k, cell) in self.indices.iter().enumerate() {
-            let offset = code.word();
-            let strides = code.words(self.rank);
-            let [size, stride, dim] = [code.word(), code.word(), code.word()];
-            let value = format!("index{k}_get({offset} + {})", Code::dot("c", &strides));
-            let pair = if *cell == Cell::Bits64 { value } else { format!("widen({value})") };
-            code.push(&format!(
-                "  let v{k} = place({pair}, {size}, {dim}, {});\n  if (v{k} >= {size}) {{ return; }}\n  \
-                 {indexed} += v{k} * {stride};\n",
-                self.negative
-            ));
-        }
+        let moved = if self.put.is_some() { "o_at" } else { "x_at" };
+        code.indexed((self.rank, &self.indices, self.negative), ["o_at", "x_at"], moved, "");
         code.push(if self.atomic() {
             "  o_update(o_at, x_get(x_at));\n}\n"
         } else {

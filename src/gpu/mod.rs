@@ -8,6 +8,8 @@ mod cell;
 mod code;
 mod create;
 mod device;
+mod expect;
+mod fault;
 mod index;
 mod map;
 mod matmul;
@@ -31,9 +33,12 @@ mod tile;
 mod transpose;
 
 pub use create::{
-    Draw, arange, bernoulli, exponential, linspace, normal, randint, randperm, triangle, uniform,
+    Draw, arange, bernoulli, cauchy, exponential, geometric, linspace, log_normal, normal, randint, randperm,
+    triangle, uniform,
 };
 pub use device::{Info, available, check_ordinal, count, info, is_open};
+pub use expect::expect;
+pub use fault::{Origin, Wrong};
 pub use index::{IndexBy, index_get, index_put};
 pub use map::{Expr, copy, fill, flip, pointwise};
 pub use matmul::matmul;
@@ -48,7 +53,7 @@ pub use search::search;
 pub use select::{masked_select, nonzero};
 pub use softmax::{softmax, softmax_backward};
 pub use sort::sort;
-pub use stream::{dispatches, download, submits, synchronize, upload};
+pub use stream::{dispatches, download, settle, submits, synchronize, upload, waits};
 
 use crate::base::{DType, Scalar, numel};
 

@@ -2,6 +2,7 @@
 //! One queue runs everything in order, so a buffer that was freed may be handed out at once.
 
 use super::device::{forked, gpu, opened};
+use super::stream::wait;
 use crate::base::{Error, Fault, Result};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -173,7 +174,7 @@ pub fn alloc(bytes: usize) -> Result<Buffer> {
     }
     // Short of memory: let the GPU finish what still holds buffers, drop the idle ones, and try once more.
     gpu.stream().flush(gpu);
-    gpu.wait(None)?;
+    wait(gpu, None)?;
     let mut pool = gpu.pool();
     pool.clear();
     if let Some(raw) = pool.create(&gpu.device, class) {

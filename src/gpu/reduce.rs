@@ -5,6 +5,7 @@
 use super::cell::{Cell, Value};
 use super::code::GROUP;
 use super::device::{Gpu, gpu};
+use super::fault::{Origin, Wrong};
 use super::index::{IndexBy, index_get};
 use super::plan::push_number;
 use super::pool::Buffer;
@@ -86,7 +87,8 @@ pub fn max_with_index(
     strides[dim] = 0;
     let row = View { shape: values.shape, strides: &strides, ..x };
     let by = IndexBy { index: indices, size: x.shape[dim], stride: x.strides[dim], dim };
-    index_get(values, row, &[by], false)
+    let origin = Origin { op: "max", line: None, wrong: Wrong::Index };
+    index_get(origin, values, row, &[by], false)
 }
 
 /// The type that a fold over `dtype` accumulates in.

@@ -8,7 +8,8 @@
 use super::cell::{Cell, Value};
 use super::code::{Code, GROUP};
 use super::device::{Gpu, gpu};
-use super::index::{INDEX, IndexBy};
+use super::fault::{self, Origin};
+use super::index::IndexBy;
 use super::pipeline::{Key, Shader};
 use super::pool::Buffer;
 use super::sort::sort_pairs;
@@ -24,14 +25,21 @@ const CHUNK: usize = 64;
 const NONE: &str = "0xffffffffu";
 
 /// As `index_put`, for views that were checked.
-pub(super) fn put(dst: View<'_>, src: View<'_>, by: &[IndexBy<'_>], mode: Put, negative: bool) -> Result<()> {
+pub(super) fn put(
+    origin: Origin,
+    dst: View<'_>,
+    src: View<'_>,
+    by: &[IndexBy<'_>],
+    mode: Put,
+    negative: bool,
+) -> Result<()> {
     let gpu = gpu()?;
     if dst.buffer.same(src.buffer) {
         let aside = alloc(src.numel() * src.dtype.size())?;
         let strides = contiguous_strides(src.shape);
         let copied = View { buffer: &aside, strides: &strides, offset: 0, ..src };
         copy(copied, src)?;
-        return put(dst, copied, by, mode, negative);
+        return put(origin, dst, copied, by, mode, negative);
     }
     let varies = |d: &usize| by.iter().any(|by| by.index.strides[*d] != 0 && by.index.shape[*d] > 1);
     let pick = |of: &[usize], entries: bool| -> Dims {
@@ -47,15 +55,15 @@ pub(super) fn put(dst: View<'_>, src: View<'_>, by: &[IndexBy<'_>], mode: Put, n
     let columns =
         Space::new(&pick(dst.shape, false), &[&pick(dst.strides, false), &pick(src.strides, false)]);
     let (n, width) = (entries.dims.iter().product::<usize>(), columns.dims.iter().product::<usize>());
-    let (places, sources) = find(gpu, dst, src, by, negative, &entries, n)?;
+    let (places, sources) = find(gpu, origin, (dst, src), by, negative, &entries, n)?;
     join(gpu, dst, src, mode, &columns, (places, sources, n, width))
 }
 
 /// The place of each entry's first column in `dst`, sorted, and where its value is in `src`.
 fn find(
     gpu: &Gpu,
-    dst: View<'_>,
-    src: View<'_>,
+    origin: Origin,
+    (dst, src): (View<'_>, View<'_>),
     by: &[IndexBy<'_>],
     negative: bool,
     entries: &Space,
@@ -63,7 +71,7 @@ fn find(
 ) -> Result<(Buffer, Buffer)> {
     let (places, sources) = (alloc(4 * n)?, alloc(4 * n)?);
     let mut words = Words::new();
-    words.push(n as u32);
+    words.extend([n as u32, fault::ticket(origin)]);
     entries.push_dims(&mut words);
     for (k, view) in [dst, src].iter().enumerate() {
         words.push(view.offset as u32);
@@ -140,39 +148,16 @@ impl Find {
     }
 
     fn shader(&self) -> Shader {
-        let per = 1 + self.rank;
-        let mut code = Code::new(self.rank + 2 * per + self.indices.len() * (per + 3), Value::I32);
-        code.flags();
+        let mut code = Code::new(Code::indexed_words(self.rank, self.indices.len()), Value::I32);
         code.bind("places", "u32", true);
         code.bind("sources", "u32", true);
         for (k, cell) in self.indices.iter().enumerate() {
             code.operand(&format!("index{k}"), *cell, false, false);
         }
-        code.push(INDEX);
-        code.main_by_item();
-        let n = code.word();
-        code.push(&format!("  if (i >= {n}) {{ return; }}\n"));
-        let dims = code.words(self.rank - 1);
-        code.push(&Code::split("i", "c", &dims));
-        for name in ["put_at", "read_at"] {
-            let offset = code.word();
-            let strides = code.words(self.rank);
-            code.push(&format!("  var {name} = {offset} + {};\n", Code::dot("c", &strides)));
-        }
-        code.push("  sources[i] = read_at;\n");
-        for (k, cell) in self.indices.iter().enumerate() {
-            let offset = code.word();
-            let strides = code.words(self.rank);
-            let [size, stride, dim] = [code.word(), code.word(), code.word()];
-            let value = format!("index{k}_get({offset} + {})", Code::dot("c", &strides));
-            let pair = if *cell == Cell::Bits64 { value } else { format!("widen({value})") };
-            code.push(&format!(
-                "  let v{k} = place({pair}, {size}, {dim}, {});\n  \
-                 if (v{k} >= {size}) {{ places[i] = {NONE}; return; }}\n  put_at += v{k} * {stride};\n",
-                self.negative
-            ));
-        }
-        code.push("  places[i] = put_at;\n}\n");
+        let missing = format!("sources[i] = read_at; places[i] = {NONE};");
+        let by = (self.rank, self.indices.as_slice(), self.negative);
+        code.indexed(by, ["put_at", "read_at"], "put_at", &missing);
+        code.push("  sources[i] = read_at;\n  places[i] = put_at;\n}\n");
         code.finish()
     }
 }

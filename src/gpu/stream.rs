@@ -2,6 +2,7 @@
 //! because a submission costs as much as twenty dispatches. Reading is the only wait.
 
 use super::device::{Gpu, IMMEDIATE_WORDS, INLINE_WORDS, gpu, opened};
+use super::fault::{self, RECORD};
 use super::pipeline::Kernel;
 use super::pool::Buffer;
 use crate::base::{Error, Result};
@@ -19,11 +20,10 @@ const RING_WORDS: usize = 16 * 1024;
 const PIECE: usize = 64 << 20;
 /// Staging buffers up to this size are kept for the next read.
 const STAGING_KEPT: u64 = 4 << 20;
-/// Bytes of the record that index kernels write about the first bad index.
-pub(super) const FLAG_BYTES: u64 = 32;
 
 static SUBMITS: AtomicU64 = AtomicU64::new(0);
 static DISPATCHES: AtomicU64 = AtomicU64::new(0);
+static WAITS: AtomicU64 = AtomicU64::new(0);
 
 /// How many batches were submitted so far.
 pub fn submits() -> u64 {
@@ -35,6 +35,11 @@ pub fn dispatches() -> u64 {
     DISPATCHES.load(Ordering::Relaxed)
 }
 
+/// How often the host waited for the GPU so far.
+pub fn waits() -> u64 {
+    WAITS.load(Ordering::Relaxed)
+}
+
 pub(super) struct Stream {
     pass: Option<wgpu::ComputePass<'static>>,
     encoder: Option<wgpu::CommandEncoder>,
@@ -42,9 +47,10 @@ pub(super) struct Stream {
     ring: wgpu::Buffer,
     ring_words: Vec<u32>,
     flags: wgpu::Buffer,
-    /// Whether an index kernel ran since the flags were last looked at.
+    /// Whether a kernel that may leave a fault ran since the record was last looked at.
     flags_due: bool,
-    ahead: VecDeque<wgpu::SubmissionIndex>,
+    /// Submissions that nobody has waited for, by number.
+    ahead: VecDeque<Submitted>,
     staging: Vec<wgpu::Buffer>,
 }
 
@@ -54,16 +60,19 @@ pub(super) struct Launch<'a> {
     pub buffers: &'a [&'a Buffer],
     pub words: &'a [u32],
     pub groups: [u32; 3],
-    /// Whether the kernel reports bad indices (its last binding then is the flags).
+    /// Whether the kernel may leave a fault (its last binding then is the record).
     pub flags: bool,
 }
 
 /// Bytes on their way to the host.
 struct Fetch {
     staging: wgpu::Buffer,
-    at: wgpu::SubmissionIndex,
+    at: Submitted,
     flags: bool,
 }
+
+/// A submission and its number.
+type Submitted = (u64, wgpu::SubmissionIndex);
 
 impl Stream {
     pub fn new(device: &wgpu::Device) -> Stream {
@@ -83,7 +92,7 @@ impl Stream {
             recorded: 0,
             ring: buffer(4 * RING_WORDS as u64),
             ring_words: Vec::new(),
-            flags: buffer(FLAG_BYTES),
+            flags: buffer(RECORD),
             flags_due: false,
             ahead: VecDeque::new(),
             staging: Vec::new(),
@@ -166,7 +175,7 @@ impl Stream {
     }
 
     /// Submits what was recorded.
-    pub fn flush(&mut self, gpu: &Gpu) -> Option<wgpu::SubmissionIndex> {
+    pub fn flush(&mut self, gpu: &Gpu) -> Option<Submitted> {
         self.pass = None;
         let encoder = self.encoder.take()?;
         if !self.ring_words.is_empty() {
@@ -175,15 +184,23 @@ impl Stream {
             self.ring_words.clear();
         }
         let index = gpu.queue.submit([encoder.finish()]);
-        SUBMITS.fetch_add(1, Ordering::Relaxed);
+        let submitted = (SUBMITS.fetch_add(1, Ordering::Relaxed), index);
         self.recorded = 0;
-        self.ahead.push_back(index.clone());
-        if self.ahead.len() > AHEAD {
-            let oldest = self.ahead.pop_front();
+        self.ahead.push_back(submitted.clone());
+        if self.ahead.len() > AHEAD
+            && let Some((_, oldest)) = self.ahead.pop_front()
+        {
             // A failure shows in the device's state, which the next call looks at.
-            let _ = gpu.device.poll(wgpu::PollType::Wait { submission_index: oldest, timeout: None });
+            let _ = wait(gpu, Some(oldest));
         }
-        Some(index)
+        Some(submitted)
+    }
+
+    /// Nobody need wait for the first `count` submissions any more.
+    fn done(&mut self, count: u64) {
+        while self.ahead.front().is_some_and(|(number, _)| *number < count) {
+            self.ahead.pop_front();
+        }
     }
 
     fn staging(&mut self, gpu: &Gpu, bytes: u64) -> wgpu::Buffer {
@@ -201,13 +218,13 @@ impl Stream {
     /// Submits all that was recorded, with a copy of `bytes` bytes (and of the flags, if due) to the host at its end.
     fn fetch(&mut self, gpu: &Gpu, from: Option<(&wgpu::Buffer, u64)>, bytes: u64) -> Option<Fetch> {
         let flags = std::mem::take(&mut self.flags_due);
-        let staging = self.staging(gpu, bytes + FLAG_BYTES);
+        let staging = self.staging(gpu, bytes + RECORD);
         if let Some(from) = from {
-            self.copy(gpu, from, (&staging, FLAG_BYTES), bytes);
+            self.copy(gpu, from, (&staging, RECORD), bytes);
         }
         if flags {
             let record = self.flags.clone();
-            self.copy(gpu, (&record, 0), (&staging, 0), FLAG_BYTES);
+            self.copy(gpu, (&record, 0), (&staging, 0), RECORD);
             self.encoder(gpu).clear_buffer(&record, 0, None);
         }
         let at = self.flush(gpu)?;
@@ -215,35 +232,40 @@ impl Stream {
     }
 }
 
+/// Waits until the GPU has done everything up to `until`, or all that was submitted.
+pub(super) fn wait(gpu: &Gpu, until: Option<wgpu::SubmissionIndex>) -> Result<()> {
+    WAITS.fetch_add(1, Ordering::Relaxed);
+    let wait = wgpu::PollType::Wait { submission_index: until, timeout: None };
+    if let Err(error) = gpu.device.poll(wait) {
+        gpu.healthy()?;
+        return Err(Error::runtime(format!("CUDA error: {error}")));
+    }
+    gpu.healthy()
+}
+
 /// Waits for the bytes, hands them to `read`, and raises what the flags tell.
 fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnOnce(&[u8])) -> Result<()> {
-    let Fetch { staging, at, flags } = fetch;
-    let end = FLAG_BYTES + bytes;
+    let Fetch { staging, at: (number, at), flags } = fetch;
+    let end = RECORD + bytes;
     staging.slice(..end).map_async(wgpu::MapMode::Read, |_| ());
-    gpu.wait(Some(at))?;
+    wait(gpu, Some(at))?;
     let bad = {
         let view = staging
             .slice(..end)
             .get_mapped_range()
             .map_err(|error| Error::runtime(format!("CUDA error: GPU memory could not be read: {error}")))?;
-        let (head, body) = view.split_at(FLAG_BYTES as usize);
+        let (head, body) = view.split_at(RECORD as usize);
         read(body);
-        if flags { bad_index(head) } else { None }
+        if flags { fault::error(head) } else { None }
     };
     staging.unmap();
+    let mut stream = gpu.stream();
+    stream.done(number + 1);
     if staging.size() <= STAGING_KEPT {
-        gpu.stream().staging.push(staging);
+        stream.staging.push(staging);
     }
+    drop(stream);
     bad.map_or(Ok(()), Err)
-}
-
-/// The record that `report` in wgsl/index.wgsl writes: set, value (low, high), dimension, size.
-fn bad_index(record: &[u8]) -> Option<Error> {
-    let words: [u32; 5] = bytemuck::pod_read_unaligned(record.get(..20)?);
-    let [set, low, high, dim, size] = words;
-    let value = (u64::from(high) << 32 | u64::from(low)) as i64;
-    (set != 0)
-        .then(|| Error::index(format!("index {value} is out of bounds for dimension {dim} with size {size}")))
 }
 
 /// Copies bytes from the host; `data` may be reused at once.
@@ -289,7 +311,7 @@ fn upload_between(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
     copy(view(buffer, offset), view(&aside, 0))
 }
 
-/// Copies bytes to the host, waiting for the kernels that make them. Raises what earlier index kernels found wrong.
+/// Copies bytes to the host, waiting for the kernels that make them. Raises what earlier kernels found wrong.
 pub fn download(buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
     let gpu = gpu()?;
     buffer.check(offset, out.len())?;
@@ -321,6 +343,15 @@ pub fn synchronize() -> Result<()> {
         return fetch.map_or(Ok(()), |fetch| arrive(gpu, fetch, 0, |_| ()));
     }
     stream.flush(gpu);
+    let submitted = submits();
     drop(stream);
-    gpu.wait(None)
+    wait(gpu, None)?;
+    gpu.stream().done(submitted);
+    Ok(())
+}
+
+/// At the program's end: raises what kernels found wrong, if nobody has heard of it.
+pub fn settle() -> Result<()> {
+    let untold = opened().is_some_and(|gpu| gpu.stream().flags_due);
+    if untold { synchronize() } else { Ok(()) }
 }

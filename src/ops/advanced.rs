@@ -127,7 +127,7 @@ fn picked(body: &Body, indices: &[Option<Tensor>]) -> Result<Body> {
         out.layout.strides = plan.strides();
     }
     if out.numel() > 0 {
-        get(&out, &plan.source(body), &plan.by(&body.layout), true)?;
+        get("index", &out, &plan.source(body), &plan.by(&body.layout), true)?;
     }
     Ok(out)
 }
@@ -203,7 +203,7 @@ pub(super) fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, acc
         return Ok(());
     }
     let mode = if accumulate { Put::Add } else { Put::Assign };
-    put(&plan.source(out), &values, &plan.by(&out.layout), mode, true)
+    put("index_put", &plan.source(out), &values, &plan.by(&out.layout), mode, true)
 }
 
 /// `x[i] = value` with index tensors; `part` is `whole` or a view of it.

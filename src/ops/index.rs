@@ -49,13 +49,20 @@ fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
     by.iter().map(there).collect()
 }
 
+/// A launch from here, for its error.
+#[cfg(feature = "gpu")]
+fn origin(op: &'static str) -> crate::gpu::Origin {
+    crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong: crate::gpu::Wrong::Index }
+}
+
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
-pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+/// `op` is for errors.
+pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
     if !src.lazy.is_nothing() {
-        get(out, &src.bare(), by, negative)?;
+        get(op, out, &src.bare(), by, negative)?;
         return super::lazy::finish(out, src.lazy);
     }
     same_dtype(out, src)?;
@@ -67,12 +74,12 @@ pub fn get(out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
     },
     gpu: {
         let by = if src.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
-        super::kernel::part_by_part(out, src, |out, src| crate::gpu::index_get(out.gpu()?, src.gpu()?, &on_gpu(&by)?, negative))
+        super::kernel::part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op), out.gpu()?, src.gpu()?, &on_gpu(&by)?, negative))
     })
 }
 
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
-pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
+pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
     if src.numel() == 0 {
         return Ok(());
     }
@@ -81,9 +88,9 @@ pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Resu
     if matches!(mode, Put::Assign | Put::Add) && dst.lazy != src.lazy {
         let turned = duplicate(src)?;
         super::lazy::finish(&turned, dst.lazy)?;
-        return put(&dst.bare(), &turned, by, mode, negative);
+        return put(op, &dst.bare(), &turned, by, mode, negative);
     } else if matches!(mode, Put::Assign | Put::Add) && !dst.lazy.is_nothing() {
-        return put(&dst.bare(), &src.bare(), by, mode, negative);
+        return put(op, &dst.bare(), &src.bare(), by, mode, negative);
     }
     same_place(dst, by)?;
     fork!([dst, src],
@@ -96,7 +103,7 @@ pub fn put(dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Resu
             return Err(Fault::NoShader { op: "scatter", dtype: dst.dtype }.into());
         }
         let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
-        super::kernel::part_by_part(dst, src, |dst, src| crate::gpu::index_put(dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
+        super::kernel::part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
     })
 }
 
@@ -131,6 +138,7 @@ pub fn add_at(out: &Body, place: &Layout, values: &Body) -> Result<()> {
         offset: out.layout.offset,
     };
     put(
+        "embed",
         &out.with_layout(everywhere),
         values,
         &[By { index: &index, size, stride: 1, dim: 0 }],
@@ -277,7 +285,7 @@ pub(super) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how
         let target = to.with_layout(along(&to, dim, by.shape()));
         let mut part = from.layout.clone();
         part.shape = Dims::from_slice(by.shape());
-        put(&target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
+        put("scatter", &target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
             .map_err(as_runtime)?;
     }
     Ok(())
@@ -291,6 +299,7 @@ pub(super) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) ->
         let (size, stride) = size_and_stride(&to, dim);
         let index = by.with_layout(down(&by, dim, from.shape()));
         put(
+            "index_add",
             &to.with_layout(along(&to, dim, from.shape())),
             &from,
             &[By { index: &index, size, stride, dim }],
@@ -329,7 +338,7 @@ ops! { "index";
         let (from, by) = (as_line(&body), as_line(&by));
         let (size, stride) = size_and_stride(&from, dim);
         let source = from.with_layout(along(&from, dim, by.shape()));
-        get(&as_line(&out), &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
+        get("gather", &as_line(&out), &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
         Ok(out)
     }
     input: |g, at, dim, index; input| {
@@ -377,7 +386,7 @@ ops! { "index";
         if out.numel() > 0 {
             let (size, stride) = size_and_stride(&body, dim);
             let index = by.with_layout(down(&by, dim, &shape));
-            get(&out, &body.with_layout(along(&body, dim, &shape)), &[By { index: &index, size, stride, dim }], false)
+            get("index_select", &out, &body.with_layout(along(&body, dim, &shape)), &[By { index: &index, size, stride, dim }], false)
                 .map_err(|error| match error.fault() {
                     Fault::Index(_) => Error::index("index out of range in self"),
                     _ => error,

@@ -5,10 +5,11 @@ use super::create::default_dtype;
 use super::creation::{room_like, wanting};
 use super::kernel::{done, fork};
 use super::macros::{compose, ops};
+use super::refuse::improbable;
 use super::row::{Arg, Ints, Sizes, Value};
 use super::view::dims_of;
 use super::write::writes;
-use crate::base::{DType, Device, Error, Fault, Fold, Layout, MemoryFormat, Result, Scalar};
+use crate::base::{DType, Device, Error, Fault, Layout, MemoryFormat, Result, Scalar};
 use crate::cpu::random as cpu;
 use crate::tensor::{Body, Tensor};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -184,7 +185,7 @@ writes! { "random";
         }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::geometric(&mut s.cpu, body.host()?, p)),
-            gpu: { s.place(0); Err(Fault::NoShader { op: "geometric_", dtype: body.dtype }.into()) })
+            gpu: crate::gpu::geometric(body.gpu()?, s.place(body.numel()), p))
     }
     /// Random numbers of the Cauchy distribution.
     "CauchyBackward0" fn cauchy(body, median: f64 = 0.0, sigma: f64 = 1.0, generator: Option<Generator> = None) {
@@ -197,7 +198,7 @@ writes! { "random";
         }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::cauchy(&mut s.cpu, body.host()?, median, sigma)),
-            gpu: { s.place(0); Err(Fault::NoShader { op: "cauchy_", dtype: body.dtype }.into()) })
+            gpu: crate::gpu::cauchy(body.gpu()?, s.place(body.numel()), median, sigma))
     }
     /// Random numbers whose logarithm is normally distributed.
     "LogNormalBackward0" fn log_normal(body, mean: f64 = 1.0, std: f64 = 2.0, generator: Option<Generator> = None) {
@@ -210,7 +211,7 @@ writes! { "random";
         }
         let mut s = stream(&generator);
         fork!([body], cpu: done(cpu::log_normal(&mut s.cpu, body.host()?, mean, std)),
-            gpu: { s.place(0); Err(Fault::NoShader { op: "log_normal_", dtype: body.dtype }.into()) })
+            gpu: crate::gpu::log_normal(body.gpu()?, s.place(body.numel()), mean, std))
     }
     /// Random whole numbers: below `to`, from `from` to below `to`, or all that the dtype holds.
     "RandomBackward0" fn random(body, from: Option<i64> = None, to: Option<i64> = None, generator: Option<Generator> = None) {
@@ -307,16 +308,7 @@ fn coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
     if body.numel() == 0 {
         return Ok(());
     }
-    // On the GPU nobody waits to look at the probabilities.
-    if p.device().is_cpu() {
-        let all = (0..p.layout.ndim()).collect::<crate::base::Dims>();
-        let ends = [Fold::Min, Fold::Max]
-            .map(|fold| super::kernel::reduce(fold, p, &all, DType::F64).and_then(|b| Tensor::new(b).item()));
-        let [low, high] = ends;
-        if !(low?.as_f64() >= 0.0 && high?.as_f64() <= 1.0) {
-            return Err(Error::runtime("Expected p_in >= 0 && p_in <= 1 to be true, but got false."));
-        }
-    }
+    improbable("bernoulli", p, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")?;
     let mut s = stream(generator);
     fork!([body, p], cpu: done(cpu::bernoulli_tensor(&mut s.cpu, body.host()?, p.host()?)),
         gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::View(p.gpu()?)))

@@ -1,7 +1,9 @@
 //! Operand types and values that a pointwise row has no answer for, checked before anything is written.
 
+use super::kernel::{fork, reduce};
 use super::pointwise::{Class, Operand, Pointwise};
-use crate::base::{DType, Error, Fault, Fold, Result, Scalar};
+use crate::base::{DType, Dims, Error, Fault, Fold, Result, Scalar};
+use crate::tensor::{Body, Tensor};
 
 /// What PyTorch calls the kernels of rows whose own name, with `_cpu`, is not it.
 const KERNELS: &[(&str, &str)] = &[
@@ -229,4 +231,25 @@ fn types(name: &str, operands: &[Operand]) -> Result<()> {
 
 fn dtype_of(operand: &Operand) -> Option<DType> {
     if let Operand::Tensor(t) = operand { Some(t.dtype()) } else { None }
+}
+
+/// Refuses values that are not between 0 and 1. Those of the GPU are told of when the host next waits for it.
+pub fn improbable(op: &'static str, body: &Body, message: &'static str) -> Result<()> {
+    if body.numel() == 0 {
+        return Ok(());
+    }
+    let body = &super::lazy::values(body)?;
+    fork!([body],
+    cpu: {
+        let _ = op;
+        let all = (0..body.layout.ndim()).collect::<Dims>();
+        let end = |fold| Tensor::new(reduce(fold, body, &all, DType::F64)?).item();
+        let inside = end(Fold::Min)?.as_f64() >= 0.0 && end(Fold::Max)?.as_f64() <= 1.0;
+        if inside { Ok(()) } else { Err(Error::runtime(message)) }
+    },
+    gpu: {
+        let wrong = crate::gpu::Wrong::Values(message);
+        let origin = crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong };
+        crate::gpu::expect(origin, body.gpu()?, "x >= T(0) && x <= T(1)")
+    })
 }

@@ -79,6 +79,7 @@ pub(super) fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -
     let index = by.with_layout(down(&by, dim, &shape));
     check_room(out, &along(out, dim, &shape))?;
     put(
+        "index_fill",
         &out.with_layout(along(out, dim, &shape)),
         &source,
         &[By { index: &index, size, stride, dim }],
@@ -132,7 +133,14 @@ pub(super) fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> 
     let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
     let slices = along(out, at, &shape);
     check_room(out, &slices)?;
-    put(&out.with_layout(slices), &part, &[By { index: &index, size, stride, dim: at }], Put::Assign, false)
+    put(
+        "index_copy",
+        &out.with_layout(slices),
+        &part,
+        &[By { index: &index, size, stride, dim: at }],
+        Put::Assign,
+        false,
+    )
 }
 
 /// `take` and `put` see a tensor as one line.
@@ -221,7 +229,7 @@ ops! { "index";
         let out = Body::new(by.shape(), body.dtype, body.device())?;
         if out.numel() > 0 {
             let still = Layout { shape: Dims::from_slice(by.shape()), strides: smallvec![0; by.layout.ndim()], offset: from.layout.offset };
-            get(&out, &from.with_layout(still), &[By { index: &by, size: from.numel(), stride: 1, dim: 0 }], true)
+            get("take", &out, &from.with_layout(still), &[By { index: &by, size: from.numel(), stride: 1, dim: 0 }], true)
                 .map_err(|error| beyond(error, from.numel()))?;
         }
         Ok(out)

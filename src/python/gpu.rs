@@ -85,6 +85,21 @@ fn work() -> (u64, u64) {
     (gpu::submits(), gpu::dispatches())
 }
 
+/// How often the host waited for the GPU, since the start.
+#[pyfunction]
+fn waits() -> u64 {
+    gpu::waits()
+}
+
+/// At the program's end: what kernels found wrong is told, if nothing was read after it.
+#[pyfunction]
+fn settle(py: Python<'_>) -> PyResult<()> {
+    let Err(error) = py.detach(gpu::settle) else { return Ok(()) };
+    let text = format!("What the GPU found wrong, though nothing was read after it: {error}");
+    let message = std::ffi::CString::new(text).unwrap_or_default();
+    PyErr::warn(py, &py.get_type::<pyo3::exceptions::PyRuntimeWarning>(), &message, 1)
+}
+
 #[pyfunction]
 fn manual_seed(seed: u64) {
     Generator::global().stream().set_gpu_state(seed, 0);
@@ -117,9 +132,12 @@ pub fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
         reset_peak,
         empty_cache,
         work,
+        waits,
+        settle,
         manual_seed,
         generator_state,
         set_generator_state,
     );
+    py.import("atexit")?.call_method1("register", (module.getattr("settle")?,))?;
     Ok(module)
 }

@@ -144,6 +144,12 @@ pub fn trace() -> Option<Arc<Trace>> {
     if mode() & (ON | LINES) == 0 { None } else { look() }
 }
 
+/// The user's present line, where lines are kept.
+#[inline]
+pub fn line() -> Option<Line> {
+    if keeps_lines() { HOST.get().and_then(|host| (host.line)()) } else { None }
+}
+
 #[cold]
 fn look() -> Option<Arc<Trace>> {
     let host = HOST.get()?;

@@ -4,7 +4,7 @@ use super::anomaly;
 use super::node::Node;
 use super::saved::Saved;
 use super::{Edge, Tensor};
-use crate::base::{Error, Fault, Guidance, Line};
+use crate::base::{Error, Fault, Guidance, LINES_HINT, Line};
 
 impl Guidance {
     /// Names a node and the line that made it.
@@ -17,8 +17,7 @@ impl Guidance {
     /// Ends an error about nodes: lines that were not recorded could have been.
     #[must_use]
     pub fn done(self) -> Error {
-        let hint = "autograd.set_source_lines(True) before the forward pass, or GRADIRON_SOURCE_LINES=1, shows the lines";
-        if anomaly::keeps_lines() { self } else { self.note("where", hint, None) }.into()
+        if anomaly::keeps_lines() { self } else { self.note("where", LINES_HINT, None) }.into()
     }
 }
 

@@ -33,3 +33,54 @@ def test_weights_are_looked_at_once():
 def test_deviations_are_not_negative():
     with pytest.raises(RuntimeError, match="normal expects all elements of std >= 0.0"):
         T.normal(T.zeros(2, device="cuda"), T.tensor([1.0, -1.0], device="cuda"))
+
+
+def drawn(fill, kind="float32", n=100_000):
+    x = T.zeros(n, dtype=getattr(T, kind), device="cuda")
+    T.manual_seed(3)
+    first = fill(x).clone()
+    T.manual_seed(3)
+    again = fill(x)
+    assert T.equal(first, again)
+    fill(x)
+    assert not T.equal(first, x)
+    return first.cpu().double()
+
+
+def share(condition):
+    return condition.double().mean().item()
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "bfloat16"])
+def test_cauchy(kind):
+    x = drawn(lambda x: x.cauchy_(2.0, 3.0), kind)
+    # The quantiles of the distribution function 1/2 + atan((x - median) / sigma) / pi.
+    for quantile, at in ((0.05, -6.3137515), (0.25, -1.0), (0.5, 0.0), (0.75, 1.0), (0.95, 6.3137515), (0.999, 318.3)):
+        assert abs(share(x < 2.0 + 3.0 * at) - quantile) < 0.006
+    assert T.isfinite(x).all() or kind == "float16"
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "float64"])
+def test_log_normal(kind):
+    if kind == "float64" and not T._core._gpu.properties()["has_float64"]:
+        pytest.skip("no float64 here")
+    x = drawn(lambda x: x.log_normal_(0.5, 0.25), kind).log()
+    assert abs(x.mean().item() - 0.5) < 0.005 and abs(x.std().item() - 0.25) < 0.005
+    assert abs(share(x < 0.75) - 0.8413) < 0.006 and abs(share(x < 0.0) - 0.0228) < 0.003
+
+
+@pytest.mark.parametrize("kind", ["float32", "int64", "int32", "uint8", "bfloat16"])
+@pytest.mark.parametrize("p", [0.1, 0.5, 0.9])
+def test_geometric(kind, p):
+    x = drawn(lambda x: x.geometric_(p), kind)
+    assert x.min().item() == 1.0 and (x == x.round()).all()
+    for k in (1, 2, 3, 7):
+        assert abs(share(x == k) - p * (1 - p) ** (k - 1)) < 0.006
+    assert abs(share(x > 10) - (1 - p) ** 10) < 0.006
+
+
+def test_what_distributions_refuse():
+    x = T.zeros(2, device="cuda")
+    for fill in (lambda: x.cauchy_(0.0, 0.0), lambda: x.log_normal_(0.0, 0.0), lambda: x.geometric_(1.0)):
+        with pytest.raises(RuntimeError, match="expects"):
+            fill()
