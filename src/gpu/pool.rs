@@ -1,10 +1,11 @@
 //! GPU memory, used again and again: making a buffer is slow, and the driver clears each new one.
-//! One queue runs everything in order, so a buffer that was freed may be handed out at once.
+//! One queue runs everything in order, so a buffer that was freed may be handed out at once. A request is content with up
+//! to twice what it asks for, and before more than twice the peak would be held, idle buffers go back to the driver.
 
 use super::device::{forked, gpu, opened};
 use super::stream::wait;
 use crate::base::{Error, Fault, Result};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A piece of GPU memory. Clones share it; the last one gives it back to the pool.
@@ -32,22 +33,29 @@ pub struct Memory {
 
 #[derive(Default)]
 pub(super) struct Pool {
-    free: HashMap<u64, Vec<wgpu::Buffer>>,
+    /// Idle buffers by size; no list is empty.
+    free: BTreeMap<u64, Vec<wgpu::Buffer>>,
     memory: Memory,
+    /// The most that was ever in use.
+    peak: u64,
     cap: Option<u64>,
     cap_known: bool,
 }
 
 const MIB: u64 = 1 << 20;
 
-/// The size that a request is rounded up to: eight steps an octave, and two-mebibyte steps for what is large.
+/// Idle memory up to this much is kept whatever the peak was.
+const KEPT: u64 = 16 * MIB;
+
+/// What a request counts for.
+fn counted(bytes: usize) -> u64 {
+    (bytes as u64).max(1).next_multiple_of(16)
+}
+
+/// The size of a new buffer for a request: eight steps an octave.
 fn class(bytes: usize) -> u64 {
-    let bytes = (bytes as u64).max(16);
-    if bytes >= MIB {
-        return bytes.next_multiple_of(2 * MIB);
-    }
-    let step = (bytes.next_power_of_two() / 16).max(16);
-    bytes.next_multiple_of(step)
+    let counted = counted(bytes);
+    counted.next_multiple_of((counted.next_power_of_two() / 16).max(16))
 }
 
 impl Buffer {
@@ -94,32 +102,57 @@ impl Drop for Block {
             // The parent's driver is not ours to call.
             std::mem::forget(raw);
         } else if let Some(gpu) = opened() {
-            gpu.pool().put(raw);
+            gpu.pool().put(raw, self.bytes);
         }
     }
 }
 
 impl Pool {
-    fn take(&mut self, class: u64) -> Option<wgpu::Buffer> {
-        let found = self.free.get_mut(&class)?.pop()?;
-        self.lend(class);
+    /// The idle buffer that fits best.
+    fn take(&mut self, class: u64, bytes: usize) -> Option<wgpu::Buffer> {
+        let size = *self.free.range(class..=class.max(2 * counted(bytes))).next()?.0;
+        let found = self.pick(size)?;
+        self.lend(bytes);
         Some(found)
     }
 
-    fn lend(&mut self, class: u64) {
-        let m = &mut self.memory;
-        m.allocated += class;
-        m.max_allocated = m.max_allocated.max(m.allocated);
+    fn pick(&mut self, size: u64) -> Option<wgpu::Buffer> {
+        let list = self.free.get_mut(&size)?;
+        let found = list.pop();
+        if list.is_empty() {
+            self.free.remove(&size);
+        }
+        found
     }
 
-    fn put(&mut self, raw: wgpu::Buffer) {
-        self.memory.allocated -= raw.size();
+    fn lend(&mut self, bytes: usize) {
+        let m = &mut self.memory;
+        m.allocated += counted(bytes);
+        m.max_allocated = m.max_allocated.max(m.allocated);
+        self.peak = self.peak.max(m.allocated);
+    }
+
+    fn put(&mut self, raw: wgpu::Buffer, bytes: usize) {
+        self.memory.allocated -= counted(bytes);
         self.free.entry(raw.size()).or_default().push(raw);
     }
 
     fn clear(&mut self) {
-        let idle: u64 = self.free.drain().map(|(size, list)| size * list.len() as u64).sum();
+        let idle: u64 =
+            std::mem::take(&mut self.free).iter().map(|(size, list)| size * list.len() as u64).sum();
         self.memory.reserved -= idle;
+    }
+
+    /// Gives idle buffers back until one of `class` may come without too much being held. Of any size, in turn: whatever
+    /// rule went by size or age would let some programs make the same buffers in each round.
+    fn make_room(&mut self, class: u64, bytes: usize) {
+        let peak = self.peak.max(self.memory.allocated + counted(bytes));
+        let most = (2 * peak).max(KEPT);
+        while self.memory.reserved + class > most && !self.free.is_empty() {
+            let turn = self.memory.creations.wrapping_mul(7919) as usize % self.free.len();
+            let Some(&size) = self.free.keys().nth(turn) else { return };
+            self.memory.reserved -= self.pick(size).map_or(0, |raw| raw.size());
+        }
     }
 
     fn cap(&mut self) -> Option<u64> {
@@ -131,7 +164,8 @@ impl Pool {
     }
 
     /// Makes a buffer, if the driver (and the cap) can bear it.
-    fn create(&mut self, device: &wgpu::Device, class: u64) -> Option<wgpu::Buffer> {
+    fn create(&mut self, device: &wgpu::Device, class: u64, bytes: usize) -> Option<wgpu::Buffer> {
+        self.make_room(class, bytes);
         if self.cap().is_some_and(|cap| self.memory.reserved + class > cap) {
             return None;
         }
@@ -148,7 +182,7 @@ impl Pool {
         self.memory.creations += 1;
         self.memory.reserved += class;
         self.memory.max_reserved = self.memory.max_reserved.max(self.memory.reserved);
-        self.lend(class);
+        self.lend(bytes);
         Some(raw)
     }
 }
@@ -168,7 +202,7 @@ pub fn alloc(bytes: usize) -> Result<Buffer> {
     {
         let mut pool = gpu.pool();
         pool.memory.requests += 1;
-        if let Some(raw) = pool.take(class).or_else(|| pool.create(&gpu.device, class)) {
+        if let Some(raw) = pool.take(class, bytes).or_else(|| pool.create(&gpu.device, class, bytes)) {
             return wrap(raw);
         }
     }
@@ -177,7 +211,7 @@ pub fn alloc(bytes: usize) -> Result<Buffer> {
     wait(gpu, None)?;
     let mut pool = gpu.pool();
     pool.clear();
-    if let Some(raw) = pool.create(&gpu.device, class) {
+    if let Some(raw) = pool.create(&gpu.device, class, bytes) {
         return wrap(raw);
     }
     let m = pool.memory;
@@ -245,9 +279,8 @@ mod tests {
         for bytes in (1..4096).chain((0..200).map(|i| i * 104_729)) {
             let class = class(bytes);
             assert!(class >= bytes as u64 && class.is_multiple_of(16));
-            assert!(
-                class <= 16.max(bytes as u64 + bytes as u64 / 8 + 16) || class - (bytes as u64) < 2 * MIB
-            );
+            assert!(class <= bytes as u64 + bytes as u64 / 8 + 16);
+            assert!(!bytes.is_power_of_two() || bytes < 16 || class == bytes as u64);
         }
     }
 
