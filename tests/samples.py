@@ -249,6 +249,37 @@ def layered():
     return sample
 
 
+def looked_up():
+    """A table, and numbers of its rows."""
+
+    def sample(draw):
+        count, shape = draw(st.integers(1, 4)), draw(SHAPES)
+        table = values((count, draw(st.integers(1, 3))), draw(SEEDS))
+        return [table, integers(shape, draw(SEEDS), 0, count)], T.embedding
+
+    return sample
+
+
+def bagged():
+    """A table, numbers of its rows, and where bags of them begin."""
+
+    def sample(draw):
+        count, n = draw(st.integers(1, 4)), draw(st.integers(0, 5))
+        mode = draw(st.integers(0, 2))
+        starts = [0, *sorted(draw(st.lists(st.integers(0, n), max_size=3)))]
+        operands = [values((count, 2), draw(SEEDS)), integers((n,), draw(SEEDS), 0, count)]
+        if mode == 0 and draw(st.booleans()):
+            operands.append(values((n,), draw(SEEDS)))
+
+        def call(table, indices, *share):
+            offsets = T.tensor(starts, device=table.device)
+            return T.embedding_bag(table, indices, offsets, False, mode, False, *share)[0]
+
+        return operands, call
+
+    return sample
+
+
 def of_row(name, sample):
     """The sampler that a row asks for: an expression over the functions of this file, `T` and `F`; `name` is the row's."""
     return eval(sample, {**globals(), "name": name, "F": T.nn.functional}) if sample else None

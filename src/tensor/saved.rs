@@ -20,6 +20,13 @@ pub struct Saves {
     pub number: bool,
 }
 
+/// Where the gradient of a saved output flows to: indices are outputs without a history.
+fn output_edge(node: &NodeRef, source: u16) -> Option<Edge> {
+    let output = u32::from(source - Saved::OUTPUT);
+    let flows = node.outputs.get(output as usize).is_some_and(|meta| meta.dtype.is_differentiable());
+    flows.then(|| Edge { node: node.clone(), output })
+}
+
 /// One saved value. `source` names the input (or, from [`Saved::OUTPUT`] on, the output) that it is.
 pub struct Saved {
     pub kept: Kept,
@@ -128,10 +135,7 @@ impl Saved {
     /// Where the gradient of this value flows to.
     pub fn edge(&self, node: &NodeRef) -> Option<Edge> {
         if self.is_output() {
-            let output = u32::from(self.source - Saved::OUTPUT);
-            // Indices are outputs without a history.
-            let flows = node.outputs.get(output as usize).is_some_and(|meta| meta.dtype.is_differentiable());
-            return flows.then(|| Edge { node: node.clone(), output });
+            return output_edge(node, self.source);
         }
         match (node.edges.get(usize::from(self.source)), &node.kind) {
             (Some(edge), _) => edge.clone(),
@@ -377,7 +381,7 @@ impl<'a> Step<'a> {
     /// A saved value as a tensor, with its place in the graph.
     pub fn tensor(&self, source: u16) -> Result<Tensor> {
         let edge = if source >= Saved::OUTPUT {
-            Some(Edge { node: self.node.clone(), output: u32::from(source - Saved::OUTPUT) })
+            output_edge(self.node, source)
         } else {
             self.node.edges.get(usize::from(source)).cloned().flatten()
         };

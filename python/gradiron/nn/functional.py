@@ -39,6 +39,7 @@ from ._compositions import (
     upsample_bilinear,
     upsample_nearest,
 )
+from ._tables import embedding, embedding_bag
 
 if TYPE_CHECKING:
 

@@ -1,5 +1,7 @@
 //! Layers as functions: activations with a choice, linear maps, dropout; normalization beside them.
 
+mod bag;
+mod embedding;
 mod norm;
 
 use super::macros::{compose, ops};

@@ -1,0 +1,300 @@
+//! Bags of rows of a table: of each only the sum, the mean or the largest elements.
+
+use super::embedding::{Way, check_indices, flat, refuse_sparse, rows, spread};
+use crate::base::Put;
+use crate::operator::prelude::*;
+use crate::ops::create::{self, to_dtype};
+use crate::ops::index::{index_add_scaled, index_select, numbers, scatter_into};
+use crate::ops::search::searchsorted;
+use crate::ops::view;
+use crate::tensor::facts::{Keep, Shown};
+use crate::tensor::mode;
+
+/// What is kept of a bag.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    Sum,
+    Mean,
+    Max,
+}
+
+impl Keep for Mode {
+    fn shown(&self) -> Shown {
+        Shown::Int(*self as i64)
+    }
+}
+
+/// Which bag each number is in.
+fn bags(offsets: &Tensor, count: usize, last: bool) -> Result<Tensor> {
+    let positions = Tensor::new(numbers(0, 1, count, offsets.device())?);
+    // What begins at or before a position; the first bag begins before all of them.
+    let begun = offsets.numel() as i64 - 1 - i64::from(last);
+    let starts = to_dtype(&view::narrow(offsets, 0, 1, begun.max(0))?, DType::I64)?;
+    searchsorted(&starts, &positions, false, true, None, None)
+}
+
+/// One for every number that counts, as a column.
+fn counted(indices: &Tensor, padding_idx: i64) -> V {
+    ne(V::from(indices).reshape(&[indices.numel(), 1]), padding_idx as f64)
+}
+
+/// A number for each bag as a column, at least 1.
+fn size_column(bag_size: &Tensor, dtype: DType) -> V {
+    maximum(V::from(bag_size).cast(dtype), 1.0).reshape(&[bag_size.numel(), 1])
+}
+
+/// The sums of bags of rows.
+fn summed(rows: V, bag: &Tensor, count: usize) -> V {
+    rows.then(|rows| {
+        let zeros = create::zeros(&[count, rows.shape()[1]], rows.dtype(), rows.device())?;
+        index_add_scaled(&zeros, &rows, 0, bag.clone(), Scalar::Int(1))
+    })
+}
+
+/// The largest elements of each bag, and the rows of the table that they are of; zeros for what is empty.
+fn largest(
+    rows: &V,
+    indices: &Tensor,
+    bag: &Tensor,
+    bag_size: &Tensor,
+    padding_idx: i64,
+) -> Result<[Tensor; 2]> {
+    let (n, width, count) = (indices.numel(), rows.shape()[1], bag_size.numel());
+    let device = indices.device();
+    let taken = select(f64::NEG_INFINITY, rows, counted(indices, padding_idx)).tensor()?;
+    let column = view::expand(&view::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
+    let lowest = create::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
+    let top = scatter_into(&lowest, &taken, 0, column.clone(), Put::Max)?;
+    // The first of those that are as large; a NaN counts as such.
+    let there = V::from(index_select(&top, 0, bag.clone())?);
+    let taken = V::from(taken);
+    let same = either(eq(&taken, &there), is_nan(&taken));
+    let place = Tensor::new(numbers(0, 1, n, device)?);
+    let place = V::from(place).reshape(&[n, 1]).cast(DType::I32);
+    let place = select(n as f64, place.expand(&[n, width]), both(same, counted(indices, padding_idx)));
+    let none = create::full(&[count, width], Scalar::Int(n as i64), DType::I32, device)?;
+    let first = scatter_into(&none, &place.cast(DType::I32).tensor()?, 0, column, Put::Min)?;
+    let full = gt(V::from(bag_size).reshape(&[count, 1]), 0.0);
+    let first = select(0.0, V::from(&first), &full).cast(DType::I64).tensor()?;
+    let which = if n == 0 {
+        create::zeros(&[count, width], DType::I64, device)?
+    } else {
+        index_select(&to_dtype(&flat(indices)?, DType::I64)?, 0, flat(&first)?)?
+    };
+    let which = select(0.0, V::from(which).reshape(&[count, width]), &full).cast(DType::I64).tensor()?;
+    Ok([select(0.0, V::from(top), full).tensor()?, which])
+}
+
+/// Names the number that the table has no row for.
+fn outside(indices: &Tensor, count: usize, error: Error) -> Error {
+    let find = || -> Result<Option<(i64, i64)>> {
+        for i in 0..indices.numel() as i64 {
+            let value = view::select(indices, 0, i)?.item()?.as_i64();
+            if !(0..count as i64).contains(&value) {
+                return Ok(Some((i, value)));
+            }
+        }
+        Ok(None)
+    };
+    match find() {
+        Ok(Some((i, value))) => Error::runtime(format!(
+            "Index {i} of input takes value {value} which is not in the valid range [0, {count})"
+        )),
+        _ => error,
+    }
+}
+
+#[primitive(batch = each, results(result0, result1, result2, result3), shows(sparse = false, weight_sym_argsize_0 = size(weight, 0)))]
+impl EmbeddingBag {
+    fn forward(
+        weight: &Tensor,
+        #[constant] indices: &Tensor,
+        #[constant] offsets: &Tensor,
+        per_sample_weights: Option<&Tensor>,
+        scale_grad_by_freq: bool,
+        mode: Mode,
+        #[hidden] include_last_offset: bool,
+        padding_idx: i64,
+    ) -> Result<[Body; 4]> {
+        let _ = scale_grad_by_freq;
+        let make = || -> Result<[Tensor; 4]> {
+            let (n, count) = (indices.numel(), offsets.numel() - usize::from(include_last_offset));
+            if count == 0 {
+                let none = || create::zeros(&[0], DType::I64, weight.device());
+                let out = create::zeros(&[0, weight.shape()[1]], weight.dtype(), weight.device())?;
+                return Ok([out, none()?, none()?, none()?]);
+            }
+            let picked = rows(weight, indices).map_err(|e| outside(indices, weight.shape()[0], e))?;
+            let bag = bags(offsets, n, include_last_offset)?;
+            let ones = counted(indices, padding_idx).cast(DType::I64);
+            let sizes = summed(ones, &bag, count).reshape(&[count]).tensor()?;
+            let mut picked = V::from(picked);
+            if mode == Mode::Max {
+                let [top, which] = largest(&picked, indices, &bag, &sizes, padding_idx)?;
+                return Ok([top, bag, sizes, which]);
+            }
+            if let Some(share) = per_sample_weights {
+                picked = picked * V::from(share).reshape(&[n, 1]);
+            }
+            if padding_idx >= 0 {
+                picked = select(0.0, picked, counted(indices, padding_idx));
+            }
+            let mut out = summed(picked, &bag, count);
+            if mode == Mode::Mean {
+                out = out / size_column(&sizes, weight.dtype());
+            }
+            Ok([out.tensor()?, bag, sizes.clone(), sizes])
+        };
+        let made = mode::with_grad(false, make)?;
+        Ok(made.map(|t| t.body().clone()))
+    }
+    fn derivative(
+        g: V,
+        weight: &Tensor,
+        indices: Tensor,
+        offsets: Unread,
+        per_sample_weights: Option<V>,
+        result1: Tensor,
+        result2: Tensor,
+        result3: Tensor,
+        scale_grad_by_freq: bool,
+        mode: Mode,
+        padding_idx: i64,
+        wants: [bool; 2],
+    ) -> [Option<V>; 2] {
+        let Unread = offsets;
+        let (n, table) = (indices.numel(), weight.shape());
+        if result2.numel() == 0 {
+            let none = |shape: &[usize]| V::from(create::zeros(shape, weight.dtype(), weight.device()));
+            return [wants[0].then(|| none(&table)), wants[1].then(|| none(&indices.shape()))];
+        }
+        if mode == Mode::Max {
+            let full = gt(V::from(&result2).reshape(&[result2.numel(), 1]), 0.0);
+            let sent = select(0.0, g, full);
+            let back = sent.then(|g| {
+                let zeros = create::zeros(&table, g.dtype(), g.device())?;
+                scatter_into(&zeros, &g, 0, result3, Put::Add)
+            });
+            return [wants[0].then_some(back), None];
+        }
+        let g = if mode == Mode::Mean { g / size_column(&result2, weight.dtype()) } else { g };
+        let of_rows = g.then(|g| index_select(&g, 0, result1));
+        let of_weight = wants[0].then(|| {
+            let share = per_sample_weights.map(|share| share.reshape(&[n, 1]));
+            let sent = share.map_or_else(|| of_rows.clone(), |share| &of_rows * share);
+            let way = Way { padding_idx, by_frequency: scale_grad_by_freq };
+            match sent.tensor() {
+                Ok(sent) => spread(&sent, &indices, table[0], way),
+                failed => V::from(failed),
+            }
+        });
+        let of_share = wants[1].then(|| {
+            let all = of_rows * V::from(rows(weight, &indices));
+            select(0.0, all, counted(&indices, padding_idx)).sum(&[1], false).reshape(&indices.shape())
+        });
+        [of_weight, of_share]
+    }
+}
+
+fn check_offsets(indices: &Tensor, offsets: &Tensor, last: bool) -> Result<()> {
+    if last && offsets.numel() == 0 {
+        return Err(Error::runtime("include_last_offset: number of offset should be at least 1"));
+    }
+    // What lies on the GPU is not waited for.
+    if offsets.numel() == 0 || !offsets.device().is_cpu() || offsets.is_batched() {
+        return Ok(());
+    }
+    let at = |i: i64| -> Result<i64> { Ok(view::select(offsets, 0, i)?.item()?.as_i64()) };
+    let (first, end, n) = (at(0)?, at(-1)?, indices.numel());
+    if first != 0 {
+        return Err(Error::runtime(format!(
+            "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, got \
+             {first}"
+        )));
+    }
+    if end > n as i64 {
+        return Err(Error::runtime(format!(
+            "offsets[-1] can not be greater than input's length {n} but got offsets[-1] of {end}"
+        )));
+    }
+    Ok(())
+}
+
+/// Sums, means or maxima (`mode` 0, 1, 2) of bags of rows of `weight`, and what the gradient needs: which bag each number is
+/// in, the sizes of the bags, the rows with the largest elements.
+#[operator(function, sample = "bagged()")]
+#[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+pub fn embedding_bag(
+    weight: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    #[default(false)] scale_grad_by_freq: bool,
+    #[default(0)] mode: i64,
+    #[default(false)] sparse: bool,
+    per_sample_weights: Option<&Tensor>,
+    #[default(false)] include_last_offset: bool,
+    padding_idx: Option<i64>,
+) -> Result<[Tensor; 4]> {
+    refuse_sparse(sparse)?;
+    check_indices("embedding_bag", 1, indices)?;
+    check_indices("embedding_bag", 1, offsets)?;
+    if weight.ndim() != 2 || indices.ndim() != 1 || offsets.ndim() != 1 {
+        return Err(Error::runtime("embedding_bag: weight has to be a matrix, indices and offsets vectors"));
+    }
+    if !weight.dtype().is_float() {
+        return Err(Error::runtime(format!(
+            "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, \
+             Double; but got torch.{}Tensor instead (while checking arguments for embedding_bag)",
+            weight.dtype().scalar_name()
+        )));
+    }
+    let mode = match mode {
+        0 => Mode::Sum,
+        1 => Mode::Mean,
+        2 => Mode::Max,
+        _ => return Err(Error::runtime(format!("embedding_bag: mode has to be 0, 1 or 2, but got {mode}"))),
+    };
+    let rows = weight.shape()[0] as i64;
+    let padding = match padding_idx {
+        None => -1,
+        Some(at) if (-rows..rows).contains(&at) => at.rem_euclid(rows.max(1)),
+        Some(at) => {
+            return Err(Error::runtime(format!(
+                "padding_idx must be within the number of embeddings, -{rows} through {}, but got {at}",
+                rows - 1
+            )));
+        }
+    };
+    if let Some(share) = per_sample_weights {
+        if mode != Mode::Sum {
+            return Err(Error::runtime(
+                "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum'",
+            ));
+        }
+        if share.dtype() != weight.dtype() {
+            return Err(Error::runtime(format!(
+                "Expected tensor for argument #1 'weight' to have the same type as tensor for argument #1 \
+                 'per_sample_weights'; but type torch.{}Tensor does not equal torch.{}Tensor (while checking arguments for \
+                 embedding_bag)",
+                weight.dtype().scalar_name(),
+                share.dtype().scalar_name()
+            )));
+        }
+        if share.ndim() != 1 || share.numel() != indices.numel() {
+            return Err(Error::runtime(
+                "expected per_sample_weights to be a vector with a number for each index",
+            ));
+        }
+    }
+    check_offsets(indices, offsets, include_last_offset)?;
+    EmbeddingBag::call(
+        weight,
+        indices,
+        offsets,
+        per_sample_weights,
+        scale_grad_by_freq,
+        mode,
+        include_last_offset,
+        padding,
+    )
+}

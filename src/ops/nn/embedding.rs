@@ -1,0 +1,178 @@
+//! Tables of vectors, looked up by number: rows one by one. Bags of them are in `bag.rs`.
+
+use crate::operator::prelude::*;
+use crate::ops::index::{add_slices, index_add_scaled, index_select};
+use crate::ops::kernel::{fill, filled};
+use crate::ops::reduce::quietly;
+use crate::ops::view::reshape;
+use crate::ops::{advanced, create, stats};
+
+/// The numbers one after the other.
+pub(super) fn flat(indices: &Tensor) -> Result<Tensor> {
+    reshape(indices, &[indices.numel()])
+}
+
+/// The rows of a table that numbers name, under the numbers' shape.
+pub(super) fn rows(weight: &Tensor, indices: &Tensor) -> Result<Tensor> {
+    let picked = index_select(weight, 0, flat(indices)?)?;
+    let mut shape = indices.shape();
+    shape.extend_from_slice(&weight.shape()[1..]);
+    reshape(&picked, &shape)
+}
+
+/// What to do with the gradients of rows: the row that gets none (-1: all do), and whether a row's is divided by how often
+/// it was looked up.
+#[derive(Clone, Copy)]
+pub(super) struct Way {
+    pub padding_idx: i64,
+    pub by_frequency: bool,
+}
+
+/// One over how often each row was looked up.
+fn rarity(indices: &Tensor, count: usize, dtype: DType) -> V {
+    let found = || {
+        let zeros = create::zeros(&[count], dtype, indices.device())?;
+        let ones = create::ones(&[indices.numel()], dtype, indices.device())?;
+        index_add_scaled(&zeros, &ones, 0, flat(indices)?, Scalar::Int(1))
+    };
+    recip(maximum(V::from(found()), 1.0)).reshape(&[count, 1])
+}
+
+/// The gradient of a table of `count` rows, from that of the rows that were looked up.
+pub(super) fn spread(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V {
+    let width = g.shape().last().copied().unwrap_or(0);
+    let mut g = V::from(g).reshape(&[indices.numel(), width]);
+    if way.padding_idx >= 0 {
+        let counts = ne(V::from(indices).reshape(&[indices.numel(), 1]), way.padding_idx as f64);
+        g = select(0.0, g, counts);
+    }
+    let total = g.then(|g| {
+        let zeros = create::zeros(&[count, width], g.dtype(), g.device())?;
+        index_add_scaled(&zeros, &g, 0, flat(indices)?, Scalar::Int(1))
+    });
+    match (&total, way.by_frequency) {
+        (V::Tensor(t), true) => &total * rarity(indices, count, t.dtype()),
+        _ => total,
+    }
+}
+
+/// The same, written at once.
+fn spread_fast(g: &Body, indices: &Tensor, count: usize, way: Way) -> Result<Body> {
+    let width = g.shape().last().copied().unwrap_or(0);
+    let g = reshape(&Tensor::new(g.clone()), &[indices.numel(), width])?;
+    let total = filled(&[count, width], Scalar::Int(0), g.dtype(), g.device())?;
+    add_slices(&total, &g.body(), 0, &flat(indices)?)?;
+    if (0..count as i64).contains(&way.padding_idx) {
+        fill(&total.with_layout(total.layout.select(0, way.padding_idx)?), Scalar::Int(0))?;
+    }
+    if !way.by_frequency {
+        return Ok(total);
+    }
+    quietly(|| (V::from(Tensor::new(total.clone())) * rarity(indices, count, total.dtype)).tensor())
+}
+
+#[primitive(tangent = linear, shows(sparse = false, weight_sym_argsize_0 = size(weight, 0)))]
+impl Embedding {
+    fn forward(
+        weight: &Tensor,
+        #[constant] indices: &Tensor,
+        padding_idx: i64,
+        scale_grad_by_freq: bool,
+    ) -> Result<Body> {
+        let _ = (padding_idx, scale_grad_by_freq);
+        quietly(|| rows(weight, indices))
+    }
+    fn d_weight(g: &Tensor, indices: Tensor, at: Meta, padding_idx: i64, scale_grad_by_freq: bool) -> V {
+        let way = Way { padding_idx, by_frequency: scale_grad_by_freq };
+        spread(g, &indices, at.shape[0], way)
+    }
+    fn fast_d_weight(
+        g: Body,
+        indices: Tensor,
+        at: Meta,
+        padding_idx: i64,
+        scale_grad_by_freq: bool,
+    ) -> Result<Body> {
+        spread_fast(&g, &indices, at.shape[0], Way { padding_idx, by_frequency: scale_grad_by_freq })
+    }
+    fn batch(
+        _b: &Batch,
+        weight: &Tensor,
+        indices: &Tensor,
+        padding_idx: i64,
+        scale_grad_by_freq: bool,
+    ) -> Result<Tensor> {
+        if padding_idx < 0 && !scale_grad_by_freq {
+            return rows(weight, indices);
+        }
+        Err(Error::not_implemented("vmap: embedding takes no padding_idx and no scale_grad_by_freq"))
+    }
+}
+
+/// Numbers that name rows are whole.
+pub(super) fn check_indices(op: &str, argument: usize, indices: &Tensor) -> Result<()> {
+    if matches!(indices.dtype(), DType::I64 | DType::I32) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "Expected tensor for argument #{argument} 'indices' to have one of the following scalar types: Long, Int; but got \
+         torch.{}Tensor instead (while checking arguments for {op})",
+        indices.dtype().scalar_name()
+    )))
+}
+
+#[cold]
+fn no_sparse() -> Error {
+    Error::not_implemented(
+        "embedding: there are no sparse tensors, so sparse=True is refused; pass sparse=False",
+    )
+}
+
+pub(super) fn refuse_sparse(sparse: bool) -> Result<()> {
+    if sparse { Err(no_sparse()) } else { Ok(()) }
+}
+
+/// The rows of `weight` that `indices` name.
+#[operator(function, sample = "looked_up()")]
+pub fn embedding(
+    weight: &Tensor,
+    indices: &Tensor,
+    #[default(-1)] padding_idx: i64,
+    #[default(false)] scale_grad_by_freq: bool,
+    #[default(false)] sparse: bool,
+) -> Result<Tensor> {
+    if weight.ndim() != 2 {
+        return Err(Error::runtime("'weight' must be 2-D"));
+    }
+    check_indices("embedding", 1, indices)?;
+    refuse_sparse(sparse)?;
+    Embedding::call(weight, indices, padding_idx, scale_grad_by_freq)
+}
+
+/// Shortens the rows that `indices` name to a norm of at most `max_norm`.
+#[operator(function, sample = "random")]
+pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_type: f64) -> Result<Tensor> {
+    if input.ndim() != 2 {
+        return Err(Error::runtime(format!(
+            "Expected 2-dimensional tensor, but got {}-dimensional tensor for argument #1 'self' (while checking arguments \
+             for embedding_renorm_)",
+            input.ndim()
+        )));
+    }
+    check_indices("embedding_renorm_", 2, indices)?;
+    if indices.numel() == 0 {
+        return Ok(input.clone());
+    }
+    let which = flat(indices)?;
+    let short = quietly(|| {
+        let all = index_select(&create::shallow(input), 0, which.clone())?;
+        let order = Some(Arg::Float(norm_type));
+        let norm = V::from(stats::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
+        // PyTorch's, which keeps what is divided by from zero.
+        let scale = select(1.0, max_norm / (&norm + 1e-7), gt(&norm, max_norm));
+        (V::from(&all) * scale).tensor()
+    })?;
+    // A row that is named twice is written twice, with the same values.
+    advanced::IndexPut::over(input, &[Some(which)], &Tensor::new(short), false)?;
+    Ok(input.clone())
+}
