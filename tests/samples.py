@@ -198,6 +198,17 @@ def fixed(shapes, call, domain=WIDE):
     return lambda draw: ([values(s, draw(SEEDS), domain) for s in shapes], call)
 
 
+def leaky(call):
+    """One slope for all, or one for each channel."""
+
+    def sample(draw):
+        shape = draw(SHAPES)
+        own = len(shape) > 1 and shape[1] > 0 and draw(st.booleans())
+        return [values(shape, draw(SEEDS)), values((shape[1] if own else 1,), draw(SEEDS))], call
+
+    return sample
+
+
 def window(draw, shape):
     dim = draw(st.integers(0, len(shape) - 1))
     size, step = draw(st.integers(1, shape[dim])), draw(st.integers(1, 2))

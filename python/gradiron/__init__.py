@@ -64,6 +64,15 @@ _MODULES = """
     version torch_version
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
+# Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
+_ALSO_IN_NN = """
+    celu_ channel_shuffle cosine_similarity hardshrink pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu rrelu_ selu_
+    threshold_
+""".split()
+_OF_NN = """
+    alpha_dropout alpha_dropout_ cosine_embedding_loss ctc_loss dropout_ feature_alpha_dropout feature_alpha_dropout_
+    feature_dropout feature_dropout_ hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss
+""".split()
 _NAMES = {
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
@@ -73,6 +82,8 @@ _NAMES = {
     "as_torch": "_alias",
     "__version__": "version",
     **dict.fromkeys(("save", "load"), "serialization"),
+    **dict.fromkeys(_ALSO_IN_NN, "nn.functional"),
+    **dict.fromkeys(_OF_NN, "nn._at_top"),
     **dict.fromkeys(("TypedStorage", "UntypedStorage", "from_file", "is_storage"), "storage"),
     **dict.fromkeys((f"{kind}Storage" for kind in _STORAGES), "storage"),
 }

@@ -91,10 +91,17 @@ use crate::base::{Error, Result};
 use crate::tensor::{Meta, Step};
 
 pub fn pointwise_rows() -> impl Iterator<Item = &'static pointwise::Pointwise> {
-    [arithmetic::ROWS, arithmetic::RENAMED, unary::ROWS, compare::ROWS, differences::ROWS]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        arithmetic::ROWS,
+        arithmetic::RENAMED,
+        unary::ROWS,
+        compare::ROWS,
+        differences::ROWS,
+        nn::activation_formulas::ROWS,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// Every row, by family.

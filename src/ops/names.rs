@@ -129,8 +129,6 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("gelu_erf", "GeluBackward0"),
     ("gelu_tanh", "GeluBackward0"),
     ("narrow_copied", "NarrowCopyBackward0"),
-    ("elu_over", "EluBackward1"),
-    ("leaky_relu_over", "LeakyReluBackward1"),
     ("view_as_shape", "ViewBackward0"),
     ("convert", "ToCopyBackward0"),
     ("transfer", "ToCopyBackward0"),
@@ -186,8 +184,17 @@ pub const fn camel<const N: usize>(name: &str) -> ([u8; N], usize) {
         }
         i += 1;
     }
-    if let Some(plain) = without_variant(name) {
+    if let Some(plain) = without(name, "_by_number") {
         return camel(plain);
+    }
+    // Another set of numbers, and the form in place, whose derivative reads the result.
+    if let Some(plain) = without(name, "_scaled") {
+        return camel(plain);
+    }
+    if let Some(plain) = without(name, "_over") {
+        let (mut made, length) = camel(plain);
+        made[length - 1] = b'1';
+        return (made, length);
     }
     let (bytes, mut k, mut upper) = (name.as_bytes(), 0, true);
     let mut i = 0;
@@ -211,14 +218,13 @@ pub const fn camel<const N: usize>(name: &str) -> ([u8; N], usize) {
     (out, k)
 }
 
-/// A row's own name, without that of its variant.
-const fn without_variant(name: &str) -> Option<&str> {
-    const VARIANT: &str = "_by_number";
-    let Some(length) = name.len().checked_sub(VARIANT.len()) else { return None };
-    let (plain, variant) = name.as_bytes().split_at(length);
+/// A row's own name, without the end that says which variant it is.
+const fn without<'a>(name: &'a str, variant: &str) -> Option<&'a str> {
+    let Some(length) = name.len().checked_sub(variant.len()) else { return None };
+    let (plain, end) = name.as_bytes().split_at(length);
     let mut i = 0;
-    while i < variant.len() {
-        if variant[i] != VARIANT.as_bytes()[i] {
+    while i < end.len() {
+        if end[i] != variant.as_bytes()[i] {
             return None;
         }
         i += 1;

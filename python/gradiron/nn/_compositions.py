@@ -146,6 +146,16 @@ def gumbel_softmax(logits: Tensor, tau: float = 1, hard: bool = False, eps: floa
     return _core.zeros_like(logits).scatter_(dim, index, 1.0) - soft.detach() + soft
 
 
+def softsign(input: Tensor) -> Tensor:
+    """`input / (1 + |input|)`, between -1 and 1."""
+    return input / (input.abs() + 1)
+
+
+def tanhshrink(input: Tensor) -> Tensor:
+    """What tanh takes away from its input."""
+    return input - input.tanh()
+
+
 # Distances.
 
 

@@ -34,10 +34,20 @@ from ._compositions import (
     pairwise_distance,
     pixel_shuffle,
     pixel_unshuffle,
+    softsign,
+    tanhshrink,
     triplet_margin_with_distance_loss,
     upsample,
     upsample_bilinear,
     upsample_nearest,
+)
+from ._losses import (
+    cosine_embedding_loss,
+    hinge_embedding_loss,
+    kl_div,
+    margin_ranking_loss,
+    poisson_nll_loss,
+    triplet_margin_loss,
 )
 from ._tables import embedding, embedding_bag
 

@@ -1,5 +1,7 @@
 //! Layers as functions: activations with a choice, linear maps, dropout; normalization beside them.
 
+mod activation;
+pub mod activation_formulas;
 mod bag;
 mod embedding;
 mod norm;

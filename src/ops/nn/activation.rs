@@ -1,0 +1,496 @@
+//! Activations: functions of `nn.functional` on one tensor, and their forms in place.
+
+use super::activation_formulas as f;
+use crate::operator::prelude::*;
+use crate::ops::create::to_dtype;
+use crate::ops::pointwise::{Operand, Pointwise, apply, apply_inplace};
+use crate::ops::random::{self, Generator};
+use crate::ops::reduce::{self, quietly};
+use crate::ops::unary::leaky_relu;
+use crate::ops::{arithmetic as a, batch, create, index, join, kernel, scan, view};
+use crate::tensor::mode;
+use smallvec::SmallVec;
+
+/// Refuses elements that PyTorch has no kernel for, by its name.
+fn need_float(kernel: &'static str, input: &Tensor) -> Result<()> {
+    if input.dtype().is_float() {
+        return Ok(());
+    }
+    Err(Fault::NoKernel { op: kernel, dtype: input.dtype() }.into())
+}
+
+/// A row over `input` and numbers; `over`, its form in place, when that is asked for.
+fn run(
+    [row, over]: [&'static Pointwise; 2],
+    input: &Tensor,
+    numbers: &[Scalar],
+    inplace: bool,
+) -> Result<Tensor> {
+    let mut operands: SmallVec<[Operand; 4]> = smallvec::smallvec![input.into()];
+    operands.extend(numbers.iter().map(|n| Operand::Scalar(*n)));
+    if !inplace {
+        return apply(row, &operands);
+    }
+    apply_inplace(over, input, &operands)?;
+    Ok(input.clone())
+}
+
+/// The same row for both forms.
+fn both_ways(row: &'static Pointwise) -> [&'static Pointwise; 2] {
+    [row, row]
+}
+
+fn between(input: &Tensor, min_val: Scalar, max_val: Scalar, inplace: bool) -> Result<Tensor> {
+    if input.dtype() == DType::Bool {
+        return Err(Error::not_implemented("Bool inputs not supported for hardtanh"));
+    }
+    if input.dtype().is_complex() {
+        return Err(Error::not_implemented("clamp is not supported for complex types"));
+    }
+    if input.dtype() == DType::U8 && (min_val.as_f64() < 0.0 || max_val.as_f64() < 0.0) {
+        return Err(Error::runtime("cannot do hardtanh on an unsigned type with negative limits"));
+    }
+    run(both_ways(&f::hardtanh::ROW), input, &[min_val, max_val], inplace)
+}
+
+/// `input`, but at least `min_val` and at most `max_val`.
+#[operator(nn, sample = "pointwise(F.hardtanh, 1, WIDE)")]
+pub fn hardtanh(
+    input: &Tensor,
+    #[default(Scalar::Float(-1.0))] min_val: Scalar,
+    #[default(Scalar::Float(1.0))] max_val: Scalar,
+    #[default(false)] inplace: bool,
+) -> Result<Tensor> {
+    if min_val.as_f64() > max_val.as_f64() {
+        return Err(Error::value("min_val cannot be greater than max_val"));
+    }
+    between(input, min_val, max_val, inplace)
+}
+
+/// `hardtanh` in place.
+#[operator(nn, name = "hardtanh_", sample = "pointwise(lambda x: F.hardtanh_(x * 1), 1, WIDE)")]
+pub fn hardtanh_over(
+    input: &Tensor,
+    #[default(Scalar::Int(-1))] min_val: Scalar,
+    #[default(Scalar::Int(1))] max_val: Scalar,
+) -> Result<Tensor> {
+    between(input, min_val, max_val, true)
+}
+
+/// `input`, but at least 0 and at most 6.
+#[operator(nn, sample = "pointwise(F.relu6, 1, (-2.0, 8.0))")]
+pub fn relu6(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
+    between(input, Scalar::Int(0), Scalar::Int(6), inplace)
+}
+
+fn above(input: &Tensor, threshold: Scalar, value: Scalar, inplace: bool) -> Result<Tensor> {
+    if input.dtype() == DType::Bool || input.dtype().is_complex() {
+        return Err(Fault::NoKernel { op: "threshold_cpu", dtype: input.dtype() }.into());
+    }
+    run([&f::threshold::ROW, &f::threshold_over::ROW], input, &[threshold, value], inplace)
+}
+
+/// `input` above `threshold`, else `value`.
+#[operator(
+    function,
+    name = "threshold",
+    out(declared),
+    sample = "pointwise(lambda x: T.threshold(x, 0.1, 2.0), 1, WIDE)"
+)]
+pub fn above_threshold(input: &Tensor, threshold: Scalar, value: Scalar) -> Result<Tensor> {
+    above(input, threshold, value, false)
+}
+
+/// `input` above `threshold`, else `value`.
+#[operator(nn, name = "threshold", sample = "pointwise(lambda x: F.threshold(x, 0.1, 2.0), 1, WIDE)")]
+pub fn nn_threshold(
+    input: &Tensor,
+    threshold: Scalar,
+    value: Scalar,
+    #[default(false)] inplace: bool,
+) -> Result<Tensor> {
+    above(input, threshold, value, inplace)
+}
+
+/// `threshold` in place.
+#[operator(
+    function,
+    nn,
+    name = "threshold_",
+    sample = "pointwise(lambda x: T.threshold_(x * 1, 0.1, 2.0), 1, WIDE)"
+)]
+pub fn threshold_over(input: &Tensor, threshold: Scalar, value: Scalar) -> Result<Tensor> {
+    above(input, threshold, value, true)
+}
+
+/// A line from 0 to 1 between -3 and 3.
+#[operator(nn, sample = "pointwise(F.hardsigmoid, 1, (-4.0, 4.0))")]
+pub fn hardsigmoid(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
+    need_float("hardsigmoid_cpu", input)?;
+    run(both_ways(&f::hardsigmoid::ROW), input, &[], inplace)
+}
+
+/// `input * hardsigmoid(input)`.
+#[operator(nn, sample = "pointwise(F.hardswish, 1, (-4.0, 4.0))")]
+pub fn hardswish(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
+    need_float("hardswish_cpu", input)?;
+    run(both_ways(&f::hardswish::ROW), input, &[], inplace)
+}
+
+/// `input * tanh(softplus(input))`.
+#[operator(nn, sample = "pointwise(F.mish, 1, WIDE)")]
+pub fn mish(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
+    need_float("mish_cpu", input)?;
+    run(both_ways(&f::mish::ROW), input, &[], inplace)
+}
+
+fn with_exponential(input: &Tensor, alpha: Scalar, inplace: bool) -> Result<Tensor> {
+    if alpha.as_f64() == 0.0 {
+        return Err(Error::runtime("ZeroDivisionError: alpha cannot be 0 for CELU"));
+    }
+    need_float("elu_cpu", input)?;
+    run([&f::celu::ROW, &f::celu_over::ROW], input, &[alpha], inplace)
+}
+
+/// `input` where positive, else `alpha * (exp(input / alpha) - 1)`.
+#[operator(function, sample = "pointwise(T.celu, 1, WIDE)")]
+pub fn celu(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -> Result<Tensor> {
+    with_exponential(input, alpha, false)
+}
+
+/// `input` where positive, else `alpha * (exp(input / alpha) - 1)`.
+#[operator(nn, name = "celu", sample = "pointwise(lambda x: F.celu(x, 0.7), 1, WIDE)")]
+pub fn nn_celu(
+    input: &Tensor,
+    #[default(Scalar::Float(1.0))] alpha: Scalar,
+    #[default(false)] inplace: bool,
+) -> Result<Tensor> {
+    with_exponential(input, alpha, inplace)
+}
+
+/// `celu` in place.
+#[operator(function, nn, name = "celu_", sample = "pointwise(lambda x: T.celu_(x * 1, 0.7), 1, WIDE)")]
+pub fn celu_over(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -> Result<Tensor> {
+    with_exponential(input, alpha, true)
+}
+
+/// `elu` with the numbers that keep mean and variance.
+fn self_normalizing(input: &Tensor, inplace: bool) -> Result<Tensor> {
+    need_float("elu_cpu", input)?;
+    let numbers = [Scalar::Float(1.6732632423543772), Scalar::Float(1.0507009873554805), Scalar::Int(1)];
+    run([&f::elu_scaled::ROW, &f::elu_scaled_over::ROW], input, &numbers, inplace)
+}
+
+/// `elu` with the numbers that keep mean and variance.
+#[operator(function, sample = "pointwise(T.selu, 1, WIDE)")]
+pub fn selu(input: &Tensor) -> Result<Tensor> {
+    self_normalizing(input, false)
+}
+
+/// `elu` with the numbers that keep mean and variance.
+#[operator(nn, name = "selu", sample = "pointwise(F.selu, 1, WIDE)")]
+pub fn nn_selu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
+    self_normalizing(input, inplace)
+}
+
+/// `selu` in place.
+#[operator(function, nn, name = "selu_", sample = "pointwise(lambda x: T.selu_(x * 1), 1, WIDE)")]
+pub fn selu_over(input: &Tensor) -> Result<Tensor> {
+    self_normalizing(input, true)
+}
+
+/// `elu` in place.
+#[operator(nn, name = "elu_", sample = "pointwise(lambda x: F.elu_(x * 1, 0.7), 1, WIDE)")]
+pub fn elu_in_place(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -> Result<Tensor> {
+    super::elu_(input.clone(), alpha.as_f64(), true)
+}
+
+/// `leaky_relu` in place.
+#[operator(nn, name = "leaky_relu_", sample = "pointwise(lambda x: F.leaky_relu_(x * 1, 0.2), 1, WIDE)")]
+pub fn leaky_relu_in_place(
+    input: &Tensor,
+    #[default(Scalar::Float(0.01))] negative_slope: Scalar,
+) -> Result<Tensor> {
+    super::leaky_relu_(input.clone(), negative_slope.as_f64(), true)
+}
+
+/// `relu` in place.
+#[operator(nn, name = "relu_", sample = "pointwise(lambda x: F.relu_(x * 1), 1, WIDE)")]
+pub fn relu_in_place(input: &Tensor) -> Result<Tensor> {
+    super::relu_(input.clone(), true)
+}
+
+/// 0 within `lambd` of zero, elsewhere `input`.
+#[operator(function, method, nn, out(declared), sample = "pointwise(T.hardshrink, 1, WIDE)")]
+pub fn hardshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) -> Result<Tensor> {
+    need_float("hardshrink_cpu", input)?;
+    run(both_ways(&f::hardshrink::ROW), input, &[lambd], false)
+}
+
+/// `input` moved by `lambd` towards zero, and not beyond.
+#[operator(nn, out(declared), sample = "pointwise(F.softshrink, 1, WIDE)")]
+pub fn softshrink(input: &Tensor, #[default(Scalar::Float(0.5))] lambd: Scalar) -> Result<Tensor> {
+    need_float("softshrink_check", input)?;
+    let most = match input.dtype() {
+        DType::F16 => 65504.0,
+        DType::BF16 => 3.3895313892515355e38,
+        DType::F32 => f64::from(f32::MAX),
+        _ => f64::MAX,
+    };
+    if !(0.0..=most).contains(&lambd.as_f64()) {
+        return Err(Error::runtime(format!(
+            "lambda must be in range [0, {}] for input dtype {}, but found {}",
+            general(most),
+            input.dtype().scalar_name(),
+            general(lambd.as_f64())
+        )));
+    }
+    run(both_ways(&f::softshrink::ROW), input, &[lambd], false)
+}
+
+/// A number as C++ prints it: six digits.
+fn general(x: f64) -> String {
+    if x == 0.0 || (1e-4..1e6).contains(&x.abs()) {
+        let text = format!("{x:.*}", 5 - x.abs().max(1.0).log10() as usize);
+        let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+        return text.to_owned();
+    }
+    let text = format!("{x:.5e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let digits = digits.trim_end_matches('0').trim_end_matches('.');
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |e| ('-', e));
+    format!("{digits}e{sign}{exponent:0>2}")
+}
+
+/// `input` where positive, else `weight * input`, with one weight or one for each channel.
+#[operator(function, method, nn, sample = "leaky(F.prelu)")]
+pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
+    if input.dtype() != weight.dtype() {
+        return Err(Error::runtime(format!(
+            "prelu: Type promoting not supported. Got {} and {}",
+            input.dtype().scalar_name(),
+            weight.dtype().scalar_name()
+        )));
+    }
+    let (shape, ndim) = (input.shape(), input.ndim());
+    let mut lying: Dims = smallvec::smallvec![1; ndim];
+    if weight.numel() != 1 {
+        if ndim == 0 {
+            return Err(Error::runtime("Not allow zero-dim input tensor."));
+        }
+        let channels = shape.get(1).copied().unwrap_or(1);
+        if weight.numel() != channels {
+            return Err(Error::runtime(format!(
+                "Mismatch of parameter numbers and input channel size. Found parameter numbers = {} and channel size = \
+                 {channels}.",
+                weight.numel()
+            )));
+        }
+        if ndim > 1 {
+            lying[1] = channels;
+        }
+    }
+    if weight.ndim() > 1 {
+        return Err(Error::runtime(format!(
+            "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = {}",
+            weight.ndim()
+        )));
+    }
+    need_float("prelu_cpu", input)?;
+    let weight = if weight.shape() == lying { weight.clone() } else { view::reshape(weight, &lying)? };
+    f::prelu_kernel(input, &weight)
+}
+
+/// Both halves along a dimension.
+fn halves(x: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+    let half = x.shape()[dim as usize] as i64 / 2;
+    Ok([view::narrow(x, dim, 0, half)?, view::narrow(x, dim, half, half)?])
+}
+
+#[primitive(batch = along(dim))]
+impl Glu {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
+        let [a, b] = quietly_halves(input, dim)?;
+        quietly(|| f::gated(&a, &b))
+    }
+    fn d_input(g: V, input: V, dim: i64) -> V {
+        g.with(input, |g, input| {
+            let dim = wrap_dim(dim, input.ndim())? as i64;
+            let [a, b] = halves(input, dim)?;
+            let (g, open) = (V::from(g), sigmoid(&b));
+            let first = &g * &open;
+            let second = &first * (1.0 - open) * V::from(a);
+            join::cat(&[first.tensor()?, second.tensor()?], dim)
+        })
+    }
+}
+
+fn quietly_halves(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+    let dim = wrap_dim(dim, input.ndim())?;
+    let (body, half) = (input.body(), input.shape()[dim] as i64 / 2);
+    let part = |start| -> Result<Tensor> {
+        Ok(Tensor::new(body.with_layout(body.layout.narrow(dim as i64, start, half)?)))
+    };
+    Ok([part(0)?, part(half)?])
+}
+
+/// The first half along `dim`, as far as the sigmoid of the second lets it through.
+#[operator(
+    nn,
+    sample = "shaped(lambda draw, shape: lambda x: F.glu(x, 1), st.sampled_from([(2, 4), (3, 2, 2), (1, 6)]))"
+)]
+pub fn glu(input: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("glu does not support scalars because halving size must be even"));
+    }
+    let at = wrap_dim(dim, input.ndim())?;
+    let size = input.shape()[at];
+    if !size.is_multiple_of(2) {
+        return Err(Error::runtime(format!(
+            "Halving dimension must be even, but dimension {at} is size {size}"
+        )));
+    }
+    need_float("glu_cpu", input)?;
+    Glu::call(input, dim)
+}
+
+/// What negative numbers are multiplied with: what was drawn, or the mean of what may be.
+fn leaked(g: V, x: V, noise: V, [lower, upper]: [Scalar; 2], training: bool) -> V {
+    let (lower, upper) = (lower.as_f64(), upper.as_f64());
+    if training && upper - lower > 1e-6 {
+        return g * noise + nought(x);
+    }
+    select(&g * ((lower + upper) / 2.0), select(nought(&x), &g, gt(&x, 0.0)), gt(&x, 0.0))
+}
+
+fn randomly_leaky(x: &Tensor, noise: &Tensor, [lower, upper]: [Scalar; 2], training: bool) -> Result<Body> {
+    quietly(|| {
+        if training {
+            return a::mul(x, noise);
+        }
+        let slope = Scalar::Float((lower.as_f64() + upper.as_f64()) / 2.0);
+        apply(&leaky_relu::ROW, &[x.into(), Operand::Scalar(slope)])
+    })
+}
+
+#[primitive(batch = pointwise)]
+impl RreluWithNoise {
+    fn forward(
+        input: &Tensor,
+        #[constant] noise: &Tensor,
+        lower: Scalar,
+        upper: Scalar,
+        training: bool,
+    ) -> Result<Body> {
+        randomly_leaky(input, noise, [lower, upper], training)
+    }
+    fn d_input(g: V, input: V, noise: V, lower: Scalar, upper: Scalar, training: bool) -> V {
+        leaked(g, input, noise, [lower, upper], training)
+    }
+}
+
+#[primitive(batch = pointwise)]
+impl RreluWithNoise1 {
+    fn write(
+        input: &Body,
+        #[constant] noise: &Tensor,
+        lower: Scalar,
+        upper: Scalar,
+        training: bool,
+    ) -> Result<()> {
+        let made = randomly_leaky(&Tensor::new(input.clone()), noise, [lower, upper], training)?;
+        kernel::copy(input, &made)
+    }
+    fn d_input(g: V, result: V, noise: V, lower: Scalar, upper: Scalar, training: bool) -> V {
+        leaked(g, result, noise, [lower, upper], training)
+    }
+}
+
+/// 1 for positive numbers, else a random slope. On the CPU only those that are not positive draw one, in their order.
+fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
+    let draw = |shape: &[usize], dtype| {
+        let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
+        batch::draw(shape, new, |body| random::uniform(body, lower, upper, generator.clone()))
+    };
+    let leaking = le(x, 0.0).tensor()?;
+    if x.is_batched() || !x.device().is_cpu() {
+        return select(1.0, draw(&x.shape(), x.dtype())?, leaking).cast(x.dtype()).tensor();
+    }
+    let numbers = to_dtype(&view::reshape(&leaking, &[x.numel()])?, DType::I64)?;
+    let count = reduce::sum_all(&numbers)?.item()?.as_i64() as usize;
+    if count == 0 {
+        return create::ones(&x.shape(), x.dtype(), x.device());
+    }
+    let drawn = draw(&[count], DType::F64)?;
+    let places = maximum(V::from(scan::cumsum_along(&numbers, 0)?) - 1.0, 0.0).cast(DType::I64).tensor()?;
+    let spread = index::index_select(&drawn, 0, places)?;
+    select(1.0, view::reshape(&spread, &x.shape())?, leaking).cast(x.dtype()).tensor()
+}
+
+fn random_slope(
+    input: &Tensor,
+    [lower, upper]: [Scalar; 2],
+    training: bool,
+    generator: &Option<Generator>,
+    inplace: bool,
+) -> Result<Tensor> {
+    let (low, high) = (lower.as_f64(), upper.as_f64());
+    if low > high {
+        return Err(Error::runtime("Lower bound should be less than or equal to the upper bound"));
+    }
+    if training && input.dtype() == DType::F16 {
+        return Err(Fault::NoKernel { op: "rrelu_with_noise_out_cpu", dtype: input.dtype() }.into());
+    }
+    need_float(if training { "rrelu_with_noise_out_cpu" } else { "leaky_relu_cpu" }, input)?;
+    let noise = mode::with_grad(false, || {
+        if training {
+            slopes(input, low, high, generator)
+        } else {
+            create::zeros(&input.shape(), input.dtype(), input.device())
+        }
+    })?;
+    if !inplace {
+        return RreluWithNoise::call(input, &noise, lower, upper, training);
+    }
+    RreluWithNoise1::over(input, &noise, lower, upper, training)?;
+    Ok(input.clone())
+}
+
+const LOWER: Scalar = Scalar::Float(0.125);
+const UPPER: Scalar = Scalar::Float(0.3333333333333333);
+
+/// `input` where positive, else times a slope between two bounds: a random one in training, the mean of them otherwise.
+#[operator(function, sample = "pointwise(T.rrelu, 1, WIDE)")]
+pub fn rrelu(
+    input: &Tensor,
+    #[default(LOWER)] lower: Scalar,
+    #[default(UPPER)] upper: Scalar,
+    #[default(false)] training: bool,
+    generator: Option<Generator>,
+) -> Result<Tensor> {
+    random_slope(input, [lower, upper], training, &generator, false)
+}
+
+/// `input` where positive, else times a slope between two bounds: a random one in training, the mean of them otherwise.
+#[operator(nn, name = "rrelu", sample = "pointwise(F.rrelu, 1, WIDE)")]
+pub fn nn_rrelu(
+    input: &Tensor,
+    #[default(LOWER)] lower: Scalar,
+    #[default(UPPER)] upper: Scalar,
+    #[default(false)] training: bool,
+    #[default(false)] inplace: bool,
+) -> Result<Tensor> {
+    random_slope(input, [lower, upper], training, &None, inplace)
+}
+
+/// `rrelu` in place.
+#[operator(function, nn, name = "rrelu_", sample = "pointwise(lambda x: T.rrelu_(x * 1), 1, WIDE)")]
+pub fn rrelu_over(
+    input: &Tensor,
+    #[default(LOWER)] lower: Scalar,
+    #[default(UPPER)] upper: Scalar,
+    #[default(false)] training: bool,
+    generator: Option<Generator>,
+) -> Result<Tensor> {
+    random_slope(input, [lower, upper], training, &generator, true)
+}
