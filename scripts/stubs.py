@@ -53,7 +53,7 @@ PAIR = "tuple[Tensor, Tensor]"
 MANY = "tuple[Tensor, ...]"
 RETURNS = {
     **dict.fromkeys(("unique",), "Any"),
-    **dict.fromkeys(("sort", "topk", "kthvalue", "cummax", "cummin", "frexp"), PAIR),
+    **dict.fromkeys(("sort", "topk", "kthvalue", "frexp"), PAIR),
     **dict.fromkeys(("split", "chunk", "broadcast_tensors", "meshgrid", "tensor_split"), MANY),
     **dict.fromkeys(("equal", "allclose"), "_bool"),
     **dict.fromkeys(("numel", "dim", "ndimension", "nelement"), "_int"),

@@ -69,6 +69,31 @@ def pointwise(call, operands, domain):
     return sample
 
 
+def elements(name, operands=1):
+    return pointwise(named(name), operands, DOMAINS.get(name, WIDE))
+
+
+def clamped():
+    def sample(draw):
+        bounds = draw(st.sampled_from([{"min": -0.5, "max": 0.7}, {"min": 0.1}, {"max": 0.1}]))
+        return [values(draw(SHAPES), draw(SEEDS))], lambda x: x.clamp(**bounds)
+
+    return sample
+
+
+def chosen():
+    def sample(draw):
+        shape = draw(SHAPES)
+        parts = [coins(narrower(draw, shape), draw(SEEDS)), values(shape, draw(SEEDS))]
+        return [*parts, values(narrower(draw, shape), draw(SEEDS))], named("where")
+
+    return sample
+
+
+def first(results):
+    return results[0]
+
+
 def shaped(call, shapes=FULL, domain=WIDE, least=0):
     """One operand; `call(draw, shape)` gives the function."""
 

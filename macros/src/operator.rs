@@ -27,10 +27,13 @@ const WORDS: &[&str] = &[
     "sample",
     "composite",
     "unrecorded",
+    "overloads",
+    "elementwise",
+    "formula",
 ];
 const OUT: &[&str] = &[
-    "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "called", "message",
-    "floating",
+    "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "early", "called", "with",
+    "message", "floating", "truths",
 ];
 
 /// What the clauses of an operator say.
@@ -44,6 +47,9 @@ struct Facts {
     sample: String,
     composite: bool,
     unrecorded: bool,
+    elementwise: bool,
+    arities: TokenStream,
+    formula: Option<TokenStream>,
 }
 
 impl Facts {
@@ -57,6 +63,9 @@ impl Facts {
             "sample" => self.sample = clause.text()?,
             "composite" => self.composite = true,
             "unrecorded" => self.unrecorded = true,
+            "elementwise" => self.elementwise = true,
+            "overloads" => self.arities = clause.list.clone().unwrap_or_default(),
+            "formula" => self.formula = clause.value.clone(),
             _ => return Err(clause.unknown(WORDS)),
         }
         Ok(())
@@ -80,11 +89,15 @@ fn out(clause: &Clause) -> Result<TokenStream> {
                 let text = word.text()?;
                 rule = quote!(Floating(#text));
             }
-            "called" => {
+            "truths" => {
                 let text = word.text()?;
-                more.push(quote!(called: #text));
+                rule = quote!(Truths(#text));
             }
-            "apart" | "resizes" | "silent" | "computes" => {
+            "called" | "with" => {
+                let (word, text) = (&word.word, word.text()?);
+                more.push(quote!(#word: #text));
+            }
+            "apart" | "resizes" | "silent" | "computes" | "early" => {
                 let word = &word.word;
                 more.push(quote!(#word: true));
             }
@@ -197,6 +210,8 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     };
     let (aliases, fields, sample, composite) =
         (&facts.aliases, &facts.fields, &facts.sample, facts.composite);
+    let (arities, elementwise) = (&facts.arities, facts.elementwise);
+    let formula = facts.formula.as_ref().map_or(quote!(None), |formula| quote!(Some(#formula)));
     let differentiable = !unrecorded && role == Role::First;
     let family = quote!(#op::family(file!()));
     let call_inplace = if role == Role::Inplace {
@@ -236,6 +251,9 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
             returns: <#returned as #op::Returned>::STUB,
             out: #out,
             composite: #composite,
+            arities: &[#arities],
+            elementwise: #elementwise,
+            formula: #formula,
             sample: #sample,
             at: (file!(), line!()),
         };

@@ -315,7 +315,7 @@ fn derive(
             let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_differentiable() && g.numel() > 0) else {
                 continue;
             };
-            let sum = mode::with_grad(false, || reduce::sum_all(&crate::ops::unary::isnan(grad)?))?;
+            let sum = mode::with_grad(false, || reduce::Sum::call(&crate::ops::unary::isnan(grad)?))?;
             if sum.item()?.as_bool() {
                 let message = format!("Function '{}' returned nan values in its {i}th output.", node.name());
                 let advice = "look at the values that the operator was given: at the edge of its domain (0/0, sqrt(0), \

@@ -173,6 +173,11 @@ pub fn over<R: Wrap, D: Axes>(
     op(x, (D::of(dims), keepdim))?.wrap(b)
 }
 
+/// All seen elements as one dimension, the last.
+pub fn line(b: &Batch, x: &Tensor) -> Result<Tensor> {
+    view::reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))
+}
+
 /// The samples join the first dimension, which the operator keeps apart anyway: convolutions, pools.
 pub fn merged<R: Wrap>(
     b: &Batch,

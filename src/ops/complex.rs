@@ -274,7 +274,7 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
         let last = super::view::permute(&Tensor::new(x.clone()), order)?;
         let rows = super::view::reshape(&last, &[kept.iter().product(), count])?;
         let product = if x.device().is_cpu() {
-            let running = super::scan::cumprod_along(&rows, 1)?;
+            let running = super::scan::Cumprod::call(&rows, 1)?;
             super::create::clone_dense(&super::view::select(&running, 1, count as i64 - 1)?)?
         } else {
             by_halves(rows, count as i64)?

@@ -25,7 +25,11 @@ fn may_be_elsewhere(row: &Row, param: &Param) -> bool {
 
 /// Refuses operands that are scattered over devices.
 pub fn check(row: &Row, args: &[Arg]) -> Result<()> {
-    if !any_elsewhere() || matches!(row.family, "pointwise" | "compare") || BY_ELEMENT.contains(&row.name) {
+    if !any_elsewhere()
+        || row.elementwise
+        || matches!(row.family, "pointwise" | "compare")
+        || BY_ELEMENT.contains(&row.name)
+    {
         return Ok(());
     }
     let mut first: Option<Device> = None;

@@ -82,7 +82,7 @@ pub fn put_back(step: &Step) -> Result<Grads> {
 }
 
 /// The gradient of values picked along `dim`, put where they were; they have that dimension where it was kept.
-fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Result<Tensor> {
+pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Result<Tensor> {
     let (mut g, mut indices) = (g, indices);
     if !kept && !at.shape.is_empty() {
         (g, indices) = (unsqueeze(&g, dim)?, unsqueeze(&indices, dim)?);
@@ -92,7 +92,7 @@ fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Resu
 }
 
 /// What of `t` lies where values were picked.
-fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
+pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
     let indices = create::shallow(indices);
     if kept || t.ndim() == 0 {
         return gather(t, dim, indices);

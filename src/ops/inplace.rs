@@ -2,7 +2,7 @@
 
 use super::kernel::{carry, copy};
 use super::pointwise::{check_cast, check_writable, overlaps};
-use super::row::{Arg, Out, Row};
+use super::row::{Arg, Out, OutFacts, OutRule, Row};
 use super::{batch, stretched};
 use crate::base::{Error, Fault, Layout, Result, broadcast, wrap_dim};
 use crate::tensor::{
@@ -302,14 +302,16 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         target.body().storage.bump();
         return finish_inplace(target, None);
     }
-    if row.family == "pointwise" && super::out::compute_over(row, target, args) {
+    if super::out::compute_over(row, target, args) {
         return finish_inplace(target, None);
     }
     let call =
         |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
     let made = if target.physical().is_dual() { call(&before_write(target, args)?) } else { call(args) };
     let made = made.map_err(|error| unfit(&target.body(), error))?;
-    if let (Out::Tensor(result), "addmm" | "addmv" | "baddbmm") = (&made, row.name)
+    let declared = matches!(row.out, Some(OutFacts { rule: OutRule::Declared, .. }));
+    if let Out::Tensor(result) = &made
+        && (declared || matches!(row.name, "addmm" | "addmv" | "baddbmm"))
         && result.shape() != target.shape()
     {
         return Err(Error::runtime(format!(
@@ -318,7 +320,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
             result.shape().as_slice()
         )));
     }
-    if row.family == "pointwise" {
+    if row.elementwise || row.family == "pointwise" {
         tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
     }
     if row.family == "index" && !row.name.starts_with("masked") {

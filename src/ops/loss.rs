@@ -56,8 +56,8 @@ impl Reduction {
     pub fn apply(self, loss: V) -> V {
         match self {
             Reduction::None => loss,
-            Reduction::Sum => loss.then(|t| reduce::sum_all(&t)),
-            Reduction::Mean => loss.then(|t| reduce::mean(t, None, false, None)),
+            Reduction::Sum => loss.then(|t| reduce::Sum::call(&t)),
+            Reduction::Mean => loss.then(|t| reduce::mean(&t, None, false, None)),
         }
     }
 
@@ -274,7 +274,7 @@ mod more {
             }
             let loss = a::mul(&super::mean_square(&input, &target, Reduction::None)?, &weight)?;
             match how {
-                Reduction::Mean => a::div(&reduce::sum_all(&loss)?, &reduce::sum_all(&weight)?),
+                Reduction::Mean => a::div(&reduce::Sum::call(&loss)?, &reduce::Sum::call(&weight)?),
                 how => how.apply(loss.into()).tensor(),
             }
         }
@@ -398,7 +398,7 @@ mod more {
         let counted = super::super::formal::ne(V::from(&classes.target), classes.ignored as f64);
         let loss = select(0.0, -all.sum(&[dim], false), counted);
         Ok(match how {
-            Reduction::Mean => loss.then(|t| reduce::sum_all(&t)) / share.then(|t| reduce::sum_all(&t)),
+            Reduction::Mean => loss.then(|t| reduce::Sum::call(&t)) / share.then(|t| reduce::Sum::call(&t)),
             how => how.apply(loss),
         })
     }
@@ -422,9 +422,9 @@ mod more {
         }
         match how {
             Reduction::None => -product.sum(&[dim], false),
-            Reduction::Sum => -product.then(|t| reduce::sum_all(&t)),
+            Reduction::Sum => -product.then(|t| reduce::Sum::call(&t)),
             Reduction::Mean => {
-                -product.then(|t| reduce::sum_all(&t)) / (logs.numel() / classes.max(1)) as f64
+                -product.then(|t| reduce::Sum::call(&t)) / (logs.numel() / classes.max(1)) as f64
             }
         }
         .tensor()

@@ -10,7 +10,7 @@ use crate::base::Put;
 use crate::operator::prelude::*;
 
 fn sum(all: V) -> V {
-    all.then(|t| reduce::sum_all(&t))
+    all.then(|t| reduce::Sum::call(&t))
 }
 
 /// The gradient of the loss, which another derivative may ask for: the input has a part in it, though it changes nothing.

@@ -21,8 +21,11 @@ pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bo
 
 /// The same for the in-place form of a row that is composed, where it comes to one pointwise row.
 pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
-    let call = (birth() == 0).then(|| super::power::as_row(row.name, args)).flatten();
-    call.is_some_and(|(op, operands)| computed_into(op, target, &operands).is_some())
+    let call = row.formula.filter(|_| birth() == 0).and_then(|formula| formula(args));
+    call.is_some_and(|(op, values)| {
+        let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+        computed_into(op, target, &operands).is_some()
+    })
 }
 
 fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<()> {
@@ -46,7 +49,6 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
 /// Kernels that write their own dtype only, and say which one they found.
 const FOUND: &[&str] = &[
     "abs",
-    "bitwise_not",
     "ceil",
     "conj_physical",
     "floor",
@@ -54,7 +56,6 @@ const FOUND: &[&str] = &[
     "gelu",
     "lerp",
     "neg",
-    "round",
     "sgn",
     "sign",
     "softplus",
@@ -68,8 +69,6 @@ const DECLARED: &[&str] = &[
     "baddbmm",
     "bmm",
     "cross",
-    "cumprod",
-    "cumsum",
     "diag",
     "gather",
     "index_add",
@@ -78,13 +77,11 @@ const DECLARED: &[&str] = &[
     "matmul",
     "mm",
     "msort",
-    "prod",
     "scatter",
     "scatter_add",
     "scatter_reduce",
     "slice_scatter",
     "sort",
-    "sum",
     "take_along_dim",
     "topk",
     "tril",
@@ -118,7 +115,6 @@ pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
         "complex" | "polar" => {
             format!("Expected object of scalar type {result} but got scalar type {target} for argument 'out'")
         }
-        "cummax" | "cummin" | "logcumsumexp" => format!("expected scalar_type {result} but found {target}"),
         "kthvalue" => "output values must be of same type as input".into(),
         "masked_select" | "index_select" => {
             format!("{}(): self and result must have the same scalar type", row.name)
@@ -128,12 +124,8 @@ pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
         ),
         "nan_to_num" => format!("nan_to_num: dtype of out: {target} should be same as input: {result}"),
         "heaviside" => "heaviside is not yet implemented for tensors with different dtypes.".into(),
-        "where" => format!("Expected out type to be {result} but got {target}"),
         "nonzero" => {
             format!("nonzero: Expected out tensor to have scalar type Long but got scalar type{target}")
-        }
-        "all" | "any" if to != DType::U8 => {
-            format!("{} only supports bool tensor for result, got: {target}", row.name)
         }
         "inner" | "tensordot" => format!(
             "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}"
@@ -160,7 +152,8 @@ fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
             )));
         }
         OutRule::Floating(_) if to.is_differentiable() => return Ok(()),
-        OutRule::Floating(text) | OutRule::Message(text) => {
+        OutRule::Truths(_) if to == DType::U8 => return Ok(()),
+        OutRule::Floating(text) | OutRule::Message(text) | OutRule::Truths(text) => {
             text.replace("{result}", result).replace("{target}", target)
         }
     }))
@@ -184,9 +177,6 @@ pub fn resizes_first(row: &Row) -> bool {
 
 /// Operators that give truths or places: nothing is recorded of them, whatever wants gradients.
 const UNRECORDED: &[&str] = &[
-    "all",
-    "any",
-    "count_nonzero",
     "eq",
     "ge",
     "greater",
@@ -220,7 +210,7 @@ pub fn computes_as_target(row: &Row) -> bool {
     if let Some(out) = &row.out {
         return out.computes;
     }
-    is_creation(row) || matches!(row.name, "cumprod" | "cumsum" | "prod" | "sum")
+    is_creation(row)
 }
 
 /// Whether a row makes tensors of nothing: then `out=` says their dtype.
@@ -256,12 +246,9 @@ fn refusing(row: &Row) -> String {
     }
     match row.name {
         "cross" => "linalg_cross",
-        "true_divide" => "div",
         "outer" | "kron" => "mul",
-        "square" => "pow",
         "msort" => "sort",
         "take_along_dim" => "gather",
-        "nanmean" => "nansum",
         "diag" => "aten::diag_embed",
         "logsigmoid" => "log_sigmoid_forward",
         name @ ("conj_physical" | "floor_divide" | "heaviside" | "scatter" | "slice_scatter") => {

@@ -1,13 +1,13 @@
 //! Reductions: many elements to one.
 
-use super::formal::{is_nan, select};
-use super::kernel::{done, drop_dims, fork, kept_shape, reduce};
-use super::macros::{compose, ops};
-use super::row::Ints;
-use super::value::V;
+use super::create::{read_as, to_dtype};
+use super::kernel::reduce;
 use super::view::{expand, ints};
-use crate::base::{DType, Dims, Error, Fold, Result, wrap_dim};
-use crate::tensor::{Body, Tensor, mode};
+use super::{arithmetic, unary};
+use crate::base::Fold;
+use crate::operator::batch;
+use crate::operator::prelude::*;
+use crate::tensor::mode;
 
 /// The dimensions to reduce, wrapped and checked; none given (or an empty list) means all.
 pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
@@ -59,50 +59,122 @@ fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
     Ok(if keepdim { out } else { drop_dims(out, &dims) })
 }
 
-ops! { "reduce";
-    /// Sum of all elements.
-    [hidden, linear] fn sum_all(input) -> y {
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Sum {
+    fn forward(input: &Tensor) -> Result<Body> {
         let body = input.body();
         folded(Fold::Sum, &body, None, false, sum_dtype(body.dtype))
     }
-    input: |g, at| g.unreduce(&at, &None, false);
-    /// Sum over dimensions.
-    [hidden, linear] fn sum_dims(input; dim: Ints, keepdim: bool) -> y {
+    fn d_input(g: V, at: Meta) -> V {
+        g.unreduce(&at, &None, false)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        batch::over(b, &b.full(input)?, (Ints::new(), false), |x, (dim, keepdim)| Sum1::call(x, dim, keepdim))
+    }
+}
+
+#[primitive(batch = over(dim, keepdim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Sum1 {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
         let body = input.body();
         folded(Fold::Sum, &body, Some(&dim), keepdim, sum_dtype(body.dtype))
     }
-    input: |g, at, dim, keepdim| g.unreduce(&at, &Some(dim), keepdim);
-    /// Mean of all elements.
-    [hidden, linear] fn mean_all(input) -> y { averaged(&input.body(), None, false) }
-    input: |g, at| g.unreduce(&at, &None, false) / crate::base::numel(&at.shape) as f64;
-    /// Mean over dimensions.
-    [hidden, linear] fn mean_dims(input; dim: Ints, keepdim: bool) -> y { averaged(&input.body(), Some(&dim), keepdim) }
-    input: |g, at, dim, keepdim| g.unreduce(&at, &Some(dim.clone()), keepdim) / count(&at.shape, Some(&dim))?;
-    /// Product of all elements.
-    [hidden] fn prod_all(input) -> y {
+    fn d_input(g: V, at: Meta, dim: Ints, keepdim: bool) -> V {
+        g.unreduce(&at, &Some(dim), keepdim)
+    }
+}
+
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input), self_sym_numel = numel(input)))]
+impl Mean {
+    fn forward(input: &Tensor) -> Result<Body> {
+        averaged(&input.body(), None, false)
+    }
+    fn d_input(g: V, at: Meta) -> V {
+        g.unreduce(&at, &None, false) / crate::base::numel(&at.shape) as f64
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        batch::over(b, &b.full(input)?, (Ints::new(), false), |x, (dim, keepdim)| {
+            Mean1::call(x, dim, keepdim)
+        })
+    }
+}
+
+#[primitive(
+    batch = over(dim, keepdim),
+    tangent = linear,
+    shows(self_sym_sizes = sizes(input), self_sym_numel = numel(input))
+)]
+impl Mean1 {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        averaged(&input.body(), Some(&dim), keepdim)
+    }
+    fn d_input(g: V, at: Meta, dim: Ints, keepdim: bool) -> Result<V> {
+        let n = count(&at.shape, Some(&dim))?;
+        Ok(g.unreduce(&at, &Some(dim), keepdim) / n)
+    }
+}
+
+#[primitive]
+impl Prod {
+    fn forward(input: &Tensor) -> Result<Body> {
         let body = input.body();
         folded(Fold::Prod, &body, None, false, sum_dtype(body.dtype))
     }
-    input: |g, input, y, at| if at.shape.is_empty() { g } else {
-        all_but_one(g, input, y)
-    };
-    /// Product over one dimension.
-    [hidden] fn prod_dim(input; dim: i64, keepdim: bool) -> y {
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        if at.shape.is_empty() { g } else { all_but_one(g, input, result) }
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        Prod1::call(&batch::line(b, &b.full(input)?)?, -1, false).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(batch = along(dim, keepdim))]
+impl Prod1 {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<Body> {
         let body = input.body();
         folded(Fold::Prod, &body, Some(&[dim]), keepdim, sum_dtype(body.dtype))
     }
-    input: |g, input, y, at, dim, keepdim| {
-        if at.shape.is_empty() { g } else {
-            let kept = kept_shape(&at.shape, &[wrap_dim(dim, at.shape.len())?]);
-            without_one(g.reshape(&kept), input, y.reshape(&kept), dim)
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: i64, keepdim: bool) -> Result<V> {
+        if at.shape.is_empty() {
+            return Ok(g);
         }
-    };
-    /// Sum of the elements that are not NaN.
-    [hidden] fn sum_numbers(input; dim: Option<Ints>, keepdim: bool) -> y {
+        let shape = kept_shape(&at.shape, &[wrap_dim(dim, at.shape.len())?]);
+        let kept = |v: V| if keepdim { v } else { v.reshape(&shape) };
+        Ok(without_one(kept(g), input, kept(result), dim))
+    }
+}
+
+/// Numbers alone are summed.
+#[primitive(batch = over(dim, keepdim))]
+impl Nansum {
+    fn forward(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
         let numbers = quietly(|| zero_for_nan(input.into()).tensor())?;
         folded(Fold::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
     }
-    input: |g, input, at, dim, keepdim| select(g.unreduce(&at, &dim, keepdim), 0.0, is_nan(input));
+    fn d_input(g: V, input: V, at: Meta, dim: Option<Ints>, keepdim: bool) -> V {
+        select(g.unreduce(&at, &dim, keepdim), 0.0, is_nan(input))
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl All {
+    fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Any {
+    fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+    }
+}
+
+/// uint8 once stood for truth, and still does here.
+fn truth_dtype(dtype: DType) -> DType {
+    if dtype == DType::U8 { DType::U8 } else { DType::Bool }
 }
 
 /// A body computed with operators that are not recorded.
@@ -137,7 +209,8 @@ fn without_one(g: V, x: V, y: V, dim: i64) -> V {
 }
 
 fn has_zero(x: &V) -> Result<bool> {
-    Ok(x.clone().then(|t| logical::any_zero(&t)).tensor()?.item()?.as_bool())
+    let zeros = x.clone().then(|t| unary::logical_not(&t)).tensor()?;
+    Ok(any(&zeros, None, false)?.item()?.as_bool())
 }
 
 /// How many elements each result is reduced from.
@@ -145,25 +218,10 @@ pub fn count(shape: &[usize], dims: Option<&[i64]>) -> Result<f64> {
     Ok(dims_or_all(dims, shape.len())?.iter().map(|&d| shape[d]).product::<usize>() as f64)
 }
 
-/// Sum over `dim` (all by default), in `dtype` when given.
-pub fn sum(input: &Tensor, dim: Option<Ints>, keepdim: bool, dtype: Option<DType>) -> Result<Tensor> {
-    if dtype == Some(DType::Bool) {
-        return any(&super::create::to_dtype(input, DType::Bool)?, dim, keepdim);
-    }
-    let input = match dtype {
-        Some(dtype) => super::create::read_as(input, dtype)?,
-        None => input.clone(),
-    };
-    match dim {
-        None if !keepdim => sum_all(&input),
-        dim => sum_dims(&input, dim.unwrap_or_default(), keepdim),
-    }
-}
-
 /// Undoes broadcasting: the sum of `t` to `shape`, which broadcasts to t's.
 pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if shape.is_empty() {
-        return sum_all(t);
+        return Sum::call(t);
     }
     let have = t.shape();
     if have.as_slice() == shape {
@@ -174,7 +232,7 @@ pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
         .filter(|&i| i < lead || (shape[i - lead] == 1 && have[i] != 1))
         .map(|i| i as i64)
         .collect();
-    let summed = if dims.is_empty() { t.clone() } else { sum_dims(t, dims, true)? };
+    let summed = if dims.is_empty() { t.clone() } else { Sum1::call(t, dims, true)? };
     super::view::reshape(&summed, shape)
 }
 
@@ -197,102 +255,144 @@ pub fn kept(y: &Tensor, ndim: usize, dims: Option<&[i64]>, keepdim: bool) -> Res
     Ok(y)
 }
 
-mod logical {
-    use super::*;
-    ops! { "reduce";
-        /// Whether all elements are not zero.
-        [out] fn all(input; dim: Option<Ints> = None, keepdim: bool = false) -> y {
-            let body = input.body();
-            folded(Fold::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
-        }
-        /// Whether any element is not zero.
-        [out] fn any(input; dim: Option<Ints> = None, keepdim: bool = false) -> y {
-            let body = input.body();
-            folded(Fold::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
-        }
-        /// How many elements are not zero.
-        fn count_nonzero(input; dim: Option<Ints> = None) -> y {
-            let marks = quietly(|| crate::ops::arithmetic::ne(input, 0i64))?;
-            folded(Fold::Sum, &marks, dim.as_deref(), false, DType::I64)
-        }
-        /// Whether any element is zero.
-        [hidden] fn any_zero(input) -> y {
-            let marks = quietly(|| crate::ops::unary::logical_not(input))?;
-            folded(Fold::Any, &marks, None, false, DType::Bool)
-        }
-    }
+fn as_dtype(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    dtype.map_or(Ok(input.clone()), |dtype| read_as(input, dtype))
+}
 
-    /// uint8 once stood for truth, and still does here.
-    fn truth_dtype(dtype: DType) -> DType {
-        if dtype == DType::U8 { DType::U8 } else { DType::Bool }
+/// Sum of all elements, or over dimensions.
+#[operator(
+    function,
+    method,
+    out(declared, computes, with = "dim"),
+    overloads((0, 1), (1, 3)),
+    sample = "reduction(name)"
+)]
+pub fn sum(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    if dtype == Some(DType::Bool) {
+        return any(&to_dtype(input, DType::Bool)?, dim, keepdim);
+    }
+    let input = &as_dtype(input, dtype)?;
+    match dim {
+        None if !keepdim => Sum::call(input),
+        dim => Sum1::call(input, dim.unwrap_or_default(), keepdim),
     }
 }
-pub use logical::{ROWS as LOGICAL, all, any, any_zero, count_nonzero};
 
-mod more {
-    use super::*;
-    use crate::ops::create::read_as;
-
-    fn as_dtype(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
-        dtype.map_or(Ok(input.clone()), |dtype| read_as(&input, dtype))
+/// Mean of all elements, or over dimensions.
+#[operator(function, method, out, overloads((0, 1), (1, 3)), sample = "reduction(name, shapes=FULL)")]
+pub fn mean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let input = &as_dtype(input, dtype)?;
+    if !input.dtype().is_differentiable() {
+        return Err(Error::not_implemented(format!(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+            input.dtype().scalar_name()
+        )));
     }
-
-    compose! { "reduce";
-        /// Sum of all elements, or over dimensions.
-        [out] fn sum_(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
-            super::sum(&input, dim, keepdim, dtype)
-        }
-        /// Mean of all elements, or over dimensions.
-        [out] fn mean(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
-            let input = as_dtype(input, dtype)?;
-            if !input.dtype().is_differentiable() {
-                return Err(Error::not_implemented(format!(
-                    "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. \
-                     Got: {}",
-                    input.dtype().scalar_name()
-                )));
-            }
-            match dim {
-                None if !keepdim => mean_all(&input),
-                dim => mean_dims(&input, dim.unwrap_or_default(), keepdim),
-            }
-        }
-        /// Product of all elements, or over one dimension.
-        [out] fn prod(input: Tensor, dim: Option<i64> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
-            let input = as_dtype(input, dtype)?;
-            if dtype == Some(DType::Bool) {
-                return all(&input, dim.map(|dim| smallvec::smallvec![dim]), keepdim);
-            }
-            match dim {
-                None => prod_all(&input),
-                Some(dim) => prod_dim(&input, dim, keepdim),
-            }
-        }
-        /// Sum of the elements that are not NaN.
-        [out] fn nansum(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
-            if input.dtype().is_complex() {
-                return Err(Error::not_implemented("nansum on CPU does not support complex inputs"));
-            }
-            if !input.dtype().is_float() {
-                return super::sum(&input, dim, keepdim, dtype);
-            }
-            if dtype.is_some_and(|dtype| !dtype.is_differentiable()) {
-                return super::sum(&zero_for_nan(V::from(input)).tensor()?, dim, keepdim, dtype);
-            }
-            super::sum_numbers(&as_dtype(input, dtype)?, dim, keepdim)
-        }
-        /// Mean of the elements that are not NaN.
-        [out] fn nanmean(input: Tensor, dim: Option<Ints> = None, keepdim: bool = false, dtype: Option<DType> = None) -> Tensor {
-            if !input.dtype().is_float() {
-                return Err(Error::not_implemented(format!(
-                    "nanmean(): expected input to have floating point or complex dtype but got {}",
-                    input.dtype().scalar_name()
-                )));
-            }
-            let numbers = crate::ops::unary::logical_not(&crate::ops::unary::isnan(&input)?)?;
-            let count = super::sum(&numbers, Some(dim.clone().unwrap_or_default()), keepdim, None)?;
-            crate::ops::arithmetic::div(&super::sum_numbers(&as_dtype(input, dtype)?, dim, keepdim)?, &count)
-        }
+    match dim {
+        None if !keepdim => Mean::call(input),
+        dim => Mean1::call(input, dim.unwrap_or_default(), keepdim),
     }
 }
-pub use more::{COMPOSED, mean, prod};
+
+/// Product of all elements, or over one dimension.
+#[operator(
+    function,
+    method,
+    out(declared, computes, with = "dim"),
+    overloads((0, 1), (1, 3)),
+    sample = "reduction(name, several=False)"
+)]
+pub fn prod(
+    input: &Tensor,
+    dim: Option<i64>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let input = &as_dtype(input, dtype)?;
+    if dtype == Some(DType::Bool) {
+        return all(input, dim.map(|dim| smallvec::smallvec![dim]), keepdim);
+    }
+    match dim {
+        None => Prod::call(input),
+        Some(dim) => Prod1::call(input, dim, keepdim),
+    }
+}
+
+/// Sum of the elements that are not NaN.
+#[operator(function, method, out, sample = "reduction(name)")]
+pub fn nansum(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    if input.dtype().is_complex() {
+        return Err(Error::not_implemented("nansum on CPU does not support complex inputs"));
+    }
+    if !input.dtype().is_float() {
+        return sum(input, dim, keepdim, dtype);
+    }
+    if dtype.is_some_and(|dtype| !dtype.is_differentiable()) {
+        return sum(&zero_for_nan(V::from(input)).tensor()?, dim, keepdim, dtype);
+    }
+    Nansum::call(&as_dtype(input, dtype)?, dim, keepdim)
+}
+
+/// Mean of the elements that are not NaN.
+#[operator(function, method, out(called = "nansum"), composite, sample = "reduction(name, shapes=FULL)")]
+pub fn nanmean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    if !input.dtype().is_float() {
+        return Err(Error::not_implemented(format!(
+            "nanmean(): expected input to have floating point or complex dtype but got {}",
+            input.dtype().scalar_name()
+        )));
+    }
+    let numbers = unary::logical_not(&unary::isnan(input)?)?;
+    let count = sum(&numbers, Some(dim.clone().unwrap_or_default()), keepdim, None)?;
+    arithmetic::div(&Nansum::call(&as_dtype(input, dtype)?, dim, keepdim)?, &count)
+}
+
+/// Whether all elements are not zero.
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(truths = "all only supports bool tensor for result, got: {target}"),
+    overloads((0, 0), (0, 2), (1, 2))
+)]
+pub fn all(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    All::call(input, dim, keepdim)
+}
+
+/// Whether any element is not zero.
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(truths = "any only supports bool tensor for result, got: {target}"),
+    overloads((0, 0), (0, 2), (1, 2))
+)]
+pub fn any(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Any::call(input, dim, keepdim)
+}
+
+/// How many elements are not zero.
+#[operator(function, method, unrecorded, overloads((0, 1), (1, 1)))]
+pub fn count_nonzero(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
+    mode::with_grad(false, || Sum1::call(&arithmetic::ne(input, 0i64)?, dim.unwrap_or_default(), false))
+}

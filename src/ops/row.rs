@@ -1,6 +1,7 @@
 //! The row: everything that is known of an operator, in one static. Python's methods, signatures, stubs and tests are
 //! all read from it.
 
+use super::pointwise::Pointwise;
 use super::random::Generator;
 use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use crate::tensor::facts::{Keep, Shown};
@@ -166,11 +167,21 @@ pub struct Row {
     pub out: Option<OutFacts>,
     /// Whether PyTorch makes it of other operators: then arguments are looked at first.
     pub composite: bool,
+    /// The least and the most arguments of each of PyTorch's overloads, where this signature stands for several; without
+    /// the first operand and `out`.
+    pub arities: &'static [(usize, usize)],
+    /// Whether it goes element by element: single elements may come from the CPU, and what it writes may be what it reads.
+    pub elementwise: bool,
+    /// The one pointwise formula that a call may come to, which then writes straight where its result shall be.
+    pub formula: Option<fn(&[Arg]) -> Option<Formula>>,
     /// How tests draw arguments: an expression over `tests/samples.py`.
     pub sample: &'static str,
     /// Where it stands in the source.
     pub at: (&'static str, u32),
 }
+
+/// A pointwise row and its operands.
+pub type Formula = (&'static Pointwise, SmallVec<[Value; 3]>);
 
 /// What `out=` asks of its target before it is written to.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -186,8 +197,12 @@ pub struct OutFacts {
     pub computes: bool,
     /// Nothing is recorded of the operator, whatever wants gradients: truths, places.
     pub unrecorded: bool,
+    /// Its dtype is refused before the kernel refuses that of the operands.
+    pub early: bool,
     /// The name in the refusal of gradients, where that is another.
     pub called: &'static str,
+    /// The parameter without which a call takes no target.
+    pub with: &'static str,
 }
 
 impl OutFacts {
@@ -198,7 +213,9 @@ impl OutFacts {
         silent: false,
         computes: false,
         unrecorded: false,
+        early: false,
         called: "",
+        with: "",
     };
 }
 
@@ -217,6 +234,8 @@ pub enum OutRule {
     Message(&'static str),
     /// Any floating or complex one; else these words.
     Floating(&'static str),
+    /// Truth values, or the bytes that once stood for them; else these words.
+    Truths(&'static str),
 }
 
 impl Row {
@@ -237,6 +256,9 @@ impl Row {
         returns: "",
         out: None,
         composite: false,
+        arities: &[],
+        elementwise: false,
+        formula: None,
         sample: "",
         at: ("", 0),
     };

@@ -1,17 +1,14 @@
 //! Scans: each element becomes the sum (product, largest, …) of those up to it.
 
-use super::extrema::{SAVE_INPUT_AND_INDICES, put_back};
-use super::formal::{both, eq, exp, ge, le, log, select};
+use super::create::{read_as, to_dtype};
+use super::extrema::{picked, returned};
 use super::index::numbers;
-use super::kernel::{at_least_vector, done, fork, with_shape};
-use super::macros::{compose, ops};
 use super::place::embed;
-use super::record::{begin, end_many, refused};
-use super::row::{Arg, Forms, Out, Row, take};
-use super::value::V;
-use super::view::narrow;
-use crate::base::{DType, Error, Fault, Layout, Result, Scalar, numel, wrap_dim};
-use crate::tensor::{Body, Derivative, Grads, Step, Tensor, mode};
+use super::{arithmetic, inplace, reduce, refuse, shape, unary, view};
+use crate::base::numel;
+use crate::operator::prelude::*;
+use crate::tensor::mode;
+use view::narrow;
 
 /// Runs one of the running sums and products of both devices.
 macro_rules! scan {
@@ -30,20 +27,32 @@ macro_rules! scan {
     }};
 }
 
-ops! { "scan";
-    /// Running sum along a dimension.
-    [hidden, linear] fn cumsum_along(input; dim: i64) -> y { scan!(crate::cpu::scan::cumsum, Sum, input, dim) }
-    input: |g, dim| reversed_sum(g, dim);
-    /// Running product along a dimension.
-    [hidden] fn cumprod_along(input; dim: i64) -> y {
+#[primitive(batch = along(dim), tangent = linear)]
+impl Cumsum {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
+        scan!(crate::cpu::scan::cumsum, Sum, input, dim)
+    }
+    fn d_input(g: V, dim: i64) -> V {
+        reversed_sum(g, dim)
+    }
+}
+
+#[primitive(batch = along(dim))]
+impl Cumprod {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
         if input.dtype().is_complex() && !input.device().is_cpu() {
-            return crate::ops::reduce::quietly(|| crate::ops::complex::running_product(input, dim));
+            return reduce::quietly(|| super::complex::running_product(input, dim));
         }
         scan!(crate::cpu::scan::cumprod, Prod, input, dim)
     }
-    input: |g, input, y, at, dim| if at.shape.is_empty() { g.tensor() } else { cumprod_grad(g, input.tensor()?, y, dim) };
-    /// Logarithm of the running sum of exponentials along a dimension.
-    [hidden] fn log_cum_sum_exp(input; dim: i64) -> y {
+    fn d_input(g: V, input: Tensor, result: V, at: Meta, dim: i64) -> Result<Tensor> {
+        if at.shape.is_empty() { g.tensor() } else { cumprod_grad(g, input, result, dim) }
+    }
+}
+
+#[primitive(batch = along(dim))]
+impl Logcumsumexp {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
         let x = at_least_vector(&input.body());
         let dim = wrap_dim(dim, x.layout.ndim())?;
         if !x.dtype.is_differentiable() {
@@ -59,16 +68,19 @@ ops! { "scan";
         }
         Ok(with_shape(out, &input.shape()))
     }
-    input: |g, input, y, at, dim| {
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: i64) -> V {
         // Positive and negative gradients apart, so that both can go through logarithms; minus infinity has no weight.
-        let y = select(&y, 0.0, eq(&y, f64::NEG_INFINITY));
-        let part = |logs: V| exp(&input + reversed(logs - &y, dim).then(|t| log_cum_sum_exp(&t, dim)).then(|t| reverse(&t, dim)));
+        let result = select(&result, 0.0, eq(&result, f64::NEG_INFINITY));
+        let part = |logs: V| {
+            let sums = reversed(logs - &result, dim).then(|t| Logcumsumexp::call(&t, dim));
+            exp(&input + reversed(sums, dim))
+        };
         match at.dtype.is_complex() {
             _ if at.shape.is_empty() => g,
             true => part(log(g.conj())).conj(),
             false => part(log_of(g.clone())) - part(log_of(-g)),
         }
-    };
+    }
 }
 
 /// `log(g)` where `g` is positive, minus infinity elsewhere.
@@ -82,7 +94,7 @@ pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
     if x.ndim() == 0 {
         return Ok(x.clone());
     }
-    super::shape::flip(x, super::row::Sizes(smallvec::smallvec![dim]))
+    shape::flip(x, Sizes(smallvec::smallvec![dim]))
 }
 
 fn reversed(x: V, dim: i64) -> V {
@@ -95,7 +107,7 @@ fn reversed_sum(x: V, dim: i64) -> V {
         if t.numel() <= 1 || t.shape()[wrap_dim(dim, t.ndim())?] == 1 {
             return Ok(t);
         }
-        reverse(&cumsum_along(&reverse(&t, dim)?, dim)?, dim)
+        reverse(&Cumsum::call(&reverse(&t, dim)?, dim)?, dim)
     })
 }
 
@@ -111,33 +123,33 @@ fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
     let first = super::kernel::filled(&shape, Scalar::Int(0), x.dtype(), x.device())?;
     super::kernel::fill(&first.with_layout(dense.narrow(dim, 0, 1)?), Scalar::Int(1))?;
     let rest = embed(&narrow(x, dim, 0, n - 1)?, shape.clone(), dense.narrow(dim, 1, n - 1)?)?;
-    super::arithmetic::add(&rest, &Tensor::new(first))
+    arithmetic::add(&rest, &Tensor::new(first))
 }
 
 /// For each element the product of all others along `dim`, without a division.
 pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
-    let before = cumprod_along(&shifted(x, dim)?, dim)?;
-    let after = reverse(&cumprod_along(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
-    super::arithmetic::mul(&before, &after)
+    let before = Cumprod::call(&shifted(x, dim)?, dim)?;
+    let after = reverse(&Cumprod::call(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
+    arithmetic::mul(&before, &after)
 }
 
 fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
     if x.numel() <= 1 || x.shape()[wrap_dim(dim, x.ndim())?] == 1 {
         return g.tensor();
     }
-    let zero = super::unary::logical_not(&x)?;
+    let zero = unary::logical_not(&x)?;
     let batched = g.is_batched() || x.is_batched();
-    if !batched && !super::reduce::any(&zero, None, false)?.item()?.as_bool() {
+    if !batched && !reduce::any(&zero, None, false)?.item()?.as_bool() {
         return (reversed_sum(g * y.conj(), dim) / V::from(x).conj()).tensor();
     }
     if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {
         return every_cumprod(g, &x, dim);
     }
     // Before the first zero as above; at it the products without it; behind it nothing.
-    let zeros_so_far = V::from(cumsum_along(&super::create::to_dtype(&zero, DType::I64)?, dim));
+    let zeros_so_far = V::from(Cumsum::call(&to_dtype(&zero, DType::I64)?, dim));
     let (x, zero) = (V::from(x), V::from(zero));
     let first = both(zero, eq(&zeros_so_far, 1.0));
-    let spared = select(&x, 1.0, first.clone()).then(|t| cumprod_along(&t, dim));
+    let spared = select(&x, 1.0, first.clone()).then(|t| Cumprod::call(&t, dim));
     let at_first = reversed_sum(select(&g * &spared, 0.0, eq(&zeros_so_far, 0.0)), dim);
     let before = reversed_sum(&g * &y, dim) / &x;
     select(select(0.0, before, eq(&zeros_so_far, 0.0)), at_first, first).tensor()
@@ -146,18 +158,18 @@ fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
 /// The gradient with every product without an element spelled out: quadratic, but right at zeros to any order.
 fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let ndim = x.ndim();
-    let last = super::view::transpose(x, dim, -1)?;
+    let last = view::transpose(x, dim, -1)?;
     let n = last.shape()[ndim - 1];
     let numbers = numbers(0, 1, n, x.device())?;
     let column = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[n, 1]))));
     let row = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[1, n]))));
     // Row k of a square holds the factors with the k-th replaced by 1.
-    let factors = V::from(super::view::unsqueeze(&last, -2)?);
-    let spared = select(factors, 1.0, eq(&column, &row)).then(|t| cumprod_along(&t, -1));
+    let factors = V::from(view::unsqueeze(&last, -2)?);
+    let spared = select(factors, 1.0, eq(&column, &row)).then(|t| Cumprod::call(&t, -1));
     let upper = select(0.0, spared, ge(&row, &column));
-    let g = g.transpose(dim, -1).then(|t| super::view::unsqueeze(&t, -2));
+    let g = g.transpose(dim, -1).then(|t| view::unsqueeze(&t, -2));
     let grad = (g * upper.conj()).sum(&[-1], false).transpose(dim, -1);
-    grad.then(|t| super::shape::contiguous(t, None)).tensor()
+    grad.then(|t| shape::contiguous(t, None)).tensor()
 }
 
 /// Refuses truth values where there is anything to run over.
@@ -171,15 +183,10 @@ fn numbers_in(kernel: &'static str, x: Tensor) -> Result<Tensor> {
 }
 
 /// Running largest (or smallest) value and its index.
-fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: bool) -> Result<Vec<Tensor>> {
-    if input.is_batched() {
-        return super::batch::picked(input, dim, |value, at| running(derivative, value, at, largest));
-    }
+fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
     let x = at_least_vector(&input.body());
-    let mut recorder = begin(derivative, &[input], || Some(Box::new((dim, true))));
-    let kernel = if largest { "cummax_cpu" } else { "cummin_cpu" };
-    let at = wrap_dim(dim, x.layout.ndim()).and_then(|at| super::refuse::order(kernel, x.dtype).map(|()| at));
-    let at = at.map_err(|error| refused(error, &mut recorder, (&[], 1, &[0]), &[input], &[]))?;
+    let at = wrap_dim(dim, x.layout.ndim())?;
+    refuse::order(if largest { "cummax_cpu" } else { "cummin_cpu" }, x.dtype)?;
     let values = Body::new(x.shape(), x.dtype, x.device())?;
     let indices = Body::new(x.shape(), DType::I64, x.device())?;
     if values.numel() > 0 {
@@ -189,83 +196,100 @@ fn running(derivative: &'static Derivative, input: &Tensor, dim: i64, largest: b
             }),
             gpu: crate::gpu::cum_extreme(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
     }
-    let bodies = vec![with_shape(values, &input.shape()), with_shape(indices, &input.shape())];
-    let made = end_many(recorder, SAVE_INPUT_AND_INDICES, &[input], bodies)?;
-    super::tangent::picked(made, input, dim, true)
+    Ok([with_shape(values, &input.shape()), with_shape(indices, &input.shape())])
 }
-
-static CUMMAX: Derivative = Derivative { facts: None, name: "CummaxBackward0", apply: put_back_running };
-static CUMMIN: Derivative = Derivative { facts: None, name: "CumminBackward0", apply: put_back_running };
 
 /// The gradient goes to where the values were; of nothing it is PyTorch's own input.
-fn put_back_running(step: &Step) -> Result<Grads> {
-    let wanted = step.grad(0).is_some() && step.wants(0);
-    if wanted && numel(&crate::ops::meta_of(step, 0)?.shape) == 0 {
-        return Ok(smallvec::smallvec![Some(step.tensor(0)?)]);
-    }
-    put_back(step)
+fn running_grad(g: Tensor, input: Tensor, indices: Tensor, at: &Meta, dim: i64) -> Result<Tensor> {
+    if numel(&at.shape) == 0 { Ok(input) } else { returned(g, indices, at, dim, true) }
 }
 
-mod more {
-    use super::*;
-
-    /// Sums and products of integers are int64.
-    fn widened(input: Tensor, dtype: Option<DType>) -> Result<Tensor> {
-        let dtype =
-            dtype.unwrap_or(if input.dtype().is_differentiable() { input.dtype() } else { DType::I64 });
-        crate::ops::create::read_as(&input, dtype)
+#[primitive(batch = along(dim), tangent = fn, results(values, indices))]
+impl Cummax {
+    fn forward(input: &Tensor, dim: i64) -> Result<[Body; 2]> {
+        running(input, dim, true)
     }
-
-    compose! { "scan";
-        /// Running sum along a dimension.
-        [out] fn cumsum(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::cumsum_along(&numbers_in("cumsum_out_cpu", widened(input, dtype)?)?, dim)
-        }
-        /// Running product along a dimension.
-        [out] fn cumprod(input: Tensor, dim: i64, dtype: Option<DType> = None) -> Tensor {
-            super::cumprod_along(&numbers_in("cumprod_out_cpu", widened(input, dtype)?)?, dim)
-        }
-        /// Logarithm of the running sum of exponentials along a dimension.
-        [out] fn logcumsumexp(input: Tensor, dim: i64) -> Tensor { super::log_cum_sum_exp(&input, dim) }
-        /// Running largest value along a dimension, and where it is.
-        [out] fn cummax(input: Tensor, dim: i64) -> Out {
-            Ok(Out::Tuple("cummax", &["values", "indices"], running(&CUMMAX, &input, dim, true)?))
-        }
-        /// Running smallest value along a dimension, and where it is.
-        [out] fn cummin(input: Tensor, dim: i64) -> Out {
-            Ok(Out::Tuple("cummin", &["values", "indices"], running(&CUMMIN, &input, dim, false)?))
-        }
+    fn d_input(g: Tensor, input: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
+        running_grad(g, input, indices, &at, dim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        picked(t_input, indices, dim, true)
     }
 }
-pub use more::COMPOSED;
+
+#[primitive(batch = along(dim), tangent = fn, results(values, indices))]
+impl Cummin {
+    fn forward(input: &Tensor, dim: i64) -> Result<[Body; 2]> {
+        running(input, dim, false)
+    }
+    fn d_input(g: Tensor, input: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
+        running_grad(g, input, indices, &at, dim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        picked(t_input, indices, dim, true)
+    }
+}
+
+/// Sums and products of integers are int64.
+fn widened(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(if input.dtype().is_differentiable() { input.dtype() } else { DType::I64 });
+    read_as(input, dtype)
+}
+
+/// Running sum along a dimension.
+#[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
+pub fn cumsum(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    Cumsum::call(&numbers_in("cumsum_out_cpu", widened(input, dtype)?)?, dim)
+}
+
+/// Running product along a dimension.
+#[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
+pub fn cumprod(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    Cumprod::call(&numbers_in("cumprod_out_cpu", widened(input, dtype)?)?, dim)
+}
+
+/// Logarithm of the running sum of exponentials along a dimension.
+#[operator(
+    function,
+    method,
+    out(message = "expected scalar_type {result} but found {target}"),
+    sample = "over_dim(name)"
+)]
+pub fn logcumsumexp(input: &Tensor, dim: i64) -> Result<Tensor> {
+    Logcumsumexp::call(input, dim)
+}
+
+/// Running largest value along a dimension, and where it is.
+#[operator(
+    function,
+    method,
+    out(message = "expected scalar_type {result} but found {target}"),
+    returns(values, indices),
+    sample = "over_dim(name, result=first)"
+)]
+pub fn cummax(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+    Cummax::call(input, dim)
+}
+
+/// Running smallest value along a dimension, and where it is.
+#[operator(
+    function,
+    method,
+    out(message = "expected scalar_type {result} but found {target}"),
+    returns(values, indices),
+    sample = "over_dim(name, result=first)"
+)]
+pub fn cummin(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+    Cummin::call(input, dim)
+}
 
 /// The in-place forms compute in the target's own dtype, whatever a new result would have.
-macro_rules! inplace {
-    ($row:ident, $name:literal, $doc:literal, $kernel:literal, $scan:path) => {
-        static $row: Row = Row {
-            name: $name,
-            doc: $doc,
-            family: "scan in place",
-            params: more::cumsum::ROW.params,
-            forms: Forms(Forms::INPLACE),
-            differentiable: false,
-            call: |args| overwrite($name, $kernel, $scan, args).map(Out::Tensor),
-            call_inplace: Some(|args| overwrite($name, $kernel, $scan, args)),
-            ..$crate::ops::Row::OLD
-        };
-    };
-}
-inplace!(CUMSUM, "cumsum", "The running sum, over the tensor.", "cumsum_out_cpu", cumsum_along);
-inplace!(CUMPROD, "cumprod", "The running product, over the tensor.", "cumprod_out_cpu", cumprod_along);
-pub static INPLACE: &[&Row] = &[&CUMSUM, &CUMPROD];
-
-type Along = fn(&Tensor, i64) -> Result<Tensor>;
-
-fn overwrite(name: &str, kernel: &'static str, scan: Along, args: &[Arg]) -> Result<Tensor> {
-    let params = more::cumsum::ROW.params;
-    let target: Tensor = take(name, params, args, 0, None)?;
-    let dim: i64 = take(name, params, args, 1, None)?;
-    let dtype: Option<DType> = take(name, params, args, 2, Some(|| None))?;
+fn overwrite(
+    target: &Tensor,
+    dtype: Option<DType>,
+    kernel: &'static str,
+    scan: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<()> {
     if let Some(dtype) = dtype.filter(|&d| d != target.dtype()) {
         return Err(Error::runtime(format!(
             "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
@@ -273,8 +297,19 @@ fn overwrite(name: &str, kernel: &'static str, scan: Along, args: &[Arg]) -> Res
             c_name(dtype)
         )));
     }
-    super::inplace::overwrite(&target, &scan(&numbers_in(kernel, target.clone())?, dim)?)?;
-    Ok(target)
+    inplace::overwrite(target, &scan(&numbers_in(kernel, target.clone())?)?)
+}
+
+/// The running sum, over the tensor.
+#[inplace(cumsum)]
+pub fn cumsum_(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<()> {
+    overwrite(input, dtype, "cumsum_out_cpu", |x| Cumsum::call(x, dim))
+}
+
+/// The running product, over the tensor.
+#[inplace(cumprod)]
+pub fn cumprod_(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<()> {
+    overwrite(input, dtype, "cumprod_out_cpu", |x| Cumprod::call(x, dim))
 }
 
 /// The dtype as C++ calls it.

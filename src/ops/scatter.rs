@@ -267,7 +267,7 @@ ops! { "index";
     value: |g, mask| g.then(|t| {
         let zero = number_like(&t, Scalar::Int(0))?;
         let hit = crate::ops::pointwise::apply(&a::choose::ROW, &[(&t).into(), (&zero).into(), (&mask).into()])?;
-        crate::ops::reduce::sum_all(&hit)
+        crate::ops::reduce::Sum::call(&hit)
     });
     /// `input` with one number in the slices that `index` names.
     [hidden] fn index_fill_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
@@ -288,7 +288,7 @@ ops! { "index";
     value: |g, dim, index| g.then(|t| {
         // Once for each place, however often the index names it.
         let rest = index_fill_number(&t, dim, index, Scalar::Int(0))?;
-        crate::ops::reduce::sum_all(&a::sub(&t, &rest)?)
+        crate::ops::reduce::Sum::call(&a::sub(&t, &rest)?)
     });
     /// `input` with one number along a dimension where `index` points.
     [hidden] fn scatter_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
@@ -484,7 +484,7 @@ mod more {
                     input.dtype().scalar_name(), source.dtype().scalar_name()
                 )));
             }
-            let count = crate::ops::reduce::sum_all(&mask)?.item()?.as_i64() as usize;
+            let count = crate::ops::reduce::Sum::call(&mask)?.item()?.as_i64() as usize;
             if source.numel() < count {
                 return Err(Error::runtime("Number of elements of source < number of ones in mask"));
             }

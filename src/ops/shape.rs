@@ -236,7 +236,7 @@ fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     let repeats = super::create::to_dtype(repeats, DType::I64)?;
     let device = repeats.device();
     let numbers = |n: usize, value: i64| super::create::full(&[n], Scalar::Int(value), DType::I64, device);
-    let ends = super::scan::cumsum_along(&repeats, 0)?;
+    let ends = super::scan::Cumsum::call(&repeats, 0)?;
     let total = match size {
         Some(size) => size,
         None if repeats.numel() == 0 => 0,
@@ -254,7 +254,7 @@ fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     let total = dims_of(&[total])?[0];
     let marks = numbers(total + 1, 0)?;
     super::index::scatter_over(&marks.body(), &numbers(ends.numel(), 1)?.body(), 0, &ends, Put::Add)?;
-    super::view::narrow(&super::scan::cumsum_along(&marks, 0)?, 0, 0, total as i64)
+    super::view::narrow(&super::scan::Cumsum::call(&marks, 0)?, 0, 0, total as i64)
 }
 
 /// The least of whole numbers, as a vector of one.

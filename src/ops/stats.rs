@@ -116,7 +116,7 @@ fn with_mean_grad(
 }
 
 fn mean_of(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
-    quietly(|| mean(input.clone(), dim, keepdim, None))
+    quietly(|| mean(input, dim, keepdim, None))
 }
 
 #[primitive]
@@ -148,7 +148,7 @@ impl VarMean {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<[Tensor; 2]> {
-        Ok([Var::call(input, dim.clone(), correction, keepdim)?, mean(input.clone(), dim, keepdim, None)?])
+        Ok([Var::call(input, dim.clone(), correction, keepdim)?, mean(input, dim, keepdim, None)?])
     }
 }
 
@@ -183,7 +183,7 @@ impl StdMean {
         correction: Option<Scalar>,
         keepdim: bool,
     ) -> Result<[Tensor; 2]> {
-        Ok([Std::call(input, dim.clone(), correction, keepdim)?, mean(input.clone(), dim, keepdim, None)?])
+        Ok([Std::call(input, dim.clone(), correction, keepdim)?, mean(input, dim, keepdim, None)?])
     }
 }
 

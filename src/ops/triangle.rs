@@ -73,7 +73,7 @@ ops! { "linalg";
             return Err(crate::base::Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
         }
         let line = Tensor::new(body.with_layout(body.layout.diagonal(0, 0, 1)?));
-        let sum = super::reduce::sum_all(&line)?;
+        let sum = super::reduce::Sum::call(&line)?;
         let body = sum.body().clone();
         Ok(body)
     }

@@ -97,7 +97,7 @@ impl Runs {
             let differs = reduce::any(&differs, Some(smallvec::smallvec![1]), false)?;
             super::kernel::copy(&view::narrow(&starts, 0, 1, rest)?.body(), &differs.body())?;
         }
-        let running = super::scan::cumsum_along(&create::to_dtype(&starts, DType::I64)?, 0)?;
+        let running = super::scan::Cumsum::call(&create::to_dtype(&starts, DType::I64)?, 0)?;
         Ok(Runs { number: a::sub(&running, 1i64)?, starts, items })
     }
 

@@ -53,7 +53,7 @@ pub fn write<'py>(
         _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", row.name))),
     };
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
-    if let (true, Ok(target)) = (row.family == "pointwise", target.cast::<PyTensor>()) {
+    if let (true, Ok(target)) = (row.elementwise || row.family == "pointwise", target.cast::<PyTensor>()) {
         ops::inplace::check_out(&target.get().tensor, &results[0], tensors())?;
     }
     super::forward::refuse_out(row.name, args, &targets)?;
@@ -144,7 +144,10 @@ pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny
     let place = Vec::from_iter(place);
     let unfit = || match (inputs(args).next(), place.first()) {
         // That a product has no kernel is found last.
-        (Some(input), Some(place)) if row.family == "linalg" && input.dtype() == DType::Bool => {
+        (Some(input), Some(place))
+            if (row.family == "linalg" || row.out.is_some_and(|out| out.early))
+                && input.dtype() == DType::Bool =>
+        {
             Ok(ops::out::check_dtype(row, DType::Bool, place.dtype())?)
         }
         _ => Ok(()),

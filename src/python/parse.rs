@@ -353,11 +353,9 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
     }
     let out = call.keywords.iter().any(|(name, _)| name == "out");
-    if out
-        && row.out.is_none()
-        && matches!(row.name, "sum" | "prod" | "where")
-        && matches!(args[1], Arg::Missing)
-    {
+    let needed = row.out.map_or("", |out| out.with);
+    let given = |(param, arg): (&Param, &Arg)| param.name == needed && !matches!(arg, Arg::Missing);
+    if out && !needed.is_empty() && !params.iter().zip(&*args).any(given) {
         // Only the overload with `dim`, or with a choice, has `out`.
         return Err(PyTypeError::new_err(format!(
             "{}() got an unexpected keyword argument 'out'",
@@ -523,7 +521,6 @@ const COMPOSED: &[&str] = &[
     "matrix_power",
     "moveaxis",
     "movedim",
-    "nanmean",
     "narrow",
     "outer",
     "repeat_interleave",

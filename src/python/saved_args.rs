@@ -128,8 +128,6 @@ const OWN: &[(&str, &[&str])] = &[
     ("AsStridedBackward1", &["size", "stride", "storage_offset"]),
     ("BinaryCrossEntropyBackward0", &["", "reduction"]),
     ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
-    ("CummaxBackward0", &["dim"]),
-    ("CumminBackward0", &["dim"]),
     ("HuberLossBackward0", &["reduction", "delta"]),
     ("IndexFillBackward0", &["dim"]),
     ("KthvalueBackward0", &["dim", "keepdim"]),

@@ -4,7 +4,7 @@
 use super::saved_names::row_of_node;
 use crate::base::Scalar;
 use crate::tensor::Node;
-use crate::tensor::facts::Fact::{self, Flag, Int, Ndim, Nothing, Numel, Size, Sizes, Strides, Text};
+use crate::tensor::facts::Fact::{self, Flag, Int, Ndim, Nothing, Size, Sizes, Strides, Text};
 use crate::tensor::facts::{Facts, Shown};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
@@ -17,8 +17,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
             "ExpandBackward0",
             "IndexSelectBackward0",
             "KthvalueBackward0",
-            "MeanBackward0",
-            "MeanBackward1",
             "MedianBackward1",
             "MmBackward0",
             "ModeBackward0",
@@ -37,8 +35,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
             "SqueezeBackward3",
             "SqueezeBackward4",
             "SqueezeBackward5",
-            "SumBackward0",
-            "SumBackward1",
             "TopkBackward0",
             "TraceBackward0",
             "UnfoldBackward0",
@@ -49,7 +45,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
         "self_sym_sizes",
         Sizes(0),
     ),
-    (&["MeanBackward0", "MeanBackward1"], "self_sym_numel", Numel(0)),
     (&["MmBackward0"], "mat2_sym_sizes", Sizes(1)),
     (&["MmBackward0"], "self_sym_strides", Strides(0)),
     (&["MmBackward0"], "mat2_sym_strides", Strides(1)),

@@ -321,8 +321,6 @@ const ALIASES: &[(&str, &str)] = &[
     ("atan", "arctan"),
     ("atan2", "arctan2"),
     ("atanh", "arctanh"),
-    ("clamp", "clip"),
-    ("div", "divide"),
     ("ge", "greater_equal"),
     ("gt", "greater"),
     ("le", "less_equal"),

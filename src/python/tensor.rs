@@ -212,7 +212,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
     };
     super::transform::check_arguments("pow", &[target.clone(), exponent.clone()])?;
     let _span = profile::named(|| "pow_", [slf.as_any()]);
-    let write = || ops::inplace::apply(&ops::power::pow_::ROW, &[target, exponent]);
+    let write = || ops::inplace::apply(&ops::power::POW, &[target, exponent]);
     Ok(crate::tensor::packing::after(write)?)
 }
 
@@ -284,7 +284,7 @@ macro_rules! slots {
                 compute(slf.py(), &a::neg::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
             fn __pos__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-                ops::power::positive(slf.get().tensor.clone())?;
+                ops::power::positive(&slf.get().tensor)?;
                 Ok(slf.clone().into_any())
             }
             fn __abs__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
@@ -295,7 +295,7 @@ macro_rules! slots {
                     return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
                 }
                 let _span = profile::named(|| "bitwise_not", [slf.as_any()]);
-                wrap(slf.py(), ops::power::bitwise_not(slf.get().tensor.clone())?)
+                wrap(slf.py(), ops::power::bitwise_not(&slf.get().tensor)?)
             }
         }
     };

@@ -24,7 +24,7 @@ pub const PHYSICAL: Rules = rules! { physical b;
     complex::view_as_complex(x) => c::view_as_complex(x);
     complex::conjugate(x) => c::conjugate(x);
     complex::neg_view(x) => c::neg_view(x);
-    complex::conjugate_product(x, y) => reduce::sum_dims(&a::mul(&c::conj_(x.clone())?, y)?, smallvec::smallvec![-1], false);
+    complex::conjugate_product(x, y) => reduce::Sum1::call(&a::mul(&c::conj_(x.clone())?, y)?, smallvec::smallvec![-1], false);
 };
 
 pub const SEEN: Rules = rules! { seen b;

@@ -59,7 +59,7 @@ pub fn spaced(start: &Value, end: &Value, steps: usize, dtype: DType) -> Result<
 pub fn masked_scatter(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
     let (n, most) = (mask.numel(), source.numel() as i64 - 1);
     let hits = create::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
-    let order = a::sub(&scan::cumsum_along(&hits, 0)?, 1i64)?;
+    let order = a::sub(&scan::Cumsum::call(&hits, 0)?, 1i64)?;
     let order = a::minimum(&a::maximum(&order, 0i64)?, most)?;
     let values = gather(&reshape(source, &[source.numel()])?, 0, order)?;
     formal::select(V::from(x), reshape(&values, &mask.shape())?, V::from(mask)).tensor()
@@ -92,8 +92,8 @@ pub fn repeated_places(repeats: &Tensor, count: usize, size: Option<i64>) -> Res
         return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
     }
     let repeats = expand(&reshape(repeats, &[repeats.numel()])?, ints(&[count]))?;
-    let ends = scan::cumsum_along(&create::to_dtype(&repeats, DType::I64)?, 0)?;
+    let ends = scan::Cumsum::call(&create::to_dtype(&repeats, DType::I64)?, 0)?;
     let places = unsqueeze(&counted(usize::try_from(size).unwrap_or(0), repeats.device())?, 1)?;
     let passed = create::to_dtype(&a::le(&ends, &places)?, DType::I64)?;
-    reduce::sum_dims(&passed, smallvec::smallvec![1], false)
+    reduce::Sum1::call(&passed, smallvec::smallvec![1], false)
 }

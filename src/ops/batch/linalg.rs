@@ -70,7 +70,7 @@ fn added(input: &Tensor, product: Tensor, beta: Scalar, alpha: Scalar) -> Result
 }
 
 pub const PHYSICAL: Rules = rules! { physical b;
-    linalg::inner_product(x, y) => reduce::sum_dims(&a::mul(x, y)?, smallvec::smallvec![-1], false);
+    linalg::inner_product(x, y) => reduce::Sum1::call(&a::mul(x, y)?, smallvec::smallvec![-1], false);
 };
 
 pub const SEEN: Rules = rules! { seen b;

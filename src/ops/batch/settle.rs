@@ -87,7 +87,7 @@ fn tangents(t: &Tensor) -> Result<Vec<(DualLevel, Tensor)>> {
 /// The gradient of what was stretched along `dim`: a batch of gradients inside of the level's `vmap`, their sum outside.
 pub fn collected(g: &Tensor, dim: usize, level: Level) -> Result<Tensor> {
     if !is_live(level) {
-        return reduce::sum_dims(g, smallvec::smallvec![dim as i64], true);
+        return reduce::Sum1::call(g, smallvec::smallvec![dim as i64], true);
     }
     let mut levels = crate::tensor::Levels::new();
     levels.push(level);

@@ -171,5 +171,5 @@ fn seen_matrix(b: &Batch, x: &Tensor, name: &str) -> Result<Tensor> {
 
 pub const SEEN: Rules = rules! { seen b;
     shape::rot90(x; k, dims) => shape::turned(x, k, &dims);
-    triangle::trace(x) => crate::ops::reduce::sum_all(&v::diagonal(x, 0, 0, 1)?);
+    triangle::trace(x) => crate::ops::reduce::Sum::call(&v::diagonal(x, 0, 0, 1)?);
 };

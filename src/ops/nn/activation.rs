@@ -417,12 +417,12 @@ fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> 
         return select(1.0, draw(&x.shape(), x.dtype())?, leaking).cast(x.dtype()).tensor();
     }
     let numbers = to_dtype(&view::reshape(&leaking, &[x.numel()])?, DType::I64)?;
-    let count = reduce::sum_all(&numbers)?.item()?.as_i64() as usize;
+    let count = reduce::Sum::call(&numbers)?.item()?.as_i64() as usize;
     if count == 0 {
         return create::ones(&x.shape(), x.dtype(), x.device());
     }
     let drawn = draw(&[count], DType::F64)?;
-    let places = maximum(V::from(scan::cumsum_along(&numbers, 0)?) - 1.0, 0.0).cast(DType::I64).tensor()?;
+    let places = maximum(V::from(scan::Cumsum::call(&numbers, 0)?) - 1.0, 0.0).cast(DType::I64).tensor()?;
     let spread = index::index_select(&drawn, 0, places)?;
     select(1.0, view::reshape(&spread, &x.shape())?, leaking).cast(x.dtype()).tensor()
 }

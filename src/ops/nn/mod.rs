@@ -74,9 +74,9 @@ compose! { "nn";
     /// `input` where positive, else 0.
     [nn] fn relu_(input: Tensor, inplace: bool = false) -> Tensor {
         if !inplace {
-            return super::power::relu_(input);
+            return super::power::relu(&input);
         }
-        super::inplace::apply(&super::power::relu_::ROW, &[Arg::Tensor(input.clone())])?;
+        super::inplace::apply(&super::power::RELU, &[Arg::Tensor(input.clone())])?;
         Ok(input)
     }
     /// `input` where positive, else `negative_slope * input`.

@@ -92,7 +92,7 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let shape = weights.shape();
     let (rows, categories) = if shape.len() == 2 { (shape[0], shape[1]) } else { (1, shape[0]) };
     let wide = view::reshape(&create::to_dtype(weights, work_type(weights))?, &[rows, 1, categories])?;
-    let sums = crate::ops::scan::cumsum_along(&wide, 2)?;
+    let sums = crate::ops::scan::Cumsum::call(&wide, 2)?;
     let total = view::narrow(&sums, 2, categories as i64 - 1, 1)?;
     let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
     super::uniform(&draws, 0.0, 1.0, generator.clone())?;
