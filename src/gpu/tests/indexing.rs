@@ -1,6 +1,11 @@
 //! Gather and scatter beside plain loops, and what a bad index does.
 
 use super::*;
+use crate::gpu::fault::{Origin, Wrong};
+
+fn test() -> Origin {
+    Origin { op: "test", line: None, wrong: Wrong::Index }
+}
 
 fn by<'a>(index: &'a Array, size: usize, stride: usize) -> IndexBy<'a> {
     IndexBy { index: index.view(), size, stride, dim: 0 }
@@ -13,7 +18,8 @@ fn rows_are_selected_and_added() {
     let picks = [3i64, -1, 0, 3];
     let index = Array::new(DType::I64, &[4], &picks).reshaped(&[4, 5], &[1, 0], 0);
     let out = Array::empty(DType::F32, &[4, 5]);
-    index_get(out.view(), x.reshaped(&[4, 5], &[0, 1], 0).view(), &[by(&index, 10, 5)], true).unwrap();
+    index_get(test(), out.view(), x.reshaped(&[4, 5], &[0, 1], 0).view(), &[by(&index, 10, 5)], true)
+        .unwrap();
     let row = |i: usize| (picks[i].rem_euclid(10)) as usize;
     let got = out.read::<f32>();
     for i in 0..4 {
@@ -21,8 +27,15 @@ fn rows_are_selected_and_added() {
     }
 
     let sums = Array::f32(&[10, 5], &[1.0; 50]);
-    index_put(sums.reshaped(&[4, 5], &[0, 1], 0).view(), out.view(), &[by(&index, 10, 5)], Put::Add, true)
-        .unwrap();
+    index_put(
+        test(),
+        sums.reshaped(&[4, 5], &[0, 1], 0).view(),
+        out.view(),
+        &[by(&index, 10, 5)],
+        Put::Add,
+        true,
+    )
+    .unwrap();
     let mut want = vec![1.0; 50];
     for i in 0..20 {
         want[row(i / 5) * 5 + i % 5] += got[i];
@@ -52,7 +65,7 @@ fn every_width_is_put() {
         let fresh = || Array::new(dtype, &[8], &bytes(&[0., 1., 2., 3., 0., 1., 1., 2.]));
         let dst = fresh();
         let place = dst.reshaped(&[4], &[0], 0);
-        index_put(place.view(), src.view(), &[by(&index, 8, 1)], Put::Assign, false).unwrap();
+        index_put(test(), place.view(), src.view(), &[by(&index, 8, 1)], Put::Assign, false).unwrap();
         check(&dst, &[0., 1., 3., 3., 0., 1., 2., 2.], "assign");
         for (mode, want) in [
             (Put::Add, [0., 3., 5., 3., 0., 1., 3., 2.]),
@@ -62,11 +75,12 @@ fn every_width_is_put() {
         ] {
             let dst = fresh();
             let place = dst.reshaped(&[4], &[0], 0);
-            index_put(place.view(), src.view(), &[by(&index, 8, 1)], mode, false).unwrap();
+            index_put(test(), place.view(), src.view(), &[by(&index, 8, 1)], mode, false).unwrap();
             check(&dst, &want, &format!("{mode:?}"));
         }
         let out = Array::empty(dtype, &[4]);
-        index_get(out.view(), fresh().reshaped(&[4], &[0], 0).view(), &[by(&index, 8, 1)], false).unwrap();
+        index_get(test(), out.view(), fresh().reshaped(&[4], &[0], 0).view(), &[by(&index, 8, 1)], false)
+            .unwrap();
         check(&out, &[1., 1., 2., 1.], "get");
     }
 }
@@ -76,7 +90,7 @@ fn long_sums_carry() {
     let dst = Array::new(DType::I64, &[1], &[-5i64]);
     let src = Array::new(DType::I64, &[300], &[4_000_000_000i64; 300]);
     let index = Array::new(DType::I64, &[300], &[0i64; 300]);
-    index_put(dst.reshaped(&[300], &[0], 0).view(), src.view(), &[by(&index, 1, 1)], Put::Add, false)
+    index_put(test(), dst.reshaped(&[300], &[0], 0).view(), src.view(), &[by(&index, 1, 1)], Put::Add, false)
         .unwrap();
     assert_eq!(dst.read::<i64>(), [1_199_999_999_995]);
 }
@@ -91,7 +105,8 @@ fn a_bad_index_is_told_at_the_next_read() {
     for (bad, negative) in [(3i64, true), (-4, true), (-1, false), (1 << 40, true), (i64::MIN, true)] {
         let index = Array::new(DType::I64, &[2], &[1, bad]);
         let out = Array::f32(&[2], &[9.0, 9.0]);
-        index_get(out.view(), x.reshaped(&[2], &[0], 0).view(), &[by(&index, 3, 1)], negative).unwrap();
+        index_get(test(), out.view(), x.reshaped(&[2], &[0], 0).view(), &[by(&index, 3, 1)], negative)
+            .unwrap();
         let error = synchronize().unwrap_err();
         assert_eq!(error.to_string(), format!("index {bad} is out of bounds for dimension 0 with size 3"));
         assert_eq!(out.read::<f32>(), [2.0, 9.0]);
@@ -108,7 +123,7 @@ fn sums_go_in_one_order() {
         let sums = || {
             let dst = Array::f32(&[places, 3], &vec![0.5; 3 * places]);
             let place = dst.reshaped(&[n, 3], &[0, 1], 0);
-            index_put(place.view(), src.view(), &[by(&index, places, 3)], Put::Add, false).unwrap();
+            index_put(test(), place.view(), src.view(), &[by(&index, places, 3)], Put::Add, false).unwrap();
             dst.read::<f32>()
         };
         let mut want = vec![0.5; 3 * places];
