@@ -52,12 +52,9 @@ KINDS = {
 PAIR = "tuple[Tensor, Tensor]"
 MANY = "tuple[Tensor, ...]"
 RETURNS = {
-    **dict.fromkeys(("unique",), "Any"),
-    **dict.fromkeys(("sort", "topk", "kthvalue", "frexp"), PAIR),
+    "frexp": PAIR,
     **dict.fromkeys(("split", "chunk", "broadcast_tensors", "meshgrid", "tensor_split"), MANY),
-    **dict.fromkeys(("equal", "allclose"), "_bool"),
     **dict.fromkeys(("numel", "dim", "ndimension", "nelement"), "_int"),
-    "nonzero": "Any",
 }
 
 # What a descriptor of C does not say: the types of attributes, and which of them can be set.

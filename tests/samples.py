@@ -6,6 +6,7 @@ them. A pointwise operator needs no entry: its row says how many operands it has
 
 import math
 import random
+import warnings
 
 from hypothesis import strategies as st
 
@@ -45,6 +46,17 @@ def coins(shape, seed):
 
 def named(name):
     return lambda *args, **kwargs: getattr(T, name)(*args, **kwargs)
+
+
+def unwarned(call):
+    """What is deprecated says so."""
+
+    def run(*xs):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return call(*xs)
+
+    return run
 
 
 def narrower(draw, shape):
@@ -142,6 +154,22 @@ def product(name, make):
         return [values(s, draw(SEEDS)) for s in make(i, j, k, b)], named(name)
 
     return sample
+
+
+def any_product(name):
+    """Vectors, matrices and batches of either, on both sides."""
+    makes = [
+        lambda i, j, k, b: [(i, j), (j, k)],
+        lambda i, j, k, b: [(j,), (j, k)],
+        lambda i, j, k, b: [(i, j), (j,)],
+        lambda i, j, k, b: [(j,), (j,)],
+        lambda i, j, k, b: [(b, i, j), (j, k)],
+        lambda i, j, k, b: [(i, j), (b, j, k)],
+        lambda i, j, k, b: [(b, 1, i, j), (2, j, k)],
+        lambda i, j, k, b: [(j,), (b, j, k)],
+        lambda i, j, k, b: [(b, i, j), (j,)],
+    ]
+    return lambda draw: product(name, draw(st.sampled_from(makes)))(draw)
 
 
 def indexed(call, extra=lambda draw, index_shape: []):

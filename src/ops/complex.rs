@@ -93,7 +93,7 @@ ops! { "complex";
     angle: |g, y| (g.conj() * (y * V::Scalar(Scalar::Complex(0.0, 1.0)))).re();
     /// Inner product of two vectors, the first one conjugated.
     [hidden] fn conjugate_product(input, other) -> y {
-        super::reduce::quietly(|| super::linalg::dot(conj_(input.clone())?, other.clone()))
+        super::reduce::quietly(|| super::linalg::dot(&conj_(input.clone())?, other))
     }
     input: |g, other| g.conj() * other;
     other: |g, input| g * input;

@@ -3,12 +3,10 @@
 
 use super::arithmetic as a;
 use super::linalg::{bmm, dot, mm};
-use super::macros::compose;
 use super::reduce::sum;
-use super::row::Ints;
 use super::view::{ints, permute, reshaped};
-use crate::base::{Dims, Error, Result, wrap_dim};
-use crate::tensor::Tensor;
+use crate::base::Dims;
+use crate::operator::prelude::*;
 
 fn over(t: &Tensor, dim: usize) -> Result<Tensor> {
     sum(t, Some(smallvec::smallvec![dim as i64]), true, None)
@@ -47,59 +45,83 @@ pub fn pair(left: Tensor, right: Tensor, summed: &[usize]) -> Result<Tensor> {
     permute(&reshaped(&bmm(&x, &y)?, &shape)?, back)
 }
 
-compose! { "linalg";
-    /// Sums of products over the last dimension of both.
-    [out] fn inner(input: Tensor, other: Tensor) -> Tensor {
-        if input.ndim() == 0 || other.ndim() == 0 {
-            return a::mul(&input, &other);
-        }
-        let (sa, sb) = (input.shape(), other.shape());
-        if sa[sa.len() - 1] != sb[sb.len() - 1] {
-            return Err(Error::runtime(format!(
-                "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}", sa.as_slice(), sb.as_slice()
-            )));
-        }
-        tensordot(input, other, smallvec::smallvec![-1], smallvec::smallvec![-1])
+/// Sums of products over the last dimension of both.
+#[operator(
+    function,
+    method,
+    out(
+        message = "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}",
+        early
+    ),
+    composite,
+    sample = "product(name, lambda i, j, k, b: [(i, j), (k, j)])"
+)]
+pub fn inner(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    if input.ndim() == 0 || other.ndim() == 0 {
+        return a::mul(input, other);
     }
-    /// Sums of products over several dimensions.
-    [no_method, out] fn tensordot(input: Tensor, other: Tensor, dims_self: Ints, dims_other: Ints) -> Tensor {
-        if dims_self.len() != dims_other.len() {
-            return Err(Error::runtime(format!(
-                "both dimension lists should have same length, got {} and {}", dims_self.len(), dims_other.len()
-            )));
+    let (sa, sb) = (input.shape(), other.shape());
+    if sa[sa.len() - 1] != sb[sb.len() - 1] {
+        return Err(Error::runtime(format!(
+            "inner() the last dimension must match on both input tensors but got shapes {:?} and {:?}",
+            sa.as_slice(),
+            sb.as_slice()
+        )));
+    }
+    tensordot(input, other, smallvec::smallvec![-1], smallvec::smallvec![-1])
+}
+
+/// Sums of products over several dimensions.
+#[operator(
+    function,
+    out(
+        message = "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}",
+        early
+    ),
+    sample = "fixed([(2, 3, 4), (4, 3)], lambda a, b: T.tensordot(a, b, ([1, 2], [1, 0])))"
+)]
+pub fn tensordot(input: &Tensor, other: &Tensor, dims_self: Ints, dims_other: Ints) -> Result<Tensor> {
+    if dims_self.len() != dims_other.len() {
+        return Err(Error::runtime(format!(
+            "both dimension lists should have same length, got {} and {}",
+            dims_self.len(),
+            dims_other.len()
+        )));
+    }
+    for (t, dims) in [(input, &dims_self), (other, &dims_other)] {
+        if let (0, Some(dim)) = (t.ndim(), dims.first()) {
+            return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
         }
-        for (t, dims) in [(&input, &dims_self), (&other, &dims_other)] {
-            if let (0, Some(dim)) = (t.ndim(), dims.first()) {
-                return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
-            }
-        }
-        let wrap = |t: &Tensor, dims: &Ints| dims.iter().map(|&d| wrap_dim(d, t.ndim())).collect::<Result<Dims>>();
-        let (da, db) = (wrap(&input, &dims_self)?, wrap(&other, &dims_other)?);
-        let (mut left, mut right) = (input, other);
-        for (i, (&x, &y)) in da.iter().zip(&db).enumerate() {
-            match (left.shape()[x], right.shape()[y]) {
-                (p, q) if p == q => {}
-                (1, _) => right = over(&right, y)?,
-                (_, 1) => left = over(&left, x)?,
-                (p, q) => return Err(Error::runtime(format!(
+    }
+    let wrap =
+        |t: &Tensor, dims: &Ints| dims.iter().map(|&d| wrap_dim(d, t.ndim())).collect::<Result<Dims>>();
+    let (da, db) = (wrap(input, &dims_self)?, wrap(other, &dims_other)?);
+    let (mut left, mut right) = (input.clone(), other.clone());
+    for (i, (&x, &y)) in da.iter().zip(&db).enumerate() {
+        match (left.shape()[x], right.shape()[y]) {
+            (p, q) if p == q => {}
+            (1, _) => right = over(&right, y)?,
+            (_, 1) => left = over(&left, x)?,
+            (p, q) => {
+                return Err(Error::runtime(format!(
                     "contracted dimensions need to match, but first has size {p} in dim {} and second has size {q} in dim {}",
                     dims_self[i], dims_other[i]
-                ))),
+                )));
             }
         }
-        let free = |t: &Tensor, used: &Dims| (0..t.ndim()).filter(|d| !used.contains(d)).collect::<Dims>();
-        let (fa, fb) = (free(&left, &da), free(&right, &db));
-        let (rows, columns) = (sizes(&left, &fa), sizes(&right, &fb));
-        let inner: usize = sizes(&left, &da).iter().product();
-        let shape = [&rows[..], &columns].concat();
-        let x = permute(&left, ints(&[&fa[..], &da].concat()))?;
-        let y = permute(&right, ints(&[&db[..], &fb].concat()))?;
-        if shape.iter().all(|&n| n == 1) {
-            let line = |t: Tensor| if t.ndim() == 1 { Ok(t) } else { reshaped(&t, &[inner]) };
-            return reshaped(&dot(line(x)?, line(y)?)?, &shape);
-        }
-        let x = reshaped(&x, &[rows.iter().product(), inner])?;
-        let y = reshaped(&y, &[inner, columns.iter().product()])?;
-        reshaped(&mm(&x, &y)?, &shape)
     }
+    let free = |t: &Tensor, used: &Dims| (0..t.ndim()).filter(|d| !used.contains(d)).collect::<Dims>();
+    let (fa, fb) = (free(&left, &da), free(&right, &db));
+    let (rows, columns) = (sizes(&left, &fa), sizes(&right, &fb));
+    let inner: usize = sizes(&left, &da).iter().product();
+    let shape = [&rows[..], &columns].concat();
+    let x = permute(&left, ints(&[&fa[..], &da].concat()))?;
+    let y = permute(&right, ints(&[&db[..], &fb].concat()))?;
+    if shape.iter().all(|&n| n == 1) {
+        let line = |t: Tensor| if t.ndim() == 1 { Ok(t) } else { reshaped(&t, &[inner]) };
+        return reshaped(&dot(&line(x)?, &line(y)?)?, &shape);
+    }
+    let x = reshaped(&x, &[rows.iter().product(), inner])?;
+    let y = reshaped(&y, &[inner, columns.iter().product()])?;
+    reshaped(&mm(&x, &y)?, &shape)
 }

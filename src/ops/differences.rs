@@ -1,16 +1,15 @@
 //! Differences of neighbours, and what else is made of two operators: `diff`, `ldexp`, `float_power`, `logit`, signs.
 
 use super::arithmetic as a;
-use super::create::{to_dtype, zeros};
+use super::create::{full, to_dtype, zeros};
 use super::join::cat;
-use super::macros::{compose, pointwise};
+use super::macros::pointwise;
 use super::pointwise::{Operand, apply};
 use super::power::power;
 use super::reduce::quietly;
-use super::row::Value;
 use super::shape::part;
-use crate::base::{DType, Error, Fault, Result, Scalar, wrap_dim};
-use crate::tensor::Tensor;
+use super::{complex, inplace};
+use crate::operator::prelude::*;
 
 pointwise! {
     /// `sin(πx) / πx`, 1 at 0.
@@ -60,101 +59,130 @@ fn widened(value: &Value, dtype: DType) -> Result<Value> {
     })
 }
 
-compose! { "pointwise";
-    /// Differences of neighbours along a dimension, taken `n` times, with something put before or behind.
-    [out] fn diff(input: Tensor, n: i64 = 1, dim: i64 = -1, prepend: Option<Tensor> = None, append: Option<Tensor> = None) -> Tensor {
-        if input.ndim() == 0 {
-            return Err(Error::runtime("diff expects input to be at least one-dimensional"));
-        }
-        if n < 0 {
-            return Err(Error::runtime(format!("order must be non-negative but got {n}")));
-        }
-        let at = wrap_dim(dim, input.ndim())?;
-        for other in prepend.iter().chain(&append) {
-            check_neighbour(&input, other, at)?;
-        }
-        if n == 0 {
-            let made = zeros(&input.shape(), input.dtype(), input.device())?;
-            super::inplace::copy_into(&made, &input)?;
-            return Ok(made);
-        }
-        let whole = match (prepend, append) {
-            (None, None) => input,
-            (before, behind) => {
-                let parts: Vec<Tensor> = before.into_iter().chain([input]).chain(behind).collect();
-                cat(&parts, dim)?
-            }
-        };
-        let dim = at as i64;
-        let steps = n.min(whole.shape()[at] as i64);
-        (0..steps).try_fold(whole, |t, _| {
-            let left = t.shape()[at] as i64 - 1;
-            let (later, sooner) = (part(&t, dim, 1, left)?, part(&t, dim, 0, left)?);
-            if t.dtype() == DType::Bool { a::logical_xor(&later, &sooner) } else { a::sub(&later, &sooner) }
-        })
+/// Differences of neighbours along a dimension, taken `n` times, with something put before or behind.
+#[operator(function, method, out, elementwise, sample = "over_dim(lambda x, dim: T.diff(x, 1, dim))")]
+pub fn diff(
+    input: &Tensor,
+    #[default(1)] n: i64,
+    #[default(-1)] dim: i64,
+    prepend: Option<&Tensor>,
+    append: Option<&Tensor>,
+) -> Result<Tensor> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("diff expects input to be at least one-dimensional"));
     }
-    /// `input ** exponent` in double precision.
-    [out] fn float_power(input: Value, exponent: Value) -> Tensor {
-        let complex = |value: &Value| match value {
-            Value::Tensor(t) => t.dtype().is_complex(),
-            Value::Scalar(s) => matches!(s, Scalar::Complex(..)),
-        };
-        let dtype = if complex(&input) || complex(&exponent) { DType::C128 } else { DType::F64 };
-        power((&widened(&input, dtype)?).into(), (&widened(&exponent, dtype)?).into())
+    if n < 0 {
+        return Err(Error::runtime(format!("order must be non-negative but got {n}")));
     }
-    /// `log(input / (1 - input))`, of `input` kept `eps` away from 0 and 1 when that is given.
-    [inplace, out] fn logit(input: Tensor, eps: Option<f64> = None) -> Tensor {
-        if input.dtype().is_complex() {
-            return Err(Fault::NoKernel { op: "logit_cpu", dtype: input.dtype() }.into());
+    let at = wrap_dim(dim, input.ndim())?;
+    for other in prepend.iter().chain(&append) {
+        check_neighbour(input, other, at)?;
+    }
+    if n == 0 {
+        let made = zeros(&input.shape(), input.dtype(), input.device())?;
+        inplace::copy_into(&made, input)?;
+        return Ok(made);
+    }
+    let whole = match (prepend, append) {
+        (None, None) => input.clone(),
+        (before, behind) => {
+            let parts: Vec<Tensor> = before.into_iter().chain([input]).chain(behind).cloned().collect();
+            cat(&parts, dim)?
         }
-        match eps.filter(|eps| *eps >= 0.0) {
-            Some(eps) => apply(&logit_within::ROW, &[(&input).into(), Operand::Scalar(Scalar::Float(eps))]),
-            None => logit_free(&input),
+    };
+    let dim = at as i64;
+    let steps = n.min(whole.shape()[at] as i64);
+    (0..steps).try_fold(whole, |t, _| {
+        let left = t.shape()[at] as i64 - 1;
+        let (later, sooner) = (part(&t, dim, 1, left)?, part(&t, dim, 0, left)?);
+        if t.dtype() == DType::Bool { a::logical_xor(&later, &sooner) } else { a::sub(&later, &sooner) }
+    })
+}
+
+/// `input ** exponent` in double precision.
+#[operator(function, method, out, elementwise, sample = "elements('pow', 2)")]
+pub fn float_power(input: Value, exponent: Value) -> Result<Tensor> {
+    let complex = |value: &Value| match value {
+        Value::Tensor(t) => t.dtype().is_complex(),
+        Value::Scalar(s) => matches!(s, Scalar::Complex(..)),
+    };
+    let dtype = if complex(&input) || complex(&exponent) { DType::C128 } else { DType::F64 };
+    power((&widened(&input, dtype)?).into(), (&widened(&exponent, dtype)?).into())
+}
+
+/// `log(input / (1 - input))`, of `input` kept `eps` away from 0 and 1 when that is given.
+#[operator(function, method, inplace, out, elementwise, sample = "elements(name)")]
+pub fn logit(input: &Tensor, eps: Option<f64>) -> Result<Tensor> {
+    if input.dtype().is_complex() {
+        return Err(Fault::NoKernel { op: "logit_cpu", dtype: input.dtype() }.into());
+    }
+    match eps.filter(|eps| *eps >= 0.0) {
+        Some(eps) => apply(&logit_within::ROW, &[input.into(), Operand::Scalar(Scalar::Float(eps))]),
+        None => logit_free(input),
+    }
+}
+
+/// Whether each element is infinite and positive.
+#[operator(function, method, unrecorded, out, elementwise)]
+pub fn isposinf(input: &Tensor) -> Result<Tensor> {
+    not_complex("isposinf", input)?;
+    a::eq(input, Scalar::Float(f64::INFINITY))
+}
+
+/// Whether each element is infinite and negative.
+#[operator(function, method, unrecorded, out, elementwise)]
+pub fn isneginf(input: &Tensor) -> Result<Tensor> {
+    not_complex("isneginf", input)?;
+    a::eq(input, Scalar::Float(f64::NEG_INFINITY))
+}
+
+/// Whether each element has a minus sign; zeros may.
+#[operator(function, method, unrecorded, out, elementwise)]
+pub fn signbit(input: &Tensor) -> Result<Tensor> {
+    match input.dtype() {
+        d if d.is_complex() => Err(Error::not_implemented("signbit is not implemented for complex tensors.")),
+        d if d.is_float() => {
+            let signs = Tensor::new(quietly(|| a::copysign(Scalar::Float(1.0), input))?);
+            a::lt(&signs, Scalar::Int(0))
         }
+        _ => a::lt(input, Scalar::Int(0)),
     }
-    /// Whether each element is infinite and positive.
-    [out] fn isposinf(input: Tensor) -> Tensor {
-        not_complex("isposinf", &input)?;
-        a::eq(&input, Scalar::Float(f64::INFINITY))
+}
+
+/// Whether each element has no imaginary part.
+#[operator(function, method, unrecorded, elementwise)]
+pub fn isreal(input: &Tensor) -> Result<Tensor> {
+    if input.dtype().is_complex() {
+        return a::eq(&complex::imag(input.clone())?, Scalar::Int(0));
     }
-    /// Whether each element is infinite and negative.
-    [out] fn isneginf(input: Tensor) -> Tensor {
-        not_complex("isneginf", &input)?;
-        a::eq(&input, Scalar::Float(f64::NEG_INFINITY))
+    full(&input.shape(), Scalar::Bool(true), DType::Bool, input.device())
+}
+
+/// Whether the only element is not zero.
+#[operator(function, method, unrecorded, composite)]
+pub fn is_nonzero(input: &Tensor) -> Result<bool> {
+    match input.numel() {
+        1 => Ok(input.item()?.as_bool()),
+        0 => Err(Error::runtime("Boolean value of Tensor with no values is ambiguous")),
+        _ => Err(Error::runtime("Boolean value of Tensor with more than one value is ambiguous")),
     }
-    /// Whether each element has a minus sign; zeros may.
-    [out] fn signbit(input: Tensor) -> Tensor {
-        match input.dtype() {
-            d if d.is_complex() => Err(Error::not_implemented("signbit is not implemented for complex tensors.")),
-            d if d.is_float() => {
-                let signs = Tensor::new(quietly(|| a::copysign(Scalar::Float(1.0), &input))?);
-                a::lt(&signs, Scalar::Int(0))
-            }
-            _ => a::lt(&input, Scalar::Int(0)),
-        }
-    }
-    /// Whether each element has no imaginary part.
-    fn isreal(input: Tensor) -> Tensor {
-        if input.dtype().is_complex() {
-            return a::eq(&super::complex::imag(input)?, Scalar::Int(0));
-        }
-        super::create::full(&input.shape(), Scalar::Bool(true), DType::Bool, input.device())
-    }
-    /// Whether the only element is not zero.
-    fn is_nonzero(input: Tensor) -> bool {
-        match input.numel() {
-            1 => Ok(input.item()?.as_bool()),
-            0 => Err(Error::runtime("Boolean value of Tensor with no values is ambiguous")),
-            _ => Err(Error::runtime("Boolean value of Tensor with more than one value is ambiguous")),
-        }
-    }
-    /// Whether both have the same sizes.
-    fn is_same_size(input: Tensor, other: Tensor) -> bool { Ok(input.shape() == other.shape()) }
-    /// Whether the dtype has negative numbers.
-    fn is_signed(input: Tensor) -> bool { Ok(!matches!(input.dtype(), DType::Bool | DType::U8)) }
-    /// Whether both are the same elements of the same memory.
-    [no_function] fn is_set_to(input: Tensor, tensor: Tensor) -> bool {
-        let (x, y) = (input.body(), tensor.body());
-        Ok(x.storage.same(&y.storage) && x.layout == y.layout)
-    }
+}
+
+/// Whether both have the same sizes.
+#[operator(function, method, unrecorded, elementwise)]
+pub fn is_same_size(input: &Tensor, other: &Tensor) -> Result<bool> {
+    Ok(input.shape() == other.shape())
+}
+
+/// Whether the dtype has negative numbers.
+#[operator(function, method, unrecorded)]
+pub fn is_signed(input: &Tensor) -> Result<bool> {
+    Ok(!matches!(input.dtype(), DType::Bool | DType::U8))
+}
+
+/// Whether both are the same elements of the same memory.
+#[operator(method, unrecorded, elementwise)]
+pub fn is_set_to(input: &Tensor, tensor: &Tensor) -> Result<bool> {
+    let (x, y) = (input.body(), tensor.body());
+    Ok(x.storage.same(&y.storage) && x.layout == y.layout)
 }

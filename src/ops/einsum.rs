@@ -1,13 +1,10 @@
 //! Einstein's summation: letters name dimensions, repeated ones meet, and those missing from the result are summed.
 
 use super::contract::pair;
-use super::macros::compose;
 use super::reduce::sum;
-use super::row::{Ints, Several};
 use super::shape::movedim;
 use super::view::{diagonal, permute, reshaped, unsqueeze};
-use crate::base::{Error, Result};
-use crate::tensor::Tensor;
+use crate::operator::prelude::*;
 use smallvec::smallvec;
 
 /// A dimension's name: a letter, or a place in the ellipsis, counted from its end.
@@ -227,16 +224,15 @@ fn check_sizes(operands: &[Tensor], inputs: &[Vec<Name>]) -> Result<()> {
     Ok(())
 }
 
-compose! { "linalg";
-    /// Sums of products as an equation says: `einsum('ij,jk->ik', a, b)`.
-    [no_method] fn einsum(equation: String, operands: Several) -> Tensor {
-        if operands.0.is_empty() {
-            return Err(bad("must provide at least one operand"));
-        }
-        let plan = parse(&equation, &operands.0)?;
-        check_sizes(&operands.0, &plan.inputs)?;
-        let order = order(&plan);
-        let arranged = operands.0.iter().zip(&plan.inputs).map(|(t, names)| arranged(t, names, &order));
-        contract(arranged.collect::<Result<Vec<_>>>()?, plan.output.len())
+/// Sums of products as an equation says: `einsum('ij,jk->ik', a, b)`.
+#[operator(function, composite, sample = "fixed([(2, 3), (3, 2)], lambda a, b: T.einsum('ij,jk->ki', a, b))")]
+pub fn einsum(equation: String, operands: Several) -> Result<Tensor> {
+    if operands.0.is_empty() {
+        return Err(bad("must provide at least one operand"));
     }
+    let plan = parse(&equation, &operands.0)?;
+    check_sizes(&operands.0, &plan.inputs)?;
+    let order = order(&plan);
+    let arranged = operands.0.iter().zip(&plan.inputs).map(|(t, names)| arranged(t, names, &order));
+    contract(arranged.collect::<Result<Vec<_>>>()?, plan.output.len())
 }

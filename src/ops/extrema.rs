@@ -8,7 +8,6 @@ use super::{create, refuse};
 use crate::base::{Fold, Put};
 use crate::operator::batch;
 use crate::operator::prelude::*;
-use crate::tensor::{Grads, Saved, Step};
 
 /// Refuses to look for an extremum among no elements.
 pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
@@ -63,22 +62,6 @@ fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) 
     let dim = dim.as_ref().map(<[i64; 1]>::as_slice);
     check_not_empty(op, &body, dim)?;
     folded(fold, &body, dim, keepdim, DType::I64)
-}
-
-/// Operators that pick values and say where save the second output, the indices.
-pub const SAVE_INDICES: &[(usize, u64)] = &[(0, 1 << 62)];
-/// Running extrema save their input, too.
-pub const SAVE_INPUT_AND_INDICES: &[(usize, u64)] = &[(0, 1 | 1 << 62)];
-
-/// Their derivative: the gradient goes to where the values were. `params` are the dimension and whether it was kept.
-pub fn put_back(step: &Step) -> Result<Grads> {
-    let mut grads: Grads = smallvec::smallvec![None];
-    if let (Some(g), true) = (step.grad(0), step.wants(0)) {
-        let &(dim, kept) = step.params::<(i64, bool)>()?;
-        let at = super::meta_of(step, 0)?;
-        grads[0] = Some(returned(g.clone(), step.tensor(Saved::OUTPUT + 1)?, &at, dim, kept)?);
-    }
-    Ok(grads)
 }
 
 /// The gradient of values picked along `dim`, put where they were; they have that dimension where it was kept.

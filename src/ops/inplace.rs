@@ -311,7 +311,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let made = made.map_err(|error| unfit(&target.body(), error))?;
     let declared = matches!(row.out, Some(OutFacts { rule: OutRule::Declared, .. }));
     if let Out::Tensor(result) = &made
-        && (declared || matches!(row.name, "addmm" | "addmv" | "baddbmm"))
+        && declared
         && result.shape() != target.shape()
     {
         return Err(Error::runtime(format!(

@@ -229,8 +229,8 @@ impl Classes {
             let outside =
                 super::formal::both(outside, super::formal::ne(&t, self.ignored as f64)).tensor()?;
             let first = super::sort::masked_select(
-                reshape(&self.target, &[self.target.numel()])?,
-                reshape(&outside, &[outside.numel()])?,
+                &reshape(&self.target, &[self.target.numel()])?,
+                &reshape(&outside, &[outside.numel()])?,
             )?;
             view::select(&first, 0, 0)?.item().map(Scalar::as_i64)
         };

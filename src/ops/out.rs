@@ -64,26 +64,16 @@ const FOUND: &[&str] = &[
 
 /// Operators that give their results' dtypes beforehand.
 const DECLARED: &[&str] = &[
-    "addmm",
-    "addmv",
-    "baddbmm",
-    "bmm",
-    "cross",
     "diag",
     "gather",
     "index_add",
     "index_copy",
     "linear",
-    "matmul",
-    "mm",
-    "msort",
     "scatter",
     "scatter_add",
     "scatter_reduce",
     "slice_scatter",
-    "sort",
     "take_along_dim",
-    "topk",
     "tril",
     "triu",
 ];
@@ -107,29 +97,14 @@ pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
         }
         name if FOUND.contains(&name) => format!("Found dtype {target} but expected {result}"),
         name if DECLARED.contains(&name) => declared(),
-        "dot" | "vdot" => format!("result dtype {target} does not match input dtype {result}"),
-        "mv" => {
-            format!("addmv input tensors must have the same dtype, but got {target}, {result}, and {result}")
-        }
-        "addbmm" => format!("self and mat2 must have the same dtype, but got {target} and {result}"),
         "complex" | "polar" => {
             format!("Expected object of scalar type {result} but got scalar type {target} for argument 'out'")
         }
-        "kthvalue" => "output values must be of same type as input".into(),
-        "masked_select" | "index_select" => {
-            format!("{}(): self and result must have the same scalar type", row.name)
-        }
+        "index_select" => "index_select(): self and result must have the same scalar type".into(),
         "take" => format!(
             "take(): self and out expected to have the same dtype, but got self.dtype = {result} and out.dtype = {target}"
         ),
-        "nan_to_num" => format!("nan_to_num: dtype of out: {target} should be same as input: {result}"),
         "heaviside" => "heaviside is not yet implemented for tensors with different dtypes.".into(),
-        "nonzero" => {
-            format!("nonzero: Expected out tensor to have scalar type Long but got scalar type{target}")
-        }
-        "inner" | "tensordot" => format!(
-            "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}"
-        ),
         "multinomial" => format!("multinomial expects Long tensor out, got: {target}"),
         _ => return Ok(()),
     };
@@ -164,7 +139,7 @@ pub fn keeps_apart(row: &Row) -> bool {
     if let Some(out) = &row.out {
         return out.apart || out.resizes;
     }
-    resizes_first(row) || matches!(row.name, "index_select" | "kthvalue" | "masked_select" | "take")
+    resizes_first(row) || matches!(row.name, "index_select" | "take")
 }
 
 /// Whether it gives its target the new shape before it asks that.
@@ -182,8 +157,6 @@ const UNRECORDED: &[&str] = &[
     "greater",
     "greater_equal",
     "gt",
-    "isneginf",
-    "isposinf",
     "le",
     "less",
     "less_equal",
@@ -193,9 +166,7 @@ const UNRECORDED: &[&str] = &[
     "logical_xor",
     "lt",
     "ne",
-    "nonzero",
     "not_equal",
-    "signbit",
 ];
 
 pub fn is_unrecorded(row: &Row) -> bool {
@@ -224,7 +195,7 @@ pub fn resizes_silently(row: &Row) -> bool {
     if let Some(out) = &row.out {
         return out.silent;
     }
-    is_creation(row) || matches!(row.name, "addbmm" | "logsigmoid" | "multinomial" | "narrow_copy")
+    is_creation(row) || matches!(row.name, "logsigmoid" | "multinomial" | "narrow_copy")
 }
 
 /// The words for `out=` that meets a gradient.
@@ -245,9 +216,6 @@ fn refusing(row: &Row) -> String {
         return if out.called.is_empty() { row.name.into() } else { out.called.into() };
     }
     match row.name {
-        "cross" => "linalg_cross",
-        "outer" | "kron" => "mul",
-        "msort" => "sort",
         "take_along_dim" => "gather",
         "diag" => "aten::diag_embed",
         "logsigmoid" => "log_sigmoid_forward",

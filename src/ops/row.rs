@@ -423,13 +423,7 @@ macro_rules! internal {
         kept_whole!();
     })* };
 }
-internal!(
-    crate::base::Dims,
-    crate::base::Layout,
-    crate::base::Put,
-    crate::ops::linalg::Columns,
-    crate::tensor::Part
-);
+internal!(crate::base::Dims, crate::base::Layout, crate::base::Put, crate::tensor::Part);
 
 impl<T: FromArg> FromArg for Option<T> {
     const KIND: Kind = T::KIND;

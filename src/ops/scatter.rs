@@ -250,7 +250,7 @@ ops! { "index";
     [hidden, linear] fn masked_scattered(input, source; mask: Tensor) -> y { quietly(|| put_masked(input, &mask, source)) }
     input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));
     source: |g, at, mask| g.then(|t| {
-        let picked = crate::ops::sort::masked_pick(&t, mask)?;
+        let picked = crate::ops::sort::MaskedSelect::call(&t, &mask)?;
         let left = crate::base::numel(&at.shape) - picked.numel();
         let zeros = create::zeros(&[left], at.dtype, at.device)?;
         reshape(&crate::ops::join::cat(&[picked, zeros], 0)?, &at.shape)

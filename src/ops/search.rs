@@ -275,7 +275,7 @@ fn among(elements: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tens
     let found = if line.numel() == 0 || is_few(elements.numel(), line.numel()) {
         reduce::any(&a::eq(&unsqueeze(&elements, -1)?, &line)?, Some(smallvec::smallvec![-1]), false)?
     } else {
-        let sorted = sort::msort(line.clone())?;
+        let sorted = sort::msort(&line)?;
         // NaN comes last, and is equal to nothing: in its place stands what would be sought before it.
         let keys = match dtype.is_float() {
             true => masked_fill_number(&sorted, unary::isnan(&sorted)?, Scalar::Float(f64::INFINITY))?,

@@ -1,29 +1,66 @@
 //! Different elements, or different slices: in order, or the first of each run of equals.
 
 use super::index::{index_select, scatter_into};
-use super::macros::compose;
-use super::record::{begin, end_many};
 use super::row::Out;
-use super::sort::{argsort, masked_pick};
+use super::sort::{MaskedSelect, argsort};
 use super::{arithmetic as a, create, reduce, view};
-use crate::base::{DType, Error, Fault, Put, Result, wrap_dim};
-use crate::tensor::{Derivative, Tensor};
+use crate::base::Put;
+use crate::operator::prelude::*;
 
-/// What is picked knows where it comes from, but no gradient goes there.
-macro_rules! not_derived {
-    ($($derivative:ident = $node:literal, $op:literal;)*) => { $(
-        static $derivative: Derivative = Derivative {
-            facts: None,
-            name: $node,
-            apply: |_| Err(Error::not_implemented(concat!("the derivative for '", $op, "' is not implemented."))),
-        };
-    )* };
+/// What is picked knows where it comes from, but nothing is derived.
+fn underived<T>(op: &str) -> Result<T> {
+    Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
 }
-not_derived! {
-    UNIQUE = "Unique2Backward0", "_unique2";
-    UNIQUE_DIM = "UniqueDimBackward0", "unique_dim";
-    UNIQUE_CONSECUTIVE = "UniqueConsecutiveBackward0", "unique_consecutive";
+
+fn without_tangent<T>(op: &str) -> Result<T> {
+    Err(Error::not_implemented(format!(
+        "Trying to use forward AD with {op} that does not support it because it has not been implemented yet."
+    )))
 }
+
+#[primitive(node = "Unique2Backward0", batch = none, tangent = fn)]
+impl Unique2 {
+    fn forward(input: &Tensor, #[hidden] first: Body) -> Result<Body> {
+        let _ = input;
+        Ok(first)
+    }
+    fn d_input() -> Result<V> {
+        underived("_unique2")
+    }
+    fn tangent() -> Result<Tensor> {
+        without_tangent("_unique2")
+    }
+}
+
+#[primitive(batch = none, tangent = fn)]
+impl UniqueDim {
+    fn forward(input: &Tensor, #[hidden] first: Body) -> Result<Body> {
+        let _ = input;
+        Ok(first)
+    }
+    fn d_input() -> Result<V> {
+        underived("unique_dim")
+    }
+    fn tangent() -> Result<Tensor> {
+        without_tangent("unique_dim")
+    }
+}
+
+#[primitive(batch = none, tangent = fn)]
+impl UniqueConsecutive {
+    fn forward(input: &Tensor, #[hidden] first: Body) -> Result<Body> {
+        let _ = input;
+        Ok(first)
+    }
+    fn d_input() -> Result<V> {
+        underived("unique_consecutive")
+    }
+    fn tangent() -> Result<Tensor> {
+        without_tangent("unique_consecutive")
+    }
+}
+
+type Recorded = fn(&Tensor, Body) -> Result<Tensor>;
 
 /// Items to tell apart, one a row: elements, or the slices across `dim`.
 struct Items {
@@ -66,9 +103,9 @@ impl Items {
         }
         let column = |i: usize| view::select(&flat, 1, i as i64);
         let last = flat.shape()[1] - 1;
-        let first = argsort(column(last)?, 0, false, true)?;
+        let first = argsort(&column(last)?, 0, false, true)?;
         (0..last).rev().try_fold(first, |order, i| {
-            let next = argsort(index_select(&column(i)?, 0, order.clone())?, 0, false, true)?;
+            let next = argsort(&index_select(&column(i)?, 0, order.clone())?, 0, false, true)?;
             index_select(&order, 0, next)
         })
     }
@@ -101,19 +138,17 @@ impl Runs {
         Ok(Runs { number: a::sub(&running, 1i64)?, starts, items })
     }
 
-    /// The first item of each run, as it lay in `input`.
-    fn firsts(&self, derivative: &'static Derivative, input: &Tensor) -> Result<Tensor> {
-        let recorder = begin(derivative, &[input], || None);
+    /// The first item of each run, as it lay in the input.
+    fn firsts(&self) -> Result<Body> {
         let Items { rows, dim } = &self.items;
         let first = match dim {
-            None => masked_pick(rows, self.starts.clone())?,
+            None => MaskedSelect::call(rows, &self.starts)?,
             Some(dim) => {
                 let places = super::sort::nonzero_columns(&self.starts)?.swap_remove(0);
                 view::transpose(&index_select(rows, 0, places)?, 0, *dim)?
             }
         };
-        let body = first.body().clone();
-        Ok(end_many(recorder, &[], &[input], vec![body])?.swap_remove(0))
+        Ok(first.body().clone())
     }
 
     fn counts(&self, kinds: usize) -> Result<Tensor> {
@@ -124,12 +159,12 @@ impl Runs {
 
     fn outputs(
         &self,
-        derivative: &'static Derivative,
+        recorded: Recorded,
         input: &Tensor,
         inverse: Option<Result<Tensor>>,
         counts: bool,
     ) -> Result<Out> {
-        let mut outputs = vec![self.firsts(derivative, input)?];
+        let mut outputs = vec![recorded(input, self.firsts()?)?];
         if let Some(inverse) = inverse.transpose()? {
             let shape = if self.items.dim.is_none() { input.shape() } else { inverse.shape() };
             outputs.push(create::shallow(&view::reshape(&inverse, &shape)?));
@@ -157,28 +192,44 @@ fn check(op: &'static str, input: &Tensor) -> Result<()> {
     }
 }
 
-compose! { "sort";
-    /// The different elements in order, or the different slices across `dim`; on request where each went, and how often each
-    /// occurs.
-    fn unique(input: Tensor, sorted: bool = true, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
-        let _ = sorted;
-        let (op, derivative) = if dim.is_some() { ("unique_dim", &UNIQUE_DIM) } else { ("_unique2", &UNIQUE) };
-        check(op, &input)?;
-        let items = Items::of(&input, dim)?;
-        let order = items.order()?;
-        let runs = Runs::of(items.in_order(&order)?)?;
-        let inverse = || {
-            let into = create::zeros(&order.shape(), DType::I64, order.device())?;
-            scatter_into(&into, &runs.number, 0, order.clone(), Put::Assign)
-        };
-        runs.outputs(derivative, &input, return_inverse.then(inverse), return_counts)
-    }
-    /// The first of each run of equal elements, or of equal slices across `dim`; on request which run each is in, and how long
-    /// each run is.
-    fn unique_consecutive(input: Tensor, return_inverse: bool = false, return_counts: bool = false, dim: Option<i64> = None) -> Out {
-        check("unique_consecutive", &input)?;
-        let runs = Runs::of(Items::of(&input, dim)?)?;
-        let inverse = return_inverse.then(|| Ok(runs.number.clone()));
-        runs.outputs(&UNIQUE_CONSECUTIVE, &input, inverse, return_counts)
-    }
+/// The different elements in order, or the different slices across `dim`; on request where each went, and how often each
+/// occurs.
+#[operator(function, method, sample = "underived")]
+pub fn unique(
+    input: &Tensor,
+    #[default(true)] sorted: bool,
+    #[default(false)] return_inverse: bool,
+    #[default(false)] return_counts: bool,
+    dim: Option<i64>,
+) -> Result<Out> {
+    let _ = sorted;
+    let (op, recorded) = if dim.is_some() {
+        ("unique_dim", UniqueDim::call as Recorded)
+    } else {
+        ("_unique2", Unique2::call as _)
+    };
+    check(op, input)?;
+    let items = Items::of(input, dim)?;
+    let order = items.order()?;
+    let runs = Runs::of(items.in_order(&order)?)?;
+    let inverse = || {
+        let into = create::zeros(&order.shape(), DType::I64, order.device())?;
+        scatter_into(&into, &runs.number, 0, order.clone(), Put::Assign)
+    };
+    runs.outputs(recorded, input, return_inverse.then(inverse), return_counts)
+}
+
+/// The first of each run of equal elements, or of equal slices across `dim`; on request which run each is in, and how long
+/// each run is.
+#[operator(function, method, sample = "underived")]
+pub fn unique_consecutive(
+    input: &Tensor,
+    #[default(false)] return_inverse: bool,
+    #[default(false)] return_counts: bool,
+    dim: Option<i64>,
+) -> Result<Out> {
+    check("unique_consecutive", input)?;
+    let runs = Runs::of(Items::of(input, dim)?)?;
+    let inverse = return_inverse.then(|| Ok(runs.number.clone()));
+    runs.outputs(UniqueConsecutive::call, input, inverse, return_counts)
 }

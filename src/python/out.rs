@@ -145,8 +145,7 @@ pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny
     let unfit = || match (inputs(args).next(), place.first()) {
         // That a product has no kernel is found last.
         (Some(input), Some(place))
-            if (row.family == "linalg" || row.out.is_some_and(|out| out.early))
-                && input.dtype() == DType::Bool =>
+            if row.out.is_some_and(|out| out.early) && input.dtype() == DType::Bool =>
         {
             Ok(ops::out::check_dtype(row, DType::Bool, place.dtype())?)
         }

@@ -38,7 +38,7 @@ fn begin<'a, 'py: 'a>(
     inplace: bool,
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
-    let (mut note, counts) = (None, row.name == "einsum");
+    let (mut note, counts) = (None, row.params.first().is_some_and(|p| p.kind == crate::ops::Kind::Str));
     let mut call = open(operator(inplace), row.name.into(), || {
         let mut shapes: Shapes = Vec::new();
         for argument in arguments {

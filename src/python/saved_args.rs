@@ -4,7 +4,6 @@ use super::saved_facts::{fact, facts, shown};
 use super::saved_names::{row_of_node, torch_name, wraps_numbers};
 use crate::base::{DType, Dims, Layout, Put, Scalar};
 use crate::ops::cut::Joined;
-use crate::ops::linalg::Columns;
 use crate::ops::loss::Reduction;
 use crate::ops::pointwise::Numbers;
 use crate::ops::scatter_reduce::Meeting;
@@ -82,7 +81,7 @@ macro_rules! never {
         }
     })* };
 }
-never!(History, Layout, Columns, Put);
+never!(History, Layout, Put);
 
 impl<T: Shown> Shown for Option<T> {
     fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
@@ -114,7 +113,7 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
     shown! { py, params, at;
         (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Option<Ints>);
         (0 i64, 1 i64); (0 i64, 1 bool); (0 History, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
-        (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar); (0 Scalar, 1 Scalar, 2 Columns);
+        (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar);
         (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Meeting, 3 bool); (0 Option<Ints>, 1 Option<f64>, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
         (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
         (0 History, 1 Option<History>, 2 i64, 3 Reduction); (0 Ints, 1 Ints, 2 Option<i64>, 3 Layout);
@@ -130,23 +129,16 @@ const OWN: &[(&str, &[&str])] = &[
     ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
     ("HuberLossBackward0", &["reduction", "delta"]),
     ("IndexFillBackward0", &["dim"]),
-    ("KthvalueBackward0", &["dim", "keepdim"]),
-    ("MedianBackward1", &["dim", "keepdim"]),
-    ("ModeBackward0", &["dim", "keepdim"]),
     ("MseLossBackward0", &["reduction"]),
-    ("NanmedianBackward1", &["dim", "keepdim"]),
     ("NllLoss2DBackward0", &["", "", "ignore_index", "reduction"]),
     ("NllLossBackward0", &["", "", "ignore_index", "reduction"]),
     ("ScatterBackward1", &["dim"]),
     ("ScatterReduceBackward0", &["dim", "", "reduce", "include_self"]),
     ("SmoothL1LossBackward0", &["reduction", "beta"]),
-    ("SortBackward0", &["dim"]),
-    ("SortBackward1", &["dim"]),
     ("SplitBackward0", &["dim", "split_size"]),
     ("SplitWithSizesBackward0", &["dim", "", "split_sizes"]),
     ("SqueezeBackward4", &["dim"]),
     ("SqueezeBackward5", &["dim"]),
-    ("TopkBackward0", &["dim"]),
     ("TransposeBackward1", &["dim0", "dim1"]),
     ("UnsafeSplitBackward0", &["dim", "split_size"]),
     ("UnsqueezeBackward1", &["dim"]),

@@ -4,7 +4,7 @@
 use super::saved_names::row_of_node;
 use crate::base::Scalar;
 use crate::tensor::Node;
-use crate::tensor::facts::Fact::{self, Flag, Int, Ndim, Nothing, Size, Sizes, Strides, Text};
+use crate::tensor::facts::Fact::{self, Flag, Int, Ndim, Nothing, Sizes, Text};
 use crate::tensor::facts::{Facts, Shown};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
@@ -16,17 +16,10 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
             "DiagonalBackward0",
             "ExpandBackward0",
             "IndexSelectBackward0",
-            "KthvalueBackward0",
-            "MedianBackward1",
-            "MmBackward0",
-            "ModeBackward0",
             "NarrowCopyBackward0",
-            "NanmedianBackward1",
             "RepeatBackward0",
             "SelectBackward0",
             "SliceBackward0",
-            "SortBackward0",
-            "SortBackward1",
             "SplitBackward0",
             "SplitWithSizesBackward0",
             "SqueezeBackward0",
@@ -35,7 +28,6 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
             "SqueezeBackward3",
             "SqueezeBackward4",
             "SqueezeBackward5",
-            "TopkBackward0",
             "TraceBackward0",
             "UnfoldBackward0",
             "UnsafeSplitBackward0",
@@ -45,17 +37,7 @@ const FACTS: &[(&[&str], &str, Fact)] = &[
         "self_sym_sizes",
         Sizes(0),
     ),
-    (&["MmBackward0"], "mat2_sym_sizes", Sizes(1)),
-    (&["MmBackward0"], "self_sym_strides", Strides(0)),
-    (&["MmBackward0"], "mat2_sym_strides", Strides(1)),
-    (&["AddmmBackward0"], "mat1_sym_strides", Strides(1)),
-    (&["AddmmBackward0"], "mat2_sym_strides", Strides(2)),
-    (&["AddmmBackward0"], "mat1_sym_sizes", Sizes(1)),
-    (&["AddmmBackward0"], "mat2_sym_sizes", Sizes(2)),
     (&["MaskedScatterBackward0"], "source_sym_sizes", Sizes(1)),
-    (&["AddbmmBackward0"], "batch1_sym_argsize_0", Size(1, 0)),
-    (&["AddbmmBackward0"], "batch1_sym_argsize_1", Size(1, 1)),
-    (&["AddbmmBackward0"], "batch2_sym_argsize_2", Size(2, 2)),
     (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
     (&["AddBackward0", "SubBackward0", "RsubBackward0", "RsubBackward1"], "alpha", Int(1)),
     (&["EluBackward0", "EluBackward1"], "input_scale", Int(1)),

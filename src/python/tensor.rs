@@ -261,7 +261,7 @@ macro_rules! slots {
                 let (x, y) = (&slf.get().tensor, &other.get().tensor);
                 let _span = profile::named(|| "matmul", [slf.as_any(), other.as_any()]);
                 let long = x.numel() + y.numel() >= 2048;
-                wrap(py, running(py, long, || ops::linalg::matmul(x.clone(), y.clone()))?)
+                wrap(py, running(py, long, || ops::linalg::matmul(x, y))?)
             }
             // The tensor comes first also where it stood last: the node's edges tell.
             fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {

@@ -27,8 +27,8 @@ def rows():
     found = {name: sampler for name, sampler in SAMPLES.items() if homes(name) or name in ("index", "slice", "convert")}
     for row in T._core.rows() if IS_GRADIRON else ():
         name = row["name"]
-        # What is drawn at random has no differences to compare with.
-        drawn = "random" in (row["family"], row["sample"])
+        # What is drawn at random, or not derived, has no differences to compare with.
+        drawn = "random" in (row["family"], row["sample"]) or row["sample"] == "underived"
         if row["differentiable"] and not drawn and homes(name) and name not in found:
             found[name] = samples.of_row(name, row["sample"])
             if row["family"] == "pointwise":

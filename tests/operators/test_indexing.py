@@ -350,6 +350,17 @@ def test_unique_values_have_no_derivative():
     assert not T.tensor([1, 1]).unique().requires_grad
 
 
+@pytest.mark.parametrize("options, name", (({}, "_unique2"), ({"dim": 0}, "unique_dim")))
+def test_unique_values_have_no_tangent(options, name):
+    fw = T.autograd.forward_ad
+    with fw.dual_level():
+        x = fw.make_dual(T.tensor([2.0, 1.0]), T.ones(2))
+        with pytest.raises(NotImplementedError, match=f"Trying to use forward AD with {name} that does not support it"):
+            x.unique(**options)
+        with pytest.raises(NotImplementedError, match="Trying to use forward AD with unique_consecutive that does not"):
+            x.unique_consecutive()
+
+
 def test_places_lie_one_behind_the_other():
     rows, columns = T.ones(2, 3).nonzero(as_tuple=True)
     assert (rows.stride(), columns.stride(), columns.storage_offset()) == ((1,), (1,), 6)

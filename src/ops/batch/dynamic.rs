@@ -1,12 +1,11 @@
 //! Operators that read numbers (bounds, masks, counts) which each sample has of its own: computed for all samples where
 //! the result's size does not depend on them, refused where it does.
 
-use super::Batch;
 use crate::base::{DType, Device, Error, Result};
-use crate::ops::index::{gather, index_select, numbers};
+use crate::ops::index::{gather, numbers};
 use crate::ops::value::V;
 use crate::ops::view::{expand, ints, reshape, unsqueeze};
-use crate::ops::{Value, arithmetic as a, create, formal, reduce, scan, sort};
+use crate::ops::{Value, arithmetic as a, create, formal, reduce, scan};
 use crate::tensor::Tensor;
 
 /// What has a shape that nobody knows before the values are.
@@ -63,20 +62,6 @@ pub fn masked_scatter(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tens
     let order = a::minimum(&a::maximum(&order, 0i64)?, most)?;
     let values = gather(&reshape(source, &[source.numel()])?, 0, order)?;
     formal::select(V::from(x), reshape(&values, &mask.shape())?, V::from(mask)).tensor()
-}
-
-/// The elements where a mask that all samples share is true.
-pub fn masked_pick(b: &Batch, x: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    if mask.is_batched() {
-        return Err(Error::runtime(
-            "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for each \
-             batch this would return a differently shaped Tensor. Please file an issue at \
-             https://github.com/pytorch/pytorch/issues if you need this feature.",
-        ));
-    }
-    let n = mask.numel();
-    let places = sort::nonzero_columns(&reshape(mask, &[n])?)?.swap_remove(0);
-    Ok(b.wrap(index_select(&reshape(&b.full(x)?, &b.shape(&[n]))?, b.k() as i64, places)?))
 }
 
 /// For each of `size` places the number of the element that `repeats` puts there.

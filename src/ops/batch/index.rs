@@ -171,7 +171,6 @@ pub const SEEN: Rules = rules! { seen b;
     scatter::masked_fill_number(x; mask, value) => masked(x, &mask, value.into());
     scatter::masked_fill_tensor(x, value; mask) => masked(x, &mask, value.into());
     scatter::index_fill_tensor(x, value; dim, index) => slices_filled_with(x, value, dim, &index);
-    sort::masked_pick(x; mask) => super::dynamic::masked_pick(b, x, &mask);
 };
 
 /// An advanced index over samples, as one over physical tensors; and how the result's dimensions lie.

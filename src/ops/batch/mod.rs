@@ -2,13 +2,11 @@
 //! tensor (see `tensor/batched.rs`); a rule says what an operator does to that one. What has no rule raises: nothing
 //! loops in secret.
 
-mod along;
 mod complex;
 mod dynamic;
 mod index;
 mod join;
 mod level;
-mod linalg;
 mod loss;
 mod pointwise;
 mod random;

@@ -2,7 +2,7 @@
 //! Where it says `physical` the inputs are physical tensors with all levels, and so is the result; where it says `seen`
 //! they are as the function sees them, for rows that are compositions of others.
 
-use super::{Batch, along, complex, index, linalg, loss, view};
+use super::{Batch, complex, index, loss, view};
 use crate::base::{Error, Result};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -46,13 +46,10 @@ fn table() -> &'static HashMap<&'static str, Rule> {
     static TABLE: OnceLock<HashMap<&'static str, Rule>> = OnceLock::new();
     TABLE.get_or_init(|| {
         let families = [
-            along::PHYSICAL,
             complex::PHYSICAL,
             complex::SEEN,
             index::PHYSICAL,
             index::SEEN,
-            linalg::PHYSICAL,
-            linalg::SEEN,
             loss::SEEN,
             view::PHYSICAL,
             view::SEEN,

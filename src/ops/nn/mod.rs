@@ -106,11 +106,11 @@ compose! { "nn";
     [nn, out] fn linear(input: Tensor, weight: Tensor, bias: Option<Tensor>  = None) -> Tensor {
         let shape = input.shape();
         let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {
-            let product = linalg::matmul(input, if weight.ndim() <= 2 { view::t(&weight)? } else { weight })?;
+            let product = linalg::matmul(&input, &if weight.ndim() <= 2 { view::t(&weight)? } else { weight })?;
             return bias.map_or(Ok(product.clone()), |bias| a::add(&product, &bias));
         };
         if lead.is_empty() && bias.is_none() {
-            return linalg::matmul(input, view::t(&weight)?);
+            return linalg::matmul(&input, &view::t(&weight)?);
         }
         if lead.len() == 1 {
             return affine(&input, &weight, bias.as_ref());

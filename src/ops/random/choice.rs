@@ -83,7 +83,7 @@ fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
         let body = kernel::reduce(Fold::ArgMax, &race.body(), &[last], DType::I64)?;
         return Ok(Tensor::new(body));
     }
-    let order = crate::ops::sort::argsort(race, -1, true, false)?;
+    let order = crate::ops::sort::argsort(&race, -1, true, false)?;
     view::narrow(&order, -1, 0, count).and_then(|t| create::clone_dense(&t))
 }
 
