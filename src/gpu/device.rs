@@ -210,7 +210,8 @@ fn open() -> std::result::Result<Gpu, String> {
         max_workgroup_memory: limits.max_compute_workgroup_storage_size,
         total_memory: total_memory(adapter),
         has_i64: features.contains(Features::SHADER_INT64),
-        has_f64: features.contains(Features::SHADER_F64),
+        // Its functions look at bits.
+        has_f64: features.contains(Features::SHADER_F64 | Features::SHADER_INT64),
         features: features.iter_names().map(|(name, _)| name.to_owned()).collect(),
     };
     Ok(Gpu {

@@ -48,7 +48,7 @@ pub fn pointwise(expr: &Expr, compute: DType, out: View<'_>, ins: &[Source<'_>])
     let value = compute_value(compute);
     gpu.supports(expr.key, compute)?;
     let result = if expr.predicate { Value::Bool } else { value };
-    let body = || format!("return {};", prelude::rename(expr.wgsl, expr.inputs));
+    let body = || format!("return {};", prelude::expression(value, expr.wgsl, expr.inputs));
     let map = Map {
         family: "pointwise",
         name: expr.key,

@@ -197,7 +197,7 @@ pub(crate) fn validate_expression(expr: &super::Expr, dtype: crate::base::DType)
     if !prelude::knows(compute, expr.wgsl) {
         return false;
     }
-    let body = || format!("return {};", prelude::rename(expr.wgsl, expr.inputs));
+    let body = || format!("return {};", prelude::expression(compute, expr.wgsl, expr.inputs));
     let result = if expr.predicate { Value::Bool } else { compute };
     let (name, inputs) = (expr.key, expr.inputs);
     let map = Map { family: "test", name, inputs, body: &body, compute, result, words: &[], bits: false };

@@ -13,7 +13,12 @@ const F32: &[&str] = &[
     include_str!("wgsl/f32_trig.wgsl"),
     include_str!("wgsl/f32_special.wgsl"),
 ];
-const F64: &[&str] = &[include_str!("wgsl/f64.wgsl")];
+const F64: &[&str] = &[
+    include_str!("wgsl/f64.wgsl"),
+    include_str!("wgsl/f64_exp.wgsl"),
+    include_str!("wgsl/f64_trig.wgsl"),
+    include_str!("wgsl/f64_special.wgsl"),
+];
 const INT: &[&str] = &[include_str!("wgsl/int.wgsl")];
 
 /// Built-in functions that are exact everywhere, and may be called as they are.
@@ -90,8 +95,47 @@ pub(super) fn knows(language: Value, expression: &str) -> bool {
     calls(expression).all(|name| items.contains_key(name) || built_in.contains(&name) || name == "T")
 }
 
+/// The expression as a kernel over `language` has it.
+pub(super) fn expression(language: Value, expression: &str, inputs: &[&str]) -> String {
+    let renamed = rename(expression, inputs);
+    if language == Value::F64 { widened(&renamed) } else { renamed }
+}
+
+/// Fractions marked as f64: a choice between two of them would be of f32.
+fn widened(expression: &str) -> String {
+    let mut out = String::with_capacity(expression.len() + 16);
+    let mut rest = expression;
+    while let Some(c) = rest.chars().next() {
+        let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        let mut end = c.len_utf8();
+        let mut fraction = false;
+        if c.is_ascii_digit() {
+            let digits = |text: &str| text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+            end = digits(rest);
+            if rest[end..].starts_with('.') {
+                fraction = true;
+                end += 1;
+                end += digits(&rest[end..]);
+            }
+            if let Some(power) = rest[end..].strip_prefix('e') {
+                fraction = true;
+                end += 1 + usize::from(power.starts_with(['+', '-']));
+                end += digits(&rest[end..]);
+            }
+        } else if is_name(c) {
+            end = rest.find(|c| !is_name(c)).unwrap_or(rest.len());
+        }
+        out += &rest[..end];
+        if fraction {
+            out += "lf";
+        }
+        rest = &rest[end..];
+    }
+    out
+}
+
 /// The expression with its inputs renamed, `a` to `a_`: an input may be called what WGSL reserves or the prelude uses.
-pub(super) fn rename(expression: &str, inputs: &[&str]) -> String {
+fn rename(expression: &str, inputs: &[&str]) -> String {
     let mut out = String::with_capacity(expression.len() + 8);
     let mut rest = expression;
     while !rest.is_empty() {
@@ -132,9 +176,16 @@ mod tests {
     }
 
     #[test]
+    fn fractions_are_widened() {
+        let text = "select(0.0, 1e-7, a1 > 2) * 0.5 + .5 - exp2(x) / 3.25e+10 + 1u";
+        let wide = "select(0.0lf, 1e-7lf, a1 > 2) * 0.5lf + .5 - exp2(x) / 3.25e+10lf + 1u";
+        assert_eq!(widened(text), wide);
+    }
+
+    #[test]
     fn unknown_functions_are_noticed() {
         assert!(knows(Value::F32, "select(exp(x), (x + 1.0) * log1p(x), gt(x, y))"));
-        assert!(!knows(Value::F64, "lgamma(x)"));
+        assert!(knows(Value::F64, "lgamma(x)") && !knows(Value::F64, "shl(x, x)"));
         assert!(!knows(Value::I64, "exp(x)"));
     }
 

@@ -10,7 +10,7 @@ use super::pool::Buffer;
 use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use crate::base::program::{self, Op, Source};
-use crate::base::{DType, Error, Fault, Result, Scalar};
+use crate::base::{DType, Error, Result, Scalar};
 use smallvec::SmallVec;
 
 /// The most operands: WebGPU promises eight buffers, and long parameters take one.
@@ -67,7 +67,7 @@ pub fn program(code: &program::Code, operands: &[View<'_>], numbers: &[f64], rou
         }
     }
     numbers.iter().for_each(|&x| push_number(plan.compute, Scalar::Float(x), &mut words));
-    let kernel = gpu.kernel(&plan.key(), || plan.shader())?;
+    let kernel = gpu.kernel(&plan.key(), || Ok(plan.shader()))?;
     let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
     let items = if quads { first.numel().div_ceil(4) } else { first.numel() };
     let groups = groups(items, GROUP);
@@ -124,8 +124,8 @@ impl Plan<'_> {
         self.rank + self.operands.len() * place + self.code.numbers.len() * wide
     }
 
-    fn shader(&self) -> Result<Shader> {
-        let element = self.element()?;
+    fn shader(&self) -> Shader {
+        let element = self.element();
         let mut code = Code::new(self.words(), self.compute);
         let is_quad = |operand: &Operand| self.quads && !operand.stretched;
         for (k, operand) in self.operands.iter().enumerate() {
@@ -194,11 +194,11 @@ impl Plan<'_> {
             code.push("  }\n");
         }
         code.push("}\n");
-        Ok(code.finish())
+        code.finish()
     }
 
     /// The function of one element: its results from the operands and the numbers.
-    fn element(&self) -> Result<String> {
+    fn element(&self) -> String {
         let results = &self.code.results;
         let fields: String = (0..results.len()).map(|at| format!(" r{at}: T,")).collect();
         let mut parameters: Vec<String> = (0..self.operands.len()).map(|k| format!("given{k}: T")).collect();
@@ -219,12 +219,12 @@ impl Plan<'_> {
                 })
                 .collect();
             // Scalars are numbers beside the elements, which nobody rounds to their dtype.
-            let value = self.expression(instruction.op, &args)?;
+            let value = Plan::expression(instruction.op, &args);
             let value = if instruction.single { value } else { self.rounded(&value) };
             text += &format!("  v{} = {value};\n", instruction.to);
         }
         let values: Vec<String> = results.iter().map(|(_, from)| format!("v{from}")).collect();
-        Ok(text + &format!("  return Results({});\n}}\n", values.join(", ")))
+        text + &format!("  return Results({});\n}}\n", values.join(", "))
     }
 
     fn rounded(&self, value: &str) -> String {
@@ -235,10 +235,10 @@ impl Plan<'_> {
         }
     }
 
-    fn expression(&self, op: Op, args: &[String]) -> Result<String> {
+    fn expression(op: Op, args: &[String]) -> String {
         let at = |k: usize| args.get(k).map_or("", String::as_str);
         let (a, b, c, d) = (at(0), at(1), at(2), at(3));
-        Ok(match op {
+        match op {
             Op::Copy => a.to_owned(),
             Op::Neg => format!("-{a}"),
             Op::Abs => format!("abs({a})"),
@@ -248,9 +248,6 @@ impl Plan<'_> {
             Op::Sub => format!("{a} - {b}"),
             Op::Mul => format!("{a} * {b}"),
             Op::Div => format!("{a} / {b}"),
-            Op::Pow if self.compute == Value::F64 => {
-                return Err(Fault::NoShader { op: "pow", dtype: DType::F64 }.into());
-            }
             Op::Pow => format!("pow({a}, {b})"),
             Op::Maximum => format!("maximum({a}, {b})"),
             Op::Minimum => format!("minimum({a}, {b})"),
@@ -266,7 +263,7 @@ impl Plan<'_> {
             }
             Op::AddCMul => format!("{a} + {d} * {b} * {c}"),
             Op::AddCDiv => format!("{a} + {d} * {b} / {c}"),
-        })
+        }
     }
 }
 
@@ -314,7 +311,7 @@ mod tests {
             (Cell::F64, Value::F64),
         ] {
             let mut instructions: Vec<_> = every.iter().map(|&op| instruction(op, 2)).collect();
-            instructions.push(instruction(if compute == Value::F32 { Op::Pow } else { Op::Add }, 0));
+            instructions.push(instruction(Op::Pow, 0));
             let code = program::Code {
                 instructions,
                 operands: 2,
@@ -328,7 +325,7 @@ mod tests {
                 let results = if stretched { vec![(0, 0)] } else { code.results.clone() };
                 let code = program::Code { results, ..code.clone() };
                 let plan = Plan { code: &code, compute, rank, quads, rounds: cell, operands };
-                validate(&plan.shader().unwrap_or_else(|error| panic!("{error}")));
+                validate(&plan.shader());
             }
         }
     }

@@ -57,7 +57,7 @@ pub fn scan(kind: Scan, out: View<'_>, x: View<'_>, dim: usize) -> Result<()> {
         Value::I64 => DType::I64,
         _ => DType::I32,
     };
-    if kind.is_extreme() || (kind == Scan::LogSumExp && dtype != DType::F32) {
+    if kind.is_extreme() || (kind == Scan::LogSumExp && !out.dtype.is_float()) {
         return Err(Fault::NoShader { op: kind.name(), dtype: x.dtype }.into());
     }
     if out.dtype == dtype {
@@ -331,7 +331,7 @@ mod tests {
             [(Cell::F32, Cell::F16), (Cell::I64, Cell::Bool), (Cell::I32, Cell::I32), (Cell::F64, Cell::F64)];
         let same =
             [Cell::Bool, Cell::F16, Cell::I32, Cell::F32, Cell::I64, Cell::F64].map(|cell| (cell, cell));
-        let logs = [(Cell::F32, Cell::F32), (Cell::F32, Cell::BF16)];
+        let logs = [(Cell::F32, Cell::F32), (Cell::F32, Cell::BF16), (Cell::F64, Cell::F64)];
         let jobs = [
             (&[Scan::Sum, Scan::Prod][..], &sums[..]),
             (&[Scan::Max, Scan::Min][..], &same[..]),

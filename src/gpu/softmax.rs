@@ -1,7 +1,7 @@
 //! Softmax and its derivative, each in one kernel: a workgroup a row, or an invocation where rows are short or
 //! their elements far apart.
 
-use super::cell::{Cell, Value};
+use super::cell::Cell;
 use super::code::{Code, GROUP};
 use super::device::gpu;
 use super::pipeline::{Key, Shader};
@@ -26,8 +26,10 @@ pub fn softmax_backward(out: View<'_>, grad: View<'_>, y: View<'_>, dim: usize, 
 fn run(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let gpu = gpu()?;
     let op = if log { "log_softmax" } else { "softmax" };
+    let value = Cell::of(views[0].dtype).value();
     for view in views {
-        if Cell::of(view.dtype).value() != Value::F32 {
+        gpu.supports(op, view.dtype)?;
+        if !view.dtype.is_float() || Cell::of(view.dtype).value() != value {
             return Err(Fault::NoShader { op, dtype: view.dtype }.into());
         }
     }
@@ -64,26 +66,25 @@ fn in_stages(views: &[View<'_>], dim: usize, log: bool) -> Result<()> {
     let mut kept = Dims::from_slice(out.shape);
     kept[dim] = 1;
     let (strides, dense) = (contiguous_strides(&kept), contiguous_strides(out.shape));
+    let dtype = if out.dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let mut spread = strides.clone();
     spread[dim] = 0;
-    let row = |buffer| {
-        Source::View(View { buffer, dtype: DType::F32, shape: out.shape, strides: &spread, offset: 0 })
-    };
+    let row = |buffer| Source::View(View { buffer, dtype, shape: out.shape, strides: &spread, offset: 0 });
     let folded = |fold, of: View<'_>| -> Result<Buffer> {
-        let buffer = alloc(numel(&kept) * 4)?;
+        let buffer = alloc(numel(&kept) * dtype.size())?;
         reduce(
             fold,
-            View { buffer: &buffer, dtype: DType::F32, shape: &kept, strides: &strides, offset: 0 },
+            View { buffer: &buffer, dtype, shape: &kept, strides: &strides, offset: 0 },
             of,
             &[dim],
         )?;
         Ok(buffer)
     };
     let compute = |key, inputs, wgsl, to: View<'_>, from: &[Source<'_>]| {
-        pointwise(&Expr { key, inputs, wgsl, predicate: false }, DType::F32, to, from)
+        pointwise(&Expr { key, inputs, wgsl, predicate: false }, dtype, to, from)
     };
-    let whole = alloc(out.numel() * 4)?;
-    let aside = View { buffer: &whole, dtype: DType::F32, shape: out.shape, strides: &dense, offset: 0 };
+    let whole = alloc(out.numel() * dtype.size())?;
+    let aside = View { buffer: &whole, dtype, shape: out.shape, strides: &dense, offset: 0 };
     if let &[_, grad, y] = views {
         let (g, y) = (Source::View(grad), Source::View(y));
         if log {
@@ -134,18 +135,19 @@ impl Kind {
     fn shader(&self) -> Shader {
         let backward = self.cells.len() == 3;
         let names: &[&str] = if backward { &["o", "g", "y"] } else { &["o", "x"] };
-        let mut code = Code::new(Rows::words(self.rank, names.len()), Value::F32);
+        let value = self.cells[0].value();
+        let mut code = Code::new(Rows::words(self.rank, names.len()), value);
         for (k, (name, cell)) in names.iter().zip(&self.cells).enumerate() {
             code.operand(name, *cell, k == 0, self.shared[k]);
         }
         let row = if self.single {
-            code.push("fn all_max(v: f32, me: u32) -> f32 { return v; }\nfn all_sum(v: f32, me: u32) -> f32 { return v; }\n");
+            code.push("fn all_max(v: T, me: u32) -> T { return v; }\nfn all_sum(v: T, me: u32) -> T { return v; }\n");
             code.main_by_item();
             code.push("  let me = 0u;\n");
             "i"
         } else {
-            code.group_join("all_max", "f32", "maximum(acc, next)", true);
-            code.group_join("all_sum", "f32", "acc + next", true);
+            code.group_join("all_max", "T", "maximum(acc, next)", true);
+            code.group_join("all_sum", "T", "acc + next", true);
             code.main_by_group();
             "row"
         };
@@ -162,14 +164,14 @@ impl Kind {
             } else {
                 (format!("{g} * {y}"), format!("{y} * ({g} - total)"))
             };
-            text += "  var total = 0.0;\n";
+            text += "  var total = T(0);\n";
             text += &each(&format!("total += {term};"));
             text += "  total = all_sum(total, me);\n";
             text += &write(&value);
         } else {
             text += "  var top = -inf();\n";
             text += &each(&format!("top = maximum(top, {x});"));
-            text += "  top = all_max(top, me);\n  var total = 0.0;\n";
+            text += "  top = all_max(top, me);\n  var total = T(0);\n";
             text += &each(&format!("total += exp({x} - top);"));
             text += "  total = all_sum(total, me);\n";
             if self.log {
@@ -193,7 +195,7 @@ mod tests {
 
     #[test]
     fn kernels_are_valid() {
-        for cell in [Cell::F32, Cell::F16, Cell::BF16] {
+        for cell in [Cell::F32, Cell::F16, Cell::BF16, Cell::F64] {
             for bits in 0..4 {
                 let (single, log) = (bits & 1 > 0, bits & 2 > 0);
                 let kind = |n: usize| Kind {

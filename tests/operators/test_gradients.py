@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sample_table import SAMPLES
 
-from library import IS_GRADIRON, T, assert_values, devices, dtype
+from library import IS_GRADIRON, NO_GPU, T, assert_values, devices, dtype
 
 # These have no second derivative that is worth a number here, or their differences straddle a jump.
 JUMPS = {"floor", "ceil", "round", "trunc", "sign", "floor_divide"}
@@ -164,16 +164,23 @@ def test_strided_equals_contiguous(name, sampler, data):
             assert_values(b, a, rtol=1e-10, atol=1e-11)
 
 
+# The dtypes that the GPU has, and how close they come.
+ON_GPU = {"float32": (2e-4, 2e-5), "float64": (1e-10, 1e-11)}
+if IS_GRADIRON and not (NO_GPU or T._core._gpu.properties()["has_float64"]):
+    del ON_GPU["float64"]
+
+
 @pytest.mark.skipif("cuda" not in devices(), reason="the library under test has no GPU here")
+@pytest.mark.parametrize("kind", ON_GPU)
 @by_row
 @given(data=st.data())
 @settings(max_examples=3)
-def test_gpu_equals_cpu(name, sampler, data):
+def test_gpu_equals_cpu(name, sampler, kind, data):
     tensors, call = sampler(data.draw)
     outcomes = []
     for place in ("cpu", "cuda"):
         weights = []
-        xs = [t.to(place, T.float32).requires_grad_() if floating(t) else t.to(place) for t in tensors]
+        xs = [t.to(place, dtype(kind)).requires_grad_() if floating(t) else t.to(place) for t in tensors]
         y = total(call, xs, weights)
         inputs = [x for x in xs if floating(x)]
         outcomes.append([y, *T.autograd.grad(y, inputs, allow_unused=True)])
@@ -181,7 +188,8 @@ def test_gpu_equals_cpu(name, sampler, data):
         assert (a is None) == (b is None)
         if a is not None:
             assert str(b.device) == "cuda:0"
-            assert_values(b, a, rtol=2e-4, atol=2e-5)
+            rtol, atol = ON_GPU[kind]
+            assert_values(b, a, rtol=rtol, atol=atol)
 
 
 TOLERANCES = {"float32": (1e-4, 1e-5), "float16": (2e-2, 2e-2), "bfloat16": (1e-1, 1e-1)}
@@ -232,6 +240,12 @@ exp exp2 expm1 log log2 log10 log1p sqrt rsqrt sin cos tanh sinh cosh sigmoid ab
 reciprocal erf atan asinh neg
 """.split()
 BINARY = "maximum minimum fmax fmin add mul div sub pow atan2 eq ne lt le".split()
+
+
+# The dtypes that the GPU has, and how close they come.
+ON_GPU = {"float32": (2e-4, 2e-5), "float64": (1e-10, 1e-11)}
+if IS_GRADIRON and not (NO_GPU or T._core._gpu.properties()["has_float64"]):
+    del ON_GPU["float64"]
 
 
 @pytest.mark.skipif("cuda" not in devices(), reason="the library under test has no GPU here")

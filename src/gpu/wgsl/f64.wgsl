@@ -1,4 +1,4 @@
-// What f64 shaders can do: exact arithmetic. Drivers return garbage for f64 transcendental functions: none are here.
+// What is exact over f64. Drivers return garbage for f64 transcendental functions: ours are in the files beside.
 // Infinity and NaN as the optimiser cannot know them: the last word of the immediates is always zero.
 fn inf() -> f64 { return bitcast<f64>(0x7ff0000000000000lu | u64(given[7].w)); }
 fn nan() -> f64 { return bitcast<f64>(0x7ff8000000000000lu | u64(given[7].w)); }

@@ -29,9 +29,3 @@ fn draw(at: u32, seed: vec2<u32>, offset: vec2<u32>) -> vec4<u32> {
 // Evenly in [0, 1), and in (0, 1].
 fn unit(word: u32) -> f32 { return f32(word >> 8u) * 5.9604644775390625e-8; }
 fn unit_above(word: u32) -> f32 { return f32((word >> 8u) + 1u) * 5.9604644775390625e-8; }
-// Of the standard normal distribution: neighbours share a Box-Muller pair.
-fn gauss(words: vec4<u32>, at: u32) -> f32 {
-  let pair = select(words.zw, words.xy, (at & 2u) == 0u);
-  let turn = 6.28318531 * unit(pair.y);
-  return sqrt(-2.0 * log(unit_above(pair.x))) * select(sin(turn), cos(turn), (at & 1u) == 0u);
-}
