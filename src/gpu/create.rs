@@ -129,8 +129,19 @@ impl Draw {
     }
 }
 
-/// A body begins with the element's four words, and `word`, its own.
-const DRAW: &str = "let words = draw(at, vec2<u32>(p0, p1), vec2<u32>(p2, p3)); let word = words[at & 3u];";
+/// A body begins with the four words that the element shares, as many more for float64 (of a stream beside), and `word`,
+/// which has its own of both.
+fn drawn(value: Value) -> String {
+    let more = if value == Value::F64 {
+        "draw(at, vec2<u32>(p0, p1), vec2<u32>(p2, p3 ^ 0x80000000u))"
+    } else {
+        "vec4<u32>()"
+    };
+    format!(
+        "let words = draw(at, vec2<u32>(p0, p1), vec2<u32>(p2, p3)); let more = {more}; \
+         let word = vec2<u32>(words[at & 3u], more[at & 3u]);"
+    )
+}
 
 fn random(
     name: &'static str,
@@ -142,7 +153,7 @@ fn random(
 ) -> Result<()> {
     let gpu = gpu()?;
     gpu.supports(name, out.dtype)?;
-    let text = || format!("{DRAW} {body}");
+    let text = || format!("{} {body}", drawn(value));
     let words = draw.words();
     let map = Map {
         family: "random",
@@ -165,33 +176,33 @@ fn numbers<const N: usize>(values: [f64; N]) -> [Source<'static>; N] {
 pub fn uniform(out: View<'_>, draw: Draw, low: f64, high: f64) -> Result<()> {
     let body = match out.dtype {
         DType::F16 => {
-            "let x = low_ + f32(word >> 21u) * 4.8828125e-4 * (high_ - low_); return select(x, low_, x >= high_);"
+            "let x = low_ + f32(word.x >> 21u) * 4.8828125e-4 * (high_ - low_); return select(x, low_, x >= high_);"
         }
         DType::BF16 => {
-            "let x = low_ + f32(word >> 24u) * 3.90625e-3 * (high_ - low_); return select(x, low_, x >= high_);"
+            "let x = low_ + f32(word.x >> 24u) * 3.90625e-3 * (high_ - low_); return select(x, low_, x >= high_);"
         }
         _ => "let x = low_ + unit(word) * (high_ - low_); return select(x, low_, x >= high_);",
     };
-    random("uniform_", body, Value::F32, &["low", "high"], out, (draw, &numbers([low, high])))
+    random("uniform_", body, compute(out.dtype), &["low", "high"], out, (draw, &numbers([low, high])))
 }
 
 /// From a normal distribution.
 pub fn normal(out: View<'_>, draw: Draw, mean: f64, std: f64) -> Result<()> {
-    let body = "return mean_ + spread_ * gauss(words, at);";
-    random("normal_", body, Value::F32, &["mean", "spread"], out, (draw, &numbers([mean, std])))
+    let body = "return mean_ + spread_ * gauss(words, more, at);";
+    random("normal_", body, compute(out.dtype), &["mean", "spread"], out, (draw, &numbers([mean, std])))
 }
 
 /// Numbers whose logarithm is normally distributed.
 pub fn log_normal(out: View<'_>, draw: Draw, mean: f64, std: f64) -> Result<()> {
-    let body = "return exp(mean_ + spread_ * gauss(words, at));";
-    random("log_normal_", body, Value::F32, &["mean", "spread"], out, (draw, &numbers([mean, std])))
+    let body = "return exp(mean_ + spread_ * gauss(words, more, at));";
+    random("log_normal_", body, compute(out.dtype), &["mean", "spread"], out, (draw, &numbers([mean, std])))
 }
 
 /// From a Cauchy distribution, by its quantiles on one side: there the digits of a rare number count.
 pub fn cauchy(out: View<'_>, draw: Draw, median: f64, sigma: f64) -> Result<()> {
-    let body = "let far = 1.0 / tan(1.57079633 * unit_above(word)); \
-                return median_ + sigma_ * select(far, -far, (word & 1u) == 1u);";
-    random("cauchy_", body, Value::F32, &["median", "sigma"], out, (draw, &numbers([median, sigma])))
+    let body = "let far = T(1) / tan(T(1.5707963267948966) * unit_above(word)); \
+                return median_ + sigma_ * select(far, -far, ((word.x ^ word.y) & 1u) == 1u);";
+    random("cauchy_", body, compute(out.dtype), &["median", "sigma"], out, (draw, &numbers([median, sigma])))
 }
 
 /// How many trials of probability `p` the first success takes.
@@ -203,7 +214,7 @@ pub fn geometric(out: View<'_>, draw: Draw, p: f64) -> Result<()> {
 /// Exponentially distributed with rate `lambda`.
 pub fn exponential(out: View<'_>, draw: Draw, lambda: f64) -> Result<()> {
     let body = "return -log(unit_above(word)) / lambda_;";
-    random("exponential_", body, Value::F32, &["lambda"], out, (draw, &numbers([lambda])))
+    random("exponential_", body, compute(out.dtype), &["lambda"], out, (draw, &numbers([lambda])))
 }
 
 /// One with probability `p`, else zero.
@@ -218,11 +229,11 @@ pub fn randint(out: View<'_>, draw: Draw, low: i64, high: i64) -> Result<()> {
     let narrow =
         i32::try_from(low).is_ok() && i32::try_from(high.wrapping_sub(1)).is_ok() && range >> 32 == 0;
     if narrow {
-        let body = "return low_ + bitcast<i32>(mul_high(word, bitcast<u32>(range_)));";
+        let body = "return low_ + bitcast<i32>(mul_high(word.x, bitcast<u32>(range_)));";
         return random("random_", body, Value::I32, &["low", "range"], out, (draw, &ins));
     }
     gpu()?.supports("random_", DType::I64)?;
-    let body = "let other = words[(at + 1u) & 3u]; let wide = (u64(word) << 32u) | u64(other); \
+    let body = "let other = words[(at + 1u) & 3u]; let wide = (u64(word.x) << 32u) | u64(other); \
                 return low_ + i64(wide % u64(range_));";
     random("random_", body, Value::I64, &["low", "range"], out, (draw, &ins))
 }
@@ -232,7 +243,7 @@ pub fn randperm(out: View<'_>, draw: Draw) -> Result<()> {
     let n = out.numel();
     let aside = alloc(n * 8)?;
     let part = |offset| View { buffer: &aside, dtype: DType::I32, shape: out.shape, strides: &[1], offset };
-    random("randperm", "return bitcast<i32>(word);", Value::I32, &[], part(0), (draw, &[]))?;
+    random("randperm", "return bitcast<i32>(word.x);", Value::I32, &[], part(0), (draw, &[]))?;
     sort(part(n), out, part(0), 0, false)
 }
 

@@ -8,16 +8,19 @@ use std::sync::OnceLock;
 const COMMON: &str = include_str!("wgsl/common.wgsl");
 const CELL: &str = include_str!("wgsl/cell.wgsl");
 const RANDOM: &str = include_str!("wgsl/random.wgsl");
+const DRAWS: &str = include_str!("wgsl/draws.wgsl");
 const F32: &[&str] = &[
     include_str!("wgsl/f32.wgsl"),
     include_str!("wgsl/f32_trig.wgsl"),
     include_str!("wgsl/f32_special.wgsl"),
+    DRAWS,
 ];
 const F64: &[&str] = &[
     include_str!("wgsl/f64.wgsl"),
     include_str!("wgsl/f64_exp.wgsl"),
     include_str!("wgsl/f64_trig.wgsl"),
     include_str!("wgsl/f64_special.wgsl"),
+    DRAWS,
 ];
 const INT: &[&str] = &[include_str!("wgsl/int.wgsl")];
 

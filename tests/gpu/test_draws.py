@@ -84,3 +84,17 @@ def test_what_distributions_refuse():
     for fill in (lambda: x.cauchy_(0.0, 0.0), lambda: x.log_normal_(0.0, 0.0), lambda: x.geometric_(1.0)):
         with pytest.raises(RuntimeError, match="expects"):
             fill()
+
+
+@pytest.mark.parametrize("fill", ["uniform_", "normal_", "exponential_", "cauchy_", "log_normal_"])
+def test_float64_has_all_its_digits(fill):
+    if not T._core._gpu.properties()["has_float64"]:
+        pytest.skip("no float64 here")
+    T.manual_seed(1)
+    x = getattr(T.zeros(20_000, dtype=T.float64, device="cuda"), fill)().cpu()
+    # Of so many numbers of float32's digits, some would be equal.
+    assert x.unique().numel() == x.numel() and (x.float().double() == x).sum().item() < 10
+    if fill in ("normal_", "uniform_"):
+        centre, spread = (0.0, 1.0) if fill == "normal_" else (0.5, 12**-0.5)
+        assert abs(x.mean().item() - centre) < 0.02 and abs(x.std().item() - spread) < 0.02
+        assert abs((x[1:] * x[:-1]).mean().item() - centre**2) < 0.02

@@ -233,3 +233,6 @@ fn floor_div(a: f32, b: f32) -> f32 {
   let down = floor(q);
   return select(down + select(0.0, 1.0, q - down > 0.5), copysign(0.0, a / b), q == 0.0);
 }
+// Evenly in [0, 1), and in (0, 1], from the bits of the first word.
+fn unit(word: vec2<u32>) -> f32 { return f32(word.x >> 8u) * 5.9604644775390625e-8; }
+fn unit_above(word: vec2<u32>) -> f32 { return f32((word.x >> 8u) + 1u) * 5.9604644775390625e-8; }

@@ -120,9 +120,3 @@ fn atan2(y: f32, x: f32) -> f32 {
   }
   return copysign(select(angle, 3.14159265 - angle, left), y);
 }
-// Of the standard normal distribution: neighbours share a Box-Muller pair.
-fn gauss(words: vec4<u32>, at: u32) -> f32 {
-  let pair = select(words.zw, words.xy, (at & 2u) == 0u);
-  let turn = 6.28318531 * unit(pair.y);
-  return sqrt(-2.0 * log(unit_above(pair.x))) * select(sin(turn), cos(turn), (at & 1u) == 0u);
-}

@@ -59,3 +59,8 @@ fn floor_div(a: f64, b: f64) -> f64 {
   return select(down + select(T(0), T(1), q - down > T(0.5)), copysign(T(0), a / b), q == T(0));
 }
 fn angle(x: f64) -> f64 { return select(select(T(0), T(3.141592653589793), x < T(0)), x, is_nan(x)); }
+// Evenly in [0, 1), and in (0, 1], from 53 bits of two words.
+fn unit(word: vec2<u32>) -> f64 {
+  return f64(word.x) * 2.3283064365386963e-10 + f64(word.y >> 11u) * 1.1102230246251565e-16;
+}
+fn unit_above(word: vec2<u32>) -> f64 { return unit(word) + 1.1102230246251565e-16; }

@@ -26,6 +26,3 @@ fn draw(at: u32, seed: vec2<u32>, offset: vec2<u32>) -> vec4<u32> {
   let low = offset.x + (at >> 2u);
   return philox(vec2<u32>(low, offset.y + select(0u, 1u, low < offset.x)), seed);
 }
-// Evenly in [0, 1), and in (0, 1].
-fn unit(word: u32) -> f32 { return f32(word >> 8u) * 5.9604644775390625e-8; }
-fn unit_above(word: u32) -> f32 { return f32((word >> 8u) + 1u) * 5.9604644775390625e-8; }
