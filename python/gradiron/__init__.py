@@ -61,7 +61,7 @@ from math import e, inf, nan, pi
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
 _MODULES = """
     __future__ func nn optim ops viz testing cuda utils random profiler multiprocessing serialization storage _tensor_str _utils
-    version torch_version
+    version torch_version amp cpu overrides backends jit compiler hub onnx distributed mps xpu accelerator _dynamo _inductor
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
@@ -73,13 +73,29 @@ _OF_NN = """
     alpha_dropout alpha_dropout_ cosine_embedding_loss ctc_loss dropout_ feature_alpha_dropout feature_alpha_dropout_
     feature_dropout feature_dropout_ hinge_embedding_loss kl_div margin_ranking_loss poisson_nll_loss triplet_margin_loss
 """.split()
+_AUTOCAST = """
+    autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype get_autocast_dtype
+    get_autocast_gpu_dtype is_autocast_cache_enabled is_autocast_cpu_enabled is_autocast_enabled set_autocast_cache_enabled
+    set_autocast_cpu_dtype set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype
+""".split()
+_SETTINGS = """
+    are_deterministic_algorithms_enabled compile get_default_device get_deterministic_debug_mode get_device_module
+    get_float32_matmul_precision get_num_interop_threads is_deterministic_algorithms_warn_only_enabled set_default_device
+    set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
+    set_num_interop_threads use_deterministic_algorithms
+""".split()
 _NAMES = {
+    **dict.fromkeys(_SETTINGS, "_settings"),
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     "set_printoptions": "_tensor_str",
     **dict.fromkeys(("default_generator", "get_rng_state", "initial_seed", "manual_seed", "seed", "set_rng_state"), "random"),
     "typename": "_types",
     "as_torch": "_alias",
+    "autocast": "amp.autocast_mode",
+    "GradScaler": "amp.grad_scaler",
+    **dict.fromkeys(_AUTOCAST, "amp.autocast_mode"),
+    **dict.fromkeys(("DisableTorchFunction", "DisableTorchFunctionSubclass"), "overrides"),
     "__version__": "version",
     **dict.fromkeys(("save", "load"), "serialization"),
     **dict.fromkeys(_ALSO_IN_NN, "nn.functional"),

@@ -277,11 +277,23 @@ def as_subclass(self: Tensor, cls: type[Tensor]) -> Tensor:
 
 
 def init_subclass(cls: type[Tensor], /, **kwargs: Any) -> None:
-    """Operators do not ask their operands' classes."""
-    for name in ("__torch_function__", "__torch_dispatch__"):
-        if name in vars(cls):
-            raise NotImplementedError(f"{cls.__name__} defines {name}, which no operator would call: not supported")
+    """Classes that override operators are asked from now on."""
+    if "__torch_dispatch__" in vars(cls):
+        raise NotImplementedError(f"{cls.__name__} defines __torch_dispatch__, which no operator would call: not supported")
     super(Tensor, cls).__init_subclass__(**kwargs)
+    # (Our own tensors without a shape are asked while there are any.)
+    if cls.__torch_function__ is not _core._disabled_torch_function_impl and not cls.__module__.startswith("gradiron."):
+        from .overrides import prepare
+
+        prepare(cls)
+        _core.expect_overrides(True)
+
+
+def torch_function(cls: type[Tensor], func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    """What a subclass does with functions that are called with it: as ever, and results are of its class."""
+    from .overrides import default
+
+    return default(cls, func, types, args, kwargs)
 
 
 def apply_(self: Tensor, callable: Any) -> Tensor:
@@ -383,6 +395,7 @@ def install() -> None:
         "__format__": format_,
         "__deepcopy__": deepcopy,
         "__init_subclass__": classmethod(init_subclass),
+        "__torch_function__": classmethod(torch_function),
         "__reduce_ex__": reduce,
         "new": new,
         "new_tensor": new_tensor,

@@ -16,6 +16,7 @@ pub mod room;
 mod scalar;
 mod shape;
 pub mod views;
+pub mod watch;
 
 pub use caution::{caution, caution_once};
 pub use device::{Device, GpuName};

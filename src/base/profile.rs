@@ -1,6 +1,7 @@
 //! What a profiler sees: spans with a name, two times, and the bytes that came and went between them. While nobody
 //! profiles, a span costs one load and one jump; while somebody does, each thread writes to a list of its own.
 
+use super::watch;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -148,13 +149,16 @@ pub fn start(options: Options) -> bool {
     SESSION.fetch_add(1, Ordering::Relaxed);
     first();
     FLAGS.store(flags, Ordering::Relaxed);
+    watch::count(watch::PROFILE, true);
     true
 }
 
 /// Ends the session and hands out what was recorded, thread by thread.
 pub fn stop() -> Vec<Event> {
     let mut lists = lock(&LISTS);
-    FLAGS.store(0, Ordering::Relaxed);
+    if FLAGS.swap(0, Ordering::Relaxed) != 0 {
+        watch::count(watch::PROFILE, false);
+    }
     let events = lists.iter().flat_map(|list| std::mem::take(&mut *lock(list))).collect();
     // The lists of threads that ended are not needed again.
     lists.retain(|list| Arc::strong_count(list) > 1);

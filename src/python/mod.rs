@@ -3,6 +3,7 @@
 mod anomaly;
 mod arrays;
 mod attributes;
+mod autocast;
 mod autograd;
 mod batch;
 mod collector;
@@ -27,7 +28,9 @@ mod node;
 mod out;
 mod outputs;
 mod overloads;
+mod overrides;
 mod parse;
+mod places;
 mod profile;
 mod program;
 mod random;
@@ -315,6 +318,17 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         profile::profiler_clock,
         profile::profiler_stop,
         attributes::legacy_tensor,
+        autocast::swap_autocast,
+        autocast::clear_autocast_weights,
+        table::set_autocast_policy,
+        table::method_names,
+        overrides::_disabled_torch_function_impl,
+        overrides::swap_overrides_off,
+        overrides::overrides_off,
+        overrides::expect_overrides,
+        overrides::set_override_modes,
+        places::default_place,
+        places::set_default_place,
         random::global_generator,
         dlpack::dlpack_device,
         nested::make_tensor,

@@ -233,8 +233,9 @@ pub fn make_tensor<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let dtype = dtype.map(|d| dtype_argument("tensor", "dtype", None, d)).transpose()?;
     let mut t = from_nested(data, dtype)?;
-    if let Some(device) = device.filter(|d| !d.is_none()) {
-        t = ops::create::to_device(&t, device_from(device)?)?;
+    let device = device.filter(|d| !d.is_none()).map(device_from).transpose()?;
+    if let Some(device) = device.or_else(super::places::chosen) {
+        t = ops::create::to_device(&t, device)?;
     }
     if requires_grad {
         if t.history().is_some() {

@@ -1,12 +1,16 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
+use super::autocast::{self, PolicyCell};
+use super::overrides::Asked;
 use super::parse::{Args, Call, choose, parse, result, run, run_or, running, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
+use crate::base::watch;
 use crate::ops::short::{self, Short};
 use crate::ops::{self, Arg, Forms, Kind, Operand, Row, pointwise::Pointwise};
 use crate::tensor::mode;
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
 use pyo3::{PyTypeInfo, ffi};
@@ -27,6 +31,8 @@ struct Entry {
     signatures: &'static [&'static Row],
     pointwise: Option<&'static Pointwise>,
     short: Option<Short>,
+    /// What autocast makes of the operands.
+    policy: PolicyCell,
     style: Style,
     name: String,
     c_name: CString,
@@ -79,9 +85,11 @@ unsafe fn enter(
             let receiver = (entry.style != Style::Function)
                 .then(|| &*std::ptr::from_ref(&slf).cast::<Bound<'_, PyAny>>());
             let keywords = keywords(py, args.add(nargs as usize), names)?;
-            let arguments = receiver.into_iter().chain(given).chain(keywords.iter().map(|k| &k.1));
-            let _span = super::profile::call(entry.row, entry.style == Style::Inplace, arguments);
+            if watch::any() {
+                return watched(py, entry, receiver, given, keywords);
+            }
             call(py, entry, receiver, given, &keywords)
+                .or_else(|error| asked(py, entry, receiver, given, &keywords, |asked| asked.or_taken(error)))
         }
     }));
     match outcome {
@@ -95,6 +103,105 @@ unsafe fn enter(
             std::ptr::null_mut()
         }
     }
+}
+
+/// Somebody may want to know of the call, or to change it: those who override it first, as in PyTorch.
+#[cold]
+fn watched<'py>(
+    py: Python<'py>,
+    entry: &'static Entry,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+    mut keywords: Vec<(String, Bound<'py, PyAny>)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if watch::has(watch::OVERRIDES)
+        && let Some(taken) = asked(py, entry, receiver, given, &keywords, |asked| asked.taken())
+    {
+        return taken;
+    }
+    if let Some(device) = super::places::chosen()
+        && makes_anew(entry, given)
+    {
+        keywords.retain(|(name, value)| name != "device" || !value.is_none());
+        if keywords.iter().all(|(name, _)| name != "device") {
+            let device = super::types::device_object(py, device)?.into_bound(py).into_any();
+            keywords.push(("device".into(), device));
+        }
+    }
+    let mut all: Vec<Bound<'py, PyAny>> = receiver.into_iter().chain(given).cloned().collect();
+    let written =
+        entry.style == Style::Inplace || keywords.iter().any(|(name, out)| name == "out" && !out.is_none());
+    if watch::has(watch::CASTS) && !written {
+        let values: Vec<_> = all.iter().chain(keywords.iter().map(|(_, value)| value)).collect();
+        if let Some(mut made) = autocast::converted(&entry.policy, &values)? {
+            let named = made.split_off(all.len());
+            all = made;
+            keywords.iter_mut().zip(named).for_each(|(keyword, value)| keyword.1 = value);
+        }
+    }
+    let (receiver, given) = match receiver {
+        Some(_) => (all.first(), all.get(1..).unwrap_or_default()),
+        None => (None, &all[..]),
+    };
+    let arguments = all.iter().chain(keywords.iter().map(|(_, value)| value));
+    let _span = super::profile::call(entry.row, entry.style == Style::Inplace, arguments);
+    call(py, entry, receiver, given, &keywords)
+        .or_else(|error| asked(py, entry, receiver, given, &keywords, |asked| asked.or_taken(error)))
+}
+
+/// Whether a function makes a tensor on a device that it is told, and that no operand tells.
+fn makes_anew(entry: &Entry, given: &[Bound<'_, PyAny>]) -> bool {
+    let tensors = [Kind::Tensor, Kind::Tensors, Kind::Several, Kind::MaybeTensors];
+    entry.style == Style::Function
+        && !given.iter().any(|object| object.is_instance_of::<PyTensor>())
+        && entry.row.params.iter().any(|p| p.name == "device" && p.kind == Kind::Device)
+        && !entry.row.params.iter().any(|p| tensors.contains(&p.kind) && p.default.is_none())
+}
+
+/// Puts a call to those who may override it.
+#[cold]
+fn asked<'py, R>(
+    py: Python<'py>,
+    entry: &Entry,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+    keywords: &[(String, Bound<'py, PyAny>)],
+    then: impl FnOnce(&Asked<'_, 'py>) -> R,
+) -> R {
+    let function = || {
+        if entry.style != Style::Function {
+            return PyTensor::type_object(py).getattr(&*entry.name);
+        }
+        let core = py.import(intern!(py, "gradiron._core"))?;
+        match entry.row.forms.has(Forms::NN) {
+            true => core.getattr("_nn")?.getattr(&*entry.name),
+            false => core.getattr(&*entry.name),
+        }
+    };
+    then(&Asked { py, function: &function, receiver, given, keywords })
+}
+
+/// The methods of tensors that are operators.
+#[pyfunction]
+pub fn method_names() -> Vec<&'static str> {
+    let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
+    entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()
+}
+
+/// Says what autocast makes of the operands of all operators of these names; returns the names that no operator has.
+#[pyfunction]
+pub fn set_autocast_policy(policy: &str, names: Vec<String>) -> PyResult<Vec<String>> {
+    let policy = autocast::policy(policy)?;
+    let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
+    let known = |name: &String| {
+        let mut found = false;
+        for entry in entries.iter().filter(|entry| entry.name == *name) {
+            entry.policy.set(policy);
+            found = true;
+        }
+        found
+    };
+    Ok(names.into_iter().filter(|name| !known(name)).collect())
 }
 
 /// The keyword arguments that follow the positional ones.
@@ -353,6 +460,7 @@ fn collect() -> Vec<Entry> {
                 signatures,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
                 short: short::of(row.name).filter(|_| style == Style::Method),
+                policy: PolicyCell::default(),
                 style,
                 c_name: c(&name),
                 doc: c(&doc),

@@ -6,10 +6,11 @@ use super::collector::Start;
 use super::hung;
 use super::identity::{self, Gone};
 use super::overloads::too_big;
+use super::overrides::Asked;
 use super::parse::{running, scalar_from};
 use super::profile;
 use super::types::{PyDType, dtype_object};
-use crate::base::{DType, Scalar, caution_once};
+use crate::base::{DType, Scalar, caution_once, watch};
 use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
 use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
 use crate::storage::reserve;
@@ -139,9 +140,42 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
 
 /// What an operator says of an operand that it does not know, so that this may be asked; numbers it should have known.
 #[cold]
-fn unknown<'py>(other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn unknown<'py>(
+    slot: &'static str,
+    own: &Bound<'py, PyAny>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
     let py = other.py();
-    if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(py.NotImplemented().into_bound(py)) }
+    if let Some(taken) = Asked::of_slot(slot, own, other) {
+        return taken;
+    }
+    known(other)?;
+    Ok(py.NotImplemented().into_bound(py))
+}
+
+/// Numbers are known unless they are too big.
+#[cold]
+fn known(other: &Bound<'_, PyAny>) -> PyResult<()> {
+    if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(()) }
+}
+
+/// The product with what is no tensor: its class may know it.
+#[cold]
+fn no_product<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    Asked::of_slot("__matmul__", slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
+}
+
+/// `x @ y` goes the way of its method where somebody wants to know of it.
+#[cold]
+fn watched_product<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match other.is_instance_of::<PyTensor>() {
+        true => slf.call_method1(intern!(slf.py(), "matmul"), (other,)),
+        false => no_product(slf, other),
+    }
 }
 
 pub(super) const LONG: usize = 16_384;
@@ -152,6 +186,11 @@ fn compute<'py>(
     operands: &[Operand],
 ) -> PyResult<Bound<'py, PyAny>> {
     let _span = profile::operands(&op.row, false, operands);
+    finish(py, op, operands)
+}
+
+#[inline]
+fn finish<'py>(py: Python<'py>, op: &'static Pointwise, operands: &[Operand]) -> PyResult<Bound<'py, PyAny>> {
     let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= LONG));
     wrap(py, running(py, long, || apply(op, operands))?)
 }
@@ -161,16 +200,38 @@ fn binary<'py>(
     other: &Bound<'py, PyAny>,
     op: &'static Pointwise,
     swapped: bool,
+    slot: &'static str,
 ) -> PyResult<Bound<'py, PyAny>> {
-    let py = slf.py();
-    let Some(other) = operand(other) else { return unknown(other) };
+    if watch::any() {
+        return watched(slf, other, op, swapped, slot);
+    }
+    let Some(other) = operand(other) else { return unknown(slot, slf, other) };
     let own = Operand::Tensor(&slf.get().tensor);
-    compute(py, op, &if swapped { [other, own] } else { [own, other] })
+    finish(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
+}
+
+/// The same where somebody wants to know of it.
+#[cold]
+fn watched<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+    op: &'static Pointwise,
+    swapped: bool,
+    slot: &'static str,
+) -> PyResult<Bound<'py, PyAny>> {
+    if watch::has(watch::OVERRIDES)
+        && let Some(taken) = Asked::of_slot(slot, slf, other)
+    {
+        return taken;
+    }
+    let Some(other) = operand(other) else { return unknown(slot, slf, other) };
+    let own = Operand::Tensor(&slf.get().tensor);
+    compute(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
 }
 
 fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Pointwise) -> PyResult<()> {
     let Some(value) = operand(other) else {
-        unknown(other)?;
+        known(other)?;
         return Err(PyTypeError::new_err(format!(
             "unsupported operand type(s) for {}=: 'Tensor' and '{}'",
             op.row.name,
@@ -190,7 +251,8 @@ fn power<'py>(
     swapped: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = slf.py();
-    let Some(exponent) = operand(exponent) else { return unknown(exponent) };
+    let slot = if swapped { "__rpow__" } else { "__pow__" };
+    let Some(exponent) = operand(exponent) else { return unknown(slot, slf, exponent) };
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
     let _span = profile::named(|| "pow", [slf.as_any()]);
@@ -203,7 +265,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
         Some(Operand::Tensor(t)) => Arg::Tensor(t.clone()),
         Some(Operand::Scalar(s)) => Arg::from(s),
         None => {
-            unknown(exponent)?;
+            known(exponent)?;
             let name = exponent.get_type().name()?;
             return Err(PyTypeError::new_err(format!(
                 "unsupported operand type(s) for **=: 'Tensor' and '{name}'"
@@ -222,10 +284,10 @@ macro_rules! slots {
         impl PyTensor {
             $(
                 fn $name<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    binary(slf, other, &$row, false)
+                    binary(slf, other, &$row, false, stringify!($name))
                 }
                 $(fn $reflected<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                    binary(slf, other, &$row, true)
+                    binary(slf, other, &$row, true, stringify!($reflected))
                 })?
             )*
             $(fn $iname(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -233,15 +295,15 @@ macro_rules! slots {
             })*
             fn __richcmp__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, op: pyo3::basic::CompareOp) -> PyResult<Bound<'py, PyAny>> {
                 use pyo3::basic::CompareOp;
-                let row = match op {
-                    CompareOp::Eq => &a::eq::ROW,
-                    CompareOp::Ne => &a::ne::ROW,
-                    CompareOp::Lt => &a::lt::ROW,
-                    CompareOp::Le => &a::le::ROW,
-                    CompareOp::Gt => &a::gt::ROW,
-                    CompareOp::Ge => &a::ge::ROW,
+                let (row, slot) = match op {
+                    CompareOp::Eq => (&a::eq::ROW, "__eq__"),
+                    CompareOp::Ne => (&a::ne::ROW, "__ne__"),
+                    CompareOp::Lt => (&a::lt::ROW, "__lt__"),
+                    CompareOp::Le => (&a::le::ROW, "__le__"),
+                    CompareOp::Gt => (&a::gt::ROW, "__gt__"),
+                    CompareOp::Ge => (&a::ge::ROW, "__ge__"),
                 };
-                binary(slf, other, row, false)
+                binary(slf, other, row, false, slot)
             }
             fn __hash__(slf: &Bound<'_, PyTensor>) -> isize {
                 slf.as_ptr() as isize // `id(x)`
@@ -257,25 +319,27 @@ macro_rules! slots {
             }
             fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
-                let Ok(other) = other.cast::<PyTensor>() else { return Ok(py.NotImplemented().into_bound(py)) };
+                if watch::any() {
+                    return watched_product(slf, other);
+                }
+                let Ok(other) = other.cast::<PyTensor>() else { return no_product(slf, other) };
                 let (x, y) = (&slf.get().tensor, &other.get().tensor);
-                let _span = profile::named(|| "matmul", [slf.as_any(), other.as_any()]);
                 let long = x.numel() + y.numel() >= 2048;
                 wrap(py, running(py, long, || ops::linalg::matmul(x, y))?)
             }
             // The tensor comes first also where it stood last: the node's edges tell.
             fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                binary(slf, other, &a::add::ROW, false)
+                binary(slf, other, &a::add::ROW, false, "__radd__")
             }
             fn __rmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                binary(slf, other, &a::mul::ROW, false)
+                binary(slf, other, &a::mul::ROW, false, "__rmul__")
             }
             fn __rsub__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-                binary(slf, other, &a::rsub::ROW, false)
+                binary(slf, other, &a::rsub::ROW, false, "__rsub__")
             }
             fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
                 let py = slf.py();
-                let Some(other) = operand(other) else { return unknown(other) };
+                let Some(other) = operand(other) else { return unknown("__rtruediv__", slf, other) };
                 // By way of the reciprocal, as PyTorch rounds it.
                 let inverse = apply(&u::reciprocal::ROW, &[Operand::Tensor(&slf.get().tensor)])?;
                 compute(py, &a::mul::ROW, &[Operand::Tensor(&inverse), other])

@@ -88,6 +88,14 @@ pub struct PyDevice {
     index: Option<u8>,
 }
 
+impl PyDevice {
+    /// The object of a device that was named in full.
+    pub fn of(device: Device) -> PyDevice {
+        let index = if let Device::Gpu(_, index) = device { Some(index) } else { None };
+        PyDevice { device, index }
+    }
+}
+
 #[pymethods]
 impl PyDevice {
     #[new]
@@ -152,6 +160,15 @@ impl PyDevice {
         let mut hasher = std::hash::DefaultHasher::new();
         (self.device, self.index).hash(&mut hasher);
         hasher.finish()
+    }
+    /// Tensors are made here until the end of the `with` statement.
+    fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {
+        super::places::enter(*slf.get());
+        slf
+    }
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
+        super::places::leave();
     }
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((py.get_type::<PyDevice>().into_any(), (self.__str__(),)))
@@ -218,8 +235,7 @@ pub fn dtype_object(py: Python<'_>, dtype: DType) -> PyResult<Py<PyDType>> {
 }
 
 pub fn device_object(py: Python<'_>, device: Device) -> PyResult<Py<PyDevice>> {
-    let index = if let Device::Gpu(_, index) = device { Some(index) } else { None };
-    Py::new(py, PyDevice { device, index })
+    Py::new(py, PyDevice::of(device))
 }
 
 /// Tells once that a conversion loses imaginary parts.

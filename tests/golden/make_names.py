@@ -9,10 +9,10 @@ import warnings
 
 # Where gradiron has modules, or is going to have some; `*` stands for all that lies below.
 MODULES = """
-. autograd.* func.* nn nn.attention nn.common_types nn.functional nn.grad nn.init nn.parallel.* nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp profiler
+. autograd.* func.* nn nn.attention nn.common_types nn.functional nn.grad nn.init nn.parallel.* nn.parameter nn.utils.* nn.modules.* optim.* cuda cuda.amp.* profiler
 utils utils.checkpoint utils.data.* utils.dlpack utils.hooks utils.collect_env testing random serialization
 linalg fft special storage multiprocessing.* amp.* hub library overrides backends.* distributions.* version torch_version jit
-compiler onnx distributed utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp types signal
+compiler onnx distributed utils.tensorboard utils.deterministic utils.cpp_extension accelerator mps xpu cpu cpu.amp.* types signal
 signal.windows sparse fx nested return_types cuda.nvtx cuda.random cuda.memory utils.model_zoo utils.bottleneck utils.backcompat
 utils.mobile_optimizer
 """.split()

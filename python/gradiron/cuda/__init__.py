@@ -79,8 +79,16 @@ for _name in LEGACY:
     globals()[_name] = legacy_type(_name, "cuda")
 
 
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in ("amp", "nvtx"):
+        return importlib.import_module(f".{name}", __name__)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+
+
 def __dir__() -> list[str]:
-    return sorted({*__all__, *LEGACY, *(name for name in globals() if name.startswith("_"))})
+    return sorted({*__all__, "amp", "nvtx", *LEGACY, *(name for name in globals() if name.startswith("_"))})
 
 
 def is_available() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 from .. import _core
@@ -21,6 +22,9 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
     """A leaf that wants a gradient, prints as what it is, and is registered by the module that it is assigned to."""
+
+    # What is computed from it is a plain tensor.
+    __torch_function__ = _core._disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         if data is None:
@@ -49,6 +53,15 @@ class UninitializedTensorMixin:
 
     cls_to_become: type[Any] = Tensor
 
+    @classmethod
+    def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        if func in _without_shape() or type(func).__name__ == "method-wrapper":
+            return super().__torch_function__(func, types, args, kwargs)  # type: ignore[misc]
+        raise ValueError(
+            f"Attempted to use an uninitialized parameter in {func}. This error happens when a lazy module was not called yet: "
+            "its parameters get their shapes in the first call of `forward`."
+        )
+
     def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
         """Becomes an ordinary tensor of `shape`, not initialised, and stays the object that it is."""
         old: Any = self
@@ -56,6 +69,7 @@ class UninitializedTensorMixin:
         kind = old.data.dtype if dtype is None else dtype
         old.data = _core.empty(list(shape), dtype=kind, device=place)
         self.__class__ = self.cls_to_become
+        _core.expect_overrides(False)
 
     @property
     def shape(self) -> Any:
@@ -81,6 +95,25 @@ class UninitializedTensorMixin:
         return _rebuild, (type(self), self.requires_grad, str(self.device), self.dtype)  # type: ignore[attr-defined]
 
 
+@functools.lru_cache(None)
+def _without_shape() -> set[Any]:
+    """What can be asked of a tensor that has no shape yet."""
+    names = """
+        __hash__ size copy_ is_complex is_floating_point half float double char short int long cuda cpu to get_device bfloat16
+        __deepcopy__ __reduce_ex__ __repr__ __str__
+    """
+    return {getattr(Tensor, name) for name in names.split()}
+
+
+def _asking(made: Any) -> Any:
+    """Operators ask this tensor's class as long as it has no shape."""
+    from ..overrides import prepare
+
+    prepare(type(made))
+    _core.expect_overrides(True)
+    return made
+
+
 def _rebuild(cls: Any, requires_grad: bool, device: str, dtype: Any) -> Any:
     return cls(requires_grad, device=device, dtype=dtype)
 
@@ -96,7 +129,7 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
     cls_to_become = Parameter
 
     def __new__(cls, requires_grad: bool = True, device: Any = None, dtype: Any = None) -> UninitializedParameter:
-        return _core.make_subclass(cls, _core.empty([0], dtype=dtype, device=device), requires_grad)
+        return _asking(_core.make_subclass(cls, _core.empty([0], dtype=dtype, device=device), requires_grad))
 
     def __deepcopy__(self, memo: dict[int, Any]) -> UninitializedParameter:
         if id(self) not in memo:
@@ -116,6 +149,8 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 class Buffer(Tensor, metaclass=_BufferMeta):
     """A tensor that is registered as a buffer by the module that it is assigned to; part of its state if `persistent`."""
+
+    __torch_function__ = _core._disabled_torch_function_impl
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
@@ -150,7 +185,7 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[mis
     def __new__(
         cls, requires_grad: bool = False, device: Any = None, dtype: Any = None, persistent: bool = True
     ) -> UninitializedBuffer:
-        made = _core.make_subclass(cls, _core.empty([0], dtype=dtype, device=device), requires_grad)
+        made: Any = _asking(_core.make_subclass(cls, _core.empty([0], dtype=dtype, device=device), requires_grad))
         made.persistent = persistent
         made._is_buffer = True
         return made

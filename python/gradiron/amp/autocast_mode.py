@@ -1,0 +1,268 @@
+"""Products in half precision, the rest in float32: `autocast`, and what custom Functions say of it."""
+
+from __future__ import annotations
+
+import functools
+import threading
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from .. import _core
+from .._core import bfloat16, dtype, float16
+from . import _lists
+
+__all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
+
+# Devices whose names are PyTorch's, too; there is nothing of them here.
+_STRANGE = frozenset("ipu xpu mkldnn opengl opencl ideep hip ve fpga maia xla lazy vulkan meta hpu mtia privateuseone".split())
+_KINDS = ("cpu", "cuda", "mps", "gpu", "wgpu")
+_CPU = (bfloat16, float16)
+
+
+class _State(threading.local):
+    """Each thread's own."""
+
+    def __init__(self) -> None:
+        self.on = dict.fromkeys(_KINDS, False)
+        self.dtypes: dict[str, dtype] = {**dict.fromkeys(_KINDS, float16), "cpu": bfloat16}
+        self.cache = True
+        self.nesting = 0
+
+    def apply(self) -> None:
+        """Tells the core what holds on this thread now."""
+        if self.on["cpu"]:
+            _lists.tell()
+        _core.swap_autocast(self.dtypes["cpu"] if self.on["cpu"] else None, self.cache)
+
+
+_state = _State()
+
+
+def _kind(device_type: str) -> str:
+    if device_type not in _KINDS and device_type not in _STRANGE:
+        # In the words of whatever else takes a device.
+        _core.device(device_type)
+    return device_type
+
+
+def is_autocast_available(device_type: str) -> bool:
+    """Whether there is anything that autocast could do on such a device: the GPU computes in float32."""
+    return _kind(device_type) == "cpu"
+
+
+def is_autocast_enabled(device_type: str = "cuda") -> bool:
+    """Whether operators on such a device convert their operands now."""
+    return _state.on.get(_kind(device_type), False)
+
+
+def set_autocast_enabled(*args: Any) -> None:
+    """`set_autocast_enabled(device_type, enabled)`; of `cuda` without the first."""
+    kind, on = args if len(args) == 2 else ("cuda", *args)
+    if kind == "cpu" or not on:
+        _state.on[_kind(kind)] = bool(on)
+        _state.apply()
+    else:
+        raise RuntimeError(f"autocast has nothing to do on '{kind}': the GPU computes in float32")
+
+
+def get_autocast_dtype(device_type: str) -> dtype:
+    """What operands are converted to on such a device."""
+    return _state.dtypes.get(_kind(device_type), float16)
+
+
+def set_autocast_dtype(device_type: str, dtype: dtype) -> None:
+    """Chooses what operands are converted to."""
+    _state.dtypes[_kind(device_type)] = dtype
+    _state.apply()
+
+
+def _deprecated(name: str, new: str) -> None:
+    warnings.warn(f"torch.{name} is deprecated. Please use torch.{new} instead.", DeprecationWarning, stacklevel=3)
+
+
+def is_autocast_cpu_enabled() -> bool:
+    _deprecated("is_autocast_cpu_enabled()", "is_autocast_enabled('cpu')")
+    return is_autocast_enabled("cpu")
+
+
+def set_autocast_cpu_enabled(enabled: bool) -> None:
+    _deprecated("set_autocast_cpu_enabled(enabled)", "set_autocast_enabled('cpu', enabled)")
+    set_autocast_enabled("cpu", enabled)
+
+
+def get_autocast_cpu_dtype() -> dtype:
+    _deprecated("get_autocast_cpu_dtype()", "get_autocast_dtype('cpu')")
+    return get_autocast_dtype("cpu")
+
+
+def set_autocast_cpu_dtype(dtype: dtype) -> None:
+    _deprecated("set_autocast_cpu_dtype(dtype)", "set_autocast_dtype('cpu', dtype)")
+    set_autocast_dtype("cpu", dtype)
+
+
+def get_autocast_gpu_dtype() -> dtype:
+    _deprecated("get_autocast_gpu_dtype()", "get_autocast_dtype('cuda')")
+    return get_autocast_dtype("cuda")
+
+
+def set_autocast_gpu_dtype(dtype: dtype) -> None:
+    _deprecated("set_autocast_gpu_dtype(dtype)", "set_autocast_dtype('cuda', dtype)")
+    set_autocast_dtype("cuda", dtype)
+
+
+def is_autocast_cache_enabled() -> bool:
+    """Whether weights are converted once, not each time."""
+    return _state.cache
+
+
+def set_autocast_cache_enabled(enabled: bool) -> None:
+    _state.cache = bool(enabled)
+    _state.apply()
+
+
+def clear_autocast_cache() -> None:
+    """Drops the converted weights."""
+    _core.clear_autocast_weights()
+
+
+def autocast_increment_nesting() -> int:
+    _state.nesting += 1
+    return _state.nesting
+
+
+def autocast_decrement_nesting() -> int:
+    _state.nesting -= 1
+    return _state.nesting
+
+
+def autocast_decorator(autocast_instance: autocast, func: Any) -> Any:
+    """The function as it runs inside of the autocast."""
+
+    @functools.wraps(func)
+    def decorate_autocast(*args: Any, **kwargs: Any) -> Any:
+        with autocast_instance:
+            return func(*args, **kwargs)
+
+    return decorate_autocast
+
+
+class autocast:
+    """Inside, products of floating point tensors are computed in `dtype`, and losses in float32.
+
+    A context manager and a decorator. On the GPU there is nothing to gain, since that computes in float32: it says so once.
+    """
+
+    _told_of_gpu = False
+
+    def __init__(
+        self, device_type: str, dtype: dtype | None = None, enabled: bool = True, cache_enabled: bool | None = None
+    ) -> None:
+        if not isinstance(device_type, str):
+            raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+        self.device = _kind(device_type)
+        self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
+        self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
+        self._enabled = bool(enabled) and self._possible()
+        self._before: list[tuple[bool, Any, bool]] = []
+
+    def _possible(self) -> bool:
+        if self.device == "cpu":
+            if self.fast_dtype in _CPU:
+                return True
+            names = ", ".join(map(str, _CPU))
+            warnings.warn(
+                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+                f"CPU Autocast only supports dtypes of {names} currently.",
+                stacklevel=3,
+            )
+            return False
+        from .. import cuda
+
+        if self.device in _STRANGE or not cuda.is_available():
+            name = (
+                "CUDA is not available or torch_xla is imported" if self.device == "cuda" else f"There is no {self.device} here"
+            )
+            warnings.warn(f"{name}. Disabling autocast.", stacklevel=3)
+        elif not autocast._told_of_gpu:
+            autocast._told_of_gpu = True
+            warnings.warn("gradiron's GPU computes in float32. Disabling autocast.", stacklevel=3)
+        return False
+
+    def __enter__(self) -> autocast:
+        kind = self.device
+        self._before.append((is_autocast_enabled(kind), get_autocast_dtype(kind), _state.cache))
+        _state.on[kind], _state.dtypes[kind], _state.cache = self._enabled, self.fast_dtype, self._cache_enabled
+        autocast_increment_nesting()
+        _state.apply()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        kind = self.device
+        if autocast_decrement_nesting() == 0:
+            clear_autocast_cache()
+        _state.on[kind], _state.dtypes[kind], _state.cache = self._before.pop()
+        _state.apply()
+
+    def __call__(self, func: Any) -> Any:
+        return autocast_decorator(self, func)
+
+
+def _cast(value: Any, device_type: str, dtype: dtype) -> Any:
+    if isinstance(value, _core.Tensor):
+        fits = value.is_floating_point() and value.device.type == device_type and value.dtype is not _core.float64
+        return value.to(dtype) if fits else value
+    if isinstance(value, (str, bytes)):
+        return value
+    if isinstance(value, Mapping):
+        return {_cast(k, device_type, dtype): _cast(v, device_type, dtype) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        made = [_cast(v, device_type, dtype) for v in value]
+        return type(value)(*made) if hasattr(value, "_fields") else type(value)(made)
+    return value
+
+
+def _checked(device_type: Any) -> str:
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
+    return _kind(device_type)
+
+
+def custom_fwd(
+    fwd: Callable[..., Any] | None = None, *, device_type: str, cast_inputs: dtype | None = None
+) -> Callable[..., Any]:
+    """For `forward` of a custom Function: runs it in the autocast that is on, or without any on inputs of `cast_inputs`."""
+    kind = _checked(device_type)
+    if fwd is None:
+        return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
+
+    @functools.wraps(fwd)
+    def decorate_fwd(*args: Any, **kwargs: Any) -> Any:
+        context = args[0]
+        context._dtype = get_autocast_dtype(kind)
+        if cast_inputs is None:
+            context._fwd_used_autocast = is_autocast_enabled(kind)
+            return fwd(*args, **kwargs)
+        was_on = is_autocast_enabled(kind)
+        context._fwd_used_autocast = False
+        if not was_on:
+            return fwd(*args, **kwargs)
+        with autocast(kind, enabled=False):
+            return fwd(*_cast(args, kind, cast_inputs), **_cast(kwargs, kind, cast_inputs))
+
+    return decorate_fwd
+
+
+def custom_bwd(bwd: Callable[..., Any] | None = None, *, device_type: str) -> Callable[..., Any]:
+    """For `backward` of a custom Function: runs it in the autocast that its forward ran in."""
+    kind = _checked(device_type)
+    if bwd is None:
+        return functools.partial(custom_bwd, device_type=device_type)
+
+    @functools.wraps(bwd)
+    def decorate_bwd(*args: Any, **kwargs: Any) -> Any:
+        context = args[0]
+        with autocast(kind, enabled=context._fwd_used_autocast, dtype=context._dtype):
+            return bwd(*args, **kwargs)
+
+    return decorate_bwd

@@ -1,0 +1,7 @@
+"""OpenMP, which is not used: kernels have a thread pool of their own."""
+
+from __future__ import annotations
+
+
+def is_available() -> bool:
+    return False

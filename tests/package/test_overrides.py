@@ -1,0 +1,263 @@
+"""Classes and modes with `__torch_function__`."""
+
+import pytest
+
+from library import IS_GRADIRON, T, python_ok
+
+F = T.nn.functional
+
+
+class Wrapper:
+    """Not a tensor, but takes what tensors take."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return func, types, args, kwargs
+
+
+class Logged(T.Tensor):
+    """A tensor that notes what is done with it."""
+
+    seen = []
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        cls.seen.append(func)
+        return super().__torch_function__(func, types, args, kwargs)
+
+
+class Plain(T.Tensor):
+    pass
+
+
+class Below(Plain):
+    pass
+
+
+class Refusing:
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return NotImplemented
+
+
+def logged(*shape):
+    return T.ones(*shape).as_subclass(Logged)
+
+
+@pytest.fixture(autouse=True)
+def empty():
+    Logged.seen.clear()
+
+
+def test_functions_are_the_wrappers_to_carry_out():
+    w, x = Wrapper(), T.ones(2)
+    for func, args, kwargs in [
+        (T.sum, (w,), {}),
+        (T.add, (x, w), {"alpha": 2}),
+        (T.stack, ([x, w],), {}),
+        (T.where, (x > 0, w, x), {}),
+        (F.gelu, (w,), {"approximate": "tanh"}),
+        (F.linear, (w, x), {}),
+        (T.Tensor.add, (x, w), {}),
+    ]:
+        found, types, given, named = func(*args, **kwargs)
+        assert (found, types, (named or {})) == (func, (Wrapper,), kwargs)
+        assert len(given) == len(args) and all(a is b for a, b in zip(given, args))
+
+
+def test_operators_between_a_tensor_and_a_wrapper():
+    w, x = Wrapper(), T.ones(2)
+    for done, func in [
+        (x + w, T.Tensor.add),
+        (x * w, T.Tensor.mul),
+        (x - w, T.Tensor.sub),
+        (x / w, T.Tensor.div),
+        (x @ w, T.Tensor.matmul),
+        (x < w, T.Tensor.lt),
+        (w + x, T.Tensor.add),
+    ]:
+        assert done[0] == func and done[2][0] is x and done[2][1] is w
+
+
+def test_nobody_takes_the_call():
+    with pytest.raises(TypeError, match=r"^Multiple dispatch failed for 'torch.sum'; all __torch_function__ handlers returned"):
+        T.sum(Refusing())
+    with pytest.raises(TypeError, match=r"^unsupported operand type"):
+        T.ones(2) + Refusing()
+    # What never overrides keeps its error.
+    with pytest.raises(TypeError, match="must be Tensor, not str"):
+        T.sum("a")
+
+
+def test_results_are_of_the_subclass():
+    p, x = T.ones(2, 2).as_subclass(Plain), T.ones(2, 2)
+    results = [
+        p + 1,
+        1 - p,
+        p.sum(),
+        p[0],
+        p.data,
+        p.T,
+        p.clone(),
+        p.split(1)[0],
+        p.max(0).values,
+        x + p,
+        x @ p,
+        T.stack([x, p]),
+    ]
+    results += [p > 0, -p, p.to(T.float64), T.nn.Parameter(x) * p, p.unbind()[1], F.relu(p), T.exp(p)]
+    assert [type(r) for r in results] == [Plain] * len(results)
+    assert type(p.shape) is T.Size and p.sum().item() == 4 and p.tolist() == [[1, 1], [1, 1]]
+    assert type(p.max(0)).__name__ == "max"
+    assert type(T.nn.Parameter(x) * 2) is T.Tensor
+    below = x.as_subclass(Below)
+    assert type(p + below) is Below and type(below + p) is Below
+
+
+def test_gradients_flow_through_subclasses():
+    x = T.tensor([1.0, 2.0], requires_grad=True)
+    p = x.as_subclass(Plain)
+    (p * p).sum().backward()
+    assert x.grad.tolist() == [2.0, 4.0] and type(x.grad) is T.Tensor
+    leaf = T.ones(2).as_subclass(Plain).requires_grad_()
+    leaf.exp().sum().backward()
+    assert type(leaf.grad) is T.Tensor and leaf.grad is not None
+
+
+def test_in_place_methods_return_what_they_wrote():
+    p = T.ones(2).as_subclass(Plain)
+    assert p.add_(1) is p and p.tolist() == [2.0, 2.0]
+    x = T.ones(2)
+    x += p
+    assert x.tolist() == [3.0, 3.0]
+    p += 1
+    assert type(p) is Plain and p.tolist() == [3.0, 3.0]
+    p[0] = 5
+    assert p.tolist() == [5.0, 3.0]
+
+
+def test_a_class_sees_functions_methods_and_attributes():
+    s = logged(2)
+    s.shape, s + 1, s.sum(), T.exp(s), s[0], s.requires_grad
+    names = [f for f in Logged.seen]
+    assert names == [
+        T.Tensor.shape.__get__,
+        T.Tensor.add,
+        T.Tensor.sum,
+        T.exp,
+        T.Tensor.__getitem__,
+        T.Tensor.requires_grad.__get__,
+    ]
+    Logged.seen.clear()
+    s.requires_grad = True
+    len(s), repr(s), s.to(T.float64), s.dim()
+    assert T.Tensor.requires_grad.__set__ in Logged.seen and T.Tensor.to in Logged.seen and T.Tensor.dim in Logged.seen
+
+
+def test_classes_are_asked_no_more_inside():
+    s = logged(2)
+    with T._C.DisableTorchFunctionSubclass() if not IS_GRADIRON else T.DisableTorchFunctionSubclass():
+        assert type(s + 1) is T.Tensor and type(T.exp(s)) is T.Tensor and s.shape == (2,)
+    assert Logged.seen == [] and type(s + 1) is Logged
+
+
+def test_overriding_a_function_by_a_table():
+    handled = {}
+
+    class Scalar:
+        def __init__(self, value, n):
+            self.value, self.n = value, n
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func not in handled or not all(issubclass(t, (T.Tensor, cls)) for t in types):
+                return NotImplemented
+            return handled[func](*args, **(kwargs or {}))
+
+    handled[T.mean] = lambda s: s.value / s.n
+    handled[T.add] = lambda a, b: "sum"
+    assert T.mean(Scalar(6, 3)) == 2.0 and T.add(T.ones(2), Scalar(1, 1)) == "sum"
+    with pytest.raises(TypeError, match="Multiple dispatch failed for 'torch.mul'"):
+        T.mul(Scalar(1, 1), 2)
+
+
+def test_the_most_derived_class_comes_first():
+    order = []
+
+    def make(name, *bases):
+        def torch_function(cls, func, types, args=(), kwargs=None):
+            order.append(name)
+            return NotImplemented
+
+        return type(name, bases, {"__torch_function__": classmethod(torch_function)})
+
+    a = make("A", object)
+    b, c = make("B", a), make("C", object)
+    with pytest.raises(TypeError):
+        T.stack([a(), c(), b(), a()])
+    assert order == ["B", "A", "C"]
+
+
+def test_a_disabled_class_is_a_tensor():
+    impl = T._C._disabled_torch_function_impl if not IS_GRADIRON else T._core._disabled_torch_function_impl
+
+    class Still(T.Tensor):
+        __torch_function__ = impl
+
+    s = T.ones(2).as_subclass(Still)
+    assert type(s + 1) is T.Tensor and type(s.data) is T.Tensor and type(s + T.ones(2).as_subclass(Plain)) is Plain
+
+
+def test_modes_see_every_operator():
+    seen = []
+
+    class Mode(T.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func)
+            return func(*args, **(kwargs or {}))
+
+    x = T.ones(2)
+    with Mode():
+        T.add(x, 1)
+        x.exp()
+        T.zeros(2)
+    assert seen == [T.add, T.Tensor.exp, T.zeros]
+    T.add(x, 1)
+    assert len(seen) == 3
+    with Mode() as outer, Mode():
+        T.add(x, 1)
+    assert isinstance(outer, Mode) and len(seen) == 5
+
+
+def test_helpers():
+    o, p, x = T.overrides, T.ones(2).as_subclass(Plain), T.ones(2)
+    assert o.has_torch_function((x, p)) and not o.has_torch_function((x, 2, T.nn.Parameter(x)))
+    assert o.is_tensor_like(x) and o.is_tensor_like(Wrapper()) and not o.is_tensor_like(3)
+    assert o.resolve_name(T.add) == "torch.add" and o.resolve_name(T.Tensor.add) == "torch.Tensor.add"
+
+    @o.wrap_torch_function(lambda a, b=None: (a, b))
+    def function(a, b=None):
+        return a
+
+    assert function(x) is x and function(x, Wrapper())[0] is function
+    with pytest.raises(TypeError, match="^no implementation found for '.*function' on types that implement __torch_function__"):
+        function(Refusing())
+    assert T.add in o.get_overridable_functions()[T] and T.is_tensor in o.get_ignored_functions()
+
+
+def test_subclasses_copy_and_pickle():
+    import copy
+
+    p = T.ones(2).as_subclass(Plain)
+    assert type(p.detach()) is Plain and type(copy.copy(p)) is Plain
+
+
+@pytest.mark.gradiron
+def test_the_plain_path_asks_nobody_until_there_is_a_class():
+    code = """
+from gradiron import nn
+m = nn.Linear(2, 2)
+m(T.ones(1, 2)).sum().backward()
+assert "gradiron.overrides" not in sys.modules
+"""
+    python_ok(code)
