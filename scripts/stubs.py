@@ -50,11 +50,9 @@ KINDS = {
 
 # Operators that return something else than one tensor.
 PAIR = "tuple[Tensor, Tensor]"
-MANY = "tuple[Tensor, ...]"
 RETURNS = {
     "frexp": PAIR,
-    **dict.fromkeys(("split", "chunk", "broadcast_tensors", "meshgrid", "tensor_split"), MANY),
-    **dict.fromkeys(("numel", "dim", "ndimension", "nelement"), "_int"),
+    **dict.fromkeys(("dim", "ndimension", "nelement"), "_int"),
 }
 
 # What a descriptor of C does not say: the types of attributes, and which of them can be set.

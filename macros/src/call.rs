@@ -34,6 +34,8 @@ pub struct Param {
     pub keyword: bool,
     /// An `Option` that must be given.
     pub required: bool,
+    /// Its tensors may lie on another device.
+    pub elsewhere: bool,
     /// An operand that has no gradient.
     pub constant: bool,
     /// PyTorch's name for it, where that is another.
@@ -137,6 +139,8 @@ fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
             param.required = true;
         } else if path.is_ident("constant") {
             param.constant = true;
+        } else if path.is_ident("elsewhere") {
+            param.elsewhere = true;
         } else if path.is_ident("hidden") {
             param.shown = Some(String::new());
         } else if path.is_ident("shown") {
@@ -144,7 +148,7 @@ fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
         } else if path.is_ident("doc") || path.is_ident("allow") {
             attrs.push(attr);
         } else {
-            let message = "a parameter may have #[default(…)], #[keyword], #[required], #[constant], #[hidden] or #[shown(\"…\")]";
+            let message = "a parameter may have #[default(…)], #[keyword], #[required], #[elsewhere], #[constant], #[hidden] or #[shown(\"…\")]";
             return Err(Error::new(path.span(), message));
         }
     }
@@ -172,6 +176,7 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
             default: None,
             keyword: false,
             required: false,
+            elsewhere: false,
             constant: false,
             shown: None,
         };

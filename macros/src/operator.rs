@@ -30,10 +30,11 @@ const WORDS: &[&str] = &[
     "overloads",
     "elementwise",
     "formula",
+    "short",
 ];
 const OUT: &[&str] = &[
     "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "early", "called", "with",
-    "message", "floating", "truths",
+    "message", "floating", "truths", "room",
 ];
 
 /// What the clauses of an operator say.
@@ -50,6 +51,8 @@ struct Facts {
     elementwise: bool,
     arities: TokenStream,
     formula: Option<TokenStream>,
+    /// The short way: one of its own, or by the parameters.
+    short: Option<Option<syn::Expr>>,
 }
 
 impl Facts {
@@ -62,6 +65,7 @@ impl Facts {
             "returns" => self.fields = clause.idents()?.iter().map(|i| i.unraw().to_string()).collect(),
             "sample" => self.sample = clause.text()?,
             "composite" => self.composite = true,
+            "short" => self.short = Some(clause.value.as_ref().map(|_| clause.expr()).transpose()?),
             "unrecorded" => self.unrecorded = true,
             "elementwise" => self.elementwise = true,
             "overloads" => self.arities = clause.list.clone().unwrap_or_default(),
@@ -97,7 +101,7 @@ fn out(clause: &Clause) -> Result<TokenStream> {
                 let (word, text) = (&word.word, word.text()?);
                 more.push(quote!(#word: #text));
             }
-            "apart" | "resizes" | "silent" | "computes" | "early" => {
+            "apart" | "resizes" | "silent" | "computes" | "early" | "room" => {
                 let word = &word.word;
                 more.push(quote!(#word: true));
             }
@@ -115,7 +119,7 @@ fn row(name: &Ident) -> Ident {
 /// Code for a parameter: its static, how it is taken, how it is given.
 fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
     let op = quote!(crate::operator);
-    let (name, owned, keyword, required) = (&p.name, &p.owned, p.keyword, p.required);
+    let (name, owned, keyword, required, elsewhere) = (&p.name, &p.owned, p.keyword, p.required, p.elsewhere);
     let text = name.unraw().to_string();
     let maybe = matches!(p.mode, crate::call::Mode::Maybe);
     let optional = crate::call::argument(&p.ty, "Option").is_some() || maybe;
@@ -136,6 +140,7 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
                 kind: <#owned as #op::FromArg>::KIND,
                 optional: <#owned as #op::FromArg>::OPTIONAL && !#required,
                 keyword: #keyword,
+                elsewhere: #elsewhere,
                 default: #shown,
             }),
         ),
@@ -145,6 +150,35 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
         ),
         lent,
     ]
+}
+
+/// The short way of a method whose other parameters are all whole numbers, or one list of them.
+fn short(name: &Ident, params: &[Param]) -> Result<TokenStream> {
+    let op = quote!(crate::operator);
+    let [_, rest @ ..] = params else {
+        return Err(Error::new(name.span(), "`short` is of a method: its first parameter is a tensor"));
+    };
+    if let [list] = rest {
+        let given = match () {
+            () if list.is_ints() => Some(quote!(ints)),
+            () if crate::call::is(&list.ty, "Ints") => Some(quote!(#op::Ints::from_slice(ints))),
+            () if crate::call::is(&list.ty, "Sizes") => Some(quote!(#op::Sizes(#op::Ints::from_slice(ints)))),
+            () => None,
+        };
+        if let Some(given) = given {
+            return Ok(quote!(Some(|x, ints| (!ints.is_empty()).then(|| #name(x, #given)))));
+        }
+    }
+    if let Some(other) = rest.iter().find(|p| !crate::call::is(&p.ty, "i64")) {
+        let message =
+            "`short` takes whole numbers, or one list of them; another way is written `short = function`";
+        return Err(Error::new(other.name.span(), message));
+    }
+    let names: Vec<&Ident> = rest.iter().map(|p| &p.name).collect();
+    Ok(quote!(Some(|x, ints| match *ints {
+        [#(#names),*] => Some(#name(x, #(#names),*)),
+        _ => None,
+    })))
 }
 
 pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
@@ -212,17 +246,34 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         (&facts.aliases, &facts.fields, &facts.sample, facts.composite);
     let (arities, elementwise) = (&facts.arities, facts.elementwise);
     let formula = facts.formula.as_ref().map_or(quote!(None), |formula| quote!(Some(#formula)));
-    let differentiable = !unrecorded && role == Role::First;
+    // What has no operand has no gradient.
+    let operands = params
+        .iter()
+        .any(|p| p.is_tensor() || crate::call::is(&p.ty, "Value") || crate::call::is(&p.ty, "Several"));
+    let composite = match (&of, role) {
+        (Some(of), Role::Overload) => quote!(#composite || #of.composite),
+        _ => quote!(#composite),
+    };
+    let differentiable = !unrecorded && operands && role == Role::First;
+    let short = match &facts.short {
+        None => quote!(None),
+        Some(Some(own)) => quote!(Some(#own)),
+        Some(None) => short(&function.sig.ident, &params)?,
+    };
     let family = quote!(#op::family(file!()));
-    let call_inplace = if role == Role::Inplace {
-        quote!(Some(|args| {
-            let Some(#op::Arg::Tensor(target)) = args.first() else {
-                return Err(#op::Error::runtime("an in-place method without a tensor"));
-            };
-            (#static_name.call)(args).map(|_| target.clone())
-        }))
-    } else {
-        quote!(None)
+    let written = quote!(Some(|args| {
+        let Some(#op::Arg::Tensor(target)) = args.first() else {
+            return Err(#op::Error::runtime("an in-place method without a tensor"));
+        };
+        (#static_name.call)(args).map(|_| target.clone())
+    }));
+    let (call_inplace, inplace_of) = match (role, &of) {
+        (Role::Inplace, _) => (written, inplace_of),
+        // Another signature of an in-place form is one, too.
+        (Role::Overload, Some(of)) => {
+            (quote!(if #of.inplace_of.is_some() { #written } else { None }), quote!(#of.inplace_of))
+        }
+        _ => (quote!(None), inplace_of),
     };
     Ok(quote! {
         #[allow(clippy::too_many_arguments)]
@@ -250,6 +301,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
             inplace_of: #inplace_of,
             returns: <#returned as #op::Returned>::STUB,
             out: #out,
+            short: #short,
             composite: #composite,
             arities: &[#arities],
             elementwise: #elementwise,

@@ -14,7 +14,8 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Type};
 
-const WORDS: &[&str] = &["node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices"];
+const WORDS: &[&str] =
+    &["node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices", "inplace", "untied"];
 const TANGENTS: &[&str] = &["linear", "multilinear", "added", "still", "fn", "transposed"];
 const DTYPES: &[&str] = &["float", "number", "real", "differentiable"];
 const BATCHES: &[&str] = &["pointwise", "along", "over", "in_front", "merged", "each", "none"];
@@ -30,6 +31,9 @@ struct Clauses {
     scratch: Vec<Ident>,
     shows: Vec<Clause>,
     anywhere: bool,
+    /// The node of a view operator's in-place form.
+    inplace: Option<String>,
+    untied: bool,
 }
 
 fn camel(word: &str) -> Ident {
@@ -48,6 +52,8 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
         scratch: Vec::new(),
         shows: Vec::new(),
         anywhere: false,
+        inplace: None,
+        untied: false,
     };
     for clause in clause::parse(tokens)? {
         match clause.word.to_string().as_str() {
@@ -74,6 +80,8 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
                 let (set, kernel) = (camel(&rule.word.to_string()), rule.quoted()?);
                 all.dtypes = quote!(#set(#kernel));
             }
+            "inplace" => all.inplace = Some(clause.text()?),
+            "untied" => all.untied = true,
             "results" => all.results = clause.idents()?.iter().map(Ident::to_string).collect(),
             "scratch" => all.scratch = clause.idents()?,
             "shows" => all.shows = clause.inner()?,
@@ -346,7 +354,7 @@ fn step(
         });
         quote!(#op::derivative::IntoAllGrads::put_all(made, step, &mut grads, &[#(#places),*])?;)
     } else {
-        quote!(#op::derivative::IntoGrads::put(made, &mut grads, __place.start())?;)
+        quote!(#op::derivative::IntoGrads::put(made, &mut grads, __own_edges.start())?;)
     };
     let mut bits = 0;
     let mut run = |f: &ImplItemFn| -> Result<TokenStream> {
@@ -366,8 +374,8 @@ fn step(
         Some(fast) => quote!(if #op::derivative::is_plain(step) { #fast } else { #slow }),
         None => slow,
     };
-    let wanted = if together { quote!(true) } else { quote!(__place.is_wanted(step)) };
-    Ok((quote! { { let __place = #place; if #wanted { #code } } }, bits))
+    let wanted = if together { quote!(true) } else { quote!(__own_edges.is_wanted(step)) };
+    Ok((quote! { { let __own_edges = #place; if #wanted { #code } } }, bits))
 }
 
 /// As `always_saved` of pointwise rows: what several derivatives read, or the only one, and outputs.
@@ -604,6 +612,29 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
             }
         }
     };
+    // A view of which nothing else is to be said takes no further steps.
+    let one_view =
+        crate::call::is(&made, "Layout") || crate::call::is(&made, "Lazy") || matches!(made, Type::Tuple(_));
+    let quick = if one_view && !clauses.untied {
+        let given = params.iter().map(|p| &p.name);
+        quote! {
+            if #op::primitive::is_plain_view(__flags, #first) {
+                return #op::results::Seen::seen(#name::forward(#(#given),*)?, #first);
+            }
+        }
+    } else {
+        quote!()
+    };
+    let (inplace, inplace_static) = match &clauses.inplace {
+        None => (quote!(None), quote!()),
+        Some(node) => (
+            quote!(Some(&INPLACE)),
+            quote! {
+                static INPLACE: #op::Derivative = #op::Derivative { facts: Some(&FACTS), name: #node, apply };
+            },
+        ),
+    };
+    let untied = clauses.untied;
     let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).cloned().collect();
     item.attrs.retain(|a| !a.path().is_ident("doc"));
     let (dtypes, anywhere, edges, results) = (&clauses.dtypes, clauses.anywhere, &this.edges, &this.results);
@@ -640,7 +671,9 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 edges: EDGES,
                 lengths: #find_extent,
                 flops: #flops,
+                inplace: #inplace,
             };
+            #inplace_static
             static PRIMITIVE: #op::primitive::Primitive = #op::primitive::Primitive {
                 derivative: #op::Derivative { facts: Some(&FACTS), name: #node, apply },
                 dtypes: #op::primitive::DTypes::#dtypes,
@@ -651,6 +684,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 returned: RETURNED,
                 tangent: #op::primitive::Tangent::#tangent,
                 views: <#made as #op::results::Forward>::VIEWS,
+                untied: #untied,
                 anywhere: #anywhere,
             };
             impl #name {
@@ -659,6 +693,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 pub fn call(#(#sig_params),*) -> #op::Result<<#forward_type as #op::results::Forward>::Tensors> {
                     let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
                     let __flags = #op::primitive::flags(&__groups);
+                    #quick
                     #call
                     if __flags.is_batched() {
                         return #op::primitive::cold(|| {

@@ -45,7 +45,7 @@ pub fn fit(node: &Node, index: usize, edge: &Edge, grad: Tensor) -> Result<Tenso
             ));
         }
         if !matches!(&edge.node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize)) {
-            let part = if is_complex && !wants_complex { complex::real(grad)? } else { grad };
+            let part = if is_complex && !wants_complex { complex::real(&grad)? } else { grad };
             grad = create::to_dtype(&part, dtype)?;
         }
         if grad.device() != meta.device {

@@ -3,7 +3,7 @@
 
 use super::fit;
 use crate::base::Result;
-use crate::ops::slices::{around, part, turned};
+use crate::ops::copy_slices::{around, part, turned};
 use crate::tensor::{Grads, NodeRef, Slices, Tensor, freed_error};
 
 /// What a derivative is to do.

@@ -3,6 +3,7 @@
 
 pub mod batch;
 pub mod derivative;
+pub mod inplace_view;
 pub mod moving;
 pub mod primitive;
 mod registry;
@@ -24,7 +25,7 @@ pub(crate) mod prelude {
 
 pub use crate::base::{Error, Result};
 pub use crate::ops::{
-    Arg, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, V, take,
+    Arg, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Short, Sizes, V, take,
 };
 pub use crate::tensor::{Body, Derivative, Grads, Meta, Step, Tensor, facts};
 pub use registry::{Registered, rows};

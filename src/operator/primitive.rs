@@ -4,8 +4,9 @@
 use super::batch::Batch;
 use super::moving::Moving;
 use super::results::{Made, Tensors, Views, one};
-use crate::base::{DType, Error, Fault, Result};
+use crate::base::{DType, Error, Fault, Result, room};
 use crate::ops::{devices, inplace, lazy, tangent, view};
+use crate::storage::reserve;
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Viewing, any_requires_grad,
     check_inplace, finish_inplace, mode, packing,
@@ -89,6 +90,12 @@ pub fn flags(groups: &[Group]) -> Marks {
     all
 }
 
+/// Whether a call of a view operator has nothing to do but to make the view.
+#[inline]
+pub fn is_plain_view(flags: Marks, of: &Tensor) -> bool {
+    !flags.is_batched() && !flags.may_be_dual() && !(of.requires_grad() && mode::grad_enabled())
+}
+
 /// The element types that a kernel takes, with its name in the refusal of others.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub enum DTypes {
@@ -120,6 +127,8 @@ pub struct Primitive {
     pub returned: usize,
     pub tangent: Tangent,
     pub views: bool,
+    /// Views that are tensors of their own: without a base, each with a count of writes.
+    pub untied: bool,
     /// Whether operands may lie on several devices.
     pub anywhere: bool,
 }
@@ -390,7 +399,10 @@ impl<'a> Call<'a> {
             Views::Reread(layout, dtype) => bodies.push(Body { dtype, ..body.with_layout(layout) }),
             Views::Turned(lazy) => bodies.push(Body { lazy: body.lazy.then(lazy), ..body.clone() }),
             Views::Several(layouts) => {
-                bodies.extend(layouts.into_iter().map(|layout| body.with_layout(layout)))
+                bodies
+                    .try_reserve(layouts.len())
+                    .map_err(|_| room::refused(layouts.len() * size_of::<Body>()))?;
+                bodies.extend(layouts.into_iter().map(|layout| body.with_layout(layout)));
             }
         }
         drop(body);
@@ -403,9 +415,15 @@ impl<'a> Call<'a> {
         };
         let view = |(i, body): (usize, Body)| {
             let edge = node.as_ref().map(|node| Edge { node: node.clone(), output: i as u32 });
-            Tensor::view_of(of, body, edge, viewing, &view::RULES)
+            if self.primitive.untied {
+                return Ok(Tensor::of(Body { storage: body.storage.alias(), ..body }, edge));
+            }
+            if viewing == Viewing::Multi {
+                reserve::check()?;
+            }
+            Ok(Tensor::view_of(of, body, edge, viewing, &view::RULES))
         };
-        Ok(bodies.drain(..).enumerate().map(view).collect())
+        bodies.drain(..).enumerate().map(view).collect()
     }
 
     #[cold]

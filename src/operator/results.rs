@@ -1,7 +1,8 @@
 //! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
 
 use crate::base::{DType, Error, Layout, Lazy, Result};
-use crate::tensor::{Body, Tensor};
+use crate::ops::view::RULES;
+use crate::tensor::{Body, Tensor, Viewing};
 use smallvec::SmallVec;
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
@@ -58,6 +59,27 @@ one_tensor!(Body, false, |x, made| made.bodies.push(x));
 one_tensor!(Layout, true, |x, made| made.views = Views::One(x));
 one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1));
 one_tensor!(Lazy, true, |x, made| made.views = Views::Turned(x));
+
+/// One view of an operand, without a history.
+pub trait Seen {
+    fn seen(self, of: &Tensor) -> Result<Tensor>;
+}
+
+macro_rules! seen {
+    ($($ty:ty, |$x:ident, $body:ident| $seen:expr;)*) => { $(impl Seen for $ty {
+        #[inline]
+        fn seen(self, of: &Tensor) -> Result<Tensor> {
+            let ($x, body) = (self, of.body());
+            let $body = &*body;
+            Ok(Tensor::view_of(of, $seen, None, Viewing::Plain, &RULES))
+        }
+    })* };
+}
+seen! {
+    Layout, |x, body| body.with_layout(x);
+    (Layout, DType), |x, body| Body { dtype: x.1, ..body.with_layout(x.0) };
+    Lazy, |x, body| Body { lazy: body.lazy.then(x), ..body.clone() };
+}
 
 impl<const N: usize> Forward for [Body; N] {
     type Tensors = [Tensor; N];

@@ -24,7 +24,7 @@ fn replaced(input: &Tensor, numbers: [f64; 3]) -> Result<Tensor> {
 impl NanToNum {
     fn forward(input: &Tensor, #[hidden] numbers: [f64; 3]) -> Result<Body> {
         quietly(|| {
-            let parts = complex::view_as_real(&complex::resolve_conj(input.clone())?)?;
+            let parts = complex::view_as_real(&complex::resolve_conj(input)?)?;
             complex::view_as_complex(&replaced(&parts, numbers)?)
         })
     }

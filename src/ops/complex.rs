@@ -2,13 +2,12 @@
 //! kernels run over the parts.
 
 use super::kernel::{copy, drop_dims, duplicate, kept_shape, parts, reduce as reduce_real, with_shape};
-use super::macros::{compose, ops};
 use super::reduce::quietly;
-use super::value::V;
-use super::{arithmetic, formal, lazy, unary};
+use super::view::{expand, ints, select};
+use super::{arithmetic, formal, lazy, unary, view};
 use crate::base::views::dense_like;
-use crate::base::{DType, Dims, Error, Fold, Layout, Lazy, Result, Scalar, broadcast};
-use crate::tensor::{Body, Tensor};
+use crate::base::{Fold, broadcast};
+use crate::operator::prelude::*;
 
 /// A body of parts, [.., 2] and dense, as the complex numbers that they are.
 fn joined(parts: Body) -> Body {
@@ -50,9 +49,9 @@ fn over_pairs(parts: &Body) -> Result<Layout> {
     Ok(layout)
 }
 
-ops! { "complex";
-    /// Real and imaginary parts along a new last dimension (a view).
-    [no_method, linear] fn view_as_real(input) -> y {
+#[primitive(tangent = linear, batch = pointwise)]
+impl ViewAsReal {
+    fn forward(input: &Tensor) -> Result<(Layout, DType)> {
         let body = input.body();
         if !body.dtype.is_complex() {
             return Err(Error::type_error("view_as_real is only supported for complex tensors"));
@@ -65,38 +64,122 @@ ops! { "complex";
         }
         Ok((body.layout.as_parts(), body.dtype.to_real()))
     }
-    input: |g| g.then(|t| view_as_complex(&dense(&t)?));
-    /// Pairs in the last dimension as complex numbers (a view).
-    [no_method, linear] fn view_as_complex(input) -> y {
+    fn d_input(g: &Tensor) -> Result<Tensor> {
+        view_as_complex(&dense(g)?)
+    }
+}
+
+#[primitive(tangent = linear, batch = pointwise)]
+impl ViewAsComplex {
+    fn forward(input: &Tensor) -> Result<(Layout, DType)> {
         let body = input.body();
         Ok((over_pairs(&body)?, body.dtype.to_complex()))
     }
-    input: |g| g.then(|t| view_as_real(&resolve_conj(t)?));
-    /// Conjugates of complex elements, made when they are read (a view).
-    [hidden, linear] fn conjugate(input) -> y { Ok(Lazy::CONJ) }
-    input: |g| g.then(conjugate_gradient);
-    /// Opposites of elements, made when they are read (a view).
-    [hidden, linear] fn neg_view(input) -> y { Ok(Lazy::NEG) }
-    input: |g| -g;
-    /// Complex numbers from their real and imaginary parts.
-    [no_method, out, linear] fn complex(real, imag) -> y { from_parts(&real.body(), &imag.body()) }
-    real: |g; real, imag| g.re();
-    imag: |g; real, imag| g.then(crate::ops::complex::imag);
-    /// Complex numbers from their magnitudes and angles.
-    [no_method, out] fn polar(abs, angle) -> y {
+    fn d_input(g: &Tensor) -> Result<Tensor> {
+        view_as_real(&resolve_conj(g)?)
+    }
+}
+
+/// Conjugates of complex elements, made when they are read (a view).
+#[primitive(tangent = linear, batch = pointwise)]
+impl Conj {
+    fn forward(input: &Tensor) -> Result<Lazy> {
+        let _ = input;
+        Ok(Lazy::CONJ)
+    }
+    fn d_input(g: Tensor) -> Result<Tensor> {
+        conjugate_gradient(g)
+    }
+}
+
+/// Opposites of elements, made when they are read (a view).
+#[primitive(tangent = linear, batch = pointwise)]
+impl NegView {
+    fn forward(input: &Tensor) -> Result<Lazy> {
+        let _ = input;
+        Ok(Lazy::NEG)
+    }
+    fn d_input(g: V) -> V {
+        -g
+    }
+}
+
+/// Samples of parts that broadcast against each other, made one.
+fn of_samples(
+    b: &Batch,
+    x: &Tensor,
+    y: &Tensor,
+    join: fn(&Tensor, &Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let shape = ints(&broadcast(&x.shape(), &y.shape())?);
+    let part = |t: &Tensor| b.full(&expand(t, shape.clone())?);
+    Ok(b.wrap(join(&part(x)?, &part(y)?)?))
+}
+
+#[primitive(tangent = linear)]
+impl Complex {
+    fn forward(real: &Tensor, imag: &Tensor) -> Result<Body> {
+        from_parts(&real.body(), &imag.body())
+    }
+    fn d_real(g: V, real: Unread, imag: Unread) -> V {
+        let _ = (real, imag);
+        g.re()
+    }
+    fn d_imag(g: &Tensor, real: Unread, imag: Unread) -> Result<Tensor> {
+        let _ = (real, imag);
+        self::imag(g)
+    }
+    fn batch(b: &Batch, real: &Tensor, imag: &Tensor) -> Result<Tensor> {
+        of_samples(b, real, imag, complex)
+    }
+}
+
+#[primitive]
+impl Polar {
+    fn forward(abs: &Tensor, angle: &Tensor) -> Result<Body> {
         check_parts(&abs.body(), &angle.body())?;
         let re = quietly(|| arithmetic::mul(abs, &unary::cos(angle)?))?;
         let im = quietly(|| arithmetic::mul(abs, &unary::sin(angle)?))?;
         from_parts(&re, &im)
     }
-    abs: |g, y| (g.conj() * formal::sign(y)).re();
-    angle: |g, y| (g.conj() * (y * V::Scalar(Scalar::Complex(0.0, 1.0)))).re();
-    /// Inner product of two vectors, the first one conjugated.
-    [hidden] fn conjugate_product(input, other) -> y {
-        super::reduce::quietly(|| super::linalg::dot(&conj_(input.clone())?, other))
+    fn d_abs(g: V, result: V) -> V {
+        (g.conj() * formal::sign(result)).re()
     }
-    input: |g, other| g.conj() * other;
-    other: |g, input| g * input;
+    fn d_angle(g: V, result: V) -> V {
+        (g.conj() * (result * V::Scalar(Scalar::Complex(0.0, 1.0)))).re()
+    }
+    fn batch(b: &Batch, abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
+        of_samples(b, abs, angle, polar)
+    }
+}
+
+/// Inner product of two vectors, the first one conjugated.
+#[primitive]
+impl Vdot {
+    fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
+        quietly(|| super::linalg::dot(&conj(input)?, other))
+    }
+    fn d_input(g: V, other: V) -> V {
+        g.conj() * other
+    }
+    fn d_other(g: V, input: V) -> V {
+        g * input
+    }
+    fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let (x, y) = (b.full(input)?, b.full(other)?);
+        let product = arithmetic::mul(&conj(&x)?, &y)?;
+        super::reduce::Sum1::call(&product, smallvec::smallvec![-1], false).map(|t| b.wrap(t))
+    }
+}
+
+/// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
+fn part(t: &Tensor, which: i64) -> Result<Tensor> {
+    if !t.body().lazy.has(Lazy::CONJ) {
+        return select(&view_as_real(t)?, t.ndim() as i64, which);
+    }
+    let parts = view_as_real(&Conj::call(t)?)?;
+    let parts = if which == 1 { NegView::call(&parts)? } else { parts };
+    select(&parts, t.ndim() as i64, which)
 }
 
 fn dense(t: &Tensor) -> Result<Tensor> {
@@ -112,7 +195,7 @@ fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
         return Ok(g);
     }
     if g.is_dual() || g.is_batched() || crate::tensor::mode::grad_enabled() {
-        return conjugate(&g);
+        return Conj::call(&g);
     }
     let body = g.body();
     Ok(Tensor::new(Body { lazy: body.lazy.then(Lazy::CONJ), ..body.clone() }))
@@ -157,54 +240,113 @@ pub fn from_parts(real: &Body, imag: &Body) -> Result<Body> {
     Ok(out)
 }
 
-mod more {
-    use super::*;
-
-    /// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
-    fn part(t: &Tensor, which: i64) -> Result<Tensor> {
-        if !t.body().lazy.has(Lazy::CONJ) {
-            return super::super::view::select(&view_as_real(t)?, t.ndim() as i64, which);
-        }
-        let parts = view_as_real(&conjugate(t)?)?;
-        let parts = if which == 1 { neg_view(&parts)? } else { parts };
-        super::super::view::select(&parts, t.ndim() as i64, which)
-    }
-
-    compose! { "complex";
-        /// The complex conjugate, computed; real numbers are their own.
-        [inplace, out] fn conj_physical_(input: Tensor) -> Tensor {
-            if input.dtype().is_complex() { crate::ops::unary::conj_physical(&input) } else { Ok(input) }
-        }
-        /// The real part (a view); real tensors are their own.
-        [no_method] fn real(input: Tensor) -> Tensor {
-            if input.dtype().is_complex() { part(&input, 0) } else { Ok(input) }
-        }
-        /// The imaginary part (a view).
-        [no_method] fn imag(input: Tensor) -> Tensor {
-            if !input.dtype().is_complex() {
-                return Err(Error::type_error("imag is not implemented for tensors with non-complex dtypes."));
-            }
-            part(&input, 1)
-        }
-        /// The complex conjugate (a view, whose elements are conjugated when they are read); real tensors are their own.
-        fn conj_(input: Tensor) -> Tensor {
-            if input.dtype().is_complex() { conjugate(&input) } else { Ok(input) }
-        }
-        /// The opposites (a view, whose elements are negated when they are read).
-        [no_method] fn _neg_view(input: Tensor) -> Tensor { neg_view(&input) }
-        /// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
-        fn resolve_conj(input: Tensor) -> Tensor { lazy::without(input, Lazy::CONJ) }
-        /// A copy with the values of an opposite that is still to be computed; any other tensor itself.
-        fn resolve_neg(input: Tensor) -> Tensor { lazy::without(input, Lazy::NEG) }
-        /// Whether the tensor is a conjugate that is still to be computed.
-        fn is_conj(input: Tensor) -> bool { Ok(input.body().lazy.has(Lazy::CONJ)) }
-        /// Whether the tensor is an opposite that is still to be computed.
-        fn is_neg(input: Tensor) -> bool { Ok(input.body().lazy.has(Lazy::NEG)) }
-        /// Whether the dtype is a complex one.
-        [no_function] fn is_complex(input: Tensor) -> bool { Ok(input.dtype().is_complex()) }
-    }
+/// Real and imaginary parts along a new last dimension (a view).
+#[operator(function, sample = "pointwise(in_parts(lambda x: T.view_as_real(T.complex(x, x * 2))), 1, WIDE)")]
+pub fn view_as_real(input: &Tensor) -> Result<Tensor> {
+    ViewAsReal::call(input)
 }
-pub use more::{COMPOSED, conj_, imag, real, resolve_conj};
+
+/// Pairs in the last dimension as complex numbers (a view).
+#[operator(
+    function,
+    sample = "pointwise(in_parts(lambda x: T.view_as_complex(T.stack([x, x * x], -1)).abs()), 1, WIDE)"
+)]
+pub fn view_as_complex(input: &Tensor) -> Result<Tensor> {
+    ViewAsComplex::call(input)
+}
+
+/// Complex numbers from their real and imaginary parts.
+#[operator(
+    function,
+    out(message = "Expected object of scalar type {result} but got scalar type {target} for argument 'out'"),
+    sample = "pointwise(in_parts(lambda x, y: T.view_as_real(T.complex(x, y))), 2, WIDE)"
+)]
+pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
+    Complex::call(real, imag)
+}
+
+/// Complex numbers from their magnitudes and angles.
+#[operator(
+    function,
+    out(message = "Expected object of scalar type {result} but got scalar type {target} for argument 'out'"),
+    sample = "pointwise(in_parts(lambda x, y: T.view_as_real(T.polar(x.abs() + 0.1, y))), 2, WIDE)"
+)]
+pub fn polar(abs: &Tensor, angle: &Tensor) -> Result<Tensor> {
+    Polar::call(abs, angle)
+}
+
+/// The complex conjugate, computed; real numbers are their own.
+#[operator(
+    function,
+    method,
+    inplace,
+    out(found, called = "aten::conj_physical"),
+    sample = "pointwise(named(name), 1, WIDE)"
+)]
+pub fn conj_physical(input: &Tensor) -> Result<Tensor> {
+    if input.dtype().is_complex() { unary::conj_physical(input) } else { Ok(input.clone()) }
+}
+
+/// The real part (a view); real tensors are their own.
+#[operator(function, sample = "pointwise(in_parts(lambda x: T.real(T.complex(x * 2, x))), 1, WIDE)")]
+pub fn real(input: &Tensor) -> Result<Tensor> {
+    if input.dtype().is_complex() { part(input, 0) } else { Ok(input.clone()) }
+}
+
+/// The imaginary part (a view).
+#[operator(function, sample = "pointwise(in_parts(lambda x: T.imag(T.complex(x, x * 2))), 1, WIDE)")]
+pub fn imag(input: &Tensor) -> Result<Tensor> {
+    if !input.dtype().is_complex() {
+        return Err(Error::type_error("imag is not implemented for tensors with non-complex dtypes."));
+    }
+    part(input, 1)
+}
+
+/// The complex conjugate (a view, whose elements are conjugated when they are read); real tensors are their own.
+#[operator(
+    function,
+    method,
+    sample = "pointwise(in_parts(lambda x: T.view_as_real(T.complex(x, x * 2).conj().resolve_conj())), 1, WIDE)"
+)]
+pub fn conj(input: &Tensor) -> Result<Tensor> {
+    if input.dtype().is_complex() { Conj::call(input) } else { Ok(input.clone()) }
+}
+
+/// The opposites (a view, whose elements are negated when they are read).
+#[operator(function, sample = "pointwise(named(name), 1, WIDE)")]
+pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
+    NegView::call(input)
+}
+
+/// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
+#[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
+pub fn resolve_conj(input: &Tensor) -> Result<Tensor> {
+    lazy::without(input.clone(), Lazy::CONJ)
+}
+
+/// A copy with the values of an opposite that is still to be computed; any other tensor itself.
+#[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
+pub fn resolve_neg(input: &Tensor) -> Result<Tensor> {
+    lazy::without(input.clone(), Lazy::NEG)
+}
+
+/// Whether the tensor is a conjugate that is still to be computed.
+#[operator(function, method, unrecorded)]
+pub fn is_conj(input: &Tensor) -> Result<bool> {
+    Ok(input.body().lazy.has(Lazy::CONJ))
+}
+
+/// Whether the tensor is an opposite that is still to be computed.
+#[operator(function, method, unrecorded)]
+pub fn is_neg(input: &Tensor) -> Result<bool> {
+    Ok(input.body().lazy.has(Lazy::NEG))
+}
+
+/// Whether the dtype is a complex one.
+#[operator(method, unrecorded)]
+pub fn is_complex(input: &Tensor) -> Result<bool> {
+    Ok(input.dtype().is_complex())
+}
 
 /// Reduces complex numbers over `dims`, keeping them as 1: sums are those of the parts.
 pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
@@ -271,21 +413,21 @@ fn product(x: &Body, dims: &[usize]) -> Result<Body> {
         let mut order: super::Ints =
             (0..x.layout.ndim()).filter(|d| !dims.contains(d)).map(|d| d as i64).collect();
         order.extend(dims.iter().map(|&d| d as i64));
-        let last = super::view::permute(&Tensor::new(x.clone()), order)?;
-        let rows = super::view::reshape(&last, &[kept.iter().product(), count])?;
+        let last = view::permute(&Tensor::new(x.clone()), order)?;
+        let rows = view::reshape(&last, &[kept.iter().product(), count])?;
         let product = if x.device().is_cpu() {
             let running = super::scan::Cumprod::call(&rows, 1)?;
-            super::create::clone_dense(&super::view::select(&running, 1, count as i64 - 1)?)?
+            super::create::clone_dense(&select(&running, 1, count as i64 - 1)?)?
         } else {
             by_halves(rows, count as i64)?
         };
-        super::view::reshape(&product, &kept)
+        view::reshape(&product, &kept)
     })
 }
 
 /// The product along the second of two dimensions, whose halves are multiplied until one column is left.
 fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
-    let part = |t: &Tensor, start: i64, length: i64| super::view::narrow(t, 1, start, length);
+    let part = |t: &Tensor, start: i64, length: i64| view::narrow(t, 1, start, length);
     while count > 1 {
         let half = count / 2;
         let product = arithmetic::mul(&part(&rows, 0, half)?, &part(&rows, half, half)?)?;
@@ -296,14 +438,14 @@ fn by_halves(mut rows: Tensor, mut count: i64) -> Result<Tensor> {
         };
         count -= half;
     }
-    super::view::select(&rows, 1, 0)
+    select(&rows, 1, 0)
 }
 
 /// The products of the elements up to each: after every step those of twice as many.
 pub fn running_product(x: &Tensor, dim: i64) -> Result<Tensor> {
     let (mut products, mut reach) = (super::create::clone_dense(x)?, 1);
-    let count = x.shape().get(crate::base::wrap_dim(dim, x.ndim())?).map_or(1, |&n| n as i64);
-    let part = |t: &Tensor, start: i64, length: i64| super::view::narrow(t, dim, start, length);
+    let count = x.shape().get(wrap_dim(dim, x.ndim())?).map_or(1, |&n| n as i64);
+    let part = |t: &Tensor, start: i64, length: i64| view::narrow(t, dim, start, length);
     while reach < count {
         let longer =
             arithmetic::mul(&part(&products, reach, count - reach)?, &part(&products, 0, count - reach)?)?;
@@ -350,7 +492,7 @@ pub fn seen_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
         (true, _) => Ok(t.clone()),
         (false, false) => view_as_real(&dense(t)?),
         (false, true) => {
-            let flat = super::view::reshape(&dense(t)?, &[t.numel() / 2, 2])?;
+            let flat = view::reshape(&dense(t)?, &[t.numel() / 2, 2])?;
             view_as_complex(&flat)
         }
     }

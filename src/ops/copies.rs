@@ -2,12 +2,12 @@
 //! own, in order.
 
 use super::create::{clone_dense, shallow, zeros};
-use super::join::{cat, stack, unbind};
+use super::join::{stack, unbind};
 use super::kernel::duplicate;
-use super::place::embed;
 use super::reduce::quietly;
-use super::view::{self, Seen, reshaped};
-use super::{complex, cut};
+use super::view::{self, reshaped};
+use super::view_part::embed;
+use super::{complex, split};
 use crate::base::views::infer_shape;
 use crate::operator::prelude::*;
 use crate::tensor::any_requires_grad;
@@ -39,17 +39,6 @@ fn parts(g: Vec<Option<Tensor>>, at: &Meta, shape: impl Fn(usize) -> Dims) -> Re
         None => zeros(&shape(i), at.dtype, at.device),
     };
     g.into_iter().enumerate().map(part).collect()
-}
-
-/// The gradient of what was cut along `dim`; `size` is the length of part `i`.
-fn uncut(g: Vec<Option<Tensor>>, at: &Meta, dim: i64, size: impl Fn(usize) -> usize) -> Result<Tensor> {
-    let along = wrap_dim(dim, at.shape.len())?;
-    let shape = |i| {
-        let mut shape = at.shape.clone();
-        shape[along] = size(i);
-        shape
-    };
-    cat(&parts(g, at, shape)?, dim)
 }
 
 /// PyTorch has derivatives of some of these for real numbers only.
@@ -99,7 +88,7 @@ impl AsStridedCopy {
         #[hidden] lies: Layout,
     ) -> Result<Body> {
         let _ = lies;
-        quietly(|| clone_dense(&view::strided(&shallow(input), size, stride, storage_offset)?))
+        quietly(|| clone_dense(&view::as_strided(&shallow(input), size, stride, storage_offset)?))
     }
     fn d_input(g: V, at: Meta, size: Ints, stride: Ints, storage_offset: Option<i64>, lies: Layout) -> V {
         g.then(|g| view::unstrided(&g, &at, &size, &stride, storage_offset, &lies))
@@ -112,7 +101,7 @@ impl AsStridedCopy {
         storage_offset: Option<i64>,
         _lies: Layout,
     ) -> Result<Tensor> {
-        clone_dense(&view::strided(input, size, stride, storage_offset)?)
+        clone_dense(&view::as_strided(input, size, stride, storage_offset)?)
     }
 }
 
@@ -288,7 +277,7 @@ impl AliasCopy {
 #[primitive(node = "NegViewBackward0_copy", tangent = linear, batch = pointwise)]
 impl NegViewCopy {
     fn forward(input: &Tensor) -> Result<Body> {
-        quietly(|| clone_dense(&complex::neg_view(&shallow(input))?))
+        quietly(|| clone_dense(&complex::_neg_view(&shallow(input))?))
     }
     fn d_input(g: V) -> V {
         -g
@@ -298,13 +287,13 @@ impl NegViewCopy {
 #[primitive(node = "ReshapeAliasBackward0_copy", tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl ReshapeAliasCopy {
     fn forward(input: &Tensor, size: Ints, stride: Ints) -> Result<Body> {
-        quietly(|| clone_dense(&view::strided(&shallow(input), size, stride, None)?))
+        quietly(|| clone_dense(&view::as_strided(&shallow(input), size, stride, None)?))
     }
     fn d_input(g: V, at: Meta) -> V {
         g.reshape(&at.shape)
     }
     fn batch(_: &Batch, input: &Tensor, size: Ints, stride: Ints) -> Result<Tensor> {
-        clone_dense(&view::strided(input, size, stride, None)?)
+        clone_dense(&view::as_strided(input, size, stride, None)?)
     }
 }
 
@@ -336,28 +325,28 @@ impl DetachCopy {
 #[primitive(node = "SplitBackward0_copy", tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl SplitCopy {
     fn forward(input: &Tensor, split_size: i64, dim: i64) -> Result<Vec<Body>> {
-        bodies(cut::split_evenly(&shallow(input), split_size, dim))
+        split::check_size(input, split_size, dim)?;
+        bodies(split::Split::call(&shallow(input), split_size, dim))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
-        let total = at.shape[wrap_dim(dim, at.shape.len())?];
-        let size = split_size as usize;
-        uncut(g, &at, dim, |i| size.min(total - i * size))
+        split::joined(g, &at, dim, |total| split::even(total, split_size))
     }
     fn batch(_: &Batch, input: &Tensor, split_size: i64, dim: i64) -> Result<Vec<Tensor>> {
-        all_copied(cut::split_evenly(input, split_size, dim))
+        split::check_size(input, split_size, dim)?;
+        all_copied(split::Split::call(input, split_size, dim))
     }
 }
 
 #[primitive(node = "SplitWithSizesBackward0_copy", tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl SplitWithSizesCopy {
     fn forward(input: &Tensor, split_sizes: Ints, dim: i64) -> Result<Vec<Body>> {
-        bodies(cut::split_sizes(&shallow(input), &split_sizes, dim))
+        bodies(split::split_with_sizes(&shallow(input), &split_sizes, dim))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: Ints, dim: i64) -> Result<Tensor> {
-        uncut(g, &at, dim, |i| split_sizes[i] as usize)
+        split::joined(g, &at, dim, |_| split::given(&split_sizes))
     }
     fn batch(_: &Batch, input: &Tensor, split_sizes: Ints, dim: i64) -> Result<Vec<Tensor>> {
-        all_copied(cut::split_sizes(input, &split_sizes, dim))
+        all_copied(split::split_with_sizes(input, &split_sizes, dim))
     }
 }
 
@@ -379,20 +368,20 @@ impl UnbindCopy {
     }
 }
 
-/// A copy of the elements under another shape, or as another dtype.
+/// A copy of the elements under another shape.
 #[operator(function, out(declared), sample = "view(lambda draw, shape: lambda x: T.view_copy(x, (-1,)))")]
-pub fn view_copy(input: &Tensor, size: Seen) -> Result<Tensor> {
-    match size {
-        Seen::Shape(size) => ViewCopy::call(input, infer_shape(&size, input.numel())?),
-        Seen::DType(dtype) if dtype == input.dtype() => AliasCopy::call(input),
-        Seen::DType(dtype) => clone_dense(&view::view_as_dtype(input, dtype)?),
-    }
+pub fn view_copy(input: &Tensor, size: Sizes) -> Result<Tensor> {
+    ViewCopy::call(input, infer_shape(&size.0, input.numel())?)
 }
 
 /// A copy of the elements as another dtype.
 #[overload(view_copy.dtype)]
 pub fn view_copy_as(input: &Tensor, dtype: DType) -> Result<Tensor> {
-    view_copy(input, Seen::DType(dtype))
+    if dtype == input.dtype() {
+        AliasCopy::call(input)
+    } else {
+        clone_dense(&view::view_as_dtype(input, dtype)?)
+    }
 }
 
 /// A copy of the diagonal of two dimensions, as the last one.
@@ -598,7 +587,7 @@ pub fn view_as_complex_copy(input: &Tensor) -> Result<Tensor> {
 #[operator(function, out(declared), unrecorded)]
 pub fn _conj_copy(input: &Tensor) -> Result<Tensor> {
     refuse_complex("_conj_copy", input)?;
-    clone_dense(&complex::conj_(input.clone())?)
+    clone_dense(&complex::conj(input)?)
 }
 
 /// A copy of the opposite.

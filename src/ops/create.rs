@@ -1,11 +1,11 @@
 //! Making tensors: from numbers, by filling, by converting.
 
 use super::kernel::{carry, copy, duplicate, filled};
-use super::macros::ops;
+use crate::base::MemoryFormat;
 use crate::base::format::refused;
 use crate::base::views::dense_like;
-use crate::base::{DType, Device, MemoryFormat, Result, Scalar};
-use crate::tensor::{Body, Tensor, mode};
+use crate::operator::prelude::*;
+use crate::tensor::mode;
 use std::sync::atomic::{AtomicU8, Ordering};
 
 static DEFAULT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
@@ -43,54 +43,89 @@ pub fn copy_of(body: &Body) -> Result<Body> {
     duplicate(body)
 }
 
-ops! { "create";
-    /// A copy with its own storage; the gradient flows through.
-    [hidden, linear] fn clone_dense(input) -> y { duplicate(&input.body()) }
-    input: |g| g;
-    /// What `copy_` leaves in its target.
-    [hidden, linear] fn copied(input) -> y { super::lazy::values(&input.body()) }
-    input: |g| g;
-    /// The values in another dtype.
-    [hidden, linear] fn convert(input; dtype: DType) -> y {
+/// A copy with its own storage; the gradient flows through.
+#[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
+impl CloneDense {
+    fn forward(input: &Tensor) -> Result<Body> {
+        duplicate(&input.body())
+    }
+    fn d_input(g: Tensor) -> Tensor {
+        g
+    }
+}
+
+/// The values in another dtype.
+#[primitive(node = "ToCopyBackward0", tangent = linear)]
+impl Convert {
+    fn forward(input: &Tensor, dtype: DType) -> Result<Body> {
         let body = input.body();
         let mut out = Body::new(body.shape(), dtype, body.device())?;
         out.layout = dense_like(&body.layout);
         copy(&out, &body)?;
         Ok(out)
     }
-    input: |g, at| if at.dtype.is_complex() { g.cast(at.dtype) } else { g.re().cast(at.dtype) };
-    /// The values on another device.
-    [hidden, linear] fn transfer(input; device: Device) -> y {
+    fn d_input(g: V, at: Meta) -> V {
+        if at.dtype.is_complex() { g.cast(at.dtype) } else { g.re().cast(at.dtype) }
+    }
+    fn batch(b: &Batch, input: &Tensor, dtype: DType) -> Result<Tensor> {
+        convert(&b.full(input)?, dtype).map(|t| b.wrap(t))
+    }
+}
+
+/// The values on another device.
+#[primitive(node = "ToCopyBackward0", tangent = linear)]
+impl Transfer {
+    fn forward(input: &Tensor, device: Device) -> Result<Body> {
         let body = input.body();
         let mut out = Body::new(body.shape(), body.dtype, device)?;
         out.layout = dense_like(&body.layout);
         carry(&out, &body)?;
         Ok(out)
     }
-    input: |g, at| g.then(|t| to_device(&t, at.device));
+    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
+        to_device(g, at.device)
+    }
+    fn batch(b: &Batch, input: &Tensor, device: Device) -> Result<Tensor> {
+        Transfer::call(&b.full(input)?, device).map(|t| b.wrap(t))
+    }
 }
 
-pub mod formatted {
-    use super::*;
+fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {
+    let layout = format.layout(&body.layout)?;
+    let out = Body { layout, ..Body::new(body.shape(), dtype, body.device())? };
+    copy(&out, body)?;
+    Ok(out)
+}
 
-    fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {
-        let layout = format.layout(&body.layout)?;
-        let out = Body { layout, ..Body::new(body.shape(), dtype, body.device())? };
-        copy(&out, body)?;
-        Ok(out)
+/// A copy in a memory format.
+#[primitive(node = "CloneBackward0", tangent = linear, batch = none)]
+impl CloneIn {
+    fn forward(input: &Tensor, format: MemoryFormat) -> Result<Body> {
+        let body = input.body();
+        copy_in(&body, body.dtype, format)
     }
+    fn d_input(g: Tensor) -> Tensor {
+        g
+    }
+}
 
-    ops! { "create";
-        /// A copy in a memory format.
-        [hidden, linear] fn clone_in(input; format: MemoryFormat) -> y {
-            let body = input.body();
-            copy_in(&body, body.dtype, format)
-        }
-        input: |g| g;
-        /// The values in another dtype and a memory format.
-        [hidden, linear] fn convert_in(input; dtype: DType, format: MemoryFormat) -> y { copy_in(&input.body(), dtype, format) }
-        input: |g, at| g.cast(at.dtype);
+/// The values in another dtype and a memory format.
+#[primitive(node = "ToCopyBackward0", tangent = linear, batch = none)]
+impl ConvertIn {
+    fn forward(input: &Tensor, dtype: DType, format: MemoryFormat) -> Result<Body> {
+        copy_in(&input.body(), dtype, format)
     }
+    fn d_input(g: V, at: Meta) -> V {
+        g.cast(at.dtype)
+    }
+}
+
+pub fn clone_dense(input: &Tensor) -> Result<Tensor> {
+    CloneDense::call(input)
+}
+
+pub fn convert(input: &Tensor, dtype: DType) -> Result<Tensor> {
+    Convert::call(input, dtype)
 }
 
 /// Samples of a batch have no memory format of their own.
@@ -104,7 +139,7 @@ fn check_format(t: &Tensor, format: MemoryFormat) -> Result<()> {
 /// A copy in a memory format.
 pub fn cloned_in(t: &Tensor, format: MemoryFormat) -> Result<Tensor> {
     check_format(t, format)?;
-    formatted::clone_in(t, format)
+    CloneIn::call(t, format)
 }
 
 /// Converted to a dtype and a memory format; the tensor itself when it has both, unless a copy is wanted.
@@ -114,14 +149,10 @@ pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: b
     match format {
         Some(f @ MemoryFormat::ChannelsLast(_)) => {
             check_format(t, f)?;
-            if !copy && t.dtype() == dtype && fits(f) {
-                Ok(t.clone())
-            } else {
-                formatted::convert_in(t, dtype, f)
-            }
+            if !copy && t.dtype() == dtype && fits(f) { Ok(t.clone()) } else { ConvertIn::call(t, dtype, f) }
         }
         Some(f) if !t.is_batched() && (t.dtype() != dtype || copy || !fits(f)) => {
-            formatted::convert_in(t, dtype, f)
+            ConvertIn::call(t, dtype, f)
         }
         _ if copy => convert(t, dtype),
         _ => to_dtype(t, dtype),
@@ -150,7 +181,7 @@ pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
 }
 
 pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
-    if t.device() == device { Ok(t.clone()) } else { transfer(t, device) }
+    if t.device() == device { Ok(t.clone()) } else { Transfer::call(t, device) }
 }
 
 /// The same bytes without history and with a version of its own: `x.data`.

@@ -1,13 +1,10 @@
 //! Tensors from sizes and numbers: the public rows over `create`.
 
-use super::batch::Batch;
-use super::create::default_dtype;
-use super::kernel::{done, fill, filled, fork};
-use super::macros::{compose, ops};
-use super::row::{Ints, Sizes, Value};
-use super::view::dims_of;
-use crate::base::{DType, Device, Dims, Error, Fault, Layout, MemoryFormat, Result, Scalar};
-use crate::tensor::{Body, Tensor};
+use super::create::{clone_dense, default_dtype, to_device, to_dtype};
+use super::kernel::{fill, filled};
+use super::view::{self, dims_of, put_back};
+use crate::base::MemoryFormat;
+use crate::operator::prelude::*;
 
 /// A fresh leaf, wanting gradients when asked to.
 pub fn born(body: Body, requires_grad: bool) -> Result<Tensor> {
@@ -167,7 +164,7 @@ fn complex_spaced(start: &Value, end: &Value, steps: i64, dtype: DType, device: 
     let (a, b, part) = (number(start)?, number(end)?, dtype.to_real());
     let real = Tensor::new(spaced(a.as_f64(), b.as_f64(), steps, part, device)?);
     let imag = Tensor::new(spaced(a.imaginary(), b.imaginary(), steps, part, device)?);
-    let made = crate::ops::complex::complex(&real, &imag)?;
+    let made = super::complex::complex(&real, &imag)?;
     let body = made.body().clone();
     Ok(body)
 }
@@ -179,215 +176,552 @@ fn spaced_samples(start: &Value, end: &Value, steps: i64, dtype: DType) -> Resul
         return Ok(None);
     }
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
-    crate::ops::batch::spaced(start, end, count, dtype).map(Some)
+    super::batch::spaced(start, end, count, dtype).map(Some)
 }
 
-ops! { "create";
-    /// A copy of `length` slices across `dim`.
-    [hidden, linear] fn narrow_copied(input; dim: i64, start: i64, length: i64) -> y {
+/// A copy of `length` slices across `dim`.
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl NarrowCopy {
+    fn forward(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Body> {
         let body = input.body();
-        crate::ops::kernel::duplicate(&body.with_layout(body.layout.narrow(dim, start, length)?))
+        super::kernel::duplicate(&body.with_layout(body.layout.narrow(dim, start, length)?))
     }
-    input: |g, at, dim, start, length| {
-        let place = Layout::contiguous(&at.shape).narrow(dim, start, length)?;
-        g.then(|t| crate::ops::place::embed(&t, at.shape, place))
-    };
+    fn d_input(g: &Tensor, at: Meta, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        put_back(g, at, |l| l.narrow(dim, start, length))
+    }
+    fn batch(_: &Batch, input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        clone_dense(&view::narrow(input, dim, start, length)?)
+    }
 }
 
-compose! { "create";
-    /// A tensor of zeros.
-    [no_method, out] fn zeros(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let body = Body::new(&shape_of_zeros(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-        filled_room(body, Scalar::Int(0), requires_grad)
+/// A tensor of zeros.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::zeros"
+    )
+)]
+pub fn zeros(
+    size: Sizes,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let body = Body::new(
+        &shape_of_zeros(&size.0)?,
+        dtype.unwrap_or_else(default_dtype),
+        device.unwrap_or(Device::Cpu),
+    )?;
+    filled_room(body, Scalar::Int(0), requires_grad)
+}
+
+/// A tensor of ones.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::ones"
+    )
+)]
+pub fn ones(
+    size: Sizes,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let body =
+        Body::new(&dims_of(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+    filled_room(body, Scalar::Int(1), requires_grad)
+}
+
+/// A tensor whose elements nobody has set.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        room,
+        called = "aten::empty"
+    )
+)]
+pub fn empty(
+    size: Sizes,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let shape = dims_of(&size.0)?;
+    let mut body = Body::new(&shape, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+    match memory_format {
+        Some(MemoryFormat::Preserve) => return Err(Error::runtime("unsupported memory format Preserve")),
+        Some(format) => body.layout = format.layout(&body.layout)?,
+        None => {}
     }
-    /// A tensor of ones.
-    [no_method, out] fn ones(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let body = Body::new(&dims_of(&size.0)?, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-        filled_room(body, Scalar::Int(1), requires_grad)
+    born(body, requires_grad)
+}
+
+/// A tensor with these strides whose elements nobody has set.
+#[operator(function)]
+pub fn empty_strided(
+    size: Ints,
+    stride: Ints,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let shape = dims_of(&size)?;
+    if size.len() != stride.len() || stride.iter().any(|&s| s < 0) {
+        return Err(Error::runtime(format!(
+            "dimensionality of sizes ({}) must match dimensionality of strides ({})",
+            size.len(),
+            stride.len()
+        )));
     }
-    /// A tensor whose elements nobody has set.
-    [no_method, out] fn empty(size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
-        let _ = (layout, pin_memory);
-        let shape = dims_of(&size.0)?;
-        let mut body = Body::new(&shape, dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-        match memory_format {
-            Some(MemoryFormat::Preserve) => return Err(Error::runtime("unsupported memory format Preserve")),
-            Some(format) => body.layout = format.layout(&body.layout)?,
-            None => {}
+    let strides: Dims = stride.iter().map(|&s| s as usize).collect();
+    let reach = shape
+        .iter()
+        .zip(&strides)
+        .try_fold(1usize, |end, (&n, &s)| end.checked_add(n.saturating_sub(1).checked_mul(s)?));
+    let reach = reach.ok_or_else(|| Error::runtime("empty_strided: the strides reach too far"))?;
+    let mut body = Body::new(&[reach], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+    body.layout = Layout { shape, strides, offset: 0 };
+    born(body, requires_grad)
+}
+
+/// A tensor filled with one number.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::full"
+    )
+)]
+pub fn full(
+    size: Ints,
+    fill_value: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let dtype = dtype.unwrap_or_else(|| super::pointwise::scalar_dtype(fill_value));
+    filled_room(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
+}
+
+/// Zeros, like another tensor.
+#[operator(function, unrecorded)]
+pub fn zeros_like(
+    input: &Tensor,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    alike(input, requires_grad, |x, _| {
+        filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(0))
+    })
+}
+
+/// Ones, like another tensor.
+#[operator(function, unrecorded)]
+pub fn ones_like(
+    input: &Tensor,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    alike(input, requires_grad, |x, _| {
+        filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(1))
+    })
+}
+
+/// A tensor like another whose elements nobody has set.
+#[operator(function, unrecorded)]
+pub fn empty_like(
+    input: &Tensor,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    alike(input, requires_grad, |x, _| room_like(x, dtype, device, memory_format))
+}
+
+/// One number, like another tensor.
+#[operator(function, unrecorded)]
+pub fn full_like(
+    input: &Tensor,
+    fill_value: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    alike(input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, fill_value))
+}
+
+/// Zeros of this dtype and device.
+#[operator(method, unrecorded)]
+pub fn new_zeros(
+    input: &Tensor,
+    size: Sizes,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let shape = dims_of(&size.0)?;
+    alike(input, requires_grad, |x, batch| {
+        filled_with(
+            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
+            Scalar::Int(0),
+        )
+    })
+}
+
+/// Ones of this dtype and device.
+#[operator(method, unrecorded)]
+pub fn new_ones(
+    input: &Tensor,
+    size: Sizes,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let shape = dims_of(&size.0)?;
+    alike(input, requires_grad, |x, batch| {
+        filled_with(
+            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
+            Scalar::Int(1),
+        )
+    })
+}
+
+/// A tensor of this dtype and device whose elements nobody has set.
+#[operator(method, unrecorded)]
+pub fn new_empty(
+    input: &Tensor,
+    size: Sizes,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let shape = dims_of(&size.0)?;
+    alike(input, requires_grad, |x, batch| {
+        Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))
+    })
+}
+
+/// The same with strides of one's choice.
+#[operator(method, unrecorded)]
+pub fn new_empty_strided(
+    input: &Tensor,
+    size: Ints,
+    stride: Ints,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let (dtype, device) = (dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()));
+    empty_strided(size, stride, Some(dtype), layout, Some(device), pin_memory, requires_grad)
+}
+
+/// One number in this dtype and on this device.
+#[operator(method, unrecorded)]
+pub fn new_full(
+    input: &Tensor,
+    size: Ints,
+    fill_value: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let shape = dims_of(&size)?;
+    alike(input, requires_grad, |x, batch| {
+        filled_with(
+            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?,
+            fill_value,
+        )
+    })
+}
+
+/// The numbers from `start` to `end`, which is left out, by `step`.
+#[operator(function, overloads((0, 5), (1, 5), (1, 7)), out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::arange"
+    )
+)]
+pub fn arange(
+    start: Scalar,
+    end: Option<Scalar>,
+    #[default(Scalar::Int(1))] step: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let (start, end) = match end {
+        Some(end) => (start, end),
+        None => (Scalar::Int(0), start),
+    };
+    let dtype = dtype.unwrap_or_else(|| range_dtype(&[start, end, step]));
+    if dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: "arange_cpu", dtype }.into());
+    }
+    let count = range_length(start, end, step, dtype, false)?;
+    born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+}
+
+/// The numbers from `start` to `end`, which is included, by `step`.
+#[operator(
+    function,
+    name = "range",
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::range"
+    )
+)]
+pub fn range_(
+    start: Scalar,
+    end: Scalar,
+    #[default(Scalar::Int(1))] step: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = layout;
+    crate::base::caution(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with \
+         Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+    )?;
+    let dtype = dtype.unwrap_or_else(default_dtype);
+    let count = range_length(start, end, step, dtype, true)?;
+    born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+}
+
+/// `steps` numbers evenly from `start` to `end`, both included.
+#[operator(function, overloads((2, 7), (2, 7), (2, 7), (2, 7)), out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::linspace"
+    ),
+    sample = "random"
+)]
+pub fn linspace(
+    #[elsewhere] start: Value,
+    #[elsewhere] end: Value,
+    steps: i64,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    if let Some(kind) = complex_bounds("linspace", &start, &end, dtype)? {
+        return born(
+            complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?,
+            requires_grad,
+        );
+    }
+    let dtype = dtype.unwrap_or_else(default_dtype);
+    check_spaced("linspace_cpu", dtype, steps)?;
+    if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
+        return Ok(made);
+    }
+    born(
+        spaced(
+            bound(&start, dtype, steps)?,
+            bound(&end, dtype, steps)?,
+            steps,
+            dtype,
+            device.unwrap_or(Device::Cpu),
+        )?,
+        requires_grad,
+    )
+}
+
+/// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
+#[operator(function, overloads((2, 8), (2, 8), (2, 8), (2, 8)), out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::logspace"
+    ),
+    sample = "random"
+)]
+pub fn logspace(
+    #[elsewhere] start: Value,
+    #[elsewhere] end: Value,
+    steps: i64,
+    #[default(10.0)] base: f64,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    if let Some(kind) = complex_bounds("logspace", &start, &end, dtype)? {
+        let exponents =
+            Tensor::new(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?);
+        let body = super::power::power(base.into(), (&exponents).into())?.body().clone();
+        return born(body, requires_grad);
+    }
+    let dtype = dtype.unwrap_or_else(default_dtype);
+    check_spaced("logspace_cpu", dtype, steps)?;
+    let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) {
+        DType::F64
+    } else {
+        DType::F32
+    };
+    if let Some(exponents) = spaced_samples(&start, &end, steps, work)? {
+        return to_dtype(&super::power::power(base.into(), (&exponents).into())?, dtype);
+    }
+    let exponents = Tensor::new(spaced(
+        bound(&start, dtype, steps)?,
+        bound(&end, dtype, steps)?,
+        steps,
+        work,
+        device.unwrap_or(Device::Cpu),
+    )?);
+    let powers = super::power::power(base.into(), (&exponents).into())?;
+    let out = to_dtype(&powers, dtype)?;
+    let body = out.body().clone();
+    born(body, requires_grad)
+}
+
+/// A matrix with ones on its diagonal, zeros elsewhere.
+#[operator(function, overloads((0, 5), (1, 6)), out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::eye"
+    )
+)]
+pub fn eye(
+    n: i64,
+    m: Option<i64>,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    for (name, size) in [("n", Some(n)), ("m", m)] {
+        if let Some(size) = size.filter(|&s| s < 0) {
+            return Err(Error::runtime(format!("{name} must be greater or equal to 0, got {size}")));
         }
-        born(body, requires_grad)
     }
-    /// A tensor with these strides whose elements nobody has set.
-    [no_method] fn empty_strided(size: Ints, stride: Ints, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let shape = dims_of(&size)?;
-        if size.len() != stride.len() || stride.iter().any(|&s| s < 0) {
-            return Err(Error::runtime(format!(
-                "dimensionality of sizes ({}) must match dimensionality of strides ({})", size.len(), stride.len()
-            )));
-        }
-        let strides: Dims = stride.iter().map(|&s| s as usize).collect();
-        let reach = shape.iter().zip(&strides).try_fold(1usize, |end, (&n, &s)| end.checked_add(n.saturating_sub(1).checked_mul(s)?));
-        let reach = reach.ok_or_else(|| Error::runtime("empty_strided: the strides reach too far"))?;
-        let mut body = Body::new(&[reach], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-        body.layout = crate::base::Layout { shape, strides, offset: 0 };
-        born(body, requires_grad)
-    }
-    /// A tensor filled with one number.
-    [no_method, out] fn full(size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let dtype = dtype.unwrap_or_else(|| crate::ops::pointwise::scalar_dtype(fill_value));
-        filled_room(Body::new(&dims_of(&size)?, dtype, device.unwrap_or(Device::Cpu))?, fill_value, requires_grad)
-    }
-    /// Zeros, like another tensor.
-    [no_method] fn zeros_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
-        let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(0)))
-    }
-    /// Ones, like another tensor.
-    [no_method] fn ones_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
-        let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, Scalar::Int(1)))
-    }
-    /// A tensor like another whose elements nobody has set.
-    [no_method] fn empty_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
-        let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| room_like(x, dtype, device, memory_format))
-    }
-    /// One number, like another tensor.
-    [no_method] fn full_like(input: Tensor, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None) -> Tensor {
-        let _ = (layout, pin_memory);
-        alike(&input, requires_grad, |x, _| filled_with(room_like(x, dtype, device, memory_format)?, fill_value))
-    }
-    /// Zeros of this dtype and device.
-    [no_function] fn new_zeros(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let shape = dims_of(&size.0)?;
-        alike(&input, requires_grad, |x, batch| {
-            filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, Scalar::Int(0))
-        })
-    }
-    /// Ones of this dtype and device.
-    [no_function] fn new_ones(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let shape = dims_of(&size.0)?;
-        alike(&input, requires_grad, |x, batch| {
-            filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, Scalar::Int(1))
-        })
-    }
-    /// A tensor of this dtype and device whose elements nobody has set.
-    [no_function] fn new_empty(input: Tensor, size: Sizes, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let shape = dims_of(&size.0)?;
-        alike(&input, requires_grad, |x, batch| {
-            Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))
-        })
-    }
-    /// The same with strides of one's choice.
-    [no_function] fn new_empty_strided(input: Tensor, size: Ints, stride: Ints, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let (dtype, device) = (dtype.unwrap_or(input.dtype()), device.unwrap_or(input.device()));
-        empty_strided(size, stride, Some(dtype), layout, Some(device), pin_memory, requires_grad)
-    }
-    /// One number in this dtype and on this device.
-    [no_function] fn new_full(input: Tensor, size: Ints, fill_value: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let shape = dims_of(&size)?;
-        alike(&input, requires_grad, |x, batch| {
-            filled_with(Body::new(&batch.shape(&shape), dtype.unwrap_or(x.dtype()), device.unwrap_or(x.device()))?, fill_value)
-        })
-    }
-    /// The numbers from `start` to `end`, which is left out, by `step`.
-    [no_method, out] fn arange(start: Scalar, end: Option<Scalar> = None, step: Scalar = Scalar::Int(1), dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        let (start, end) = match end {
-            Some(end) => (start, end),
-            None => (Scalar::Int(0), start),
-        };
-        let dtype = dtype.unwrap_or_else(|| range_dtype(&[start, end, step]));
-        if dtype == DType::Bool {
-            return Err(crate::base::Fault::NoKernel { op: "arange_cpu", dtype }.into());
-        }
-        let count = range_length(start, end, step, dtype, false)?;
-        born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
-    }
-    /// The numbers from `start` to `end`, which is included, by `step`.
-    [no_method, out] fn range_(start: Scalar, end: Scalar, step: Scalar = Scalar::Int(1), dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, requires_grad: bool = false) -> Tensor {
-        let _ = layout;
-        crate::base::caution(
-            "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with \
-             Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
-        )?;
-        let dtype = dtype.unwrap_or_else(default_dtype);
-        let count = range_length(start, end, step, dtype, true)?;
-        born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
-    }
-    /// `steps` numbers evenly from `start` to `end`, both included.
-    [no_method, out] fn linspace(start: Value, end: Value, steps: i64, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        if let Some(kind) = complex_bounds("linspace", &start, &end, dtype)? {
-            return born(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?, requires_grad);
-        }
-        let dtype = dtype.unwrap_or_else(default_dtype);
-        check_spaced("linspace_cpu", dtype, steps)?;
-        if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
-            return Ok(made);
-        }
-        born(spaced(bound(&start, dtype, steps)?, bound(&end, dtype, steps)?, steps, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
-    }
-    /// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
-    [no_method, out] fn logspace(start: Value, end: Value, steps: i64, base: f64 = 10.0, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        if let Some(kind) = complex_bounds("logspace", &start, &end, dtype)? {
-            let exponents = Tensor::new(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?);
-            let body = crate::ops::power::power(base.into(), (&exponents).into())?.body().clone();
-            return born(body, requires_grad);
-        }
-        let dtype = dtype.unwrap_or_else(default_dtype);
-        check_spaced("logspace_cpu", dtype, steps)?;
-        let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) { DType::F64 } else { DType::F32 };
-        if let Some(exponents) = spaced_samples(&start, &end, steps, work)? {
-            return crate::ops::create::to_dtype(&crate::ops::power::power(base.into(), (&exponents).into())?, dtype);
-        }
-        let exponents = Tensor::new(spaced(bound(&start, dtype, steps)?, bound(&end, dtype, steps)?, steps, work, device.unwrap_or(Device::Cpu))?);
-        let powers = crate::ops::power::power(base.into(), (&exponents).into())?;
-        let out = crate::ops::create::to_dtype(&powers, dtype)?;
-        let body = out.body().clone();
-        born(body, requires_grad)
-    }
-    /// A matrix with ones on its diagonal, zeros elsewhere.
-    [no_method, out] fn eye(n: i64, m: Option<i64> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        for (name, size) in [("n", Some(n)), ("m", m)] {
-            if let Some(size) = size.filter(|&s| s < 0) {
-                return Err(Error::runtime(format!("{name} must be greater or equal to 0, got {size}")));
-            }
-        }
-        let shape = dims_of(&[n, m.unwrap_or(n)])?;
-        let out = filled(&shape, Scalar::Int(0), dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
-        fill(&out.with_layout(out.layout.diagonal(0, 0, 1)?), Scalar::Int(1))?;
-        born(out, requires_grad)
-    }
-    /// A tensor without dimensions that holds one number.
-    [no_method] fn scalar_tensor(s: Scalar, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-        let _ = (layout, pin_memory);
-        filled_room(Body::new(&[], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?, s, requires_grad)
-    }
-    /// The number of elements.
-    [no_method] fn numel(input: Tensor) -> i64 { Ok(input.numel() as i64) }
-    /// The values without their history.
-    [no_method] fn detach(input: Tensor) -> Tensor { Ok(crate::ops::create::shallow(&input)) }
-    /// Converted to the dtype and device of `other`.
-    [no_function] fn type_as(input: Tensor, other: Tensor) -> Tensor {
-        let moved = crate::ops::create::to_device(&input, other.device())?;
-        crate::ops::create::to_dtype(&moved, other.dtype())
-    }
-    /// Copies of the elements between `start` and `start + length` along a dimension.
-    [out] fn narrow_copy(input: Tensor, dim: i64, start: i64, length: i64) -> Tensor {
-        if input.is_batched() {
-            return crate::ops::create::clone_dense(&crate::ops::view::narrow(&input, dim, start, length)?);
-        }
-        narrow_copied(&input, dim, start, length)
-    }
+    let shape = dims_of(&[n, m.unwrap_or(n)])?;
+    let out =
+        filled(&shape, Scalar::Int(0), dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?;
+    fill(&out.with_layout(out.layout.diagonal(0, 0, 1)?), Scalar::Int(1))?;
+    born(out, requires_grad)
+}
+
+/// A tensor without dimensions that holds one number.
+#[operator(function)]
+pub fn scalar_tensor(
+    s: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    filled_room(
+        Body::new(&[], dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu))?,
+        s,
+        requires_grad,
+    )
+}
+
+/// The number of elements.
+#[operator(function, unrecorded)]
+pub fn numel(input: &Tensor) -> Result<i64> {
+    Ok(input.numel() as i64)
+}
+
+/// The values without their history.
+#[operator(function, unrecorded)]
+pub fn detach(input: &Tensor) -> Result<Tensor> {
+    Ok(super::create::shallow(input))
+}
+
+/// Converted to the dtype and device of `other`.
+#[operator(method, sample = "view(lambda draw, shape: lambda x: x.type_as(x))")]
+pub fn type_as(input: &Tensor, #[elsewhere] other: &Tensor) -> Result<Tensor> {
+    let moved = to_device(input, other.device())?;
+    to_dtype(&moved, other.dtype())
+}
+
+/// Copies of the elements between `start` and `start + length` along a dimension.
+#[operator(
+    function,
+    method,
+    out(silent),
+    sample = "view(lambda draw, shape: lambda x: x.narrow_copy(0, 0, 1), 1)"
+)]
+pub fn narrow_copy(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+    NarrowCopy::call(input, dim, start, length)
 }

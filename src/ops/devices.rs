@@ -11,15 +11,13 @@ const BY_ELEMENT: &[&str] =
 
 /// Parameters that may lie elsewhere: they are copied from there, or only a number or a shape of theirs is wanted.
 fn may_be_elsewhere(row: &Row, param: &Param) -> bool {
-    param.kind == Kind::Any
+    param.elsewhere
+        || param.kind == Kind::Any
         || matches!(
             (row.name, param.name),
-            ("expand_as" | "reshape_as" | "type_as" | "view_as", "other")
-                | ("copy" | "diagonal_scatter" | "select_scatter" | "slice_scatter", "src")
+            ("copy", "src")
                 | ("fill" | "index_fill" | "masked_fill", "value")
                 | ("index_put", "indices" | "values")
-                | ("linspace" | "logspace", "start" | "end")
-                | ("broadcast_tensors", _)
         )
 }
 

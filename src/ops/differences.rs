@@ -153,7 +153,7 @@ pub fn signbit(input: &Tensor) -> Result<Tensor> {
 #[operator(function, method, unrecorded, elementwise)]
 pub fn isreal(input: &Tensor) -> Result<Tensor> {
     if input.dtype().is_complex() {
-        return a::eq(&complex::imag(input.clone())?, Scalar::Int(0));
+        return a::eq(&complex::imag(input)?, Scalar::Int(0));
     }
     full(&input.shape(), Scalar::Bool(true), DType::Bool, input.device())
 }

@@ -134,7 +134,7 @@ fn arranged(t: &Tensor, names: &[Name], order: &[Name]) -> Result<Tensor> {
             // A repeated name means the diagonal.
             Some(first) => {
                 let first = first as i64;
-                t = movedim(diagonal(&t, 0, first, at)?, smallvec![-1], smallvec![first])?;
+                t = movedim(&diagonal(&t, 0, first, at)?, smallvec![-1], smallvec![first])?;
             }
             None => own.push(name),
         }

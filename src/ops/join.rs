@@ -1,10 +1,7 @@
-//! Several tensors made one, and one cut into several.
+//! Several tensors made one, stretched to one shape, or cut into slices.
 
-pub use super::cut::split_sizes;
-use super::cut::{SPLIT_SIZES, as_number, check_count, cut_into, cut_whole, split_at, split_evenly, untied};
 use super::kernel::{copy, on_host};
-use super::macros::compose;
-use super::shape::{at_least_2d, at_least_3d};
+use super::split::check_count;
 use super::view::ints;
 use super::{create, view};
 use crate::base::{MemoryFormat, caution_once, room};
@@ -227,7 +224,7 @@ pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
 /// The tensors on top of each other: along the rows.
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn vstack(tensors: &[Tensor]) -> Result<Tensor> {
-    cat(&each(some("vstack", tensors)?, |t| at_least_2d(t.clone()))?, 0)
+    cat(&each(some("vstack", tensors)?, atleast_2d)?, 0)
 }
 
 /// The tensors on top of each other (`vstack`).
@@ -239,7 +236,7 @@ pub fn row_stack(tensors: &[Tensor]) -> Result<Tensor> {
 /// The tensors behind each other: along the third dimension.
 #[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
 pub fn dstack(tensors: &[Tensor]) -> Result<Tensor> {
-    cat(&each(some("dstack", tensors)?, |t| at_least_3d(t.clone()))?, 2)
+    cat(&each(some("dstack", tensors)?, atleast_3d)?, 2)
 }
 
 /// The tensors as columns.
@@ -262,111 +259,83 @@ pub fn unbind(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     Unbind::call(input, wrap_dim(dim, input.ndim())? as i64)
 }
 
-compose! { "join";
-    /// Views of parts along a dimension: of this size, or of these sizes.
-    fn split(tensor: Tensor, split_size_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {
-        match as_number(split_size_or_sections)? {
-            Arg::Int(size) => split_evenly(&tensor, size, dim),
-            Arg::Ints(sizes) => split_sizes(&tensor, &sizes, dim),
-            other => Err(Error::type_error(format!(
-                "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {}", other.type_name()
-            ))),
+/// A view with at least one dimension.
+#[operator(function, sample = "view(lambda draw, shape: T.atleast_1d)")]
+pub fn atleast_1d(input: &Tensor) -> Result<Tensor> {
+    if input.ndim() == 0 { view::reshape(input, &[1]) } else { Ok(input.clone()) }
+}
+
+/// A view with at least two dimensions.
+#[operator(function, sample = "view(lambda draw, shape: T.atleast_2d)")]
+pub fn atleast_2d(input: &Tensor) -> Result<Tensor> {
+    match input.ndim() {
+        0 => view::reshape(input, &[1, 1]),
+        1 => view::unsqueeze(input, 0),
+        _ => Ok(input.clone()),
+    }
+}
+
+/// A view with at least three dimensions.
+#[operator(function, sample = "view(lambda draw, shape: T.atleast_3d)")]
+pub fn atleast_3d(input: &Tensor) -> Result<Tensor> {
+    match input.ndim() {
+        0 => view::reshape(input, &[1, 1, 1]),
+        1 => view::unsqueeze(&view::unsqueeze(input, 0)?, -1),
+        2 => view::unsqueeze(input, -1),
+        _ => Ok(input.clone()),
+    }
+}
+
+/// The tensors stretched to the shape that all of them broadcast to: views, or those themselves that have it.
+#[operator(function, sample = "fixed([(3,), (2, 1)], lambda a, b: T.broadcast_tensors(a, b))")]
+pub fn broadcast_tensors(#[elsewhere] tensors: Several) -> Result<Vec<Tensor>> {
+    let mut shape = Dims::new();
+    for t in &tensors.0 {
+        shape = crate::base::broadcast(&shape, &t.shape())?;
+    }
+    each(&tensors.0, |t| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, ints(&shape)) })
+}
+
+/// Coordinates of a grid: each vector stretched along a dimension of its own (views).
+#[operator(function, sample = "fixed([(2,), (3,)], lambda a, b: T.meshgrid(a, b, indexing='xy'))")]
+pub fn meshgrid(tensors: Several, indexing: Option<String>) -> Result<Vec<Tensor>> {
+    let first = tensors.0.first().ok_or_else(|| Error::runtime("meshgrid expects a non-empty TensorList"))?;
+    if let Some(t) = tensors.0.iter().find(|t| t.ndim() > 1) {
+        return Err(Error::runtime(format!(
+            "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {:?}",
+            t.shape().as_slice()
+        )));
+    }
+    if tensors.0.iter().any(|t| t.dtype() != first.dtype()) {
+        return Err(Error::runtime("torch.meshgrid expects all tensors to have the same dtype"));
+    }
+    let swap = match indexing.as_deref() {
+        None => {
+            static TOLD: AtomicBool = AtomicBool::new(false);
+            caution_once(
+                &TOLD,
+                "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            )?;
+            false
         }
-    }
-    /// So many views of nearly equal parts along a dimension; fewer when it is short.
-    fn chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> {
-        if input.ndim() == 0 {
-            return Err(Error::runtime("chunk expects at least a 1-dimensional tensor"));
-        }
-        if chunks <= 0 {
-            return Err(Error::runtime(format!("chunk expects `chunks` to be greater than 0, got: {chunks}")));
-        }
-        let total = input.shape()[wrap_dim(dim, input.ndim())?];
-        if total == 0 {
-            let at = wrap_dim(dim, input.ndim())?;
-            check_count(chunks as usize)?;
-            return split_at(&SPLIT_SIZES, &input, room::filled(0, chunks as usize)?, at);
-        }
-        split_evenly(&input, total.div_ceil(chunks as usize) as i64, dim)
-    }
-    /// The parts of `chunk` with no tie to each other: each may be written in place, and only one of them should be used.
-    fn unsafe_chunk(input: Tensor, chunks: i64, dim: i64 = 0) -> Vec<Tensor> { untied(|| chunk(input, chunks, dim)) }
-    /// The parts of `split`, see `unsafe_chunk`.
-    fn unsafe_split(input: Tensor, split_size: i64, dim: i64 = 0) -> Vec<Tensor> { untied(|| split_evenly(&input, split_size, dim)) }
-    /// The parts of `split_with_sizes`, see `unsafe_chunk`.
-    fn unsafe_split_with_sizes(input: Tensor, split_sizes: Ints, dim: i64 = 0) -> Vec<Tensor> {
-        untied(|| super::cut::split_sizes(&input, &split_sizes, dim))
-    }
-    /// Views of parts of the given sizes along a dimension.
-    fn split_with_sizes(input: Tensor, split_sizes: Ints, dim: i64 = 0) -> Vec<Tensor> { super::cut::split_sizes(&input, &split_sizes, dim) }
-    /// Views of nearly equal parts, or of the parts between these indices.
-    fn tensor_split(input: Tensor, indices_or_sections: Arg, dim: i64 = 0) -> Vec<Tensor> {
-        cut_into(&input, &indices_or_sections, dim)
-    }
-    /// `tensor_split` along the columns.
-    fn hsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
-        cut_whole("hsplit", &input, &as_number(indices_or_sections)?, 1, usize::from(input.ndim() > 1))
-    }
-    /// `tensor_split` along the rows.
-    fn vsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
-        cut_whole("vsplit", &input, &as_number(indices_or_sections)?, 2, 0)
-    }
-    /// `tensor_split` along the third dimension.
-    fn dsplit(input: Tensor, indices_or_sections: Arg) -> Vec<Tensor> {
-        cut_whole("dsplit", &input, &as_number(indices_or_sections)?, 3, 2)
-    }
-    /// A view with at least one dimension.
-    [no_method] fn atleast_1d(input: Tensor) -> Tensor {
-        if input.ndim() == 0 { super::view::reshape(&input, &[1]) } else { Ok(input) }
-    }
-    /// A view with at least two dimensions.
-    [no_method] fn atleast_2d(input: Tensor) -> Tensor { at_least_2d(input) }
-    /// A view with at least three dimensions.
-    [no_method] fn atleast_3d(input: Tensor) -> Tensor { at_least_3d(input) }
-    /// The tensors stretched to the shape that all of them broadcast to: views, or those themselves that have it.
-    [no_method] fn broadcast_tensors(tensors: Several) -> Vec<Tensor> {
-        let mut shape = Dims::new();
-        for t in &tensors.0 {
-            shape = crate::base::broadcast(&shape, &t.shape())?;
-        }
-        each(&tensors.0, |t| if t.shape() == shape { Ok(t.clone()) } else { super::view::expand(t, ints(&shape)) })
-    }
-    /// Coordinates of a grid: each vector stretched along a dimension of its own (views).
-    [no_method] fn meshgrid(tensors: Several, indexing: Option<String> = None) -> Vec<Tensor> {
-        let first = tensors.0.first().ok_or_else(|| Error::runtime("meshgrid expects a non-empty TensorList"))?;
-        if let Some(t) = tensors.0.iter().find(|t| t.ndim() > 1) {
+        Some("ij") => false,
+        Some("xy") => tensors.0.len() > 1,
+        Some(other) => {
             return Err(Error::runtime(format!(
-                "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {:?}", t.shape().as_slice()
+                "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"
             )));
         }
-        if tensors.0.iter().any(|t| t.dtype() != first.dtype()) {
-            return Err(Error::runtime("torch.meshgrid expects all tensors to have the same dtype"));
-        }
-        let swap = match indexing.as_deref() {
-            None => {
-                static TOLD: AtomicBool = AtomicBool::new(false);
-                caution_once(&TOLD, "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.")?;
-                false
-            }
-            Some("ij") => false,
-            Some("xy") => tensors.0.len() > 1,
-            Some(other) => {
-                return Err(Error::runtime(format!(
-                    "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"
-                )));
-            }
-        };
-        let mut order: Vec<usize> = (0..tensors.0.len()).collect();
-        if swap {
-            order.swap(0, 1);
-        }
-        let shape: Ints = order.iter().map(|&i| tensors.0[i].numel() as i64).collect();
-        let place = |(i, t): (usize, Tensor)| {
-            let mut own: Dims = smallvec::smallvec![1; shape.len()];
-            let at = order.iter().position(|&o| o == i).unwrap_or(i);
-            own[at] = t.numel();
-            super::view::expand(&super::view::reshaped(&t, &own)?, shape.clone())
-        };
-        tensors.0.into_iter().enumerate().map(place).collect()
+    };
+    let mut order: Vec<usize> = (0..tensors.0.len()).collect();
+    if swap {
+        order.swap(0, 1);
     }
+    let shape: Ints = order.iter().map(|&i| tensors.0[i].numel() as i64).collect();
+    let place = |(i, t): (usize, Tensor)| {
+        let mut own: Dims = smallvec::smallvec![1; shape.len()];
+        let at = order.iter().position(|&o| o == i).unwrap_or(i);
+        own[at] = t.numel();
+        view::expand(&view::reshaped(&t, &own)?, shape.clone())
+    };
+    tensors.0.into_iter().enumerate().map(place).collect()
 }

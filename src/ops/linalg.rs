@@ -2,8 +2,8 @@
 
 use super::kernel::matmul as multiply;
 use super::product::mv;
-use super::relayout::first_row;
 use super::shape::contiguous;
+use super::view::first_row;
 use super::view::{expand, ints, reshape, reshaped, squeeze_one, t, transpose, unsafe_view, unsqueeze};
 use super::{arithmetic, reduce};
 use crate::base::{Dims, broadcast};
@@ -287,7 +287,7 @@ fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     }
     shape.push(small.shape()[1]);
     let out = unsafe_view(&mm(&tall, &small)?, shape)?;
-    if turned { contiguous(transpose(&out, -2, -1)?, None) } else { Ok(out) }
+    if turned { contiguous(&transpose(&out, -2, -1)?, None) } else { Ok(out) }
 }
 
 /// The product as one of two batches of equally many matrices.

@@ -42,8 +42,9 @@ macro_rules! pointwise {
                                 optional: false,
                                 default: None,
                                 keyword: false,
+                                elsewhere: false,
                             },)+
-                            $($($crate::ops::Param { name: stringify!($p), kind: $crate::ops::Kind::Scalar, optional: false, default: Some(stringify!($pd)), keyword: false },)+)?
+                            $($($crate::ops::Param { name: stringify!($p), kind: $crate::ops::Kind::Scalar, optional: false, default: Some(stringify!($pd)), keyword: false, elsewhere: false },)+)?
                         ],
                         forms: FORMS,
                         differentiable: $crate::ops::macros::any!($($wrt)*)
@@ -104,7 +105,7 @@ macro_rules! renamed {
         $(pub mod $name {
             use $crate::ops::{Kind, Param, node_name, pointwise::Pointwise};
             const PARAMS: &[Param] =
-                &[$(Param { name: stringify!($in), kind: Kind::Operand, optional: false, default: None, keyword: false }),+];
+                &[$(Param { name: stringify!($in), kind: Kind::Operand, optional: false, default: None, keyword: false, elsewhere: false }),+];
             pub static ROW: Pointwise = super::$row::ROW.renamed(
                 stringify!($name),
                 PARAMS,
@@ -175,13 +176,14 @@ macro_rules! ops {
                 pub const ALWAYS: u64 = $crate::ops::always_saved([$(0 $(| bit::$arg)* $($(| bit::$kept)*)?),*]);
                 pub const ORDER: &[u8] = &$crate::ops::saved_order([$(stringify!($in),)* $($(stringify!($p),)*)?]);
                 static PARAMS: &[$crate::ops::Param] = &[
-                    $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Tensor, optional: false, default: None, keyword: false },)*
+                    $($crate::ops::Param { name: stringify!($in), kind: $crate::ops::Kind::Tensor, optional: false, default: None, keyword: false, elsewhere: false },)*
                     $($($crate::ops::Param {
                         name: stringify!($p),
                         kind: <$pt as $crate::ops::FromArg>::KIND,
                         optional: <$pt as $crate::ops::FromArg>::OPTIONAL,
                         default: $crate::ops::macros::text!($($pd)?),
                         keyword: false,
+                        elsewhere: false,
                     },)*)?
                 ];
                 fn call(args: &[$crate::ops::Arg]) -> $crate::base::Result<$crate::ops::Out> {
@@ -262,6 +264,7 @@ macro_rules! compose {
                         optional: <$pt as $crate::ops::FromArg>::OPTIONAL,
                         default: $crate::ops::macros::text!($($pd)?),
                         keyword: false,
+                        elsewhere: false,
                     },)*
                 ];
                 fn call(args: &[$crate::ops::Arg]) -> $crate::base::Result<$crate::ops::Out> {

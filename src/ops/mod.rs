@@ -11,9 +11,9 @@ pub mod complex;
 mod complex_parts;
 pub mod contract;
 pub mod copies;
+pub mod copy_slices;
 pub mod create;
 pub mod creation;
-pub mod cut;
 pub mod devices;
 pub mod differences;
 pub mod einsum;
@@ -40,8 +40,6 @@ mod operand;
 mod order;
 pub mod out;
 pub mod pad;
-pub mod patch;
-pub mod place;
 pub mod pointwise;
 mod pointwise_inplace;
 mod positions;
@@ -54,18 +52,15 @@ pub mod random;
 pub mod record;
 pub mod reduce;
 mod refuse;
-pub mod relayout;
 pub mod scan;
 pub mod scatter;
 pub mod scatter_reduce;
 mod search;
 pub mod shape;
-pub mod short;
 mod slice_rules;
-pub mod slices;
 pub mod softmax;
 pub mod sort;
-pub mod spread;
+pub mod split;
 pub mod stats;
 pub mod stretched;
 pub mod tangent;
@@ -74,6 +69,8 @@ pub mod triangle;
 pub mod unary;
 pub mod unique;
 pub mod view;
+pub mod view_part;
+pub mod view_scatter;
 pub mod write;
 
 mod row;
@@ -82,8 +79,8 @@ mod value;
 pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bits, wraps_numbers};
 pub use pointwise::Operand;
 pub use row::{
-    Arg, Forms, FromArg, History, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Several, Sizes,
-    Value, operand_kind, take,
+    Arg, Forms, FromArg, History, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Several, Short,
+    Sizes, Value, operand_kind, take,
 };
 pub use value::{IntoGrad, V};
 
@@ -111,23 +108,11 @@ pub fn rows() -> impl Iterator<Item = &'static Row> {
 }
 
 static FAMILIES: &[&[&Row]] = &[
-    create::ROWS,
-    create::formatted::ROWS,
     index::ROWS,
-    view::ROWS,
-    place::ROWS,
-    view::COMPOSED,
-    join::COMPOSED,
-    shape::ROWS,
-    shape::COMPOSED,
-    triangle::ROWS,
-    triangle::COMPOSED,
     loss::ROWS,
     loss::COMPOSED,
     nn::ROWS,
     nn::COMPOSED,
-    creation::ROWS,
-    creation::COMPOSED,
     random::ROWS,
     random::WRITES,
     random::COMPOSED,
@@ -137,14 +122,8 @@ static FAMILIES: &[&[&Row]] = &[
     write::FILLS,
     scatter::ROWS,
     scatter::COMPOSED,
-    patch::ROWS,
-    patch::COMPOSED,
-    relayout::RELAYOUTS,
-    spread::ROWS,
     scatter_reduce::ROWS,
     scatter_reduce::COMPOSED,
-    complex::ROWS,
-    complex::COMPOSED,
 ];
 
 /// Shape, dtype and device of the input that a gradient is for.

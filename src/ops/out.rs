@@ -47,24 +47,11 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
 }
 
 /// Kernels that write their own dtype only, and say which one they found.
-const FOUND: &[&str] = &[
-    "abs",
-    "ceil",
-    "conj_physical",
-    "floor",
-    "frac",
-    "gelu",
-    "lerp",
-    "neg",
-    "sgn",
-    "sign",
-    "softplus",
-    "trunc",
-];
+const FOUND: &[&str] =
+    &["abs", "ceil", "floor", "frac", "gelu", "lerp", "neg", "sgn", "sign", "softplus", "trunc"];
 
 /// Operators that give their results' dtypes beforehand.
 const DECLARED: &[&str] = &[
-    "diag",
     "gather",
     "index_add",
     "index_copy",
@@ -72,10 +59,7 @@ const DECLARED: &[&str] = &[
     "scatter",
     "scatter_add",
     "scatter_reduce",
-    "slice_scatter",
     "take_along_dim",
-    "tril",
-    "triu",
 ];
 
 /// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
@@ -97,9 +81,6 @@ pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
         }
         name if FOUND.contains(&name) => format!("Found dtype {target} but expected {result}"),
         name if DECLARED.contains(&name) => declared(),
-        "complex" | "polar" => {
-            format!("Expected object of scalar type {result} but got scalar type {target} for argument 'out'")
-        }
         "index_select" => "index_select(): self and result must have the same scalar type".into(),
         "take" => format!(
             "take(): self and out expected to have the same dtype, but got self.dtype = {result} and out.dtype = {target}"
@@ -187,7 +168,7 @@ pub fn computes_as_target(row: &Row) -> bool {
 /// Whether a row makes tensors of nothing: then `out=` says their dtype.
 pub fn is_creation(row: &Row) -> bool {
     let of_nothing = row.params.first().is_none_or(|p| p.kind != Kind::Tensor);
-    of_nothing && (row.family == "create" || row.name.starts_with("rand"))
+    of_nothing && row.name.starts_with("rand")
 }
 
 /// Whether a row resizes what it is given without a word.
@@ -195,12 +176,12 @@ pub fn resizes_silently(row: &Row) -> bool {
     if let Some(out) = &row.out {
         return out.silent;
     }
-    is_creation(row) || matches!(row.name, "logsigmoid" | "multinomial" | "narrow_copy")
+    is_creation(row) || matches!(row.name, "logsigmoid" | "multinomial")
 }
 
 /// The words for `out=` that meets a gradient.
 pub fn refusal(row: &Row) -> String {
-    if row.name == "empty" || row.family == "random" && is_creation(row) {
+    if row.out.is_some_and(|out| out.room) || row.family == "random" && is_creation(row) {
         return "cannot resize variables that require grad".into();
     }
     format!(
@@ -217,9 +198,8 @@ fn refusing(row: &Row) -> String {
     }
     match row.name {
         "take_along_dim" => "gather",
-        "diag" => "aten::diag_embed",
         "logsigmoid" => "log_sigmoid_forward",
-        name @ ("conj_physical" | "floor_divide" | "heaviside" | "scatter" | "slice_scatter") => {
+        name @ ("floor_divide" | "heaviside" | "scatter") => {
             return format!("aten::{name}");
         }
         name if is_creation(row) => return format!("aten::{name}"),

@@ -1,7 +1,7 @@
 //! Products built on matrix products, and those that add to something.
 
 use super::arithmetic as a;
-use super::complex::{conjugate_product, scaled};
+use super::complex::{Vdot, scaled};
 use super::create::{clone_dense, to_dtype, zeros};
 use super::kernel::{copy, fill, holds, matmul as multiply};
 use super::linalg::{
@@ -565,7 +565,7 @@ pub fn vdot(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let complex = input.dtype().is_complex() && input.dtype() == other.dtype();
     let real =
         input.dtype().is_float() && input.dtype() == other.dtype() && (input.ndim(), other.ndim()) == (1, 1);
-    if complex || real { conjugate_product(input, other) } else { dot(input, other) }
+    if complex || real { Vdot::call(input, other) } else { dot(input, other) }
 }
 
 /// Kronecker product: every element of `input` times the whole of `other`.

@@ -42,7 +42,19 @@ pub struct Param {
     pub default: Option<&'static str>,
     /// Whether it must be named.
     pub keyword: bool,
+    /// Whether its tensors may lie on another device than the other operands.
+    pub elsewhere: bool,
 }
+
+impl Param {
+    /// What most parameters do not say.
+    pub const PLAIN: Param =
+        Param { name: "", kind: Kind::Any, optional: false, default: None, keyword: false, elsewhere: false };
+}
+
+/// The short way of a method that is called with whole numbers: no argument is put in a box on its way. What does not fit
+/// (a dtype, a keyword) takes the ordinary call, which does the same.
+pub type Short = fn(&Tensor, &[i64]) -> Option<Result<Tensor>>;
 
 /// A parsed argument.
 #[derive(Clone)]
@@ -165,6 +177,8 @@ pub struct Row {
     pub returns: &'static str,
     /// What `out=` asks; nothing of rows in the old form, which stand in tables.
     pub out: Option<OutFacts>,
+    /// The short way of the method.
+    pub short: Option<Short>,
     /// Whether PyTorch makes it of other operators: then arguments are looked at first.
     pub composite: bool,
     /// The least and the most arguments of each of PyTorch's overloads, where this signature stands for several; without
@@ -195,6 +209,8 @@ pub struct OutFacts {
     pub silent: bool,
     /// It says in which dtype is computed, unless that is asked for.
     pub computes: bool,
+    /// What is made is room, whose elements nobody has set.
+    pub room: bool,
     /// Nothing is recorded of the operator, whatever wants gradients: truths, places.
     pub unrecorded: bool,
     /// Its dtype is refused before the kernel refuses that of the operands.
@@ -212,6 +228,7 @@ impl OutFacts {
         resizes: false,
         silent: false,
         computes: false,
+        room: false,
         unrecorded: false,
         early: false,
         called: "",
@@ -255,6 +272,7 @@ impl Row {
         inplace_of: None,
         returns: "",
         out: None,
+        short: None,
         composite: false,
         arities: &[],
         elementwise: false,

@@ -3,7 +3,7 @@
 use super::create::{read_as, to_dtype};
 use super::extrema::{picked, returned};
 use super::index::numbers;
-use super::place::embed;
+use super::view_part::embed;
 use super::{arithmetic, inplace, reduce, refuse, shape, unary, view};
 use crate::base::numel;
 use crate::operator::prelude::*;
@@ -169,7 +169,7 @@ fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
     let upper = select(0.0, spared, ge(&row, &column));
     let g = g.transpose(dim, -1).then(|t| view::unsqueeze(&t, -2));
     let grad = (g * upper.conj()).sum(&[-1], false).transpose(dim, -1);
-    grad.then(|t| shape::contiguous(t, None)).tensor()
+    grad.then(|t| shape::contiguous(&t, None)).tensor()
 }
 
 /// Refuses truth values where there is anything to run over.

@@ -9,7 +9,7 @@ use super::pointwise::Operand;
 use super::reduce::quietly;
 use super::row::{Arg, Row, Value};
 use super::slice_rules::check_slices;
-use super::view::{reshape, view_as_shape};
+use super::view::{View, reshape};
 use super::{arithmetic as a, create};
 use crate::base::{DType, Dims, Error, Layout, Put, Result, Scalar, wrap_dim};
 use crate::tensor::{Body, Tensor, mode};
@@ -177,7 +177,7 @@ fn put_line(input: &Tensor, index: &Tensor, values: &Tensor, accumulate: bool) -
     let shape = input.shape();
     let flat = reshape(input, &[input.numel()])?;
     let out = index_put(&flat, &[Some(index.clone())], &reshape(values, &index.shape())?, accumulate)?;
-    view_as_shape(&out, shape)
+    View::call(&out, shape)
 }
 
 /// Whether `masked_scatter_` takes its elements, in order, from the memory that it writes. (It copies what is not in order.)
@@ -217,7 +217,7 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
     let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
     let first = crate::ops::view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
     // PyTorch copies what it fills into a dense tensor.
-    index_put(&crate::ops::shape::contiguous(input.clone(), None)?, &places, &first, false)
+    index_put(&crate::ops::shape::contiguous(input, None)?, &places, &first, false)
 }
 
 ops! { "index";

@@ -104,7 +104,7 @@ pub(super) fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> R
     let start = create::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
     let ones = create::ones(&index.shape(), input.dtype(), input.device())?;
     let count = scatter_into(&start, &ones, dim, index.clone(), Put::Add)?;
-    a::maximum(&crate::ops::complex::real(count)?, 1.0)
+    a::maximum(&crate::ops::complex::real(&count)?, 1.0)
 }
 
 /// What a change of the input and of the source does to a product, largest or smallest value.

@@ -1,12 +1,8 @@
 //! Triangles and diagonals of matrices.
 
-use super::copies::DiagonalCopy;
-use super::kernel::{copy, done, duplicate, filled, fork, part_by_part};
-use super::macros::{compose, ops};
-use super::place::embed;
-use super::view::diagonal as diagonal_view;
-use crate::base::{DType, Device, Dims, Error, Layout, Result, Scalar, wrap_dim};
-use crate::tensor::{Body, Tensor};
+use super::kernel::{copy, duplicate, filled, part_by_part};
+use super::view::{diagonal as diagonal_view, put_back, reshaped};
+use crate::operator::prelude::*;
 
 /// A dense copy of `x` with zeros outside the triangle.
 fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
@@ -44,15 +40,44 @@ fn embedding(shape: &[usize], offset: i64, dim1: i64, dim2: i64) -> Result<(Dims
     Ok((whole, place))
 }
 
-ops! { "linalg";
-    /// The lower triangle of matrices, zeros above the `diagonal`.
-    [inplace, out, linear] fn tril(input; diagonal: i64 = 0) -> y { triangle("tril", &input.body(), diagonal, true) }
-    input: |g, diagonal| g.then(|t| tril(&t, diagonal));
-    /// The upper triangle of matrices, zeros below the `diagonal`.
-    [inplace, out, linear] fn triu(input; diagonal: i64 = 0) -> y { triangle("triu", &input.body(), diagonal, false) }
-    input: |g, diagonal| g.then(|t| triu(&t, diagonal));
-    /// Matrices of zeros with the last dimension of `input` on a diagonal.
-    [linear] fn diag_embed(input; offset: i64 = 0, dim1: i64 = -2, dim2: i64 = -1) -> y {
+/// Samples of a triangle are matrices.
+fn of_matrices(b: &Batch, input: &Tensor, name: &str) -> Result<Tensor> {
+    let x = b.full(input)?;
+    if b.rank(&x) < 2 {
+        return Err(Error::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
+    }
+    Ok(x)
+}
+
+#[primitive(tangent = linear)]
+impl Tril {
+    fn forward(input: &Tensor, diagonal: i64) -> Result<Body> {
+        triangle("tril", &input.body(), diagonal, true)
+    }
+    fn d_input(g: &Tensor, diagonal: i64) -> Result<Tensor> {
+        tril(g, diagonal)
+    }
+    fn batch(b: &Batch, input: &Tensor, diagonal: i64) -> Result<Tensor> {
+        tril(&of_matrices(b, input, "tril")?, diagonal).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl Triu {
+    fn forward(input: &Tensor, diagonal: i64) -> Result<Body> {
+        triangle("triu", &input.body(), diagonal, false)
+    }
+    fn d_input(g: &Tensor, diagonal: i64) -> Result<Tensor> {
+        triu(g, diagonal)
+    }
+    fn batch(b: &Batch, input: &Tensor, diagonal: i64) -> Result<Tensor> {
+        triu(&of_matrices(b, input, "triu")?, diagonal).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl DiagEmbed {
+    fn forward(input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
         let body = input.body();
         if body.layout.ndim() == 0 {
             return Err(Error::runtime("diag_embed: the input has no dimension to put on a diagonal"));
@@ -62,26 +87,41 @@ ops! { "linalg";
         copy(&out.with_layout(place), &body)?;
         Ok(out)
     }
-    input: |g, offset, dim1, dim2| g.then(|t| diagonal_view(&t, offset, dim1, dim2));
-    /// Sum of a matrix' diagonal.
-    [linear] fn trace(input) -> y {
+    fn d_input(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        diagonal_view(g, offset, dim1, dim2)
+    }
+    fn batch(b: &Batch, input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        let x = b.full(input)?;
+        let rank = b.rank(&x) + 1;
+        diag_embed(&x, offset, b.dim(dim1, rank)?, b.dim(dim2, rank)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Trace {
+    fn forward(input: &Tensor) -> Result<Body> {
         let body = input.body();
         if body.layout.ndim() != 2 {
-            return Err(Error::runtime(format!("trace: expected a matrix, but got tensor with dim {}", body.layout.ndim())));
+            return Err(Error::runtime(format!(
+                "trace: expected a matrix, but got tensor with dim {}",
+                body.layout.ndim()
+            )));
         }
         if body.dtype == DType::Bool {
-            return Err(crate::base::Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
+            return Err(Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
         }
         let line = Tensor::new(body.with_layout(body.layout.diagonal(0, 0, 1)?));
         let sum = super::reduce::Sum::call(&line)?;
         let body = sum.body().clone();
         Ok(body)
     }
-    input: |g, at| {
-        let place = Layout::contiguous(&at.shape).diagonal(0, 0, 1)?;
-        let length = place.shape.clone();
-        g.expand(&length).then(|t| embed(&t, at.shape, place))
-    };
+    fn d_input(g: V, at: Meta) -> Result<V> {
+        let length = Layout::contiguous(&at.shape).diagonal(0, 0, 1)?.shape;
+        Ok(g.expand(&length).then(|g| put_back(&g, at, |l| l.diagonal(0, 0, 1))))
+    }
+    fn batch(_: &Batch, input: &Tensor) -> Result<Tensor> {
+        super::reduce::Sum::call(&diagonal_view(input, 0, 0, 1)?)
+    }
 }
 
 /// Rows and columns of a triangle's places, as a matrix of two rows.
@@ -92,7 +132,7 @@ fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, devic
     }
     if !matches!(dtype, DType::I32 | DType::I64) {
         let op = if lower { "tril_indices" } else { "triu_indices" };
-        return Err(crate::base::Fault::NoKernel { op, dtype }.into());
+        return Err(Fault::NoKernel { op, dtype }.into());
     }
     let count = places_below(rows, columns, i128::from(offset) + i128::from(lower));
     let count = if lower { count } else { i128::from(rows) * i128::from(columns) - count };
@@ -128,31 +168,100 @@ fn places_below(rows: i64, columns: i64, offset: i128) -> i128 {
     growing + (rows - all) * columns
 }
 
-mod more {
-    use super::*;
-    compose! { "linalg";
-        /// A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix.
-        [out] fn diag(input: Tensor, diagonal: i64 = 0) -> Tensor {
-            match input.ndim() {
-                1 => diag_embed(&input, diagonal, -2, -1),
-                2 => DiagonalCopy::call(&input, diagonal, 0, 1),
-                n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
-            }
-        }
-        /// A matrix with the flattened elements on a diagonal.
-        fn diagflat(input: Tensor, offset: i64 = 0) -> Tensor {
-            diag_embed(&crate::ops::view::reshaped(&input, &[input.numel()])?, offset, -2, -1)
-        }
-        /// Rows and columns of the places in a lower triangle.
-        [no_method] fn tril_indices(row: i64, col: i64, offset: i64 = 0, dtype: DType = DType::I64, device: Device = Device::Cpu, layout: Option<String> = None) -> Tensor {
-            let _ = layout;
-            places(row, col, offset, true, dtype, device)
-        }
-        /// Rows and columns of the places in an upper triangle.
-        [no_method] fn triu_indices(row: i64, col: i64, offset: i64 = 0, dtype: DType = DType::I64, device: Device = Device::Cpu, layout: Option<String> = None) -> Tensor {
-            let _ = layout;
-            places(row, col, offset, false, dtype, device)
-        }
+/// The lower triangle of matrices, zeros above the `diagonal`.
+#[operator(
+    function,
+    method,
+    inplace,
+    out(declared),
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.tril(k))(draw(st.integers(-2, 2))), 2)"
+)]
+pub fn tril(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
+    Tril::call(input, diagonal)
+}
+
+/// The upper triangle of matrices, zeros below the `diagonal`.
+#[operator(
+    function,
+    method,
+    inplace,
+    out(declared),
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.triu(k))(draw(st.integers(-2, 2))), 2)"
+)]
+pub fn triu(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
+    Triu::call(input, diagonal)
+}
+
+/// Matrices of zeros with the last dimension of `input` on a diagonal.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.diag_embed(k))(draw(st.integers(-1, 1))), 1)"
+)]
+pub fn diag_embed(
+    input: &Tensor,
+    #[default(0)] offset: i64,
+    #[default(-2)] dim1: i64,
+    #[default(-1)] dim2: i64,
+) -> Result<Tensor> {
+    DiagEmbed::call(input, offset, dim1, dim2)
+}
+
+/// Sum of a matrix' diagonal.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.trace(), shapes=st.sampled_from([(3, 3), (2, 4), (0, 2)]))"
+)]
+pub fn trace(input: &Tensor) -> Result<Tensor> {
+    Trace::call(input)
+}
+
+/// A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix.
+#[operator(
+    function,
+    method,
+    out(declared, called = "aten::diag_embed"),
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.diag(k))(draw(st.integers(-1, 1))), shapes=st.sampled_from([(3,), (2, 3), (3, 3)]))"
+)]
+pub fn diag(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
+    match input.ndim() {
+        1 => diag_embed(input, diagonal, -2, -1),
+        2 => super::copies::diagonal_copy(input, diagonal, 0, 1),
+        n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
     }
 }
-pub use more::COMPOSED;
+
+/// A matrix with the flattened elements on a diagonal.
+#[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.diagflat(1))")]
+pub fn diagflat(input: &Tensor, #[default(0)] offset: i64) -> Result<Tensor> {
+    diag_embed(&reshaped(input, &[input.numel()])?, offset, -2, -1)
+}
+
+/// Rows and columns of the places in a lower triangle.
+#[operator(function)]
+pub fn tril_indices(
+    row: i64,
+    col: i64,
+    #[default(0)] offset: i64,
+    #[default(DType::I64)] dtype: DType,
+    #[default(Device::Cpu)] device: Device,
+    layout: Option<String>,
+) -> Result<Tensor> {
+    let _ = layout;
+    places(row, col, offset, true, dtype, device)
+}
+
+/// Rows and columns of the places in an upper triangle.
+#[operator(function)]
+pub fn triu_indices(
+    row: i64,
+    col: i64,
+    #[default(0)] offset: i64,
+    #[default(DType::I64)] dtype: DType,
+    #[default(Device::Cpu)] device: Device,
+    layout: Option<String>,
+) -> Result<Tensor> {
+    let _ = layout;
+    places(row, col, offset, false, dtype, device)
+}

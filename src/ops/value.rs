@@ -197,7 +197,7 @@ impl V {
     pub fn re(self) -> V {
         match self {
             V::Scalar(s) => V::Scalar(if self.is_complex() { Scalar::Float(s.as_f64()) } else { s }),
-            V::Tensor(t) if t.dtype().is_complex() => super::complex::real(t).into(),
+            V::Tensor(t) if t.dtype().is_complex() => super::complex::real(&t).into(),
             other => other,
         }
     }

@@ -58,13 +58,13 @@ macro_rules! writes {
                 use $crate::ops::macros;
                 use $crate::ops::row::{Arg, Forms, FromArg, Kind, Out, Param, Row, take};
                 static PARAMS: &[Param] = &[
-                    Param { name: "input", kind: Kind::Tensor, optional: false, default: None, keyword: false },
+                    Param { name: "input", kind: Kind::Tensor, optional: false, default: None, ..Param::PLAIN },
                     $(Param {
                         name: stringify!($p),
                         kind: <$pt as FromArg>::KIND,
                         optional: <$pt as FromArg>::OPTIONAL,
                         default: macros::text!($($pd)?),
-                        keyword: false,
+                        ..Param::PLAIN
                     },)*
                 ];
                 static DERIVATIVE: $crate::tensor::Derivative =
@@ -144,13 +144,13 @@ fn fill_with(args: &[Arg]) -> Result<Tensor> {
 }
 
 static FILL_PARAMS: &[Param] = &[
-    Param { name: "input", kind: Kind::Tensor, optional: false, default: None, keyword: false },
+    Param { name: "input", kind: Kind::Tensor, optional: false, default: None, ..Param::PLAIN },
     Param {
         name: "value",
         kind: <Value as FromArg>::KIND,
         optional: false,
         default: text!(),
-        keyword: false,
+        ..Param::PLAIN
     },
 ];
 static FILL_ROW: Row = Row {

@@ -107,7 +107,7 @@ fn of_number<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py,
         if conjugates { "Consider using x.conj()." } else { "This function is the identity in these cases." };
     caution_once(told, &format!("Tensor.{name} is deprecated on 0-D tensors. {instead}"))?;
     let t = slf.get().tensor.clone();
-    if conjugates { wrap(slf.py(), ops::complex::conj_(t)?) } else { Ok(slf.clone().into_any()) }
+    if conjugates { wrap(slf.py(), ops::complex::conj(&t)?) } else { Ok(slf.clone().into_any()) }
 }
 
 fn matrix_transpose<'py>(
@@ -122,7 +122,7 @@ fn matrix_transpose<'py>(
     need_matrix(name, t, batches)?;
     let turned = view::transpose(t, -2, -1)?;
     // `H` and `mH` conjugate as well, which changes complex numbers only.
-    wrap(slf.py(), if name.ends_with('H') { ops::complex::conj_(turned)? } else { turned })
+    wrap(slf.py(), if name.ends_with('H') { ops::complex::conj(&turned)? } else { turned })
 }
 
 /// `x.real = value`, on the view of the part.
@@ -200,7 +200,7 @@ impl PyTensor {
         if !slf.get().tensor.dtype().is_complex() {
             return Ok(slf.clone().into_any());
         }
-        wrap(slf.py(), ops::complex::real(slf.get().tensor.clone())?)
+        wrap(slf.py(), ops::complex::real(&slf.get().tensor)?)
     }
     #[setter(real)]
     fn set_real_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -209,7 +209,7 @@ impl PyTensor {
     /// The imaginary part, as a view.
     #[getter(imag)]
     fn imaginary_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        wrap(slf.py(), ops::complex::imag(slf.get().tensor.clone())?)
+        wrap(slf.py(), ops::complex::imag(&slf.get().tensor)?)
     }
     #[setter(imag)]
     fn set_imaginary_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -310,7 +310,7 @@ pub fn warn_stretched(py: Python<'_>, operator: &str) -> PyResult<()> {
 fn without_leading_ones(value: &Tensor) -> Result<Tensor, Error> {
     let shape = value.shape();
     let ones = shape.iter().take_while(|&&n| n == 1).count();
-    view::view_as_shape(value, Dims::from_slice(&shape[ones..]))
+    view::View::call(value, Dims::from_slice(&shape[ones..]))
 }
 
 /// What is to be written into a tensor: a tensor, or a number as one.

@@ -72,8 +72,8 @@ pub fn write<'py>(
         places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
     checked.iter().try_for_each(Place::make_room)?;
     for (place, value) in checked.iter().zip(&results) {
-        // What `empty` makes is only room.
-        place.write(row.name != "empty" || place.target.shape() != value.shape())?;
+        // What is only room is not written.
+        place.write(!row.out.is_some_and(|out| out.room) || place.target.shape() != value.shape())?;
     }
     warned?;
     match NAMED.get(py) {

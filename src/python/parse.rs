@@ -106,11 +106,9 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
             Err(_) => scalar(),
         },
         Kind::Int => int_from(object).map(Arg::Int),
-        Kind::Ints => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
-        Kind::Sizes => match dtype_of(object) {
-            Some(dtype) => Some(Arg::DType(dtype)),
-            None => ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int)),
-        },
+        Kind::Ints | Kind::Sizes => {
+            ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int))
+        }
         Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
         Kind::DType => dtype_of(object).map(Arg::DType),
         Kind::Device => match object.cast::<PyDevice>() {
@@ -320,9 +318,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
     }
     for (name, object) in call.keywords {
-        // `view(dtype=…)` is an overload of `view(size)`.
-        let retyped = row.name == "view" && name == "dtype";
-        match params.iter().position(|p| known_as(p, name) || (retyped && p.kind == Kind::Sizes)) {
+        match params.iter().position(|p| known_as(p, name)) {
             Some(at) => {
                 if !matches!(args[at], Arg::Missing) {
                     return Err(PyTypeError::new_err(format!(
@@ -391,7 +387,6 @@ fn known_as(param: &Param, given: &str) -> bool {
         || matches!(
             (param.name, given),
             ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2") | ("self_", "self")
-                | ("indices_or_sections", "indices" | "sections" | "tensor_indices_or_sections")
         )
 }
 
@@ -421,8 +416,7 @@ fn accept(
     position: Option<usize>,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<Arg> {
-    let retyped = || row.name == "view" && dtype_of(object).is_some();
-    if is_strict(row, param, object) && !object.is_none() && !retyped() {
+    if is_strict(row, param, object) && !object.is_none() {
         return Err(mismatch(name, param.name, param.kind, position, object));
     }
     match read(param.kind, object)? {
@@ -508,22 +502,7 @@ pub fn run_or<T: Send>(
 }
 
 /// What PyTorch makes of other operators: there, the arguments are looked at first, as where nothing is recorded.
-const COMPOSED: &[&str] = &[
-    "chunk",
-    "dsplit",
-    "flatten",
-    "hsplit",
-    "moveaxis",
-    "movedim",
-    "narrow",
-    "repeat_interleave",
-    "sum_to_size",
-    "take_along_dim",
-    "tensor_split",
-    "unflatten",
-    "unsafe_chunk",
-    "vsplit",
-];
+const COMPOSED: &[&str] = &["take_along_dim"];
 
 /// A view whose base was written behind its back is refused before anything else is looked at.
 #[cold]

@@ -3,7 +3,6 @@
 use super::saved_facts::{fact, facts, shown};
 use super::saved_names::{row_of_node, torch_name, wraps_numbers};
 use crate::base::{DType, Dims, Layout, Put, Scalar};
-use crate::ops::cut::Joined;
 use crate::ops::loss::Reduction;
 use crate::ops::pointwise::Numbers;
 use crate::ops::scatter_reduce::Meeting;
@@ -103,13 +102,6 @@ macro_rules! shown {
 }
 
 fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> Option<Value<'py>> {
-    if let Some(Joined { dim, lengths }) = params.downcast_ref() {
-        return match at {
-            0 => Some(dim.show(py)),
-            1 => lengths.first().map(|&first| (first as i64).show(py)),
-            _ => Some(PyTuple::new(py, lengths).map(Bound::into_any)),
-        };
-    }
     shown! { py, params, at;
         (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Option<Ints>);
         (0 i64, 1 i64); (0 i64, 1 bool); (0 History, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
@@ -124,7 +116,6 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
 
 /// Nodes that keep other arguments than their rows take.
 const OWN: &[(&str, &[&str])] = &[
-    ("AsStridedBackward1", &["size", "stride", "storage_offset"]),
     ("BinaryCrossEntropyBackward0", &["", "reduction"]),
     ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
     ("HuberLossBackward0", &["reduction", "delta"]),
@@ -135,13 +126,6 @@ const OWN: &[(&str, &[&str])] = &[
     ("ScatterBackward1", &["dim"]),
     ("ScatterReduceBackward0", &["dim", "", "reduce", "include_self"]),
     ("SmoothL1LossBackward0", &["reduction", "beta"]),
-    ("SplitBackward0", &["dim", "split_size"]),
-    ("SplitWithSizesBackward0", &["dim", "", "split_sizes"]),
-    ("SqueezeBackward4", &["dim"]),
-    ("SqueezeBackward5", &["dim"]),
-    ("TransposeBackward1", &["dim0", "dim1"]),
-    ("UnsafeSplitBackward0", &["dim", "split_size"]),
-    ("UnsqueezeBackward1", &["dim"]),
 ];
 
 /// The names of a node's arguments, in order, each with its place among them.
@@ -183,8 +167,6 @@ fn given<'py>(py: Python<'py>, node: &Node, name: &str) -> Option<Value<'py>> {
         // Rows take these as floats; PyTorch keeps them as they were given, and few give whole numbers as floats.
         (Ok(value), "correction" | "ord" | "threshold" | "value") => plain_number(value),
         (Ok(value), "beta") if node.name() == "SoftplusBackward0" => plain_number(value),
-        // No dimensions are no list here, and an empty one there.
-        (Ok(value), "dims") if value.is_none() => Ok(PyTuple::empty(py).into_any()),
         (value, _) => value,
     })
 }

@@ -11,32 +11,7 @@ use pyo3::types::{PyComplex, PyTuple};
 
 /// By the name of a node, or of a row where several share one.
 const FACTS: &[(&[&str], &str, Fact)] = &[
-    (
-        &[
-            "DiagonalBackward0",
-            "ExpandBackward0",
-            "IndexSelectBackward0",
-            "NarrowCopyBackward0",
-            "RepeatBackward0",
-            "SelectBackward0",
-            "SliceBackward0",
-            "SplitBackward0",
-            "SplitWithSizesBackward0",
-            "SqueezeBackward0",
-            "SqueezeBackward1",
-            "SqueezeBackward2",
-            "SqueezeBackward3",
-            "SqueezeBackward4",
-            "SqueezeBackward5",
-            "TraceBackward0",
-            "UnfoldBackward0",
-            "UnsafeSplitBackward0",
-            "UnsafeViewBackward0",
-            "ViewBackward0",
-        ],
-        "self_sym_sizes",
-        Sizes(0),
-    ),
+    (&["IndexSelectBackward0", "UnsafeViewBackward0"], "self_sym_sizes", Sizes(0)),
     (&["MaskedScatterBackward0"], "source_sym_sizes", Sizes(1)),
     (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
     (&["AddBackward0", "SubBackward0", "RsubBackward0", "RsubBackward1"], "alpha", Int(1)),

@@ -6,8 +6,7 @@ use super::overrides::Asked;
 use super::parse::{Args, Call, choose, parse, result, run, run_or, running, scalar_from, stale_or};
 use super::tensor::{PyTensor, wrap};
 use crate::base::watch;
-use crate::ops::short::{self, Short};
-use crate::ops::{self, Arg, Forms, Kind, Operand, Row, pointwise::Pointwise};
+use crate::ops::{self, Arg, Forms, Kind, Operand, Param, Row, Short, pointwise::Pointwise};
 use crate::tensor::mode;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -274,6 +273,11 @@ fn call<'py>(
     }
 }
 
+/// Whether a method takes its numbers in a tuple, too.
+fn takes_a_list(row: &Row) -> bool {
+    matches!(row.params, [_, Param { kind: Kind::Ints | Kind::Sizes, .. }])
+}
+
 /// Methods called with whole numbers.
 fn of_ints<'py>(
     py: Python<'py>,
@@ -289,7 +293,7 @@ fn of_ints<'py>(
         Some(())
     };
     match given {
-        [list] if list.is_instance_of::<PyTuple>() && short::takes_a_list(row.name) => {
+        [list] if list.is_instance_of::<PyTuple>() && takes_a_list(row) => {
             list.cast::<PyTuple>().ok()?.iter().try_for_each(|object| read(&object))?;
         }
         _ => given.iter().try_for_each(read)?,
@@ -459,7 +463,7 @@ fn collect() -> Vec<Entry> {
                 row,
                 signatures,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
-                short: short::of(row.name).filter(|_| style == Style::Method),
+                short: row.short.filter(|_| style == Style::Method),
                 policy: PolicyCell::default(),
                 style,
                 c_name: c(&name),

@@ -27,6 +27,8 @@ pub struct Facts {
     pub lengths: fn(&Kept) -> Option<&[u32]>,
     /// The number of multiplications and additions of a call.
     pub flops: Option<fn(&[super::Meta]) -> u64>,
+    /// The same of the in-place form, where that is one of a view operator.
+    pub inplace: Option<&'static super::Derivative>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -138,6 +140,7 @@ impl Facts {
         edges: &[true; 8],
         lengths: |_| None,
         flops: None,
+        inplace: None,
     };
 
     /// The sources of a saved value of this node: one, or those of a list.

@@ -2,7 +2,6 @@
 //! tensor (see `tensor/batched.rs`); a rule says what an operator does to that one. What has no rule raises: nothing
 //! loops in secret.
 
-mod complex;
 mod dynamic;
 mod index;
 mod join;
@@ -25,7 +24,7 @@ pub use level::{
 pub use pointwise::{apply, apply_inplace};
 pub use random::{choose, draw, write_over};
 pub use rules::row;
-pub use settle::{collected, has_escaped, settled};
+pub use settle::{has_escaped, settled};
 pub use write::{copy_into, fill_where, overwrite, relayout};
 
 use super::row::Ints;

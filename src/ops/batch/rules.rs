@@ -2,7 +2,7 @@
 //! Where it says `physical` the inputs are physical tensors with all levels, and so is the result; where it says `seen`
 //! they are as the function sees them, for rows that are compositions of others.
 
-use super::{Batch, complex, index, loss, view};
+use super::{Batch, index, loss};
 use crate::base::{Error, Result};
 use crate::tensor::Tensor;
 use smallvec::SmallVec;
@@ -45,16 +45,7 @@ pub(super) fn misuse(name: &str) -> Error {
 fn table() -> &'static HashMap<&'static str, Rule> {
     static TABLE: OnceLock<HashMap<&'static str, Rule>> = OnceLock::new();
     TABLE.get_or_init(|| {
-        let families = [
-            complex::PHYSICAL,
-            complex::SEEN,
-            index::PHYSICAL,
-            index::SEEN,
-            loss::SEEN,
-            view::PHYSICAL,
-            view::SEEN,
-            super::random::SEEN,
-        ];
+        let families = [index::PHYSICAL, index::SEEN, loss::SEEN, super::random::SEEN];
         families.into_iter().flatten().copied().collect()
     })
 }

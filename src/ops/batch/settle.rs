@@ -4,11 +4,12 @@
 
 use super::level::{is_live, reversed_within};
 use super::{Batch, moved, raised};
-use crate::base::{Error, Result};
+use crate::base::{Error, Layout, Result};
 use crate::ops::view::{expand, ints, unsqueeze};
-use crate::ops::{create, reduce, spread, tangent};
+use crate::ops::{create, reduce, tangent};
 use crate::tensor::dual::DualLevel;
 use crate::tensor::{Level, Tensor, any_requires_grad};
+use gradiron_macros::primitive;
 use smallvec::SmallVec;
 
 impl Batch {
@@ -70,11 +71,30 @@ pub fn stretched(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Ten
     }
     let column = unsqueeze(t, at as i64)?;
     if is_wanted(t, level) {
-        return spread::spread_out(&column, at as i64, size as i64, i64::from(level));
+        return SpreadOut::call(&column, at as i64, size as i64, i64::from(level));
     }
     let mut shape = ints(&column.shape());
     shape[at] = size as i64;
     expand(&column, shape)
+}
+
+/// The dimension `dim`, of size 1, stretched over the `size` samples of a level (a view). A transform that began inside of it
+/// differentiates for each sample alone: the gradient stays a batch of gradients. For everybody else it is the sum over the
+/// samples.
+#[primitive(tangent = linear)]
+impl SpreadOut {
+    fn forward(input: &Tensor, dim: i64, size: i64, level: i64) -> Result<Layout> {
+        let _ = level; // The derivative asks for it.
+        let mut sizes = ints(&input.shape());
+        sizes[dim as usize] = size;
+        input.body().layout.expand(&sizes)
+    }
+    fn d_input(g: &Tensor, dim: i64, level: i64) -> Result<Tensor> {
+        collected(g, dim as usize, level as Level)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, size: i64, level: i64) -> Result<Tensor> {
+        SpreadOut::call(&b.full(input)?, dim + b.k() as i64, size, level).map(|t| b.wrap(t))
+    }
 }
 
 /// A tensor's tangents, as samples where it is a sample.

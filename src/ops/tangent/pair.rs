@@ -76,7 +76,7 @@ pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<
 /// A view with the tangents of other levels than this one, which does not follow those of what it shows.
 fn aloof(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
     let carried = dual::set_enabled(false);
-    let view = view::view_as_shape(tensor, tensor.shape());
+    let view = view::View::call(tensor, tensor.shape());
     dual::set_enabled(carried);
     let view = view.inspect(Tensor::keep_aloof)?;
     for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {

@@ -2,10 +2,10 @@
 //! through the operator that wrote, the gradient of the rest passes by.
 
 use super::arithmetic::neg;
-use super::place::{erase, put_part, read_part};
 use super::pointwise_inplace::refuse_stretched;
 use super::unary::conj_physical;
 use super::view::lazy_over;
+use super::view_part::{erase, put_part, read_part};
 use crate::base::{Lazy, Result};
 use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Part, Slices, Tensor};
 

@@ -1,0 +1,141 @@
+//! Copies with another tensor in the place of one of their views: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
+
+use super::kernel::carry;
+use super::view::{diagonal, select, slice};
+use super::view_part::{erase, put_part};
+use super::{batch, create};
+use crate::base::views::may_overlap;
+use crate::operator::prelude::*;
+use crate::tensor::Part;
+
+/// A copy of `input` that lies as it does, with `src` where a view of it would lie.
+fn patched(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Body> {
+    let (own, src) = (input.body(), src.body());
+    let apart = !may_overlap(&own.layout);
+    let layout = if apart { own.layout.clone() } else { Layout::contiguous(own.shape()) };
+    let part = Part { lies: view(&layout)?, dtype: own.dtype, whole: layout };
+    let whole = part.laid(&own)?;
+    carry(&part.of(&whole), &src)?;
+    Ok(whole)
+}
+
+/// `grad` without its part in the view that was put over.
+fn outside(grad: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
+    erase(grad, Part::in_dense(grad, view(&Layout::contiguous(&grad.shape()))?))
+}
+
+// Samples go by way of `put_part`, which `replaced` chooses.
+#[primitive(tangent = linear, batch = none)]
+impl SelectScatter {
+    fn forward(input: &Tensor, src: &Tensor, dim: i64, index: i64) -> Result<Body> {
+        patched(input, src, |whole| whole.select(dim, index))
+    }
+    fn d_input(g: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        outside(g, |whole| whole.select(dim, index))
+    }
+    fn d_src(g: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        select(g, dim, index)
+    }
+}
+
+#[primitive(tangent = linear, batch = none)]
+impl SliceScatter {
+    fn forward(
+        input: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: i64,
+    ) -> Result<Body> {
+        patched(input, src, |whole| whole.slice(dim, start, end, step))
+    }
+    fn d_input(g: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
+        outside(g, |whole| whole.slice(dim, start, end, step))
+    }
+    fn d_src(g: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
+        slice(g, dim, start, end, step)
+    }
+}
+
+#[primitive(tangent = linear, batch = none)]
+impl DiagonalScatter {
+    fn forward(input: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
+        patched(input, src, |whole| whole.diagonal(offset, dim1, dim2))
+    }
+    fn d_input(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        outside(g, |whole| whole.diagonal(offset, dim1, dim2))
+    }
+    fn d_src(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        diagonal(g, offset, dim1, dim2)
+    }
+}
+
+/// `input` outside `place`, `src` inside; by `scatter`, in whose stead samples have their own way.
+fn replaced(
+    input: &Tensor,
+    src: &Tensor,
+    place: Layout,
+    scatter: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<Tensor> {
+    if src.shape() != place.shape {
+        return Err(Error::runtime(format!(
+            "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
+            src.shape().as_slice(),
+            place.shape.as_slice()
+        )));
+    }
+    let src = create::to_dtype(src, input.dtype())?;
+    if batch::any(&[input, &src]) {
+        put_part(input, &src, Part::in_dense(input, place))
+    } else {
+        scatter(&src)
+    }
+}
+
+/// A copy of `input` with `src` as one slice across `dim`.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.select_scatter(x.select(0, 0) * 2, 0, 0), 1)"
+)]
+pub fn select_scatter(input: &Tensor, #[elsewhere] src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+    let place = Layout::contiguous(&input.shape()).select(dim, index)?;
+    replaced(input, src, place, |src| SelectScatter::call(input, src, dim, index))
+}
+
+/// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
+#[operator(
+    function,
+    method,
+    out(declared, called = "aten::slice_scatter"),
+    sample = "view(lambda draw, shape: lambda x: x.slice_scatter(x[1:] * 2, 0, 1), 1)"
+)]
+pub fn slice_scatter(
+    input: &Tensor,
+    #[elsewhere] src: &Tensor,
+    #[default(0)] dim: i64,
+    start: Option<i64>,
+    end: Option<i64>,
+    #[default(1)] step: i64,
+) -> Result<Tensor> {
+    let place = Layout::contiguous(&input.shape()).slice(dim, start, end, step)?;
+    replaced(input, src, place, |src| SliceScatter::call(input, src, dim, start, end, step))
+}
+
+/// A copy of `input` with `src` as a diagonal.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.diagonal_scatter(x.diagonal() * 2), 2)"
+)]
+pub fn diagonal_scatter(
+    input: &Tensor,
+    #[elsewhere] src: &Tensor,
+    #[default(0)] offset: i64,
+    #[default(0)] dim1: i64,
+    #[default(1)] dim2: i64,
+) -> Result<Tensor> {
+    let place = Layout::contiguous(&input.shape()).diagonal(offset, dim1, dim2)?;
+    replaced(input, src, place, |src| DiagonalScatter::call(input, src, offset, dim1, dim2))
+}
