@@ -1,9 +1,9 @@
 //! Copies with another tensor in the place of one of their views: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
 
+use super::create;
 use super::kernel::carry;
 use super::view::{diagonal, select, slice};
 use super::view_part::{erase, put_part};
-use super::{batch, create};
 use crate::base::views::may_overlap;
 use crate::operator::prelude::*;
 use crate::tensor::Part;
@@ -19,13 +19,21 @@ fn patched(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<La
     Ok(whole)
 }
 
+/// The same of samples, each of which lies in order.
+fn samples_patched(
+    input: &Tensor,
+    src: &Tensor,
+    view: impl FnOnce(&Layout) -> Result<Layout>,
+) -> Result<Tensor> {
+    put_part(input, src, Part::in_dense(input, view(&Layout::contiguous(&input.shape()))?))
+}
+
 /// `grad` without its part in the view that was put over.
 fn outside(grad: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
     erase(grad, Part::in_dense(grad, view(&Layout::contiguous(&grad.shape()))?))
 }
 
-// Samples go by way of `put_part`, which `replaced` chooses.
-#[primitive(tangent = linear, batch = none)]
+#[primitive(tangent = linear)]
 impl SelectScatter {
     fn forward(input: &Tensor, src: &Tensor, dim: i64, index: i64) -> Result<Body> {
         patched(input, src, |whole| whole.select(dim, index))
@@ -36,9 +44,12 @@ impl SelectScatter {
     fn d_src(g: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
         select(g, dim, index)
     }
+    fn batch(_: &Batch, input: &Tensor, src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        samples_patched(input, src, |whole| whole.select(dim, index))
+    }
 }
 
-#[primitive(tangent = linear, batch = none)]
+#[primitive(tangent = linear)]
 impl SliceScatter {
     fn forward(
         input: &Tensor,
@@ -56,9 +67,20 @@ impl SliceScatter {
     fn d_src(g: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
         slice(g, dim, start, end, step)
     }
+    fn batch(
+        _: &Batch,
+        input: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: i64,
+    ) -> Result<Tensor> {
+        samples_patched(input, src, |whole| whole.slice(dim, start, end, step))
+    }
 }
 
-#[primitive(tangent = linear, batch = none)]
+#[primitive(tangent = linear)]
 impl DiagonalScatter {
     fn forward(input: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
         patched(input, src, |whole| whole.diagonal(offset, dim1, dim2))
@@ -69,15 +91,14 @@ impl DiagonalScatter {
     fn d_src(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
         diagonal(g, offset, dim1, dim2)
     }
+    fn batch(_: &Batch, input: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        samples_patched(input, src, |whole| whole.diagonal(offset, dim1, dim2))
+    }
 }
 
-/// `input` outside `place`, `src` inside; by `scatter`, in whose stead samples have their own way.
-fn replaced(
-    input: &Tensor,
-    src: &Tensor,
-    place: Layout,
-    scatter: impl FnOnce(&Tensor) -> Result<Tensor>,
-) -> Result<Tensor> {
+/// `src` in the type of `input`, where it has the shape of the view that it is put over.
+fn fitting(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
+    let place = view(&Layout::contiguous(&input.shape()))?;
     if src.shape() != place.shape {
         return Err(Error::runtime(format!(
             "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
@@ -85,12 +106,7 @@ fn replaced(
             place.shape.as_slice()
         )));
     }
-    let src = create::to_dtype(src, input.dtype())?;
-    if batch::any(&[input, &src]) {
-        put_part(input, &src, Part::in_dense(input, place))
-    } else {
-        scatter(&src)
-    }
+    create::to_dtype(src, input.dtype())
 }
 
 /// A copy of `input` with `src` as one slice across `dim`.
@@ -100,8 +116,8 @@ fn replaced(
     sample = "view(lambda draw, shape: lambda x: x.select_scatter(x.select(0, 0) * 2, 0, 0), 1)"
 )]
 pub fn select_scatter(input: &Tensor, #[elsewhere] src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
-    let place = Layout::contiguous(&input.shape()).select(dim, index)?;
-    replaced(input, src, place, |src| SelectScatter::call(input, src, dim, index))
+    let src = fitting(input, src, |whole| whole.select(dim, index))?;
+    SelectScatter::call(input, &src, dim, index)
 }
 
 /// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
@@ -119,8 +135,8 @@ pub fn slice_scatter(
     end: Option<i64>,
     #[default(1)] step: i64,
 ) -> Result<Tensor> {
-    let place = Layout::contiguous(&input.shape()).slice(dim, start, end, step)?;
-    replaced(input, src, place, |src| SliceScatter::call(input, src, dim, start, end, step))
+    let src = fitting(input, src, |whole| whole.slice(dim, start, end, step))?;
+    SliceScatter::call(input, &src, dim, start, end, step)
 }
 
 /// A copy of `input` with `src` as a diagonal.
@@ -136,6 +152,6 @@ pub fn diagonal_scatter(
     #[default(0)] dim1: i64,
     #[default(1)] dim2: i64,
 ) -> Result<Tensor> {
-    let place = Layout::contiguous(&input.shape()).diagonal(offset, dim1, dim2)?;
-    replaced(input, src, place, |src| DiagonalScatter::call(input, src, offset, dim1, dim2))
+    let src = fitting(input, src, |whole| whole.diagonal(offset, dim1, dim2))?;
+    DiagonalScatter::call(input, &src, offset, dim1, dim2)
 }
