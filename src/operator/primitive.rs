@@ -225,12 +225,13 @@ impl<'a> Call<'a> {
         if !mode::grad_enabled() {
             return None;
         }
-        for (group, edge) in self.groups.iter().zip(self.primitive.edges) {
-            let wants = match group {
-                Group::One(t) => t.requires_grad(),
-                group => group.iter().any(Tensor::requires_grad),
-            };
-            if *edge && wants {
+        for (at, group) in self.groups.iter().enumerate() {
+            let wants = self.primitive.edges[at]
+                && match group {
+                    Group::One(t) => t.requires_grad(),
+                    group => group.iter().any(Tensor::requires_grad),
+                };
+            if wants {
                 return Some(self.recorder());
             }
         }
@@ -286,19 +287,19 @@ impl<'a> Call<'a> {
     }
 
     fn save_operands(&self, recorder: &mut Recorder, bits: u64) {
-        let (mut starts, mut edges, mut held) = (SmallVec::<[usize; 8]>::new(), 0, 0);
-        for (group, edge) in self.groups.iter().zip(self.primitive.edges) {
-            let next = if *edge { &mut edges } else { &mut held };
-            starts.push(*next);
-            *next += group.len();
-        }
+        let edges = self.primitive.edges;
         for at in self.primitive.order.iter().map(|&at| usize::from(at)).filter(|at| bits >> at & 1 == 1) {
+            // Operands with edges are counted by themselves, and those without.
+            let mut start = 0;
+            for before in 0..at {
+                start += if edges[before] == edges[at] { self.groups[before].len() } else { 0 };
+            }
             for i in 0..self.groups[at].len() {
                 let Some(t) = self.groups[at].get(i) else { continue };
-                if self.primitive.edges[at] {
-                    recorder.save_input(t, &t.body(), starts[at] + i);
+                if edges[at] {
+                    recorder.save_input(t, &t.body(), start + i);
                 } else {
-                    recorder.save_argument(t, starts[at] + i);
+                    recorder.save_argument(t, start + i);
                 }
             }
         }

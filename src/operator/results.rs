@@ -88,7 +88,10 @@ impl<const N: usize> Forward for [Body; N] {
         self.into_iter().for_each(|body| made.bodies.push(body));
     }
     fn tensors(made: Tensors) -> Result<[Tensor; N]> {
-        made.into_vec().try_into().map_err(|_| Error::runtime("a primitive made another number of results"))
+        if made.len() != N {
+            return Err(Error::runtime("a primitive made another number of results"));
+        }
+        Ok(std::array::from_fn(|i| made[i].clone()))
     }
 }
 impl Forward for Vec<Body> {

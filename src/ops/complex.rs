@@ -374,9 +374,7 @@ pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body
                 (Fold::Max, true) => "max_all",
                 (Fold::Min, true) => "min_all",
                 (Fold::Max, false) => "max_values_cpu",
-                (Fold::Min, false) => "min_values_cpu",
-                (Fold::ArgMax, _) => "argmax",
-                _ => "argmin",
+                _ => "min_values_cpu",
             };
             super::refuse::order(kernel, x.dtype)?;
             reduce_real(fold, &x.as_parts(), dims, dtype)

@@ -53,6 +53,13 @@ fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
     g.unreduce(at, dim, keepdim) * winners / count
 }
 
+fn check_ordered(op: &str, dtype: DType) -> Result<()> {
+    if !dtype.is_complex() {
+        return Ok(());
+    }
+    Err(Error::type_error(format!("{op}(): does not support complex input")))
+}
+
 fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
     let body = input.body();
     if body.dtype == DType::Bool {
@@ -61,6 +68,7 @@ fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) 
     let dim = dim.map(|d| [d]);
     let dim = dim.as_ref().map(<[i64; 1]>::as_slice);
     check_not_empty(op, &body, dim)?;
+    check_ordered(op, body.dtype)?;
     folded(fold, &body, dim, keepdim, DType::I64)
 }
 
@@ -88,7 +96,7 @@ fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body
     let x = input.body();
     let name = if largest { "max" } else { "min" };
     let at = wrap_dim(dim, x.layout.ndim())?;
-    refuse::order(name, x.dtype)?;
+    check_ordered(name, x.dtype)?;
     check_not_empty(name, &x, Some(&[dim]))?;
     if x.layout.ndim() == 0 {
         let zero = super::kernel::filled(&[], Scalar::Int(0), DType::I64, x.device())?;
@@ -366,7 +374,12 @@ pub fn aminmax(
     #[keyword] dim: Option<i64>,
     #[default(false)] keepdim: bool,
 ) -> Result<[Tensor; 2]> {
-    refuse::order("aminmax", input.dtype())?;
+    if input.dtype().is_complex() {
+        return Err(Error::type_error(format!(
+            "aminmax not implemented for {}",
+            input.dtype().scalar_name()
+        )));
+    }
     let body = input.body();
     match dim {
         None if body.numel() == 0 => {

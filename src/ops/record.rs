@@ -138,26 +138,6 @@ fn viewed(
     Ok(Tensor::view_of(inputs[0], body, edge, Viewing::Plain, &RULES))
 }
 
-/// The same for several outputs; those that are not floating point get no history.
-pub fn end_many(
-    recorder: Option<Recorder>,
-    saves: &[(usize, u64)],
-    inputs: &[&Tensor],
-    bodies: Vec<Body>,
-) -> Result<Vec<Tensor>> {
-    let recorder = recorder.filter(|_| bodies.iter().any(|b| b.dtype.is_differentiable()));
-    let always = if let [(_, bits)] = saves { *bits } else { 0 };
-    let node = finish(recorder, (saves, always, &[0]), inputs, &[], &bodies.iter().collect::<Vec<_>>())?;
-    let with_edge = |(i, body): (usize, Body)| {
-        let edge = node
-            .clone()
-            .filter(|_| body.dtype.is_differentiable())
-            .map(|node| Edge { node, output: i as u32 });
-        Tensor::made_by(body, edge)
-    };
-    Ok(bodies.into_iter().enumerate().map(with_edge).collect())
-}
-
 /// What to say of an operator that failed with `error`. Its node is made before it runs: what that refuses, or a hook that
 /// gets the inputs to keep, is told first.
 #[cold]

@@ -328,7 +328,7 @@ fn inplace(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
 }
 
 fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
-    super::transform::check_arguments(row.name, args)?;
+    super::transform::check_arguments(row, args)?;
     // That the view may not be written is told before that it is outdated; what it is written from comes first.
     let blame = |error, row: &Row, args: &[Arg]| stale_or(error, row, args.get(1..).unwrap_or_default());
     if let Some(own) = row.call_inplace {

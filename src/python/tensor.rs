@@ -255,7 +255,7 @@ fn power<'py>(
     let Some(exponent) = operand(exponent) else { return unknown(slot, slf, exponent) };
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
-    let _span = profile::named(|| "pow", [slf.as_any()]);
+    let _span = profile::named(|| ops::power::POW.name, [slf.as_any()]);
     wrap(py, running(py, slf.get().tensor.numel() >= LONG, || ops::power::power(base, exponent))?)
 }
 
@@ -272,7 +272,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
             )));
         }
     };
-    super::transform::check_arguments("pow", &[target.clone(), exponent.clone()])?;
+    super::transform::check_arguments(&ops::power::POW, &[target.clone(), exponent.clone()])?;
     let _span = profile::named(|| "pow_", [slf.as_any()]);
     let write = || ops::inplace::apply(&ops::power::POW, &[target, exponent]);
     Ok(crate::tensor::packing::after(write)?)
@@ -358,7 +358,7 @@ macro_rules! slots {
                 if slf.get().tensor.dtype().is_differentiable() {
                     return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
                 }
-                let _span = profile::named(|| "bitwise_not", [slf.as_any()]);
+                let _span = profile::named(|| ops::power::BITWISE_NOT.name, [slf.as_any()]);
                 wrap(slf.py(), ops::power::bitwise_not(&slf.get().tensor)?)
             }
         }

@@ -6,7 +6,7 @@ use super::tensor::{PyTensor, wrap};
 use crate::base::Error;
 use crate::ops::pointwise::Pointwise;
 use crate::ops::transform::{self, Layer, Mode};
-use crate::ops::{Arg, Operand};
+use crate::ops::{Arg, Kind, Operand, Row};
 use crate::tensor::Tensor;
 use pyo3::prelude::*;
 
@@ -61,14 +61,14 @@ pub fn check_write(
 
 /// [`check_write`] for a row's arguments, of which the first is written.
 #[inline]
-pub fn check_arguments(name: &str, args: &[Arg]) -> Result<(), Error> {
+pub fn check_arguments(row: &Row, args: &[Arg]) -> Result<(), Error> {
     if !transform::any() {
         return Ok(());
     }
     let tensors: Vec<&Tensor> =
         args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None }).collect();
     match tensors.split_first() {
-        Some((target, others)) => check_write(target, others, || written_name(name, args)),
+        Some((target, others)) => check_write(target, others, || written_name(row, args)),
         None => Ok(()),
     }
 }
@@ -83,12 +83,13 @@ pub fn check_operands(op: &'static Pointwise, operands: &[Operand]) -> Result<()
         Operand::Tensor(t) => Arg::Tensor((*t).clone()),
         Operand::Scalar(s) => Arg::from(*s),
     };
-    check_arguments(op.row.name, &operands.iter().map(arg).collect::<Vec<_>>())
+    check_arguments(&op.row, &operands.iter().map(arg).collect::<Vec<_>>())
 }
 
 /// PyTorch's name for an in-place operator on a tensor and these operands: by the overload that takes them.
-pub fn written_name(name: &str, operands: &[Arg]) -> String {
-    let name = name.strip_suffix('_').unwrap_or(name);
+fn written_name(row: &Row, operands: &[Arg]) -> String {
+    let name = row.name.strip_suffix('_').unwrap_or(row.name);
+    let either = row.params.get(1).is_some_and(|p| p.kind == Kind::Operand);
     let tensor = |at: usize| matches!(operands.get(at), Some(Arg::Tensor(_)));
     let number = |at: usize| operands.get(at).is_some_and(|a| a.number().is_some());
     let overload = match name {
@@ -99,18 +100,13 @@ pub fn written_name(name: &str, operands: &[Arg]) -> String {
         "index_fill" => ".int_Scalar",
         "scatter" if tensor(3) => ".src",
         "scatter" => ".value",
-        "atan2" | "hypot" | "nextafter" | "lcm" | "gcd" | "copy" | "index_copy" | "index_add"
-        | "index_put" => "",
-        "logical_and" | "logical_or" | "logical_xor" | "tril" | "triu" | "unsqueeze" | "transpose" => "",
         "squeeze" if number(1) => ".dim",
         "bernoulli" if tensor(1) => ".Tensor",
         "bernoulli" => ".float",
-        "normal" | "uniform" | "exponential" | "geometric" | "log_normal" | "cauchy" | "cumsum"
-        | "cumprod" => "",
         "clamp" | "clamp_min" | "clamp_max" if tensor(1) || tensor(2) => ".Tensor",
         "clamp" | "clamp_min" | "clamp_max" => "",
-        _ if operands.len() == 2 && tensor(1) => ".Tensor",
-        _ if operands.len() == 2 && number(1) => ".Scalar",
+        _ if either && operands.len() == 2 && tensor(1) => ".Tensor",
+        _ if either && operands.len() == 2 && number(1) => ".Scalar",
         _ => "",
     };
     format!("aten::{name}_{overload}")

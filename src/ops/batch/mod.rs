@@ -16,7 +16,7 @@ mod write;
 
 pub use dynamic::{masked_scatter, refuse_dynamic, refuse_mask, refuse_rule, repeated_places, spaced};
 pub use index::{index, index_put, index_put_into};
-pub use join::{cut, picked};
+pub use join::cut;
 pub use level::{
     Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, hand_over, is_under_way, leave,
     outside, swap_frames, within,

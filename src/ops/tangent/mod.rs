@@ -138,22 +138,6 @@ pub fn joined(made: Tensor, inputs: &[Tensor], map: &dyn Fn(&[Tensor]) -> Result
     Ok(made)
 }
 
-/// The tangents of values picked along a dimension: `outputs` are the values and where they were, `kept` tells whether they
-/// have that dimension.
-pub fn picked(outputs: Vec<Tensor>, input: &Tensor, dim: i64, kept: bool) -> Result<Vec<Tensor>> {
-    if input.is_dual() {
-        let index = create::shallow(&outputs[1]);
-        attach(&outputs, &[input], Rule::Linear, &|xs| {
-            if kept || xs[0].ndim() == 0 {
-                return Ok(vec![super::index::gather(&xs[0], dim, index.clone())?]);
-            }
-            let values = super::index::gather(&xs[0], dim, view::unsqueeze(&index, dim)?)?;
-            Ok(vec![view::squeeze_one(&values, dim)?])
-        })?;
-    }
-    Ok(outputs)
-}
-
 /// Lets the node of these outputs remember the tangents of what it saved.
 fn remember<'a>(outputs: &'a [Tensor], input: impl Fn(usize) -> Option<&'a Tensor>) {
     if let Some(Edge { node, .. }) = outputs.iter().find_map(Tensor::history) {
