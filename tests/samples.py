@@ -322,6 +322,129 @@ def layered():
     return sample
 
 
+def layered_by_root():
+    """The same by the root of the mean square, which has no shift."""
+
+    def sample(draw):
+        lead, width = draw(FULL), draw(st.integers(1, 4))
+        shapes = [(*lead, width), (width,)][: draw(st.integers(1, 2))]
+        return [values(s, draw(SEEDS)) for s in shapes], lambda x, *rest: T.rms_norm(x, (width,), *rest, eps=0.1)
+
+    return sample
+
+
+def channels(draw, *rest):
+    """A batch of channels, and what they are scaled and shifted with."""
+    count, n = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    shapes = [(n, count, *rest), (count,), (count,)][: draw(st.integers(1, 3))]
+    return count, [values(s, draw(SEEDS)) for s in shapes]
+
+
+def with_statistics(draw, count):
+    """Nothing, or what was seen before: means and spreads of the channels."""
+    if draw(st.booleans()):
+        return None
+    return values((count,), draw(SEEDS)), values((count,), draw(SEEDS), (0.5, 2.0))
+
+
+def channelled():
+    """Normalization over a batch, by its own statistics or by given ones."""
+
+    def sample(draw):
+        count, operands = channels(draw, *draw(st.sampled_from([(), (2,), (2, 3), (40,)])))
+        given = with_statistics(draw, count)
+
+        def call(x, weight=None, bias=None):
+            mean, var = (t.to(x.device, x.dtype) for t in given) if given else (None, None)
+            return T.batch_norm(x, weight, bias, mean, var, given is None, 0.1, 0.1, False)
+
+        return operands, call
+
+    return sample
+
+
+def channelled_alone():
+    """Normalization of each channel of each sample."""
+
+    def sample(draw):
+        _, operands = channels(draw, *draw(st.sampled_from([(3,), (2, 3)])))
+        return operands, lambda x, weight=None, bias=None: T.instance_norm(x, weight, bias, None, None, True, 0.1, 0.1, False)
+
+    return sample
+
+
+def grouped():
+    """Normalization of groups of channels."""
+
+    def sample(draw):
+        count, operands = channels(draw, *draw(st.sampled_from([(3,), (2, 3), (40,)])))
+        groups = draw(st.sampled_from([n for n in range(1, count + 1) if count % n == 0]))
+        return operands, lambda x, weight=None, bias=None: T.group_norm(x, groups, weight, bias, 0.1)
+
+    return sample
+
+
+def attending():
+    """Queries, keys and values, with a mask or without."""
+
+    def sample(draw):
+        heads, queries, keys, width = (draw(st.integers(1, 3)) for _ in range(4))
+        lead = draw(st.sampled_from([(), (heads,), (2, heads)]))
+        shapes = [(*lead, queries, width), (*lead, keys, width), (*lead, keys, width)]
+        mask = draw(st.sampled_from([None, "causal", "seen", "added"]))
+        given = coins((queries, keys), draw(SEEDS)) if mask == "seen" else values((queries, keys), draw(SEEDS))
+
+        def call(q, k, v):
+            own = {"seen": given.to(q.device), "added": given.to(q.device, q.dtype)}.get(mask)
+            return T.nn.functional.scaled_dot_product_attention(q, k, v, own, is_causal=mask == "causal", scale=0.7)
+
+        return [values(s, draw(SEEDS)) for s in shapes], call
+
+    return sample
+
+
+def recurrent(name):
+    """Layers of one or two directions, with biases or without."""
+    gates = {"lstm": 4, "gru": 3}.get(name, 1)
+
+    def sample(draw):
+        steps, count, width, units = (draw(st.integers(1, 2)) for _ in range(4))
+        both, biases = draw(st.booleans()), draw(st.booleans())
+        layer = [(gates * units, width), (gates * units, units), *[(gates * units,)] * (2 * biases)]
+        directions = 1 + both
+        states = [(directions, count, units)] * (2 if name == "lstm" else 1)
+        shapes = [(steps, count, width), *states, *layer * directions]
+
+        def call(x, *rest):
+            hx, params = rest[: len(states)], rest[len(states) :]
+            hx = hx if name == "lstm" else hx[0]
+            made = getattr(T, name)(x, hx, params, biases, 1, 0.0, False, both, False)
+            return tuple(made)
+
+        return [values(s, draw(SEEDS)) for s in shapes], call
+
+    return sample
+
+
+def recurrent_step(name):
+    """A step of a cell, with biases or without."""
+    gates = {"lstm_cell": 4, "gru_cell": 3}.get(name, 1)
+
+    def sample(draw):
+        count, width, units = (draw(st.integers(1, 3)) for _ in range(3))
+        states = [(count, units)] * (2 if name == "lstm_cell" else 1)
+        weights = [(gates * units, width), (gates * units, units), *[(gates * units,)] * draw(st.sampled_from([0, 2]))]
+
+        def call(x, *rest):
+            hx, params = rest[: len(states)], rest[len(states) :]
+            made = getattr(T, name)(x, hx if name == "lstm_cell" else hx[0], *params)
+            return tuple(made) if name == "lstm_cell" else made
+
+        return [values(s, draw(SEEDS)) for s in [(count, width), *states, *weights]], call
+
+    return sample
+
+
 def looked_up():
     """A table, and numbers of its rows."""
 

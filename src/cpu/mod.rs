@@ -1,5 +1,6 @@
 //! Kernels over host memory. They see bytes through layouts ([`crate::base::Strided`]) and know no tensors.
 
+pub mod attention;
 pub mod cast;
 pub mod conv;
 mod element;
@@ -8,6 +9,7 @@ pub mod index;
 mod line;
 pub mod math;
 pub mod matmul;
+pub mod norm;
 pub mod par;
 pub mod pointwise;
 pub mod program;

@@ -49,6 +49,7 @@ from ._losses import (
     poisson_nll_loss,
     triplet_margin_loss,
 )
+from ._normalization import batch_norm, group_norm, instance_norm, rms_norm
 from ._tables import embedding, embedding_bag
 
 if TYPE_CHECKING:

@@ -86,6 +86,44 @@ pub unsafe fn matmul(out: Strided, a: Strided, b: Strided, alpha: f64, beta: f64
     }
 }
 
+/// Sizes `[m, n, k]` and (row, column) strides of one product inside another kernel.
+#[derive(Clone, Copy)]
+pub struct Product {
+    pub sizes: [usize; 3],
+    pub out: [usize; 2],
+    pub a: [usize; 2],
+    pub b: [usize; 2],
+}
+
+macro_rules! inside {
+    ($name:ident, $T:ident, $kernel:ident) => {
+        /// `out = alpha * a @ b + beta * out` on this thread alone.
+        ///
+        /// # Safety
+        /// The strides describe live matrices, and `out` overlaps neither operand.
+        pub unsafe fn $name(
+            p: Product,
+            out: *mut $T,
+            a: *const $T,
+            b: *const $T,
+            alpha: $T,
+            beta: $T,
+        ) -> Result<()> {
+            let [m, n, k] = p.sizes;
+            if m == 0 || n == 0 {
+                return Ok(());
+            }
+            // SAFETY: handed on.
+            unsafe {
+                let sizes = Sizes { m, n, k, out: p.out, a: p.a, b: p.b };
+                float::$kernel::product(&sizes, out, a, b, alpha, beta, false)
+            }
+        }
+    };
+}
+inside!(product_f32, f32, single);
+inside!(product_f64, f64, double);
+
 /// A batch that shares one right matrix, and whose left matrices lie one after another, is one taller
 /// product.
 fn fold_batch(sizes: &mut Sizes, walk: &mut Walk<3>) {

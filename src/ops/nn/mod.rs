@@ -2,8 +2,11 @@
 
 mod activation;
 pub mod activation_formulas;
+mod attention;
 mod bag;
+mod batch_norm;
 mod embedding;
+mod group_norm;
 mod norm;
 
 use super::macros::{compose, ops};

@@ -1,11 +1,71 @@
-//! Normalization over the last dimensions.
+//! Normalization of rows, which are the last dimensions: `layer_norm` and `rms_norm`.
 
 use crate::base::numel;
+use crate::cpu::norm as kernel;
 use crate::operator::prelude::*;
 use crate::ops::create::to_dtype;
 use crate::ops::formal::rsqrt;
 use crate::ops::view::{ints, reshape};
 use crate::tensor::mode;
+
+/// What kernels compute in: halves are widened.
+pub(super) fn wide(dtype: DType) -> DType {
+    if dtype.size() == 2 { DType::F32 } else { dtype }
+}
+
+/// The elements in a row, in this dtype: as they lie, or copied.
+pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
+    if body.dtype == dtype && body.layout.is_contiguous() && body.lazy.is_nothing() {
+        return Ok(body.clone());
+    }
+    let out = Body::new(body.shape(), dtype, body.device())?;
+    crate::ops::kernel::copy(&out, body)?;
+    Ok(out)
+}
+
+/// The same elements in another dtype.
+pub(super) fn cast(body: Body, dtype: DType) -> Result<Body> {
+    if body.dtype == dtype { Ok(body) } else { dense(&body, dtype) }
+}
+
+/// What formulas made, as the kernels give it.
+pub(super) fn bodies<const N: usize>(made: [Option<V>; N]) -> Result<[Option<Body>; N]> {
+    let made: Result<Vec<Option<Body>>> =
+        made.into_iter().map(|v| v.map(|v| v.tensor().map(|t| t.body().clone())).transpose()).collect();
+    made?.try_into().map_err(|_| Error::runtime("a derivative made another number of gradients"))
+}
+
+/// Whether weights and biases go with the input: as its own dtype, or in float32 where it is of halves.
+pub(super) fn check_mixed(input: &Tensor, params: &[Option<&Tensor>]) -> Result<()> {
+    let given = || params.iter().flatten().map(|t| t.dtype());
+    if given().next().is_none_or(|first| first == input.dtype()) {
+        return match given().find(|&dtype| dtype != input.dtype()) {
+            Some(other) => Err(Error::runtime(format!(
+                "expected scalar type {} but found {}",
+                input.dtype().scalar_name(),
+                other.scalar_name()
+            ))),
+            None => Ok(()),
+        };
+    }
+    if given().any(|dtype| dtype != DType::F32) {
+        return Err(Error::runtime("mixed dtype (CPU): expect parameter to have scalar type of Float"));
+    }
+    if input.dtype().size() != 2 {
+        return Err(Error::runtime("mixed dtype (CPU): all inputs must share same datatype."));
+    }
+    Ok(())
+}
+
+/// The numbers of a dimension or channel, widened.
+pub(super) fn wide_line(t: Option<&Body>, dtype: DType) -> Result<Option<Body>> {
+    t.map(|t| dense(t, wide(dtype))).transpose()
+}
+
+/// A view of what is there.
+pub(super) fn host(body: &Option<Body>) -> Result<Option<crate::base::Strided<'_>>> {
+    body.as_ref().map(|body| body.host()).transpose()
+}
 
 /// Rows of the normalized dimensions, their mean taken out and their spread made 1; the mean, and the factor that made it so.
 struct Standard {
@@ -80,6 +140,63 @@ fn layer_norm_grads(
     ]
 }
 
+/// Rows by the kernel: the result, the means (unless they stay), and the factors.
+fn rows_normalized(
+    x: &Body,
+    weight: Option<&Body>,
+    bias: Option<&Body>,
+    normalized: usize,
+    eps: f64,
+    centred: bool,
+) -> Result<[Body; 3]> {
+    let (dtype, shape) = (x.dtype, Dims::from_slice(x.shape()));
+    let [_, n] = rows_of(&shape, normalized);
+    let (weight, bias) = (wide_line(weight, dtype)?, wide_line(bias, dtype)?);
+    let mut lines = shape.clone();
+    lines[shape.len() - normalized..].fill(1);
+    let new = |shape: &[usize]| Body::new(shape, wide(dtype), x.device());
+    let (x, out, mean, rstd) = (dense(x, wide(dtype))?, new(&shape)?, new(&lines)?, new(&lines)?);
+    fork!([&out, &x],
+        cpu: {
+            let (mean, rstd) = (centred.then(|| mean.host()).transpose()?, rstd.host()?);
+            let with = kernel::Layer { mean, rstd, weight: host(&weight)?, bias: host(&bias)? };
+            kernel::layer(out.host()?, x.host()?, with, n, eps)
+        },
+        gpu: Err(Error::runtime("rows are normalized by a formula there")))?;
+    Ok([cast(out, dtype)?, mean, rstd])
+}
+
+/// The gradients of rows, of their weights and their biases by the kernel.
+fn rows_backward(
+    g: &Body,
+    x: &Body,
+    mean: Option<&Body>,
+    rstd: &Body,
+    weight: Option<&Body>,
+    normalized: usize,
+    wants: [bool; 3],
+) -> Result<[Option<Body>; 3]> {
+    let (dtype, shape) = (x.dtype, Dims::from_slice(x.shape()));
+    let wide = wide(dtype);
+    let [_, n] = rows_of(&shape, normalized);
+    let tail = &shape[shape.len() - normalized..];
+    let of_params = weight.map_or(dtype, |weight| weight.dtype);
+    let (g, x, rstd) = (dense(g, wide)?, dense(x, wide)?, dense(rstd, wide)?);
+    let (mean, weight) = (wide_line(mean, wide)?, wide_line(weight, wide)?);
+    let new = |want: bool, shape: &[usize]| want.then(|| Body::new(shape, wide, x.device())).transpose();
+    let made = [new(wants[0], &shape)?, new(wants[1], tail)?, new(wants[2], tail)?];
+    fork!([&g, &x],
+        cpu: {
+            let with = kernel::Layer { mean: host(&mean)?, rstd: rstd.host()?, weight: host(&weight)?, bias: None };
+            let [input, weight, bias] = [host(&made[0])?, host(&made[1])?, host(&made[2])?];
+            kernel::layer_backward(kernel::LayerGrads { input, weight, bias }, g.host()?, x.host()?, with, n)
+        },
+        gpu: Err(Error::runtime("rows are normalized by a formula there")))?;
+    let [input, weight, bias] = made;
+    let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
+    Ok([to(input, dtype)?, to(weight, of_params)?, to(bias, of_params)?])
+}
+
 #[primitive(results(result0, result1, result2), scratch(result1, result2))]
 impl NativeLayerNorm {
     fn forward(
@@ -89,9 +206,13 @@ impl NativeLayerNorm {
         bias: Option<&Tensor>,
         #[hidden] eps: f64,
     ) -> Result<[Body; 3]> {
-        let made =
-            mode::with_grad(false, || layer_norm_formula(input, weight, bias, normalized_shape.len(), eps))?;
-        Ok(made.map(|t| t.body().clone()))
+        let n = normalized_shape.len();
+        if input.numel() == 0 || !input.device().is_cpu() {
+            let made = mode::with_grad(false, || layer_norm_formula(input, weight, bias, n, eps))?;
+            return Ok(made.map(|t| t.body().clone()));
+        }
+        let [weight, bias] = [weight, bias].map(|t| t.map(|t| t.body().clone()));
+        rows_normalized(&input.body(), weight.as_ref(), bias.as_ref(), n, eps, true)
     }
     fn derivative(
         g: &Tensor,
@@ -108,19 +229,24 @@ impl NativeLayerNorm {
     }
     /// With the mean and the factor that the call found.
     fn fast_derivative(
-        g: &Tensor,
-        input: V,
-        result1: V,
-        result2: V,
+        g: Body,
+        input: Body,
+        result1: Body,
+        result2: Body,
         normalized_shape: &[i64],
-        weight: Option<V>,
+        weight: Option<Body>,
         wants: [bool; 3],
-    ) -> [Option<V>; 3] {
-        let rows = rows_of(&g.shape(), normalized_shape.len());
-        let line = |v: V| v.reshape(&[rows[0], 1]);
-        let (mean, scale) = (line(result1), line(result2));
-        let standard = Standard { y: (input.reshape(&rows) - &mean) * &scale, mean, scale };
-        layer_norm_grads(g, &rows, normalized_shape.len(), standard, weight, wants)
+    ) -> Result<[Option<Body>; 3]> {
+        let n = normalized_shape.len();
+        if input.numel() > 0 && input.device().is_cpu() {
+            return rows_backward(&g, &input, Some(&result1), &result2, weight.as_ref(), n, wants);
+        }
+        let value = |body: &Body| V::from(Tensor::new(body.clone()));
+        let rows = rows_of(g.shape(), n);
+        let line = |body: &Body| value(body).reshape(&[rows[0], 1]);
+        let (mean, scale) = (line(&result1), line(&result2));
+        let standard = Standard { y: (value(&input).reshape(&rows) - &mean) * &scale, mean, scale };
+        bodies(layer_norm_grads(&Tensor::new(g), &rows, n, standard, weight.as_ref().map(value), wants))
     }
     fn batch(
         _b: &Batch,
@@ -144,6 +270,38 @@ fn check_affine(name: &str, given: &[usize], expected: &[i64]) -> Result<()> {
     )))
 }
 
+/// Refuses sizes that do not fit. `sep` stands before the sizes in the message.
+fn check_sizes(
+    input: &Tensor,
+    normalized_shape: &[i64],
+    params: [(&str, Option<&Tensor>); 2],
+    sep: &str,
+) -> Result<()> {
+    let n = normalized_shape.len();
+    if n == 0 {
+        return Err(Error::runtime(
+            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
+             normalized_shape = []",
+        ));
+    }
+    for (name, given) in params {
+        if let Some(given) = given {
+            check_affine(name, &given.shape(), normalized_shape)?;
+        }
+    }
+    let shape = input.shape();
+    if shape.len() < n || ints(&shape[shape.len() - n..])[..] != *normalized_shape {
+        let wanted: Vec<String> = normalized_shape.iter().map(i64::to_string).collect();
+        return Err(Error::runtime(format!(
+            "Given normalized_shape={:?}, expected input with shape [*{sep}{}], but got input of size{:?}",
+            normalized_shape,
+            wanted.join(", "),
+            shape.as_slice()
+        )));
+    }
+    Ok(())
+}
+
 /// Normalizes over the last dimensions, then multiplies by `weight` and adds `bias`.
 #[operator(function, sample = "layered()")]
 pub fn layer_norm(
@@ -153,30 +311,142 @@ pub fn layer_norm(
     bias: Option<&Tensor>,
     #[default(1e-5)] eps: f64,
 ) -> Result<Tensor> {
-    let n = normalized_shape.len();
-    if n == 0 {
-        return Err(Error::runtime(
-            "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got \
-             normalized_shape = []",
-        ));
-    }
-    for (name, given) in [("weight", weight), ("bias", bias)] {
-        if let Some(given) = given {
-            check_affine(name, &given.shape(), normalized_shape)?;
-        }
-    }
-    let shape = input.shape();
-    if shape.len() < n || ints(&shape[shape.len() - n..])[..] != *normalized_shape {
-        let wanted: Vec<String> = normalized_shape.iter().map(i64::to_string).collect();
-        return Err(Error::runtime(format!(
-            "Given normalized_shape={:?}, expected input with shape [*, {}], but got input of size{:?}",
-            normalized_shape,
-            wanted.join(", "),
-            shape.as_slice()
-        )));
-    }
+    check_sizes(input, normalized_shape, [("weight", weight), ("bias", bias)], ", ")?;
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "LayerNormKernelImpl", dtype: input.dtype() }.into());
     }
+    check_mixed(input, &[weight, bias])?;
     NativeLayerNorm::call(input, normalized_shape, weight, bias, eps)
+}
+
+/// `layer_norm`, with the means and the factors that the rows were made with.
+#[operator(function, sample = "random")]
+pub fn native_layer_norm(
+    input: &Tensor,
+    normalized_shape: &[i64],
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    eps: f64,
+) -> Result<[Tensor; 3]> {
+    let out = layer_norm(input, normalized_shape, weight, bias, eps)?;
+    let [_, mean, scale] = layer_norm_formula(input, weight, bias, normalized_shape.len(), eps)?;
+    Ok([out, to_dtype(&mean, input.dtype())?, to_dtype(&scale, input.dtype())?])
+}
+
+/// Rows by the root of their mean square, and that root's inverse.
+fn rms_formula(x: &Tensor, weight: Option<V>, normalized: usize, eps: f64) -> Result<[Tensor; 2]> {
+    let shape = x.shape();
+    let rows = rows_of(&shape, normalized);
+    let wide = V::from(to_dtype(x, wide(x.dtype()))?).reshape(&rows);
+    let scale = rsqrt((&wide * &wide).sum(&[1], true) / rows[1] as f64 + eps);
+    let y = wide * &scale;
+    let y = weight.map_or_else(|| y.clone(), |weight| &y * weight.reshape(&[rows[1]]));
+    let mut lines = shape.clone();
+    lines[shape.len() - normalized..].fill(1);
+    Ok([y.reshape(&shape).cast(x.dtype()).tensor()?, scale.reshape(&lines).tensor()?])
+}
+
+/// The gradients of that, from rows of the input and their factors.
+fn rms_grads(
+    g: &Tensor,
+    x: V,
+    scale: V,
+    weight: Option<V>,
+    tail: &[usize],
+    wants: [bool; 2],
+) -> [Option<V>; 2] {
+    let (shape, dtype) = (g.shape(), g.dtype());
+    let rows = rows_of(&shape, tail.len());
+    let (g, y) = (V::from(g).reshape(&rows), x * &scale);
+    let of_input = || {
+        let weighted = weight.map_or_else(|| g.clone(), |weight| &g * weight.reshape(&[rows[1]]));
+        let along = (&weighted * &y).sum(&[1], true) / rows[1] as f64;
+        ((weighted - &y * along) * &scale).reshape(&shape).cast(dtype)
+    };
+    [wants[0].then(of_input), wants[1].then(|| (&g * &y).sum(&[0], false).reshape(tail))]
+}
+
+#[primitive(results(result0, result1), scratch(result1))]
+impl FusedRmsNorm {
+    fn forward(
+        #[shown("input")] input: &Tensor,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        #[hidden] eps: f64,
+    ) -> Result<[Body; 2]> {
+        let n = normalized_shape.len();
+        if input.numel() == 0 || !input.device().is_cpu() {
+            let made = mode::with_grad(false, || rms_formula(input, weight.map(V::from), n, eps))?;
+            return Ok(made.map(|t| t.body().clone()));
+        }
+        let weight = weight.map(|t| t.body().clone());
+        let [out, _, scale] = rows_normalized(&input.body(), weight.as_ref(), None, n, eps, false)?;
+        Ok([out, scale])
+    }
+    fn derivative(
+        g: &Tensor,
+        input: V,
+        normalized_shape: &[i64],
+        weight: Option<V>,
+        eps: f64,
+        wants: [bool; 2],
+    ) -> [Option<V>; 2] {
+        let shape = g.shape();
+        let rows = rows_of(&shape, normalized_shape.len());
+        let x = input.cast(wide(g.dtype())).reshape(&rows);
+        let scale = rsqrt((&x * &x).sum(&[1], true) / rows[1] as f64 + eps);
+        rms_grads(g, x, scale, weight, &shape[shape.len() - normalized_shape.len()..], wants)
+    }
+    fn fast_derivative(
+        g: Body,
+        input: Body,
+        result1: Body,
+        normalized_shape: &[i64],
+        weight: Option<Body>,
+        wants: [bool; 2],
+    ) -> Result<[Option<Body>; 2]> {
+        let n = normalized_shape.len();
+        if input.numel() > 0 && input.device().is_cpu() {
+            let wants = [wants[0], wants[1], false];
+            let [input, weight, _] = rows_backward(&g, &input, None, &result1, weight.as_ref(), n, wants)?;
+            return Ok([input, weight]);
+        }
+        let value = |body: &Body| V::from(Tensor::new(body.clone()));
+        let shape = Dims::from_slice(g.shape());
+        let rows = rows_of(&shape, n);
+        let (x, scale) = (value(&input).reshape(&rows), value(&result1).reshape(&[rows[0], 1]));
+        let weight = weight.as_ref().map(value);
+        bodies(rms_grads(&Tensor::new(g), x, scale, weight, &shape[shape.len() - n..], wants))
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        normalized_shape: &[i64],
+        weight: Option<&Tensor>,
+        eps: f64,
+    ) -> Result<Tensor> {
+        rms_formula(input, weight.map(V::from), normalized_shape.len(), eps).map(|[y, _]| y)
+    }
+}
+
+/// Divides the last dimensions by the root of their mean square, then multiplies by `weight`.
+#[operator(function, sample = "layered_by_root()")]
+pub fn rms_norm(
+    input: &Tensor,
+    normalized_shape: &[i64],
+    weight: Option<&Tensor>,
+    eps: Option<f64>,
+) -> Result<Tensor> {
+    check_sizes(input, normalized_shape, [("weight", weight), ("", None)], "")?;
+    let dtype = input.dtype();
+    if !dtype.is_float() {
+        return Err(Fault::NoKernel { op: "rms_norm", dtype }.into());
+    }
+    let smallest = match dtype {
+        DType::F64 => f64::EPSILON,
+        DType::F16 => f64::from(half::f16::EPSILON.to_f32()),
+        DType::BF16 => f64::from(half::bf16::EPSILON.to_f32()),
+        _ => f64::from(f32::EPSILON),
+    };
+    FusedRmsNorm::call(input, normalized_shape, weight, eps.unwrap_or(smallest))
 }

@@ -1,0 +1,430 @@
+//! Attention in tiles: scores of a block of queries with a block of keys, never all of them. The backward makes them anew from
+//! the logarithms of their sums.
+
+use super::element::scratch;
+use super::matmul::{self, Product};
+use super::par;
+use super::simd::simd_fn;
+use crate::base::{DType, Fault, Result, Strided};
+
+/// Queries and keys of a tile.
+const QUERIES: usize = 64;
+const KEYS: usize = 256;
+const LANES: usize = 32;
+
+/// `[batch, heads, length, width]` tensors whose last dimension is dense, and a mask to add, stretched to `[batch, heads,
+/// queries, keys]`.
+#[derive(Clone, Copy)]
+pub struct Operands<'a> {
+    pub query: Strided<'a>,
+    pub key: Strided<'a>,
+    pub value: Strided<'a>,
+    pub mask: Option<Strided<'a>>,
+    pub causal: bool,
+    pub scale: f64,
+}
+
+/// The gradients to write, as the operands lie.
+#[derive(Clone, Copy)]
+pub struct Grads<'a> {
+    pub query: Strided<'a>,
+    pub key: Strided<'a>,
+    pub value: Strided<'a>,
+}
+
+/// What one head has.
+#[derive(Clone, Copy)]
+struct Head {
+    queries: usize,
+    keys: usize,
+    width: usize,
+}
+
+impl Operands<'_> {
+    fn head(&self) -> Head {
+        Head { queries: self.query.shape[2], keys: self.key.shape[2], width: self.query.shape[3] }
+    }
+
+    fn heads(&self) -> usize {
+        self.query.shape[0] * self.query.shape[1]
+    }
+
+    /// Where a head's matrix begins.
+    fn start(&self, of: &Strided, head: usize) -> usize {
+        let per = self.query.shape[1];
+        head / per * of.strides[0] + head % per * of.strides[1]
+    }
+
+    /// How many keys the queries up to `last` see.
+    fn seen(&self, last: usize) -> usize {
+        let keys = self.key.shape[2];
+        if self.causal { keys.min(last) } else { keys }
+    }
+}
+
+/// `out = softmax(scale * query @ keyᵀ + mask) @ value`, and the logarithm of each row's sum in `sums`, `[batch, heads,
+/// queries]`. Queries that see no key get zeros.
+///
+/// # Safety
+/// The views are live, of one float dtype, and fit together; `sums` is dense, and the outputs overlap nothing.
+pub unsafe fn attention(out: Strided, sums: Strided, of: Operands) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match of.query.dtype {
+            DType::F32 => single::attention(out, sums, of),
+            DType::F64 => double::attention(out, sums, of),
+            dtype => Err(Fault::NoKernel { op: "flash_attention", dtype }.into()),
+        }
+    }
+}
+
+/// The gradients of [`attention`], from its results.
+///
+/// # Safety
+/// As [`attention`]; the gradients are of their operands' shapes, dense in their last dimension.
+pub unsafe fn attention_backward(
+    to: Grads,
+    g: Strided,
+    out: Strided,
+    sums: Strided,
+    of: Operands,
+) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match of.query.dtype {
+            DType::F32 => single::attention_backward(to, g, out, sums, of),
+            DType::F64 => double::attention_backward(to, g, out, sums, of),
+            dtype => Err(Fault::NoKernel { op: "flash_attention_backward", dtype }.into()),
+        }
+    }
+}
+
+macro_rules! kernels {
+    ($T:ident, $name:ident, $product:path) => {
+        mod $name {
+            use super::*;
+            use crate::cpu::math::$T::exp;
+
+            fn at(view: &Strided, offset: usize) -> *mut $T {
+                view.ptr.cast::<$T>().wrapping_add(offset)
+            }
+
+            simd_fn! {
+                /// The largest of a row and `most`; a NaN comes out with the sums.
+                unsafe fn largest(n: usize, x: *const $T, most: $T) -> $T {
+                    let mut lanes = [most; LANES];
+                    let whole = n - n % LANES;
+                    for i in (0..whole).step_by(LANES) {
+                        for j in 0..LANES {
+                            let v = *x.add(i + j);
+                            lanes[j] = if v > lanes[j] { v } else { lanes[j] };
+                        }
+                    }
+                    let mut most = most;
+                    for i in whole..n {
+                        most = if *x.add(i) > most { *x.add(i) } else { most };
+                    }
+                    for j in 0..LANES {
+                        most = if lanes[j] > most { lanes[j] } else { most };
+                    }
+                    most
+                }
+            }
+
+            simd_fn! {
+                /// The row's exponentials, less `shift`, in its place; their sum.
+                unsafe fn exponentials(n: usize, x: *mut $T, shift: $T) -> $T {
+                    let mut lanes = [0.0 as $T; LANES];
+                    let whole = n - n % LANES;
+                    for i in (0..whole).step_by(LANES) {
+                        for j in 0..LANES {
+                            let v = exp(*x.add(i + j) - shift);
+                            *x.add(i + j) = v;
+                            lanes[j] += v;
+                        }
+                    }
+                    let mut sum = 0.0;
+                    for i in whole..n {
+                        let v = exp(*x.add(i) - shift);
+                        *x.add(i) = v;
+                        sum += v;
+                    }
+                    for j in 0..LANES {
+                        sum += lanes[j];
+                    }
+                    sum
+                }
+            }
+
+            simd_fn! {
+                unsafe fn add_row(n: usize, x: *mut $T, y: *const $T) {
+                    for i in 0..n {
+                        *x.add(i) += *y.add(i);
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn scale_row(n: usize, to: *mut $T, from: *const $T, by: $T) {
+                    for i in 0..n {
+                        *to.add(i) = *from.add(i) * by;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn dot(n: usize, x: *const $T, y: *const $T) -> $T {
+                    let mut lanes = [0.0 as $T; LANES];
+                    let whole = n - n % LANES;
+                    for i in (0..whole).step_by(LANES) {
+                        for j in 0..LANES {
+                            lanes[j] += *x.add(i + j) * *y.add(i + j);
+                        }
+                    }
+                    let mut sum = 0.0;
+                    for i in whole..n {
+                        sum += *x.add(i) * *y.add(i);
+                    }
+                    for j in 0..LANES {
+                        sum += lanes[j];
+                    }
+                    sum
+                }
+            }
+
+            simd_fn! {
+                /// `x = p * (x - less)`: what a row of scores gets.
+                unsafe fn score_row(n: usize, x: *mut $T, p: *const $T, less: $T) {
+                    for i in 0..n {
+                        *x.add(i) = *p.add(i) * (*x.add(i) - less);
+                    }
+                }
+            }
+
+            /// A tile of scores: those of `rows` queries from `first_query` on with `columns` keys from `first_key` on.
+            #[derive(Clone, Copy)]
+            struct Tile {
+                head: usize,
+                first_query: usize,
+                rows: usize,
+                first_key: usize,
+                columns: usize,
+            }
+
+            impl Tile {
+                /// Writes the scores, `columns` apart: masked, and minus infinity where a key is not seen.
+                unsafe fn scores(&self, of: &Operands, scores: *mut $T) -> Result<()> {
+                    let (q, k) = (of.query, of.key);
+                    let p = Product {
+                        sizes: [self.rows, self.columns, q.shape[3]],
+                        out: [self.columns, 1],
+                        a: [q.strides[2], 1],
+                        b: [1, k.strides[2]],
+                    };
+                    let query = at(&q, of.start(&q, self.head) + self.first_query * q.strides[2]);
+                    let key = at(&k, of.start(&k, self.head) + self.first_key * k.strides[2]);
+                    // SAFETY: rows and columns inside the operands; the caller's scores are as many.
+                    unsafe {
+                        $product(p, scores, query, key, of.scale as $T, 0.0)?;
+                        if let Some(mask) = of.mask {
+                            let [row_step, step] = [mask.strides[2], mask.strides[3]];
+                            let first = of.start(&mask, self.head) + self.first_query * row_step;
+                            for row in 0..self.rows {
+                                let from = at(&mask, first + row * row_step + self.first_key * step);
+                                let to = scores.add(row * self.columns);
+                                if step == 1 {
+                                    add_row(self.columns, to, from);
+                                } else {
+                                    (0..self.columns).for_each(|i| *to.add(i) += *from.add(i * step));
+                                }
+                            }
+                        }
+                        if of.causal {
+                            for row in 0..self.rows {
+                                let seen = (self.first_query + row + 1).saturating_sub(self.first_key);
+                                for i in seen..self.columns {
+                                    *scores.add(row * self.columns + i) = <$T>::NEG_INFINITY;
+                                }
+                            }
+                        }
+                    }
+                    Ok(())
+                }
+            }
+
+            pub unsafe fn attention(out: Strided, sums: Strided, of: Operands) -> Result<()> {
+                let Head { queries, keys, width } = of.head();
+                let blocks = queries.div_ceil(QUERIES);
+                let work = QUERIES.min(queries) * keys * width;
+                let grain = (par::GRAIN * 4 / work.max(1)).max(1);
+                par::try_ranges(of.heads() * blocks, grain, |range| {
+                    let mut scores = scratch(QUERIES * KEYS.min(keys), 0.0 as $T)?;
+                    let mut made = scratch(QUERIES * width, 0.0 as $T)?;
+                    for block in range {
+                        let (head, first_query) = (block / blocks, block % blocks * QUERIES);
+                        let rows = QUERIES.min(queries - first_query);
+                        let (mut top, mut total) = ([<$T>::NEG_INFINITY; QUERIES], [0.0 as $T; QUERIES]);
+                        made.fill(0.0);
+                        for first_key in (0..of.seen(first_query + rows)).step_by(KEYS) {
+                            let columns = KEYS.min(keys - first_key);
+                            let tile = Tile { head, first_query, rows, first_key, columns };
+                            // SAFETY: the buffers have room for a tile; rows and columns are inside the operands.
+                            unsafe {
+                                tile.scores(&of, scores.as_mut_ptr())?;
+                                for row in 0..rows {
+                                    let line = scores.as_mut_ptr().add(row * columns);
+                                    let most = largest(columns, line, top[row]);
+                                    // Where nothing is seen yet, nothing counts; minus infinity less itself is NaN.
+                                    let shift = if most == <$T>::NEG_INFINITY { 0.0 } else { most };
+                                    let sum = exponentials(columns, line, shift);
+                                    let kept = if top[row] == <$T>::NEG_INFINITY {
+                                        0.0
+                                    } else {
+                                        (top[row] - most).exp()
+                                    };
+                                    if kept != 1.0 {
+                                        let to = made.as_mut_ptr().add(row * width);
+                                        scale_row(width, to, to, kept);
+                                    }
+                                    total[row] = total[row] * kept + sum;
+                                    top[row] = most;
+                                }
+                                let v = of.value;
+                                let value = at(&v, of.start(&v, head) + first_key * v.strides[2]);
+                                let p = Product {
+                                    sizes: [rows, width, columns],
+                                    out: [width, 1],
+                                    a: [columns, 1],
+                                    b: [v.strides[2], 1],
+                                };
+                                $product(p, made.as_mut_ptr(), scores.as_ptr(), value, 1.0, 1.0)?;
+                            }
+                        }
+                        for row in 0..rows {
+                            let none = total[row] == 0.0;
+                            let by = if none { 0.0 } else { 1.0 / total[row] };
+                            // SAFETY: this query's result is this task's alone.
+                            unsafe {
+                                let to =
+                                    at(&out, of.start(&out, head) + (first_query + row) * out.strides[2]);
+                                scale_row(width, to, made.as_ptr().add(row * width), by);
+                                let sum = if none { <$T>::NEG_INFINITY } else { top[row] + total[row].ln() };
+                                *at(&sums, head * queries + first_query + row) = sum;
+                            }
+                        }
+                    }
+                    Ok(())
+                })
+            }
+
+            pub unsafe fn attention_backward(
+                to: Grads,
+                g: Strided,
+                out: Strided,
+                sums: Strided,
+                of: Operands,
+            ) -> Result<()> {
+                let Head { queries, keys, width } = of.head();
+                let grain = (par::GRAIN * 4 / (queries * keys * width).max(1)).max(1);
+                par::try_ranges(of.heads(), grain, |range| {
+                    let mut p = scratch(QUERIES * KEYS.min(keys), 0.0 as $T)?;
+                    let mut slopes = scratch(QUERIES * KEYS.min(keys), 0.0 as $T)?;
+                    let mut less = scratch(queries, 0.0 as $T)?;
+                    for head in range {
+                        let line =
+                            |of_: &Strided, row: usize| at(of_, of.start(of_, head) + row * of_.strides[2]);
+                        // SAFETY: rows of this head, here and below, whose gradients are this task's alone.
+                        unsafe {
+                            for row in 0..queries {
+                                less[row] = dot(width, line(&g, row), line(&out, row));
+                                std::slice::from_raw_parts_mut(line(&to.query, row), width).fill(0.0);
+                            }
+                            for row in 0..keys {
+                                std::slice::from_raw_parts_mut(line(&to.key, row), width).fill(0.0);
+                                std::slice::from_raw_parts_mut(line(&to.value, row), width).fill(0.0);
+                            }
+                        }
+                        for first_query in (0..queries).step_by(QUERIES) {
+                            let rows = QUERIES.min(queries - first_query);
+                            for first_key in (0..of.seen(first_query + rows)).step_by(KEYS) {
+                                let columns = KEYS.min(keys - first_key);
+                                let tile = Tile { head, first_query, rows, first_key, columns };
+                                let product = |sizes, out, a, b| Product { sizes, out, a, b };
+                                // SAFETY: as above; the buffers have room for a tile.
+                                unsafe {
+                                    tile.scores(&of, p.as_mut_ptr())?;
+                                    for row in 0..rows {
+                                        let sum = *at(&sums, head * queries + first_query + row);
+                                        // A query that sees nothing has weights of zero.
+                                        let shift = if sum == <$T>::NEG_INFINITY { 0.0 } else { sum };
+                                        exponentials(columns, p.as_mut_ptr().add(row * columns), shift);
+                                    }
+                                    let (grad, query) = (line(&g, first_query), line(&of.query, first_query));
+                                    let (key, value) = (line(&of.key, first_key), line(&of.value, first_key));
+                                    let of_value = product(
+                                        [columns, width, rows],
+                                        [to.value.strides[2], 1],
+                                        [1, columns],
+                                        [g.strides[2], 1],
+                                    );
+                                    $product(
+                                        of_value,
+                                        line(&to.value, first_key),
+                                        p.as_ptr(),
+                                        grad,
+                                        1.0,
+                                        1.0,
+                                    )?;
+                                    let of_p = product(
+                                        [rows, columns, width],
+                                        [columns, 1],
+                                        [g.strides[2], 1],
+                                        [1, of.value.strides[2]],
+                                    );
+                                    $product(of_p, slopes.as_mut_ptr(), grad, value, 1.0, 0.0)?;
+                                    for row in 0..rows {
+                                        let at = row * columns;
+                                        let (slope, p) = (slopes.as_mut_ptr().add(at), p.as_ptr().add(at));
+                                        score_row(columns, slope, p, less[first_query + row]);
+                                    }
+                                    let scale = of.scale as $T;
+                                    let of_key = product(
+                                        [columns, width, rows],
+                                        [to.key.strides[2], 1],
+                                        [1, columns],
+                                        [of.query.strides[2], 1],
+                                    );
+                                    $product(
+                                        of_key,
+                                        line(&to.key, first_key),
+                                        slopes.as_ptr(),
+                                        query,
+                                        scale,
+                                        1.0,
+                                    )?;
+                                    let of_query = product(
+                                        [rows, width, columns],
+                                        [to.query.strides[2], 1],
+                                        [columns, 1],
+                                        [of.key.strides[2], 1],
+                                    );
+                                    $product(
+                                        of_query,
+                                        line(&to.query, first_query),
+                                        slopes.as_ptr(),
+                                        key,
+                                        scale,
+                                        1.0,
+                                    )?;
+                                }
+                            }
+                        }
+                    }
+                    Ok(())
+                })
+            }
+        }
+    };
+}
+kernels!(f32, single, matmul::product_f32);
+kernels!(f64, double, matmul::product_f64);

@@ -1,0 +1,585 @@
+//! Normalization of dense f32 and f64 tensors: means and spreads, what is made of them, and the gradients. Rows are
+//! normalized each; of `[n, sets, run]` each set, which is spread over `n` runs of neighbours.
+
+pub mod sets;
+
+use crate::base::{DType, Fault, Result, Strided};
+use crate::cpu::element::scratch;
+use crate::cpu::par::{self, Shared};
+use crate::cpu::simd::simd_fn;
+
+/// Shorter runs are taken as columns: many sets at once.
+const SHORT: usize = 32;
+/// Elements of a run that are summed in their own type before they are added in f64.
+const BLOCK: usize = 4096;
+/// Rows that a column is summed over in its own type before it is added in f64.
+const ROWS: usize = 64;
+/// Into how many parts rows are cut for sums over them: as many on any number of threads.
+const PARTS: usize = 32;
+const LANES: usize = 32;
+
+/// `[n, sets, run]` elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Sets {
+    pub n: usize,
+    pub sets: usize,
+    pub run: usize,
+}
+
+impl Sets {
+    fn numel(&self) -> usize {
+        self.n * self.sets * self.run
+    }
+
+    /// How many elements a set has.
+    pub fn each(&self) -> usize {
+        self.n * self.run
+    }
+
+    fn as_columns(&self) -> bool {
+        self.n > 1 && self.run < SHORT
+    }
+}
+
+/// What rows are normalized with: their own means (none: they stay) and factors; weights and biases of the columns.
+#[derive(Clone, Copy)]
+pub struct Layer<'a> {
+    pub mean: Option<Strided<'a>>,
+    pub rstd: Strided<'a>,
+    pub weight: Option<Strided<'a>>,
+    pub bias: Option<Strided<'a>>,
+}
+
+/// The gradients to write, where they are wanted.
+#[derive(Clone, Copy)]
+pub struct LayerGrads<'a> {
+    pub input: Option<Strided<'a>>,
+    pub weight: Option<Strided<'a>>,
+    pub bias: Option<Strided<'a>>,
+}
+
+macro_rules! by_float {
+    ($op:literal, $dtype:expr, $function:ident($($arg:expr),*)) => {
+        match $dtype {
+            DType::F32 => single::$function($($arg),*),
+            DType::F64 => double::$function($($arg),*),
+            dtype => Err(Fault::NoKernel { op: $op, dtype }.into()),
+        }
+    };
+}
+
+/// Rows of `n` elements: less their mean, by their spread, times the weight, plus the bias. Writes `with.mean` and
+/// `with.rstd`.
+///
+/// # Safety
+/// The views are dense, live, of one dtype, and of the sizes that are told; the outputs overlap nothing.
+pub unsafe fn layer(out: Strided, x: Strided, with: Layer, n: usize, eps: f64) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { by_float!("layer_norm", x.dtype, layer(out, x, with, n, eps)) }
+}
+
+/// The gradients of [`layer`], from what it wrote.
+///
+/// # Safety
+/// As [`layer`].
+pub unsafe fn layer_backward(to: LayerGrads, g: Strided, x: Strided, with: Layer, n: usize) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { by_float!("layer_norm_backward", x.dtype, layer_backward(to, g, x, with, n)) }
+}
+
+/// The mean of each set, and the mean square of what it leaves.
+///
+/// # Safety
+/// `x` is dense, live, and of that size.
+unsafe fn moments(x: Strided, sets: Sets) -> Result<Vec<[f64; 2]>> {
+    // SAFETY: handed on.
+    unsafe { by_float!("batch_norm", x.dtype, moments(x, sets)) }
+}
+
+/// For each set the sum of `g`, and of `g * (x - mean)`.
+///
+/// # Safety
+/// Both are dense, live, of one dtype and that size; there is a mean for each set.
+unsafe fn dots(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
+    // SAFETY: handed on.
+    unsafe { by_float!("batch_norm", x.dtype, dots(g, x, mean, sets)) }
+}
+
+/// `out = (x - mean) * scale + shift`, by the set that an element is in: `[mean, scale, shift]` each.
+///
+/// # Safety
+/// Both are dense, live, of one dtype and that size; there are numbers for each set.
+unsafe fn affine(out: Strided, x: Strided, by: &[[f64; 3]], sets: Sets) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { by_float!("batch_norm", x.dtype, affine(out, x, by, sets)) }
+}
+
+/// `out = g * scale + (x - mean) * slope + shift`: `[mean, scale, slope, shift]` of each set.
+///
+/// # Safety
+/// All are dense, live, of one dtype and that size; there are numbers for each set.
+unsafe fn slope(out: Strided, g: Strided, x: Strided, by: &[[f64; 4]], sets: Sets) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe { by_float!("batch_norm", x.dtype, slope(out, g, x, by, sets)) }
+}
+
+macro_rules! kernels {
+    ($T:ident, $name:ident) => {
+        mod $name {
+            use super::*;
+
+            #[inline(always)]
+            fn join(lanes: [$T; LANES]) -> $T {
+                let mut eight = [0.0; 8];
+                for j in 0..8 {
+                    eight[j] = (lanes[j] + lanes[j + 8]) + (lanes[j + 16] + lanes[j + 24]);
+                }
+                let [a, b, c, d, e, f, g, h] = eight;
+                ((a + e) + (b + f)) + ((c + g) + (d + h))
+            }
+
+            /// The sum of `term(i)` over `n`.
+            #[inline(always)]
+            fn total(n: usize, term: impl Fn(usize) -> $T) -> $T {
+                let whole = n - n % LANES;
+                let mut lanes = [0.0; LANES];
+                for i in (0..whole).step_by(LANES) {
+                    for j in 0..LANES {
+                        lanes[j] += term(i + j);
+                    }
+                }
+                for i in whole..n {
+                    lanes[(i - whole) % LANES] += term(i);
+                }
+                join(lanes)
+            }
+
+            /// The sums of two terms.
+            #[inline(always)]
+            fn totals(n: usize, term: impl Fn(usize) -> [$T; 2]) -> [$T; 2] {
+                let whole = n - n % LANES;
+                let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
+                for i in (0..whole).step_by(LANES) {
+                    for j in 0..LANES {
+                        let [x, y] = term(i + j);
+                        a[j] += x;
+                        b[j] += y;
+                    }
+                }
+                for i in whole..n {
+                    let [x, y] = term(i);
+                    a[(i - whole) % LANES] += x;
+                    b[(i - whole) % LANES] += y;
+                }
+                [join(a), join(b)]
+            }
+
+            simd_fn! {
+                /// Normalizes a row; its mean and factor.
+                unsafe fn layer_row(
+                    n: usize, out: *mut $T, x: *const $T, weight: *const $T, bias: *const $T, centred: bool, eps: $T,
+                ) -> [$T; 2] {
+                    let mean = if centred { total(n, |i| *x.add(i)) / n as $T } else { 0.0 };
+                    let spread = total(n, |i| {
+                        let d = *x.add(i) - mean;
+                        d * d
+                    });
+                    let scale = 1.0 / (spread / n as $T + eps).sqrt();
+                    if weight.is_null() {
+                        for i in 0..n {
+                            *out.add(i) = (*x.add(i) - mean) * scale;
+                        }
+                    } else if bias.is_null() {
+                        for i in 0..n {
+                            *out.add(i) = (*x.add(i) - mean) * scale * *weight.add(i);
+                        }
+                    } else {
+                        for i in 0..n {
+                            *out.add(i) = (*x.add(i) - mean) * scale * *weight.add(i) + *bias.add(i);
+                        }
+                    }
+                    if !bias.is_null() && weight.is_null() {
+                        for i in 0..n {
+                            *out.add(i) += *bias.add(i);
+                        }
+                    }
+                    [mean, scale]
+                }
+            }
+
+            simd_fn! {
+                /// The gradient of a row.
+                unsafe fn layer_row_backward(
+                    n: usize, out: *mut $T, g: *const $T, x: *const $T, weight: *const $T, mean: $T, scale: $T, centred: bool,
+                ) {
+                    let one = weight.is_null();
+                    let [plain, along] = if one {
+                        totals(n, |i| [*g.add(i), *g.add(i) * (*x.add(i) - mean)])
+                    } else {
+                        totals(n, |i| {
+                            let weighted = *g.add(i) * *weight.add(i);
+                            [weighted, weighted * (*x.add(i) - mean)]
+                        })
+                    };
+                    let slope = along * scale * scale / n as $T;
+                    let shift = if centred { plain / n as $T } else { 0.0 };
+                    if one {
+                        for i in 0..n {
+                            *out.add(i) = (*g.add(i) - shift - (*x.add(i) - mean) * slope) * scale;
+                        }
+                    } else {
+                        for i in 0..n {
+                            *out.add(i) =
+                                (*g.add(i) * *weight.add(i) - shift - (*x.add(i) - mean) * slope) * scale;
+                        }
+                    }
+                }
+            }
+
+            simd_fn! {
+                /// Adds what a row has to say of weight and bias.
+                unsafe fn layer_row_sums(
+                    n: usize, weight: *mut $T, bias: *mut $T, g: *const $T, x: *const $T, mean: $T, scale: $T,
+                ) {
+                    for i in 0..n {
+                        *weight.add(i) += *g.add(i) * ((*x.add(i) - mean) * scale);
+                    }
+                    for i in 0..n {
+                        *bias.add(i) += *g.add(i);
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn add_to(n: usize, to: *mut f64, from: *const $T) {
+                    for i in 0..n {
+                        *to.add(i) += f64::from(*from.add(i));
+                    }
+                }
+            }
+
+            fn at(view: &Strided, offset: usize) -> *mut $T {
+                view.ptr.cast::<$T>().wrapping_add(offset)
+            }
+
+            fn start(view: Option<Strided>) -> Shared<$T> {
+                Shared::new(view.map_or(std::ptr::null(), |v| v.ptr.cast::<$T>().cast_const()))
+            }
+
+            pub unsafe fn layer(out: Strided, x: Strided, with: Layer, n: usize, eps: f64) -> Result<()> {
+                let rows = x.numel() / n.max(1);
+                let (weight, bias) = (start(with.weight), start(with.bias));
+                let (mean, rstd) = (start(with.mean), start(Some(with.rstd)));
+                par::ranges(rows, (par::GRAIN / n.max(1)).max(1), |range| {
+                    for row in range {
+                        // SAFETY: the row is inside the views, and this task's own.
+                        unsafe {
+                            let (out, x) = (at(&out, row * n), at(&x, row * n));
+                            let centred = with.mean.is_some();
+                            let [m, scale] = layer_row(n, out, x, weight.get(), bias.get(), centred, eps as $T);
+                            if centred {
+                                *mean.get().add(row) = m;
+                            }
+                            *rstd.get().add(row) = scale;
+                        }
+                    }
+                });
+                Ok(())
+            }
+
+            pub unsafe fn layer_backward(
+                to: LayerGrads,
+                g: Strided,
+                x: Strided,
+                with: Layer,
+                n: usize,
+            ) -> Result<()> {
+                let rows = x.numel() / n.max(1);
+                let part = rows.div_ceil(PARTS).max((par::GRAIN / 4 / n.max(1)).max(1));
+                let parts = rows.div_ceil(part.max(1));
+                let sums = to.weight.is_some() || to.bias.is_some();
+                let partial = scratch(if sums { parts * 2 * n } else { 0 }, 0.0 as $T)?;
+                let partial_at = Shared::new(partial.as_ptr());
+                let (weight, mean, rstd) = (start(with.weight), start(with.mean), start(Some(with.rstd)));
+                let input = start(to.input);
+                par::ranges(parts, 1, |range| {
+                    for which in range {
+                        for row in which * part..((which + 1) * part).min(rows) {
+                            // SAFETY: the rows and sums are inside the views, and this task's own.
+                            unsafe {
+                                let (g, x) = (at(&g, row * n), at(&x, row * n));
+                                let centred = with.mean.is_some();
+                                let m = if centred { *mean.get().add(row) } else { 0.0 };
+                                let scale = *rstd.get().add(row);
+                                if to.input.is_some() {
+                                    let out = input.get().add(row * n);
+                                    layer_row_backward(n, out, g, x, weight.get(), m, scale, centred);
+                                }
+                                if sums {
+                                    let to = partial_at.get().add(which * 2 * n);
+                                    layer_row_sums(n, to, to.add(n), g, x, m, scale);
+                                }
+                            }
+                        }
+                    }
+                });
+                for (half, to) in [to.weight, to.bias].into_iter().enumerate() {
+                    let Some(to) = to else { continue };
+                    let mut all = scratch(n, 0.0f64)?;
+                    for at in 0..parts {
+                        // SAFETY: the part's sums.
+                        unsafe { add_to(n, all.as_mut_ptr(), partial.as_ptr().add((2 * at + half) * n)) };
+                    }
+                    for (i, sum) in all.into_iter().enumerate() {
+                        // SAFETY: the view has an element for each column.
+                        unsafe { *to.ptr.cast::<$T>().add(i) = sum as $T };
+                    }
+                }
+                Ok(())
+            }
+
+            simd_fn! {
+                unsafe fn run_sum(n: usize, x: *const $T) -> f64 {
+                    let mut sum = 0.0;
+                    for first in (0..n).step_by(BLOCK) {
+                        let x = x.add(first);
+                        sum += f64::from(total(BLOCK.min(n - first), |i| *x.add(i)));
+                    }
+                    sum
+                }
+            }
+
+            simd_fn! {
+                unsafe fn run_spread(n: usize, x: *const $T, mean: $T) -> f64 {
+                    let mut sum = 0.0;
+                    for first in (0..n).step_by(BLOCK) {
+                        let x = x.add(first);
+                        sum += f64::from(total(BLOCK.min(n - first), |i| {
+                            let d = *x.add(i) - mean;
+                            d * d
+                        }));
+                    }
+                    sum
+                }
+            }
+
+            simd_fn! {
+                unsafe fn run_dots(n: usize, g: *const $T, x: *const $T, mean: $T) -> [f64; 2] {
+                    let mut sums = [0.0; 2];
+                    for first in (0..n).step_by(BLOCK) {
+                        let (g, x) = (g.add(first), x.add(first));
+                        let [a, b] = totals(BLOCK.min(n - first), |i| [*g.add(i), *g.add(i) * (*x.add(i) - mean)]);
+                        sums[0] += f64::from(a);
+                        sums[1] += f64::from(b);
+                    }
+                    sums
+                }
+            }
+
+            simd_fn! {
+                unsafe fn run_affine(n: usize, out: *mut $T, x: *const $T, mean: $T, scale: $T, shift: $T) {
+                    for i in 0..n {
+                        *out.add(i) = (*x.add(i) - mean) * scale + shift;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn run_slope(
+                    n: usize, out: *mut $T, g: *const $T, x: *const $T, mean: $T, scale: $T, slope: $T, shift: $T,
+                ) {
+                    for i in 0..n {
+                        *out.add(i) = *g.add(i) * scale + (*x.add(i) - mean) * slope + shift;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn columns_sum(w: usize, sums: *mut $T, x: *const $T) {
+                    for i in 0..w {
+                        *sums.add(i) += *x.add(i);
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn columns_spread(w: usize, sums: *mut $T, x: *const $T, mean: *const $T) {
+                    for i in 0..w {
+                        let d = *x.add(i) - *mean.add(i);
+                        *sums.add(i) += d * d;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn columns_dots(w: usize, sums: *mut $T, g: *const $T, x: *const $T, mean: *const $T) {
+                    for i in 0..w {
+                        *sums.add(i) += *g.add(i);
+                        *sums.add(w + i) += *g.add(i) * (*x.add(i) - *mean.add(i));
+                    }
+                }
+            }
+
+            simd_fn! {
+                /// A row of columns; `by` holds means, scales and shifts, a line each.
+                unsafe fn columns_affine(w: usize, out: *mut $T, x: *const $T, by: *const $T) {
+                    for i in 0..w {
+                        *out.add(i) = (*x.add(i) - *by.add(i)) * *by.add(w + i) + *by.add(2 * w + i);
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn columns_slope(w: usize, out: *mut $T, g: *const $T, x: *const $T, by: *const $T) {
+                    for i in 0..w {
+                        *out.add(i) = *g.add(i) * *by.add(w + i)
+                            + (*x.add(i) - *by.add(i)) * *by.add(2 * w + i)
+                            + *by.add(3 * w + i);
+                    }
+                }
+            }
+
+            /// Sums over the rows of columns, `lines` lines of them, joined in f64 and then for each set.
+            fn column_sums(
+                sets: Sets,
+                lines: usize,
+                add: impl Fn(usize, *mut $T) + Sync,
+            ) -> Result<Vec<Vec<f64>>> {
+                let w = sets.sets * sets.run;
+                let parts = sets.n.div_ceil(ROWS);
+                let made = par::map(parts, (par::GRAIN / (ROWS * w).max(1)).max(1), |part| {
+                    let mut sums = scratch(lines * w, 0.0 as $T)?;
+                    for row in part * ROWS..((part + 1) * ROWS).min(sets.n) {
+                        add(row * w, sums.as_mut_ptr());
+                    }
+                    Result::Ok(sums)
+                });
+                let mut all = scratch(lines * w, 0.0f64)?;
+                for part in made {
+                    // SAFETY: both are that long.
+                    unsafe { add_to(lines * w, all.as_mut_ptr(), part?.as_ptr()) };
+                }
+                let set = |line: &[f64]| line.chunks_exact(sets.run).map(|run| run.iter().sum()).collect();
+                Ok(all.chunks_exact(w.max(1)).map(set).collect())
+            }
+
+            /// Lines of what sets have in common, an element for each column.
+            fn spread_out<const N: usize>(by: &[[f64; N]], run: usize) -> Result<Vec<$T>> {
+                let w = by.len() * run;
+                let mut lines = scratch(N * w, 0.0 as $T)?;
+                for (set, numbers) in by.iter().enumerate() {
+                    for (line, &number) in numbers.iter().enumerate() {
+                        lines[line * w + set * run..][..run].fill(number as $T);
+                    }
+                }
+                Ok(lines)
+            }
+
+            /// The sums of a term of each run, over the runs of each set.
+            fn set_sums<const N: usize>(sets: Sets, term: impl Fn(usize, usize) -> [f64; N] + Sync) -> Vec<[f64; N]> {
+                let grain = (par::GRAIN / sets.each().max(1)).max(1);
+                par::map(sets.sets, grain, |set| {
+                    let mut sums = [0.0; N];
+                    for i in 0..sets.n {
+                        let more = term(set, (i * sets.sets + set) * sets.run);
+                        (0..N).for_each(|k| sums[k] += more[k]);
+                    }
+                    sums
+                })
+            }
+
+            pub unsafe fn moments(x: Strided, sets: Sets) -> Result<Vec<[f64; 2]>> {
+                let count = sets.each() as f64;
+                if sets.as_columns() {
+                    let w = sets.sets * sets.run;
+                    // SAFETY: rows of w elements, here and below.
+                    let sums = column_sums(sets, 1, |row, to| unsafe { columns_sum(w, to, at(&x, row)) })?;
+                    let mean: Vec<[f64; 1]> = sums[0].iter().map(|sum| [sum / count]).collect();
+                    let wide = spread_out(&mean, sets.run)?;
+                    let spread = column_sums(sets, 1, |row, to| unsafe {
+                        columns_spread(w, to, at(&x, row), wide.as_ptr())
+                    })?;
+                    return Ok(mean.iter().zip(&spread[0]).map(|(mean, sum)| [mean[0], sum / count]).collect());
+                }
+                // SAFETY: runs inside the view.
+                let sums = set_sums(sets, |_, offset| unsafe { [run_sum(sets.run, at(&x, offset))] });
+                let spread = set_sums(sets, |set, offset| unsafe {
+                    [run_spread(sets.run, at(&x, offset), (sums[set][0] / count) as $T)]
+                });
+                Ok(sums.iter().zip(&spread).map(|(sum, spread)| [sum[0] / count, spread[0] / count]).collect())
+            }
+
+            pub unsafe fn dots(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
+                if sets.as_columns() {
+                    let mean: Vec<[f64; 1]> = mean.iter().map(|&mean| [mean]).collect();
+                    let (w, wide) = (sets.sets * sets.run, spread_out(&mean, sets.run)?);
+                    // SAFETY: rows of w elements.
+                    let sums = column_sums(sets, 2, |row, to| unsafe {
+                        columns_dots(w, to, at(&g, row), at(&x, row), wide.as_ptr())
+                    })?;
+                    return Ok(sums[0].iter().zip(&sums[1]).map(|(a, b)| [*a, *b]).collect());
+                }
+                // SAFETY: runs inside the views.
+                Ok(set_sums(sets, |set, offset| unsafe {
+                    run_dots(sets.run, at(&g, offset), at(&x, offset), mean[set] as $T)
+                }))
+            }
+
+            /// Calls `run` for each run with its set and offset, or `row` for each row of columns.
+            fn each(sets: Sets, run: impl Fn(usize, usize) + Sync, row: impl Fn(usize) + Sync) {
+                if sets.as_columns() {
+                    let w = sets.sets * sets.run;
+                    par::ranges(sets.n, (par::GRAIN / w.max(1)).max(1), |range| range.for_each(|i| row(i * w)));
+                } else {
+                    let grain = (par::GRAIN / sets.run.max(1)).max(1);
+                    par::ranges(sets.n * sets.sets, grain, |range| {
+                        range.for_each(|i| run(i % sets.sets, i * sets.run));
+                    });
+                }
+            }
+
+            pub unsafe fn affine(out: Strided, x: Strided, by: &[[f64; 3]], sets: Sets) -> Result<()> {
+                debug_assert_eq!(sets.numel(), x.numel());
+                let w = sets.sets * sets.run;
+                let lines = if sets.as_columns() { spread_out(by, sets.run)? } else { Vec::new() };
+                each(
+                    sets,
+                    // SAFETY: runs, or rows, inside the views, each of one task alone.
+                    |set, offset| unsafe {
+                        let [mean, scale, shift] = by[set].map(|number| number as $T);
+                        run_affine(sets.run, at(&out, offset), at(&x, offset), mean, scale, shift);
+                    },
+                    |row| unsafe { columns_affine(w, at(&out, row), at(&x, row), lines.as_ptr()) },
+                );
+                Ok(())
+            }
+
+            pub unsafe fn slope(
+                out: Strided,
+                g: Strided,
+                x: Strided,
+                by: &[[f64; 4]],
+                sets: Sets,
+            ) -> Result<()> {
+                debug_assert_eq!(sets.numel(), x.numel());
+                let w = sets.sets * sets.run;
+                let lines = if sets.as_columns() { spread_out(by, sets.run)? } else { Vec::new() };
+                each(
+                    sets,
+                    // SAFETY: as above.
+                    |set, offset| unsafe {
+                        let [mean, scale, slope, shift] = by[set].map(|number| number as $T);
+                        let (out, g, x) = (at(&out, offset), at(&g, offset), at(&x, offset));
+                        run_slope(sets.run, out, g, x, mean, scale, slope, shift);
+                    },
+                    |row| unsafe {
+                        columns_slope(w, at(&out, row), at(&g, row), at(&x, row), lines.as_ptr());
+                    },
+                );
+                Ok(())
+            }
+        }
+    };
+}
+kernels!(f32, single);
+kernels!(f64, double);

@@ -1,0 +1,206 @@
+//! Normalization of channels over a batch, and of groups of channels: the numbers that each set is made with.
+
+use super::{Sets, affine, dots, moments, slope};
+use crate::base::{DType, Result, Strided};
+
+/// Numbers that are kept for sets or channels: dense, f32 or f64.
+#[derive(Clone, Copy)]
+pub struct Line<'a>(pub Strided<'a>);
+
+impl Line<'_> {
+    unsafe fn get(&self, i: usize) -> f64 {
+        // SAFETY: the caller's element.
+        unsafe {
+            match self.0.dtype {
+                DType::F64 => *self.0.ptr.cast::<f64>().add(i),
+                _ => f64::from(*self.0.ptr.cast::<f32>().add(i)),
+            }
+        }
+    }
+
+    unsafe fn set(&self, i: usize, value: f64) {
+        // SAFETY: the caller's element.
+        unsafe {
+            match self.0.dtype {
+                DType::F64 => *self.0.ptr.cast::<f64>().add(i) = value,
+                _ => *self.0.ptr.cast::<f32>().add(i) = value as f32,
+            }
+        }
+    }
+}
+
+/// A number of each channel, or what stands for it.
+unsafe fn or(line: Option<Line>, i: usize, other: f64) -> f64 {
+    // SAFETY: the caller's element.
+    line.map_or(other, |line| unsafe { line.get(i) })
+}
+
+/// Weights and biases of channels, and what channels or groups were made with.
+#[derive(Clone, Copy)]
+pub struct With<'a> {
+    pub weight: Option<Line<'a>>,
+    pub bias: Option<Line<'a>>,
+    pub mean: Line<'a>,
+    /// One over the root of the spread.
+    pub scale: Line<'a>,
+}
+
+/// Where gradients go, if they are wanted.
+#[derive(Clone, Copy)]
+pub struct Grads<'a> {
+    pub input: Option<Strided<'a>>,
+    pub weight: Option<Line<'a>>,
+    pub bias: Option<Line<'a>>,
+}
+
+/// Each channel of a batch, normalized by its own mean and spread, which go to `with` and `spread`.
+///
+/// # Safety
+/// The views are dense, live, `out` and `x` of one dtype and the size of `sets`, the lines of one for each set.
+pub unsafe fn batch(out: Strided, x: Strided, with: With, spread: Line, sets: Sets, eps: f64) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        for (i, [mean, var]) in moments(x, sets)?.into_iter().enumerate() {
+            with.mean.set(i, mean);
+            with.scale.set(i, 1.0 / (var + eps).sqrt());
+            spread.set(i, var);
+        }
+        settled(out, x, with, sets)
+    }
+}
+
+/// The same with the means and factors that `with` holds.
+///
+/// # Safety
+/// As [`batch`].
+pub unsafe fn settled(out: Strided, x: Strided, with: With, sets: Sets) -> Result<()> {
+    // SAFETY: handed on; a line has a number for each set.
+    unsafe {
+        let of = |i| [with.mean.get(i), with.scale.get(i) * or(with.weight, i, 1.0), or(with.bias, i, 0.0)];
+        let by: Vec<[f64; 3]> = (0..sets.sets).map(|i| of(i)).collect();
+        affine(out, x, &by, sets)
+    }
+}
+
+/// The gradients of [`batch`], or of [`settled`] where the means are not the batch's own.
+///
+/// # Safety
+/// As [`batch`].
+pub unsafe fn batch_backward(
+    to: Grads,
+    g: Strided,
+    x: Strided,
+    with: With,
+    sets: Sets,
+    own: bool,
+) -> Result<()> {
+    let count = sets.each() as f64;
+    // SAFETY: handed on; a line has a number for each set.
+    unsafe {
+        let mean: Vec<f64> = (0..sets.sets).map(|i| with.mean.get(i)).collect();
+        let needed = own || to.weight.is_some() || to.bias.is_some();
+        let sums = if needed { dots(g, x, &mean, sets)? } else { Vec::new() };
+        for (i, [plain, along]) in sums.iter().enumerate() {
+            to.weight.inspect(|line| line.set(i, along * with.scale.get(i)));
+            to.bias.inspect(|line| line.set(i, *plain));
+        }
+        let Some(out) = to.input else { return Ok(()) };
+        let factor = |i: usize| with.scale.get(i) * or(with.weight, i, 1.0);
+        if !own {
+            let by: Vec<[f64; 3]> = (0..sets.sets).map(|i| [0.0, factor(i), 0.0]).collect();
+            return affine(out, g, &by, sets);
+        }
+        let of = |i: usize| {
+            let ([plain, along], scale) = (sums[i], with.scale.get(i));
+            let factor = factor(i);
+            [mean[i], factor, -factor * scale * scale * along / count, -factor * plain / count]
+        };
+        let by: Vec<[f64; 4]> = (0..sets.sets).map(of).collect();
+        slope(out, g, x, &by, sets)
+    }
+}
+
+/// `[n, channels, run]` elements; of each sample so many groups of neighbouring channels are normalized.
+#[derive(Clone, Copy, Debug)]
+pub struct Groups {
+    pub n: usize,
+    pub groups: usize,
+    pub channels: usize,
+    pub run: usize,
+}
+
+impl Groups {
+    /// Every channel of every sample.
+    fn planes(&self) -> Sets {
+        Sets { n: 1, sets: self.n * self.channels, run: self.run }
+    }
+
+    fn each(&self) -> usize {
+        self.channels / self.groups.max(1)
+    }
+
+    /// The group that such a channel belongs to.
+    fn group(&self, plane: usize) -> usize {
+        plane / self.each().max(1)
+    }
+}
+
+/// Each group, normalized by its own mean and spread, which go to `with`.
+///
+/// # Safety
+/// The views are dense, live, `out` and `x` of one dtype and that size; weights and biases are of channels, the other lines of
+/// groups of samples.
+pub unsafe fn group(out: Strided, x: Strided, with: With, groups: Groups, eps: f64) -> Result<()> {
+    let whole = Sets { n: 1, sets: groups.n * groups.groups, run: groups.each() * groups.run };
+    // SAFETY: handed on.
+    unsafe {
+        for (i, [mean, var]) in moments(x, whole)?.into_iter().enumerate() {
+            with.mean.set(i, mean);
+            with.scale.set(i, 1.0 / (var + eps).sqrt());
+        }
+        let of = |plane: usize| {
+            let (group, channel) = (groups.group(plane), plane % groups.channels);
+            let scale = with.scale.get(group) * or(with.weight, channel, 1.0);
+            [with.mean.get(group), scale, or(with.bias, channel, 0.0)]
+        };
+        let by: Vec<[f64; 3]> = (0..groups.n * groups.channels).map(of).collect();
+        affine(out, x, &by, groups.planes())
+    }
+}
+
+/// The gradients of [`group`].
+///
+/// # Safety
+/// As [`group`].
+pub unsafe fn group_backward(to: Grads, g: Strided, x: Strided, with: With, groups: Groups) -> Result<()> {
+    let planes = groups.n * groups.channels;
+    let count = (groups.each() * groups.run) as f64;
+    // SAFETY: handed on.
+    unsafe {
+        let mean: Vec<f64> = (0..planes).map(|plane| with.mean.get(groups.group(plane))).collect();
+        let sums = dots(g, x, &mean, groups.planes())?;
+        let mut all = vec![[0.0; 2]; groups.n * groups.groups];
+        let mut of_channels = vec![[0.0; 2]; groups.channels];
+        for (plane, [plain, along]) in sums.iter().enumerate() {
+            let (group, channel) = (groups.group(plane), plane % groups.channels);
+            let weight = or(with.weight, channel, 1.0);
+            all[group][0] += weight * plain;
+            all[group][1] += weight * along;
+            of_channels[channel][0] += plain;
+            of_channels[channel][1] += along * with.scale.get(group);
+        }
+        for (channel, [plain, along]) in of_channels.into_iter().enumerate() {
+            to.weight.inspect(|line| line.set(channel, along));
+            to.bias.inspect(|line| line.set(channel, plain));
+        }
+        let Some(out) = to.input else { return Ok(()) };
+        let of = |plane: usize| {
+            let (group, channel) = (groups.group(plane), plane % groups.channels);
+            let ([plain, along], scale) = (all[group], with.scale.get(group));
+            let factor = scale * or(with.weight, channel, 1.0);
+            [mean[plane], factor, -scale * scale * scale * along / count, -scale * plain / count]
+        };
+        let by: Vec<[f64; 4]> = (0..planes).map(of).collect();
+        slope(out, g, x, &by, groups.planes())
+    }
+}

@@ -1,0 +1,365 @@
+//! Attention: values weighed by how queries and keys go together. On the CPU in tiles; else, and where something must be seen
+//! of the weights, by products and a softmax.
+
+use super::norm::{cast, dense, wide};
+use crate::base::views::dense_like;
+use crate::cpu::attention as kernel;
+use crate::operator::prelude::*;
+use crate::ops::softmax::softmax;
+use crate::ops::{create, creation, linalg, view};
+
+/// A mask to add under which queries see no later keys.
+fn causal_mask(queries: usize, keys: usize, dtype: DType, device: Device) -> Result<V> {
+    let count = |n| creation::range(Scalar::Int(0), Scalar::Int(1), n, DType::I32, device).map(Tensor::new);
+    let (row, column) = (V::from(count(queries)?).reshape(&[queries, 1]), V::from(count(keys)?));
+    Ok(select(0.0, f64::NEG_INFINITY, gt(column, row)).cast(dtype))
+}
+
+/// The weights: rows that see nothing are zero.
+fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
+    let root = scale.abs().sqrt();
+    let sign = if scale < 0.0 { -1.0 } else { 1.0 };
+    let mut scores = (query * (sign * root)).matmul((key * root).mt());
+    let shape = scores.shape();
+    if causal && let V::Tensor(t) = &scores {
+        let [queries, keys] = [shape[shape.len() - 2], shape[shape.len() - 1]];
+        scores = match causal_mask(queries, keys, t.dtype(), t.device()) {
+            Ok(mask) => scores + mask,
+            Err(error) => V::from(Err(error)),
+        };
+    }
+    let masked = mask.is_some() || causal;
+    if let Some(mask) = mask {
+        scores = scores + mask;
+    }
+    let soft = |scores: V| scores.then(|t| softmax(&t, -1, None));
+    if !masked || scores.shape().last() == Some(&0) {
+        return soft(scores);
+    }
+    let top = scores
+        .clone()
+        .then(|t| crate::ops::extrema::amax(&create::shallow(&t), smallvec::smallvec![-1], true));
+    let blind = eq(top, f64::NEG_INFINITY);
+    select(soft(select(scores, 0.0, &blind)), 0.0, blind)
+}
+
+/// A new body that lies as another does, its last dimension dense.
+fn room_like(like: &Body, dtype: DType) -> Result<Body> {
+    let new = Body::new(like.shape(), dtype, like.device())?;
+    let (lies, last) = (dense_like(&like.layout), like.layout.ndim() - 1);
+    let fits = lies.strides[last] == 1 || lies.shape[last] == 1;
+    Ok(if fits { new.with_layout(lies) } else { new })
+}
+
+/// A body whose last dimension is dense, in this dtype.
+fn by_rows(body: &Body, dtype: DType) -> Result<Body> {
+    let last = body.layout.ndim() - 1;
+    let fits = body.layout.strides[last] == 1 || body.shape()[last] == 1;
+    if fits && body.dtype == dtype && body.lazy.is_nothing() { Ok(body.clone()) } else { dense(body, dtype) }
+}
+
+/// The operands as the kernel wants them.
+struct Own {
+    query: Body,
+    key: Body,
+    value: Body,
+    mask: Option<Body>,
+    causal: bool,
+    scale: f64,
+}
+
+impl Own {
+    fn new(
+        [query, key, value]: [&Body; 3],
+        mask: Option<&Body>,
+        causal: bool,
+        scale: Option<f64>,
+    ) -> Result<Own> {
+        let dtype = wide(query.dtype);
+        let full = [query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]];
+        let stretched = |mask: &Body| -> Result<Body> {
+            let mask = cast(mask.clone(), dtype)?;
+            let mask = if mask.lazy.is_nothing() { mask } else { dense(&mask, dtype)? };
+            Ok(mask.with_layout(mask.layout.broadcast_to(&full)))
+        };
+        Ok(Own {
+            scale: scale_of(scale, query.shape()[3]),
+            query: by_rows(query, dtype)?,
+            key: by_rows(key, dtype)?,
+            value: by_rows(value, dtype)?,
+            mask: mask.map(stretched).transpose()?,
+            causal,
+        })
+    }
+
+    fn operands(&self) -> Result<kernel::Operands<'_>> {
+        Ok(kernel::Operands {
+            query: self.query.host()?,
+            key: self.key.host()?,
+            value: self.value.host()?,
+            mask: super::norm::host(&self.mask)?,
+            causal: self.causal,
+            scale: self.scale,
+        })
+    }
+}
+
+fn scale_of(scale: Option<f64>, width: usize) -> f64 {
+    scale.unwrap_or(1.0 / (width as f64).sqrt())
+}
+
+#[primitive(results(output, logsumexp), scratch(logsumexp))]
+impl ScaledDotProductFlashAttentionForCpu {
+    fn forward(
+        #[shown("query")] query: &Tensor,
+        key: &Tensor,
+        value: &Tensor,
+        dropout_p: f64,
+        is_causal: bool,
+        #[constant] attn_mask: Option<&Tensor>,
+        scale: Option<f64>,
+    ) -> Result<[Body; 2]> {
+        let _ = dropout_p;
+        let mask = attn_mask.map(|mask| mask.body().clone());
+        let (query, dtype) = (query.body(), query.dtype());
+        let own = Own::new([&query, &key.body(), &value.body()], mask.as_ref(), is_causal, scale)?;
+        let out = room_like(&query, wide(dtype))?;
+        let sums = Body::new(&query.shape()[..3], wide(dtype), query.device())?;
+        fork!([&out, &own.query],
+            cpu: kernel::attention(out.host()?, sums.host()?, own.operands()?),
+            gpu: Err(Error::runtime("attention is made of other operators there")))?;
+        if wide(dtype) == dtype {
+            return Ok([out, sums]);
+        }
+        let narrow = room_like(&query, dtype)?;
+        crate::ops::kernel::copy(&narrow, &out)?;
+        Ok([narrow, sums])
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
+    fn derivative(
+        g: V,
+        query: V,
+        key: V,
+        value: V,
+        dropout_p: f64,
+        is_causal: bool,
+        attn_mask: Option<V>,
+        scale: Option<f64>,
+        wants: [bool; 3],
+    ) -> [Option<V>; 3] {
+        let _ = dropout_p;
+        let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
+        let p = weights(&query, &key, attn_mask, is_causal, scale);
+        let slope = || {
+            let of_p = g.matmul(value.mt());
+            &p * (&of_p - (&of_p * &p).sum(&[-1], true)) * scale
+        };
+        let slope = (wants[0] || wants[1]).then(slope);
+        [
+            slope.as_ref().filter(|_| wants[0]).map(|slope| slope.matmul(&key)),
+            slope.as_ref().filter(|_| wants[1]).map(|slope| slope.mt().matmul(&query)),
+            wants[2].then(|| p.mt().matmul(&g)),
+        ]
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
+    fn fast_derivative(
+        g: Body,
+        query: Body,
+        key: Body,
+        value: Body,
+        output: Body,
+        logsumexp: Body,
+        is_causal: bool,
+        attn_mask: Option<Body>,
+        scale: Option<f64>,
+        wants: [bool; 3],
+    ) -> Result<[Option<Body>; 3]> {
+        let dtype = query.dtype;
+        let own = Own::new([&query, &key, &value], attn_mask.as_ref(), is_causal, scale)?;
+        let (g, output) = (by_rows(&g, wide(dtype))?, by_rows(&output, wide(dtype))?);
+        let new = |like: &Body| room_like(like, wide(dtype));
+        let made = [new(&own.query)?, new(&own.key)?, new(&own.value)?];
+        fork!([&g, &own.query],
+            cpu: {
+                let to = kernel::Grads { query: made[0].host()?, key: made[1].host()?, value: made[2].host()? };
+                kernel::attention_backward(to, g.host()?, output.host()?, logsumexp.host()?, own.operands()?)
+            },
+            gpu: Err(Error::runtime("attention is made of other operators there")))?;
+        let [query, key, value] = made;
+        let keep = |want: bool, body: Body| want.then(|| cast(body, dtype)).transpose();
+        Ok([keep(wants[0], query)?, keep(wants[1], key)?, keep(wants[2], value)?])
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+    fn batch(
+        _b: &Batch,
+        query: &Tensor,
+        key: &Tensor,
+        value: &Tensor,
+        dropout_p: f64,
+        is_causal: bool,
+        attn_mask: Option<&Tensor>,
+        scale: Option<f64>,
+    ) -> Result<Tensor> {
+        composed(query, key, value, attn_mask, dropout_p, is_causal, scale)
+    }
+}
+
+/// Attention by other operators.
+fn composed(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    mask: Option<&Tensor>,
+    dropout_p: f64,
+    causal: bool,
+    scale: Option<f64>,
+) -> Result<Tensor> {
+    let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
+    let p = weights(&query.into(), &key.into(), mask.map(V::from), causal, scale).tensor()?;
+    let p = if dropout_p > 0.0 { super::dropout(&p, dropout_p, true)? } else { p };
+    linalg::matmul(&p, value)
+}
+
+fn check(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, causal: bool) -> Result<()> {
+    if causal && mask.is_some() {
+        return Err(Error::runtime(
+            "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True",
+        ));
+    }
+    let [q, k, v] = [query, key, value].map(|t| t.dtype().scalar_name().to_lowercase());
+    if query.dtype() != key.dtype() || query.dtype() != value.dtype() {
+        return Err(Error::runtime(format!(
+            "Expected query, key, and value to have the same dtype, but got query.dtype: {q} key.dtype: {k} and value.dtype: \
+             {v} instead."
+        )));
+    }
+    if query.device() != key.device() || query.device() != value.device() {
+        return Err(Error::runtime(format!(
+            "Expected query, key, and value to have the same device type, but got query.device: {} key.device: {} and \
+             value.device: {} instead.",
+            query.device(),
+            key.device(),
+            value.device()
+        )));
+    }
+    let dims = [query, key, value].map(Tensor::ndim);
+    if dims.iter().any(|&n| n < 2) {
+        return Err(Error::runtime(format!(
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: {} key.dim: {} and \
+             value.dim: {} instead.",
+            dims[0], dims[1], dims[2]
+        )));
+    }
+    if !query.dtype().is_float() {
+        let name = query.dtype().scalar_name();
+        return Err(Error::runtime(format!("expected scalar type Float but found {name}")));
+    }
+    if let Some(mask) = mask {
+        if mask.dtype() != DType::Bool && mask.dtype() != query.dtype() {
+            return Err(Error::runtime(format!(
+                "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: {} and  \
+                 query.dtype: {q} instead.",
+                mask.dtype().scalar_name().to_lowercase()
+            )));
+        }
+        if mask.ndim() < 2 {
+            return Err(Error::index(
+                "Dimension out of range (expected to be in range of [-1, 0], but got -2)",
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Keys or values with a head for each of the query's, which share them.
+fn shared_by(query: &Tensor, t: &Tensor) -> Result<Tensor> {
+    let (own, wanted) = (t.shape(), query.shape());
+    let (dims, at) = (own.len(), own.len().wrapping_sub(3));
+    if dims < 3 || wanted.len() < 3 || own[at] == 0 || wanted[wanted.len() - 3] % own[at] != 0 {
+        return Err(Error::runtime(
+            "Number of heads in key and value must divide the number of heads in query",
+        ));
+    }
+    let times = wanted[wanted.len() - 3] / own[at];
+    if times == 1 {
+        return Ok(t.clone());
+    }
+    let mut wide = own.clone();
+    wide.insert(at + 1, times);
+    let wide = view::expand(&view::unsqueeze(t, at as i64 + 1)?, view::ints(&wide))?;
+    let mut joined = own;
+    joined[at] *= times;
+    view::reshape(&wide, &joined)
+}
+
+/// Whether the kernel can take it.
+fn goes_in_tiles(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    mask: Option<&Tensor>,
+    dropout_p: f64,
+) -> bool {
+    let (q, k, v) = (query.shape(), key.shape(), value.shape());
+    let full = || [q[0], q[1], q[2], k[2]];
+    let stretches = |mask: &Tensor| {
+        let (own, full) = (mask.shape(), full());
+        own.len() <= 4 && own.iter().rev().zip(full.iter().rev()).all(|(&n, &to)| n == to || n == 1)
+    };
+    query.device().is_cpu()
+        && dropout_p == 0.0
+        && q.len() == 4
+        && k.len() == 4
+        && q[..2] == k[..2]
+        && q[3] == k[3]
+        && k == v
+        && q.iter().chain(&k).all(|&n| n > 0)
+        && mask.is_none_or(|mask| !mask.requires_grad() && stretches(mask))
+}
+
+/// `softmax(scale * query @ keyᵀ + mask) @ value`; a boolean mask says what is seen.
+#[operator(nn, sample = "attending()")]
+#[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+pub fn scaled_dot_product_attention(
+    query: &Tensor,
+    key: &Tensor,
+    value: &Tensor,
+    attn_mask: Option<&Tensor>,
+    #[default(0.0)] dropout_p: f64,
+    #[default(false)] is_causal: bool,
+    #[keyword] scale: Option<f64>,
+    #[default(false)] enable_gqa: bool,
+) -> Result<Tensor> {
+    check(query, key, value, attn_mask, is_causal)?;
+    if !(0.0..=1.0).contains(&dropout_p) {
+        return Err(Error::runtime(format!(
+            "dropout probability has to be between 0 and 1, but got {dropout_p}"
+        )));
+    }
+    let seen = attn_mask.filter(|mask| mask.dtype() == DType::Bool);
+    let added = seen.map(|mask| select(f64::NEG_INFINITY, 0.0, V::from(mask)).cast(query.dtype()).tensor());
+    let added = added.transpose()?;
+    let mask = added.as_ref().or(attn_mask);
+    let (own_key, own_value);
+    let (key, value) = if enable_gqa {
+        (own_key, own_value) = (shared_by(query, key)?, shared_by(query, value)?);
+        (&own_key, &own_value)
+    } else {
+        (key, value)
+    };
+    let single = query.ndim() == 3 && key.ndim() == 3 && value.ndim() == 3;
+    if single && mask.is_none_or(|mask| mask.ndim() <= 3) {
+        let [q, k, v] = [view::unsqueeze(query, 0)?, view::unsqueeze(key, 0)?, view::unsqueeze(value, 0)?];
+        if goes_in_tiles(&q, &k, &v, mask, dropout_p) {
+            let made =
+                ScaledDotProductFlashAttentionForCpu::call(&q, &k, &v, dropout_p, is_causal, mask, scale)?;
+            return view::squeeze_one(&made, 0);
+        }
+    }
+    if goes_in_tiles(query, key, value, mask, dropout_p) {
+        return ScaledDotProductFlashAttentionForCpu::call(
+            query, key, value, dropout_p, is_causal, mask, scale,
+        );
+    }
+    composed(query, key, value, mask, dropout_p, is_causal, scale)
+}

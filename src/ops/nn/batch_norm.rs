@@ -1,0 +1,461 @@
+//! Normalization of channels over a batch, and of each channel of each sample.
+
+use super::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::cpu::norm::{Sets, sets as kernel};
+use crate::operator::prelude::*;
+use crate::ops::create::{self, to_dtype};
+use crate::ops::formal::rsqrt;
+use crate::ops::kernel::copy;
+use crate::ops::view::{ints, reshape};
+use crate::ops::{inplace, reduce, shape};
+use crate::tensor::mode;
+
+/// All dimensions but that of the channels.
+fn others(ndim: usize) -> Ints {
+    (0..ndim as i64).filter(|&d| d != 1).collect()
+}
+
+/// The channels' numbers, as they lie beside the input.
+fn beside(v: V, ndim: usize, channels: usize) -> V {
+    let mut shape = Dims::from_elem(1, ndim);
+    shape[1] = channels;
+    v.reshape(&shape)
+}
+
+/// The input less its means, the means, one over the roots of the spreads, and the spreads.
+struct Made {
+    centred: V,
+    mean: V,
+    scale: V,
+    spread: V,
+}
+
+/// Running means and spreads, which are used or written.
+#[derive(Clone, Copy)]
+struct Running<'a> {
+    mean: Option<&'a Tensor>,
+    var: Option<&'a Tensor>,
+    /// Whether the batch's own are taken.
+    training: bool,
+}
+
+fn made(input: V, running: Running, eps: f64) -> Made {
+    let shape = input.shape();
+    let (ndim, channels) = (shape.len(), shape[1]);
+    let count = (crate::base::numel(&shape) / channels.max(1)) as f64;
+    let dims = others(ndim);
+    if let (false, Some(mean), Some(var)) = (running.training, running.mean, running.var) {
+        let line = |t: &Tensor| beside(V::from(t), ndim, channels);
+        let (mean, spread) = (line(mean), line(var));
+        return Made { centred: input - &mean, scale: rsqrt(&spread + eps), mean, spread };
+    }
+    let mean = input.clone().sum(&dims, true) / count;
+    let centred = input - &mean;
+    let spread = (&centred * &centred).sum(&dims, true) / count;
+    Made { scale: rsqrt(&spread + eps), centred, mean, spread }
+}
+
+/// The result, the means, the factors, and the spreads.
+fn formula(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    running: Running,
+    eps: f64,
+) -> Result<[Tensor; 4]> {
+    let (ndim, channels) = (input.ndim(), input.shape()[1]);
+    let made = made(V::from(to_dtype(input, wide(input.dtype()))?), running, eps);
+    let mut y = &made.centred * &made.scale;
+    if let Some(weight) = weight {
+        y = y * beside(V::from(weight), ndim, channels);
+    }
+    if let Some(bias) = bias {
+        y = y + beside(V::from(bias), ndim, channels);
+    }
+    let line = |v: V| v.reshape(&[channels]).tensor();
+    Ok([y.cast(input.dtype()).tensor()?, line(made.mean)?, line(made.scale)?, line(made.spread)?])
+}
+
+/// The gradients, from what the result was made of.
+fn gradients(g: &Tensor, made: &Made, weight: Option<V>, own: bool, wants: [bool; 3]) -> [Option<V>; 3] {
+    let (shape, dtype) = (g.shape(), g.dtype());
+    let (ndim, channels) = (shape.len(), shape[1]);
+    let count = (crate::base::numel(&shape) / channels.max(1)) as f64;
+    let dims = others(ndim);
+    let g = V::from(g);
+    let y = &made.centred * &made.scale;
+    let of_input = || {
+        let factor = weight.map_or_else(|| made.scale.clone(), |w| &made.scale * beside(w, ndim, channels));
+        if !own {
+            return (&g * factor).cast(dtype);
+        }
+        let mean = |v: V| v.sum(&dims, true) / count;
+        let inner = &g - mean(g.clone()) - &y * mean(&g * &y);
+        (inner * factor).cast(dtype)
+    };
+    [
+        wants[0].then(of_input),
+        wants[1].then(|| (&g * &y).sum(&dims, false)),
+        wants[2].then(|| g.clone().sum(&dims, false)),
+    ]
+}
+
+/// Whether channels lie innermost, the rest in order.
+fn channels_last(body: &Body) -> bool {
+    body.layout.ndim() > 2 && !body.layout.is_contiguous() && innermost(body).layout.is_contiguous()
+}
+
+/// The same elements with channels as the last dimension.
+fn innermost(body: &Body) -> Body {
+    let order = |of: &Dims| -> Dims { of.iter().take(1).chain(&of[2..]).chain(&of[1..2]).copied().collect() };
+    let layout = Layout {
+        shape: order(&body.layout.shape),
+        strides: order(&body.layout.strides),
+        offset: body.layout.offset,
+    };
+    body.with_layout(layout)
+}
+
+/// The inverse.
+fn as_before(body: Body) -> Body {
+    let order = |of: &Dims| -> Dims {
+        let last = of.len() - 1;
+        of.iter().take(1).chain(&of[last..]).chain(&of[1..last]).copied().collect()
+    };
+    let layout = Layout {
+        shape: order(&body.layout.shape),
+        strides: order(&body.layout.strides),
+        offset: body.layout.offset,
+    };
+    body.with_layout(layout)
+}
+
+/// How a batch lies for the kernels.
+#[derive(Clone, Copy)]
+pub(super) struct Laid {
+    last: bool,
+    pub sets: Sets,
+}
+
+impl Laid {
+    pub fn of(x: &Body) -> Laid {
+        let (shape, last) = (x.shape(), channels_last(x));
+        let run: usize = shape[2..].iter().product();
+        let (n, sets) = (shape[0], shape[1]);
+        Laid { last, sets: if last { Sets { n: n * run, sets, run: 1 } } else { Sets { n, sets, run } } }
+    }
+
+    /// The elements in a row, in the order of the kernels.
+    pub fn dense(&self, x: &Body, dtype: DType) -> Result<Body> {
+        if self.last { dense(&innermost(x), dtype) } else { dense(x, dtype) }
+    }
+
+    pub fn back(&self, x: Body) -> Body {
+        if self.last { as_before(x) } else { x }
+    }
+}
+
+fn line(body: &Body) -> Result<kernel::Line<'_>> {
+    Ok(kernel::Line(body.host()?))
+}
+
+pub(super) fn maybe_line(body: &Option<Body>) -> Result<Option<kernel::Line<'_>>> {
+    body.as_ref().map(line).transpose()
+}
+
+/// The result by the kernel, the means, the factors, and the spreads.
+fn by_kernel(
+    x: &Body,
+    weight: Option<&Body>,
+    bias: Option<&Body>,
+    running: Running,
+    eps: f64,
+) -> Result<[Body; 4]> {
+    let laid = Laid::of(x);
+    let dtype = wide(x.dtype);
+    let (weight, bias) = (wide_line(weight, dtype)?, wide_line(bias, dtype)?);
+    let own = laid.dense(x, dtype)?;
+    let out = Body::new(own.shape(), dtype, x.device())?;
+    let new = || Body::new(&[laid.sets.sets], dtype, x.device());
+    let (mut mean, mut scale, spread) = (new()?, new()?, new()?);
+    if let (false, Some(m), Some(var)) = (running.training, running.mean, running.var) {
+        mean = dense(&m.body(), dtype)?;
+        let settled = rsqrt(V::from(Tensor::new(dense(&var.body(), dtype)?)) + eps);
+        scale = dense(&reduce::quietly(|| settled.tensor())?, dtype)?;
+    }
+    fork!([&out, &own],
+        cpu: {
+            let (weight, bias) = (maybe_line(&weight)?, maybe_line(&bias)?);
+            let with = kernel::With { weight, bias, mean: line(&mean)?, scale: line(&scale)? };
+            match running.training {
+                true => kernel::batch(out.host()?, own.host()?, with, line(&spread)?, laid.sets, eps),
+                false => kernel::settled(out.host()?, own.host()?, with, laid.sets),
+            }
+        },
+        gpu: Err(Error::runtime("batches are normalized by a formula there")))?;
+    Ok([laid.back(cast(out, x.dtype)?), mean, scale, spread])
+}
+
+/// Takes this batch's means and spreads into the running ones: a buffer's elements, of which no history is told.
+fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum: f64) -> Result<()> {
+    let unbiased = count as f64 / (count as f64 - 1.0);
+    for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, spread, unbiased)] {
+        let Some(old) = old else { continue };
+        let value = || {
+            let new = V::from(Tensor::new(new.clone())) * (factor * momentum);
+            (V::from(&create::shallow(old)) * (1.0 - momentum) + new).tensor()
+        };
+        copy(&old.body(), &reduce::quietly(value)?)?;
+    }
+    Ok(())
+}
+
+#[primitive(results(result0, result1, result2, spread), scratch(result1, result2, spread))]
+impl NativeBatchNorm {
+    #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+    fn forward(
+        #[shown("input")] input: &Tensor,
+        weight: Option<&Tensor>,
+        #[hidden] bias: Option<&Tensor>,
+        #[constant] running_mean: Option<&Tensor>,
+        #[constant] running_var: Option<&Tensor>,
+        training: bool,
+        #[hidden] momentum: f64,
+        eps: f64,
+    ) -> Result<[Body; 4]> {
+        let running = Running { mean: running_mean, var: running_var, training };
+        let made = if input.numel() == 0 || !input.device().is_cpu() {
+            let formula = || formula(input, weight, bias, running, eps);
+            mode::with_grad(false, formula)?.map(|t| t.body().clone())
+        } else {
+            let [weight, bias] = [weight, bias].map(|t| t.map(|t| t.body().clone()));
+            by_kernel(&input.body(), weight.as_ref(), bias.as_ref(), running, eps)?
+        };
+        if training && input.numel() > 0 {
+            take_in(running, &made[1], &made[3], input.numel() / input.shape()[1], momentum)?;
+        }
+        Ok(made)
+    }
+    fn derivative(
+        g: &Tensor,
+        input: V,
+        weight: Option<V>,
+        running_mean: Option<Tensor>,
+        running_var: Option<Tensor>,
+        training: bool,
+        eps: f64,
+        wants: [bool; 3],
+    ) -> [Option<V>; 3] {
+        let running = Running { mean: running_mean.as_ref(), var: running_var.as_ref(), training };
+        let made = made(input.cast(wide(g.dtype())), running, eps);
+        gradients(g, &made, weight, training, wants)
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
+    fn fast_derivative(
+        g: Body,
+        input: Body,
+        result1: Body,
+        result2: Body,
+        weight: Option<Body>,
+        training: bool,
+        wants: [bool; 3],
+    ) -> Result<[Option<Body>; 3]> {
+        if input.numel() == 0 || !input.device().is_cpu() {
+            let (ndim, channels) = (input.layout.ndim(), input.shape()[1]);
+            let value = |body: Body| V::from(Tensor::new(body));
+            let line = |body: Body| beside(value(body), ndim, channels);
+            let (mean, scale) = (line(result1), line(result2));
+            let centred = value(input).cast(wide(g.dtype)) - &mean;
+            let made = Made { centred, scale: scale.clone(), mean, spread: scale };
+            return bodies(gradients(&Tensor::new(g), &made, weight.map(value), training, wants));
+        }
+        let laid = Laid::of(&input);
+        let (dtype, of_params) = (wide(input.dtype), weight.as_ref().map_or(input.dtype, |w| w.dtype));
+        let (g, x) = (laid.dense(&g, dtype)?, laid.dense(&input, dtype)?);
+        let weight = wide_line(weight.as_ref(), dtype)?;
+        let new = |want: bool, shape: &[usize]| want.then(|| Body::new(shape, dtype, x.device())).transpose();
+        let channels = [laid.sets.sets];
+        let made = [new(wants[0], x.shape())?, new(wants[1], &channels)?, new(wants[2], &channels)?];
+        fork!([&g, &x],
+            cpu: {
+                let (mean, scale) = (line(&result1)?, line(&result2)?);
+                let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
+                let (weight, bias) = (maybe_line(&made[1])?, maybe_line(&made[2])?);
+                let to = kernel::Grads { input: host(&made[0])?, weight, bias };
+                kernel::batch_backward(to, g.host()?, x.host()?, with, laid.sets, training)
+            },
+            gpu: Err(Error::runtime("batches are normalized by a formula there")))?;
+        let [of_input, of_weight, of_bias] = made;
+        let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
+        let of_input = to(of_input, input.dtype)?.map(|body| laid.back(body));
+        Ok([of_input, to(of_weight, of_params)?, to(of_bias, of_params)?])
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        running_mean: Option<&Tensor>,
+        running_var: Option<&Tensor>,
+        training: bool,
+        momentum: f64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        let running = Running { mean: running_mean, var: running_var, training };
+        let [out, mean, _, spread] = formula(input, weight, bias, running, eps)?;
+        if !training {
+            return Ok(out);
+        }
+        let count = input.numel() as f64 / input.shape()[1] as f64;
+        for (old, new, factor) in [(running.mean, mean, 1.0), (running.var, spread, count / (count - 1.0))] {
+            let Some(old) = old else { continue };
+            if input.is_batched() && !old.is_batched() {
+                return Err(Error::runtime(
+                    "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated \
+                     in place, were not batched.\nIf you are using a module and do not need eval mode, please set \
+                     `track_running_stats` to be False.",
+                ));
+            }
+            let value = || {
+                let new = V::from(create::shallow(&new)) * (factor * momentum);
+                (V::from(create::shallow(old)) * (1.0 - momentum) + new).tensor()
+            };
+            let value = mode::with_grad(false, value)?;
+            inplace::copy_into(old, &value)?;
+        }
+        Ok(out)
+    }
+}
+
+fn check_channels(name: &str, given: Option<&Tensor>, channels: usize) -> Result<()> {
+    match given {
+        Some(t) if t.numel() != channels => {
+            Err(Error::runtime(format!("{name} should contain {channels} elements not {}", t.numel())))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Channels (dimension 1) less their mean, by their spread, times `weight`, plus `bias`. In training these are the batch's
+/// own, and are taken into the running ones; else the running ones are used.
+#[operator(function, sample = "channelled()")]
+#[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+pub fn batch_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    training: bool,
+    momentum: f64,
+    eps: f64,
+    _cudnn_enabled: bool,
+) -> Result<Tensor> {
+    let channels = input.shape().get(1).copied().unwrap_or(0);
+    for (name, running) in [("running_mean", running_mean), ("running_var", running_var)] {
+        check_channels(name, running, channels)?;
+        if running.is_none() && !training {
+            return Err(Error::runtime(format!("{name} must be defined in evaluation mode")));
+        }
+    }
+    if running_mean.is_some() != running_var.is_some() {
+        return Err(Error::value("running_mean and running_var must either both be None or neither be None"));
+    }
+    check_channels("weight", weight, channels)?;
+    check_channels("bias", bias, channels)?;
+    if input.ndim() < 2 {
+        return Err(Error::index("Dimension out of range (expected to be in range of [-1, 0], but got 1)"));
+    }
+    if !input.dtype().is_float() {
+        return Err(Fault::NoKernel { op: "batch_norm", dtype: input.dtype() }.into());
+    }
+    if training && eps <= 0.0 {
+        return Err(Error::value(format!(
+            "batch_norm eps must be positive during training, but got {eps:?}"
+        )));
+    }
+    check_mixed(input, &[weight, bias, running_mean, running_var])?;
+    NativeBatchNorm::call(input, weight, bias, running_mean, running_var, training, momentum, eps)
+}
+
+/// `batch_norm`, with the means and the factors that it was made with; nothing of them outside training.
+#[operator(function, sample = "random")]
+#[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+pub fn native_batch_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    training: bool,
+    momentum: f64,
+    eps: f64,
+) -> Result<[Tensor; 3]> {
+    let out = batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, false)?;
+    if !training {
+        let none = || create::zeros(&[0], wide(input.dtype()), input.device());
+        return Ok([out, none()?, none()?]);
+    }
+    let running = Running { mean: None, var: None, training };
+    let [_, mean, scale, _] = formula(input, None, None, running, eps)?;
+    Ok([out, mean, scale])
+}
+
+/// Each channel of each sample less its mean, by its spread, times `weight`, plus `bias`.
+#[operator(function, composite, sample = "channelled_alone()")]
+#[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+pub fn instance_norm(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    running_mean: Option<&Tensor>,
+    running_var: Option<&Tensor>,
+    use_input_stats: bool,
+    momentum: f64,
+    eps: f64,
+    cudnn_enabled: bool,
+) -> Result<Tensor> {
+    if !use_input_stats && (running_mean.is_none() || running_var.is_none()) {
+        return Err(Error::runtime(
+            "Expected running_mean and running_var to be defined when use_input_stats is false",
+        ));
+    }
+    let sizes = input.shape();
+    if sizes.len() < 2 {
+        return Err(Error::index("Dimension out of range (expected to be in range of [-1, 0], but got 1)"));
+    }
+    let (samples, channels) = (sizes[0], sizes[1]);
+    // The samples' channels are the channels of one sample.
+    let repeated = |t: Option<&Tensor>| t.map(|t| shape::repeat(t, Sizes(ints(&[samples])))).transpose();
+    let statistics = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
+        let t = repeated(t.map(create::shallow).as_ref())?;
+        let other = input.dtype().size() != 2 && t.as_ref().is_some_and(|t| t.dtype() != input.dtype());
+        if other { t.map(|t| to_dtype(&t, input.dtype())).transpose() } else { Ok(t) }
+    };
+    let (weight, bias) = (repeated(weight)?, repeated(bias)?);
+    let (mean, var) = (statistics(running_mean)?, statistics(running_var)?);
+    let mut flat = sizes.clone();
+    (flat[0], flat[1]) = (1, samples * channels);
+    let out = batch_norm(
+        &reshape(input, &flat)?,
+        weight.as_ref(),
+        bias.as_ref(),
+        mean.as_ref(),
+        var.as_ref(),
+        use_input_stats,
+        momentum,
+        eps,
+        cudnn_enabled,
+    )?;
+    for (running, all) in [(running_mean, mean), (running_var, var)] {
+        let (Some(running), Some(all), true) = (running, all, use_input_stats) else { continue };
+        let average = || {
+            let all = V::from(all).reshape(&[samples, channels]);
+            (all.sum(&[0], false) / samples as f64).tensor()
+        };
+        let average = mode::with_grad(false, average)?;
+        mode::with_grad(false, || inplace::copy_into(running, &average))?;
+    }
+    reshape(&out, &sizes)
+}

@@ -1,0 +1,278 @@
+//! Normalization of groups of channels of each sample.
+
+use super::batch_norm::maybe_line;
+use super::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::base::MemoryFormat;
+use crate::cpu::norm::sets as kernel;
+use crate::operator::prelude::*;
+use crate::ops::create::to_dtype;
+use crate::ops::formal::rsqrt;
+use crate::ops::kernel::copy;
+use crate::tensor::mode;
+
+/// The sizes that matter.
+#[derive(Clone, Copy)]
+struct Sizes {
+    n: usize,
+    channels: usize,
+    run: usize,
+    groups: usize,
+}
+
+impl Sizes {
+    fn new(n: i64, channels: i64, run: i64, groups: i64) -> Sizes {
+        let [n, channels, run, groups] = [n, channels, run, groups].map(|size| size as usize);
+        Sizes { n, channels, run, groups }
+    }
+
+    /// A row for each group.
+    fn rows(&self) -> [usize; 2] {
+        [self.n * self.groups, self.channels / self.groups.max(1) * self.run]
+    }
+
+    fn planes(&self) -> [usize; 3] {
+        [self.n, self.channels, self.run]
+    }
+
+    fn kernel(&self) -> kernel::Groups {
+        kernel::Groups { n: self.n, groups: self.groups, channels: self.channels, run: self.run }
+    }
+}
+
+/// Rows less their mean and by their spread, the means, and the factors.
+fn standard(x: V, sizes: Sizes, eps: f64) -> [V; 3] {
+    let rows = sizes.rows();
+    let x = x.reshape(&rows);
+    let mean = x.clone().sum(&[1], true) / rows[1] as f64;
+    let centred = x - &mean;
+    let scale = rsqrt((&centred * &centred).sum(&[1], true) / rows[1] as f64 + eps);
+    [centred * &scale, mean, scale]
+}
+
+fn formula(
+    input: &Tensor,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    sizes: Sizes,
+    eps: f64,
+) -> Result<[Tensor; 3]> {
+    let [y, mean, scale] = standard(V::from(to_dtype(input, wide(input.dtype()))?), sizes, eps);
+    let mut y = y.reshape(&sizes.planes());
+    let line = |t: &Tensor| V::from(t).reshape(&[sizes.channels, 1]);
+    if let Some(weight) = weight {
+        y = y * line(weight);
+    }
+    if let Some(bias) = bias {
+        y = y + line(bias);
+    }
+    let of_groups = |v: V| v.reshape(&[sizes.n, sizes.groups]).tensor();
+    Ok([y.reshape(&input.shape()).cast(input.dtype()).tensor()?, of_groups(mean)?, of_groups(scale)?])
+}
+
+/// The gradients, from the rows and their factors.
+fn gradients(
+    g: &Tensor,
+    y: V,
+    scale: V,
+    weight: Option<V>,
+    sizes: Sizes,
+    wants: [bool; 3],
+) -> [Option<V>; 3] {
+    let (shape, dtype, rows) = (g.shape(), g.dtype(), sizes.rows());
+    let g = V::from(g).reshape(&sizes.planes());
+    let of_input = || {
+        let weighted = weight.map_or_else(|| g.clone(), |w| &g * w.reshape(&[sizes.channels, 1]));
+        let weighted = weighted.reshape(&rows);
+        let mean = |v: V| v.sum(&[1], true) / rows[1] as f64;
+        let inner = &weighted - mean(weighted.clone()) - &y * mean(&weighted * &y);
+        (inner * &scale).reshape(&shape).cast(dtype)
+    };
+    [
+        wants[0].then(of_input),
+        wants[1].then(|| (&g * y.clone().reshape(&sizes.planes())).sum(&[0, 2], false)),
+        wants[2].then(|| g.clone().sum(&[0, 2], false)),
+    ]
+}
+
+fn by_kernel(
+    x: &Body,
+    weight: Option<&Body>,
+    bias: Option<&Body>,
+    sizes: Sizes,
+    eps: f64,
+) -> Result<[Body; 3]> {
+    let dtype = wide(x.dtype);
+    let (weight, bias) = (wide_line(weight, dtype)?, wide_line(bias, dtype)?);
+    let own = dense(x, dtype)?;
+    let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
+    let lines = [sizes.n, sizes.groups];
+    let (out, mean, scale) = (new(x.shape())?, new(&lines)?, new(&lines)?);
+    fork!([&out, &own],
+        cpu: {
+            let (mean, scale) = (kernel::Line(mean.host()?), kernel::Line(scale.host()?));
+            let with = kernel::With { weight: maybe_line(&weight)?, bias: maybe_line(&bias)?, mean, scale };
+            kernel::group(out.host()?, own.host()?, with, sizes.kernel(), eps)
+        },
+        gpu: Err(Error::runtime("groups are normalized by a formula there")))?;
+    Ok([cast(out, x.dtype)?, mean, scale])
+}
+
+/// Channels stay innermost where they were.
+fn like(out: Body, input: &Body) -> Result<Body> {
+    let format = MemoryFormat::ChannelsLast(input.layout.ndim());
+    if !matches!(input.layout.ndim(), 4 | 5) || input.layout.is_contiguous() || !format.holds(&input.layout) {
+        return Ok(out);
+    }
+    let new = Body::new(out.shape(), out.dtype, out.device())?;
+    let new = new.with_layout(format.layout(&new.layout)?);
+    copy(&new, &out)?;
+    Ok(new)
+}
+
+#[primitive(results(result0, result1, result2), scratch(result1, result2))]
+impl NativeGroupNorm {
+    #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+    fn forward(
+        #[shown("input")] input: &Tensor,
+        weight: Option<&Tensor>,
+        #[hidden] bias: Option<&Tensor>,
+        #[shown("N")] n: i64,
+        #[shown("C")] channels: i64,
+        #[shown("HxW")] run: i64,
+        group: i64,
+        #[hidden] eps: f64,
+    ) -> Result<[Body; 3]> {
+        let sizes = Sizes::new(n, channels, run, group);
+        let [out, mean, scale] = if input.numel() == 0 || !input.device().is_cpu() {
+            let made = mode::with_grad(false, || formula(input, weight, bias, sizes, eps))?;
+            made.map(|t| t.body().clone())
+        } else {
+            let [weight, bias] = [weight, bias].map(|t| t.map(|t| t.body().clone()));
+            by_kernel(&input.body(), weight.as_ref(), bias.as_ref(), sizes, eps)?
+        };
+        Ok([like(out, &input.body())?, mean, scale])
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
+    fn derivative(
+        g: &Tensor,
+        input: V,
+        weight: Option<V>,
+        n: i64,
+        channels: i64,
+        run: i64,
+        group: i64,
+        eps: f64,
+        wants: [bool; 3],
+    ) -> [Option<V>; 3] {
+        let sizes = Sizes::new(n, channels, run, group);
+        let [y, _, scale] = standard(input.cast(wide(g.dtype())), sizes, eps);
+        gradients(g, y, scale, weight, sizes, wants)
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
+    fn fast_derivative(
+        g: Body,
+        input: Body,
+        result1: Body,
+        result2: Body,
+        weight: Option<Body>,
+        n: i64,
+        channels: i64,
+        run: i64,
+        group: i64,
+        wants: [bool; 3],
+    ) -> Result<[Option<Body>; 3]> {
+        let sizes = Sizes::new(n, channels, run, group);
+        if input.numel() == 0 || !input.device().is_cpu() {
+            let value = |body: Body| V::from(Tensor::new(body));
+            let rows = sizes.rows();
+            let line = |body: Body| value(body).reshape(&[rows[0], 1]);
+            let (mean, scale) = (line(result1), line(result2));
+            let y = (value(input).cast(wide(g.dtype)).reshape(&rows) - mean) * &scale;
+            return bodies(gradients(&Tensor::new(g), y, scale, weight.map(value), sizes, wants));
+        }
+        let (dtype, of_params) = (wide(input.dtype), weight.as_ref().map_or(input.dtype, |w| w.dtype));
+        let (g, x) = (dense(&g, dtype)?, dense(&input, dtype)?);
+        let weight = wide_line(weight.as_ref(), dtype)?;
+        let new = |want: bool, shape: &[usize]| want.then(|| Body::new(shape, dtype, x.device())).transpose();
+        let line = [sizes.channels];
+        let made = [new(wants[0], x.shape())?, new(wants[1], &line)?, new(wants[2], &line)?];
+        fork!([&g, &x],
+            cpu: {
+                let (mean, scale) = (kernel::Line(result1.host()?), kernel::Line(result2.host()?));
+                let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
+                let (weight, bias) = (maybe_line(&made[1])?, maybe_line(&made[2])?);
+                let to = kernel::Grads { input: host(&made[0])?, weight, bias };
+                kernel::group_backward(to, g.host()?, x.host()?, with, sizes.kernel())
+            },
+            gpu: Err(Error::runtime("groups are normalized by a formula there")))?;
+        let [of_input, of_weight, of_bias] = made;
+        let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
+        Ok([to(of_input, input.dtype)?, to(of_weight, of_params)?, to(of_bias, of_params)?])
+    }
+    #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        weight: Option<&Tensor>,
+        bias: Option<&Tensor>,
+        n: i64,
+        channels: i64,
+        run: i64,
+        group: i64,
+        eps: f64,
+    ) -> Result<Tensor> {
+        formula(input, weight, bias, Sizes::new(n, channels, run, group), eps).map(|[y, ..]| y)
+    }
+}
+
+fn check_channels(name: &str, given: Option<&Tensor>, shape: &[usize]) -> Result<()> {
+    match given {
+        Some(t) if t.ndim() != 1 || t.numel() != shape[1] => Err(Error::runtime(format!(
+            "Expected {name} to be a vector of size equal to the number of channels in input, but got {name} of shape {:?} and \
+             input of shape {shape:?}",
+            t.shape().as_slice()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Groups of channels of each sample less their mean, by their spread; channels times `weight`, plus `bias`.
+#[operator(function, sample = "grouped()")]
+pub fn group_norm(
+    input: &Tensor,
+    num_groups: i64,
+    weight: Option<&Tensor>,
+    bias: Option<&Tensor>,
+    #[default(1e-5)] eps: f64,
+    #[default(true)] _cudnn_enabled: bool,
+) -> Result<Tensor> {
+    let shape = input.shape();
+    if shape.len() < 2 {
+        return Err(Error::runtime(format!(
+            "Expected at least 2 dimensions for input tensor but received {}",
+            shape.len()
+        )));
+    }
+    if num_groups <= 0 {
+        return Err(Error::runtime(format!("Expected num groups to be greater than 0, got {num_groups}")));
+    }
+    if shape[1] as i64 % num_groups != 0 {
+        return Err(Error::runtime(format!(
+            "Expected number of channels in input to be divisible by num_groups, but got input of shape {:?} and \
+             num_groups={num_groups}",
+            shape.as_slice()
+        )));
+    }
+    check_channels("weight", weight, &shape)?;
+    check_channels("bias", bias, &shape)?;
+    let run: usize = shape[2..].iter().product();
+    if run == 0 {
+        return Err(Error::runtime("Expected HxW to be greater than 0, got 0"));
+    }
+    if !input.dtype().is_float() {
+        return Err(Fault::NoKernel { op: "GroupNormKernelImpl", dtype: input.dtype() }.into());
+    }
+    check_mixed(input, &[weight, bias])?;
+    let (n, channels) = (shape[0] as i64, shape[1] as i64);
+    NativeGroupNorm::call(input, weight, bias, n, channels, run as i64, num_groups, eps)
+}
