@@ -2,7 +2,8 @@
 //! before the first call. An operator that has no shader for a dtype refuses; nothing moves to the CPU by itself.
 //!
 //! A launch is recorded, not run: `stream` batches launches and only a read waits. `cell` knows how dtypes lie in
-//! storage buffers, `code` writes WGSL, `prelude` holds the scalar functions, `space` turns shapes into parameters.
+//! storage buffers, `code` writes WGSL, `prelude` holds the scalar functions, `space` turns shapes into parameters, `fault`
+//! tells what kernels found wrong with values.
 
 mod cell;
 mod code;

@@ -36,7 +36,7 @@ pub(super) struct Pool {
     /// Idle buffers by size; no list is empty.
     free: BTreeMap<u64, Vec<wgpu::Buffer>>,
     memory: Memory,
-    /// The most that was ever in use.
+    /// The most that was in use since the cache was last emptied.
     peak: u64,
     cap: Option<u64>,
     cap_known: bool,
@@ -141,6 +141,7 @@ impl Pool {
         let idle: u64 =
             std::mem::take(&mut self.free).iter().map(|(size, list)| size * list.len() as u64).sum();
         self.memory.reserved -= idle;
+        self.peak = self.memory.allocated;
     }
 
     /// Gives idle buffers back until one of `class` may come without too much being held. Of any size, in turn: whatever

@@ -52,3 +52,18 @@ for bytes in (1 << 10, 3 << 10, 1 << 20, 5 << 20):
 """
     )
     assert out.split() == ["0"] * 8
+
+
+def test_an_emptied_cache_forgets_the_peak():
+    out = python_ok(
+        f"""{PROGRAM}
+big = T.empty(100 << 20, dtype=T.uint8, device='cuda')
+del big
+T.cuda.empty_cache()
+T.cuda.reset_peak_memory_stats()
+for seed in range(4):
+    random_life(seed, 1000, {SIZES["octaves"]})
+print(T.cuda.memory_reserved() <= 2 * T.cuda.max_memory_allocated())
+"""
+    )
+    assert out.split() == ["True"]
