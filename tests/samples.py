@@ -456,6 +456,33 @@ def looked_up():
     return sample
 
 
+def convolved(name):
+    """Windows moved over images: strides, padding, dilation, groups, with a bias or without, one sample or several."""
+    transposed = "transpose" in name
+
+    def sample(draw):
+        dims = int(name[-2]) if name[-1] == "d" else draw(st.integers(1, 2))
+        few = st.lists(st.integers(1, 2), min_size=dims, max_size=dims)
+        groups, outputs, kernel, image = draw(st.integers(1, 2)), draw(st.integers(1, 2)), draw(few), draw(few)
+        stride, dilation, padding = draw(few), draw(few), [n - 1 for n in draw(few)]
+        inputs = draw(st.integers(1, 2))
+        across = dilation if transposed else [d * (k - 1) for d, k in zip(dilation, kernel)]
+        image = [n + a + p for n, a, p in zip(image, across, padding)]
+        lead = () if draw(st.booleans()) and name != "convolution" else (draw(st.integers(1, 2)),)
+        weight = (groups * inputs, outputs, *kernel) if transposed else (groups * outputs, inputs, *kernel)
+        shapes = [(*lead, groups * inputs, *image), weight, (groups * outputs,)]
+        shapes = shapes[: draw(st.integers(2, 3))]
+
+        def call(x, w, b=None):
+            if name == "convolution":
+                return T.convolution(x, w, b, stride, padding, dilation, False, [0] * dims, groups)
+            return getattr(T, name)(x, w, b, stride=stride, padding=padding, dilation=dilation, groups=groups)
+
+        return [values(s, draw(SEEDS)) for s in shapes], call
+
+    return sample
+
+
 def bagged():
     """A table, numbers of its rows, and where bags of them begin."""
 
@@ -472,6 +499,80 @@ def bagged():
             return T.embedding_bag(table, indices, offsets, False, mode, False, *share)[0]
 
         return operands, call
+
+    return sample
+
+
+def distinct(shape, seed):
+    """Values that are far from one another, so that small steps change no order."""
+    n = math.prod(shape)
+    order = random.Random(seed).sample(range(n), n)
+    return T.tensor([0.3 * i - 1 for i in order], dtype=T.float64).reshape(tuple(shape))
+
+
+def pooled(name):
+    """Windows over images: sliding ones, parts of the whole, or such at random places."""
+    F, dims = T.nn.functional, int(name[name.index("pool") + 4])
+
+    def sample(draw):
+        few = st.lists(st.integers(1, 3), min_size=dims, max_size=dims)
+        kernel, more = draw(few), draw(few)
+        shape = [*draw(st.lists(st.integers(1, 2), min_size=1, max_size=2)), *(k + m for k, m in zip(kernel, more))]
+        x = distinct(shape, draw(SEEDS))
+        call = getattr(F, name)
+        if "adaptive" in name:
+            return [x], lambda x: values_of(call(x, more))
+        if "fractional" in name:
+            numbers = values((shape[0] if len(shape) == dims + 2 else 1, shape[-dims - 1], dims), draw(SEEDS), (0.0, 1.0))
+            sizes = [min(m, 2) for m in more]
+            return [x], lambda x: values_of(call(x, kernel, sizes, _random_samples=numbers.to(x.device, x.dtype)))
+        stride, padding, ceil = draw(few), [draw(st.integers(0, k // 2)) for k in kernel], draw(st.booleans())
+        if "avg" in name:
+            options = {"count_include_pad": draw(st.booleans())}
+            if dims > 1 and draw(st.booleans()):
+                options["divisor_override"] = 3
+            return [x], lambda x: call(x, kernel, stride, padding, ceil, **options)
+        return [x], lambda x: values_of(call(x, kernel, stride, padding, 1, ceil))
+
+    return sample
+
+
+def values_of(found):
+    return found if T.is_tensor(found) else found[0]
+
+
+def unpooled(name):
+    """Values that go to places of their own."""
+    dims = int(name[-2])
+
+    def sample(draw):
+        sizes = draw(st.lists(st.integers(1, 3), min_size=dims, max_size=dims))
+        shape = [*draw(st.lists(st.integers(1, 2), min_size=1, max_size=2)), *sizes]
+        plane = [2 * n for n in sizes]
+        r = random.Random(draw(SEEDS))
+        places = [r.sample(range(math.prod(plane)), math.prod(sizes)) for _ in range(math.prod(shape[:-dims]))]
+        index = T.tensor(places, dtype=T.int64).reshape(tuple(shape))
+        return [values(shape, draw(SEEDS)), index], lambda x, i: getattr(T.nn.functional, name)(x, i, 2)
+
+    return sample
+
+
+def unfolded(name):
+    """Images as columns, and back."""
+
+    def sample(draw):
+        few = st.lists(st.integers(1, 2), min_size=2, max_size=2)
+        kernel, dilation, stride, count = (draw(few) for _ in range(4))
+        padding = [draw(st.integers(0, 1)), draw(st.integers(0, 1))]
+        image = [(n - 1) * s + d * (k - 1) + 1 for n, s, d, k in zip(count, stride, dilation, kernel)]
+        padding = [p if n > 2 * p else 0 for n, p in zip(image, padding)]
+        image = [n - 2 * p for n, p in zip(image, padding)]
+        lead = draw(st.lists(st.integers(1, 2), max_size=1))
+        F = T.nn.functional
+        if name == "im2col":
+            return [values((*lead, 2, *image), draw(SEEDS))], lambda x: F.unfold(x, kernel, dilation, padding, stride)
+        columns = (*lead, 2 * math.prod(kernel), math.prod(count))
+        return [values(columns, draw(SEEDS))], lambda x: F.fold(x, image, kernel, dilation, padding, stride)
 
     return sample
 

@@ -10,13 +10,18 @@ pub mod format;
 mod guidance;
 mod layout;
 mod lazy;
+pub mod pool;
 pub mod profile;
 pub mod program;
 pub mod room;
 mod scalar;
 mod shape;
 pub mod views;
+<<<<<<< HEAD
 pub mod watch;
+=======
+mod windows;
+>>>>>>> d41709e (nn: convolutions and pools on both devices, images as columns)
 
 pub use caution::{caution, caution_once};
 pub use device::{Device, GpuName};
@@ -29,6 +34,7 @@ pub use layout::{IndexBy, Layout, Put, Strided};
 pub use lazy::Lazy;
 pub use scalar::Scalar;
 pub use shape::{Dims, broadcast, contiguous_strides, numel, wrap_dim};
+pub use windows::Windows;
 
 /// Formats a shape as PyTorch's messages do: `[2, 3]`.
 pub fn show(dims: &[usize]) -> String {

@@ -7,6 +7,7 @@
 
 mod cell;
 mod code;
+mod conv;
 mod create;
 mod device;
 mod expect;
@@ -17,6 +18,7 @@ mod matmul;
 mod pipeline;
 mod plan;
 mod pool;
+mod pooling;
 mod prelude;
 mod program;
 mod reduce;
@@ -32,7 +34,9 @@ mod space;
 mod stream;
 mod tile;
 mod transpose;
+mod unfold;
 
+pub use conv::{conv_backward_input, conv_backward_weight, conv_forward};
 pub use create::{
     Draw, arange, bernoulli, cauchy, exponential, geometric, linspace, log_normal, normal, randint, randperm,
     triangle, uniform,
@@ -47,6 +51,7 @@ pub use matmul::matmul;
 #[allow(unused_imports, reason = "for the tests of whoever has expressions")]
 pub(crate) use plan::validate_expression;
 pub use pool::{Buffer, Memory, alloc, empty_cache, memory, reset_peak, set_cap};
+pub use pooling::{avg_pool, max_pool, max_pool_backward};
 pub use program::{MAX_OPERANDS, program};
 pub use reduce::{max_with_index, mean, reduce, var};
 pub use scan::{Scan, cum_extreme, scan};
@@ -55,6 +60,7 @@ pub use select::{masked_select, nonzero};
 pub use softmax::{softmax, softmax_backward};
 pub use sort::sort;
 pub use stream::{dispatches, download, settle, submits, synchronize, upload, waits};
+pub use unfold::{fold, unfold};
 
 use crate::base::{DType, Scalar, numel};
 

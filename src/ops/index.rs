@@ -243,7 +243,7 @@ pub(super) fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
 }
 
 /// `src` put (or added, …) into `out` along a dimension where `index` points.
-pub(super) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
+pub(in crate::ops) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
     check_index("scatter", index)?;
     let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
     if src.dtype != out.dtype {

@@ -395,9 +395,9 @@ fn is_strict(row: &Row, param: &Param, object: &Bound<'_, PyAny>) -> bool {
     match param.kind {
         Kind::Ints | Kind::Sizes if is_list(object) => false,
         Kind::Ints | Kind::Sizes => match param.name {
-            "size" | "sizes" | "shape" | "stride" | "normalized_shape" | "split_sizes" | "repeats"
-            | "pad" => true,
+            "size" | "sizes" | "shape" | "normalized_shape" | "split_sizes" | "repeats" | "pad" => true,
             "dims" => row.name != "roll",
+            "stride" => row.name.ends_with("strided"),
             "dims_self" | "dims_other" => true,
             _ => false,
         },

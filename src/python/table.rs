@@ -567,7 +567,7 @@ pub fn python_default(default: &str) -> String {
         "Ints::new()" => "()".into(),
         // A signature's text can name no objects.
         _ if text.contains("::") => "None".into(),
-        _ => match text.strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
+        _ => match text.replace("! [", "![").strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
             Some(items) => format!("[{items}]"),
             None => text.into(),
         },

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from .. import _core
+from . import _pooling
 from ._attention import (
     _canonical_mask,
     _in_projection,
@@ -57,8 +58,14 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-_SHARED = ("sigmoid", "tanh", "relu", "softmax", "log_softmax", "relu_", "dropout", "layer_norm")
+_SHARED = """
+sigmoid tanh relu softmax log_softmax relu_ dropout layer_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d
+conv_transpose3d avg_pool1d
+""".split()
+# What the core has under the name of a function here, or under a name of its own.
+_WRAPPED = {*_pooling.__all__, "im2col", "col2im"}
 
 # A row of the core comes before a composition of the same name.
 globals().update({name: getattr(_core, name) for name in _SHARED if hasattr(_core, name)})
-globals().update({name: getattr(_core._nn, name) for name in dir(_core._nn) if not name.startswith("_")})
+globals().update({name: getattr(_core._nn, name) for name in dir(_core._nn) if name[0] != "_" and name not in _WRAPPED})
+globals().update({name: getattr(_pooling, name) for name in _pooling.__all__})

@@ -7,7 +7,7 @@ mod planes;
 
 use super::element::scratch;
 use super::par::{self, Shared};
-use crate::base::{DType, Fault, Result, Strided};
+use crate::base::{DType, Fault, Result, Strided, Windows};
 use kernel::{COLUMNS, DEPTH, LANES, LARGEST, ROWS, Real};
 use planes::{Planes, Window};
 
@@ -24,6 +24,13 @@ pub struct Conv {
     pub stride: [usize; 3],
     pub padding: [usize; 3],
     pub dilation: [usize; 3],
+}
+
+impl Conv {
+    pub fn windows(&self) -> Windows {
+        let &Conv { image, kernel, result, stride, padding, dilation, .. } = self;
+        Windows { image, kernel, result, stride, padding, dilation }
+    }
 }
 
 /// A tensor `[sample, channel, …]` with its steps in elements.

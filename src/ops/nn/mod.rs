@@ -5,9 +5,12 @@ pub mod activation_formulas;
 mod attention;
 mod bag;
 mod batch_norm;
+pub mod conv;
 mod embedding;
 mod group_norm;
 mod norm;
+pub mod pool;
+pub mod unfold;
 
 use super::macros::{compose, ops};
 use super::pointwise::{Operand, Pointwise, apply, apply_inplace};

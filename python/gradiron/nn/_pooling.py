@@ -1,0 +1,201 @@
+"""Pools whose results or sizes depend on options, and images as columns: what is thin above the core."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from .. import _core
+
+if TYPE_CHECKING:
+    from .. import Tensor
+
+_nn = _core._nn
+_Sizes: TypeAlias = int | Sequence[int]
+__all__ = ["fold", "unfold"]
+
+
+def _public(function: Callable[..., Any], name: str, doc: str) -> None:
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = doc
+    globals()[name] = function
+    __all__.append(name)
+
+
+def _max_pool(n: int) -> None:
+    both = getattr(_nn if n > 1 else _core, f"max_pool{n}d_with_indices")
+    largest = getattr(_core, f"max_pool{n}d")
+
+    def with_indices(
+        input: Tensor,
+        kernel_size: _Sizes,
+        stride: _Sizes | None = None,
+        padding: _Sizes = 0,
+        dilation: _Sizes = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> tuple[Tensor, Tensor]:
+        return both(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    def pool(
+        input: Tensor,
+        kernel_size: _Sizes,
+        stride: _Sizes | None = None,
+        padding: _Sizes = 0,
+        dilation: _Sizes = 1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        call = both if return_indices else largest
+        return call(input, kernel_size, stride, padding, dilation, ceil_mode)
+
+    _public(with_indices, f"max_pool{n}d_with_indices", "The largest elements of sliding windows, and their places.")
+    _public(pool, f"max_pool{n}d", "The largest elements of sliding windows; with `return_indices` their places, too.")
+
+
+def _filled(sizes: Any, input: Tensor) -> Any:
+    """Sizes with those of the input where there is `None`."""
+    if isinstance(sizes, (int, tuple, list)) is False or isinstance(sizes, int):
+        return sizes
+    if input.dim() <= len(sizes):
+        raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
+    own = input.shape[input.dim() - len(sizes) :]
+    return [n if size is None else size for size, n in zip(sizes, own, strict=True)]
+
+
+def _adaptive(n: int) -> None:
+    where = _nn if n > 1 else _core
+    mean, both = getattr(where, f"adaptive_avg_pool{n}d"), getattr(where, f"adaptive_max_pool{n}d")
+    sizes = _filled if n > 1 else lambda sizes, input: sizes
+
+    def average(input: Tensor, output_size: Any) -> Tensor:
+        return mean(input, sizes(output_size, input))
+
+    def with_indices(input: Tensor, output_size: Any, return_indices: bool = False) -> tuple[Tensor, Tensor]:
+        return both(input, sizes(output_size, input))
+
+    def pool(input: Tensor, output_size: Any, return_indices: bool = False) -> Tensor | tuple[Tensor, Tensor]:
+        found = with_indices(input, output_size)
+        return found if return_indices else found[0]
+
+    _public(average, f"adaptive_avg_pool{n}d", "The means of nearly equal parts.")
+    _public(
+        with_indices, f"adaptive_max_pool{n}d_with_indices", "The largest elements of nearly equal parts, and their places."
+    )
+    _public(
+        pool, f"adaptive_max_pool{n}d", "The largest elements of nearly equal parts; with `return_indices` their places, too."
+    )
+
+
+def _listed(sizes: _Sizes, n: int) -> list[int]:
+    return [sizes] * n if isinstance(sizes, int) else list(sizes)
+
+
+def _unpooled_size(
+    input: Tensor, kernel: list[int], stride: list[int], padding: list[int], output_size: Sequence[int] | None
+) -> list[int]:
+    n = len(kernel)
+    shape = input.shape[input.dim() - n :]
+    usual = [(shape[d] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(n)]
+    if output_size is None:
+        return usual
+    if len(output_size) == n + 2:
+        output_size = output_size[2:]
+    if len(output_size) != n:
+        raise ValueError(
+            f"output_size should be a sequence containing {n} or {n + 2} elements, but it has a length of '{len(output_size)}'"
+        )
+    for d in range(n):
+        low, high = usual[d] - stride[d], usual[d] + stride[d]
+        if not low < output_size[d] < high:
+            raise ValueError(f'invalid output_size "{output_size}" (dim {d} must be between {low} and {high})')
+    return list(output_size)
+
+
+def _unpool(n: int) -> None:
+    put = getattr(_nn, f"max_unpool{max(n, 2)}d")
+
+    def unpool(
+        input: Tensor,
+        indices: Tensor,
+        kernel_size: _Sizes,
+        stride: _Sizes | None = None,
+        padding: _Sizes = 0,
+        output_size: Sequence[int] | None = None,
+    ) -> Tensor:
+        kernel, padding = _listed(kernel_size, n), _listed(padding, n)
+        stride = _listed(stride, n) if stride is not None else kernel
+        size = _unpooled_size(input, kernel, stride, padding, output_size)
+        if n == 1:
+            return put(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
+        return put(input, indices, size) if n == 2 else put(input, indices, size, stride, padding)
+
+    _public(unpool, f"max_unpool{n}d", "Values at the places that `max_pool` took them from, and zeros elsewhere.")
+
+
+def _fractional(n: int) -> None:
+    both, name = getattr(_nn, f"fractional_max_pool{n}d"), f"fractional_max_pool{n}d"
+
+    def with_indices(
+        input: Tensor,
+        kernel_size: _Sizes,
+        output_size: _Sizes | None = None,
+        output_ratio: Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        if output_size is None and output_ratio is None:
+            raise ValueError(f"{name} requires specifying either an output_size or an output_ratio")
+        if output_size is None:
+            ratio: Any = output_ratio
+            if len(ratio) > n:
+                raise ValueError(f"{name} requires output_ratio to either be a single Int or tuple of Ints.")
+            output_size = [int(input.size(d - n) * ratio[d]) for d in range(n)]
+        if _random_samples is None:
+            count = 1 if input.dim() == n + 1 else input.size(0)
+            shape = (count, input.size(-n - 1), n)
+            _random_samples = _core.rand(shape, dtype=input.dtype, device=input.device)
+        return both(input, kernel_size, output_size, _random_samples)
+
+    def pool(
+        input: Tensor,
+        kernel_size: _Sizes,
+        output_size: _Sizes | None = None,
+        output_ratio: Sequence[float] | None = None,
+        return_indices: bool = False,
+        _random_samples: Tensor | None = None,
+    ) -> Tensor | tuple[Tensor, Tensor]:
+        found = with_indices(input, kernel_size, output_size, output_ratio, return_indices, _random_samples)
+        return found if return_indices else found[0]
+
+    _public(with_indices, f"{name}_with_indices", "The largest elements of windows at random places, and these places.")
+    _public(pool, name, "The largest elements of windows at random places; with `return_indices` their places, too.")
+
+
+for _n in (1, 2, 3):
+    _max_pool(_n)
+    _adaptive(_n)
+    _unpool(_n)
+for _n in (2, 3):
+    _fractional(_n)
+
+
+def _pair(sizes: _Sizes) -> list[int]:
+    return _listed(sizes, 2)
+
+
+def unfold(input: Tensor, kernel_size: _Sizes, dilation: _Sizes = 1, padding: _Sizes = 0, stride: _Sizes = 1) -> Tensor:
+    """What windows over planes meet, as the columns of a matrix."""
+    return _nn.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+
+
+def fold(
+    input: Tensor,
+    output_size: _Sizes,
+    kernel_size: _Sizes,
+    dilation: _Sizes = 1,
+    padding: _Sizes = 0,
+    stride: _Sizes = 1,
+) -> Tensor:
+    """The images whose elements are the sums of their places in columns."""
+    return _nn.col2im(input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))

@@ -1,0 +1,80 @@
+//! Where the windows of a pool lie: they slide evenly, or divide the image into nearly equal parts.
+
+use super::Windows;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Pool {
+    /// Of nearly equal parts only the image and their number count.
+    pub windows: Windows,
+    pub adaptive: bool,
+    pub count: Count,
+}
+
+/// What an average is divided by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Count {
+    /// The elements that a window meets.
+    Inside,
+    /// Those of the padding, too.
+    Padded,
+    Given(i64),
+}
+
+/// The windows of one dimension.
+#[derive(Clone, Debug, Default)]
+pub struct Line {
+    pub starts: Vec<usize>,
+    pub ends: Vec<usize>,
+    pub step: usize,
+    /// What each average is divided by, along this dimension.
+    pub counts: Vec<usize>,
+    /// Of windows that slide evenly: how far, and each tap's run.
+    pub stride: usize,
+    pub runs: Vec<Run>,
+}
+
+/// The windows from `low` to `high` meet this tap inside the image, the first one at `from`.
+#[derive(Clone, Copy, Debug)]
+pub struct Run {
+    pub low: usize,
+    pub high: usize,
+    pub from: usize,
+}
+
+impl Pool {
+    pub fn line(&self, d: usize) -> Line {
+        let w = &self.windows;
+        let (size, count) = (w.image[d], w.result[d]);
+        if self.adaptive {
+            let starts: Vec<usize> = (0..count).map(|o| o * size / count).collect();
+            let ends: Vec<usize> = (0..count).map(|o| ((o + 1) * size).div_ceil(count)).collect();
+            let counts = starts.iter().zip(&ends).map(|(start, end)| end - start).collect();
+            return Line { starts, ends, step: 1, counts, ..Line::default() };
+        }
+        let (kernel, stride, padding, step) = (w.kernel[d], w.stride[d], w.padding[d], w.dilation[d]);
+        let mut line = Line { step, stride, ..Line::default() };
+        for o in 0..count {
+            // Places count from the padding's start here.
+            let first = o * stride;
+            let skipped = padding.saturating_sub(first).div_ceil(step);
+            let end = (first + (kernel - 1) * step + 1).min(size + padding);
+            let start = (first + skipped * step).saturating_sub(padding);
+            line.starts.push(start.min(size));
+            line.ends.push(end.saturating_sub(padding));
+            line.counts.push(match self.count {
+                Count::Inside => line.ends[o].saturating_sub(start).max(1),
+                _ => (first + kernel).min(size + 2 * padding).saturating_sub(first).max(1),
+            });
+        }
+        for k in 0..kernel {
+            let low = padding.saturating_sub(k * step).div_ceil(stride);
+            let high = match (size + padding).checked_sub(1 + k * step) {
+                Some(last) if size > 0 => (last / stride + 1).min(count),
+                _ => 0,
+            };
+            let from = (low * stride + k * step).saturating_sub(padding);
+            line.runs.push(Run { low, high: high.max(low), from });
+        }
+        line
+    }
+}

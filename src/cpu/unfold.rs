@@ -1,0 +1,71 @@
+//! Images as columns, `[taps of all channels, positions]`, and back. Tensors are dense planes.
+
+use super::element::{Element, by_dtype};
+use super::par::{self, GRAIN};
+use crate::base::pool::{Count, Line, Pool};
+use crate::base::{Strided, Windows};
+
+/// Calls `run` with the places of a plane's element and column that belong together, and how many follow them evenly.
+#[inline(always)]
+fn each_run(windows: &Windows, lines: &[Line; 3], mut run: impl FnMut(usize, usize, usize)) {
+    let (image, result) = (windows.image, windows.result);
+    let mut row = 0;
+    for d in &lines[0].runs {
+        for h in &lines[1].runs {
+            for w in &lines[2].runs {
+                for od in d.low..d.high {
+                    for oh in h.low..h.high {
+                        let depth = d.from + (od - d.low) * lines[0].stride;
+                        let line = h.from + (oh - h.low) * lines[1].stride;
+                        let element = (depth * image[1] + line) * image[2] + w.from;
+                        let column = row + (od * result[1] + oh) * result[2] + w.low;
+                        run(element, column, w.high - w.low);
+                    }
+                }
+                row += windows.positions();
+            }
+        }
+    }
+}
+
+fn lines(windows: &Windows) -> [Line; 3] {
+    let pool = Pool { windows: *windows, adaptive: false, count: Count::Inside };
+    [0, 1, 2].map(|d| pool.line(d))
+}
+
+/// Columns of images; or, back, images whose elements are the sums of their places in columns.
+///
+/// # Safety
+/// The views are dense, live, and have so many planes; `out` overlaps nothing.
+pub unsafe fn unfold(windows: &Windows, planes: usize, out: Strided, x: Strided, back: bool) {
+    let image: usize = windows.image.iter().product();
+    let columns = windows.taps() * windows.positions();
+    let (to, from) = if back { (image, columns) } else { (columns, image) };
+    let lines = &lines(windows);
+    let step = lines[2].stride;
+    let (out, x) = (&out, &x);
+    by_dtype!(out.dtype, T => par::ranges(planes, (GRAIN / columns.max(1)).max(1), |range| {
+        for plane in range {
+            // SAFETY: this plane is in both, and this task's alone; runs lie inside.
+            unsafe {
+                let (to, x) = (out.ptr.cast::<T>().add(plane * to), x.ptr.cast::<T>().add(plane * from));
+                if back {
+                    (0..image).for_each(|i| *to.add(i) = T::from_i64(0));
+                    each_run(windows, lines, |element, column, n| {
+                        for i in 0..n {
+                            let to = to.add(element + i * step);
+                            *to = T::plus(*to, *x.add(column + i));
+                        }
+                    });
+                } else {
+                    (0..columns).for_each(|i| *to.add(i) = T::from_i64(0));
+                    each_run(windows, lines, |element, column, n| {
+                        for i in 0..n {
+                            *to.add(column + i) = *x.add(element + i * step);
+                        }
+                    });
+                }
+            }
+        }
+    }));
+}

@@ -1,0 +1,652 @@
+//! Convolutions of one to three dimensions and their transposes. One primitive computes all of them, and one their gradients, so
+//! that gradients of any order are convolutions again.
+
+use crate::base::{Fold, MemoryFormat, caution};
+use crate::cpu::conv::Conv;
+use crate::operator::prelude::*;
+use crate::ops::kernel::{copy, fill, on_host, reduce};
+use crate::ops::pad::constant_pad_nd;
+use crate::ops::view;
+use smallvec::smallvec;
+
+/// How a window moves. Lists have an item for each dimension of space.
+#[derive(Clone)]
+struct Moves {
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: i64,
+}
+
+/// The convolution of which `image` is the larger side: of a transposed one that is the result.
+fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> Conv {
+    let groups = moves.groups as usize;
+    let dims = image.len() - 2;
+    let of = |list: &[usize], d: usize| if d + dims < 3 { 1 } else { list[d + dims - 1] };
+    let three = |list: &[usize]| [0, 1, 2].map(|d| of(list, d));
+    let moved = |list: &Ints, missing| {
+        [0, 1, 2].map(|d| if d + dims < 3 { missing } else { list[d + dims - 3] as usize })
+    };
+    Conv {
+        samples: image[0],
+        groups,
+        inputs: weight[1],
+        outputs: weight[0] / groups,
+        image: three(image),
+        kernel: three(weight),
+        result: three(result),
+        stride: moved(&moves.stride, 1),
+        padding: moved(&moves.padding, 0),
+        dilation: moved(&moves.dilation, 1),
+    }
+}
+
+/// The shape of what comes out of `input`, which fits.
+fn result_shape(input: &[usize], weight: &[usize], moves: &Moves) -> Result<Dims> {
+    let groups = moves.groups as usize;
+    let mut shape: Dims = smallvec![input[0]];
+    shape.push(if moves.transposed { weight[1] * groups } else { weight[0] });
+    for d in 0..input.len() - 2 {
+        let at = |list: &Ints| list[d];
+        let (n, window) =
+            (input[d + 2] as i64, (weight[d + 2] as i64 - 1).saturating_mul(at(&moves.dilation)));
+        let size = if moves.transposed {
+            ((n - 1).saturating_mul(at(&moves.stride)))
+                .saturating_sub(2 * at(&moves.padding))
+                .saturating_add(window + at(&moves.output_padding) + 1)
+        } else {
+            (n + 2 * at(&moves.padding) - window - 1).div_euclid(at(&moves.stride)) + 1
+        };
+        shape.push(usize::try_from(size).ok().filter(|&n| n > 0).ok_or_else(|| {
+            let input = &input[2..];
+            Error::runtime(format!(
+                "Given input size per channel: {input:?}. Calculated output size per channel is too small ({size} in dimension {d})"
+            ))
+        })?);
+    }
+    Ok(shape)
+}
+
+/// The type that kernels compute in; halves by way of float.
+fn compute_type(op: &'static str, dtype: DType) -> Result<DType> {
+    match dtype {
+        DType::F64 => Ok(DType::F64),
+        DType::F32 | DType::F16 | DType::BF16 => Ok(DType::F32),
+        _ => Err(Fault::NoKernel { op, dtype }.into()),
+    }
+}
+
+fn wide(x: &Body, dtype: DType) -> Result<Body> {
+    if x.dtype == dtype {
+        return Ok(x.clone());
+    }
+    let out = Body::new(x.shape(), dtype, x.device())?;
+    copy(&out, x)?;
+    Ok(out)
+}
+
+/// A result in the operands' memory format, and in the type that is computed in. (The GPU's kernels write without gaps.)
+fn like(shape: &[usize], x: &Body, w: &Body, dtype: DType) -> Result<Body> {
+    let mut out = Body::new(shape, dtype, x.device())?;
+    if !x.device().is_cpu() {
+        return Ok(out);
+    }
+    let format = [x, w].map(|x| MemoryFormat::suggested(&x.layout));
+    if let Some(&format) = format.iter().find(|&&f| f != MemoryFormat::Contiguous) {
+        out.layout = format.layout(&out.layout)?;
+    }
+    Ok(out)
+}
+
+/// Computes what a convolution computes.
+fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<Body> {
+    let shape = result_shape(x.shape(), w.shape(), moves)?;
+    let dtype = compute_type("convolution", x.dtype)?;
+    let out = like(&shape, x, w, dtype)?;
+    if out.numel() > 0 {
+        let (x, w) = (wide(x, dtype)?, wide(w, dtype)?);
+        let bias = bias.map(|bias| wide(bias, dtype)).transpose()?;
+        into(&out, &x, &w, bias.as_ref(), moves)?;
+    }
+    wide(&out, x.dtype)
+}
+
+/// The kernel's call: a convolution, or the gradient of its image.
+fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<()> {
+    if let Some(bias) = bias {
+        on_host(&[out, bias])?;
+    }
+    if moves.transposed {
+        let conv = sizes(moves, out.shape(), w.shape(), x.shape());
+        return fork!([out, x, w],
+            cpu: crate::cpu::conv::backward_input(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
+            gpu: crate::gpu::conv_backward_input(&conv.windows(), conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?));
+    }
+    let conv = sizes(moves, x.shape(), w.shape(), out.shape());
+    fork!([out, x, w],
+        cpu: crate::cpu::conv::forward(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
+        gpu: crate::gpu::conv_forward(&conv.windows(), conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?))
+}
+
+/// The gradients of input, weight and bias that are wanted; the others are empty.
+fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> Result<[Body; 3]> {
+    let dtype = compute_type("convolution_backward", x.dtype)?;
+    let nothing = || Body::new(&[0], x.dtype, x.device());
+    let (wide_g, wide_x, wide_w) = (wide(g, dtype)?, wide(x, dtype)?, wide(w, dtype)?);
+    let d_input = || {
+        let out = like(x.shape(), x, w, dtype)?;
+        if g.numel() == 0 || w.numel() == 0 {
+            fill(&out, Scalar::Float(0.0))?;
+        } else {
+            into(&out, &wide_g, &wide_w, None, &Moves { transposed: !moves.transposed, ..moves.clone() })?;
+        }
+        wide(&out, x.dtype)
+    };
+    let d_weight = || {
+        let out = Body::new(w.shape(), dtype, w.device())?;
+        if g.numel() == 0 || x.numel() == 0 {
+            fill(&out, Scalar::Float(0.0))?;
+        } else {
+            // Of a transposed convolution the result is the image.
+            let (image, result) = if moves.transposed { (&wide_g, &wide_x) } else { (&wide_x, &wide_g) };
+            let conv = sizes(moves, image.shape(), w.shape(), result.shape());
+            fork!([&out, image, result],
+                cpu: crate::cpu::conv::backward_weight(&conv, out.host()?, image.host()?, result.host()?),
+                gpu: crate::gpu::conv_backward_weight(&conv.windows(), conv.groups, out.gpu()?, image.gpu()?, result.gpu()?))?;
+        }
+        wide(&out, w.dtype)
+    };
+    let d_bias = || {
+        let dims: Vec<usize> = (0..g.shape().len()).filter(|&d| d != 1).collect();
+        let sums = reduce(Fold::Sum, g, &dims, g.dtype)?;
+        Ok::<Body, Error>(drop_dims(sums, &dims))
+    };
+    Ok([
+        if wants[0] { d_input()? } else { nothing()? },
+        if wants[1] { d_weight()? } else { nothing()? },
+        if wants[2] { d_bias()? } else { nothing()? },
+    ])
+}
+
+#[primitive(batch = merged)]
+impl Convolution {
+    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
+    fn forward(
+        input: &Tensor,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        stride: &Ints,
+        padding: &Ints,
+        dilation: &Ints,
+        transposed: bool,
+        output_padding: &Ints,
+        groups: i64,
+        #[shown("bias_sym_sizes_opt")] _bias_sizes: &Ints,
+    ) -> Result<Body> {
+        let moves = moves(stride, padding, dilation, transposed, output_padding, groups);
+        let bias = bias.map(|bias| bias.body().clone());
+        convolved(&input.body(), &weight.body(), bias.as_ref(), &moves)
+    }
+    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
+    fn derivative(
+        g: Tensor,
+        input: Tensor,
+        weight: Tensor,
+        stride: &Ints,
+        padding: &Ints,
+        dilation: &Ints,
+        transposed: bool,
+        output_padding: &Ints,
+        groups: i64,
+        _bias_sizes: &Ints,
+        wants: [bool; 3],
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let [input, weight, bias] = ConvolutionBackward::call(
+            &g,
+            &input,
+            &weight,
+            stride,
+            padding,
+            dilation,
+            transposed,
+            output_padding,
+            groups,
+            mask(wants),
+        )?;
+        let [a, b, c] = wants;
+        Ok((a.then_some(input), b.then_some(weight), c.then_some(bias)))
+    }
+}
+
+#[primitive(batch = each, node = "ConvolutionBackwardBackward0")]
+impl ConvolutionBackward {
+    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
+    fn forward(
+        grad_output: &Tensor,
+        input: &Tensor,
+        weight: &Tensor,
+        stride: &Ints,
+        padding: &Ints,
+        dilation: &Ints,
+        transposed: bool,
+        output_padding: &Ints,
+        groups: i64,
+        #[hidden] wanted: i64,
+    ) -> Result<[Body; 3]> {
+        let moves = moves(stride, padding, dilation, transposed, output_padding, groups);
+        let wants = [0, 1, 2].map(|i| wanted >> i & 1 == 1);
+        gradients(&grad_output.body(), &input.body(), &weight.body(), &moves, wants)
+    }
+    #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
+    fn derivative(
+        g: [Option<V>; 3],
+        grad_output: Tensor,
+        input: Tensor,
+        weight: Tensor,
+        stride: &Ints,
+        padding: &Ints,
+        dilation: &Ints,
+        transposed: bool,
+        output_padding: &Ints,
+        groups: i64,
+        wanted: i64,
+        wants: [bool; 3],
+    ) -> Result<(Option<Tensor>, Option<Tensor>, Option<Tensor>)> {
+        let made = |i: usize, g: Option<V>| g.filter(|_| wanted >> i & 1 == 1).map(V::tensor).transpose();
+        let [gi, gw, gb] = g;
+        let (gi, gw, gb) = (made(0, gi)?, made(1, gw)?, made(2, gb)?);
+        let forward = |x: &Tensor, w: &Tensor| {
+            Convolution::call(
+                x,
+                w,
+                None,
+                stride,
+                padding,
+                dilation,
+                transposed,
+                output_padding,
+                groups,
+                &smallvec![0],
+            )
+        };
+        let backward = |g: &Tensor, x: &Tensor, w: &Tensor, i: usize| {
+            let all = ConvolutionBackward::call(
+                g,
+                x,
+                w,
+                stride,
+                padding,
+                dilation,
+                transposed,
+                output_padding,
+                groups,
+                1 << i,
+            )?;
+            Ok::<Tensor, Error>(all[i].clone())
+        };
+        let mut to_grad: Option<V> = None;
+        if wants[0] {
+            let mut parts = vec![];
+            if let Some(gi) = &gi {
+                parts.push(V::from(forward(gi, &weight)));
+            }
+            if let Some(gw) = &gw {
+                parts.push(V::from(forward(&input, gw)));
+            }
+            if let Some(gb) = &gb {
+                let mut shape: Dims = smallvec![1; grad_output.ndim()];
+                shape[1] = gb.numel();
+                parts.push(V::from(gb).reshape(&shape).expand(&grad_output.shape()));
+            }
+            to_grad = parts.into_iter().reduce(|a, b| a + b);
+        }
+        let to_input = match &gw {
+            Some(gw) if wants[1] => Some(backward(&grad_output, &input, gw, 0)?),
+            _ => None,
+        };
+        let to_weight = match &gi {
+            Some(gi) if wants[2] => Some(backward(&grad_output, gi, &weight, 1)?),
+            _ => None,
+        };
+        Ok((to_grad.map(V::tensor).transpose()?, to_input, to_weight))
+    }
+}
+
+fn mask(wants: [bool; 3]) -> i64 {
+    wants.iter().enumerate().map(|(i, &wants)| i64::from(wants) << i).sum()
+}
+
+fn moves(
+    stride: &Ints,
+    padding: &Ints,
+    dilation: &Ints,
+    transposed: bool,
+    output_padding: &Ints,
+    groups: i64,
+) -> Moves {
+    Moves {
+        stride: stride.clone(),
+        padding: padding.clone(),
+        dilation: dilation.clone(),
+        transposed,
+        output_padding: output_padding.clone(),
+        groups,
+    }
+}
+
+/// One number for all dimensions, or one for each.
+fn for_each_dim(name: &str, list: &Ints, dims: usize) -> Result<Ints> {
+    match list.len() {
+        1 => Ok(smallvec![list[0]; dims]),
+        n if n == dims => Ok(list.clone()),
+        _ => Err(Error::runtime(format!(
+            "expected {name} to be a single integer value or a list of {dims} values to match the convolution dimensions, \
+             but got {name}={:?}",
+            list.as_slice()
+        ))),
+    }
+}
+
+fn refuse(message: impl Into<String>) -> Result<()> {
+    Err(Error::runtime(message.into()))
+}
+
+/// Refuses what does not fit together, in PyTorch's words and order.
+fn check(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<()> {
+    let (x, w, groups) = (input.shape(), weight.shape(), moves.groups);
+    let any = |list: &Ints, is: fn(i64) -> bool| list.iter().any(|&n| is(n));
+    if any(&moves.padding, |n| n < 0) {
+        return refuse("negative padding is not supported");
+    }
+    if any(&moves.output_padding, |n| n < 0) {
+        return refuse("negative output_padding is not supported");
+    }
+    if any(&moves.stride, |n| n <= 0) {
+        return refuse("non-positive stride is not supported");
+    }
+    if any(&moves.dilation, |n| n <= 0) {
+        let shown = if moves.transposed {
+            by_axis("dilation", &moves.dilation, ", ")
+        } else {
+            listed(&moves.dilation)
+        };
+        return refuse(format!("dilation should be greater than zero, but got {shown}"));
+    }
+    if groups <= 0 {
+        return refuse("non-positive groups is not supported");
+    }
+    let (shown, groups) = (w.as_slice(), groups as usize);
+    if w.len() != x.len() {
+        return refuse(format!(
+            "Expected {}-dimensional input for {}-dimensional weight {shown:?}, but got {}-dimensional input of size {:?} instead",
+            w.len(),
+            w.len(),
+            x.len(),
+            x.as_slice()
+        ));
+    }
+    if w[0] < groups {
+        return refuse(format!(
+            "Given groups={groups}, expected weight to be at least {groups} at dimension 0, but got weight of size {shown:?} instead"
+        ));
+    }
+    if !w[0].is_multiple_of(groups) {
+        return refuse(format!(
+            "Given groups={groups}, expected weight to be divisible by {groups} at dimension 0, but got weight of size [{shown:?}] \
+             instead"
+        ));
+    }
+    let (wanted, given, outputs) = if moves.transposed {
+        (w[0], "transposed=1".to_owned(), w[1] * groups)
+    } else {
+        (w[1] * groups, format!("groups={groups}"), w[0])
+    };
+    if x[1] != wanted {
+        return refuse(format!(
+            "Given {given}, weight of size {shown:?}, expected input{:?} to have {wanted} channels, but got {} channels instead",
+            x.as_slice(),
+            x[1]
+        ));
+    }
+    if let Some(bias) = bias.filter(|bias| bias.shape().as_slice() != [outputs]) {
+        let given = if moves.transposed { format!("{given}, ") } else { String::new() };
+        return refuse(format!(
+            "Given {given}weight of size {shown:?}, expected bias to be 1-dimensional with {outputs} elements, but got bias of size \
+             {:?} instead",
+            bias.shape().as_slice()
+        ));
+    }
+    if moves.transposed {
+        let fits = |d: usize| {
+            moves.output_padding[d] < moves.stride[d] || moves.output_padding[d] < moves.dilation[d]
+        };
+        return if (0..x.len() - 2).all(fits) {
+            Ok(())
+        } else {
+            refuse(format!(
+                "output padding must be smaller than either stride or dilation, but got {} {} {}",
+                by_axis("output_padding", &moves.output_padding, " "),
+                by_axis("stride", &moves.stride, " "),
+                by_axis("dilation", &moves.dilation, " ")
+            ))
+        };
+    }
+    let padded: Vec<i64> =
+        (0..x.len() - 2).map(|d| (x[d + 2] as i64).saturating_add(2 * moves.padding[d])).collect();
+    let window: Vec<i64> = (0..x.len() - 2)
+        .map(|d| (w[d + 2] as i64 - 1).saturating_mul(moves.dilation[d]).saturating_add(1))
+        .collect();
+    if padded.iter().zip(&window).any(|(have, need)| have < need) {
+        let by = |list: &[i64]| list.iter().map(i64::to_string).collect::<Vec<_>>().join(" x ");
+        return refuse(format!(
+            "Calculated padded input size per channel: ({}). Kernel size: ({}). Kernel size can't be greater than actual input size",
+            by(&padded),
+            by(&window)
+        ));
+    }
+    Ok(())
+}
+
+/// A line counts as a plane, here.
+fn as_plane(list: &Ints, missing: i64) -> Ints {
+    if list.len() == 1 { smallvec![missing, list[0]] } else { list.clone() }
+}
+
+fn listed(list: &Ints) -> String {
+    format!("{:?}", as_plane(list, 1).as_slice())
+}
+
+/// `stride_height: 1 stride_width: 2`
+fn by_axis(name: &str, list: &Ints, between: &str) -> String {
+    let list = as_plane(list, if name == "output_padding" { 0 } else { 1 });
+    let axes = ["depth", "height", "width"];
+    let all = axes[3 - list.len()..].iter().zip(&list).map(|(axis, n)| format!("{name}_{axis}: {n}"));
+    all.collect::<Vec<_>>().join(between)
+}
+
+fn check_types(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<()> {
+    if input.dtype() != weight.dtype() {
+        return refuse(format!(
+            "expected scalar type {} but found {}",
+            input.dtype().scalar_name(),
+            weight.dtype().scalar_name()
+        ));
+    }
+    if let Some(bias) = bias.filter(|bias| bias.dtype() != input.dtype()) {
+        return refuse(format!(
+            "Input type ({}) and bias type ({}) should be the same",
+            input.dtype().c_name(),
+            bias.dtype().c_name()
+        ));
+    }
+    Ok(())
+}
+
+/// Checks, and computes on a batch; one sample goes in and out without the dimension.
+fn run(
+    name: &str,
+    dims: usize,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    moves: &Moves,
+) -> Result<Tensor> {
+    let single = input.ndim() == dims + 1;
+    if !single && input.ndim() != dims + 2 {
+        return Err(Error::runtime(format!(
+            "Expected {}D (unbatched) or {}D (batched) input to {name}, but got input of size: {:?}",
+            dims + 1,
+            dims + 2,
+            input.shape().as_slice()
+        )));
+    }
+    let batch = if single { view::unsqueeze(input, 0)? } else { input.clone() };
+    let out = checked(&batch, weight, bias, moves)?;
+    if single { view::squeeze(&out, Some(smallvec![0])) } else { Ok(out) }
+}
+
+fn checked(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>, moves: &Moves) -> Result<Tensor> {
+    let dims = weight.ndim().saturating_sub(2);
+    if dims == 0 || dims > 3 {
+        return Err(Error::runtime("weight should have at least three dimensions"));
+    }
+    let list = |name, list| for_each_dim(name, list, dims);
+    let moves = Moves {
+        stride: list("stride", &moves.stride)?,
+        padding: list("padding", &moves.padding)?,
+        dilation: list("dilation", &moves.dilation)?,
+        output_padding: list("output_padding", &moves.output_padding)?,
+        ..moves.clone()
+    };
+    check(input, weight, bias, &moves)?;
+    check_types(input, weight, bias)?;
+    let Moves { stride, padding, dilation, transposed, output_padding, groups } = &moves;
+    let sizes = bias.map_or(0, Tensor::numel) as i64;
+    Convolution::call(
+        input,
+        weight,
+        bias,
+        stride,
+        padding,
+        dilation,
+        *transposed,
+        output_padding,
+        *groups,
+        &smallvec![sizes],
+    )
+}
+
+/// `padding` by name: as much as keeps the size (what is odd goes to the end), or none.
+fn by_name(
+    name: &str,
+    dims: usize,
+    input: &Tensor,
+    weight: &Tensor,
+    bias: Option<&Tensor>,
+    moves: Moves,
+    padding: &str,
+) -> Result<Tensor> {
+    match padding {
+        "valid" => {}
+        "same" if moves.stride.iter().any(|&s| s != 1) => {
+            return Err(Error::runtime("padding='same' is not supported for strided convolutions"));
+        }
+        "same" => {}
+        _ => return Err(Error::runtime(format!("Invalid padding string: '{padding}'"))),
+    }
+    let mut moves = Moves { padding: smallvec![0; dims], ..moves };
+    if padding == "valid" || weight.ndim() != dims + 2 {
+        return run(name, dims, input, weight, bias, &moves);
+    }
+    let dilation = for_each_dim("dilation", &moves.dilation, dims)?;
+    let total: Vec<i64> = (0..dims).map(|d| (weight.shape()[d + 2] as i64 - 1) * dilation[d]).collect();
+    moves.padding = total.iter().map(|n| n / 2).collect();
+    if total.iter().all(|n| n % 2 == 0) {
+        return run(name, dims, input, weight, bias, &moves);
+    }
+    caution(
+        "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created",
+    )?;
+    // Of an odd number the larger half is at the end.
+    let pad: Ints = total.iter().rev().flat_map(|n| [0, n % 2]).collect();
+    run(name, dims, &constant_pad_nd(input, pad, Scalar::Int(0))?, weight, bias, &moves)
+}
+
+macro_rules! convolutions {
+    ($($dims:literal $name:ident $named:ident $transposed:ident $what:literal;)*) => { $(
+        #[doc = concat!("A convolution over ", $what, ".")]
+        #[operator(function, composite, sample = "convolved(name)")]
+        #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
+        pub fn $name(
+            input: &Tensor,
+            weight: &Tensor,
+            bias: Option<&Tensor>,
+            #[default(smallvec![1])] stride: Ints,
+            #[default(smallvec![0])] padding: Ints,
+            #[default(smallvec![1])] dilation: Ints,
+            #[default(1)] groups: i64,
+        ) -> Result<Tensor> {
+            let none = smallvec![0; $dims];
+            let moves = moves(&stride, &padding, &dilation, false, &none, groups);
+            run(stringify!($name), $dims, input, weight, bias, &moves)
+        }
+
+        #[doc = concat!("A convolution over ", $what, ", padded so that its size stays, or not at all.")]
+        #[overload($name.padding)]
+        #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
+        pub fn $named(
+            input: &Tensor,
+            weight: &Tensor,
+            bias: Option<&Tensor>,
+            #[default(smallvec![1])] stride: Ints,
+            #[default("valid".to_string())] padding: &str,
+            #[default(smallvec![1])] dilation: Ints,
+            #[default(1)] groups: i64,
+        ) -> Result<Tensor> {
+            let none = smallvec![0; $dims];
+            let moves = moves(&stride, &none, &dilation, false, &none, groups);
+            by_name(stringify!($name), $dims, input, weight, bias, moves, padding)
+        }
+
+        #[doc = concat!("The transpose of a convolution over ", $what, ": what its gradient does.")]
+        #[operator(function, composite, sample = "convolved(name)")]
+        #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
+        pub fn $transposed(
+            input: &Tensor,
+            weight: &Tensor,
+            bias: Option<&Tensor>,
+            #[default(smallvec![1])] stride: Ints,
+            #[default(smallvec![0])] padding: Ints,
+            #[default(smallvec![0])] output_padding: Ints,
+            #[default(1)] groups: i64,
+            #[default(smallvec![1])] dilation: Ints,
+        ) -> Result<Tensor> {
+            let moves = moves(&stride, &padding, &dilation, true, &output_padding, groups);
+            run(stringify!($transposed), $dims, input, weight, bias, &moves)
+        }
+    )* };
+}
+convolutions! {
+    1 conv1d conv1d_padding conv_transpose1d "a line";
+    2 conv2d conv2d_padding conv_transpose2d "a plane";
+    3 conv3d conv3d_padding conv_transpose3d "space";
+}
+
+/// A convolution, or its transpose, over as many dimensions as the weight has beside its first two.
+#[operator(function, composite, sample = "convolved(name)")]
+#[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
+pub fn convolution(
+    input: &Tensor,
+    weight: &Tensor,
+    #[required] bias: Option<&Tensor>,
+    stride: Ints,
+    padding: Ints,
+    dilation: Ints,
+    transposed: bool,
+    output_padding: Ints,
+    groups: i64,
+) -> Result<Tensor> {
+    checked(input, weight, bias, &moves(&stride, &padding, &dilation, transposed, &output_padding, groups))
+}

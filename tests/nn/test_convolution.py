@@ -1,0 +1,141 @@
+"""Convolutions beside sums written out, and what they say about arguments that do not fit."""
+
+import itertools
+import math
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from library import IS_GRADIRON, T
+
+F = T.nn.functional
+
+
+def values(shape, seed):
+    r = random.Random(seed)
+    return T.tensor([r.uniform(-1, 1) for _ in range(math.prod(shape))], dtype=T.float64).reshape(tuple(shape))
+
+
+def by_hand(x, w, b, stride, padding, dilation, groups):
+    """Every element of the result, one tap after the other."""
+    n, kernel = x.dim() - 2, w.shape[2:]
+    sizes = [(x.shape[d + 2] + 2 * padding[d] - dilation[d] * (kernel[d] - 1) - 1) // stride[d] + 1 for d in range(n)]
+    out = T.zeros(x.shape[0], w.shape[0], *sizes, dtype=x.dtype)
+    share, outputs = w.shape[1], w.shape[0] // groups
+    for place in itertools.product(*(range(s) for s in sizes)):
+        for tap in itertools.product(*(range(k) for k in kernel)):
+            at = [place[d] * stride[d] + tap[d] * dilation[d] - padding[d] for d in range(n)]
+            if all(0 <= i < size for i, size in zip(at, x.shape[2:])):
+                for o in range(w.shape[0]):
+                    first = o // outputs * share
+                    taken = x[(slice(None), slice(first, first + share), *at)]
+                    out[(slice(None), o, *place)] += (taken * w[(o, slice(None), *tap)]).sum(1)
+    return out if b is None else out + b.reshape(-1, *[1] * n)
+
+
+@given(st.data())
+@settings(max_examples=30)
+def test_sums_by_hand(data):
+    dims = data.draw(st.integers(1, 3))
+    few = st.lists(st.integers(1, 2), min_size=dims, max_size=dims)
+    kernel, stride, dilation, padding = (data.draw(few) for _ in range(4))
+    groups, seed = data.draw(st.integers(1, 2)), data.draw(st.integers(0, 999))
+    x = values((2, 2 * groups, *(k + 3 for k in kernel)), seed)
+    w, b = values((3 * groups, 2, *kernel), seed + 1), values((3 * groups,), seed + 2)
+    b = b if data.draw(st.booleans()) else None
+    found = getattr(F, f"conv{dims}d")(x, w, b, stride, padding, dilation, groups)
+    wanted = by_hand(x, w, b, stride, padding, dilation, groups)
+    assert found.shape == wanted.shape and T.allclose(found, wanted)
+    # The transpose is the adjoint: what it does to weights is what the convolution's gradient does.
+    y = values(found.shape, seed + 3)
+    sizes = [(n - 1) * s - 2 * p + d * (k - 1) + 1 for n, s, p, d, k in zip(y.shape[2:], stride, padding, dilation, kernel)]
+    more = [a - b for a, b in zip(x.shape[2:], sizes)]
+    back = getattr(F, f"conv_transpose{dims}d")(y, w, None, stride, padding, more, groups, dilation)
+    plain = found if b is None else found - b.reshape(-1, *[1] * dims)
+    assert math.isclose((plain * y).sum().item(), (x * back).sum().item(), abs_tol=1e-9)
+
+
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4])
+@pytest.mark.filterwarnings("ignore:Using padding='same'")
+def test_same_keeps_the_size(kernel):
+    x, w = values((2, 2, 7), 0), values((3, 2, kernel), 1)
+    y = F.conv1d(x, w, padding="same", dilation=2)
+    left = kernel - 1
+    wanted = F.conv1d(F.pad(x, (left, 2 * (kernel - 1) - left)), w, dilation=2)
+    assert y.shape == (2, 3, 7) and T.allclose(y, wanted)
+    assert T.allclose(F.conv1d(x, w, padding="valid"), F.conv1d(x, w))
+
+
+def test_even_kernels_are_padded_at_the_end():
+    x, w = values((1, 1, 5), 0).requires_grad_(), T.ones(1, 1, 2, dtype=T.float64)
+    with pytest.warns(UserWarning, match="Using padding='same' with even kernel lengths and odd dilation may require"):
+        y = F.conv1d(x, w, padding="same")
+    assert type(y.grad_fn.next_functions[0][0]).__name__ == "SqueezeBackward1" or y.shape == x.shape
+    assert T.allclose(y, x + F.pad(x, (0, 1))[..., 1:])
+
+
+def test_one_sample_and_none():
+    x, w = values((2, 3, 6, 6), 0), values((4, 3, 3, 3), 1)
+    assert T.equal(F.conv2d(x[1], w), F.conv2d(x, w)[1])
+    assert F.conv2d(x[:0], w).shape == (0, 4, 4, 4)
+    w.requires_grad_()
+    F.conv2d(x[:0], w).sum().backward()
+    assert T.equal(w.grad, T.zeros_like(w))
+
+
+def test_what_the_node_keeps():
+    x, w, b = values((1, 2, 5, 5), 0), values((2, 1, 3, 3), 1).requires_grad_(), T.zeros(2, dtype=T.float64)
+    f = F.conv2d(x, w, b, 2, 1, 1, 2).grad_fn
+    assert type(f).__name__ == "ConvolutionBackward0"
+    assert (f._saved_stride, f._saved_padding, f._saved_dilation) == ((2, 2), (1, 1), (1, 1))
+    assert (f._saved_groups, f._saved_transposed, f._saved_output_padding) == (2, False, (0, 0))
+    assert T.equal(f._saved_input, x) and T.equal(f._saved_weight, w)
+    g = T.autograd.grad(F.conv2d(x[:, :1], w).pow(2).sum(), w, create_graph=True)[0]
+    assert type(g.grad_fn).__name__ == "ConvolutionBackwardBackward0"
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_channels_stay_last(n):
+    form = T.channels_last if n == 2 else T.channels_last_3d
+    x, w = values((2, 4, *[5] * n), 0).float(), values((3, 4, *[3] * n), 1).float()
+    conv = getattr(F, f"conv{n}d")
+    y = conv(x.to(memory_format=form), w)
+    assert y.is_contiguous(memory_format=form) and T.allclose(y, conv(x, w), atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["float16", "bfloat16"])
+def test_halves_are_summed_in_float(kind):
+    dtype = getattr(T, kind)
+    x, w = values((1, 64, 8), 0).to(dtype), values((2, 64, 3), 1).to(dtype)
+    wanted = F.conv1d(x.float(), w.float()).to(dtype)
+    if IS_GRADIRON:
+        assert T.equal(F.conv1d(x, w), wanted)
+
+
+def image(*shape, dtype=T.float32):
+    return T.zeros(*shape, dtype=dtype)
+
+
+ERRORS = [
+    (lambda: F.conv2d(image(1, 3, 8, 8), image(4, 2, 3, 3)), "Given groups=1, weight of size [4, 2, 3, 3], expected input[1, 3, 8, 8] to have 2 channels, but got 3 channels instead"),
+    (lambda: F.conv2d(image(8, 8), image(4, 2, 3, 3)), "Expected 3D (unbatched) or 4D (batched) input to conv2d, but got input of size: [8, 8]"),
+    (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), image(3)), "Given weight of size [4, 2, 3, 3], expected bias to be 1-dimensional with 4 elements, but got bias of size [3] instead"),
+    (lambda: F.conv2d(image(1, 2, 2, 2), image(4, 2, 3, 3)), "Calculated padded input size per channel: (2 x 2). Kernel size: (3 x 3). Kernel size can't be greater than actual input size"),
+    (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), stride=0), "non-positive stride is not supported"),
+    (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), dilation=0), "dilation should be greater than zero, but got [0, 0]"),
+    (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), padding=-1), "negative padding is not supported"),
+    (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), padding="same", stride=2), "padding='same' is not supported for strided convolutions"),
+    (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), padding="full"), "Invalid padding string: 'full'"),
+    (lambda: F.conv2d(image(1, 2, 8, 8), image(4, 2, 3, 3), stride=(1, 1, 1)), "expected stride to be a single integer value or a list of 2 values to match the convolution dimensions, but got stride=[1, 1, 1]"),
+    (lambda: F.conv2d(image(1, 2, 8, 8, dtype=T.float64), image(4, 2, 3, 3)), "expected scalar type Double but found Float"),
+    (lambda: F.conv_transpose1d(image(1, 2, 8), image(2, 2, 3), output_padding=1), "output padding must be smaller than either stride or dilation, but got output_padding_height: 0 output_padding_width: 1 stride_height: 1 stride_width: 1 dilation_height: 1 dilation_width: 1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("call, words", ERRORS, ids=[words[:40] for _, words in ERRORS])
+def test_refusals(call, words):
+    with pytest.raises(RuntimeError) as raised:
+        call()
+    assert words in str(raised.value)
