@@ -174,7 +174,7 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
 impl Convolution {
     #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn forward(
-        input: &Tensor,
+        #[shown("input")] input: &Tensor,
         weight: &Tensor,
         bias: Option<&Tensor>,
         stride: &Ints,
@@ -225,7 +225,7 @@ impl ConvolutionBackward {
     #[allow(clippy::too_many_arguments, reason = "what a convolution is told")]
     fn forward(
         grad_output: &Tensor,
-        input: &Tensor,
+        #[shown("input")] input: &Tensor,
         weight: &Tensor,
         stride: &Ints,
         padding: &Ints,

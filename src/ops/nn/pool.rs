@@ -1053,7 +1053,7 @@ macro_rules! dividing {
             }
             if sizes.iter().all(|&n| n == 1) && input.ndim() > $dims {
                 let dims: Ints = (1..=$dims).map(|d: i64| -d).collect();
-                return crate::ops::reduce::mean(input.clone(), Some(dims), true, None);
+                return crate::ops::reduce::mean(input, Some(dims), true, None);
             }
             check_parts(name, input, $dims, "")?;
             $Avg::call(input, &sizes)
