@@ -11,16 +11,20 @@ pub const DEPTH: usize = 512;
 /// `a` has `k` times `rows` elements, `offsets` has `k`, each of which leaves `width` elements of `b`; `acc` has `rows` times `width`.
 pub type Products<T> = unsafe fn(k: usize, a: *const T, b: *const T, offsets: *const usize, acc: *mut T);
 
-/// Sums over positions: `acc[i][j] += sum over q of a[i * step + q] * b[offsets[j] + q]`, for [`ROWS`] or one `i` and [`COLUMNS`] `j`.
+/// Products over positions: `acc[i][j] += sum over p of a[offsets[i] + p] * b[p][j]`.
 ///
 /// # Safety
-/// `q` is a multiple of [`LANES`]; all rows have that many elements; `acc` has a place for each pair.
-pub type Sums<T> =
-    unsafe fn(q: usize, a: *const T, step: usize, b: *const T, offsets: *const usize, acc: *mut T);
+/// Each of `rows` offsets leaves `k` elements of `a`; `b` has `k` times `width`, `acc` `rows` times `width`.
+pub type Outer<T> = unsafe fn(k: usize, a: *const T, offsets: *const usize, b: *const T, acc: *mut T);
 
-pub const LANES: usize = 16;
-pub const ROWS: usize = 4;
-pub const COLUMNS: usize = 6;
+/// Sums over positions: `acc[j] += sum over q of a[q] * b[offsets[j] + q]`, for [`COLUMNS`] `j`.
+///
+/// # Safety
+/// `q` is a multiple of [`LANES`]; all rows have that many elements; `acc` has a place for each.
+pub type Dots<T> = unsafe fn(q: usize, a: *const T, b: *const T, offsets: *const usize, acc: *mut T);
+
+pub const LANES: usize = 64;
+pub const COLUMNS: usize = 3;
 
 /// A block of products: how many rows and columns it has, and its loop.
 #[derive(Clone, Copy)]
@@ -30,21 +34,31 @@ pub struct Block<T> {
     pub run: Products<T>,
 }
 
+/// A block of products over positions.
+#[derive(Clone, Copy)]
+pub struct OuterBlock<T> {
+    pub rows: usize,
+    pub width: usize,
+    pub run: Outer<T>,
+}
+
 /// The element types that convolutions are computed in.
 pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     const ZERO: Self;
     /// The block for so many rows on this machine.
     fn block(rows: usize) -> Block<Self>;
-    /// The loop over positions for one row, or for [`ROWS`].
-    fn sums(rows: usize) -> Sums<Self>;
+    /// The block of products over positions for so many results of each.
+    fn outer(width: usize) -> OuterBlock<Self>;
+    fn dots() -> Dots<Self>;
 }
 
 /// The widest block: room for its results, and for reading past the last position.
 pub const WIDEST: usize = 128;
 pub const LARGEST: usize = 384;
 
+// (Loops over fewer than 32 elements are unrolled before they could be made vectors of.)
 macro_rules! kernels {
-    ($T:ident, $name:ident, $wide:literal, $widest:literal, $narrow:literal, $long:literal) => {
+    ($T:ident, $name:ident, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $rows:literal, $lanes:literal) => {
         mod $name {
             use super::*;
 
@@ -82,42 +96,68 @@ macro_rules! kernels {
             }
 
             #[inline(always)]
-            unsafe fn sums<const ROWS: usize, const COLUMNS: usize, const FUSED: bool>(
+            unsafe fn outer<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(
+                k: usize,
+                a: *const $T,
+                offsets: *const usize,
+                b: *const $T,
+                acc: *mut $T,
+            ) {
+                let mut sums = [[0.0 as $T; WIDTH]; ROWS];
+                // SAFETY: the contract of `Outer`.
+                unsafe {
+                    let at: [*const $T; ROWS] = std::array::from_fn(|i| a.add(*offsets.add(i)));
+                    for p in 0..k {
+                        let y = &*b.add(p * WIDTH).cast::<[$T; WIDTH]>();
+                        for i in 0..ROWS {
+                            let x = *at[i].add(p);
+                            for j in 0..WIDTH {
+                                sums[i][j] =
+                                    if FUSED { x.mul_add(y[j], sums[i][j]) } else { x * y[j] + sums[i][j] };
+                            }
+                        }
+                    }
+                    let acc = &mut *acc.cast::<[[$T; WIDTH]; ROWS]>();
+                    for i in 0..ROWS {
+                        for j in 0..WIDTH {
+                            acc[i][j] += sums[i][j];
+                        }
+                    }
+                }
+            }
+
+            #[inline(always)]
+            unsafe fn dots<const WIDTH: usize, const FUSED: bool>(
                 q: usize,
                 a: *const $T,
-                step: usize,
                 b: *const $T,
                 offsets: *const usize,
                 acc: *mut $T,
             ) {
-                let mut sums = [[[0.0 as $T; LANES]; COLUMNS]; ROWS];
-                // SAFETY: the contract of `Sums`.
+                let mut sums = [[0.0 as $T; WIDTH]; COLUMNS];
+                // SAFETY: the contract of `Dots`.
                 unsafe {
-                    let at: [usize; COLUMNS] = std::array::from_fn(|j| *offsets.add(j));
-                    for p in (0..q).step_by(LANES) {
-                        for i in 0..ROWS {
-                            let x = &*a.add(i * step + p).cast::<[$T; LANES]>();
-                            for j in 0..COLUMNS {
-                                let y = &*b.add(at[j] + p).cast::<[$T; LANES]>();
-                                for l in 0..LANES {
-                                    let sum = &mut sums[i][j][l];
-                                    *sum = if FUSED { x[l].mul_add(y[l], *sum) } else { x[l] * y[l] + *sum };
-                                }
+                    let at: [*const $T; COLUMNS] = std::array::from_fn(|j| b.add(*offsets.add(j)));
+                    for p in (0..q).step_by(WIDTH) {
+                        let x = &*a.add(p).cast::<[$T; WIDTH]>();
+                        for j in 0..COLUMNS {
+                            let y = &*at[j].add(p).cast::<[$T; WIDTH]>();
+                            for l in 0..WIDTH {
+                                let sum = sums[j][l];
+                                sums[j][l] = if FUSED { x[l].mul_add(y[l], sum) } else { x[l] * y[l] + sum };
                             }
                         }
                     }
-                    for i in 0..ROWS {
-                        for j in 0..COLUMNS {
-                            let mut lanes = sums[i][j];
-                            let mut width = LANES / 2;
-                            while width > 0 {
-                                for l in 0..width {
-                                    lanes[l] += lanes[l + width];
-                                }
-                                width /= 2;
+                    for j in 0..COLUMNS {
+                        let mut lanes = sums[j];
+                        let mut width = WIDTH / 2;
+                        while width > 0 {
+                            for l in 0..width {
+                                lanes[l] += lanes[l + width];
                             }
-                            *acc.add(i * COLUMNS + j) += lanes[0];
+                            width /= 2;
                         }
+                        *acc.add(j) += lanes[0];
                     }
                 }
             }
@@ -135,7 +175,7 @@ macro_rules! kernels {
             simd_fn! {
                 [Level::V3]
                 unsafe fn narrow(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    products::<6, $narrow, true>(k, a, b, offsets, acc)
+                    products::<$low, $narrow, true>(k, a, b, offsets, acc)
                 }
             }
             simd_fn! {
@@ -145,27 +185,30 @@ macro_rules! kernels {
                 }
             }
             simd_fn! {
-                unsafe fn sum_rows(
-                    q: usize,
-                    a: *const $T,
-                    step: usize,
-                    b: *const $T,
-                    offsets: *const usize,
-                    acc: *mut $T,
-                ) {
-                    sums::<ROWS, COLUMNS, true>(q, a, step, b, offsets, acc)
+                unsafe fn outer_wide(k: usize, a: *const $T, offsets: *const usize, b: *const $T, acc: *mut $T) {
+                    outer::<6, $wide, true>(k, a, offsets, b, acc)
                 }
             }
             simd_fn! {
-                unsafe fn sum_row(
-                    q: usize,
-                    a: *const $T,
-                    step: usize,
-                    b: *const $T,
-                    offsets: *const usize,
-                    acc: *mut $T,
-                ) {
-                    sums::<1, COLUMNS, true>(q, a, step, b, offsets, acc)
+                unsafe fn outer_slim(k: usize, a: *const $T, offsets: *const usize, b: *const $T, acc: *mut $T) {
+                    outer::<$rows, 32, true>(k, a, offsets, b, acc)
+                }
+            }
+            simd_fn! {
+                [Level::V3]
+                unsafe fn outer_narrow(k: usize, a: *const $T, offsets: *const usize, b: *const $T, acc: *mut $T) {
+                    outer::<$low, $narrow, true>(k, a, offsets, b, acc)
+                }
+            }
+            simd_fn! {
+                unsafe fn dots_wide(q: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    dots::<$lanes, true>(q, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                [Level::V3]
+                unsafe fn dots_narrow(q: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    dots::<32, true>(q, a, b, offsets, acc)
                 }
             }
             /// Machines without a fused multiply-add, or whose baseline has it.
@@ -178,25 +221,34 @@ macro_rules! kernels {
                         Level::V4 => (widest, wide, [$widest, $wide]),
                         Level::V3 => (long, narrow, [$long, $narrow]),
                         Level::Baseline => {
-                            (products::<1, $long, FUSED>, products::<6, $narrow, FUSED>, [$long, $narrow])
+                            (products::<1, $long, FUSED>, products::<$low, $narrow, FUSED>, [$long, $narrow])
                         }
                     };
                     match rows {
                         1 => Block { rows: 1, width: widths[0], run: one },
-                        _ => Block { rows: 6, width: widths[1], run: all },
+                        _ => Block { rows: if level() == Level::V4 { 6 } else { $low }, width: widths[1], run: all },
                     }
                 }
-                fn sums(rows: usize) -> Sums<$T> {
-                    match (level(), rows) {
-                        (Level::Baseline, 1) => sums::<1, COLUMNS, FUSED>,
-                        (Level::Baseline, _) => sums::<ROWS, COLUMNS, FUSED>,
-                        (_, 1) => sum_row,
-                        _ => sum_rows,
+                fn outer(width: usize) -> OuterBlock<$T> {
+                    match level() {
+                        Level::V4 if width > 32 => OuterBlock { rows: 6, width: $wide, run: outer_wide },
+                        Level::V4 => OuterBlock { rows: $rows, width: 32, run: outer_slim },
+                        Level::V3 => OuterBlock { rows: $low, width: $narrow, run: outer_narrow },
+                        Level::Baseline => {
+                            OuterBlock { rows: $low, width: $narrow, run: outer::<$low, $narrow, FUSED> }
+                        }
+                    }
+                }
+                fn dots() -> Dots<$T> {
+                    match level() {
+                        Level::V4 => dots_wide,
+                        Level::V3 => dots_narrow,
+                        Level::Baseline => dots::<32, FUSED>,
                     }
                 }
             }
         }
     };
 }
-kernels!(f32, single, 64, 128, 16, 64);
-kernels!(f64, double, 32, 64, 8, 32);
+kernels!(f32, single, 64, 128, 3 x 32, 64, 8, 64);
+kernels!(f64, double, 32, 64, 1 x 32, 32, 6, 32);

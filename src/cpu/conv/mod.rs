@@ -8,7 +8,7 @@ mod planes;
 use super::element::scratch;
 use super::par::{self, Shared};
 use crate::base::{DType, Fault, Result, Strided, Windows};
-use kernel::{COLUMNS, DEPTH, LANES, LARGEST, ROWS, Real};
+use kernel::{COLUMNS, DEPTH, LANES, LARGEST, Real};
 use planes::{Planes, Window};
 
 /// The sizes of a convolution; dimensions that an image does not have come first and are 1. Channels are those of a group.
@@ -355,9 +355,10 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
     let shares = conv.inputs.div_ceil(share.max(1));
     let mut sums = scratch(whole * parts, T::ZERO)?;
     let to = Shared::new(sums.as_ptr());
-    let height = if conv.outputs == 1 { 1 } else { ROWS };
-    let rows = conv.outputs.next_multiple_of(height);
-    let run = T::sums(height);
+    // One channel's positions are multiplied in lines; of several, each position has its channels side by side.
+    let outer = (conv.outputs > 1).then(|| T::outer(conv.outputs));
+    let width = outer.map_or(1, |block| block.width);
+    let rows = conv.outputs.next_multiple_of(width);
     let tasks = parts * conv.groups * shares;
     let work = conv.samples / parts * one.plane() * share * count * conv.outputs;
     par::try_ranges(tasks, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
@@ -384,35 +385,66 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
                 unsafe {
                     planes.fill(&mut memory, image, start, group * conv.inputs + first, channels);
                     for row in 0..conv.outputs {
-                        let line = &mut lines[row * long..(row + 1) * long];
+                        let line = &mut lines[row / width * width * long..];
                         planes.runs(conv.result, 0, planes.positions(), |at, sample, place, n| {
                             let channel = group * conv.outputs + row;
                             let from = (start + sample) * grads.sample + channel * grads.channel;
                             let from = from + (0..3).map(|d| place[d] * grads.strides[d]).sum::<usize>();
                             let from = grads.ptr.cast::<T>().add(from);
-                            (0..n).for_each(|j| line[at + j] = *from.add(j * grads.strides[2]));
+                            let lane = row % width;
+                            (0..n).for_each(|j| {
+                                line[(at + j) * width + lane] = *from.add(j * grads.strides[2]);
+                            });
                         });
                     }
                 }
                 let columns = channels * count;
-                for row in (0..rows).step_by(height) {
+                let place = |column: usize| {
+                    let column = column.min(columns - 1);
+                    column / count * planes.channel + planes.taps[column % count]
+                };
+                // Where the sum for an output and a column goes: such elements are this task's alone.
+                let sum_at = |output: usize, column: usize| {
+                    let output = group * conv.outputs + output;
+                    part * whole + (output * conv.inputs + first) * count + column
+                };
+                let Some(block) = outer else {
+                    let run = T::dots();
                     for column in (0..columns).step_by(COLUMNS) {
-                        let at: [usize; COLUMNS] = std::array::from_fn(|j| {
-                            let column = (column + j).min(columns - 1);
-                            column / count * planes.channel + planes.taps[column % count]
-                        });
-                        let mut acc = [T::ZERO; ROWS * COLUMNS];
-                        // SAFETY: rows of `long` elements, and planes with room past every offset.
+                        let at: [usize; COLUMNS] = std::array::from_fn(|j| place(column + j));
+                        let mut acc = [T::ZERO; COLUMNS];
+                        // SAFETY: lines of `long` elements, and planes with room past every offset.
                         unsafe {
-                            let a = lines.as_ptr().add(row * long);
-                            run(long, a, long, memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
-                            for i in 0..height.min(conv.outputs - row) {
-                                let output = group * conv.outputs + row + i;
-                                let place = part * whole + (output * conv.inputs + first) * count + column;
-                                for j in 0..COLUMNS.min(columns - column) {
-                                    // These elements are this task's alone.
-                                    *to.get().add(place + j) += acc[i * COLUMNS + j];
-                                }
+                            run(long, lines.as_ptr(), memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
+                            for j in 0..COLUMNS.min(columns - column) {
+                                *to.get().add(sum_at(0, column + j)) += acc[j];
+                            }
+                        }
+                    }
+                    start += n;
+                    continue;
+                };
+                let offsets: Vec<usize> = (0..columns.next_multiple_of(block.rows)).map(place).collect();
+                for panel in 0..rows / width {
+                    let mut acc = scratch(offsets.len() * width, T::ZERO)?;
+                    for first in (0..long).step_by(DEPTH) {
+                        let depth = DEPTH.min(long - first);
+                        for column in (0..columns).step_by(block.rows) {
+                            // SAFETY: panels of `long` positions, and planes with room past every offset.
+                            unsafe {
+                                let a = memory.as_ptr().add(first);
+                                let b = lines.as_ptr().add((panel * long + first) * width);
+                                let acc = acc.as_mut_ptr().add(column * width);
+                                (block.run)(depth, a, offsets.as_ptr().add(column), b, acc);
+                            }
+                        }
+                    }
+                    for lane in 0..width.min(conv.outputs - panel * width) {
+                        for column in 0..columns {
+                            // SAFETY: an element of the sums.
+                            unsafe {
+                                let to = to.get().add(sum_at(panel * width + lane, column));
+                                *to += acc[column * width + lane];
                             }
                         }
                     }
