@@ -138,7 +138,7 @@ fn param(p: &Param, static_name: &Ident, number: usize) -> [TokenStream; 3] {
             quote!(#op::Param {
                 name: #text,
                 kind: <#owned as #op::FromArg>::KIND,
-                optional: <#owned as #op::FromArg>::OPTIONAL && !#required,
+                optional: <#owned as #op::FromArg>::OPTIONAL,
                 keyword: #keyword,
                 elsewhere: #elsewhere,
                 default: #shown,

@@ -17,11 +17,8 @@ pub mod room;
 mod scalar;
 mod shape;
 pub mod views;
-<<<<<<< HEAD
 pub mod watch;
-=======
 mod windows;
->>>>>>> d41709e (nn: convolutions and pools on both devices, images as columns)
 
 pub use caution::{caution, caution_once};
 pub use device::{Device, GpuName};

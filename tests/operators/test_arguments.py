@@ -100,3 +100,9 @@ def test_parts_of_complex_numbers_are_real():
         setattr(x, part, 2)
         setattr(x, part, x.real * 2)
     assert x.tolist() == [4 + 8j, 4 + 8j]
+
+
+def test_none_is_given_where_something_must_be():
+    x = T.tensor([[1.0, 2.0], [3.0, 5.0]])
+    assert T.equal(T.std(x, None, True, True), T.std(x).reshape(1, 1))
+    assert T.equal(T.var(x, dim=None, unbiased=False), T.var(x, correction=0))

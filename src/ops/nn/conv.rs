@@ -87,17 +87,32 @@ fn wide(x: &Body, dtype: DType) -> Result<Body> {
     Ok(out)
 }
 
-/// A result in the operands' memory format, and in the type that is computed in. (The GPU's kernels write without gaps.)
-fn like(shape: &[usize], x: &Body, w: &Body, dtype: DType) -> Result<Body> {
+/// A new body in the memory format of an operand that has one.
+fn formatted(shape: &[usize], dtype: DType, x: &Body, w: &Body) -> Result<Body> {
     let mut out = Body::new(shape, dtype, x.device())?;
-    if !x.device().is_cpu() {
-        return Ok(out);
-    }
     let format = [x, w].map(|x| MemoryFormat::suggested(&x.layout));
     if let Some(&format) = format.iter().find(|&&f| f != MemoryFormat::Contiguous) {
         out.layout = format.layout(&out.layout)?;
     }
     Ok(out)
+}
+
+/// What a kernel computes its result in: the GPU's write without gaps.
+fn like(shape: &[usize], x: &Body, w: &Body, dtype: DType) -> Result<Body> {
+    if x.device().is_cpu() { formatted(shape, dtype, x, w) } else { Body::new(shape, dtype, x.device()) }
+}
+
+/// A kernel's result as it is given out.
+fn finished(out: Body, x: &Body, w: &Body) -> Result<Body> {
+    if out.dtype == x.dtype && out.device().is_cpu() {
+        return Ok(out);
+    }
+    let to = formatted(out.shape(), x.dtype, x, w)?;
+    if to.dtype == out.dtype && to.layout == out.layout {
+        return Ok(out);
+    }
+    copy(&to, &out)?;
+    Ok(to)
 }
 
 /// Computes what a convolution computes.
@@ -110,7 +125,7 @@ fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<B
         let bias = bias.map(|bias| wide(bias, dtype)).transpose()?;
         into(&out, &x, &w, bias.as_ref(), moves)?;
     }
-    wide(&out, x.dtype)
+    finished(out, x, w)
 }
 
 /// The kernel's call: a convolution, or the gradient of its image.
@@ -142,7 +157,7 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
         } else {
             into(&out, &wide_g, &wide_w, None, &Moves { transposed: !moves.transposed, ..moves.clone() })?;
         }
-        wide(&out, x.dtype)
+        finished(out, x, w)
     };
     let d_weight = || {
         let out = Body::new(w.shape(), dtype, w.device())?;
