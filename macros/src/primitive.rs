@@ -14,8 +14,10 @@ use quote::{format_ident, quote};
 use syn::ext::IdentExt;
 use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Type};
 
-const WORDS: &[&str] =
-    &["node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices", "inplace", "untied"];
+const WORDS: &[&str] = &[
+    "node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices", "inplace", "untied",
+    "copy",
+];
 const TANGENTS: &[&str] = &["linear", "multilinear", "added", "still", "fn", "transposed"];
 const DTYPES: &[&str] = &["float", "number", "real", "differentiable"];
 const BATCHES: &[&str] = &["pointwise", "along", "over", "in_front", "merged", "each", "none"];
@@ -34,6 +36,8 @@ struct Clauses {
     /// The node of a view operator's in-place form.
     inplace: Option<String>,
     untied: bool,
+    /// Whether there is a copying form, too.
+    copy: bool,
 }
 
 fn camel(word: &str) -> Ident {
@@ -54,6 +58,7 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
         anywhere: false,
         inplace: None,
         untied: false,
+        copy: false,
     };
     for clause in clause::parse(tokens)? {
         match clause.word.to_string().as_str() {
@@ -82,6 +87,7 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
             }
             "inplace" => all.inplace = Some(clause.text()?),
             "untied" => all.untied = true,
+            "copy" => all.copy = true,
             "results" => all.results = clause.idents()?.iter().map(Ident::to_string).collect(),
             "scratch" => all.scratch = clause.idents()?,
             "shows" => all.shows = clause.inner()?,
@@ -584,19 +590,56 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         _ => quote!(None),
     };
     let tangent = camel(if clauses.tangent == "fn" { "transposed" } else { &clauses.tangent });
-    let call = quote! {
-        let __again = |__xs: &[#op::Tensor]| -> #op::Result<#op::results::Tensors> {
-            #rebuilt
-            #name::call(#(#again),*).map(#op::results::Outputs::list)
+    let call_of = |primitive: TokenStream, method: TokenStream| {
+        quote! {
+            let __again = |__xs: &[#op::Tensor]| -> #op::Result<#op::results::Tensors> {
+                #rebuilt
+                #name::#method(#(#again),*).map(#op::results::Outputs::list)
+            };
+            let __call = #op::primitive::Call {
+                primitive: &#primitive,
+                flags: __flags,
+                groups: &__groups,
+                keep: &|| #keep,
+                again: &__again,
+                tangent: #own_tangent,
+            };
+        }
+    };
+    let call = call_of(quote!(PRIMITIVE), quote!(call));
+    let (copy, copy_static) = if clauses.copy {
+        let call = call_of(quote!(COPY), quote!(copy));
+        let copied = quote! {
+            #op::results::Forward::put(#op::results::Copied::copied(#name::forward(#(#again),*)?, #first)?, __made);
+            Ok(())
         };
-        let __call = #op::primitive::Call {
-            primitive: &PRIMITIVE,
-            flags: __flags,
-            groups: &__groups,
-            keep: &|| #keep,
-            again: &__again,
-            tangent: #own_tangent,
-        };
+        let bodies = quote!(<#made as #op::results::Copied>::Bodies);
+        let copy_node = format!("{node}_copy");
+        (
+            quote! {
+                /// What it would show, in memory of its own.
+                #[allow(clippy::too_many_arguments)]
+                pub fn copy(#(#sig_params),*) -> #op::Result<<#bodies as #op::results::Forward>::Tensors> {
+                    let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
+                    let __flags = #op::primitive::flags(&__groups).unread();
+                    if __flags.is_batched() {
+                        return #op::results::dense(#name::call(#(#again),*)?);
+                    }
+                    #call
+                    let made = #op::primitive::run(&__call, &mut |_, __made| { #copied })?;
+                    <#bodies as #op::results::Forward>::tensors(made)
+                }
+            },
+            quote! {
+                static COPY: #op::primitive::Primitive = #op::primitive::Primitive {
+                    derivative: #op::Derivative { facts: Some(&FACTS), name: #copy_node, apply },
+                    views: false,
+                    ..PRIMITIVE
+                };
+            },
+        )
+    } else {
+        (quote!(), quote!())
     };
     let over = if !writes {
         quote!()
@@ -687,6 +730,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 untied: #untied,
                 anywhere: #anywhere,
             };
+            #copy_static
             impl #name {
                 /// Runs it, recorded where that is due.
                 #[allow(clippy::too_many_arguments)]
@@ -713,6 +757,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                     <#forward_type as #op::results::Forward>::tensors(made)
                 }
                 #over
+                #copy
             }
         };
     })

@@ -1,7 +1,10 @@
 //! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
 
-use crate::base::{DType, Error, Layout, Lazy, Result};
+use super::batch::Wrap;
+use crate::base::{DType, Error, Layout, Lazy, Result, room};
+use crate::ops::kernel::duplicate;
 use crate::ops::view::RULES;
+use crate::ops::{create, lazy};
 use crate::tensor::{Body, Tensor, Viewing};
 use smallvec::SmallVec;
 
@@ -79,6 +82,44 @@ seen! {
     Layout, |x, body| body.with_layout(x);
     (Layout, DType), |x, body| Body { dtype: x.1, ..body.with_layout(x.0) };
     Lazy, |x, body| Body { lazy: body.lazy.then(x), ..body.clone() };
+}
+
+/// What views of an operand show, in memory of its own.
+pub trait Copied {
+    type Bodies: Forward;
+    fn copied(self, of: &Tensor) -> Result<Self::Bodies>;
+}
+
+fn in_order(body: &Body) -> Result<Body> {
+    duplicate(&lazy::values(body)?)
+}
+
+macro_rules! copied {
+    ($($ty:ty, |$x:ident, $body:ident| $seen:expr;)*) => { $(impl Copied for $ty {
+        type Bodies = Body;
+        fn copied(self, of: &Tensor) -> Result<Body> {
+            let ($x, body) = (self, of.body());
+            let $body = &*body;
+            in_order(&$seen)
+        }
+    })* };
+}
+copied! {
+    Layout, |x, body| body.with_layout(x);
+    (Layout, DType), |x, body| Body { dtype: x.1, ..body.with_layout(x.0) };
+    Lazy, |x, body| Body { lazy: body.lazy.then(x), ..body.clone() };
+}
+impl Copied for Vec<Layout> {
+    type Bodies = Vec<Body>;
+    fn copied(self, of: &Tensor) -> Result<Vec<Body>> {
+        let body = of.body();
+        room::collect(self.into_iter().map(|layout| in_order(&body.with_layout(layout))))
+    }
+}
+
+/// Views of samples, in memory of their own.
+pub fn dense<R: Wrap>(views: R) -> Result<R> {
+    views.each(&|t| create::clone_dense(&t))
 }
 
 impl<const N: usize> Forward for [Body; N] {

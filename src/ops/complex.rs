@@ -49,7 +49,7 @@ fn over_pairs(parts: &Body) -> Result<Layout> {
     Ok(layout)
 }
 
-#[primitive(tangent = linear, batch = pointwise)]
+#[primitive(copy, tangent = linear, batch = pointwise)]
 impl ViewAsReal {
     fn forward(input: &Tensor) -> Result<(Layout, DType)> {
         let body = input.body();
@@ -93,7 +93,7 @@ impl Conj {
 }
 
 /// Opposites of elements, made when they are read (a view).
-#[primitive(tangent = linear, batch = pointwise)]
+#[primitive(copy, tangent = linear, batch = pointwise)]
 impl NegView {
     fn forward(input: &Tensor) -> Result<Lazy> {
         let _ = input;

@@ -159,16 +159,17 @@ impl Stack {
     }
 }
 
-#[primitive(batch = along(dim), tangent = linear)]
+#[primitive(copy, batch = along(dim), tangent = linear)]
 impl Unbind {
     fn forward(input: &Tensor, dim: i64) -> Result<Vec<Layout>> {
         let layout = input.body().layout.clone();
-        check_count(layout.shape[dim as usize])?;
-        room::collect((0..layout.shape[dim as usize] as i64).map(|i| layout.select(dim, i)))
+        let count = layout.shape[wrap_dim(dim, layout.ndim())?];
+        check_count(count)?;
+        room::collect((0..count as i64).map(|i| layout.select(dim, i)))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, dim: i64) -> Result<Tensor> {
         let mut shape = at.shape.clone();
-        shape.remove(dim as usize);
+        shape.remove(wrap_dim(dim, at.shape.len())?);
         let zeros = |shape: &[usize]| create::zeros(shape, at.dtype, at.device);
         let parts = room::collect(g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)))?;
         if parts.is_empty() { zeros(&at.shape) } else { stack(&parts, dim) }
@@ -246,6 +247,14 @@ pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
     cat(&each(some("column_stack", tensors)?, column)?, 1)
 }
 
+/// What has no dimensions has no slices.
+pub fn check_unbind(input: &Tensor) -> Result<()> {
+    if input.ndim() > 0 {
+        return Ok(());
+    }
+    Err(Error::index("Dimension specified as 0 but tensor has no dimensions"))
+}
+
 /// A view of every slice across a dimension.
 #[operator(
     function,
@@ -253,10 +262,8 @@ pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
     sample = "view(lambda draw, shape: (lambda d: lambda x: x.unbind(d))(dim_of(draw, shape)), 1)"
 )]
 pub fn unbind(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
-    if input.ndim() == 0 {
-        return Err(Error::index("Dimension specified as 0 but tensor has no dimensions"));
-    }
-    Unbind::call(input, wrap_dim(dim, input.ndim())? as i64)
+    check_unbind(input)?;
+    Unbind::call(input, dim)
 }
 
 /// A view with at least one dimension.

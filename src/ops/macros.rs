@@ -82,10 +82,10 @@ macro_rules! pointwise {
                             let [$($arg),*] = values else { return $crate::ops::V::misuse() };
                             $crate::ops::V::from($d)
                         },
-                        laid: |values| {
-                            use $crate::ops::laid::*;
-                            let [$($arg),*] = values else { return Laid(None) };
-                            Laid::from($d)
+                        layout: |values| {
+                            use $crate::ops::layout_formula::*;
+                            let [$($arg),*] = values else { return LayoutFormula(None) };
+                            LayoutFormula::from($d)
                         },
                     }),*],
                 };

@@ -27,7 +27,7 @@ mod index_reduce;
 pub mod inplace;
 pub mod join;
 pub mod kernel;
-mod laid;
+mod layout_formula;
 pub mod lazy;
 pub mod linalg;
 pub mod loops;

@@ -2,7 +2,7 @@
 
 use super::arithmetic::{clamp_high, clamp_low, pow, pow_number};
 use super::compare::replace_special;
-use super::laid::Laid;
+use super::layout_formula::LayoutFormula;
 use super::pointwise::{Class, Gradient, Input, Plan, Pointwise, compute_type};
 use crate::base::views::{dense_like, ordered_strides};
 use crate::base::{DType, Dims, Layout};
@@ -78,8 +78,8 @@ pub fn of_gradient(op: &Pointwise, gradient: &Gradient, shape: &[usize], inputs:
         return None;
     }
     if !ONE_PASS.contains(&op.row.name) {
-        let values: SmallVec<[Laid; 4]> = all.into_iter().map(Laid).collect();
-        return (gradient.laid)(&values).0.filter(|layout| layout.shape.as_slice() == shape);
+        let values: SmallVec<[LayoutFormula; 4]> = all.into_iter().map(LayoutFormula).collect();
+        return (gradient.layout)(&values).0.filter(|layout| layout.shape.as_slice() == shape);
     }
     let found: SmallVec<[Layout; 4]> = all.into_iter().flatten().filter(|l| l.ndim() > 0).collect();
     if found.iter().all(|l| l.shape.as_slice() == shape && l.is_dense() && l.strides == found[0].strides) {

@@ -1,7 +1,7 @@
 //! The pointwise family: shapes, promotion, in-place forms and recording for every row that maps elements to elements.
 //! A row states only its formula and its derivatives.
 
-use super::laid::Laid;
+use super::layout_formula::LayoutFormula;
 use super::names::OUTPUTS;
 use super::row::{Arg, Out, Row, Value, take};
 use super::value::V;
@@ -71,7 +71,7 @@ pub struct Gradient {
     /// The same formula over differentiable values.
     pub formal: fn(&[V]) -> V,
     /// The same over layouts.
-    pub laid: fn(&[Laid]) -> Laid,
+    pub layout: fn(&[LayoutFormula]) -> LayoutFormula,
 }
 
 pub struct Pointwise {

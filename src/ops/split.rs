@@ -57,7 +57,7 @@ pub fn joined(
     cat(&room::collect(g.into_iter().zip(lengths(at.shape[along])?).map(part))?, dim)
 }
 
-#[primitive(batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl Split {
     fn forward(input: &Tensor, split_size: i64, dim: i64) -> Result<Vec<Layout>> {
         parts(input, dim, |total| even(total, split_size))
@@ -67,7 +67,7 @@ impl Split {
     }
 }
 
-#[primitive(batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl SplitWithSizes {
     fn forward(input: &Tensor, split_sizes: &[i64], dim: i64) -> Result<Vec<Layout>> {
         parts(input, dim, |_| given(split_sizes))

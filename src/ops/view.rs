@@ -165,7 +165,7 @@ impl ReshapeAlias {
     }
 }
 
-#[primitive(tangent = linear, batch = pointwise)]
+#[primitive(copy, tangent = linear, batch = pointwise)]
 impl Alias {
     fn forward(input: &Tensor) -> Result<Layout> {
         Ok(input.body().layout.clone())
@@ -175,7 +175,7 @@ impl Alias {
     }
 }
 
-#[primitive(tangent = linear, inplace = "TransposeBackward1")]
+#[primitive(copy, tangent = linear, inplace = "TransposeBackward1")]
 impl Transpose {
     fn forward(input: &Tensor, dim0: i64, dim1: i64) -> Result<Layout> {
         input.body().layout.transpose(dim0, dim1)
@@ -193,7 +193,7 @@ impl Transpose {
     }
 }
 
-#[primitive(node = "TBackward0", tangent = linear, inplace = "TBackward1")]
+#[primitive(copy, node = "TBackward0", tangent = linear, inplace = "TBackward1")]
 impl MatrixTranspose {
     fn forward(input: &Tensor) -> Result<Layout> {
         let body = input.body();
@@ -217,7 +217,7 @@ impl MatrixTranspose {
     }
 }
 
-#[primitive(tangent = linear)]
+#[primitive(copy, tangent = linear)]
 impl Permute {
     fn forward(input: &Tensor, dims: Ints) -> Result<Layout> {
         input.body().layout.permute(&dims)
@@ -238,7 +238,7 @@ impl Permute {
     }
 }
 
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl Expand {
     fn forward(input: &Tensor, size: Ints) -> Result<Layout> {
         input.body().layout.expand(&size)
@@ -259,7 +259,7 @@ impl Expand {
     }
 }
 
-#[primitive(tangent = linear, inplace = "UnsqueezeBackward1")]
+#[primitive(copy, tangent = linear, inplace = "UnsqueezeBackward1")]
 impl Unsqueeze {
     fn forward(input: &Tensor, dim: i64) -> Result<Layout> {
         input.body().layout.unsqueeze(dim)
@@ -273,7 +273,7 @@ impl Unsqueeze {
     }
 }
 
-#[primitive(tangent = linear, inplace = "SqueezeBackward3", shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, inplace = "SqueezeBackward3", shows(self_sym_sizes = sizes(input)))]
 impl Squeeze {
     fn forward(input: &Tensor) -> Result<Layout> {
         let layout = &input.body().layout;
@@ -287,7 +287,7 @@ impl Squeeze {
     }
 }
 
-#[primitive(tangent = linear, inplace = "SqueezeBackward4", shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, inplace = "SqueezeBackward4", shows(self_sym_sizes = sizes(input)))]
 impl Squeeze1 {
     fn forward(input: &Tensor, dim: i64) -> Result<Layout> {
         let layout = &input.body().layout;
@@ -304,7 +304,7 @@ impl Squeeze1 {
     }
 }
 
-#[primitive(tangent = linear, inplace = "SqueezeBackward5", shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, inplace = "SqueezeBackward5", shows(self_sym_sizes = sizes(input)))]
 impl Squeeze2 {
     fn forward(input: &Tensor, dim: Ints) -> Result<Layout> {
         let layout = &input.body().layout;
@@ -337,7 +337,7 @@ impl UnsafeView {
     }
 }
 
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl Select {
     fn forward(input: &Tensor, dim: i64, index: i64) -> Result<Layout> {
         input.body().layout.select(dim, index)
@@ -351,7 +351,7 @@ impl Select {
     }
 }
 
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl Slice {
     fn forward(input: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Layout> {
         input.body().layout.slice(dim, start, end, step)
@@ -394,7 +394,7 @@ impl Narrow {
     }
 }
 
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl Diagonal {
     fn forward(input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Layout> {
         input.body().layout.diagonal(offset, dim1, dim2)
@@ -409,7 +409,7 @@ impl Diagonal {
     }
 }
 
-#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
 impl Unfold {
     fn forward(input: &Tensor, dimension: i64, size: i64, step: i64) -> Result<Layout> {
         input.body().layout.unfold(dimension, size, step)
@@ -428,7 +428,7 @@ impl Unfold {
 }
 
 /// The storage read with any sizes and strides; `lies` is the input's own layout.
-#[primitive(tangent = linear, inplace = "AsStridedBackward1")]
+#[primitive(copy, tangent = linear, inplace = "AsStridedBackward1")]
 impl AsStrided {
     fn forward(
         input: &Tensor,

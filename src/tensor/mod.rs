@@ -107,6 +107,11 @@ impl Marks {
         self.0 & LAZY != 0
     }
 
+    /// The same of operands whose elements nobody reads yet.
+    pub fn unread(self) -> Marks {
+        Marks(self.0 & !LAZY)
+    }
+
     /// Whether there may be tangents: views are to be asked.
     #[inline]
     pub fn may_be_dual(self) -> bool {

@@ -8,49 +8,49 @@ use smallvec::SmallVec;
 
 /// How a value lies; a number lies nowhere.
 #[derive(Clone)]
-pub struct Laid(pub Option<Layout>);
+pub struct LayoutFormula(pub Option<Layout>);
 
-impl From<f64> for Laid {
-    fn from(_: f64) -> Laid {
-        Laid(None)
+impl From<f64> for LayoutFormula {
+    fn from(_: f64) -> LayoutFormula {
+        LayoutFormula(None)
     }
 }
 
-impl From<&Laid> for Laid {
-    fn from(other: &Laid) -> Laid {
+impl From<&LayoutFormula> for LayoutFormula {
+    fn from(other: &LayoutFormula) -> LayoutFormula {
         other.clone()
     }
 }
 
 /// What an operator makes of operands that lie like these, of which the first counts most.
-fn combined(operands: &[Laid]) -> Laid {
-    let found: SmallVec<[&Layout; 4]> = operands.iter().filter_map(|laid| laid.0.as_ref()).collect();
-    let Some((first, others)) = found.split_first() else { return Laid(None) };
+fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
+    let found: SmallVec<[&Layout; 4]> = operands.iter().filter_map(|formula| formula.0.as_ref()).collect();
+    let Some((first, others)) = found.split_first() else { return LayoutFormula(None) };
     if operands.len() == 1 {
-        return Laid(Some(dense_like(first)));
+        return LayoutFormula(Some(dense_like(first)));
     }
     let alike = |other: &&Layout| other.shape == first.shape && other.strides == first.strides;
     if found.len() == operands.len() && first.is_dense() && others.iter().all(alike) {
-        return Laid(Some(Layout { offset: 0, ..(*first).clone() }));
+        return LayoutFormula(Some(Layout { offset: 0, ..(*first).clone() }));
     }
     let shape = others
         .iter()
         .try_fold(first.shape.clone(), |shape, other| broadcast(&shape, &other.shape))
         .unwrap_or_else(|_| first.shape.clone());
-    Laid(Some(ordered(&shape, found.into_iter())))
+    LayoutFormula(Some(ordered(&shape, found.into_iter())))
 }
 
-macro_rules! laid {
+macro_rules! formulas {
     ($($name:ident ( $($x:ident),+ );)*) => { $(
         // A formula may name any of them.
         #[allow(dead_code)]
-        pub fn $name($($x: impl Into<Laid>),+) -> Laid {
+        pub fn $name($($x: impl Into<LayoutFormula>),+) -> LayoutFormula {
             combined(&[$($x.into()),+])
         }
     )* };
 }
 
-laid! {
+formulas! {
     abs(x); exp(x); exp2(x); expm1(x); log(x); log1p(x); sqrt(x); rsqrt(x); recip(x); square(x); sin(x); cos(x); tan(x); sinh(x); cosh(x);
     tanh(x); sigmoid(x); erf(x); erfinv(x); digamma(x); trigamma(x); floor(x); trunc(x); is_nan(x); is_inf(x); is_finite(x);
     not(x); sign(x); once(x); zeroth(x); nought(x); blank(x); acosh_slope(x); polygamma(n, x);
@@ -59,28 +59,32 @@ laid! {
 }
 
 /// A choice asks its condition first.
-pub fn select(no: impl Into<Laid>, yes: impl Into<Laid>, condition: impl Into<Laid>) -> Laid {
+pub fn select(
+    no: impl Into<LayoutFormula>,
+    yes: impl Into<LayoutFormula>,
+    condition: impl Into<LayoutFormula>,
+) -> LayoutFormula {
     combined(&[condition.into(), yes.into(), no.into()])
 }
 
 /// Real values stay what they are.
-pub fn conj(x: impl Into<Laid>) -> Laid {
+pub fn conj(x: impl Into<LayoutFormula>) -> LayoutFormula {
     x.into()
 }
 
 /// A condition is read as it lies.
-pub fn truth(x: impl Into<Laid>) -> Laid {
+pub fn truth(x: impl Into<LayoutFormula>) -> LayoutFormula {
     x.into()
 }
 
 macro_rules! operator {
     ($($trait:ident $method:ident;)*) => { $(
-        operator!(@impl $trait $method; (Laid, Laid) (&Laid, Laid) (Laid, &Laid) (&Laid, &Laid) (Laid, f64) (&Laid, f64) (f64, Laid) (f64, &Laid));
+        operator!(@impl $trait $method; (LayoutFormula, LayoutFormula) (&LayoutFormula, LayoutFormula) (LayoutFormula, &LayoutFormula) (&LayoutFormula, &LayoutFormula) (LayoutFormula, f64) (&LayoutFormula, f64) (f64, LayoutFormula) (f64, &LayoutFormula));
     )* };
     (@impl $trait:ident $method:ident; $(($a:ty, $b:ty))*) => { $(
         impl std::ops::$trait<$b> for $a {
-            type Output = Laid;
-            fn $method(self, other: $b) -> Laid {
+            type Output = LayoutFormula;
+            fn $method(self, other: $b) -> LayoutFormula {
                 combined(&[self.into(), other.into()])
             }
         }
@@ -94,16 +98,16 @@ operator! {
     Div div;
 }
 
-impl std::ops::Neg for Laid {
-    type Output = Laid;
-    fn neg(self) -> Laid {
+impl std::ops::Neg for LayoutFormula {
+    type Output = LayoutFormula;
+    fn neg(self) -> LayoutFormula {
         combined(&[self])
     }
 }
 
-impl std::ops::Neg for &Laid {
-    type Output = Laid;
-    fn neg(self) -> Laid {
+impl std::ops::Neg for &LayoutFormula {
+    type Output = LayoutFormula;
+    fn neg(self) -> LayoutFormula {
         -self.clone()
     }
 }
