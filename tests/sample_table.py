@@ -26,6 +26,7 @@ SAMPLES = {
         draw(st.sampled_from([F.gelu, lambda x: F.gelu(x, approximate="tanh")])),
     ),
     # products
+    "interpolate": s.resized(),
     "linear": s.fixed([(2, 3), (4, 3), (4,)], lambda x, w, b: F.linear(x, w, b)),
     # joining and choosing
     "vstack": s.joined("vstack", False),

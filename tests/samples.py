@@ -271,6 +271,40 @@ def leaky(call):
     return sample
 
 
+def resized():
+    """Resizing by every rule, longer and shorter."""
+
+    def sample(draw):
+        dims = draw(st.integers(1, 3))
+        rules = [["linear"], ["bilinear", "bicubic"], ["trilinear"]][dims - 1]
+        rule = draw(st.sampled_from(["nearest", "nearest-exact", *rules]))
+        options = {} if rule.startswith("nearest") else {"align_corners": draw(st.booleans())}
+        if rule.startswith("bi"):
+            options["antialias"] = draw(st.booleans())
+        shape = (1, 2, *(draw(st.integers(1, 4)) for _ in range(dims)))
+        size = [draw(st.integers(1, 5)) for _ in range(dims)]
+        call = lambda x: T.nn.functional.interpolate(x, size, mode=rule, **options)  # noqa: E731
+        return [values(shape, draw(SEEDS))], call
+
+    return sample
+
+
+def gridded():
+    """Places in images, not where neighbours change."""
+
+    def sample(draw):
+        kernel, padding, align = draw(st.sampled_from([0, 1, 2])), draw(st.integers(0, 2)), draw(st.booleans())
+        flat = draw(st.booleans())
+        shape, places = ((1, 2, 3, 4), (1, 2, 2, 2)) if flat else ((1, 1, 2, 3, 2), (1, 1, 2, 1, 3))
+        # At these places no neighbour changes within a step of the differences.
+        seed = draw(SEEDS)
+        grid = values(places, seed, (-1.3, 1.3))
+        grid = (grid * 50).floor() / 50 + 0.0073
+        return [values(shape, seed + 1), grid], lambda x, g: T.grid_sampler(x, g, kernel, padding, align)
+
+    return sample
+
+
 def window(draw, shape):
     dim = draw(st.integers(0, len(shape) - 1))
     size, step = draw(st.integers(1, shape[dim])), draw(st.integers(1, 2))

@@ -66,8 +66,8 @@ _MODULES = """
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
 _ALSO_IN_NN = """
-    celu_ channel_shuffle cosine_similarity hardshrink pairwise_distance pdist pixel_shuffle pixel_unshuffle prelu rrelu_ selu_
-    threshold_
+    celu_ channel_shuffle cosine_similarity hardshrink native_channel_shuffle pairwise_distance pdist pixel_shuffle
+    pixel_unshuffle prelu rrelu_ selu_ threshold_
 """.split()
 _OF_NN = """
     alpha_dropout alpha_dropout_ cosine_embedding_loss ctc_loss dropout_ feature_alpha_dropout feature_alpha_dropout_

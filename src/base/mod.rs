@@ -16,6 +16,7 @@ pub mod program;
 pub mod room;
 mod scalar;
 mod shape;
+mod taps;
 pub mod views;
 pub mod watch;
 mod windows;
@@ -31,6 +32,7 @@ pub use layout::{IndexBy, Layout, Put, Strided};
 pub use lazy::Lazy;
 pub use scalar::Scalar;
 pub use shape::{Dims, broadcast, contiguous_strides, numel, wrap_dim};
+pub use taps::Taps;
 pub use windows::Windows;
 
 /// Formats a shape as PyTorch's messages do: `[2, 3]`.

@@ -15,7 +15,6 @@ import nn_function_cases as cases  # noqa: E402
 
 # A node that gradiron calls otherwise: `norm` is `linalg_vector_norm` here.
 KNOWN = {"NormBackward1": "LinalgVectorNormBackward0"}
-KNOWN.update({f"{name}Backward0": "UnsafeViewBackward0" for name in ("PixelShuffle", "PixelUnshuffle", "ChannelShuffle")})
 MISSING = re.compile(r"'gradiron(.nn.functional)?' has no attribute '\w+'")
 TABLE = json.loads(gzip.decompress((GOLDEN / "nn_functions.json.gz").read_bytes()))
 

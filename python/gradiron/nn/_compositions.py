@@ -211,58 +211,6 @@ def one_hot(tensor: Tensor, num_classes: int = -1) -> Tensor:
     return made.scatter_(-1, tensor.unsqueeze(-1), 1)
 
 
-def _need_image(name: str, input: Tensor, factor: int, kind: str) -> None:
-    if input.dim() < 3:
-        raise RuntimeError(f"{name} expects input to have at least 3 dimensions, but got input with {input.dim()} dimension(s)")
-    if factor <= 0:
-        raise RuntimeError(f"{name} expects a positive {kind}, but got {factor}")
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Makes each group of channels a square of pixels."""
-    n = upscale_factor
-    _need_image("pixel_shuffle", input, n, "upscale_factor")
-    *batch, channels, height, width = input.shape
-    if channels % (n * n):
-        raise RuntimeError(
-            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
-            f"input.size(-3)={channels} is not divisible by {n * n}"
-        )
-    last = len(batch)
-    order = (*range(last), last, last + 3, last + 1, last + 4, last + 2)
-    parts = input.reshape((*batch, channels // (n * n), n, n, height, width))
-    return parts.permute(order).reshape((*batch, channels // (n * n), height * n, width * n))
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Makes each square of pixels a group of channels."""
-    n = downscale_factor
-    _need_image("pixel_unshuffle", input, n, "downscale_factor")
-    *batch, channels, height, width = input.shape
-    for name, at, size in (("height", -2, height), ("width", -1, width)):
-        if size % n:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({at})={size} is not "
-                f"divisible by {n}"
-            )
-    last = len(batch)
-    order = (*range(last), last, last + 2, last + 4, last + 1, last + 3)
-    parts = input.reshape((*batch, channels, height // n, n, width // n, n))
-    return parts.permute(order).reshape((*batch, channels * n * n, height // n, width // n))
-
-
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Interleaves the channels of `groups` groups."""
-    if input.dim() < 3:
-        raise RuntimeError(f"channel_shuffle expects input with > 2 dims, but got input with sizes {list(input.shape)}")
-    if groups <= 0:
-        raise RuntimeError(f"Number of groups to divide channels in must be positive. Value of groups:{groups}")
-    count, channels, *rest = input.shape
-    if channels % groups:
-        raise RuntimeError(f"Number of channels must be divisible by groups. Got {channels} channels and {groups} groups.")
-    return input.reshape((count, groups, channels // groups, *rest)).transpose(1, 2).reshape(input.shape)
-
-
 # Pooling by what other kinds of pooling do.
 
 

@@ -16,7 +16,6 @@ from ._attention import (
 )
 from ._compositions import (
     alpha_dropout,
-    channel_shuffle,
     cosine_similarity,
     dropout1d,
     dropout2d,
@@ -33,8 +32,6 @@ from ._compositions import (
     normalize,
     one_hot,
     pairwise_distance,
-    pixel_shuffle,
-    pixel_unshuffle,
     softsign,
     tanhshrink,
     triplet_margin_with_distance_loss,
@@ -51,6 +48,7 @@ from ._losses import (
     triplet_margin_loss,
 )
 from ._normalization import batch_norm, group_norm, instance_norm, rms_norm
+from ._resizing import affine_grid, grid_sample, interpolate
 from ._tables import embedding, embedding_bag
 
 if TYPE_CHECKING:

@@ -6,10 +6,16 @@ mod attention;
 mod bag;
 mod batch_norm;
 pub mod conv;
+mod ctc;
+mod distance;
 mod embedding;
+mod grid;
 mod group_norm;
+mod margin;
 mod norm;
 pub mod pool;
+mod resize;
+mod shuffle;
 pub mod unfold;
 
 use super::macros::{compose, ops};

@@ -1,0 +1,155 @@
+"""Resizing of images, and sampling them at places that a grid names."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from .. import _core
+from .._core import Tensor
+from . import functional
+
+F: Any = functional  # which imports this module
+
+_MODES = "nearest | linear | bilinear | bicubic | trilinear | lanczos | area | nearest-exact"
+# The numbers of rules in the core, without and with antialiasing.
+_RULES = {"nearest": 0, "nearest-exact": 1, "linear": 2, "bilinear": 2, "trilinear": 2, "bicubic": 3}
+_WIDE = {"bilinear": 4, "bicubic": 5, "lanczos": 6}
+# How many dimensions the other modes are for.
+_ALIGNED = {"linear": 1, "bilinear": 2, "trilinear": 3, "bicubic": 2, "lanczos": 2}
+
+
+def _whole(n: Any) -> bool:
+    return isinstance(n, int) or (isinstance(n, Tensor) and not n.is_floating_point())
+
+
+def _per_dimension(input: Tensor, given: Any, what: str, called: str, letter: str) -> list[Any]:
+    dims = input.dim() - 2
+    if not isinstance(given, (list, tuple)):
+        return [given] * dims
+    if len(given) != dims:
+        names = f"({letter}1, {letter}2, ...,{letter}K)"
+        raise ValueError(
+            f"Input and {what} must have the same number of spatial dimensions, but got input with spatial dimensions of "
+            f"{list(input.shape[2:])} and {called} {given}. Please provide input tensor in (N, C, d1, d2, ...,dK) format and "
+            f"{what.replace(' ', '_') if letter == 's' else what} in {names} format."
+        )
+    return list(given)
+
+
+def _sizes(
+    input: Tensor, size: Any, scale_factor: Any, recomputed: bool | None, area: bool
+) -> tuple[list[int] | None, list[float | None]]:
+    """The sizes that are asked for, or the factors."""
+    dims = input.dim() - 2
+    none: list[float | None] = [None] * max(dims, 0)
+    if size is not None and scale_factor is not None:
+        raise ValueError("only one of size or scale_factor should be defined")
+    if size is None and scale_factor is None:
+        raise ValueError("either size or scale_factor should be defined")
+    if size is None:
+        scales = [float(s) for s in _per_dimension(input, scale_factor, "scale_factor", "scale_factor of shape", "s")]
+        if recomputed or area:
+            return [int(n * s) for n, s in zip(input.shape[2:], scales, strict=True)], none
+        return None, [*scales]
+    size = _per_dimension(input, size, "output", "output size of", "o")
+    if recomputed:
+        raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
+    if not all(map(_whole, size)):
+        raise TypeError(
+            "expected size to be one of int or Tuple[int] or Tuple[int, int] or Tuple[int, int, int], but got size with "
+            f"types {[type(n) for n in size]}"
+        )
+    return size, none
+
+
+def _check_mode(input: Tensor, mode: str, align_corners: bool | None, antialias: bool) -> None:
+    rank, needed = input.dim(), _ALIGNED.get(mode, input.dim() - 2) + 2
+    if antialias and not (mode in ("bilinear", "bicubic", "lanczos") and rank == 4):
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
+    known = mode in _ALIGNED or mode in ("nearest", "nearest-exact", "area")
+    if rank not in (3, 4, 5) or not known or (mode in ("bicubic", "lanczos") and rank != 4):
+        raise NotImplementedError(
+            f"Input Error: Only 3D, 4D and 5D input Tensors supported (got {rank}D) for the modes: {_MODES} (got {mode})"
+        )
+    if rank != needed:
+        raise NotImplementedError(f"Got {rank}D input, but {mode} mode needs {needed}D input")
+    if mode == "lanczos" and align_corners:
+        raise ValueError("Lanczos mode does not support align_corners=True")
+    if mode == "lanczos" and not antialias:
+        raise ValueError("Lanczos mode requires antialias=True")
+
+
+def interpolate(
+    input: Tensor,
+    size: Any = None,
+    scale_factor: Any = None,
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
+    """The input with its last dimensions made longer or shorter: to `size`, or by `scale_factor`."""
+    if mode in ("nearest", "area", "nearest-exact") and align_corners is not None:
+        raise ValueError(
+            "align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear"
+        )
+    size, scales = _sizes(input, size, scale_factor, recompute_scale_factor, mode == "area")
+    _check_mode(input, mode, align_corners, antialias)
+    dims = input.dim() - 2
+    if mode == "area":
+        return getattr(F, f"adaptive_avg_pool{dims}d")(input, size)
+    rule = (_WIDE if antialias else _RULES)[mode]
+    return _core._nn._resample(input, rule, size, *[None] * (3 - dims), *scales, bool(align_corners))
+
+
+_KERNELS = {"bilinear": 0, "nearest": 1, "bicubic": 2}
+_PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
+
+
+def _aligned(align_corners: bool | None) -> bool:
+    if align_corners is None:
+        warnings.warn(
+            "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please specify "
+            "align_corners=True if the old behavior is desired. See the documentation of grid_sample for details.",
+            stacklevel=3,
+        )
+    return bool(align_corners)
+
+
+def grid_sample(
+    input: Tensor, grid: Tensor, mode: str = "bilinear", padding_mode: str = "zeros", align_corners: bool | None = None
+) -> Tensor:
+    """The input at the places of `grid`, from -1 to 1 in each dimension, the last one first."""
+    if mode not in _KERNELS:
+        raise ValueError(
+            f"nn.functional.grid_sample(): expected mode to be 'bilinear', 'nearest' or 'bicubic', but got: '{mode}'"
+        )
+    if padding_mode not in _PADDINGS:
+        raise ValueError(
+            "nn.functional.grid_sample(): expected padding_mode to be 'zeros', 'border', or 'reflection', but got: "
+            f"'{padding_mode}'"
+        )
+    return _core.grid_sampler(input, grid, _KERNELS[mode], _PADDINGS[padding_mode], _aligned(align_corners))
+
+
+def affine_grid(theta: Tensor, size: Any, align_corners: bool | None = None) -> Tensor:
+    """A grid for `grid_sample`: where the affine maps `theta` send the places of images or volumes of this size."""
+    aligned = _aligned(align_corners)
+    if not theta.is_floating_point():
+        raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
+    dims = len(size) - 2
+    if dims not in (2, 3):
+        raise NotImplementedError(
+            f"affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size {tuple(size)}."
+        )
+    if theta.dim() != 3 or tuple(theta.shape[-2:]) != (dims, dims + 1):
+        raise ValueError(
+            f"Expected a batch of {dims}D affine matrices of shape Nx{dims}x{dims + 1} for size {tuple(size)}. Got "
+            f"{theta.shape}."
+        )
+    if min(size) <= 0:
+        raise ValueError(f"Expected non-zero, positive output size. Got {tuple(size)}")
+    return _core.affine_grid_generator(theta, size, aligned)

@@ -1,0 +1,62 @@
+//! Which places of a line each place of another line is a weighted sum of.
+
+/// For place `i`: `from[starts[i]..starts[i + 1]]`, with their weights.
+#[derive(Clone, Debug, Default)]
+pub struct Taps {
+    pub starts: Vec<u32>,
+    pub from: Vec<u32>,
+    pub weights: Vec<f64>,
+    /// How long the source is.
+    pub length: usize,
+}
+
+impl Taps {
+    pub fn new(length: usize) -> Taps {
+        Taps { starts: vec![0], length, ..Taps::default() }
+    }
+
+    /// Adds the next place, with its taps in rising order where two may be one.
+    pub fn push(&mut self, taps: impl IntoIterator<Item = (usize, f64)>) {
+        for (from, weight) in taps {
+            self.from.push(from as u32);
+            self.weights.push(weight);
+        }
+        self.starts.push(self.from.len() as u32);
+    }
+
+    /// How many places there are.
+    pub fn places(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The same sums the other way round: what each place of the source goes into.
+    pub fn transposed(&self) -> Taps {
+        let mut into: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.length];
+        for i in 0..self.places() {
+            for k in self.starts[i] as usize..self.starts[i + 1] as usize {
+                into[self.from[k] as usize].push((i, self.weights[k]));
+            }
+        }
+        let mut taps = Taps::new(self.places());
+        into.into_iter().for_each(|all| taps.push(all));
+        taps
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turned_twice_they_are_the_same() {
+        let mut taps = Taps::new(3);
+        taps.push([(0, 0.5), (1, 0.25)]);
+        taps.push([]);
+        taps.push([(1, 1.0), (2, 2.0)]);
+        let turned = taps.transposed();
+        assert_eq!((turned.places(), turned.length), (3, 3));
+        assert_eq!((&turned.starts[..], &turned.from[..]), (&[0, 1, 3, 4][..], &[0, 0, 2, 2][..]));
+        let back = turned.transposed();
+        assert_eq!((back.from, back.weights), (taps.from, taps.weights));
+    }
+}

@@ -1,0 +1,126 @@
+//! Distances between all pairs of vectors, by any norm, and the gradient for the first of each pair.
+
+use super::par;
+use crate::base::{DType, Fault, Result, Strided};
+
+/// How many tensors of pairs there are, how many vectors on both sides, and how long those are.
+#[derive(Clone, Copy, Debug)]
+pub struct Pairs {
+    pub batch: usize,
+    pub first: usize,
+    pub second: usize,
+    pub length: usize,
+}
+
+macro_rules! kernels {
+    ($($T:ident, $forward:ident, $backward:ident;)*) => { $(
+        unsafe fn $forward(pairs: Pairs, out: *mut u8, [x, y]: [*const u8; 2], p: f64) {
+            let Pairs { first, second, length, .. } = pairs;
+            let to = par::Shared::new(out.cast::<$T>().cast_const());
+            let (x, y) = (par::Shared::new(x.cast::<$T>()), par::Shared::new(y.cast::<$T>()));
+            let power = p as $T;
+            let row = |i: usize| {
+                let (batch, y, to) = (i / first, y.get(), to.get());
+                // SAFETY: all three are dense and have the sizes that `pairs` says; this row of the result is this task's own.
+                unsafe {
+                    let a = std::slice::from_raw_parts(x.get().add(i * length), length);
+                    for j in 0..second {
+                        let b = std::slice::from_raw_parts(y.add((batch * second + j) * length), length);
+                        let gaps = a.iter().zip(b).map(|(a, b)| (a - b).abs());
+                        *to.add(i * second + j) = if p == 2.0 {
+                            gaps.fold(0.0, |sum: $T, d| sum + d * d).sqrt()
+                        } else if p == 1.0 {
+                            gaps.fold(0.0, |sum: $T, d| sum + d)
+                        } else if p == 0.0 {
+                            gaps.fold(0.0, |sum: $T, d| sum + if d == 0.0 { 0.0 } else { 1.0 })
+                        } else if p.is_infinite() {
+                            gaps.fold(0.0, |top: $T, d| if d > top || d.is_nan() { d } else { top })
+                        } else {
+                            gaps.fold(0.0, |sum: $T, d| sum + d.powf(power)).powf(1.0 / power)
+                        };
+                    }
+                }
+            };
+            let grain = (par::GRAIN / (second * length).max(1)).max(1);
+            par::ranges(pairs.batch * first, grain, |range| range.for_each(row));
+        }
+
+        unsafe fn $backward(pairs: Pairs, out: *mut u8, [g, x, y, dist]: [*const u8; 4], p: f64) {
+            let Pairs { first, second, length, .. } = pairs;
+            let to = par::Shared::new(out.cast::<$T>().cast_const());
+            let [g, x, y, dist] = [g, x, y, dist].map(|from| par::Shared::new(from.cast::<$T>()));
+            let power = p as $T;
+            let row = |i: usize| {
+                let batch = i / first;
+                // SAFETY: as above.
+                unsafe {
+                    let a = std::slice::from_raw_parts(x.get().add(i * length), length);
+                    let to = std::slice::from_raw_parts_mut(to.get().add(i * length), length);
+                    to.fill(0.0);
+                    for j in 0..second {
+                        let b = std::slice::from_raw_parts(y.get().add((batch * second + j) * length), length);
+                        let (g, dist) = (*g.get().add(i * second + j), *dist.get().add(i * second + j));
+                        // Where the distance is 0 it has no slope; nor has the count of what differs.
+                        if p == 0.0 || g == 0.0 || (dist == 0.0 && p != 1.0) {
+                            continue;
+                        }
+                        let sign = |d: $T| if d > 0.0 { 1.0 } else if d < 0.0 { -1.0 } else { 0.0 };
+                        let all = to.iter_mut().zip(a.iter().zip(b).map(|(a, b)| a - b));
+                        if p == 2.0 {
+                            let g = g / dist;
+                            all.for_each(|(to, d)| *to += g * d);
+                        } else if p == 1.0 {
+                            all.for_each(|(to, d)| *to += g * sign(d));
+                        } else if p.is_infinite() {
+                            all.for_each(|(to, d)| *to += if d.abs() == dist { g * sign(d) } else { 0.0 });
+                        } else {
+                            let g = g / dist.powf(power - 1.0);
+                            all.for_each(|(to, d)| {
+                                *to += if d == 0.0 { 0.0 } else { g * sign(d) * d.abs().powf(power - 1.0) };
+                            });
+                        }
+                    }
+                }
+            };
+            let grain = (par::GRAIN / (second * length).max(1)).max(1);
+            par::ranges(pairs.batch * first, grain, |range| range.for_each(row));
+        }
+    )* };
+}
+kernels! {
+    f32, forward_f32, backward_f32;
+    f64, forward_f64, backward_f64;
+}
+
+/// `out[b, i, j]` is the distance of `x[b, i]` and `y[b, j]`.
+///
+/// # Safety
+/// The views are dense, live, of one dtype and of these sizes; `out` overlaps nothing.
+pub unsafe fn cdist(pairs: Pairs, out: Strided, x: Strided, y: Strided, p: f64) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match out.dtype {
+            DType::F32 => forward_f32(pairs, out.ptr, [x.ptr, y.ptr], p),
+            DType::F64 => forward_f64(pairs, out.ptr, [x.ptr, y.ptr], p),
+            dtype => return Err(Fault::NoKernel { op: "cdist", dtype }.into()),
+        }
+    }
+    Ok(())
+}
+
+/// The gradient for `x`, from that of the distances and the distances themselves.
+///
+/// # Safety
+/// As [`cdist`].
+pub unsafe fn cdist_backward(pairs: Pairs, out: Strided, ins: [Strided; 4], p: f64) -> Result<()> {
+    let from = ins.map(|x| x.ptr.cast_const());
+    // SAFETY: handed on.
+    unsafe {
+        match out.dtype {
+            DType::F32 => backward_f32(pairs, out.ptr, from, p),
+            DType::F64 => backward_f64(pairs, out.ptr, from, p),
+            dtype => return Err(Fault::NoKernel { op: "cdist_backward", dtype }.into()),
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,280 @@
+//! The loss of connectionist temporal classification.
+
+use super::margin::reduction_of;
+use crate::cpu::ctc::{self as kernel, Samples};
+use crate::operator::prelude::*;
+use crate::ops::create::to_dtype;
+use crate::ops::kernel::duplicate;
+use crate::ops::view::{reshape, squeeze_one, unsqueeze};
+use crate::ops::{index, reduce};
+
+fn dense(t: &Tensor) -> Result<Body> {
+    let body = t.body();
+    if body.layout.is_contiguous() { Ok(body.clone()) } else { duplicate(&body) }
+}
+
+/// The sizes of a call. Labels lie in rows, or one sample's after the other's.
+fn sizes(
+    log_probs: &[usize],
+    targets: &[usize],
+    inputs: &[i64],
+    labels: &[i64],
+    blank: i64,
+    zero_infinity: bool,
+) -> Result<Samples> {
+    const WHERE: &str = "(while checking arguments for ctc_loss_allocate_outputs)";
+    let [steps, samples, classes] = *log_probs else {
+        return Err(Error::runtime(format!(
+            "Expected 3-dimensional tensor, but got {}-dimensional tensor for argument #1 'log_probs' {WHERE}",
+            log_probs.len()
+        )));
+    };
+    if blank < 0 || blank >= classes as i64 {
+        return Err(Error::runtime("blank must be in label range"));
+    }
+    if inputs.len() != samples {
+        return Err(Error::runtime("input_lengths must be of size batch_size"));
+    }
+    if labels.len() != samples {
+        return Err(Error::runtime("target_lengths must be of size batch_size"));
+    }
+    if let Some(length) = labels.iter().find(|n| **n < 0) {
+        return Err(Error::runtime(format!(
+            "Expected target_lengths to have value at least 0, but got value {length} {WHERE}"
+        )));
+    }
+    if let Some(length) = inputs.iter().find(|n| **n < 0) {
+        return Err(Error::runtime(format!(
+            "Expected input_lengths to have value at least 0, but got value {length} {WHERE}"
+        )));
+    }
+    let longest = labels.iter().copied().max().unwrap_or(0);
+    let total: i64 = labels.iter().fold(0, |sum: i64, n| sum.saturating_add(*n));
+    let starts = match targets {
+        [all] if *all as i64 == total => {
+            labels.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + *n as usize))).collect()
+        }
+        [all] => {
+            return Err(Error::runtime(format!(
+                "Expected tensor to have size {total} at dimension 0, but got size {all} for argument #2 'targets' {WHERE}"
+            )));
+        }
+        [rows, _] if *rows != samples => {
+            return Err(Error::runtime(format!(
+                "Expected tensor to have size {samples} at dimension 0, but got size {rows} for argument #2 'targets' {WHERE}"
+            )));
+        }
+        [_, row] if (*row as i64) < longest => {
+            return Err(Error::runtime(format!(
+                "Expected tensor to have size at least {longest} at dimension 1, but got size {row} for argument #2 'targets' \
+                 {WHERE}"
+            )));
+        }
+        [_, row] => (0..samples).map(|b| b * row).collect(),
+        _ => {
+            return Err(Error::runtime(format!(
+                "Expected 1 to 2 dimensions, but got {}-dimensional tensor for argument #2 'targets' {WHERE}",
+                targets.len()
+            )));
+        }
+    };
+    if let Some(length) = inputs.iter().find(|n| **n > steps as i64) {
+        return Err(Error::runtime(format!(
+            "Expected input_lengths to have value at most {steps}, but got value {length} {WHERE}"
+        )));
+    }
+    let plain = |list: &[i64]| list.iter().map(|n| *n as usize).collect();
+    Ok(Samples {
+        steps,
+        samples,
+        classes,
+        places: 2 * longest as usize + 1,
+        blank: blank as usize,
+        input_lengths: plain(inputs),
+        target_lengths: plain(labels),
+        starts,
+        zero_infinity,
+    })
+}
+
+/// Labels as numbers that a kernel may look up: PyTorch reads what lies behind the classes, we refuse.
+fn labels(targets: &Tensor, classes: usize) -> Result<Body> {
+    let targets = to_dtype(targets, DType::I64)?;
+    let t = V::from(&targets);
+    let inside = both(ge(&t, 0.0), lt(&t, classes as f64)).tensor()?;
+    if targets.numel() > 0 && !reduce::all(&inside, None, false)?.item()?.as_bool() {
+        return Err(Error::index(format!("ctc_loss: a target is not one of the {classes} classes")));
+    }
+    dense(&targets)
+}
+
+#[primitive(batch = none, results(result0, result1), scratch(result1))]
+impl CtcLoss {
+    fn forward(
+        log_probs: &Tensor,
+        #[constant] targets: &Tensor,
+        input_lengths: Ints,
+        target_lengths: Ints,
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<[Body; 2]> {
+        let dtype = log_probs.dtype();
+        if !log_probs.device().is_cpu() {
+            return Err(Fault::NoShader { op: "ctc_loss", dtype }.into());
+        }
+        if !matches!(dtype, DType::F32 | DType::F64) {
+            return Err(Fault::NoKernel { op: "ctc_loss_cpu", dtype }.into());
+        }
+        let of = sizes(
+            &log_probs.shape(),
+            &targets.shape(),
+            &input_lengths,
+            &target_lengths,
+            blank,
+            zero_infinity,
+        )?;
+        let (targets, probabilities) = (labels(targets, of.classes)?, dense(log_probs)?);
+        let loss = Body::new(&[of.samples], dtype, log_probs.device())?;
+        let alpha = Body::new(&[of.samples, of.steps, of.places], dtype, log_probs.device())?;
+        if of.samples > 0 {
+            // SAFETY: all are dense, of the sizes in `of`, and the labels are classes.
+            unsafe {
+                kernel::forward(&of, loss.host()?, alpha.host()?, probabilities.host()?, targets.host()?)?
+            };
+        }
+        Ok([loss, alpha])
+    }
+    fn d_log_probs(
+        g: &Tensor,
+        log_probs: &Tensor,
+        targets: Tensor,
+        input_lengths: Ints,
+        target_lengths: Ints,
+        blank: i64,
+        zero_infinity: bool,
+        result0: Tensor,
+        result1: Tensor,
+    ) -> Result<Tensor> {
+        CtcLossBackward::call(
+            g,
+            log_probs,
+            &targets,
+            &result0,
+            &result1,
+            input_lengths,
+            target_lengths,
+            blank,
+            zero_infinity,
+        )
+    }
+}
+
+const TWICE: &str = "derivative for aten::_ctc_loss_backward is not implemented";
+
+/// The gradient, which cannot be differentiated again.
+#[primitive(node = "NotImplemented", batch = none)]
+impl CtcLossBackward {
+    fn forward(
+        grad: &Tensor,
+        log_probs: &Tensor,
+        #[constant] targets: &Tensor,
+        #[constant] loss: &Tensor,
+        #[constant] alpha: &Tensor,
+        input_lengths: Ints,
+        target_lengths: Ints,
+        blank: i64,
+        zero_infinity: bool,
+    ) -> Result<Body> {
+        let shape = log_probs.shape();
+        let of = sizes(&shape, &targets.shape(), &input_lengths, &target_lengths, blank, zero_infinity)?;
+        let (targets, out) =
+            (labels(targets, of.classes)?, Body::new(&shape, log_probs.dtype(), log_probs.device())?);
+        let [grad, loss, alpha, log_probs] =
+            [dense(&to_dtype(grad, log_probs.dtype())?)?, dense(loss)?, dense(alpha)?, dense(log_probs)?];
+        if out.numel() > 0 {
+            let ins = [grad.host()?, loss.host()?, alpha.host()?, log_probs.host()?];
+            // SAFETY: as above.
+            unsafe { kernel::backward(&of, out.host()?, ins, targets.host()?)? };
+        }
+        Ok(out)
+    }
+    fn d_grad() -> Result<Tensor> {
+        Err(Error::runtime(TWICE))
+    }
+    fn d_log_probs() -> Result<Tensor> {
+        Err(Error::runtime(TWICE))
+    }
+}
+
+/// Lengths as numbers, whether they are in a tensor or a list.
+fn lengths(name: &str, given: &Tensor) -> Result<Ints> {
+    if given.dtype().is_differentiable() || given.dtype() == DType::Bool {
+        return Err(Error::runtime(format!("{name} must be integral")));
+    }
+    let flat = reshape(given, &[given.numel()])?;
+    (0..given.numel() as i64).map(|i| Ok(crate::ops::view::select(&flat, 0, i)?.item()?.as_i64())).collect()
+}
+
+fn loss(
+    log_probs: &Tensor,
+    targets: &Tensor,
+    [inputs, labels]: [Ints; 2],
+    blank: i64,
+    reduction: &str,
+    zero_infinity: bool,
+) -> Result<Tensor> {
+    let how = reduction_of(reduction, None, None)?;
+    if log_probs.numel() == 0 {
+        return Err(Error::runtime("log_probs tensor must not be empty"));
+    }
+    let batched = log_probs.ndim() == 3;
+    let whole = if batched { log_probs.clone() } else { unsqueeze(log_probs, 1)? };
+    let made = CtcLoss::call(&whole, targets, inputs, labels.clone(), blank, zero_infinity)?;
+    let made = V::from(made);
+    let made = if zero_infinity { select(&made, 0.0, eq(&made, f64::INFINITY)) } else { made };
+    match how {
+        0 if batched => made.tensor(),
+        0 => made.then(|t| squeeze_one(&t, 0)).tensor(),
+        1 => {
+            let counts: Vec<i64> = labels.iter().map(|n| (*n).max(1)).collect();
+            let counts = index::from_i64(&counts, &[counts.len()], whole.device())?;
+            (made / V::from(to_dtype(&counts, whole.dtype())?))
+                .then(|t| reduce::mean(t, None, false, None))
+                .tensor()
+        }
+        _ => made.then(|t| reduce::sum_all(&t)).tensor(),
+    }
+}
+
+/// Minus the logarithm of the probability that steps, of which each is a class or a blank, spell the targets.
+#[operator(
+    nn,
+    sample = "lambda draw: ([values((4, 2, 3), draw(SEEDS))], lambda x: F.ctc_loss(x.cpu().double().log_softmax(-1), \
+              T.tensor([[1, 2], [2, 2]]), (4, 3), (2, 1)).to(x.device, x.dtype))"
+)]
+pub fn ctc_loss(
+    log_probs: &Tensor,
+    targets: &Tensor,
+    input_lengths: Ints,
+    target_lengths: Ints,
+    #[default(0)] blank: i64,
+    #[default("mean".to_string())] reduction: String,
+    #[default(false)] zero_infinity: bool,
+) -> Result<Tensor> {
+    loss(log_probs, targets, [input_lengths, target_lengths], blank, &reduction, zero_infinity)
+}
+
+/// The same with lengths in tensors.
+#[overload(ctc_loss.Tensor)]
+pub fn ctc_loss_by_tensors(
+    log_probs: &Tensor,
+    targets: &Tensor,
+    input_lengths: &Tensor,
+    target_lengths: &Tensor,
+    #[default(0)] blank: i64,
+    #[default("mean".to_string())] reduction: String,
+    #[default(false)] zero_infinity: bool,
+) -> Result<Tensor> {
+    let both = [lengths("input_lengths", input_lengths)?, lengths("target_lengths", target_lengths)?];
+    loss(log_probs, targets, both, blank, &reduction, zero_infinity)
+}

@@ -1,0 +1,361 @@
+//! Losses with margins, which have nodes of their own.
+
+use crate::base::{broadcast, caution, numel};
+use crate::operator::prelude::*;
+use crate::ops::reduce::{self, quietly};
+use crate::ops::view::{reshape, unsqueeze};
+use crate::ops::{create, index, scan};
+use crate::tensor::mode;
+
+const NONE: i64 = 0;
+const MEAN: i64 = 1;
+
+/// The number of a reduction, from its name or from the two flags that were there before names.
+pub fn reduction_of(name: &str, size_average: Option<bool>, reduce: Option<bool>) -> Result<i64> {
+    let number = |name: &str| match name {
+        "none" => Ok(NONE),
+        "mean" => Ok(MEAN),
+        "sum" => Ok(2),
+        other => Err(Error::value(format!("{other} is not a valid value for reduction"))),
+    };
+    if size_average.is_none() && reduce.is_none() {
+        return number(name);
+    }
+    let name = match (size_average.unwrap_or(true), reduce.unwrap_or(true)) {
+        (_, false) => "none",
+        (true, _) => "mean",
+        (false, _) => "sum",
+    };
+    caution(&format!(
+        "size_average and reduce args will be deprecated, please use reduction='{name}' instead."
+    ))?;
+    number(name)
+}
+
+fn reduced(loss: V, reduction: i64) -> V {
+    match reduction {
+        NONE => loss,
+        MEAN => loss.then(|t| reduce::mean(t, None, false, None)),
+        _ => loss.then(|t| reduce::sum_all(&t)),
+    }
+}
+
+/// 0, 1, … along a line.
+fn counting(n: usize, like: &Tensor) -> Result<V> {
+    let ones = create::ones(&[n], DType::I64, like.device())?;
+    Ok(V::from(scan::cumsum_along(&ones, 0)?) - 1.0)
+}
+
+/// Whether the values of a tensor can be looked at.
+fn is_seen(t: &Tensor) -> bool {
+    t.device().is_cpu() && !t.is_batched()
+}
+
+fn any(condition: V) -> Result<bool> {
+    Ok(reduce::all(&not(condition).tensor()?, None, false)?.item().map(|all| !all.as_bool())?)
+}
+
+/// Samples and classes of a matrix, or of a vector as its only row.
+fn samples(input: &Tensor) -> Result<[usize; 2]> {
+    let shape = input.shape();
+    let sizes = rows(&shape);
+    if shape.len() > 2 || sizes[1] == 0 {
+        return Err(Error::runtime(format!(
+            "Expected non-empty vector or matrix with optional 0-dim batch size, but got: {:?}",
+            shape.as_slice()
+        )));
+    }
+    Ok(sizes)
+}
+
+/// Refuses operands that want a gradient which there is none of.
+fn need_constant(op: &str, name: &str, operand: Option<&Tensor>) -> Result<()> {
+    if operand.is_some_and(Tensor::requires_grad) && mode::grad_enabled() {
+        return Err(Error::runtime(format!(
+            "The function '{op}' is not differentiable with respect to argument '{name}'. This input cannot have \
+             requires_grad True."
+        )));
+    }
+    Ok(())
+}
+
+fn need_long(target: &Tensor) -> Result<()> {
+    if target.dtype() == DType::I64 {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("expected scalar type Long but found {}", target.dtype().scalar_name())))
+}
+
+fn need_wide(kernel: &'static str, input: &Tensor) -> Result<()> {
+    if matches!(input.dtype(), DType::F32 | DType::F64) {
+        return Ok(());
+    }
+    Err(Fault::NoKernel { op: kernel, dtype: input.dtype() }.into())
+}
+
+#[primitive]
+impl SoftMarginLoss {
+    fn forward(input: &Tensor, #[constant] target: &Tensor, reduction: i64) -> Result<Body> {
+        quietly(|| soft(input, target, reduction).tensor())
+    }
+    fn d_input(g: V, input: V, target: V, reduction: i64) -> Result<Tensor> {
+        let shape = broadcast(&input.shape(), &target.shape())?;
+        let slope = -&target * sigmoid(-(&target * &input));
+        let slope = if reduction == MEAN { slope / numel(&shape) as f64 } else { slope };
+        (g * slope).tensor()
+    }
+    fn batch(_b: &Batch, input: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+        soft(input, target, reduction).tensor()
+    }
+}
+
+fn soft(input: &Tensor, target: &Tensor, reduction: i64) -> V {
+    let loss = log1p(exp(-(V::from(target) * V::from(input))));
+    reduced(loss, reduction).cast(input.dtype())
+}
+
+/// `log(1 + exp(-target * input))`, for targets 1 and -1.
+#[operator(
+    nn,
+    sample = "loss('soft_margin_loss', lambda draw, n, c: coins((n, c), draw(SEEDS)) * 2.0 - 1.0)"
+)]
+pub fn soft_margin_loss(
+    input: &Tensor,
+    target: &Tensor,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".to_string())] reduction: String,
+) -> Result<Tensor> {
+    need_constant("soft_margin_loss", "target", Some(target))?;
+    SoftMarginLoss::call(input, target, reduction_of(&reduction, size_average, reduce)?)
+}
+
+/// What each class lacks of the margin to the target's, and where that counts.
+struct Lacks {
+    /// 0 for the target's own class.
+    lack: V,
+    own: V,
+    weight: Option<V>,
+}
+
+fn lacks(x: &V, target: &Tensor, margin: f64, weight: Option<&Tensor>, sizes: [usize; 2]) -> Result<Lacks> {
+    let x = x.clone().reshape(&sizes);
+    let target = reshape(target, &[sizes[0], 1])?;
+    let x = x.tensor()?;
+    let near = V::from(index::gather(&x, 1, target.clone())?);
+    let own = eq(counting(sizes[1], &x)?, V::from(&target));
+    let lack = select(maximum(V::from(&x) - near + margin, 0.0), 0.0, &own);
+    let weight = weight.map(|w| index::index_select(w, 0, reshape(&target, &[sizes[0]])?)).transpose()?;
+    let weight = weight.map(|w| V::from(w).reshape(&[sizes[0], 1]));
+    Ok(Lacks { lack, own, weight })
+}
+
+fn multi_margin(
+    input: &Tensor,
+    target: &Tensor,
+    p: i64,
+    margin: f64,
+    weight: Option<&Tensor>,
+    reduction: i64,
+) -> Result<Tensor> {
+    let sizes = rows(&input.shape());
+    let Lacks { lack, weight, .. } = lacks(&input.into(), target, margin, weight, sizes)?;
+    let lack = if p == 1 { lack } else { &lack * &lack };
+    let lack = match weight {
+        Some(weight) => lack * weight,
+        None => lack,
+    };
+    let loss = lack.sum(&[1], false) / sizes[1] as f64;
+    let loss = if reduction == NONE { loss.reshape(&target.shape()) } else { loss };
+    reduced(loss, reduction).tensor()
+}
+
+fn rows(shape: &[usize]) -> [usize; 2] {
+    match shape {
+        [] => [1, 1],
+        [classes] => [1, *classes],
+        [samples, classes, ..] => [*samples, *classes],
+    }
+}
+
+#[primitive]
+impl MultiMarginLoss {
+    fn forward(
+        input: &Tensor,
+        #[constant] target: &Tensor,
+        p: i64,
+        margin: f64,
+        #[constant] weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Body> {
+        quietly(|| multi_margin(input, target, p, margin, weight, reduction))
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        target: Tensor,
+        p: i64,
+        margin: f64,
+        weight: Option<Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        let sizes = rows(&input.shape());
+        let Lacks { lack, own, weight } = lacks(&input, &target, margin, weight.as_ref(), sizes)?;
+        let counts = gt(&lack, 0.0);
+        let slope = if p == 1 { select(nought(&lack), 1.0, counts) } else { lack * 2.0 };
+        let slope = match weight {
+            Some(weight) => slope * weight,
+            None => slope,
+        };
+        let parts = if reduction == MEAN { numel(&sizes) } else { sizes[1] };
+        let g = if reduction == NONE { g.reshape(&[sizes[0], 1]) } else { g };
+        let slope = g * slope / parts as f64;
+        let back = slope.clone().sum(&[1], true);
+        select(slope, -back, own).reshape(&input.shape()).tensor()
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        target: &Tensor,
+        p: i64,
+        margin: f64,
+        weight: Option<&Tensor>,
+        reduction: i64,
+    ) -> Result<Tensor> {
+        multi_margin(input, target, p, margin, weight, reduction)
+    }
+}
+
+/// What the classes other than the target's lack of `margin` to it, to the power `p`.
+#[operator(nn, sample = "loss('multi_margin_loss', lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
+pub fn multi_margin_loss(
+    input: &Tensor,
+    target: &Tensor,
+    #[default(1)] p: i64,
+    #[default(1.0)] margin: f64,
+    weight: Option<&Tensor>,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".to_string())] reduction: String,
+) -> Result<Tensor> {
+    let how = reduction_of(&reduction, size_average, reduce)?;
+    if p != 1 && p != 2 {
+        return Err(Error::value("only p == 1 and p == 2 supported"));
+    }
+    if weight.is_some_and(|w| w.ndim() != 1) {
+        return Err(Error::value("weight must be one-dimensional"));
+    }
+    need_constant("multi_margin_loss", "weight", weight)?;
+    let [count, classes] = samples(input)?;
+    if target.ndim() > 1 || target.numel() != count {
+        return Err(Error::runtime(format!(
+            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples (batch size). \
+             Expected target size [{count}], but got {:?}. Input has shape {:?}.",
+            target.shape().as_slice(),
+            input.shape().as_slice()
+        )));
+    }
+    if let Some(weight) = weight.filter(|w| w.numel() != classes) {
+        return Err(Error::runtime(format!(
+            "inconsistent weight size, expected {classes} but got {:?}",
+            weight.shape().as_slice()
+        )));
+    }
+    need_wide("multi_margin_loss_cpu_kernel", input)?;
+    need_long(target)?;
+    if is_seen(target) {
+        let t = V::from(target);
+        if any(either(lt(&t, 0.0), ge(&t, classes as f64)))? {
+            return Err(Error::runtime("target out of range"));
+        }
+    }
+    MultiMarginLoss::call(input, target, p, margin, weight, how)
+}
+
+/// Lists of target classes, each up to the first negative number, beside the scores.
+struct Lists {
+    /// What class `i` lacks to target `j`: `[sample, j, i]`; 0 where it does not count.
+    lack: V,
+    /// Whether target `j` is class `i`.
+    member: V,
+    /// Whether class `i` is among the targets: `[sample, 1, i]`.
+    chosen: V,
+}
+
+fn lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<Lists> {
+    let x = x.clone().reshape(&sizes).tensor()?;
+    let target = reshape(target, &sizes)?;
+    let there = V::from(&target).then(|t| ge(V::from(t), 0.0).cast(DType::I64).tensor());
+    let listed = there.then(|t| scan::cumprod_along(&t, 1));
+    let place = maximum(V::from(&target), 0.0).cast(DType::I64).tensor()?;
+    let near = V::from(index::gather(&x, 1, place.clone())?).then(|t| unsqueeze(&t, 2));
+    let listed = listed.then(|t| unsqueeze(&t, 2));
+    let place = V::from(unsqueeze(&place, 2)?);
+    let member = both(eq(counting(sizes[1], &x)?, place), &listed);
+    let chosen = gt(member.clone().cast(DType::I64).sum(&[1], true), 0.0);
+    let lack = maximum(V::from(unsqueeze(&x, 1)?) - near + 1.0, 0.0);
+    let lack = select(0.0, lack, both(listed, not(&chosen)));
+    Ok(Lists { lack, member, chosen })
+}
+
+fn multilabel(input: &Tensor, target: &Tensor, reduction: i64) -> Result<[Tensor; 2]> {
+    let sizes = rows(&input.shape());
+    let Lists { lack, chosen, .. } = lists(&input.into(), target, sizes)?;
+    let loss = lack.sum(&[1, 2], false) / sizes[1] as f64;
+    let loss = if reduction == NONE && input.ndim() < 2 { loss.reshape(&[]) } else { loss };
+    let chosen = chosen.cast(input.dtype()).reshape(&target.shape()).tensor()?;
+    Ok([reduced(loss, reduction).tensor()?, chosen])
+}
+
+#[primitive(results(result, is_target), scratch(is_target))]
+impl MultilabelMarginLoss {
+    fn forward(input: &Tensor, #[constant] target: &Tensor, reduction: i64) -> Result<[Body; 2]> {
+        let made = mode::with_grad(false, || multilabel(input, target, reduction))?;
+        Ok(made.map(|t| t.body().clone()))
+    }
+    fn d_input(g: V, input: V, target: Tensor, is_target: Unread, reduction: i64) -> Result<Tensor> {
+        let Unread = is_target;
+        let sizes = rows(&input.shape());
+        let Lists { lack, member, .. } = lists(&input, &target, sizes)?;
+        let parts = if reduction == MEAN { numel(&sizes) } else { sizes[1] };
+        let g = if reduction == NONE { g.reshape(&[sizes[0], 1, 1]) } else { g };
+        let slope = g * select(nought(&lack), 1.0, gt(&lack, 0.0)) / parts as f64;
+        let back = select(0.0, slope.clone().sum(&[2], true), member).sum(&[1], false);
+        (slope.sum(&[1], false) - back).reshape(&input.shape()).tensor()
+    }
+    fn batch(_b: &Batch, input: &Tensor, target: &Tensor, reduction: i64) -> Result<Tensor> {
+        multilabel(input, target, reduction).map(|[loss, _]| loss)
+    }
+}
+
+/// What the classes that are no targets lack of 1 to those that are: a list for each sample, up to the first negative number.
+#[operator(
+    nn,
+    sample = "loss('multilabel_margin_loss', lambda draw, n, c: integers((n, c), draw(SEEDS), -1, c))"
+)]
+pub fn multilabel_margin_loss(
+    input: &Tensor,
+    target: &Tensor,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".to_string())] reduction: String,
+) -> Result<Tensor> {
+    let how = reduction_of(&reduction, size_average, reduce)?;
+    let [_, classes] = samples(input)?;
+    if target.shape() != input.shape() {
+        return Err(Error::runtime(format!(
+            "inconsistent target size: {:?} for input of size: {:?}",
+            target.shape().as_slice(),
+            input.shape().as_slice()
+        )));
+    }
+    need_wide("multilabel_margin_loss_forward_out_frame", input)?;
+    need_long(target)?;
+    if is_seen(target) {
+        let t = V::from(target);
+        if any(either(lt(&t, -1.0), ge(&t, classes as f64)))? {
+            return Err(Error::runtime("argument #2 'target' is out of range"));
+        }
+    }
+    MultilabelMarginLoss::call(input, target, how)
+}
