@@ -271,6 +271,47 @@ def leaky(call):
     return sample
 
 
+def widened(call):
+    """Halves go by way of float32: PyTorch's CPU has no kernel for them."""
+
+    def run(*xs):
+        wide = (x.to(T.float32) if x.is_floating_point() and x.dtype.itemsize == 2 else x for x in xs)
+        return call(*wide).to(xs[0].dtype)
+
+    return run
+
+
+def of_wide(sample):
+    """A sampler whose function goes that way."""
+
+    def widen(draw):
+        operands, call = sample(draw)
+        return operands, widened(call)
+
+    return widen
+
+
+def softly():
+    """Targets of 1 and -1, which have no gradient."""
+
+    def call(draw, shape):
+        signs = coins(shape, draw(SEEDS)) * 2.0 - 1.0
+        how = draw(st.sampled_from(["mean", "sum", "none"]))
+        return lambda x: T.nn.functional.soft_margin_loss(x, signs.to(x.device, x.dtype), reduction=how)
+
+    return shaped(call)
+
+
+def distances(orders):
+    """Vectors of which no two are equal, and an order that the norm has."""
+
+    def sample(draw):
+        seed, p = 2 * draw(SEEDS), draw(st.sampled_from(orders))
+        return [values((2, 3), seed), values((4, 3), seed + 1)], widened(lambda x, y: T.cdist(x, y, p))
+
+    return sample
+
+
 def resized():
     """Resizing by every rule, longer and shorter."""
 

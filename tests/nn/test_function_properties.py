@@ -220,4 +220,4 @@ def test_the_gpu_says_that_it_has_no_ctc():
     if "cuda" not in devices() or T.__name__ == "torch":
         pytest.skip("no GPU")
     with pytest.raises(NotImplementedError, match="ctc_loss"):
-        F.ctc_loss(T.zeros(2, 1, 2, device="cuda"), T.tensor([[1]]), (2,), (1,))
+        F.ctc_loss(T.zeros(2, 1, 2, device="cuda"), T.tensor([[1]], device="cuda"), (2,), (1,))

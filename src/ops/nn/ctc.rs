@@ -239,19 +239,16 @@ fn loss(
             let counts: Vec<i64> = labels.iter().map(|n| (*n).max(1)).collect();
             let counts = index::from_i64(&counts, &[counts.len()], whole.device())?;
             (made / V::from(to_dtype(&counts, whole.dtype())?))
-                .then(|t| reduce::mean(t, None, false, None))
+                .then(|t| reduce::mean(&t, None, false, None))
                 .tensor()
         }
-        _ => made.then(|t| reduce::sum_all(&t)).tensor(),
+        _ => made.then(|t| reduce::sum(&t, None, false, None)).tensor(),
     }
 }
 
 /// Minus the logarithm of the probability that steps, of which each is a class or a blank, spell the targets.
-#[operator(
-    nn,
-    sample = "lambda draw: ([values((4, 2, 3), draw(SEEDS))], lambda x: F.ctc_loss(x.cpu().double().log_softmax(-1), \
-              T.tensor([[1, 2], [2, 2]]), (4, 3), (2, 1)).to(x.device, x.dtype))"
-)]
+// (Without a second derivative there is none in forward mode: the tests of rows leave it to its own.)
+#[operator(nn, sample = "random")]
 pub fn ctc_loss(
     log_probs: &Tensor,
     targets: &Tensor,

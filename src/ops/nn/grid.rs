@@ -274,7 +274,7 @@ fn backward(
 
 macro_rules! samplers {
     ($($Sampler:ident;)*) => { $(
-        #[primitive(batch = merged)]
+        #[primitive]
         impl $Sampler {
             fn forward(
                 #[shown("input")] input: &Tensor,
@@ -315,6 +315,30 @@ macro_rules! samplers {
                 let [g, input, grid] = [g, input, grid].map(Tensor::new);
                 let made = mode::with_grad(false, || slopes(&g, &input, &grid, &of, wants))?;
                 Ok(made.map(|t| t.map(|t| t.body().clone())))
+            }
+            fn batch(
+                b: &Batch,
+                input: &Tensor,
+                grid: &Tensor,
+                interpolation_mode: i64,
+                padding_mode: i64,
+                align_corners: bool,
+            ) -> Result<Tensor> {
+                // Samples of the map are more samples of the operator.
+                let merged = |t: &Tensor| -> Result<Tensor> {
+                    let (t, k) = (b.full(t)?, b.k());
+                    let shape = t.shape();
+                    let mut flat: Dims = smallvec::smallvec![numel(&shape[..=k])];
+                    flat.extend_from_slice(&shape[k + 1..]);
+                    reshape(&t, &flat)
+                };
+                let (x, g) = (merged(input)?, merged(grid)?);
+                let made = $Sampler::call(&x, &g, interpolation_mode, padding_mode, align_corners)?;
+                let mut shape = b.sizes.clone();
+                let count = numel(&shape).max(1);
+                shape.push(made.shape()[0] / count);
+                shape.extend_from_slice(&made.shape()[1..]);
+                Ok(b.wrap(reshape(&made, &shape)?))
             }
         }
     )* };
@@ -395,7 +419,7 @@ fn places(size: &[i64], align_corners: bool, dtype: DType, device: Device) -> Re
     let line = |d: usize| -> Result<V> {
         let n = whole[d];
         let ones = create::ones(&[n], DType::I64, device)?;
-        let count = V::from(scan::cumsum_along(&ones, 0)?).cast(dtype) - 1.0;
+        let count = V::from(scan::cumsum(&ones, 0, None)?).cast(dtype) - 1.0;
         let spread = match (align_corners, n) {
             (_, 1) => count * 0.0,
             (true, _) => count * (2.0 / (n - 1) as f64) - 1.0,

@@ -35,15 +35,15 @@ pub fn reduction_of(name: &str, size_average: Option<bool>, reduce: Option<bool>
 fn reduced(loss: V, reduction: i64) -> V {
     match reduction {
         NONE => loss,
-        MEAN => loss.then(|t| reduce::mean(t, None, false, None)),
-        _ => loss.then(|t| reduce::sum_all(&t)),
+        MEAN => loss.then(|t| reduce::mean(&t, None, false, None)),
+        _ => loss.then(|t| reduce::sum(&t, None, false, None)),
     }
 }
 
 /// 0, 1, … along a line.
 fn counting(n: usize, like: &Tensor) -> Result<V> {
     let ones = create::ones(&[n], DType::I64, like.device())?;
-    Ok(V::from(scan::cumsum_along(&ones, 0)?) - 1.0)
+    Ok(V::from(scan::cumsum(&ones, 0, None)?) - 1.0)
 }
 
 /// Whether the values of a tensor can be looked at.
@@ -115,10 +115,7 @@ fn soft(input: &Tensor, target: &Tensor, reduction: i64) -> V {
 }
 
 /// `log(1 + exp(-target * input))`, for targets 1 and -1.
-#[operator(
-    nn,
-    sample = "loss('soft_margin_loss', lambda draw, n, c: coins((n, c), draw(SEEDS)) * 2.0 - 1.0)"
-)]
+#[operator(nn, sample = "softly()")]
 pub fn soft_margin_loss(
     input: &Tensor,
     target: &Tensor,
@@ -227,7 +224,10 @@ impl MultiMarginLoss {
 }
 
 /// What the classes other than the target's lack of `margin` to it, to the power `p`.
-#[operator(nn, sample = "loss('multi_margin_loss', lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
+#[operator(
+    nn,
+    sample = "of_wide(loss('multi_margin_loss', lambda draw, n, c: integers((n,), draw(SEEDS), 0, c)))"
+)]
 pub fn multi_margin_loss(
     input: &Tensor,
     target: &Tensor,
@@ -286,7 +286,7 @@ fn lists(x: &V, target: &Tensor, sizes: [usize; 2]) -> Result<Lists> {
     let x = x.clone().reshape(&sizes).tensor()?;
     let target = reshape(target, &sizes)?;
     let there = V::from(&target).then(|t| ge(V::from(t), 0.0).cast(DType::I64).tensor());
-    let listed = there.then(|t| scan::cumprod_along(&t, 1));
+    let listed = there.then(|t| scan::cumprod(&t, 1, None));
     let place = maximum(V::from(&target), 0.0).cast(DType::I64).tensor()?;
     let near = V::from(index::gather(&x, 1, place.clone())?).then(|t| unsqueeze(&t, 2));
     let listed = listed.then(|t| unsqueeze(&t, 2));
@@ -331,7 +331,7 @@ impl MultilabelMarginLoss {
 /// What the classes that are no targets lack of 1 to those that are: a list for each sample, up to the first negative number.
 #[operator(
     nn,
-    sample = "loss('multilabel_margin_loss', lambda draw, n, c: integers((n, c), draw(SEEDS), -1, c))"
+    sample = "of_wide(loss('multilabel_margin_loss', lambda draw, n, c: integers((n, c), draw(SEEDS), -1, c)))"
 )]
 pub fn multilabel_margin_loss(
     input: &Tensor,

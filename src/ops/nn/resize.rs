@@ -279,13 +279,21 @@ macro_rules! resizes {
                 let ways = ways(Rule::$rule, false $(|| $align)?, &[$($scale),+], input.dtype());
                 resized(&input.body(), &shape[2..], &ways, false)
             }
-            fn d_input(g: V, at: Meta, $($align: bool,)? $($scale: Option<f64>),+) -> V {
+            fn d_input(
+                g: V,
+                at: Meta,
+                output_size: Ints,
+                $($align: bool,)?
+                $($scale: Option<f64>),+
+            ) -> V {
+                // Kept to be shown.
+                drop(output_size);
                 let size = at.shape.iter().map(|n| *n as i64).collect();
                 g.then(|g| $Backward::call(&g, size, $($align,)? $($scale),+))
             }
         }
 
-        #[primitive(batch = none, tangent = linear)]
+        #[primitive(batch = merged, tangent = linear)]
         impl $Backward {
             fn forward(
                 grad_output: &Tensor,
