@@ -231,7 +231,7 @@ macro_rules! real {
     ($T:ident, $dtype:ident, $mod:ident) => {
         mod $mod {
             use super::*;
-            use math::$T::{exp, log as ln};
+            use math::$T::{exp_below as exp, log as ln};
 
             #[inline(always)]
             unsafe fn load(x: *const $T, i: usize) -> [$T; LANES] {

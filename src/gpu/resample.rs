@@ -1,6 +1,6 @@
 //! Weighted sums along one dimension, as `cpu::resample` has them: an invocation is an element of the result.
 
-use super::cell::{Cell, Value};
+use super::cell::Cell;
 use super::code::{Code, GROUP};
 use super::device::gpu;
 use super::pipeline::{Key, Shader};
@@ -10,15 +10,16 @@ use super::stream::Launch;
 use super::{View, alloc, upload};
 use crate::base::{DType, Error, Fault, Result, Taps};
 
-/// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`; both are dense float32.
+/// `out[o, i, :]` is the sum of `weight * x[o, from, :]` over the taps of `i`; both are dense, in float32 or float64.
 pub fn resample(out: View<'_>, x: View<'_>, outer: usize, inner: usize, taps: &Taps) -> Result<()> {
     let gpu = gpu()?;
-    for view in [&out, &x] {
-        if view.dtype != DType::F32 {
-            return Err(Fault::NoShader { op: "interpolate", dtype: view.dtype }.into());
-        }
-        check(view)?;
+    let dtype = out.dtype;
+    if !matches!(dtype, DType::F32 | DType::F64) || x.dtype != dtype {
+        return Err(Fault::NoShader { op: "interpolate", dtype: x.dtype }.into());
     }
+    gpu.supports("interpolate", dtype)?;
+    check(&out)?;
+    check(&x)?;
     let n = taps.places();
     if out.numel() != outer * n * inner || x.numel() != outer * taps.length * inner {
         return Err(Error::runtime("CUDA error: a resized tensor has another size than its taps"));
@@ -27,12 +28,15 @@ pub fn resample(out: View<'_>, x: View<'_>, outer: usize, inner: usize, taps: &T
         return Ok(());
     }
     let numbers: Vec<u32> = taps.starts.iter().chain(&taps.from).copied().collect();
-    let weights: Vec<f32> = taps.weights.iter().map(|w| *w as f32).collect();
     let table = uploaded(bytemuck::cast_slice(&numbers))?;
-    let weights = uploaded(bytemuck::cast_slice(&weights))?;
+    let weights = match dtype {
+        DType::F64 => uploaded(bytemuck::cast_slice(&taps.weights))?,
+        _ => uploaded(bytemuck::cast_slice(&taps.weights.iter().map(|w| *w as f32).collect::<Vec<f32>>()))?,
+    };
     let mut words = Words::new();
     words.extend([out.numel(), n, taps.length, inner, out.offset, x.offset].map(|n| n as u32));
-    let kernel = gpu.kernel(&Key::new("resample", "resample"), || Ok(shader()))?;
+    let cell = Cell::of(dtype);
+    let kernel = gpu.kernel(&Key::new("resample", "resample").with(cell as u8), || Ok(shader(cell)))?;
     let buffers = [out.buffer, x.buffer, &table, &weights];
     let launch = Launch {
         kernel: &kernel,
@@ -45,18 +49,18 @@ pub fn resample(out: View<'_>, x: View<'_>, outer: usize, inner: usize, taps: &T
 }
 
 fn uploaded(bytes: &[u8]) -> Result<Buffer> {
-    // A binding has at least one word.
-    let buffer = alloc(bytes.len().max(4))?;
+    // A binding has at least one element.
+    let buffer = alloc(bytes.len().max(8))?;
     upload(&buffer, 0, bytes)?;
     Ok(buffer)
 }
 
-fn shader() -> Shader {
-    let mut code = Code::new(6, Value::F32);
-    code.operand("o", Cell::F32, true, false);
-    code.operand("x", Cell::F32, false, false);
+fn shader(cell: Cell) -> Shader {
+    let mut code = Code::new(6, cell.value());
+    code.operand("o", cell, true, false);
+    code.operand("x", cell, false, false);
     code.operand("table", Cell::I32, false, false);
-    code.operand("weights", Cell::F32, false, false);
+    code.operand("weights", cell, false, false);
     code.main_by_item();
     let [total, n, length, inner, to, from] = [(); 6].map(|()| code.word());
     code.push(&format!(
@@ -65,7 +69,7 @@ fn shader() -> Shader {
   let place = row % {n};
   let start = (row / {n}) * {length};
   let end = u32(table_get(place + 1u));
-  var sum = 0.0;
+  var sum = T();
   for (var k = u32(table_get(place)); k < end; k++) {{
     let line = start + u32(table_get({n} + 1u + k));
     sum += weights_get(k) * x_get({from} + line * {inner} + i % {inner});
@@ -80,7 +84,9 @@ fn shader() -> Shader {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_kernel_is_valid() {
-        super::super::pipeline::validate(&super::shader());
+    fn kernels_are_valid() {
+        for cell in [super::Cell::F32, super::Cell::F64] {
+            super::super::pipeline::validate(&super::shader(cell));
+        }
     }
 }

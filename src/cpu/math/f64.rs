@@ -6,7 +6,7 @@ pub use super::erf::{erf, erfc, erfinv};
 use super::exponential::{
     LN2_HIGH, LN2_LOW, add_small, clamp, exp_times, expm1_core, power_of_two, split_exponent,
 };
-pub use super::exponential::{exp, exp2, expm1};
+pub use super::exponential::{exp, exp as exp_below, exp2, expm1};
 pub use super::power::pow;
 use super::special;
 use std::f64::consts::{FRAC_PI_2, FRAC_PI_4, LN_2, PI};
