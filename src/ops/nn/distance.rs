@@ -227,7 +227,7 @@ pub fn cdist(
         let made = EuclideanDist::call(x1, x2)?;
         let mut whole = shape;
         whole.extend([a[a.len() - 2], b[b.len() - 2]]);
-        return view::view_as_shape(&made, whole);
+        return view::View::call(&made, whole);
     }
     if x1.device().is_cpu() && x1.dtype().size() == 2 {
         return Err(Fault::NoKernel { op: "cdist", dtype: x1.dtype() }.into());
