@@ -18,7 +18,7 @@ WHEEL := $(VENV)/.wheel
 
 # cargo and pytest use all cores by themselves.
 .NOTPARALLEL:
-.PHONY: help demo test setup build lint fix bench stubs docs rust loom asan pytest vulkan clean
+.PHONY: help demo test setup build lint fix bench stubs docs examples rust loom asan pytest vulkan clean
 
 help:
 	@sed -n 's/^## //p' Makefile
@@ -87,6 +87,11 @@ stubs: build
 ## make docs     runs the Python examples of the documentation
 docs: build
 	$(BIN)/python scripts/examples.py README.md CONTRIBUTING.md $(wildcard docs/*.md)
+
+## make examples trains the small networks of examples/ (a minute each; STEPS=3 for a few steps)
+examples: build
+	for name in convnet transformer lstm neural_ode pinn; do \
+		$(BIN)/python examples/$$name.py $(if $(STEPS),--steps $(STEPS)) || exit 1; done
 
 ## make bench    criterion, then gradiron beside PyTorch (TORCH_PYTHON: a Python that has torch)
 bench: build

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gradiron as torch
 
 from .._core import Tensor
-from .optimizer import Optimizer, ParamsT, _as_tensors, _evaluated, _to_scalar, _zero_step
+from .optimizer import Optimizer, ParamsT, _evaluated, _to_scalar, _zero_step
 
 __all__ = ["Adafactor", "adafactor"]
 
@@ -16,6 +16,9 @@ __all__ = ["Adafactor", "adafactor"]
 class Adafactor(Optimizer):
     """Adam for large matrices: of the squares it remembers a row and a column, and its steps are in proportion to the
     parameters."""
+
+    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None}
+    _COUNTS = ("step",)
 
     def __init__(
         self,
@@ -53,13 +56,6 @@ class Adafactor(Optimizer):
             "maximize": maximize,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step")
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Any]:
         if p.is_complex():

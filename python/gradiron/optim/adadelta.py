@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .._core import Tensor
 from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
     _check_capturable,
     _check_foreach,
     _check_options,
@@ -40,6 +39,9 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
 class Adadelta(Optimizer):
     """Scales each gradient by what its parameter moved lately, over what its gradients were lately."""
 
+    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _COUNTS = ("step",)
+
     def __init__(
         self,
         params: ParamsT,
@@ -68,16 +70,6 @@ class Adadelta(Optimizer):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step", device=p.device if group["capturable"] else None)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         return {"step": _zero_step(p, group["capturable"]), "square_avg": _zeros(p), "acc_delta": _zeros(p)}

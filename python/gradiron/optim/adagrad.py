@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gradiron as torch
 
@@ -12,7 +12,6 @@ from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
     _check_foreach,
     _check_fused,
     _check_options,
@@ -45,6 +44,9 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool) -> None:
 
 class Adagrad(Optimizer):
     """Divides each gradient by the root of the sum of its squares so far."""
+
+    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "fused": None}
+    _COUNTS = ("step",)
 
     def __init__(
         self,
@@ -86,16 +88,6 @@ class Adagrad(Optimizer):
         for group in self.param_groups:
             for p in group["params"]:
                 self.state[p].update(self._sums(p, group, initial_accumulator_value))
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            fused = group.setdefault("fused", None)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step", device=p.device if fused else None, is_fused=fused)
 
     def share_memory(self) -> None:
         """Lets other processes see the sums."""

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .._core import Tensor
 from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
     _check_betas,
     _check_capturable,
     _check_fused,
@@ -52,6 +51,17 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool, decoupled: b
 
 class Adam(Optimizer):
     """Steps by running averages of the gradients, over the roots of those of their squares."""
+
+    _ADDED: ClassVar[dict[str, Any]] = {
+        "amsgrad": False,
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "fused": None,
+    }
+    _COUNTS = ("step",)
 
     def __init__(
         self,
@@ -100,20 +110,6 @@ class Adam(Optimizer):
         _check_fused(fused, foreach, differentiable)
         if fused:
             self._step_supports_amp_scaling = True
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("amsgrad", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("capturable", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("decoupled_weight_decay", False)
-            fused = group.setdefault("fused", None)
-            for p in group["params"]:
-                device = p.device if group["capturable"] or fused else None
-                _as_tensors(self.state.get(p, {}), "step", device=device, is_fused=fused)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         if group["fused"]:

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .._core import Tensor
 from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
     _check_betas,
-    _check_capturable,
-    _check_foreach,
+    _check_lists,
     _check_options,
-    _check_steps,
     _evaluated,
     _to_scalar,
     _use_grad_for_differentiable,
@@ -40,6 +37,9 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
 
 class Adamax(Optimizer):
     """Adam whose steps are scaled by the largest gradient so far, which fades."""
+
+    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _COUNTS = ("step",)
 
     def __init__(
         self,
@@ -68,16 +68,6 @@ class Adamax(Optimizer):
             "capturable": capturable,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step", device=p.device if group["capturable"] else None)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         return {"step": _zero_step(p, group["capturable"]), "exp_avg": _zeros(p), "exp_inf": _zeros(p)}
@@ -126,9 +116,7 @@ def adamax(
     weight_decay: float,
 ) -> None:
     """One step of `Adamax` over lists."""
-    _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, foreach, params, state_steps)
+    _check_lists(params, state_steps, foreach, differentiable, capturable)
     _update(
         {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_inf": exp_infs},
         {"step": state_steps},

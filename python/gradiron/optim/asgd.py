@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gradiron as torch
 
@@ -12,7 +12,6 @@ from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
     _check_capturable,
     _check_foreach,
     _check_options,
@@ -41,6 +40,10 @@ def _update(x: Trace, *, maximize: bool, decay: bool) -> None:
 
 class ASGD(Optimizer):
     """Gradient descent with rates that fall; beside the parameters it keeps the average (`ax`) of all of them."""
+
+    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _COUNTS = ("step", "eta", "mu")
+    _counts_beside = True
 
     def __init__(
         self,
@@ -73,16 +76,6 @@ class ASGD(Optimizer):
             "capturable": capturable,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step", "eta", "mu", device=p.device)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         kind: dict[str, Any] = {"dtype": _get_scalar_dtype(), "device": p.device}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gradiron as torch
 
@@ -12,7 +12,6 @@ from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
     _check_betas,
     _check_capturable,
     _check_foreach,
@@ -52,6 +51,15 @@ def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
 class NAdam(Optimizer):
     """Adam whose average of gradients looks one step ahead."""
 
+    _ADDED: ClassVar[dict[str, Any]] = {
+        "maximize": False,
+        "foreach": None,
+        "capturable": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+    }
+    _COUNTS = ("step", "mu_product")
+
     def __init__(
         self,
         params: ParamsT,
@@ -87,18 +95,6 @@ class NAdam(Optimizer):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("capturable", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("decoupled_weight_decay", False)
-            for p in group["params"]:
-                device = p.device if group["capturable"] else None
-                _as_tensors(self.state.get(p, {}), "step", "mu_product", device=device)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         device = p.device if group["capturable"] else "cpu"

@@ -8,7 +8,7 @@ from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Hashable, Iterable
 from copy import deepcopy
 from itertools import chain
-from typing import Any, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, TypeAlias, TypeVar, cast
 
 import gradiron as torch
 
@@ -155,6 +155,15 @@ def _check_foreach(foreach: bool | None, differentiable: bool) -> None:
         raise AssertionError("_foreach ops don't support autograd")
 
 
+def _check_lists(
+    params: list[Tensor], state_steps: list[Tensor], foreach: bool | None, differentiable: bool, capturable: bool
+) -> None:
+    """What the functions over lists refuse."""
+    _check_steps(state_steps)
+    _check_foreach(foreach, differentiable)
+    _check_capturable(capturable, foreach, params, state_steps)
+
+
 def _check_options(lr: Any, **rest: tuple[Any, str]) -> None:
     """Refuses a rate, or another number that is named in a message, below 0."""
     if isinstance(lr, Tensor) and lr.numel() != 1:
@@ -219,6 +228,12 @@ class Optimizer:
         f"_optimizer_{what}_{when}_hooks" for what in ("step", "state_dict", "load_state_dict") for when in ("pre", "post")
     )
 
+    # Options that came after the first checkpoints, and what these hold as numbers where there are tensors now.
+    _ADDED: ClassVar[dict[str, Any]] = {}
+    _COUNTS: ClassVar[tuple[str, ...]] = ()
+    # Whether the latter lie beside their parameter, whatever the options are.
+    _counts_beside: ClassVar[bool] = False
+
     def __init__(self, params: ParamsT, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         for hooks in self._HOOKS:
@@ -254,6 +269,18 @@ class Optimizer:
             self.__dict__.setdefault(hooks, OrderedDict())
         self._patch_step_function()
         self.defaults.setdefault("differentiable", False)
+        if self._ADDED or self._COUNTS:
+            for group in self.param_groups:
+                self._complete(group)
+
+    def _complete(self, group: dict[str, Any]) -> None:
+        """Gives a group of an old checkpoint the options that came later, and tensors in place of numbers."""
+        for option, value in self._ADDED.items():
+            group.setdefault(option, value)
+        fused = group.get("fused") or None
+        beside = self._counts_beside or group.get("capturable") or fused
+        for p in group["params"] if self._COUNTS else ():
+            _as_tensors(self.state.get(p, {}), *self._COUNTS, device=p.device if beside else None, is_fused=fused)
 
     def __repr__(self) -> str:
         lines = [f"{type(self).__name__} ("]

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .._core import Tensor
 from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
     _check_betas,
-    _check_capturable,
-    _check_foreach,
+    _check_lists,
     _check_options,
-    _check_steps,
     _evaluated,
     _to_scalar,
     _use_grad_for_differentiable,
@@ -50,6 +47,15 @@ def _update(x: Trace, *, maximize: bool, decay: bool, decoupled: bool) -> None:
 class RAdam(Optimizer):
     """Adam that begins without its average of squares, and lets it in as it grows reliable."""
 
+    _ADDED: ClassVar[dict[str, Any]] = {
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "decoupled_weight_decay": False,
+        "capturable": False,
+    }
+    _COUNTS = ("step",)
+
     def __init__(
         self,
         params: ParamsT,
@@ -79,17 +85,6 @@ class RAdam(Optimizer):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("decoupled_weight_decay", False)
-            group.setdefault("capturable", False)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step", device=p.device if group["capturable"] else None)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         return {"step": _zero_step(p, group["capturable"]), "exp_avg": _zeros(p), "exp_avg_sq": _zeros(p)}
@@ -140,9 +135,7 @@ def radam(
     eps: float,
 ) -> None:
     """One step of `RAdam` over lists."""
-    _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, foreach, params, state_steps)
+    _check_lists(params, state_steps, foreach, differentiable, capturable)
     _update(
         {"param": params, "grad": grads, "exp_avg": exp_avgs, "exp_avg_sq": exp_avg_sqs},
         {"step": state_steps},

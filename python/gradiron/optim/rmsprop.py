@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from .._core import Tensor
 from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
-    _check_capturable,
-    _check_foreach,
+    _check_lists,
     _check_options,
-    _check_steps,
     _evaluated,
     _to_scalar,
     _use_grad_for_differentiable,
@@ -46,6 +43,16 @@ def _update(x: Trace, *, maximize: bool, decay: bool, centered: bool, momentum: 
 
 class RMSprop(Optimizer):
     """Divides each gradient by the root of a running average of its squares, or of its variance (`centered`)."""
+
+    _ADDED: ClassVar[dict[str, Any]] = {
+        "momentum": 0,
+        "centered": False,
+        "foreach": None,
+        "maximize": False,
+        "differentiable": False,
+        "capturable": False,
+    }
+    _COUNTS = ("step",)
 
     def __init__(
         self,
@@ -81,18 +88,6 @@ class RMSprop(Optimizer):
             "differentiable": differentiable,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("momentum", 0)
-            group.setdefault("centered", False)
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step", device=p.device if group["capturable"] else None)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         state = {"step": _zero_step(p, group["capturable"]), "square_avg": _zeros(p)}
@@ -153,9 +148,7 @@ def rmsprop(
     centered: bool,
 ) -> None:
     """One step of `RMSprop` over lists."""
-    _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, foreach, params, state_steps)
+    _check_lists(params, state_steps, foreach, differentiable, capturable)
     operands = {"param": params, "grad": grads, "square_avg": square_avgs}
     if centered:
         operands["grad_avg"] = grad_avgs

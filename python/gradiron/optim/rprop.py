@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gradiron as torch
 
@@ -12,11 +12,8 @@ from ._rule import Rule, Trace
 from .optimizer import (
     Optimizer,
     ParamsT,
-    _as_tensors,
-    _check_capturable,
-    _check_foreach,
+    _check_lists,
     _check_options,
-    _check_steps,
     _evaluated,
     _to_scalar,
     _use_grad_for_differentiable,
@@ -44,6 +41,9 @@ def _update(x: Trace, *, maximize: bool) -> None:
 class Rprop(Optimizer):
     """Each element steps by a size of its own, which grows while its gradient keeps its sign and shrinks when it turns."""
 
+    _ADDED: ClassVar[dict[str, Any]] = {"foreach": None, "maximize": False, "differentiable": False, "capturable": False}
+    _COUNTS = ("step",)
+
     def __init__(
         self,
         params: ParamsT,
@@ -69,16 +69,6 @@ class Rprop(Optimizer):
             "capturable": capturable,
         }
         super().__init__(params, defaults)
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("foreach", None)
-            group.setdefault("maximize", False)
-            group.setdefault("differentiable", False)
-            group.setdefault("capturable", False)
-            for p in group["params"]:
-                _as_tensors(self.state.get(p, {}), "step", device=p.device if group["capturable"] else None)
 
     def _new_state(self, p: Tensor, group: dict[str, Any]) -> dict[str, Tensor]:
         lr = _to_scalar(group["lr"])
@@ -130,9 +120,7 @@ def rprop(
     etaplus: float,
 ) -> None:
     """One step of `Rprop` over lists."""
-    _check_steps(state_steps)
-    _check_foreach(foreach, differentiable)
-    _check_capturable(capturable, foreach, params, state_steps)
+    _check_lists(params, state_steps, foreach, differentiable, capturable)
     _update(
         {"param": params, "grad": grads, "prev": prevs, "step_size": step_sizes},
         {"step": state_steps},

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import gradiron as torch
 
@@ -43,6 +43,14 @@ def _update(x: Trace, *, scaled: bool, maximize: bool, decay: bool, momentum: bo
 
 class SGD(Optimizer):
     """Stochastic gradient descent: parameters go against their gradients, or against running sums of them (`momentum`)."""
+
+    _ADDED: ClassVar[dict[str, Any]] = {
+        "nesterov": False,
+        "maximize": False,
+        "foreach": None,
+        "differentiable": False,
+        "fused": False,
+    }
 
     def __init__(
         self,
@@ -84,15 +92,6 @@ class SGD(Optimizer):
         if fused:
             self._step_supports_amp_scaling = True
             self._need_device_dtype_check_for_fused = True
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        super().__setstate__(state)
-        for group in self.param_groups:
-            group.setdefault("nesterov", False)
-            group.setdefault("maximize", False)
-            group.setdefault("foreach", None)
-            group.setdefault("differentiable", False)
-            group.setdefault("fused", False)
 
     @_use_grad_for_differentiable
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
