@@ -20,6 +20,7 @@ pub mod program;
 pub mod random;
 pub mod reduce;
 pub mod resample;
+pub mod rnn;
 pub mod scan;
 pub mod search;
 pub mod sequence;

@@ -433,8 +433,10 @@ impl<'a> Call<'a> {
         if !moving.iter().any(|t| t.is_dual()) {
             return Ok(());
         }
+        // An operand that is not there has a number, too.
+        let source = |i: usize| self.operand(i);
         if let Some(own) = self.tangent {
-            return tangent::attach_by(made, &moving, &|lower, tangents, outputs| {
+            return tangent::attach_by(made, &moving, &source, &|lower, tangents, outputs| {
                 own(&Moving { groups: self.groups, lower, tangents, outputs })
             });
         }
@@ -449,7 +451,7 @@ impl<'a> Call<'a> {
             }
             (self.again)(&all).map(SmallVec::into_vec)
         };
-        tangent::attach(made, &moving, self.primitive.tangent, &map)
+        tangent::attach_by_rule(made, &moving, self.primitive.tangent, &map, &source)
     }
 }
 

@@ -15,6 +15,7 @@ mod margin;
 mod norm;
 pub mod pool;
 mod resize;
+mod rnn;
 mod shuffle;
 pub mod unfold;
 

@@ -71,8 +71,20 @@ pub type Map<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
 
 /// Gives the outputs of an operator their tangents. The inputs are as they were when it was called.
 #[cold]
-pub fn attach(outputs: &[Tensor], inputs: &[&Tensor], rule: Rule, map: Map) -> Result<()> {
-    attach_by(outputs, inputs, &|lower, tangents, _| {
+pub fn attach<'a>(outputs: &'a [Tensor], inputs: &[&'a Tensor], rule: Rule, map: Map) -> Result<()> {
+    attach_by_rule(outputs, inputs, rule, map, &|i| inputs.get(i).copied())
+}
+
+/// [`attach`] where `source` says which input a node saves under a number.
+#[cold]
+pub fn attach_by_rule<'a>(
+    outputs: &'a [Tensor],
+    inputs: &[&Tensor],
+    rule: Rule,
+    map: Map,
+    source: &dyn Fn(usize) -> Option<&'a Tensor>,
+) -> Result<()> {
+    attach_by(outputs, inputs, source, &|lower, tangents, _| {
         let found = match rule {
             Rule::Linear => linear(lower, tangents, map)?,
             Rule::Multilinear => multilinear(lower, tangents, map)?,
@@ -87,9 +99,14 @@ pub fn attach(outputs: &[Tensor], inputs: &[&Tensor], rule: Rule, map: Map) -> R
 /// The tangents of results, from the inputs without those of a level, these, and the results.
 pub type Own<'a> = &'a dyn Fn(&[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
 
-/// [`attach`] by a rule of its own.
+/// The same by a rule of its own.
 #[cold]
-pub fn attach_by(outputs: &[Tensor], inputs: &[&Tensor], rule: Own) -> Result<()> {
+pub fn attach_by<'a>(
+    outputs: &'a [Tensor],
+    inputs: &[&Tensor],
+    source: &dyn Fn(usize) -> Option<&'a Tensor>,
+    rule: Own,
+) -> Result<()> {
     if is_still(inputs.iter().copied()) {
         return Ok(());
     }
@@ -110,7 +127,7 @@ pub fn attach_by(outputs: &[Tensor], inputs: &[&Tensor], rule: Own) -> Result<()
             }
         }
     }
-    remember(outputs, |i| inputs.get(i).copied());
+    remember(outputs, source);
     Ok(())
 }
 

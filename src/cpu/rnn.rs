@@ -1,0 +1,350 @@
+//! Recurrent layers: all time steps of one layer in one direction. What gates make of their sums is one loop a step; samples
+//! are independent, so threads share them, a block each through all steps.
+
+use super::element::scratch;
+use super::matmul::{self, Product};
+use super::par;
+use super::simd::simd_fn;
+use crate::base::{DType, Fault, Result, Strided};
+
+/// Samples that one task takes through all steps.
+const BLOCK: usize = 16;
+
+/// What a step makes of the sums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cell {
+    Tanh,
+    Relu,
+    Lstm,
+    Gru,
+}
+
+impl Cell {
+    /// Sums a unit has.
+    pub fn gates(self) -> usize {
+        match self {
+            Cell::Tanh | Cell::Relu => 1,
+            Cell::Lstm => 4,
+            Cell::Gru => 3,
+        }
+    }
+
+    /// Numbers a unit keeps for the derivative.
+    pub fn kept(self) -> usize {
+        match self {
+            Cell::Tanh | Cell::Relu => 1,
+            Cell::Lstm | Cell::Gru => 4,
+        }
+    }
+}
+
+/// How steps follow each other: the steps' samples, which never grow, lie one after the other.
+#[derive(Clone, Copy)]
+pub struct Steps<'a> {
+    pub sizes: &'a [i64],
+    pub backwards: bool,
+}
+
+impl Steps<'_> {
+    /// Each step's first row and its number of samples, in the order of time or, `turned`, against it.
+    fn each(&self, turned: bool, mut body: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
+        let mut starts = Vec::with_capacity(self.sizes.len());
+        let mut at = 0;
+        for &size in self.sizes {
+            starts.push((at, size as usize));
+            at += size as usize;
+        }
+        if self.backwards != turned {
+            starts.reverse();
+        }
+        starts.into_iter().try_for_each(|(start, size)| body(start, size))
+    }
+}
+
+/// A layer's buffers, all dense and of one dtype: `total` rows of all steps, `samples` of states, `units` wide.
+#[derive(Clone, Copy)]
+pub struct Layer<'a> {
+    pub cell: Cell,
+    pub steps: Steps<'a>,
+    pub samples: usize,
+    pub units: usize,
+    /// `[total, gates * units]`: what the inputs add to the sums.
+    pub sums: Strided<'a>,
+    /// `[gates * units, units]`, and a number for each of its rows.
+    pub weight: Strided<'a>,
+    pub bias: Option<Strided<'a>>,
+    /// `[total, kept * units]`: what gates made.
+    pub kept: Strided<'a>,
+    /// `[total, units]`: the states before each step.
+    pub before: Strided<'a>,
+    pub cell_before: Option<Strided<'a>>,
+    /// `[samples, units]`: the states, at first those before the first step.
+    pub hidden: Strided<'a>,
+    pub cells: Option<Strided<'a>>,
+}
+
+/// Runs a layer: `out` gets the hidden states, `[total, units]`; the states end as the last ones.
+///
+/// # Safety
+/// All buffers are live, dense, of one float dtype and of the sizes that [`Layer`] tells; those that are written overlap
+/// nothing.
+pub unsafe fn forward(out: Strided, layer: Layer) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match out.dtype {
+            DType::F32 => single::forward(out, layer),
+            DType::F64 => double::forward(out, layer),
+            dtype => Err(Fault::NoKernel { op: "rnn", dtype }.into()),
+        }
+    }
+}
+
+/// The gradient of the sums of inputs goes to `sums`, that of the sums of states, where it differs (GRU), to `other`; `hidden`
+/// and `cells` hold the gradients of the last states, and end as those of the first. `g` is that of all hidden states.
+///
+/// # Safety
+/// As [`forward`].
+pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer) -> Result<()> {
+    // SAFETY: handed on.
+    unsafe {
+        match layer.sums.dtype {
+            DType::F32 => single::backward(g, other, layer),
+            DType::F64 => double::backward(g, other, layer),
+            dtype => Err(Fault::NoKernel { op: "rnn_backward", dtype }.into()),
+        }
+    }
+}
+
+macro_rules! kernels {
+    ($T:ident, $name:ident, $product:path) => {
+        mod $name {
+            use super::*;
+            use crate::cpu::math::$T::{sigmoid, tanh};
+
+            fn at(view: &Strided, offset: usize) -> *mut $T {
+                view.ptr.cast::<$T>().wrapping_add(offset)
+            }
+
+            fn maybe(view: &Option<Strided>, offset: usize) -> *mut $T {
+                view.as_ref().map_or(std::ptr::null_mut(), |view| at(view, offset))
+            }
+
+            simd_fn! {
+                /// A sample's step: `sums` of the inputs, `own` of the states (with their bias).
+                unsafe fn lstm(n: usize, sums: *const $T, own: *const $T, kept: *mut $T, c: *mut $T, h: *mut $T) {
+                    for i in 0..n {
+                        let input = sigmoid(*sums.add(i) + *own.add(i));
+                        let forget = sigmoid(*sums.add(n + i) + *own.add(n + i));
+                        let new = tanh(*sums.add(2 * n + i) + *own.add(2 * n + i));
+                        let output = sigmoid(*sums.add(3 * n + i) + *own.add(3 * n + i));
+                        let cell = forget * *c.add(i) + input * new;
+                        *kept.add(i) = input;
+                        *kept.add(n + i) = forget;
+                        *kept.add(2 * n + i) = new;
+                        *kept.add(3 * n + i) = output;
+                        *c.add(i) = cell;
+                        *h.add(i) = output * tanh(cell);
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn lstm_backward(
+                    n: usize, to: *mut $T, kept: *const $T, c: *const $T, dh: *const $T, dc: *mut $T,
+                ) {
+                    for i in 0..n {
+                        let (input, forget) = (*kept.add(i), *kept.add(n + i));
+                        let (new, output) = (*kept.add(2 * n + i), *kept.add(3 * n + i));
+                        let t = tanh(forget * *c.add(i) + input * new);
+                        let g = *dc.add(i) + *dh.add(i) * output * (1.0 - t * t);
+                        *to.add(i) = g * new * input * (1.0 - input);
+                        *to.add(n + i) = g * *c.add(i) * forget * (1.0 - forget);
+                        *to.add(2 * n + i) = g * input * (1.0 - new * new);
+                        *to.add(3 * n + i) = *dh.add(i) * t * output * (1.0 - output);
+                        *dc.add(i) = g * forget;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn gru(n: usize, sums: *const $T, own: *const $T, kept: *mut $T, h: *mut $T) {
+                    for i in 0..n {
+                        let reset = sigmoid(*sums.add(i) + *own.add(i));
+                        let update = sigmoid(*sums.add(n + i) + *own.add(n + i));
+                        let state = *own.add(2 * n + i);
+                        let new = tanh(*sums.add(2 * n + i) + reset * state);
+                        *kept.add(i) = reset;
+                        *kept.add(n + i) = update;
+                        *kept.add(2 * n + i) = new;
+                        *kept.add(3 * n + i) = state;
+                        *h.add(i) = (*h.add(i) - new) * update + new;
+                    }
+                }
+            }
+
+            simd_fn! {
+                /// `dh` becomes what goes past the gates.
+                unsafe fn gru_backward(
+                    n: usize, to: *mut $T, other: *mut $T, kept: *const $T, h: *const $T, dh: *mut $T,
+                ) {
+                    for i in 0..n {
+                        let (reset, update) = (*kept.add(i), *kept.add(n + i));
+                        let (new, state) = (*kept.add(2 * n + i), *kept.add(3 * n + i));
+                        let g = *dh.add(i);
+                        let of_new = g * (1.0 - update) * (1.0 - new * new);
+                        let of_reset = of_new * state * reset * (1.0 - reset);
+                        let of_update = g * (*h.add(i) - new) * update * (1.0 - update);
+                        *to.add(i) = of_reset;
+                        *to.add(n + i) = of_update;
+                        *to.add(2 * n + i) = of_new;
+                        *other.add(i) = of_reset;
+                        *other.add(n + i) = of_update;
+                        *other.add(2 * n + i) = of_new * reset;
+                        *dh.add(i) = g * update;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn plain(n: usize, sums: *const $T, own: *const $T, kept: *mut $T, h: *mut $T, relu: bool) {
+                    for i in 0..n {
+                        let sum = *sums.add(i) + *own.add(i);
+                        // A NaN stays one.
+                        let made = if relu { if sum <= 0.0 { 0.0 } else { sum } } else { tanh(sum) };
+                        *kept.add(i) = made;
+                        *h.add(i) = made;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn plain_backward(n: usize, to: *mut $T, kept: *const $T, dh: *const $T, relu: bool) {
+                    for i in 0..n {
+                        let y = *kept.add(i);
+                        let slope = if relu { if y > 0.0 { 1.0 } else { 0.0 } } else { 1.0 - y * y };
+                        *to.add(i) = *dh.add(i) * slope;
+                    }
+                }
+            }
+
+            simd_fn! {
+                unsafe fn add_row(n: usize, x: *mut $T, y: *const $T) {
+                    for i in 0..n {
+                        *x.add(i) += *y.add(i);
+                    }
+                }
+            }
+
+            /// The weight with a row for each unit that is read, which products like better.
+            unsafe fn turned(weight: &Strided, rows: usize, units: usize) -> Result<Vec<$T>> {
+                let mut to = scratch(rows * units, 0.0 as $T)?;
+                for row in 0..rows {
+                    for unit in 0..units {
+                        // SAFETY: the caller's matrix.
+                        to[unit * rows + row] = unsafe { *at(weight, row * units + unit) };
+                    }
+                }
+                Ok(to)
+            }
+
+            /// The samples of a block at a step with so many.
+            fn part(block: usize, size: usize) -> (usize, usize) {
+                let first = block * BLOCK;
+                (first, size.min(first + BLOCK).saturating_sub(first))
+            }
+
+            pub unsafe fn forward(out: Strided, layer: Layer) -> Result<()> {
+                let (n, cell) = (layer.units, layer.cell);
+                let (width, kept) = (cell.gates() * n, cell.kept() * n);
+                // SAFETY: the caller's matrix.
+                let weight = unsafe { turned(&layer.weight, width, n)? };
+                par::try_ranges(layer.samples.div_ceil(BLOCK), 1, |range| {
+                    let mut own = scratch(BLOCK * width, 0.0 as $T)?;
+                    for block in range {
+                        layer.steps.each(false, |start, size| {
+                            let (first, rows) = part(block, size);
+                            if rows == 0 {
+                                return Ok(());
+                            }
+                            // SAFETY: rows of this block, which is this task's alone.
+                            unsafe {
+                                let hidden = at(&layer.hidden, first * n);
+                                at(&layer.before, (start + first) * n).copy_from_nonoverlapping(hidden, rows * n);
+                                let p = Product { sizes: [rows, width, n], out: [width, 1], a: [n, 1], b: [width, 1] };
+                                $product(p, own.as_mut_ptr(), hidden, weight.as_ptr(), 1.0, 0.0)?;
+                                for row in 0..rows {
+                                    let (line, at_step) = (own.as_mut_ptr().add(row * width), start + first + row);
+                                    if layer.bias.is_some() {
+                                        add_row(width, line, maybe(&layer.bias, 0));
+                                    }
+                                    let (sums, kept) = (at(&layer.sums, at_step * width), at(&layer.kept, at_step * kept));
+                                    let h = hidden.add(row * n);
+                                    match cell {
+                                        Cell::Tanh | Cell::Relu => plain(n, sums, line, kept, h, cell == Cell::Relu),
+                                        Cell::Gru => gru(n, sums, line, kept, h),
+                                        Cell::Lstm => {
+                                            let c = maybe(&layer.cells, (first + row) * n);
+                                            maybe(&layer.cell_before, at_step * n).copy_from_nonoverlapping(c, n);
+                                            lstm(n, sums, line, kept, c, h);
+                                        }
+                                    }
+                                    at(&out, at_step * n).copy_from_nonoverlapping(h, n);
+                                }
+                            }
+                            Ok(())
+                        })?;
+                    }
+                    Ok(())
+                })
+            }
+
+            pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer) -> Result<()> {
+                let (n, cell) = (layer.units, layer.cell);
+                let (width, kept) = (cell.gates() * n, cell.kept() * n);
+                par::try_ranges(layer.samples.div_ceil(BLOCK), 1, |range| {
+                    for block in range {
+                        layer.steps.each(true, |start, size| {
+                            let (first, rows) = part(block, size);
+                            if rows == 0 {
+                                return Ok(());
+                            }
+                            // SAFETY: rows of this block, which is this task's alone.
+                            unsafe {
+                                let hidden = at(&layer.hidden, first * n);
+                                for row in 0..rows {
+                                    let (dh, at_step) = (hidden.add(row * n), start + first + row);
+                                    if g.is_some() {
+                                        add_row(n, dh, maybe(&g, at_step * n));
+                                    }
+                                    let (to, kept) = (at(&layer.sums, at_step * width), at(&layer.kept, at_step * kept));
+                                    match cell {
+                                        Cell::Tanh | Cell::Relu => plain_backward(n, to, kept, dh, cell == Cell::Relu),
+                                        Cell::Gru => {
+                                            let h = at(&layer.before, at_step * n);
+                                            gru_backward(n, to, maybe(&other, at_step * width), kept, h, dh);
+                                        }
+                                        Cell::Lstm => {
+                                            let dc = maybe(&layer.cells, (first + row) * n);
+                                            let c = maybe(&layer.cell_before, at_step * n);
+                                            lstm_backward(n, to, kept, c, dh, dc);
+                                        }
+                                    }
+                                }
+                                let from = other.as_ref().unwrap_or(&layer.sums);
+                                let p = Product { sizes: [rows, n, width], out: [n, 1], a: [width, 1], b: [n, 1] };
+                                // Of a GRU's state a part goes past the gates.
+                                let beta = if cell == Cell::Gru { 1.0 } else { 0.0 };
+                                let from = at(from, (start + first) * width);
+                                $product(p, hidden, from, at(&layer.weight, 0), 1.0, beta)?;
+                            }
+                            Ok(())
+                        })?;
+                    }
+                    Ok(())
+                })
+            }
+        }
+    };
+}
+kernels!(f32, single, matmul::product_f32);
+kernels!(f64, double, matmul::product_f64);
