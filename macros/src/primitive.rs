@@ -658,11 +658,21 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     // A view of which nothing else is to be said takes no further steps.
     let one_view =
         crate::call::is(&made, "Layout") || crate::call::is(&made, "Lazy") || matches!(made, Type::Tuple(_));
+    let recorded = if one_view && !clauses.untied {
+        quote! {
+            if #op::primitive::is_only_recorded(__flags) {
+                let view = || Ok(#op::results::Seen::body(#name::forward(#(#again),*)?, #first));
+                return #op::primitive::view_of(&__call, #first, view);
+            }
+        }
+    } else {
+        quote!()
+    };
     let quick = if one_view && !clauses.untied {
         let given = params.iter().map(|p| &p.name);
         quote! {
             if #op::primitive::is_plain_view(__flags, #first) {
-                return #op::results::Seen::seen(#name::forward(#(#given),*)?, #first);
+                return Ok(#op::results::Seen::seen(#name::forward(#(#given),*)?, #first));
             }
         }
     } else {
@@ -739,6 +749,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                     let __flags = #op::primitive::flags(&__groups);
                     #quick
                     #call
+                    #recorded
                     if __flags.is_batched() {
                         return #op::primitive::cold(|| {
                             if let Some(xs) = __call.settled()? {

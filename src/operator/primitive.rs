@@ -488,6 +488,30 @@ pub fn copy_of(t: &Tensor) -> Result<Body> {
 /// What computes a primitive: it takes the operands' values, where these differ from their bytes.
 pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()> + 'a;
 
+/// Whether nothing but a node stands between a view operator and its view.
+#[inline]
+pub fn is_only_recorded(flags: Marks) -> bool {
+    !flags.is_batched() && !flags.may_be_dual() && !packing::active()
+}
+
+/// A view with its history: the short way of [`run`].
+#[inline]
+pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) -> Result<Tensor> {
+    let recorder = call.begin();
+    let body = match view() {
+        Ok(body) => body,
+        Err(error) => return Err(call.refused(error, recorder)),
+    };
+    let edge = match recorder {
+        Some(recorder) => {
+            let bits = call.needed(&recorder);
+            Some(Edge { node: call.finish(recorder, bits, std::slice::from_ref(&body))?, output: 0 })
+        }
+        None => None,
+    };
+    Ok(Tensor::view_of(of, body, edge, Viewing::Plain, &view::RULES))
+}
+
 /// Runs a primitive on operands that are no samples.
 pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
     let recorder = call.begin();

@@ -64,17 +64,21 @@ one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1
 one_tensor!(Lazy, true, |x, made| made.views = Views::Turned(x));
 
 /// One view of an operand, without a history.
-pub trait Seen {
-    fn seen(self, of: &Tensor) -> Result<Tensor>;
+pub trait Seen: Sized {
+    fn body(self, of: &Tensor) -> Body;
+    #[inline]
+    fn seen(self, of: &Tensor) -> Tensor {
+        Tensor::view_of(of, self.body(of), None, Viewing::Plain, &RULES)
+    }
 }
 
 macro_rules! seen {
     ($($ty:ty, |$x:ident, $body:ident| $seen:expr;)*) => { $(impl Seen for $ty {
         #[inline]
-        fn seen(self, of: &Tensor) -> Result<Tensor> {
+        fn body(self, of: &Tensor) -> Body {
             let ($x, body) = (self, of.body());
             let $body = &*body;
-            Ok(Tensor::view_of(of, $seen, None, Viewing::Plain, &RULES))
+            $seen
         }
     })* };
 }
