@@ -228,6 +228,7 @@ unsafe fn products<T: Real>(
     let (all_offsets, tail_offsets) = (offsets(&planes), offsets(&tail));
     let work = samples * one.plane() * k * rows;
     let tasks = blocks * conv.groups * shares;
+    let by_panel = size_of_val(packed.as_slice()) / conv.groups > CACHED;
     let (image, result, bias, packed) = (&image, &result, &bias, &packed);
     par::try_ranges(tasks, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
         let mut memory: Vec<T> = Vec::new();
@@ -247,40 +248,42 @@ unsafe fn products<T: Real>(
             }
             let share = task % shares;
             let mine = share * panels / shares..(share + 1) * panels / shares;
-            for start in (0..planes.positions()).step_by(block.width) {
-                for panel in mine.clone() {
-                    let mut acc = [T::ZERO; LARGEST];
-                    for first in (0..k).step_by(DEPTH) {
-                        let depth = DEPTH.min(k - first);
-                        // SAFETY: the panel has k rows; the planes have room past every offset.
+            let starts = planes.positions().div_ceil(block.width);
+            for i in 0..starts * mine.len() {
+                // What is too much for the cache is read once.
+                let (panel, start) =
+                    if by_panel { (i / starts, i % starts) } else { (i % mine.len(), i / mine.len()) };
+                let (panel, start) = (mine.start + panel, start * block.width);
+                let mut acc = [T::ZERO; LARGEST];
+                for first in (0..k).step_by(DEPTH) {
+                    let depth = DEPTH.min(k - first);
+                    // SAFETY: the panel has k rows; the planes have room past every offset.
+                    unsafe {
+                        let a = packed.as_ptr().add(((group * panels + panel) * k + first) * block.rows);
+                        let b = memory.as_ptr().add(start);
+                        (block.run)(depth, a, b, offsets.as_ptr().add(first), acc.as_mut_ptr());
+                    }
+                }
+                for i in 0..block.rows.min(rows - panel * block.rows) {
+                    let channel = group * rows + panel * block.rows + i;
+                    let line = &mut acc[i * block.width..(i + 1) * block.width];
+                    if let Some(bias) = bias {
+                        line.iter_mut().for_each(|v| *v += bias[channel]);
+                    }
+                    planes.runs(moved.window.positions, start, block.width, |at, sample, place, n| {
+                        let d = |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
+                        let to = (part * samples + sample) * result.sample + channel * result.channel;
+                        let (to, step) = (to + d(0) + d(1) + d(2), moved.every[2] * result.strides[2]);
+                        // SAFETY: the result has these places, and they are this task's alone.
                         unsafe {
-                            let a = packed.as_ptr().add(((group * panels + panel) * k + first) * block.rows);
-                            let b = memory.as_ptr().add(start);
-                            (block.run)(depth, a, b, offsets.as_ptr().add(first), acc.as_mut_ptr());
-                        }
-                    }
-                    for i in 0..block.rows.min(rows - panel * block.rows) {
-                        let channel = group * rows + panel * block.rows + i;
-                        let line = &mut acc[i * block.width..(i + 1) * block.width];
-                        if let Some(bias) = bias {
-                            line.iter_mut().for_each(|v| *v += bias[channel]);
-                        }
-                        planes.runs(moved.window.positions, start, block.width, |at, sample, place, n| {
-                            let d =
-                                |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
-                            let to = (part * samples + sample) * result.sample + channel * result.channel;
-                            let (to, step) = (to + d(0) + d(1) + d(2), moved.every[2] * result.strides[2]);
-                            // SAFETY: the result has these places, and they are this task's alone.
-                            unsafe {
-                                let to = result.ptr.cast::<T>().add(to);
-                                if step == 1 {
-                                    to.copy_from_nonoverlapping(line.as_ptr().add(at), n);
-                                } else {
-                                    (0..n).for_each(|j| *to.add(j * step) = line[at + j]);
-                                }
+                            let to = result.ptr.cast::<T>().add(to);
+                            if step == 1 {
+                                to.copy_from_nonoverlapping(line.as_ptr().add(at), n);
+                            } else {
+                                (0..n).for_each(|j| *to.add(j * step) = line[at + j]);
                             }
-                        });
-                    }
+                        }
+                    });
                 }
             }
         }
@@ -299,28 +302,34 @@ unsafe fn pack<T: Real>(
     let w = Image::new(weight);
     let [sums, rows] = moved.from;
     let taps: usize = moved.chosen.iter().map(Vec::len).product();
-    let mut packed = scratch(conv.groups * panels * sums * taps * height, T::ZERO)?;
-    for group in 0..conv.groups {
-        for row in 0..rows {
-            let to = ((group * panels + row / height) * sums * taps) * height + row % height;
+    let packed = scratch(conv.groups * panels * sums * taps * height, T::ZERO)?;
+    let to = Shared::new(packed.as_ptr());
+    let size = sums * taps * height;
+    let (w, to) = (&w, &to);
+    // Weights are [outputs of all groups, inputs of one].
+    let (sum_step, row_step) = if moved.swapped { (w.sample, w.channel) } else { (w.channel, w.sample) };
+    par::ranges(conv.groups * panels, (par::GRAIN / size.max(1)).max(1), |range| {
+        for job in range {
+            let (group, first) = (job / panels, job % panels * height);
+            let from = group * conv.outputs * w.sample + first * row_step;
+            let mut at = job * size;
             for sum in 0..sums {
-                // Weights are [outputs of all groups, inputs of one].
-                let (out, input) = if moved.swapped { (sum, row) } else { (row, sum) };
-                let from = (group * conv.outputs + out) * w.sample + input * w.channel;
-                let mut at = to + sum * taps * height;
                 for &d in &moved.chosen[0] {
                     for &h in &moved.chosen[1] {
                         for &x in &moved.chosen[2] {
                             let tap = d * w.strides[0] + h * w.strides[1] + x * w.strides[2];
-                            // SAFETY: the caller's weights have this element.
-                            packed[at] = unsafe { *w.ptr.cast::<T>().add(from + tap) };
+                            for row in 0..height.min(rows - first) {
+                                let from = from + sum * sum_step + row * row_step + tap;
+                                // SAFETY: the caller's weights have this element; the panel is this task's alone.
+                                unsafe { *to.get().add(at + row) = *w.ptr.cast::<T>().add(from) };
+                            }
                             at += height;
                         }
                     }
                 }
             }
         }
-    }
+    });
     Ok(packed)
 }
 
@@ -350,8 +359,11 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
     let whole = conv.groups * conv.outputs * conv.inputs * count;
     let one = Planes::new(&window, image.size, 1);
     let parts = if whole <= SMALL { conv.samples.clamp(1, PARTS) } else { 1 };
-    // Channels of the image that a task sums for.
-    let share = if parts > 1 { conv.inputs } else { conv.inputs.div_ceil(16) };
+    // Channels of the image that a task sums for; and those that say how many samples it sums together, on any number of threads.
+    let (share, few) = match parts > 1 {
+        true => (conv.inputs, conv.inputs),
+        false => (conv.inputs.div_ceil(2 * par::threads()), conv.inputs.div_ceil(16)),
+    };
     let shares = conv.inputs.div_ceil(share.max(1));
     let mut sums = scratch(whole * parts, T::ZERO)?;
     let to = Shared::new(sums.as_ptr());
@@ -367,11 +379,19 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
                 (task / shares / conv.groups, task / shares % conv.groups, task % shares * share);
             let channels = share.min(conv.inputs - first);
             let samples = part * conv.samples / parts..(part + 1) * conv.samples / parts;
-            let bytes = (one.room(channels) + rows * one.plane()) * size_of::<T>();
+            let bytes = (one.room(few) + rows * one.plane()) * size_of::<T>();
             let most = (CACHED / bytes).clamp(1, samples.len().max(1));
             let mut start = samples.start;
             let (mut memory, mut lines): (Vec<T>, Vec<T>) = (vec![], vec![]);
             let mut laid = 0;
+            let columns = channels * count;
+            // Where the sum for an output and a column goes: such elements are this task's alone.
+            let sum_at = |output: usize, column: usize| {
+                let output = group * conv.outputs + output;
+                part * whole + (output * conv.inputs + first) * count + column
+            };
+            let height = outer.map_or(1, |block| columns.next_multiple_of(block.rows));
+            let mut acc = scratch(if outer.is_some() { height * rows } else { 0 }, T::ZERO)?;
             while start < samples.end {
                 let n = most.min(samples.end - start);
                 let planes = Planes::new(&window, image.size, n);
@@ -398,15 +418,9 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
                         });
                     }
                 }
-                let columns = channels * count;
                 let place = |column: usize| {
                     let column = column.min(columns - 1);
                     column / count * planes.channel + planes.taps[column % count]
-                };
-                // Where the sum for an output and a column goes: such elements are this task's alone.
-                let sum_at = |output: usize, column: usize| {
-                    let output = group * conv.outputs + output;
-                    part * whole + (output * conv.inputs + first) * count + column
                 };
                 let Some(block) = outer else {
                     let run = T::dots();
@@ -424,9 +438,8 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
                     start += n;
                     continue;
                 };
-                let offsets: Vec<usize> = (0..columns.next_multiple_of(block.rows)).map(place).collect();
+                let offsets: Vec<usize> = (0..height).map(place).collect();
                 for panel in 0..rows / width {
-                    let mut acc = scratch(offsets.len() * width, T::ZERO)?;
                     for first in (0..long).step_by(DEPTH) {
                         let depth = DEPTH.min(long - first);
                         for column in (0..columns).step_by(block.rows) {
@@ -434,22 +447,22 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
                             unsafe {
                                 let a = memory.as_ptr().add(first);
                                 let b = lines.as_ptr().add((panel * long + first) * width);
-                                let acc = acc.as_mut_ptr().add(column * width);
+                                let acc = acc.as_mut_ptr().add((panel * height + column) * width);
                                 (block.run)(depth, a, offsets.as_ptr().add(column), b, acc);
-                            }
-                        }
-                    }
-                    for lane in 0..width.min(conv.outputs - panel * width) {
-                        for column in 0..columns {
-                            // SAFETY: an element of the sums.
-                            unsafe {
-                                let to = to.get().add(sum_at(panel * width + lane, column));
-                                *to += acc[column * width + lane];
                             }
                         }
                     }
                 }
                 start += n;
+            }
+            if outer.is_some() {
+                for output in 0..conv.outputs {
+                    for column in 0..columns {
+                        let sum = acc[(output / width * height + column) * width + output % width];
+                        // SAFETY: an element of the sums.
+                        unsafe { *to.get().add(sum_at(output, column)) = sum };
+                    }
+                }
             }
         }
         Ok(())
