@@ -1,5 +1,7 @@
 //! The innermost loops of convolutions: a block of results stays in registers while everything that adds to it streams by.
 
+use crate::base::Result;
+use crate::cpu::matmul::Product;
 use crate::cpu::simd::{Level, level, simd_fn};
 
 /// Terms that one register sums before its sum is put aside, so that long sums stay exact.
@@ -50,6 +52,11 @@ pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     /// The block of products over positions for so many results of each.
     fn outer(width: usize) -> OuterBlock<Self>;
     fn dots() -> Dots<Self>;
+    /// Adds a product of matrices to `out`, on this thread.
+    ///
+    /// # Safety
+    /// The strides describe live matrices, and `out` overlaps neither operand.
+    unsafe fn product(p: Product, out: *mut Self, a: *const Self, b: *const Self) -> Result<()>;
 }
 
 /// The widest block: room for its results, and for reading past the last position.
@@ -58,7 +65,7 @@ pub const LARGEST: usize = 384;
 
 // (Loops over fewer than 32 elements are unrolled before they could be made vectors of.)
 macro_rules! kernels {
-    ($T:ident, $name:ident, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $rows:literal, $lanes:literal) => {
+    ($T:ident, $name:ident, $product:path, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $rows:literal, $lanes:literal) => {
         mod $name {
             use super::*;
 
@@ -239,6 +246,10 @@ macro_rules! kernels {
                         }
                     }
                 }
+                unsafe fn product(p: Product, out: *mut $T, a: *const $T, b: *const $T) -> Result<()> {
+                    // SAFETY: handed on.
+                    unsafe { $product(p, out, a, b, 1.0, 1.0) }
+                }
                 fn dots() -> Dots<$T> {
                     match level() {
                         Level::V4 => dots_wide,
@@ -250,5 +261,5 @@ macro_rules! kernels {
         }
     };
 }
-kernels!(f32, single, 64, 128, 3 x 32, 64, 8, 64);
-kernels!(f64, double, 32, 64, 1 x 32, 32, 6, 32);
+kernels!(f32, single, crate::cpu::matmul::product_f32, 64, 128, 3 x 32, 64, 8, 64);
+kernels!(f64, double, crate::cpu::matmul::product_f64, 32, 64, 1 x 32, 32, 6, 32);

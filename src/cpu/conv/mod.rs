@@ -4,6 +4,7 @@
 
 mod kernel;
 mod planes;
+mod points;
 
 use super::element::scratch;
 use super::par::{self, Shared};
@@ -167,9 +168,12 @@ unsafe fn by_dtype(
     weight: Strided,
     bias: Option<Strided>,
 ) -> Result<()> {
+    let points = points::apply(conv, &x, &out);
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
+            DType::F32 if points => points::product::<f32>(conv, out, x, weight, bias, moved.swapped),
+            DType::F64 if points => points::product::<f64>(conv, out, x, weight, bias, moved.swapped),
             DType::F32 => products::<f32>(conv, moved, out, x, weight, bias),
             DType::F64 => products::<f64>(conv, moved, out, x, weight, bias),
             dtype => Err(Fault::NoKernel { op: "convolution", dtype }.into()),
@@ -338,9 +342,12 @@ unsafe fn pack<T: Real>(
 /// # Safety
 /// As [`forward`]; `out` has the sizes of the weights and is contiguous, `grad` those of the result.
 pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
+    let points = points::apply(conv, &x, &grad);
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
+            DType::F32 if points => points::weights::<f32>(conv, out, x, grad),
+            DType::F64 if points => points::weights::<f64>(conv, out, x, grad),
             DType::F32 => weights::<f32>(conv, out, x, grad),
             DType::F64 => weights::<f64>(conv, out, x, grad),
             dtype => Err(Fault::NoKernel { op: "convolution_backward", dtype }.into()),
