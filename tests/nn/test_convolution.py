@@ -57,6 +57,32 @@ def test_sums_by_hand(data):
     assert math.isclose((plain * y).sum().item(), (x * back).sum().item(), abs_tol=1e-9)
 
 
+BIG = [
+    (3, 9, 8, 5, 1, 1, 0),
+    (2, 16, 24, (3, 7), 1, 2, 0),
+    (2, 130, 128, 4, 3, 1, 1),
+    (2, 16, 40, 9, 3, 2, 1),
+    (9, 8, 70, 8, 3, 1, 1),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("n, inputs, outputs, size, kernel, stride, padding", BIG)
+def test_columns_met_by_weights(n, inputs, outputs, size, kernel, stride, padding, dtype):
+    """Sizes at which kernels take other ways: one element for a window, weights beyond the cache, many outputs."""
+    size = (size, size) if isinstance(size, int) else size
+    x, w, b = (values(s, 5).to(getattr(T, dtype)) for s in ((n, inputs, *size), (outputs, inputs, kernel, kernel), (outputs,)))
+    operands = [t.requires_grad_() for t in (x, w, b)]
+    found = F.conv2d(*operands, stride, padding)
+    columns = F.unfold(x, kernel, padding=padding, stride=stride)
+    wanted = (w.flatten(1) @ columns + b[:, None]).reshape(found.shape)
+    weight = values(found.shape, 6).to(x.dtype)
+    pairs = zip([found, *T.autograd.grad(found, operands, weight)], [wanted, *T.autograd.grad(wanted, operands, weight)])
+    room = 1e-3 if dtype == "float32" else 1e-10
+    for a, e in pairs:
+        assert T.allclose(a, e, rtol=room, atol=room)
+
+
 @pytest.mark.parametrize("kernel", [1, 2, 3, 4])
 @pytest.mark.filterwarnings("ignore:Using padding='same'")
 def test_same_keeps_the_size(kernel):
