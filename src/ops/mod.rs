@@ -3,6 +3,7 @@
 pub(crate) mod macros;
 
 pub mod advanced;
+pub mod areas;
 pub mod arithmetic;
 pub mod batch;
 pub mod compare;

@@ -48,7 +48,11 @@ ops! { "nn";
 
 /// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
 fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
-    let new = |shape: &[usize]| Body::new(shape, x.dtype(), x.device());
+    // Drawn in the order of memory, as PyTorch does.
+    let new = |shape: &[usize]| match x.is_batched() || *shape != *x.shape() {
+        true => Body::new(shape, x.dtype(), x.device()),
+        false => super::creation::room_like(x, None, None, None),
+    };
     let coins = super::batch::draw(&x.shape(), new, |body| random::coin(body, 1.0 - p, &None))?;
     if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
 }
