@@ -221,3 +221,25 @@ def test_the_gpu_says_that_it_has_no_ctc():
         pytest.skip("no GPU")
     with pytest.raises(NotImplementedError, match="ctc_loss"):
         F.ctc_loss(T.zeros(2, 1, 2, device="cuda"), T.tensor([[1]], device="cuda"), (2,), (1,))
+
+
+@pytest.mark.skipif(T.__name__ == "torch", reason="what PyTorch does with these differs by version")
+def test_sizes_that_there_is_no_room_for_are_refused():
+    x, none = T.zeros(1, 1, 2, 2), T.zeros(1, 0, 2, 2)
+    calls = (
+        lambda: F.interpolate(x, 2**40),
+        lambda: F.interpolate(x, scale_factor=1e30),
+        lambda: F.interpolate(x, scale_factor=math.nan),
+        lambda: F.pixel_shuffle(none, 2**40),
+        lambda: F.pixel_unshuffle(T.zeros(1, 1, 0, 0), 2**40),
+        lambda: T._core._nn._resample(T.zeros(3), 0, [3]),
+    )
+    for k, call in enumerate(calls):
+        with pytest.raises(RuntimeError):
+            call()
+            pytest.fail(f"call {k}")
+    y = T.zeros(1, 0, 2, requires_grad=True)
+    F.channel_shuffle(y, 2**40).sum().backward()
+    assert y.grad.shape == (1, 0, 2)
+    # A factor that does not fit the size looks beyond the end.
+    assert T._core._nn._resample(T.ones(1, 1, 3, 3), 4, [2, 2], None, 0.001, 0.001).shape == (1, 1, 2, 2)

@@ -114,7 +114,7 @@ impl Way {
         let shrink = if step >= 1.0 { 1.0 / step } else { 1.0 };
         for i in 0..to {
             let centre = self.round(step * (i as f64 + 0.5));
-            let first = ((centre - support + 0.5) as i64).max(0) as usize;
+            let first = ((centre - support + 0.5) as i64).clamp(0, from as i64) as usize;
             let end = ((centre + support + 0.5) as i64).clamp(first as i64, from as i64) as usize;
             let weights: Vec<f64> =
                 (first..end).map(|at| filter((at as f64 - centre + 0.5) * shrink)).collect();
@@ -189,12 +189,13 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
     for k in order {
         let dim = ndim - dims + k;
         let (from, to) = (now.shape()[dim], sizes[k]);
-        let taps = if back { ways[k].taps(to, from).transposed() } else { ways[k].taps(from, to) };
         let mut shape = Dims::from_slice(now.shape());
         shape[dim] = to;
+        // A size that there is no room for is refused before its taps are made.
         let out = in_format(&shape, wide, now.device(), format)?;
         let [outer, inner] = around(&shape, format, dim);
         if out.numel() > 0 {
+            let taps = if back { ways[k].taps(to, from).transposed() } else { ways[k].taps(from, to) };
             fork!([&out, &now],
                 cpu: crate::cpu::resample::resample(out.host()?, now.host()?, outer, inner, &taps),
                 gpu: crate::gpu::resample(flat(&out)?.gpu()?, flat(&now)?.gpu()?, outer, inner, &taps))?;
@@ -361,7 +362,10 @@ pub fn resample(
     #[default(false)] align_corners: bool,
 ) -> Result<Tensor> {
     let (d, h, w, align) = (scale_d, scale_h, scale_w, align_corners);
-    let dims = input.ndim().clamp(3, 5) - 2;
+    let dims = match input.ndim() {
+        rank @ 3..=5 => rank - 2,
+        rank => return Err(Error::runtime(format!("only 3D, 4D and 5D tensors are resized, got {rank}D"))),
+    };
     let size = sizes_of(input, size, &[d, h, w][3 - dims..]);
     match (rule, dims) {
         (0, 1) => UpsampleNearest1D::call(input, size, w),

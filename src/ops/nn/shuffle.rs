@@ -2,6 +2,7 @@
 
 use crate::operator::prelude::*;
 use crate::ops::create::clone_dense;
+use crate::ops::kernel::duplicate;
 use crate::ops::reduce::quietly;
 use crate::ops::view;
 
@@ -56,6 +57,9 @@ impl PixelUnshuffle {
 #[primitive(batch = merged, tangent = linear)]
 impl ChannelShuffle {
     fn forward(input: &Tensor, groups: i64) -> Result<Body> {
+        if input.numel() == 0 {
+            return duplicate(&input.body());
+        }
         let (shape, n) = (input.shape(), groups as usize);
         let rest = crate::base::numel(&shape[2..]);
         reordered(input, &[shape[0], n, shape[1] / n, rest], &[0, 2, 1, 3], &shape)
@@ -74,6 +78,12 @@ fn need_image(name: &str, input: &Tensor, factor: i64, what: &str) -> Result<()>
     }
     if factor <= 0 {
         return Err(Error::runtime(format!("{name} expects a positive {what}, but got {factor}")));
+    }
+    // Of a size of 0 every factor is a divisor.
+    let square = (factor as usize).checked_mul(factor as usize);
+    let sizes = input.shape().iter().try_fold(1usize, |all, n| all.checked_mul((*n).max(1)));
+    if square.zip(sizes).is_none_or(|(square, sizes)| square.checked_mul(sizes).is_none()) {
+        return Err(Error::runtime(format!("{name} got a {what} that is too large: {factor}")));
     }
     Ok(())
 }
