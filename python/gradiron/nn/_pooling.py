@@ -55,7 +55,7 @@ def _max_pool(n: int) -> None:
 
 def _filled(sizes: Any, input: Tensor) -> Any:
     """Sizes with those of the input where there is `None`."""
-    if isinstance(sizes, (int, tuple, list)) is False or isinstance(sizes, int):
+    if not isinstance(sizes, (tuple, list)):
         return sizes
     if input.dim() <= len(sizes):
         raise ValueError(f"Input dimension should be at least {len(sizes) + 1}")
