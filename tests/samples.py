@@ -207,6 +207,17 @@ def listed(call, extra=lambda draw, shape, dim, n: []):
     return sample
 
 
+def scattered():
+    """Every place of a line is written once."""
+
+    def sample(draw):
+        n = draw(st.integers(1, 3))
+        index = T.tensor([draw(st.permutations(range(n)))])
+        return [values((2, n), draw(SEEDS)), index, values((1, n), draw(SEEDS))], lambda x, i, y: T.scatter(x, 1, i, y)
+
+    return sample
+
+
 def replaced(shape, dim, n):
     return (*shape[:dim], n, *shape[dim + 1 :])
 

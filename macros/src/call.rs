@@ -38,6 +38,8 @@ pub struct Param {
     pub elsewhere: bool,
     /// An operand that has no gradient.
     pub constant: bool,
+    /// An operand that may share memory with what is written.
+    pub overlaps: bool,
     /// PyTorch's name for it, where that is another.
     pub shown: Option<String>,
 }
@@ -141,6 +143,8 @@ fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
             param.constant = true;
         } else if path.is_ident("elsewhere") {
             param.elsewhere = true;
+        } else if path.is_ident("overlaps") {
+            param.overlaps = true;
         } else if path.is_ident("hidden") {
             param.shown = Some(String::new());
         } else if path.is_ident("shown") {
@@ -148,7 +152,7 @@ fn own(attrs: &mut Vec<Attribute>, param: &mut Param) -> Result<()> {
         } else if path.is_ident("doc") || path.is_ident("allow") {
             attrs.push(attr);
         } else {
-            let message = "a parameter may have #[default(…)], #[keyword], #[required], #[elsewhere], #[constant], #[hidden] or #[shown(\"…\")]";
+            let message = "a parameter may have #[default(…)], #[keyword], #[required], #[elsewhere], #[constant], #[overlaps], #[hidden] or #[shown(\"…\")]";
             return Err(Error::new(path.span(), message));
         }
     }
@@ -178,6 +182,7 @@ pub fn params(sig: &mut Signature) -> Result<Vec<Param>> {
             required: false,
             elsewhere: false,
             constant: false,
+            overlaps: false,
             shown: None,
         };
         own(&mut arg.attrs, &mut param)?;

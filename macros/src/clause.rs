@@ -92,3 +92,12 @@ pub fn unknown<S: AsRef<str>>(word: &Ident, what: &str, known: &[S]) -> Error {
     let known: Vec<&str> = known.iter().map(AsRef::as_ref).collect();
     Error::new(word.span(), format!("no {what} is called `{word}`; there are {}", known.join(", ")))
 }
+
+/// `devices = any`: operands may lie on several.
+pub fn anywhere(clause: &Clause) -> Result<bool> {
+    let rule = clause.rule()?;
+    if rule.word != "any" {
+        return Err(unknown(&rule.word, "rule of `devices`", &["any"]));
+    }
+    Ok(true)
+}

@@ -200,10 +200,14 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         return Err(Error::new(function.sig.ident.span(), message));
     }
     let (said, overloads, inplace_of) = match (&of, role) {
-        (None, Role::Overload | Role::Inplace) => {
-            let message =
-                "name the operator that this belongs to: `#[overload(max.dim)]`, `#[inplace(index_put)]`";
+        (None, Role::Overload) => {
+            let message = "name the operator that this belongs to: `#[overload(max.dim)]`";
             return Err(Error::new(function.sig.ident.span(), message));
+        }
+        (None, Role::Inplace) => {
+            let said = facts.name.clone().unwrap_or_else(|| name.to_string());
+            let said = said.trim_end_matches('_').to_owned();
+            (quote!(#said), quote!(None), quote!(None))
         }
         (Some(of), Role::Inplace) => (quote!(#of.name), quote!(None), quote!(Some(&#of))),
         (Some(of), _) => (quote!(#of.name), quote!(Some(&#of)), quote!(None)),
@@ -227,7 +231,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     let bits = facts.forms.iter().map(|f| format_ident!("{}", f.to_string().to_uppercase()));
     let out_bit = has_out.then(|| quote!(| #op::Forms::OUT));
     let forms = match (&of, role) {
-        (Some(_), Role::Inplace) => quote!(#op::Forms(#op::Forms::INPLACE)),
+        (_, Role::Inplace) => quote!(#op::Forms(#op::Forms::INPLACE)),
         (Some(of), _) if facts.forms.is_empty() => quote!(#op::Forms(#of.forms.0 #out_bit)),
         _ => quote!(#op::Forms(0 #(| #op::Forms::#bits)* #out_bit)),
     };

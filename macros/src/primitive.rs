@@ -16,7 +16,7 @@ use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Type};
 
 const WORDS: &[&str] = &[
     "node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices", "inplace", "untied",
-    "copy",
+    "copy", "dense",
 ];
 const TANGENTS: &[&str] = &["linear", "multilinear", "added", "still", "fn", "transposed"];
 const DTYPES: &[&str] = &["float", "number", "real", "differentiable"];
@@ -38,6 +38,8 @@ struct Clauses {
     untied: bool,
     /// Whether there is a copying form, too.
     copy: bool,
+    /// The copy that a `write` is called on lies in the order of its dimensions.
+    dense: bool,
 }
 
 fn camel(word: &str) -> Ident {
@@ -59,6 +61,7 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
         inplace: None,
         untied: false,
         copy: false,
+        dense: false,
     };
     for clause in clause::parse(tokens)? {
         match clause.word.to_string().as_str() {
@@ -91,13 +94,8 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
             "results" => all.results = clause.idents()?.iter().map(Ident::to_string).collect(),
             "scratch" => all.scratch = clause.idents()?,
             "shows" => all.shows = clause.inner()?,
-            "devices" => {
-                let rule = clause.rule()?;
-                if rule.word != "any" {
-                    return Err(unknown(&rule.word, "rule of `devices`", &["any"]));
-                }
-                all.anywhere = true;
-            }
+            "dense" => all.dense = true,
+            "devices" => all.anywhere = clause::anywhere(&clause)?,
             _ => return Err(clause.unknown(WORDS)),
         }
     }
@@ -113,6 +111,7 @@ struct Parts {
     batch: Option<ImplItemFn>,
     tangent: Option<ImplItemFn>,
     flops: Option<ImplItemFn>,
+    check: Option<ImplItemFn>,
 }
 
 fn sort(item: &ItemImpl) -> Parts {
@@ -125,6 +124,7 @@ fn sort(item: &ItemImpl) -> Parts {
             "batch" => parts.batch = Some(f),
             "tangent" => parts.tangent = Some(f),
             "flops" => parts.flops = Some(f),
+            "check" => parts.check = Some(f),
             "derivative" => parts.derivatives.push((String::new(), f)),
             "fast_derivative" => parts.fast.push((String::new(), f)),
             name => {
@@ -563,9 +563,18 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let rest = &again[usize::from(writes)..];
     let n = tensor_names.len();
     let first = &tensor_names[0];
+    let check =
+        |target: TokenStream| parts.check.as_ref().map(|_| quote!(#name::check(#target, #(#rest),*)?;));
+    if let Some(f) = parts.check.as_ref().filter(|_| !writes) {
+        let message = "a `check` stands beside a `write`; a `forward` looks at its arguments itself";
+        return Err(Error::new(f.sig.ident.span(), message));
+    }
     let compute = if writes {
+        let copy = if clauses.dense { quote!(dense_copy_of) } else { quote!(copy_of) };
+        let check = check(quote!(&out));
         quote! {
-            let out = #op::primitive::copy_of(#first)?;
+            let out = #op::primitive::#copy(#first)?;
+            #check
             #name::write(&out, #(#rest),*)?;
             #op::results::Forward::put(out, __made);
             Ok(())
@@ -644,6 +653,8 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let over = if !writes {
         quote!()
     } else {
+        let check = check(quote!(out));
+        let apart = this.tensors.iter().map(|p| !p.overlaps);
         quote! {
             /// The same over the first operand.
             #[allow(clippy::too_many_arguments)]
@@ -651,7 +662,12 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
                 let __flags = #op::primitive::flags(&__groups);
                 #call
-                #op::primitive::over(&__call, &mut |out| #name::write(out, #(#rest),*))
+                #op::primitive::over(
+                    &__call,
+                    &[#(#apart),*],
+                    &|out| { #check Ok(()) },
+                    &mut |out| #name::write(out, #(#rest),*),
+                )
             }
         }
     };

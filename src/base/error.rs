@@ -22,6 +22,12 @@ pub enum Fault {
     InvalidShape { shape: String, numel: usize },
     #[error("\"{op}\" not implemented for '{}'", dtype.scalar_name())]
     NoKernel { op: &'static str, dtype: DType },
+    /// The same of a kernel that is called as its operator.
+    #[error("\"{op}_cpu\" not implemented for '{}'", dtype.scalar_name())]
+    NoKernelOf { op: &'static str, dtype: DType },
+    /// An operator that knows no complex numbers at all.
+    #[error("{0} is not supported for complex types")]
+    NoComplex(&'static str),
     /// The operator exists, but has no shader for this dtype; nothing moves to the CPU by itself.
     #[error(
         "\"{op}\" is not implemented on the GPU for '{}': move the operands with .cpu() to compute it there",
@@ -47,6 +53,9 @@ pub enum Fault {
     Guided(Guidance),
     #[error("{0}")]
     Index(String),
+    /// An index beyond its dimension (a number, and which dimension); a RuntimeError in the operators that go along one.
+    #[error("{}", beyond(*index, *size))]
+    Beyond { index: Option<(i64, usize)>, size: usize, along: bool },
     #[error("{0}")]
     Value(String),
     #[error("{0}")]
@@ -56,6 +65,13 @@ pub enum Fault {
     /// An exception raised by the user's code (a hook, a Function): carried through unchanged.
     #[error("an exception of the host language")]
     Foreign(Box<dyn Any + Send + Sync>),
+}
+
+fn beyond(index: Option<(i64, usize)>, size: usize) -> String {
+    match index {
+        Some((index, dim)) => format!("index {index} is out of bounds for dimension {dim} with size {size}"),
+        None => format!("index is out of bounds for dimension with size {size}"),
+    }
 }
 
 impl Error {

@@ -5,7 +5,7 @@ use super::element::{Element, by_dtype};
 use super::par;
 use super::simd::simd_fn;
 use super::walk::Walk;
-use crate::base::{DType, Dims, Error, IndexBy, Put, Result, Strided};
+use crate::base::{DType, Dims, Fault, IndexBy, Put, Result, Strided};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -353,10 +353,9 @@ unsafe fn check(by: &IndexBy, negative: bool) -> Result<()> {
         };
         match outside {
             None => Ok(()),
-            Some(value) => Err(Error::index(format!(
-                "index {value} is out of bounds for dimension {} with size {}",
-                by.dim, by.size
-            ))),
+            Some(value) => {
+                Err(Fault::Beyond { index: Some((value, by.dim)), size: by.size, along: false }.into())
+            }
         }
     })
 }

@@ -485,6 +485,11 @@ pub fn copy_of(t: &Tensor) -> Result<Body> {
     crate::ops::shape::preserved(&t.body())
 }
 
+/// A row-major copy to write over.
+pub fn dense_copy_of(t: &Tensor) -> Result<Body> {
+    crate::ops::kernel::duplicate(&t.body())
+}
+
 /// What computes a primitive: it takes the operands' values, where these differ from their bytes.
 pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()> + 'a;
 
@@ -551,18 +556,27 @@ fn compute(call: &Call, forward: &mut Compute, made: &mut Made) -> Result<()> {
     forward(None, made)
 }
 
-/// Writes over the first operand: checks, records, writes, and gives it its history.
-pub fn over(call: &Call, write: &mut dyn FnMut(&Body) -> Result<()>) -> Result<()> {
-    let mut operands = call.operands();
-    let target = operands.next().ok_or_else(|| Error::runtime("there is no tensor to write"))?;
+/// Writes over the first operand: checks, records, writes, and gives it its history. `apart` says which operands may not
+/// share its memory, which is asked after what `check` asks.
+pub fn over(
+    call: &Call,
+    apart: &[bool],
+    check: &dyn Fn(&Body) -> Result<()>,
+    write: &mut dyn FnMut(&Body) -> Result<()>,
+) -> Result<()> {
+    let target = call.operands().next().ok_or_else(|| Error::runtime("there is no tensor to write"))?;
     if call.flags.is_batched() || call.flags.is_lazy() || call.flags.may_be_dual() {
         return over_special(call, target);
     }
     let recorder = call.begin();
     check_inplace(target, recorder.is_some())?;
+    let recorder = recorder.filter(|_| target.dtype().is_differentiable());
     call.check()?;
-    operands.try_for_each(|t| inplace::check_disjoint(target, t))?;
     let body = target.body().clone();
+    check(&body)?;
+    for (group, _) in call.groups.iter().zip(apart).skip(1).filter(|(_, apart)| **apart) {
+        group.iter().try_for_each(|t| inplace::check_disjoint(target, t))?;
+    }
     // Before the write: what is saved of the target is to be its old value.
     let node = match recorder {
         Some(recorder) => {

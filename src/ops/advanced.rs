@@ -28,7 +28,7 @@ fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
         })?;
     }
     if !block.contains(&0) && used.iter().any(|(d, _)| layout.shape[*d] == 0) {
-        return Err(Error::index("index is out of bounds for dimension with size 0"));
+        return Err(Fault::Beyond { index: None, size: 0, along: false }.into());
     }
     // Side by side they stay in place; apart, they come first.
     let first = used[0].0;

@@ -1,38 +1,18 @@
 //! Operands lie on one device: asked of every call from Python before its row runs, so that no kernel has to. Nothing
 //! moves by itself.
 
-use super::row::{Arg, Kind, Param, Row};
+use super::row::{Arg, Kind, Row};
 use crate::base::{Device, Fault, Result};
 use crate::tensor::Tensor;
 
-/// Rows made of pointwise ones, which let 0-d tensors on the CPU go along and ask for themselves.
-const BY_ELEMENT: &[&str] =
-    &["binary_cross_entropy_with_logits", "huber_loss", "l1_loss", "mse_loss", "smooth_l1_loss"];
-
-/// Parameters that may lie elsewhere: they are copied from there, or only a number or a shape of theirs is wanted.
-fn may_be_elsewhere(row: &Row, param: &Param) -> bool {
-    param.elsewhere
-        || param.kind == Kind::Any
-        || matches!(
-            (row.name, param.name),
-            ("copy", "src")
-                | ("fill" | "index_fill" | "masked_fill", "value")
-                | ("index_put", "indices" | "values")
-        )
-}
-
 /// Refuses operands that are scattered over devices.
 pub fn check(row: &Row, args: &[Arg]) -> Result<()> {
-    if !any_elsewhere()
-        || row.elementwise
-        || matches!(row.family, "pointwise" | "compare")
-        || BY_ELEMENT.contains(&row.name)
-    {
+    if !any_elsewhere() || row.elementwise || matches!(row.family, "pointwise" | "compare") {
         return Ok(());
     }
     let mut first: Option<Device> = None;
     for (param, arg) in row.params.iter().zip(args) {
-        if may_be_elsewhere(row, param) {
+        if param.elsewhere || param.kind == Kind::Any {
             continue;
         }
         for t in tensors(arg) {

@@ -79,16 +79,16 @@ pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> 
         (g, indices) = (unsqueeze(&g, dim)?, unsqueeze(&indices, dim)?);
     }
     let zeros = create::zeros(&at.shape, g.dtype(), at.device)?;
-    scatter_into(&zeros, &g, dim, indices, Put::Add)
+    scatter_into(&zeros, &g, dim, &indices, Put::Add)
 }
 
 /// What of `t` lies where values were picked.
 pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
     let indices = create::shallow(indices);
     if kept || t.ndim() == 0 {
-        return gather(t, dim, indices);
+        return gather(t, dim, &indices);
     }
-    squeeze_one(&gather(t, dim, unsqueeze(&indices, dim)?)?, dim)
+    squeeze_one(&gather(t, dim, &unsqueeze(&indices, dim)?)?, dim)
 }
 
 /// The extremum along a dimension and its index.

@@ -1,10 +1,12 @@
 //! Reading and writing by index tensors.
 
 use super::create;
-use super::kernel::{duplicate, fork};
-use super::macros::ops;
-use crate::base::{DType, Device, Dims, Error, Fault, IndexBy, Layout, Put, Result, Scalar, caution};
-use crate::tensor::{Body, Tensor};
+use super::kernel::duplicate;
+use super::pointwise::check_writable;
+use super::slice_rules::check_slices;
+use super::view::{expand, ints, reshape, squeeze_one, unsqueeze};
+use crate::base::{IndexBy, Put, caution};
+use crate::operator::prelude::*;
 
 pub use super::advanced::{index, index_put, index_put_into};
 
@@ -41,7 +43,7 @@ fn twice_as_far<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
 fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
     // Known without waiting for the GPU to look at the indices.
     if by.iter().any(|b| b.size == 0) {
-        return Err(Error::index("index is out of bounds for dimension with size 0"));
+        return Err(Fault::Beyond { index: None, size: 0, along: false }.into());
     }
     let there = |b: &By<'a>| {
         Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim })
@@ -122,7 +124,7 @@ pub(super) fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
 /// An index beyond its dimension is a RuntimeError in the operators that go along one.
 pub(super) fn as_runtime(error: Error) -> Error {
     match error.into_fault() {
-        Fault::Index(message) => Error::runtime(message),
+        Fault::Beyond { index, size, .. } => Fault::Beyond { index, size, along: true }.into(),
         other => other.into(),
     }
 }
@@ -236,65 +238,64 @@ pub(super) fn check_index(op: &str, index: &Tensor) -> Result<()> {
     Err(Error::runtime(format!("{op}(): Expected dtype int32/int64 for index")))
 }
 
-/// `source` times `alpha`, in its own dtype.
-pub(super) fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
-    let scale = || super::arithmetic::mul(source, &super::scatter::number_like(source, alpha)?);
-    super::reduce::quietly(scale).map(Tensor::new)
-}
-
-/// `src` put (or added, …) into `out` along a dimension where `index` points.
-pub(in crate::ops) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
+/// What `src`, put along a dimension where `index` points, must be like.
+fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<()> {
     check_index("scatter", index)?;
-    let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
+    let dim = wrap_dim(dim, out.layout.ndim())?;
     if src.dtype != out.dtype {
         return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
     }
     let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
-    if by.numel() > 0 {
-        let ndim = to.layout.ndim();
-        if by.layout.ndim() != ndim {
-            return Err(Error::runtime(
-                "Index tensor must have the same number of dimensions as self tensor",
-            ));
+    if by.numel() == 0 {
+        return Ok(());
+    }
+    let ndim = to.layout.ndim();
+    if by.layout.ndim() != ndim {
+        return Err(Error::runtime("Index tensor must have the same number of dimensions as self tensor"));
+    }
+    let mut wrong = (0..ndim).any(|d| d != dim && by.shape()[d] > to.shape()[d]);
+    for d in 0..if wrong { 0 } else { ndim } {
+        let most =
+            if src.layout.ndim() == 0 { 1 } else { from.shape()[wrap_dim(d as i64, src.layout.ndim())?] };
+        if by.shape()[d] > most {
+            wrong = true;
+            break;
         }
-        let mut wrong = (0..ndim).any(|d| d != dim && by.shape()[d] > to.shape()[d]);
-        for d in 0..if wrong { 0 } else { ndim } {
-            let most = if src.layout.ndim() == 0 {
-                1
-            } else {
-                from.shape()[crate::base::wrap_dim(d as i64, src.layout.ndim())?]
-            };
-            if by.shape()[d] > most {
-                wrong = true;
-                break;
-            }
-        }
-        if from.layout.ndim() != ndim {
-            return Err(Error::runtime("Index tensor must have the same number of dimensions as src tensor"));
-        }
-        if wrong {
-            return Err(Error::runtime(format!(
-                "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
-                 size than src {:?}",
-                by.shape(),
-                out.shape(),
-                from.shape()
-            )));
-        }
-        let (size, stride) = size_and_stride(&to, dim);
-        let target = to.with_layout(along(&to, dim, by.shape()));
-        let mut part = from.layout.clone();
-        part.shape = Dims::from_slice(by.shape());
-        put("scatter", &target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
-            .map_err(as_runtime)?;
+    }
+    if from.layout.ndim() != ndim {
+        return Err(Error::runtime("Index tensor must have the same number of dimensions as src tensor"));
+    }
+    if wrong {
+        return Err(Error::runtime(format!(
+            "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+             size than src {:?}",
+            by.shape(),
+            out.shape(),
+            from.shape()
+        )));
     }
     Ok(())
 }
 
+/// `src` put (or added, …) into `out` along a dimension where `index` points.
+pub(in crate::ops) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
+    let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
+    if by.numel() == 0 {
+        return Ok(());
+    }
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    let (size, stride) = size_and_stride(&to, dim);
+    let target = to.with_layout(along(&to, dim, by.shape()));
+    let mut part = from.layout.clone();
+    part.shape = Dims::from_slice(by.shape());
+    put("scatter", &target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
+        .map_err(as_runtime)
+}
+
 /// The slices of `source` added across `dim` of `out` where `index` points.
-pub(super) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<()> {
+pub(in crate::ops) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<()> {
     let (to, from, by) = (as_line(out), as_line(source), index.body());
-    let dim = crate::base::wrap_dim(dim, out.layout.ndim())?;
+    let dim = wrap_dim(dim, out.layout.ndim())?;
     if from.numel() > 0 && (out.numel() > 0 || out.layout.ndim() < 2) {
         let (size, stride) = size_and_stride(&to, dim);
         let index = by.with_layout(down(&by, dim, from.shape()));
@@ -307,30 +308,94 @@ pub(super) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) ->
             false,
         )
         .map_err(|error| match error.fault() {
-            Fault::Index(_) if out.layout.ndim() < 2 => Error::index("index out of range in self"),
+            Fault::Beyond { .. } if out.layout.ndim() < 2 => Error::index("index out of range in self"),
             _ => as_runtime(error),
         })?;
     }
     Ok(())
 }
 
-ops! { "index";
-    /// `out[i][j] = input[index[i][j]][j]` (for dim 0): values picked along a dimension.
-    [out, linear] fn gather(input; dim: i64, index: Tensor) -> y {
-        check_index("gather", &index)?;
+/// For `vmap`: something along `dim` of `x` and of others like it, which get a dimension where they have none.
+pub(super) fn on_lines(
+    b: &Batch,
+    x: &Tensor,
+    others: &[&Tensor],
+    dim: i64,
+    f: impl FnOnce(&Tensor, &[Tensor], i64) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let at = b.dim(dim, x.ndim())?;
+    let line = |t: &Tensor| {
+        let full = b.full(t)?;
+        if t.ndim() == 0 { unsqueeze(&full, -1) } else { Ok(full) }
+    };
+    let others = others.iter().map(|t| line(t)).collect::<Result<Vec<_>>>()?;
+    f(&line(x)?, &others, at)
+}
+
+/// What was made of lines as the function sees it: without their dimension where it had none.
+pub(super) fn from_lines(b: &Batch, made: Tensor, seen: &Tensor) -> Result<Tensor> {
+    Ok(b.wrap(if seen.ndim() == 0 { squeeze_one(&made, -1)? } else { made }))
+}
+
+/// A vector of positions for each sample, stretched over the dimensions beside `at` of `shape` (with the samples in front).
+pub(super) fn spread_positions(b: &Batch, index: &Tensor, at: i64, shape: &[usize]) -> Result<Tensor> {
+    let mut narrow: Dims = smallvec::smallvec![1; shape.len()];
+    narrow[..b.k()].copy_from_slice(&b.sizes);
+    narrow[at as usize] = index.numel();
+    let by = reshape(&b.full(index)?, &narrow)?;
+    let mut wide = Dims::from_slice(shape);
+    wide[at as usize] = index.numel();
+    expand(&create::to_dtype(&by, DType::I64)?, ints(&wide))
+}
+
+pub(super) fn check_vector(op: &str, index: &Tensor) -> Result<()> {
+    match index.ndim() {
+        0 | 1 => Ok(()),
+        _ => Err(Error::index(format!("{op}(): Index is supposed to be a vector"))),
+    }
+}
+
+/// Slices of `source` put or added where a vector of positions says, for samples.
+pub(super) fn placed(
+    b: &Batch,
+    x: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+    how: Put,
+) -> Result<Tensor> {
+    check_vector("index_add", index)?;
+    let made = on_lines(b, x, &[source], dim, |x, source, at| {
+        if !index.is_batched() && how == Put::Add {
+            return IndexAdd::call(x, at, index, &source[0], Scalar::Int(1));
+        }
+        let by = spread_positions(b, index, at, &x.shape())?;
+        Scatter::call(x, at, &by, &reshape(&source[0], &by.shape())?, how)
+    })?;
+    from_lines(b, made, x)
+}
+
+#[primitive(tangent = linear, shows(sparse_grad = false))]
+impl Gather {
+    fn forward(input: &Tensor, dim: i64, index: &Tensor) -> Result<Body> {
+        check_index("gather", index)?;
         let (body, by) = (input.body(), index.body());
-        let dim = crate::base::wrap_dim(dim, body.layout.ndim())?;
+        let dim = wrap_dim(dim, body.layout.ndim())?;
         if by.numel() == 0 {
             return Body::new(by.shape(), body.dtype, body.device());
         }
         if body.layout.ndim().max(1) != by.layout.ndim().max(1) {
-            return Err(Error::runtime("Index tensor must have the same number of dimensions as input tensor"));
+            return Err(Error::runtime(
+                "Index tensor must have the same number of dimensions as input tensor",
+            ));
         }
         for d in (0..by.layout.ndim()).filter(|&d| d != dim) {
             if by.shape()[d] > body.shape().get(d).copied().unwrap_or(1) {
                 return Err(Error::runtime(format!(
                     "Size does not match at dimension {d} expected index {:?} to be no larger than self {:?} apart from \
-                     dimension {dim}", by.shape(), body.shape()
+                     dimension {dim}",
+                    by.shape(),
+                    body.shape()
                 )));
             }
         }
@@ -338,29 +403,94 @@ ops! { "index";
         let (from, by) = (as_line(&body), as_line(&by));
         let (size, stride) = size_and_stride(&from, dim);
         let source = from.with_layout(along(&from, dim, by.shape()));
-        get("gather", &as_line(&out), &source, &[By { index: &by, size, stride, dim }], false).map_err(as_runtime)?;
+        get("gather", &as_line(&out), &source, &[By { index: &by, size, stride, dim }], false)
+            .map_err(as_runtime)?;
         Ok(out)
     }
-    input: |g, at, dim, index; input| {
+    fn d_input(g: &Tensor, at: Meta, dim: i64, index: &Tensor, input: Unread) -> Result<Tensor> {
+        let Unread = input;
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
-        g.then(|t| scatter_into(&zeros, &t, dim, index, Put::Add))
-    };
-    /// `input` with `src` put (or added, …) along a dimension where `index` points.
-    [hidden] fn scatter_into(input, src; dim: i64, index: Tensor, how: Put) -> y {
-        let out = duplicate(&input.body())?;
-        scatter_over(&out, &src.body(), dim, &index, how)?;
-        Ok(out)
+        Scatter::call(&zeros, dim, index, g, Put::Add)
     }
-    input: |g, dim, index, how| match how {
-        Put::Add => Ok(g.tensor()?),
-        _ => {
-            let zeros = create::zeros(&index.shape(), g.clone().tensor()?.dtype(), index.device())?;
-            scatter_into(&g.tensor()?, &zeros, dim, index, Put::Assign)
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        if input.ndim().max(1) != index.ndim().max(1) {
+            return Err(Error::runtime(
+                "Index tensor must have the same number of dimensions as input tensor",
+            ));
         }
-    };
-    src: |g, dim, index| g.then(|t| gather(&t, dim, index));
-    /// Slices of `input` along `dim`, picked by a vector of indices.
-    [out, linear] fn index_select(input; dim: i64, index: Tensor) -> y {
+        let made = on_lines(b, input, &[index], dim, |x, by, at| Gather::call(x, at, &by[0]))?;
+        from_lines(b, made, index)
+    }
+}
+
+/// `out[i][j] = input[index[i][j]][j]` (for dim 0): values picked along a dimension.
+#[operator(function, method, out(declared, resizes), sample = "indexed(named(name))")]
+pub fn gather(input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    Gather::call(input, dim, index)
+}
+
+/// `input` with `src` put (or added, …) along a dimension where `index` points.
+#[primitive(dense)]
+impl Scatter {
+    pub(super) fn check(input: &Body, dim: i64, index: &Tensor, src: &Tensor, _: Put) -> Result<()> {
+        check_scattered(input, &src.body(), dim, index)?;
+        check_writable(input)
+    }
+    pub(super) fn write(
+        input: &Body,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        #[hidden] how: Put,
+    ) -> Result<()> {
+        scatter_over(input, &src.body(), dim, index, how)
+    }
+    fn d_input(g: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
+        if how == Put::Add {
+            return Ok(g.clone());
+        }
+        let zeros = create::zeros(&index.shape(), g.dtype(), index.device())?;
+        Scatter::call(g, dim, index, &zeros, Put::Assign)
+    }
+    fn d_src(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        Gather::call(g, dim, index)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, src: &Tensor, how: Put) -> Result<Tensor> {
+        let made = on_lines(b, input, &[index, src], dim, |x, rest, at| {
+            Scatter::call(x, at, &rest[0], &rest[1], how)
+        })?;
+        from_lines(b, made, input)
+    }
+}
+
+/// `input` with `src` put (or added, …) along a dimension where `index` points.
+pub fn scatter_into(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
+    Scatter::call(input, dim, index, src, how)
+}
+
+#[primitive(tangent = linear, dense)]
+impl ScatterAdd {
+    fn check(input: &Body, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
+        check_scattered(input, &src.body(), dim, index)?;
+        check_writable(input)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
+        scatter_over(input, &src.body(), dim, index, Put::Add)
+    }
+    fn d_input(g: V) -> V {
+        g
+    }
+    fn d_src(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        Gather::call(g, dim, index)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        Scatter::batch(b, input, dim, index, src, Put::Add)
+    }
+}
+
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl IndexSelect {
+    fn forward(input: &Tensor, dim: i64, index: &Tensor) -> Result<Body> {
         if !matches!(index.dtype(), DType::I64 | DType::I32) {
             return Err(Error::runtime("index_select(): Expected dtype int32 or int64 for index"));
         }
@@ -368,7 +498,7 @@ ops! { "index";
             return Err(Error::index("index_select(): Index is supposed to be a vector"));
         }
         let (body, by) = (input.body(), index.body());
-        let dim = crate::base::wrap_dim(dim, body.layout.ndim())?;
+        let dim = wrap_dim(dim, body.layout.ndim())?;
         let mut shape = Dims::from_slice(body.shape());
         match shape.get_mut(dim) {
             Some(0) if by.numel() > 0 && body.layout.ndim() > 1 => {
@@ -377,7 +507,8 @@ ops! { "index";
             Some(n) => *n = by.numel(),
             None if by.numel() != 1 => {
                 return Err(Error::runtime(format!(
-                    "index_select(): Index to scalar can have only 1 value, got {} value(s)", by.numel()
+                    "index_select(): Index to scalar can have only 1 value, got {} value(s)",
+                    by.numel()
                 )));
             }
             None => {}
@@ -386,30 +517,81 @@ ops! { "index";
         if out.numel() > 0 {
             let (size, stride) = size_and_stride(&body, dim);
             let index = by.with_layout(down(&by, dim, &shape));
-            get("index_select", &out, &body.with_layout(along(&body, dim, &shape)), &[By { index: &index, size, stride, dim }], false)
-                .map_err(|error| match error.fault() {
-                    Fault::Index(_) => Error::index("index out of range in self"),
+            let source = body.with_layout(along(&body, dim, &shape));
+            get("index_select", &out, &source, &[By { index: &index, size, stride, dim }], false).map_err(
+                |error| match error.fault() {
+                    Fault::Beyond { .. } => Error::index("index out of range in self"),
                     _ => error,
-                })?;
+                },
+            )?;
         }
         Ok(out)
     }
-    input: |g, at, dim, index| {
+    fn d_input(g: &Tensor, at: Meta, dim: i64, index: &Tensor) -> Result<Tensor> {
         let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
-        g.then(|t| index_add_scaled(&zeros, &t, dim, index, Scalar::Int(1)))
-    };
-    /// `input` with the slices of `source`, times `alpha`, added where `index` points.
-    [hidden, linear] fn index_add_scaled(input, source; dim: i64, index: Tensor, alpha: Scalar) -> y {
-        let source = if alpha.is_one() { source.clone() } else { scaled(source, alpha)? };
-        let out = duplicate(&input.body())?;
-        add_slices(&out, &source.body(), dim, &index)?;
-        Ok(out)
+        IndexAdd::call(&zeros, dim, index, g, Scalar::Int(1))
     }
-    input: |g| g;
-    source: |g, dim, index, alpha; source| {
-        let g = g.then(|t| index_select(&t, dim, index));
-        if alpha.is_one() { g } else { g * crate::ops::V::from(alpha).conj() }
-    };
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        check_vector("index_select", index)?;
+        let made = on_lines(b, input, &[], dim, |x, _, at| match index.is_batched() {
+            false => IndexSelect::call(x, at, index),
+            true => Gather::call(x, at, &spread_positions(b, index, at, &x.shape())?),
+        })?;
+        from_lines(b, made, input)
+    }
+}
+
+/// Slices of `input` along `dim`, picked by a vector of indices.
+#[operator(
+    function,
+    method,
+    out(message = "index_select(): self and result must have the same scalar type", apart),
+    sample = "listed(named(name))"
+)]
+pub fn index_select(input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    IndexSelect::call(input, dim, index)
+}
+
+/// `source` times `alpha`, in its own dtype.
+fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    let number = create::full(&[], alpha, source.dtype(), source.device());
+    super::reduce::quietly(|| super::arithmetic::mul(source, &number?)).map(Tensor::new)
+}
+
+/// `input` with the slices of `source`, times `alpha`, added where `index` points.
+#[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
+impl IndexAdd {
+    fn check(input: &Body, dim: i64, index: &Tensor, source: &Tensor, _: Scalar) -> Result<()> {
+        check_slices("index_add_", input, &source.body(), dim, index)?;
+        check_writable(input)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar) -> Result<()> {
+        if alpha.is_one() {
+            return add_slices(input, &source.body(), dim, index);
+        }
+        add_slices(input, &scaled(source, alpha)?.body(), dim, index)
+    }
+    fn d_input(g: V) -> V {
+        g
+    }
+    fn d_source(g: V, dim: i64, index: &Tensor, alpha: Scalar, source: Unread) -> V {
+        let Unread = source;
+        let g = g.then(|g| IndexSelect::call(&g, dim, index));
+        if alpha.is_one() { g } else { g * V::from(alpha).conj() }
+    }
+    fn batch(
+        b: &Batch,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: Scalar,
+    ) -> Result<Tensor> {
+        if alpha.is_one() {
+            return placed(b, input, dim, index, source, Put::Add);
+        }
+        placed(b, input, dim, index, &super::arithmetic::mul(source, alpha)?, Put::Add)
+    }
 }
 
 /// A vector of indices lying along `dim` of `shape`.

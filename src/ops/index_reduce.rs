@@ -1,12 +1,12 @@
 //! `index_reduce`: slices sent to where an index points, multiplied, averaged, or the largest or smallest kept. A slice is
 //! sent as `scatter_reduce` sends elements, with one index for all of it.
 
-use super::index::index_select;
+use super::index::IndexSelect;
 use super::reduce::quietly;
-use super::scatter::index_fill_number;
-use super::scatter_reduce::{Meeting, Shares, meetings, no_derivative, reduced, scatter_reduced, shares};
+use super::scatter::IndexFill0;
+use super::scatter_reduce::{Meeting, Reduced, ScatterReduce, no_derivative, reduced};
 use super::view::{expand, ints, reshape};
-use super::{inplace, refuse, tangent};
+use super::{inplace, refuse};
 use crate::base::caution_once;
 use crate::operator::prelude::*;
 use crate::tensor::{Derivative, any_requires_grad};
@@ -23,22 +23,22 @@ fn everywhere(index: &Tensor, dim: i64, source: &Tensor) -> Result<Tensor> {
     expand(&reshape(index, &line)?, ints(&shape))
 }
 
-/// What a change of the operands does to the result.
-fn slopes(
-    input: &Tensor,
-    (dim, index): (i64, &Tensor),
-    source: &Tensor,
-    result: &Tensor,
-    reduce: Meeting,
-    own: bool,
-) -> Result<Shares> {
-    shares(input, source, result, dim, &everywhere(index, dim, source)?, reduce, own, &SEVERAL_ZEROS)
-}
-
 static SEVERAL_ZEROS: Derivative = no_derivative!(
     "index_reduce(): Double backward is unsupported for source when >1 zeros in source are scattered to the same position \
      in self"
 );
+
+/// The reduction of elements that stands for that of slices.
+fn sent<'a>(
+    input: &'a Tensor,
+    src: &'a Tensor,
+    result: &'a Tensor,
+    (dim, index): (i64, &'a Tensor),
+    how: Meeting,
+    own: bool,
+) -> Reduced<'a> {
+    Reduced { input, src, result, dim, index, how, own, twice: &SEVERAL_ZEROS }
+}
 
 #[primitive]
 impl IndexReduce {
@@ -54,48 +54,33 @@ impl IndexReduce {
     }
     fn d_input(
         g: V,
-        input: Tensor,
+        input: &Tensor,
         dim: i64,
-        index: Tensor,
-        source: Tensor,
-        result: Tensor,
+        index: &Tensor,
+        source: &Tensor,
+        result: &Tensor,
         reduce: Meeting,
         include_self: bool,
     ) -> Result<V> {
-        let g = match reduce {
-            Meeting::Mean => {
-                let index = everywhere(&index, dim, &source)?;
-                g / V::from(meetings(&input, dim, &index, include_self)?)
-            }
-            _ => {
-                let shares = slopes(&input, (dim, &index), &source, &result, reduce, include_self)?;
-                g * V::from(shares.input)
-            }
-        };
-        Ok(if include_self { g } else { g.then(|g| index_fill_number(&g, dim, index, Scalar::Int(0))) })
+        let all = everywhere(index, dim, source)?;
+        let g = sent(input, source, result, (dim, &all), reduce, include_self).for_input(g)?;
+        Ok(if include_self { g } else { g.then(|g| IndexFill0::call(&g, dim, index, Scalar::Int(0))) })
     }
     fn d_source(
         g: V,
-        input: Tensor,
+        input: &Tensor,
         dim: i64,
-        index: Tensor,
-        source: Tensor,
-        result: Tensor,
+        index: &Tensor,
+        source: &Tensor,
+        result: &Tensor,
         reduce: Meeting,
         include_self: bool,
     ) -> Result<V> {
-        let sent = |g: V| match source.ndim() {
-            0 => g.reshape(&[1]).then(|g| index_select(&g, 0, index.clone())).reshape(&[]),
-            _ => g.then(|g| index_select(&g, dim, index.clone())),
-        };
-        Ok(match reduce {
-            Meeting::Mean => {
-                let index = everywhere(&index, dim, &source)?;
-                sent(g / V::from(meetings(&input, dim, &index, include_self)?))
-            }
-            _ => {
-                let shares = slopes(&input, (dim, &index), &source, &result, reduce, include_self)?;
-                sent(g) * V::from(shares.src)
+        let all = everywhere(index, dim, source)?;
+        sent(input, source, result, (dim, &all), reduce, include_self).for_source(g, |g| {
+            match source.ndim() {
+                0 => g.reshape(&[1]).then(|g| IndexSelect::call(&g, 0, index)).reshape(&[]),
+                _ => g.then(|g| IndexSelect::call(&g, dim, index)),
             }
         })
     }
@@ -108,7 +93,7 @@ impl IndexReduce {
         reduce: Meeting,
         include_self: bool,
     ) -> Result<Tensor> {
-        scatter_reduced(input, source, dim, everywhere(index, dim, source)?, reduce, include_self)
+        ScatterReduce::call(input, dim, &everywhere(index, dim, source)?, source, reduce, include_self)
     }
 }
 
@@ -205,12 +190,9 @@ pub fn index_reduce(
             "index_reduce does not support automatic differentiation for outputs with complex dtype.",
         ));
     }
-    IndexReduce::call(input, at, index, source, how, include_self).map_err(|error| match error.into_fault() {
-        Fault::Runtime(message) if message.contains("out of bounds") => {
-            Error::index("index out of range in self")
-        }
-        Fault::Index(_) => Error::index("index out of range in self"),
-        other => other.into(),
+    IndexReduce::call(input, at, index, source, how, include_self).map_err(|error| match error.fault() {
+        Fault::Beyond { .. } => Error::index("index out of range in self"),
+        _ => error,
     })
 }
 
@@ -229,7 +211,6 @@ pub fn index_reduce_(
     for t in [index, source] {
         inplace::check_disjoint(input, t)?;
     }
-    let moved = input.physical().is_dual().then(|| tangent::before_write(input)).transpose()?;
-    let made = index_reduce(moved.as_ref().unwrap_or(input), dim, index, source, reduce, include_self)?;
-    inplace::overwrite(input, &made)
+    let make = |input: &Tensor| index_reduce(input, dim, index, source, reduce, include_self);
+    inplace::by_result(input, &[index, source], make, inplace::replace)
 }

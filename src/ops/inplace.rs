@@ -4,7 +4,7 @@ use super::kernel::{carry, copy};
 use super::pointwise::{check_cast, check_writable, overlaps};
 use super::row::{Arg, Out, OutFacts, OutRule, Row};
 use super::{batch, stretched};
-use crate::base::{Error, Fault, Layout, Result, broadcast, wrap_dim};
+use crate::base::{Error, Fault, Layout, Result, broadcast, caution};
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_counted,
     check_inplace, finish_inplace, is_counted, mode, packing,
@@ -12,10 +12,13 @@ use crate::tensor::{
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
-    rewrite(target, result, |body, new| {
-        check_writable(body)?;
-        copy(body, new)
-    })
+    rewrite(target, result, replace)
+}
+
+/// The values of a result over a target's.
+pub fn replace(body: &Body, made: &Body) -> Result<()> {
+    check_writable(body)?;
+    copy(body, made)
 }
 
 /// A derivative that reads its result finds it in the target from now on.
@@ -264,10 +267,42 @@ pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
 /// That no kernel was found is told after what is wrong with the target.
 #[cold]
 fn unfit(target: &Body, error: Error) -> Error {
-    if error.to_string().contains("not implemented for '") {
-        return check_writable(target).err().unwrap_or(error);
+    match error.fault() {
+        Fault::NoKernel { .. } | Fault::NoKernelOf { .. } => check_writable(target).err().unwrap_or(error),
+        _ => error,
     }
-    error
+}
+
+/// Whether `target` may be written to, from these operands.
+pub fn check<'a>(target: &'a Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+    check_inplace(target, any_requires_grad([target].into_iter().chain(others)))
+}
+
+/// Warns of a write into a tensor whose elements share memory.
+pub fn warn_stretched(target: &Tensor, operator: &str) -> Result<()> {
+    if !target.body().layout.is_stretched() {
+        return Ok(());
+    }
+    let what = if operator == "index_put" { "tensor[indices] = tensor" } else { "tensor[mask] = scalar" };
+    caution(&format!(
+        "Use of {operator}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
+         This also applies to advanced indexing e.g. {what}"
+    ))
+}
+
+/// The in-place form of an operator that has to make its result first: `make` does so of the target as it was, `write` puts
+/// it there.
+pub fn by_result(
+    target: &Tensor,
+    others: &[&Tensor],
+    make: impl FnOnce(&Tensor) -> Result<Tensor>,
+    write: impl FnOnce(&Body, &Body) -> Result<()>,
+) -> Result<()> {
+    check(target, others.iter().copied())?;
+    let seen = target.physical().is_dual().then(|| super::tangent::before_write(target)).transpose()?;
+    let recording = mode::grad_enabled() && is_counted(target);
+    let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
+    rewrite(target, &made.map_err(|error| unfit(&target.body(), error))?, write)
 }
 
 /// The arguments of a write over a tensor with tangents.
@@ -288,20 +323,6 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     };
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
     check_inplace(target, any_requires_grad(tensors()))?;
-    // Only here is it asked before the numbers of indices are compared.
-    if let ("index_copy", [_, Arg::Int(dim), ..]) = (row.name, args)
-        && wrap_dim(*dim, target.ndim()).is_ok()
-    {
-        check_writable(&target.body())?;
-        tensors().skip(1).try_for_each(|t| check_disjoint(target, t))?;
-    }
-    if target.numel() == 0 && !target.is_batched() {
-        stretched::check_empty(row, &target.body(), args)?;
-    }
-    if super::put_inplace::write(row, target, args).map_err(|error| unfit(&target.body(), error))? {
-        target.body().storage.bump();
-        return finish_inplace(target, None);
-    }
     if super::out::compute_over(row, target, args) {
         return finish_inplace(target, None);
     }
@@ -323,24 +344,14 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     if row.elementwise || row.family == "pointwise" {
         tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
     }
-    if row.family == "index" && !row.name.starts_with("masked") {
-        // A value is read before anything is written.
-        let written = if row.name == "index_fill" { 1 } else { usize::MAX };
-        tensors().skip(1).take(written).try_for_each(|t| check_disjoint(target, t))?;
-    }
     match made {
         Out::Tensor(result) if target.body().layout.is_stretched() => {
             rewrite(target, &result, |body, new| {
                 if stretched::write(row, body, args)? {
                     return Ok(());
                 }
-                check_writable(body)?;
-                copy(body, new)
+                replace(body, new)
             })
-        }
-        // What it reads may be what it has written.
-        Out::Tensor(result) if super::scatter::reads_itself(row, target, args) => {
-            rewrite(target, &result, |body, _| super::scatter::scatter_live(body, args))
         }
         Out::Tensor(result) => overwrite(target, &result),
         _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),

@@ -13,6 +13,16 @@ fn sum(all: V) -> V {
     all.then(|t| reduce::Sum::call(&t))
 }
 
+fn loss(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    ignored: i64,
+    how: Reduction,
+) -> Result<Tensor> {
+    Classes { target: target.clone(), weight: weight.cloned(), ignored }.loss(input, how).tensor()
+}
+
 /// The gradient of the loss, which another derivative may ask for: the input has a part in it, though it changes nothing.
 fn spread(
     grad: &Tensor,
@@ -27,98 +37,94 @@ fn spread(
     classes.gradient(V::from(grad), &at, how)
 }
 
-#[primitive(node = "NllLossBackwardBackward0", tangent = fn)]
-impl NllLossBackward {
-    fn forward(
-        grad: &Tensor,
-        input: &Tensor,
-        #[constant] target: &Tensor,
-        #[constant] weight: Option<&Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Body> {
-        quietly(|| spread(grad, input, target, weight, ignored, how))
-    }
-    fn d_grad(
-        g: &Tensor,
-        target: Tensor,
-        weight: Option<Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Tensor> {
-        super::loss::picked_log(g, target, weight, ignored, how)
-    }
-    fn d_input(g: V) -> V {
-        blank(g)
-    }
-    fn tangent(
-        t_grad: &Tensor,
-        input: &Tensor,
-        target: &Tensor,
-        weight: Option<Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Tensor> {
-        NllLossBackward::call(t_grad, input, target, weight.as_ref(), ignored, how)
-    }
-    fn batch(
-        _b: &Batch,
-        grad: &Tensor,
-        input: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Tensor> {
-        spread(grad, input, target, weight, ignored, how)
-    }
-}
+/// The losses of PyTorch's two graphs of the same formula: classes along the last of one or two dimensions, or along the
+/// second of four. The gradient is a primitive as well.
+macro_rules! nll_loss {
+    ($($Loss:ident, $Backward:ident;)*) => { $(
+        #[primitive]
+        impl $Loss {
+            fn forward(
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Body> {
+                quietly(|| loss(input, target, weight, ignore_index, reduction))
+            }
+            fn d_input(
+                g: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                $Backward::call(g, input, target, weight.as_ref(), ignore_index, reduction)
+            }
+            fn batch(
+                _b: &Batch,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                loss(input, target, weight, ignore_index, reduction)
+            }
+        }
 
-#[primitive(node = "NllLoss2DBackwardBackward0", tangent = fn)]
-impl NllLoss2DBackward {
-    fn forward(
-        grad: &Tensor,
-        input: &Tensor,
-        #[constant] target: &Tensor,
-        #[constant] weight: Option<&Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Body> {
-        quietly(|| spread(grad, input, target, weight, ignored, how))
-    }
-    fn d_grad(
-        g: &Tensor,
-        target: Tensor,
-        weight: Option<Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Tensor> {
-        super::loss::picked_log2d(g, target, weight, ignored, how)
-    }
-    fn d_input(g: V) -> V {
-        blank(g)
-    }
-    fn tangent(
-        t_grad: &Tensor,
-        input: &Tensor,
-        target: &Tensor,
-        weight: Option<Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Tensor> {
-        NllLoss2DBackward::call(t_grad, input, target, weight.as_ref(), ignored, how)
-    }
-    fn batch(
-        _b: &Batch,
-        grad: &Tensor,
-        input: &Tensor,
-        target: &Tensor,
-        weight: Option<&Tensor>,
-        ignored: i64,
-        how: Reduction,
-    ) -> Result<Tensor> {
-        spread(grad, input, target, weight, ignored, how)
-    }
+        #[primitive(tangent = fn)]
+        impl $Backward {
+            fn forward(
+                grad: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Body> {
+                quietly(|| spread(grad, input, target, weight, ignore_index, reduction))
+            }
+            fn d_grad(
+                g: &Tensor,
+                target: &Tensor,
+                weight: Option<Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                $Loss::call(g, target, weight.as_ref(), ignore_index, reduction)
+            }
+            fn d_input(g: V) -> V {
+                blank(g)
+            }
+            fn tangent(
+                t_grad: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                $Backward::call(t_grad, input, target, weight.as_ref(), ignore_index, reduction)
+            }
+            fn batch(
+                _b: &Batch,
+                grad: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                spread(grad, input, target, weight, ignore_index, reduction)
+            }
+        }
+    )* };
+}
+nll_loss! {
+    NllLoss, NllLossBackward;
+    NllLoss2D, NllLoss2DBackward;
 }
 
 /// Target classes, what each class counts, and the class that counts nothing.
@@ -165,7 +171,7 @@ impl Classes {
         let Some(weight) = &self.weight else { return Ok(counted.cast(dtype)) };
         let dim = Self::dim(ndim) as usize;
         let flat = reshape(index, &[index.numel()])?;
-        let picked = super::index::index_select(weight, 0, flat)?;
+        let picked = super::index::index_select(weight, 0, &flat)?;
         let mut shape = index.shape();
         shape.remove(dim);
         Ok(select(0.0, V::from(reshape(&picked, &shape)?), counted))
@@ -178,8 +184,7 @@ impl Classes {
     fn reduced(&self, input: &Tensor, how: Reduction) -> Result<V> {
         let (ndim, all_count) = (input.ndim(), self.all_count()?);
         let index = self.index(ndim, all_count)?;
-        let picked =
-            gather(input, Self::dim(ndim), index.clone()).map_err(|e| self.out_of_bounds(e, input))?;
+        let picked = gather(input, Self::dim(ndim), &index).map_err(|e| self.out_of_bounds(e, input))?;
         let picked = V::from(view::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?);
         let (loss, total) = if all_count {
             (-picked, V::from(self.target.numel() as f64))
@@ -212,14 +217,14 @@ impl Classes {
         spread
             .expand(&shape)
             .then(|t| {
-                scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), index, Put::Assign)
+                scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), &index, Put::Assign)
             })
             .tensor()
     }
 
     /// Names the class that the input does not have.
     fn out_of_bounds(&self, error: Error, input: &Tensor) -> Error {
-        if !matches!(error.fault(), Fault::Index(_) | Fault::Runtime(_)) {
+        if !matches!(error.fault(), Fault::Beyond { .. }) {
             return error;
         }
         let classes = input.shape()[Self::dim(input.ndim()) as usize] as i64;

@@ -34,7 +34,7 @@ pub fn entropy(p: &V, target: &V) -> V {
     -(target * bounded(p.clone()) + (1.0 - target) * bounded(1.0 - p))
 }
 
-pub fn weighted(loss: V, weight: &Option<Tensor>) -> V {
+pub fn weighted(loss: V, weight: Option<&Tensor>) -> V {
     match weight {
         Some(weight) => loss * V::from(weight),
         None => loss,
@@ -47,7 +47,7 @@ pub fn soft_minus(x: &V) -> V {
 }
 
 /// How much more than 1 positive targets count.
-pub fn emphasis(target: &V, positive: &Option<Tensor>) -> V {
+pub fn emphasis(target: &V, positive: Option<&Tensor>) -> V {
     match positive {
         Some(weight) => (V::from(weight) - 1.0) * target + 1.0,
         None => V::from(1.0),
@@ -69,15 +69,15 @@ pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
     how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
 }
 
-pub fn entropy_of(x: &Tensor, target: &Tensor, weight: &Option<Tensor>, how: Reduction) -> V {
+pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {
     how.apply(weighted(entropy(&x.into(), &target.into()), weight))
 }
 
 pub fn logit_entropy_of(
     x: &Tensor,
     target: &Tensor,
-    weight: &Option<Tensor>,
-    positive: &Option<Tensor>,
+    weight: Option<&Tensor>,
+    positive: Option<&Tensor>,
     how: Reduction,
 ) -> V {
     let (x, t) = (V::from(x), V::from(target));

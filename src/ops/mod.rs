@@ -47,7 +47,6 @@ mod positions;
 pub mod power;
 pub mod product;
 pub mod program;
-mod put_inplace;
 pub mod quick;
 pub mod random;
 pub mod record;
@@ -104,28 +103,8 @@ pub fn pointwise_rows() -> impl Iterator<Item = &'static pointwise::Pointwise> {
 
 /// Every row, by family.
 pub fn rows() -> impl Iterator<Item = &'static Row> {
-    let old = pointwise_rows().map(|p| &p.row).chain(FAMILIES.iter().copied().flatten().copied());
-    old.chain(crate::operator::rows().iter().copied())
+    pointwise_rows().map(|p| &p.row).chain(crate::operator::rows().iter().copied())
 }
-
-static FAMILIES: &[&[&Row]] = &[
-    index::ROWS,
-    loss::ROWS,
-    loss::COMPOSED,
-    nn::ROWS,
-    nn::COMPOSED,
-    random::ROWS,
-    random::WRITES,
-    random::COMPOSED,
-    random::means::ROWS,
-    random::means::COMPOSED,
-    write::WRITES,
-    write::FILLS,
-    scatter::ROWS,
-    scatter::COMPOSED,
-    scatter_reduce::ROWS,
-    scatter_reduce::COMPOSED,
-];
 
 /// Shape, dtype and device of the input that a gradient is for.
 pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {

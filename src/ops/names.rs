@@ -96,36 +96,14 @@ const NODE_NAMES: &[(&str, &str)] = &[
     ("clamp_below", "ClampMaxBackward1"),
     ("clamp_from", "ClampBackward0"),
     ("clamp_upto", "ClampBackward0"),
-    ("put_in", "PutBackward0"),
-    ("masked_scattered", "MaskedScatterBackward0"),
     ("floor_quotient", "DivBackward2"),
     ("trunc_quotient", "DivBackward2"),
     ("round_places", "RoundBackward1"),
     ("replace_special", "NanToNumBackward0"),
-    ("mean_square", "MseLossBackward0"),
-    ("smooth_absolute", "SmoothL1LossBackward0"),
-    ("huber", "HuberLossBackward0"),
-    ("bit_entropy", "BinaryCrossEntropyBackward0"),
-    ("logit_entropy", "BinaryCrossEntropyWithLogitsBackward0"),
-    ("picked_log", "NllLossBackward0"),
-    ("picked_log2d", "NllLoss2DBackward0"),
-    ("normal_about", "NormalBackward1"),
-    ("normal_within", "NormalBackward2"),
-    ("normal_by", "NormalBackward3"),
     ("gelu_erf", "GeluBackward0"),
     ("gelu_tanh", "GeluBackward0"),
-    ("masked_fill_number", "MaskedFillBackward0"),
-    ("masked_fill_tensor", "MaskedFillBackward1"),
-    ("index_fill_number", "IndexFillBackward0"),
-    ("index_fill_tensor", "IndexFillBackward1"),
-    ("index_copied", "IndexCopyBackward0"),
-    ("index_add_scaled", "IndexAddBackward0"),
-    ("scatter_into", "ScatterBackward0"),
-    ("scatter_reduced", "ScatterReduceBackward0"),
     ("floor_divide", NOT_IMPLEMENTED),
     ("heaviside", NOT_IMPLEMENTED),
-    ("scatter_added", "ScatterAddBackward0"),
-    ("scatter_number", "ScatterBackward1"),
     ("logsigmoid", "LogSigmoidBackward0"),
 ];
 
@@ -199,16 +177,8 @@ const fn without<'a>(name: &'a str, variant: &str) -> Option<&'a str> {
 
 /// What PyTorch calls a row's parameter where a node saved it.
 pub const fn saved_name(parameter: &str) -> &str {
-    const NAMES: &[(&str, &str)] = &[
-        ("input", "self"),
-        ("x", "self"),
-        ("a", "self"),
-        ("b", "other"),
-        ("low", "min"),
-        ("high", "max"),
-        ("positive", "pos_weight"),
-        ("own", "include_self"),
-    ];
+    const NAMES: &[(&str, &str)] =
+        &[("input", "self"), ("x", "self"), ("a", "self"), ("b", "other"), ("low", "min"), ("high", "max")];
     let mut i = 0;
     while i < NAMES.len() {
         if same(NAMES[i].0, parameter) {

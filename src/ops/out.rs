@@ -2,7 +2,7 @@
 
 use super::pointwise::{self, Operand, Pointwise};
 use super::pointwise_inplace::{check_writable, overlaps};
-use super::row::{Arg, Kind, OutRule, Row};
+use super::row::{Arg, OutRule, Row};
 use crate::base::{DType, Error, Result};
 use crate::storage::birth;
 use crate::tensor::{Tensor, any_requires_grad, check_inplace};
@@ -47,20 +47,7 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
 }
 
 /// Kernels that write their own dtype only, and say which one they found.
-const FOUND: &[&str] =
-    &["abs", "ceil", "floor", "frac", "gelu", "lerp", "neg", "sgn", "sign", "softplus", "trunc"];
-
-/// Operators that give their results' dtypes beforehand.
-const DECLARED: &[&str] = &[
-    "gather",
-    "index_add",
-    "index_copy",
-    "linear",
-    "scatter",
-    "scatter_add",
-    "scatter_reduce",
-    "take_along_dim",
-];
+const FOUND: &[&str] = &["abs", "ceil", "floor", "frac", "lerp", "neg", "sgn", "sign", "softplus", "trunc"];
 
 /// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
 pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
@@ -71,22 +58,9 @@ pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
         return check_rule(out.rule, from, to);
     }
     let (result, target) = (from.scalar_name(), to.scalar_name());
-    let declared = || {
-        let (result, target) = (from.c_name(), to.c_name());
-        format!("Expected out tensor to have dtype {result}, but got {target} instead")
-    };
     let message = match row.name {
-        _ if is_creation(row) => {
-            format!("dtype {result} does not match dtype of out parameter ({target})")
-        }
         name if FOUND.contains(&name) => format!("Found dtype {target} but expected {result}"),
-        name if DECLARED.contains(&name) => declared(),
-        "index_select" => "index_select(): self and result must have the same scalar type".into(),
-        "take" => format!(
-            "take(): self and out expected to have the same dtype, but got self.dtype = {result} and out.dtype = {target}"
-        ),
         "heaviside" => "heaviside is not yet implemented for tensors with different dtypes.".into(),
-        "multinomial" => format!("multinomial expects Long tensor out, got: {target}"),
         _ => return Ok(()),
     };
     Err(Error::runtime(message))
@@ -117,18 +91,12 @@ fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
 
 /// Whether PyTorch's operator refuses inputs that share memory with what it writes, pointwise ones aside.
 pub fn keeps_apart(row: &Row) -> bool {
-    if let Some(out) = &row.out {
-        return out.apart || out.resizes;
-    }
-    resizes_first(row) || matches!(row.name, "index_select" | "take")
+    row.out.is_some_and(|out| out.apart || out.resizes)
 }
 
 /// Whether it gives its target the new shape before it asks that.
 pub fn resizes_first(row: &Row) -> bool {
-    if let Some(out) = &row.out {
-        return out.resizes;
-    }
-    row.name == "gather"
+    row.out.is_some_and(|out| out.resizes)
 }
 
 /// Operators that give truths or places: nothing is recorded of them, whatever wants gradients.
@@ -159,29 +127,20 @@ pub fn is_unrecorded(row: &Row) -> bool {
 
 /// Whether `out=` says in which dtype a row computes, unless that is asked for.
 pub fn computes_as_target(row: &Row) -> bool {
-    if let Some(out) = &row.out {
-        return out.computes;
-    }
-    is_creation(row)
-}
-
-/// Whether a row makes tensors of nothing: then `out=` says their dtype.
-pub fn is_creation(row: &Row) -> bool {
-    let of_nothing = row.params.first().is_none_or(|p| p.kind != Kind::Tensor);
-    of_nothing && row.name.starts_with("rand")
+    row.out.is_some_and(|out| out.computes)
 }
 
 /// Whether a row resizes what it is given without a word.
 pub fn resizes_silently(row: &Row) -> bool {
-    if let Some(out) = &row.out {
-        return out.silent;
+    match &row.out {
+        Some(out) => out.silent,
+        None => row.name == "logsigmoid",
     }
-    is_creation(row) || matches!(row.name, "logsigmoid" | "multinomial")
 }
 
 /// The words for `out=` that meets a gradient.
 pub fn refusal(row: &Row) -> String {
-    if row.out.is_some_and(|out| out.room) || row.family == "random" && is_creation(row) {
+    if row.out.is_some_and(|out| out.room) {
         return "cannot resize variables that require grad".into();
     }
     format!(
@@ -197,12 +156,8 @@ fn refusing(row: &Row) -> String {
         return if out.called.is_empty() { row.name.into() } else { out.called.into() };
     }
     match row.name {
-        "take_along_dim" => "gather",
         "logsigmoid" => "log_sigmoid_forward",
-        name @ ("floor_divide" | "heaviside" | "scatter") => {
-            return format!("aten::{name}");
-        }
-        name if is_creation(row) => return format!("aten::{name}"),
+        name @ ("floor_divide" | "heaviside") => return format!("aten::{name}"),
         name => name,
     }
     .into()

@@ -132,11 +132,8 @@ fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {
 /// That no kernel was found is told after all that is wrong with the target.
 #[cold]
 fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
-    let late = match error.fault() {
-        Fault::NoKernel { .. } => true,
-        Fault::NotImplemented(text) => text.contains("not implemented for '") || text.starts_with("clamp"),
-        _ => false,
-    };
+    let late =
+        matches!(error.fault(), Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_));
     if !late {
         return error;
     }

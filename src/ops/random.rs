@@ -1,17 +1,19 @@
 //! Random numbers: on the CPU PyTorch's own, on the GPU from a counter, so that they depend on the seed alone.
 
-use super::batch::draw;
-use super::create::default_dtype;
+mod choice;
+pub mod means;
+
+use self::means::NORMAL;
+use super::arithmetic as a;
+use super::batch::{choose, draw, draw_over};
+use super::create::{default_dtype, shallow, to_dtype, zeros};
 use super::creation::{room_like, wanting};
-use super::kernel::{done, fork};
-use super::macros::{compose, ops};
+use super::pointwise::check_writable;
 use super::refuse::improbable;
-use super::row::{Arg, Ints, Sizes, Value};
-use super::view::dims_of;
-use super::write::writes;
-use crate::base::{DType, Device, Error, Fault, Layout, MemoryFormat, Result, Scalar};
+use super::view::{dims_of, expand, ints};
+use crate::base::MemoryFormat;
 use crate::cpu::random as cpu;
-use crate::tensor::{Body, Tensor};
+use crate::operator::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A stream of random numbers that its owner may seed, save and restore.
@@ -123,129 +125,252 @@ fn fits(name: &str, value: i64, dtype: DType) -> Result<()> {
     }
 }
 
-writes! { "random";
-    /// Uniform random numbers, from `from` to just below `to`.
-    "UniformBackward0" fn uniform(body, from: f64 = 0.0, to: f64 = 1.0, generator: Option<Generator> = None) {
-        if body.dtype.is_complex() {
-            return uniform(&body.as_parts(), from, to, generator);
-        }
-        need_float("check_uniform_bounds", body)?;
-        if from > to {
-            return Err(Error::runtime(format!(
-                "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
-            )));
-        }
-        if body.numel() == 0 {
-            return Ok(());
-        }
-        let mut s = stream(&generator);
-        fork!([body], cpu: done(cpu::uniform(&mut s.cpu, body.host()?, from, to)),
-            gpu: crate::gpu::uniform(body.gpu()?, s.place(body.numel()), from, to))
+/// Uniform random numbers, from `from` to just below `to`.
+pub fn fill_uniform(body: &Body, from: f64, to: f64, generator: Option<Generator>) -> Result<()> {
+    if body.dtype.is_complex() {
+        return fill_uniform(&body.as_parts(), from, to, generator);
     }
-    /// Normally distributed random numbers.
-    "NormalBackward0" fn normal(body, mean: f64 = 0.0, std: f64 = 1.0, generator: Option<Generator> = None) {
-        if std < 0.0 || std.is_nan() {
-            return Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")));
-        }
-        if body.dtype.is_complex() {
-            return complex_normal(body, mean, std, generator);
-        }
-        need_float("normal_kernel_cpu", body)?;
-        if body.numel() == 0 {
-            return Ok(());
-        }
-        let mut s = stream(&generator);
-        fork!([body], cpu: done(cpu::normal(&mut s.cpu, body.host()?, mean, std)),
-            gpu: crate::gpu::normal(body.gpu()?, s.place(body.numel()), mean, std))
+    need_float("check_uniform_bounds", body)?;
+    if from > to {
+        return Err(Error::runtime(format!(
+            "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
+        )));
     }
-    /// Exponentially distributed random numbers with rate `lambd`.
-    "ExponentialBackward0" fn exponential(body, lambd: f64 = 1.0, generator: Option<Generator> = None) {
-        if lambd <= 0.0 || lambd.is_nan() {
-            return Err(Error::runtime(format!("exponential_ expects lambda > 0.0, but found lambda={lambd}")));
-        }
-        need_continuous("Exponential", body, body.dtype.scalar_name())?;
-        if body.numel() == 0 {
-            return Ok(());
-        }
-        let mut s = stream(&generator);
-        fork!([body], cpu: done(cpu::exponential(&mut s.cpu, body.host()?, lambd)),
-            gpu: crate::gpu::exponential(body.gpu()?, s.place(body.numel()), lambd))
+    if body.numel() == 0 {
+        return Ok(());
     }
-    /// How many trials of probability `p` the first success takes.
-    "GeometricBackward0" fn geometric(body, p: f64, generator: Option<Generator> = None) {
-        if !(p > 0.0 && p < 1.0) {
-            return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
-        }
-        crate::ops::refuse::order("geometric_cpu", body.dtype)?;
-        if body.dtype == DType::Bool {
-            return Err(Fault::NoKernel { op: "geometric_cpu", dtype: DType::Bool }.into());
-        }
-        if body.numel() == 0 {
-            return Ok(());
-        }
-        let mut s = stream(&generator);
-        fork!([body], cpu: done(cpu::geometric(&mut s.cpu, body.host()?, p)),
-            gpu: crate::gpu::geometric(body.gpu()?, s.place(body.numel()), p))
+    let mut s = stream(&generator);
+    fork!([body], cpu: done(cpu::uniform(&mut s.cpu, body.host()?, from, to)),
+        gpu: crate::gpu::uniform(body.gpu()?, s.place(body.numel()), from, to))
+}
+
+/// Normally distributed random numbers.
+pub fn fill_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
+    if std < 0.0 || std.is_nan() {
+        return Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")));
     }
-    /// Random numbers of the Cauchy distribution.
-    "CauchyBackward0" fn cauchy(body, median: f64 = 0.0, sigma: f64 = 1.0, generator: Option<Generator> = None) {
-        if sigma <= 0.0 {
-            return Err(Error::runtime(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}")));
-        }
-        need_continuous("Cauchy", body, body.dtype.c_name())?;
-        if body.numel() == 0 {
-            return Ok(());
-        }
-        let mut s = stream(&generator);
-        fork!([body], cpu: done(cpu::cauchy(&mut s.cpu, body.host()?, median, sigma)),
-            gpu: crate::gpu::cauchy(body.gpu()?, s.place(body.numel()), median, sigma))
+    if body.dtype.is_complex() {
+        return complex_normal(body, mean, std, generator);
     }
-    /// Random numbers whose logarithm is normally distributed.
-    "LogNormalBackward0" fn log_normal(body, mean: f64 = 1.0, std: f64 = 2.0, generator: Option<Generator> = None) {
-        if std <= 0.0 {
-            return Err(Error::runtime(format!("log_normal_ expects std > 0.0, but found std={std}")));
-        }
-        need_float("log_normal_cpu", body)?;
-        if body.numel() == 0 {
-            return Ok(());
-        }
-        let mut s = stream(&generator);
-        fork!([body], cpu: done(cpu::log_normal(&mut s.cpu, body.host()?, mean, std)),
-            gpu: crate::gpu::log_normal(body.gpu()?, s.place(body.numel()), mean, std))
+    need_float("normal_kernel_cpu", body)?;
+    if body.numel() == 0 {
+        return Ok(());
     }
-    /// Random whole numbers: below `to`, from `from` to below `to`, or all that the dtype holds.
-    "RandomBackward0" fn random(body, from: Option<i64> = None, to: Option<i64> = None, generator: Option<Generator> = None) {
-        match (from, to) {
-            (None, None) => whole_range(body, &generator),
-            (Some(to), None) => integers(body, 0, to, &generator),
-            (from, Some(to)) => integers(body, from.unwrap_or(0), to, &generator),
-        }
+    let mut s = stream(&generator);
+    fork!([body], cpu: done(cpu::normal(&mut s.cpu, body.host()?, mean, std)),
+        gpu: crate::gpu::normal(body.gpu()?, s.place(body.numel()), mean, std))
+}
+
+/// Exponentially distributed random numbers with rate `lambd`.
+pub fn fill_exponential(body: &Body, lambd: f64, generator: Option<Generator>) -> Result<()> {
+    if lambd <= 0.0 || lambd.is_nan() {
+        return Err(Error::runtime(format!("exponential_ expects lambda > 0.0, but found lambda={lambd}")));
     }
-    /// Ones with probability `p` (a number, or one for each element), else zeros.
-    "BernoulliBackward2" fn bernoulli_(body, p: Value = Value::Scalar(Scalar::Float(0.5)), generator: Option<Generator> = None) {
-        match p {
-            Value::Scalar(p) => coin(body, p.as_f64(), &generator),
-            Value::Tensor(p) => {
-                let wide = crate::ops::view::expand(&crate::ops::create::shallow(&p), crate::ops::view::ints(body.shape()))?;
-                let given = wide.body().clone();
-                coins(body, &given, &generator)
+    need_continuous("Exponential", body, body.dtype.scalar_name())?;
+    if body.numel() == 0 {
+        return Ok(());
+    }
+    let mut s = stream(&generator);
+    fork!([body], cpu: done(cpu::exponential(&mut s.cpu, body.host()?, lambd)),
+        gpu: crate::gpu::exponential(body.gpu()?, s.place(body.numel()), lambd))
+}
+
+/// How many trials of probability `p` the first success takes.
+pub fn fill_geometric(body: &Body, p: f64, generator: Option<Generator>) -> Result<()> {
+    if !(p > 0.0 && p < 1.0) {
+        return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
+    }
+    crate::ops::refuse::order("geometric_cpu", body.dtype)?;
+    if body.dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: "geometric_cpu", dtype: DType::Bool }.into());
+    }
+    if body.numel() == 0 {
+        return Ok(());
+    }
+    let mut s = stream(&generator);
+    fork!([body], cpu: done(cpu::geometric(&mut s.cpu, body.host()?, p)),
+        gpu: crate::gpu::geometric(body.gpu()?, s.place(body.numel()), p))
+}
+
+/// Random numbers of the Cauchy distribution.
+pub fn fill_cauchy(body: &Body, median: f64, sigma: f64, generator: Option<Generator>) -> Result<()> {
+    if sigma <= 0.0 {
+        return Err(Error::runtime(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}")));
+    }
+    need_continuous("Cauchy", body, body.dtype.c_name())?;
+    if body.numel() == 0 {
+        return Ok(());
+    }
+    let mut s = stream(&generator);
+    fork!([body], cpu: done(cpu::cauchy(&mut s.cpu, body.host()?, median, sigma)),
+        gpu: crate::gpu::cauchy(body.gpu()?, s.place(body.numel()), median, sigma))
+}
+
+/// Random numbers whose logarithm is normally distributed.
+pub fn fill_log_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
+    if std <= 0.0 {
+        return Err(Error::runtime(format!("log_normal_ expects std > 0.0, but found std={std}")));
+    }
+    need_float("log_normal_cpu", body)?;
+    if body.numel() == 0 {
+        return Ok(());
+    }
+    let mut s = stream(&generator);
+    fork!([body], cpu: done(cpu::log_normal(&mut s.cpu, body.host()?, mean, std)),
+        gpu: crate::gpu::log_normal(body.gpu()?, s.place(body.numel()), mean, std))
+}
+
+/// Random whole numbers: below `to`, from `from` to below `to`, or all that the dtype holds.
+pub fn fill_random(
+    body: &Body,
+    from: Option<i64>,
+    to: Option<i64>,
+    generator: Option<Generator>,
+) -> Result<()> {
+    match (from, to) {
+        (None, None) => fill_whole_range(body, &generator),
+        (Some(to), None) => fill_integers(body, 0, to, &generator),
+        (from, Some(to)) => fill_integers(body, from.unwrap_or(0), to, &generator),
+    }
+}
+
+/// What writes random numbers over a tensor. No gradient comes through.
+macro_rules! drawn {
+    ($($Name:ident = $fill:ident($($p:ident: $t:ty),*);)*) => { $(
+        #[primitive(tangent = still, batch = none)]
+        impl $Name {
+            fn write(input: &Body, $($p: $t),*) -> Result<()> {
+                check_writable(input)?;
+                $fill(input, $($p),*)
+            }
+            fn d_input(g: V) -> V {
+                blank(g)
             }
         }
+    )* };
+}
+drawn! {
+    Uniform = fill_uniform(from: f64, to: f64, generator: Option<Generator>);
+    Normal = fill_normal(mean: f64, std: f64, generator: Option<Generator>);
+    Exponential = fill_exponential(lambd: f64, generator: Option<Generator>);
+    Geometric = fill_geometric(p: f64, generator: Option<Generator>);
+    Cauchy = fill_cauchy(median: f64, sigma: f64, generator: Option<Generator>);
+    LogNormal = fill_log_normal(mean: f64, std: f64, generator: Option<Generator>);
+    Random = fill_random(from: Option<i64>, to: Option<i64>, generator: Option<Generator>);
+    Bernoulli2 = fill_coin(p: f64, generator: Option<Generator>);
+}
+
+#[primitive(tangent = still, batch = none)]
+impl Bernoulli1 {
+    fn write(input: &Body, #[overlaps] p: &Tensor, generator: Option<Generator>) -> Result<()> {
+        check_writable(input)?;
+        let wide = expand(&shallow(p), ints(input.shape()))?;
+        let p = wide.body().clone();
+        fill_coins(input, &p, &generator)
     }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+    fn d_p(at: Meta) -> Result<Tensor> {
+        zeros(&at.shape, at.dtype, at.device)
+    }
+}
+
+/// Uniform random numbers, from `from` to just below `to`.
+#[inplace]
+pub fn uniform_(
+    input: &Tensor,
+    #[default(0.0)] from: f64,
+    #[default(1.0)] to: f64,
+    #[keyword] generator: Option<Generator>,
+) -> Result<()> {
+    draw_over(input, |t| Uniform::over(t, from, to, generator.clone()))
+}
+
+/// Normally distributed random numbers.
+#[inplace(normal, overloads((1, 2), (0, 2), (1, 2), (2, 8)))]
+pub fn normal_(
+    input: &Tensor,
+    #[default(0.0)] mean: f64,
+    #[default(1.0)] std: f64,
+    #[keyword] generator: Option<Generator>,
+) -> Result<()> {
+    draw_over(input, |t| Normal::over(t, mean, std, generator.clone()))
+}
+
+/// Exponentially distributed random numbers with rate `lambd`.
+#[inplace]
+pub fn exponential_(
+    input: &Tensor,
+    #[default(1.0)] lambd: f64,
+    #[keyword] generator: Option<Generator>,
+) -> Result<()> {
+    draw_over(input, |t| Exponential::over(t, lambd, generator.clone()))
+}
+
+/// How many trials of probability `p` the first success takes.
+#[inplace]
+pub fn geometric_(input: &Tensor, p: f64, #[keyword] generator: Option<Generator>) -> Result<()> {
+    draw_over(input, |t| Geometric::over(t, p, generator.clone()))
+}
+
+/// Random numbers of the Cauchy distribution.
+#[inplace]
+pub fn cauchy_(
+    input: &Tensor,
+    #[default(0.0)] median: f64,
+    #[default(1.0)] sigma: f64,
+    #[keyword] generator: Option<Generator>,
+) -> Result<()> {
+    draw_over(input, |t| Cauchy::over(t, median, sigma, generator.clone()))
+}
+
+/// Random numbers whose logarithm is normally distributed.
+#[inplace]
+pub fn log_normal_(
+    input: &Tensor,
+    #[default(1.0)] mean: f64,
+    #[default(2.0)] std: f64,
+    #[keyword] generator: Option<Generator>,
+) -> Result<()> {
+    draw_over(input, |t| LogNormal::over(t, mean, std, generator.clone()))
+}
+
+/// Random whole numbers: below `to`, from `from` to below `to`, or all that the dtype holds.
+#[inplace(overloads((0, 1), (2, 3), (1, 2)))]
+pub fn random_(
+    input: &Tensor,
+    from: Option<i64>,
+    to: Option<i64>,
+    #[keyword] generator: Option<Generator>,
+) -> Result<()> {
+    draw_over(input, |t| Random::over(t, from, to, generator.clone()))
+}
+
+/// Ones with probability `p` (a number, or one for each element), else zeros.
+#[inplace(bernoulli, overloads((0, 1), (1, 2)))]
+pub fn bernoulli_(
+    input: &Tensor,
+    #[default(Value::Scalar(Scalar::Float(0.5)))] p: Value,
+    #[keyword] generator: Option<Generator>,
+) -> Result<()> {
+    draw_over(input, |t| match &p {
+        Value::Scalar(p) => Bernoulli2::over(t, p.as_f64(), generator.clone()),
+        Value::Tensor(p) => Bernoulli1::over(t, p, generator.clone()),
+    })
 }
 
 /// The variance is shared by real and imaginary parts; a mean would be real.
 fn complex_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
-    normal(&body.as_parts(), 0.0, std * std::f64::consts::FRAC_1_SQRT_2, generator)?;
+    fill_normal(&body.as_parts(), 0.0, std * std::f64::consts::FRAC_1_SQRT_2, generator)?;
     if mean == 0.0 {
         return Ok(());
     }
-    let shifted =
-        crate::ops::reduce::quietly(|| crate::ops::arithmetic::add(&Tensor::new(body.clone()), mean))?;
+    let shifted = crate::ops::reduce::quietly(|| a::add(&Tensor::new(body.clone()), mean))?;
     crate::ops::kernel::copy(body, &shifted)
 }
 
-fn integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
+fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
     if body.dtype.is_complex() {
         return Err(Error::runtime(
             "check_random_bounds handles only integral, floating-point and boolean types",
@@ -266,7 +391,7 @@ fn integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> 
         gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, high))
 }
 
-fn whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
+fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
     crate::ops::refuse::order("random_kernel_cpu", body.dtype)?;
     let high = match body.dtype {
         DType::Bool => 2,
@@ -289,7 +414,7 @@ fn whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
 }
 
 /// Ones with probability `p`.
-pub fn coin(body: &Body, p: f64, generator: &Option<Generator>) -> Result<()> {
+pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()> {
     crate::ops::refuse::order("bernoulli_scalar_cpu_", body.dtype)?;
     if !(0.0..=1.0).contains(&p) {
         return Err(Error::runtime(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")));
@@ -297,13 +422,13 @@ pub fn coin(body: &Body, p: f64, generator: &Option<Generator>) -> Result<()> {
     if body.numel() == 0 {
         return Ok(());
     }
-    let mut s = stream(generator);
+    let mut s = stream(&generator);
     fork!([body], cpu: done(cpu::bernoulli(&mut s.cpu, body.host()?, p)),
         gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::Scalar(Scalar::Float(p))))
 }
 
 /// Ones with the probabilities `p`, which has the shape of `body`.
-fn coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
+fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
     need_float("bernoulli_tensor_cpu_p_", p)?;
     if body.numel() == 0 {
         return Ok(());
@@ -334,21 +459,35 @@ fn bounds(name: &str, low: Option<Arg>, high: Option<Arg>, size: Option<Arg>) ->
     }
 }
 
-mod more {
-    use super::*;
-    ops! { "random";
-        /// Ones with the probabilities in `input` (or `p` everywhere), else zeros.
-        [out, still] fn bernoulli(input; p: Option<f64> = None, generator: Option<Generator> = None) -> y {
-            let body = input.body();
-            let out = Body::new(body.shape(), body.dtype, body.device())?;
-            match p {
-                Some(p) => coin(&out, p, &generator)?,
-                None => coins(&out, &body, &generator)?,
-            }
-            Ok(out)
+#[primitive(tangent = still)]
+impl Bernoulli {
+    fn forward(input: &Tensor, p: Option<f64>, generator: Option<Generator>) -> Result<Body> {
+        let body = input.body();
+        let out = Body::new(body.shape(), body.dtype, body.device())?;
+        match p {
+            Some(p) => fill_coin(&out, p, generator)?,
+            None => fill_coins(&out, &body, &generator)?,
         }
-        input: |g| g * 0.0;
+        Ok(out)
     }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+    fn batch(_b: &Batch, input: &Tensor, p: Option<f64>, generator: Option<Generator>) -> Result<Tensor> {
+        let new = |shape: &[usize]| Body::new(shape, DType::F64, input.device());
+        let drawn = draw(&input.shape(), new, |body| fill_uniform(body, 0.0, 1.0, generator))?;
+        let hit = match p {
+            Some(p) => a::lt(&drawn, p)?,
+            None => a::lt(&drawn, &shallow(input))?,
+        };
+        to_dtype(&hit, input.dtype())
+    }
+}
+
+/// Ones with the probabilities in `input` (or `p` everywhere), else zeros.
+#[operator(function, method, out, overloads((0, 1), (1, 2)), sample = "random")]
+pub fn bernoulli(input: &Tensor, p: Option<f64>, #[keyword] generator: Option<Generator>) -> Result<Tensor> {
+    Bernoulli::call(input, p, generator)
 }
 
 /// Room of this shape that takes after `t`.
@@ -375,71 +514,226 @@ fn each_line(body: &Body, fill: impl Fn(&Body) -> Result<()>) -> Result<()> {
     (0..lines).try_for_each(|i| fill(&line(i)))
 }
 
-mod drawn {
-    use super::*;
-    compose! { "random";
-        /// Uniform random numbers between 0 and 1.
-        [no_method, out] fn rand(size: Sizes, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-            let _ = (layout, pin_memory);
-            let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
-            let new = |shape: &[usize]| Body::new(shape, dtype, device);
-            wanting(draw(&dims_of(&size.0)?, new, |body| super::uniform(body, 0.0, 1.0, generator))?, requires_grad)
-        }
-        /// Random numbers of the standard normal distribution.
-        [no_method, out] fn randn(size: Sizes, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-            let _ = (layout, pin_memory);
-            let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
-            let new = |shape: &[usize]| Body::new(shape, dtype, device);
-            wanting(draw(&dims_of(&size.0)?, new, |body| super::normal(body, 0.0, 1.0, generator))?, requires_grad)
-        }
-        /// Random whole numbers from `low` (0 when left out) to below `high`.
-        [no_method, out] fn randint(low: Option<Arg> = None, high: Option<Arg> = None, size: Option<Arg> = None, generator: Option<Generator> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-            let _ = (layout, pin_memory);
-            let (low, high, size) = bounds("randint", low, high, size)?;
-            let (dtype, device) = (dtype.unwrap_or(DType::I64), device.unwrap_or(Device::Cpu));
-            let new = |shape: &[usize]| Body::new(shape, dtype, device);
-            wanting(draw(&dims_of(&size)?, new, |body| integers(body, low, high, &generator))?, requires_grad)
-        }
-        /// Uniform random numbers between 0 and 1, like another tensor.
-        [no_method] fn rand_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None, generator: Option<Generator> = None) -> Tensor {
-            let _ = (layout, pin_memory);
-            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format);
-            wanting(draw(&input.shape(), new, |body| super::uniform(body, 0.0, 1.0, generator))?, requires_grad)
-        }
-        /// Random numbers of the standard normal distribution, like another tensor.
-        [no_method] fn randn_like(input: Tensor, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None, generator: Option<Generator> = None) -> Tensor {
-            let _ = (layout, pin_memory);
-            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format);
-            wanting(draw(&input.shape(), new, |body| super::normal(body, 0.0, 1.0, generator))?, requires_grad)
-        }
-        /// Random whole numbers, like another tensor.
-        [no_method] fn randint_like(input: Tensor, low: Option<Arg> = None, high: Option<Arg> = None, dtype: Option<DType> = None, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false, memory_format: Option<MemoryFormat> = None, generator: Option<Generator> = None) -> Tensor {
-            let _ = (layout, pin_memory);
-            let (low, high, _) = bounds("randint_like", low, high, None)?;
-            let new = |shape: &[usize]| room_of(shape, &input, dtype, device, memory_format);
-            wanting(draw(&input.shape(), new, |body| integers(body, low, high, &generator))?, requires_grad)
-        }
-        /// The numbers below `n` in random order.
-        [no_method, out] fn randperm(n: i64, generator: Option<Generator> = None, dtype: DType = DType::I64, layout: Option<String> = None, device: Option<Device> = None, pin_memory: Option<bool> = None, requires_grad: bool = false) -> Tensor {
-            let _ = (layout, pin_memory);
-            let shape = crate::ops::view::dims_of(&[n])?;
-            check_countable(n, dtype)?;
-            let device = device.unwrap_or(Device::Cpu);
-            let new = |shape: &[usize]| Body::new(shape, if device.is_cpu() { dtype } else { DType::I64 }, device);
-            let out = draw(&shape, new, |body| each_line(body, |body| {
-                let mut s = stream(&generator);
-                fork!([body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
-                    gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))
-            }))?;
-            wanting(crate::ops::create::to_dtype(&out, dtype)?, requires_grad)
-        }
-        /// Numbers of categories, drawn by their weights in the last dimension.
-        [out] fn multinomial(input: Tensor, num_samples: i64, replacement: bool = false, generator: Option<Generator> = None) -> Tensor {
-            crate::ops::batch::choose(&input, |weights| super::choice::multinomial(weights, num_samples, replacement, &generator))
-        }
-    }
+/// A new tensor that `fill` draws, of this dtype (by default the default one).
+fn made(
+    size: &[usize],
+    (dtype, device): (Option<DType>, Option<Device>),
+    requires_grad: bool,
+    fill: impl FnOnce(&Body) -> Result<()>,
+) -> Result<Tensor> {
+    let (dtype, device) = (dtype.unwrap_or_else(default_dtype), device.unwrap_or(Device::Cpu));
+    wanting(draw(size, |shape| Body::new(shape, dtype, device), fill)?, requires_grad)
 }
-mod choice;
+
+/// The same, like another tensor.
+fn made_like(
+    input: &Tensor,
+    (dtype, device): (Option<DType>, Option<Device>),
+    format: Option<MemoryFormat>,
+    requires_grad: bool,
+    fill: impl FnOnce(&Body) -> Result<()>,
+) -> Result<Tensor> {
+    let new = |shape: &[usize]| room_of(shape, input, dtype, device, format);
+    wanting(draw(&input.shape(), new, fill)?, requires_grad)
+}
+
+/// Uniform random numbers between 0 and 1.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        room
+    ),
+    overloads((1, 6), (0, 5)),
+    sample = "random"
+)]
+pub fn rand(
+    size: Sizes,
+    #[keyword] generator: Option<Generator>,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    made(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| fill_uniform(body, 0.0, 1.0, generator))
+}
+
+/// Random numbers of the standard normal distribution.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        room
+    ),
+    overloads((1, 6), (0, 5)),
+    sample = "random"
+)]
+pub fn randn(
+    size: Sizes,
+    #[keyword] generator: Option<Generator>,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    made(&dims_of(&size.0)?, (dtype, device), requires_grad, |body| fill_normal(body, 0.0, 1.0, generator))
+}
+
+/// Random whole numbers from `low` (0 when left out) to below `high`.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        room
+    ),
+    overloads((2, 7), (1, 6), (3, 8), (2, 7)),
+    sample = "random"
+)]
+pub fn randint(
+    low: Option<Arg>,
+    high: Option<Arg>,
+    size: Option<Arg>,
+    #[keyword] generator: Option<Generator>,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let (low, high, size) = bounds("randint", low, high, size)?;
+    let dtype = Some(dtype.unwrap_or(DType::I64));
+    made(&dims_of(&size)?, (dtype, device), requires_grad, |body| fill_integers(body, low, high, &generator))
+}
+
+/// Uniform random numbers between 0 and 1, like another tensor.
+#[operator(
+    function,
+    overloads((1, 7), (0, 6)),
+    sample = "random"
+)]
+pub fn rand_like(
+    input: &Tensor,
+    #[keyword] dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+    generator: Option<Generator>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    made_like(input, (dtype, device), memory_format, requires_grad, |body| {
+        fill_uniform(body, 0.0, 1.0, generator)
+    })
+}
+
+/// Random numbers of the standard normal distribution, like another tensor.
+#[operator(
+    function,
+    overloads((1, 7), (0, 6)),
+    sample = "random"
+)]
+pub fn randn_like(
+    input: &Tensor,
+    #[keyword] dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+    generator: Option<Generator>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    made_like(input, (dtype, device), memory_format, requires_grad, |body| {
+        fill_normal(body, 0.0, 1.0, generator)
+    })
+}
+
+/// Random whole numbers, like another tensor.
+#[operator(
+    function,
+    overloads((3, 9), (2, 8), (2, 8), (1, 7), (2, 8), (1, 7)),
+    sample = "random"
+)]
+pub fn randint_like(
+    input: &Tensor,
+    low: Option<Arg>,
+    high: Option<Arg>,
+    #[keyword] dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+    memory_format: Option<MemoryFormat>,
+    generator: Option<Generator>,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let (low, high, _) = bounds("randint_like", low, high, None)?;
+    made_like(input, (dtype, device), memory_format, requires_grad, |body| {
+        fill_integers(body, low, high, &generator)
+    })
+}
+
+/// The numbers below `n` in random order.
+#[operator(
+    function,
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        room
+    ),
+    overloads((1, 6), (0, 5)),
+    sample = "random"
+)]
+pub fn randperm(
+    n: i64,
+    #[keyword] generator: Option<Generator>,
+    #[default(DType::I64)] dtype: DType,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let shape = dims_of(&[n])?;
+    check_countable(n, dtype)?;
+    let own = if device.is_none_or(|device| device.is_cpu()) { dtype } else { DType::I64 };
+    let line = |body: &Body| {
+        let mut s = stream(&generator);
+        fork!([body], cpu: done(cpu::randperm(&mut s.cpu, body.host()?)),
+            gpu: crate::gpu::randperm(body.gpu()?, s.place(body.numel())))
+    };
+    let out = made(&shape, (Some(own), device), false, |body| each_line(body, line))?;
+    wanting(to_dtype(&out, dtype)?, requires_grad)
+}
+
+/// Numbers of categories, drawn by their weights in the last dimension.
+#[operator(
+    function,
+    method,
+    out(message = "multinomial expects Long tensor out, got: {target}", silent),
+    sample = "random"
+)]
+pub fn multinomial(
+    input: &Tensor,
+    num_samples: i64,
+    #[default(false)] replacement: bool,
+    #[keyword] generator: Option<Generator>,
+) -> Result<Tensor> {
+    choose(input, |weights| choice::multinomial(weights, num_samples, replacement, &generator))
+}
 
 /// Refuses a permutation of more numbers than the dtype tells apart.
 fn check_countable(n: i64, dtype: DType) -> Result<()> {
@@ -465,6 +759,3 @@ fn check_countable(n: i64, dtype: DType) -> Result<()> {
     }
     Err(Error::runtime(format!("value cannot be converted to type {} without overflow", dtype.c_name())))
 }
-pub mod means;
-pub use drawn::COMPOSED;
-pub use more::{ROWS, bernoulli};

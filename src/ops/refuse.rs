@@ -69,12 +69,11 @@ pub fn complex(row: &'static str, dtype: DType) -> Error {
         "deg2rad" | "rad2deg" => {
             Error::not_implemented(format!("{row} is not supported for complex tensors."))
         }
-        _ if row.starts_with("clamp") => Error::not_implemented("clamp is not supported for complex types"),
-        _ => {
-            let known = KERNELS.iter().find(|k| k.0 == row).map(|k| k.1.to_owned());
-            let kernel = known.unwrap_or_else(|| format!("{row}_cpu"));
-            Error::not_implemented(format!("\"{kernel}\" not implemented for '{}'", dtype.scalar_name()))
-        }
+        _ if row.starts_with("clamp") => Fault::NoComplex("clamp").into(),
+        _ => match KERNELS.iter().find(|k| k.0 == row) {
+            Some((_, op)) => Fault::NoKernel { op, dtype }.into(),
+            None => Fault::NoKernelOf { op: row, dtype }.into(),
+        },
     }
 }
 
@@ -87,9 +86,7 @@ pub fn order(kernel: &'static str, dtype: DType) -> Result<()> {
 #[cold]
 pub fn bits(row: &'static str, dtype: DType) -> Error {
     match kernel(row) {
-        own if own == row => {
-            Error::not_implemented(format!("\"{row}_cpu\" not implemented for '{}'", dtype.scalar_name()))
-        }
+        own if own == row => Fault::NoKernelOf { op: row, dtype }.into(),
         op => Fault::NoKernel { op, dtype }.into(),
     }
 }

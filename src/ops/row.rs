@@ -373,7 +373,6 @@ macro_rules! kept_whole {
         }
     };
 }
-pub(crate) use kept_whole;
 
 /// The history of a tensor among the arguments; its values are saved like an input's.
 #[derive(Clone)]

@@ -1,27 +1,29 @@
 //! Operators that put values where an index or a mask points.
 
 use super::index::{
-    By, along, down, gather, get, index_put, index_select, put, scatter_into, size_and_stride,
+    By, IndexAdd, IndexSelect, Scatter, ScatterAdd, along, check_vector, down, expand_masks, from_lines,
+    gather, get, on_lines, placed, put as put_by, size_and_stride, spread_positions,
 };
-use super::kernel::duplicate;
-use super::macros::{compose, ops};
-use super::pointwise::Operand;
-use super::reduce::quietly;
-use super::row::{Arg, Row, Value};
+use super::inplace::{self, warn_stretched};
+use super::kernel::{copy, duplicate, holds};
+use super::pointwise::{Operand, check_writable};
+use super::reduce::{Sum, quietly};
 use super::slice_rules::check_slices;
-use super::view::{View, reshape};
-use super::{arithmetic as a, create};
-use crate::base::{DType, Dims, Error, Layout, Put, Result, Scalar, wrap_dim};
-use crate::tensor::{Body, Tensor, mode};
+use super::view::{View, expand, reshape};
+use super::{advanced, arithmetic as a, batch, create, devices, view};
+use crate::base::{Put, broadcast, caution_once, numel};
+use crate::operator::prelude::*;
+use crate::tensor::mode;
 use smallvec::smallvec;
+use std::sync::atomic::AtomicBool;
 
 /// A tensor of one number, of the dtype and on the device of another.
-pub(super) fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
+fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {
     create::full(&[], value, t.dtype(), t.device())
 }
 
 /// The value of a 0-d tensor or number.
-pub(super) fn number(op: &str, value: &Value) -> Result<Scalar> {
+fn number(op: &str, value: &Value) -> Result<Scalar> {
     match value {
         Value::Scalar(s) => Ok(*s),
         Value::Tensor(t) if t.ndim() == 0 => t.item(),
@@ -49,7 +51,7 @@ fn dense(t: Tensor) -> Result<Tensor> {
 /// `input` where the mask is false, `value` where it is true, in `input`'s dtype.
 fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
     check_mask("masked_fill_", mask)?;
-    crate::base::broadcast(&mask.shape(), &input.shape())?;
+    broadcast(&mask.shape(), &input.shape())?;
     let made = mode::with_grad(false, || {
         let chosen = super::pointwise::apply(&a::choose::ROW, &[value, input.into(), mask.into()])?;
         dense(create::to_dtype(&chosen, input.dtype())?)
@@ -59,7 +61,7 @@ fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
 }
 
 /// `out` with one number in the slices across `dim` that the vector `index` names.
-pub(super) fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
+fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
     if index.ndim() > 1 {
         return Err(Error::runtime("Index has to be a vector/scalar"));
     }
@@ -78,7 +80,7 @@ pub(super) fn fill_slices(out: &Body, dim: i64, index: &Tensor, value: Scalar) -
     let (size, stride) = size_and_stride(out, dim);
     let index = by.with_layout(down(&by, dim, &shape));
     check_room(out, &along(out, dim, &shape))?;
-    put(
+    put_by(
         "index_fill",
         &out.with_layout(along(out, dim, &shape)),
         &source,
@@ -109,7 +111,7 @@ pub fn within(layout: &Layout, size: usize, have: usize) -> Result<()> {
     )))
 }
 
-pub(super) fn check_fill_index(index: &Tensor) -> Result<()> {
+fn check_fill_index(index: &Tensor) -> Result<()> {
     if index.dtype() == DType::I64 {
         Ok(())
     } else {
@@ -118,7 +120,7 @@ pub(super) fn check_fill_index(index: &Tensor) -> Result<()> {
 }
 
 /// The slices of `from` put across `dim` of `out` where `index` points.
-pub(super) fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> {
+fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> {
     let at = check_slices("index_copy_", out, from, dim, index)?;
     if from.numel() == 0 {
         return Ok(());
@@ -133,7 +135,7 @@ pub(super) fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> 
     let part = from.with_layout(from.layout.view(&shape).unwrap_or(from.layout.clone()));
     let slices = along(out, at, &shape);
     check_room(out, &slices)?;
-    put(
+    put_by(
         "index_copy",
         &out.with_layout(slices),
         &part,
@@ -165,25 +167,608 @@ fn check_line(op: &str, index: &Tensor, body: &Body) -> Result<()> {
 
 /// The words of `take` for an index beyond the last element.
 fn beyond(error: Error, size: usize) -> Error {
-    let index = match error.fault() {
-        crate::base::Fault::Index(message) => message.split(' ').nth(1).unwrap_or_default().to_owned(),
-        _ => return error,
-    };
+    let Fault::Beyond { index: Some((index, _)), .. } = error.fault() else { return error };
     Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements."))
 }
 
-/// A copy of `input` seen as a line, with `values` put where the index points.
-fn put_line(input: &Tensor, index: &Tensor, values: &Tensor, accumulate: bool) -> Result<Tensor> {
-    let shape = input.shape();
-    let flat = reshape(input, &[input.numel()])?;
-    let out = index_put(&flat, &[Some(index.clone())], &reshape(values, &index.shape())?, accumulate)?;
-    View::call(&out, shape)
+/// The line that `put_` sees, with `values` put where the index points.
+fn put_line(out: &Body, index: &Tensor, values: &Tensor, accumulate: bool) -> Result<()> {
+    let whole = line(out)?;
+    let values = reshape(values, &index.shape())?;
+    advanced::write(&whole, &[Some(index.clone())], &values, accumulate)?;
+    if whole.storage.same(&out.storage) { Ok(()) } else { copy(out, &with_shape(whole, out.shape())) }
+}
+
+/// A copy of `input` with the first values where the mask is true.
+fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> {
+    if mask.ndim() == 0 {
+        return reshape(&put_masked(&reshape(input, &[1])?, &reshape(mask, &[1])?, values)?, &[]);
+    }
+    let places: Vec<_> = super::sort::nonzero_columns(mask)?.into_iter().map(Some).collect();
+    let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
+    let first = view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
+    // PyTorch copies what it fills into a dense tensor.
+    advanced::index_put(&super::shape::contiguous(input, None)?, &places, &first, false)
+}
+
+/// `x` where the mask is false, `value` where it is true, in the dtype of `x`: for samples.
+fn masked(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor> {
+    broadcast(&mask.shape(), &x.shape())?;
+    let chosen = super::pointwise::apply(&a::choose::ROW, &[value, x.into(), mask.into()])?;
+    create::to_dtype(&chosen, x.dtype())
+}
+
+#[primitive(tangent = linear)]
+impl Take {
+    fn forward(input: &Tensor, index: &Tensor) -> Result<Body> {
+        let body = input.body();
+        check_line("take", index, &body)?;
+        let (from, by) = (line(&body)?, index.body());
+        let out = Body::new(by.shape(), body.dtype, body.device())?;
+        if out.numel() > 0 {
+            let still = Layout {
+                shape: Dims::from_slice(by.shape()),
+                strides: smallvec![0; by.layout.ndim()],
+                offset: from.layout.offset,
+            };
+            let by = By { index: &by, size: from.numel(), stride: 1, dim: 0 };
+            get("take", &out, &from.with_layout(still), &[by], true)
+                .map_err(|error| beyond(error, from.numel()))?;
+        }
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, at: Meta, index: &Tensor, input: Unread) -> Result<Tensor> {
+        let Unread = input;
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        PutAt::call(&zeros, index, g, true)
+    }
+    fn batch(b: &Batch, input: &Tensor, index: &Tensor) -> Result<Tensor> {
+        let line = b.k() as i64;
+        let flat = reshape(&b.full(input)?, &b.shape(&[input.numel()]))?;
+        let n = input.numel().max(1) as i64;
+        let made = if index.is_batched() {
+            let by = reshape(&b.full(index)?, &b.shape(&[index.numel()]))?;
+            gather(&flat, line, &a::remainder(&by, n)?)?
+        } else {
+            IndexSelect::call(&flat, line, &a::remainder(&reshape(index, &[index.numel()])?, n)?)?
+        };
+        Ok(b.wrap(reshape(&made, &b.shape(&index.shape()))?))
+    }
+}
+
+/// Elements picked by number, as if `input` were one line.
+#[operator(
+    function,
+    method,
+    out(
+        message = "take(): self and out expected to have the same dtype, but got self.dtype = {result} and out.dtype = {target}",
+        apart
+    ),
+    sample = "fixed([(2, 3)], lambda x: x.take(T.tensor([5, 0, 0], device=x.device)))"
+)]
+pub fn take(input: &Tensor, index: &Tensor) -> Result<Tensor> {
+    Take::call(input, index)
+}
+
+/// Elements picked along a dimension; without one, from the flattened tensor.
+#[operator(
+    function,
+    method,
+    composite,
+    out(declared, called = "gather"),
+    sample = "indexed(lambda x, dim, i: x.gather(dim, i))"
+)]
+pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+    let Some(dim) = dim else {
+        let n = (input.numel(), indices.numel());
+        return gather(&reshape(input, &[n.0])?, 0, &reshape(indices, &[n.1])?);
+    };
+    if indices.dtype() != DType::I64 {
+        return Err(Error::runtime(format!(
+            "torch.take_along_dim(): dtype of indices should be Long but got {}",
+            indices.dtype().scalar_name()
+        )));
+    }
+    if input.ndim() == 0 {
+        return Err(Error::index(format!(
+            "Dimension specified as {} but tensor has no dimensions",
+            dim.max(0)
+        )));
+    }
+    let at = wrap_dim(dim, input.ndim())?;
+    if input.ndim() != indices.ndim() {
+        return Err(Error::runtime(format!(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
+             dimensions for input, and {} dimensions for indices",
+            input.ndim(),
+            indices.ndim()
+        )));
+    }
+    // Each has its own size along the dimension, and both have one shape beside it.
+    let stretched = |t: &Tensor, other: &Tensor| {
+        let (mut own, mut beside) = (t.shape(), other.shape());
+        let size = std::mem::replace(&mut own[at], 1);
+        beside[at] = 1;
+        let mut wide = broadcast(&own, &beside)?;
+        wide[at] = size;
+        expand(t, view::ints(&wide))
+    };
+    let (from, by) = (stretched(input, indices)?, stretched(indices, input)?);
+    // Counted from the end too, and around.
+    let by = a::remainder(&by, input.shape()[at].max(1) as i64)?;
+    gather(&from, at as i64, &by)
+}
+
+/// `input` with one number along a dimension where `index` points.
+#[primitive(dense)]
+impl Scatter1 {
+    fn check(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
+        let src = stretched_number(input, index, value)?;
+        Scatter::check(input, dim, index, &src, Put::Assign)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
+        Scatter::write(input, dim, index, &stretched_number(input, index, value)?, Put::Assign)
+    }
+    fn d_input(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        Scatter1::call(g, dim, index, Scalar::Int(0))
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: Scalar) -> Result<Tensor> {
+        let made = on_lines(b, input, &[index], dim, |x, by, at| Scatter1::call(x, at, &by[0], value))?;
+        from_lines(b, made, input)
+    }
+}
+
+/// One number for every index.
+fn stretched_number(like: &Body, index: &Tensor, value: Scalar) -> Result<Tensor> {
+    let number = create::full(&[], value, like.dtype, like.device())?;
+    let body = number.body();
+    Ok(Tensor::new(body.with_layout(body.layout.broadcast_to(&index.shape()))))
+}
+
+/// What `scatter` is to put, and how.
+fn scattered(
+    input: &Tensor,
+    index: &Tensor,
+    (src, value): (Option<Value>, Option<Scalar>),
+    reduce: Option<&str>,
+) -> Result<(Value, Put)> {
+    let Some(given) = src.or(value.map(Value::Scalar)) else {
+        return Err(Error::type_error("scatter() missing required argument: 'src'"));
+    };
+    let how = match reduce {
+        None => return Ok((given, Put::Assign)),
+        Some("add") => Put::Add,
+        Some("multiply") => Put::Mul,
+        Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
+    };
+    Ok(match given {
+        Value::Scalar(number) => (Value::Tensor(stretched_number(&input.body(), index, number)?), how),
+        Value::Tensor(src) => {
+            static TOLD: AtomicBool = AtomicBool::new(false);
+            caution_once(
+                &TOLD,
+                "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch \
+                 release. Use torch.scatter_reduce instead for more reduction options.",
+            )?;
+            (Value::Tensor(src), how)
+        }
+    })
+}
+
+/// `src` (or one number) put along a dimension where `index` points.
+#[operator(
+    function,
+    method,
+    out(declared, called = "aten::scatter"),
+    overloads((3, 3), (4, 4), (3, 3), (4, 4)),
+    sample = "scattered()"
+)]
+pub fn scatter(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: Option<Value>,
+    value: Option<Scalar>,
+    reduce: Option<String>,
+) -> Result<Tensor> {
+    match scattered(input, index, (src, value), reduce.as_deref())? {
+        (Value::Scalar(number), _) => Scatter1::call(input, dim, index, number),
+        (Value::Tensor(src), how) => Scatter::call(input, dim, index, &src, how),
+    }
+}
+
+/// The same, written over `input`.
+#[inplace(scatter, overloads((3, 3), (4, 4), (3, 3), (4, 4)))]
+pub fn scatter_(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: Option<Value>,
+    value: Option<Scalar>,
+    reduce: Option<String>,
+) -> Result<()> {
+    match scattered(input, index, (src, value), reduce.as_deref())? {
+        (Value::Scalar(number), _) => Scatter1::over(input, dim, index, number),
+        (Value::Tensor(src), how) => Scatter::over(input, dim, index, &src, how),
+    }
+}
+
+/// `src` added along a dimension where `index` points.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "indexed(named(name), lambda draw, where: [values(where, draw(SEEDS))])"
+)]
+pub fn scatter_add(input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+    ScatterAdd::call(input, dim, index, src)
+}
+
+/// The same, written over `input`.
+#[inplace(scatter_add)]
+pub fn scatter_add_(input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
+    ScatterAdd::over(input, dim, index, src)
+}
+
+/// The slices of `source`, times `alpha`, added where `index` points.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "listed(named(name), lambda draw, shape, dim, n: [values(replaced(shape, dim, n), draw(SEEDS))])"
+)]
+pub fn index_add(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+    #[default(Scalar::Int(1))] alpha: Scalar,
+) -> Result<Tensor> {
+    check_slices("index_add_", &input.body(), &source.body(), dim, index)?;
+    IndexAdd::call(input, dim, index, source, alpha)
+}
+
+/// The same, written over `input`.
+#[inplace(index_add)]
+pub fn index_add_(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+    #[default(Scalar::Int(1))] alpha: Scalar,
+) -> Result<()> {
+    IndexAdd::over(input, dim, index, source, alpha)
+}
+
+#[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
+impl IndexCopy {
+    /// Before the numbers of indices are compared, it is asked what may be written.
+    fn check(input: &Body, dim: i64, _: &Tensor, _: &Tensor) -> Result<()> {
+        wrap_dim(dim, input.layout.ndim())?;
+        check_writable(input)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, source: &Tensor) -> Result<()> {
+        copy_slices(input, &source.body(), dim, index)
+    }
+    fn d_input(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        IndexFill0::call(g, dim, index, Scalar::Int(0))
+    }
+    fn d_source(g: &Tensor, at: Meta, dim: i64, index: &Tensor, source: Unread) -> Result<Tensor> {
+        let Unread = source;
+        reshape(&IndexSelect::call(g, dim, index)?, &at.shape)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+        placed(b, input, dim, index, source, Put::Assign)
+    }
+}
+
+/// `input` with the slices of `source` where `index` points.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "fixed([(3, 2), (2, 2)], lambda x, y: T.index_copy(x, 0, T.tensor([2, 0], device=x.device), y))"
+)]
+pub fn index_copy(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {
+    IndexCopy::call(input, dim, index, source)
+}
+
+/// The same, written over `input`.
+#[inplace(index_copy)]
+pub fn index_copy_(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<()> {
+    IndexCopy::over(input, dim, index, source)
+}
+
+/// `input` with one number in the slices that `index` names.
+#[primitive]
+impl IndexFill0 {
+    fn check(_: &Body, _: i64, index: &Tensor, _: Scalar) -> Result<()> {
+        check_fill_index(index)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, value: Scalar) -> Result<()> {
+        fill_slices(input, dim, index, value)
+    }
+    fn d_input(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        IndexFill0::call(g, dim, index, Scalar::Int(0))
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: Scalar) -> Result<Tensor> {
+        check_vector("index_fill", index)?;
+        let made = on_lines(b, input, &[], dim, |x, _, at| {
+            if !index.is_batched() {
+                return IndexFill0::call(x, at, index, value);
+            }
+            // Negative positions count from the end.
+            let by = spread_positions(b, index, at, &x.shape())?;
+            Scatter1::call(x, at, &a::remainder(&by, x.shape()[at as usize] as i64)?, value)
+        })?;
+        from_lines(b, made, input)
+    }
+}
+
+/// `input` with a 0-d tensor's value in the slices that `index` names.
+#[primitive(devices = any)]
+impl IndexFill1 {
+    fn check(_: &Body, _: i64, index: &Tensor, _: &Tensor) -> Result<()> {
+        check_fill_index(index)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, #[overlaps] value: &Tensor) -> Result<()> {
+        fill_slices(input, dim, index, value.item()?)
+    }
+    fn d_input(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        IndexFill0::call(g, dim, index, Scalar::Int(0))
+    }
+    fn d_value(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        // Once for each place, however often the index names it.
+        Sum::call(&a::sub(g, &IndexFill0::call(g, dim, index, Scalar::Int(0))?)?)
+    }
+    fn batch(_b: &Batch, input: &Tensor, dim: i64, index: &Tensor, value: &Tensor) -> Result<Tensor> {
+        let zeros = create::zeros(&input.shape(), DType::F32, input.device())?;
+        let hit = IndexFill0::call(&zeros, dim, index, Scalar::Int(1))?;
+        masked(input, &a::ne(&hit, 0i64)?, value.into())
+    }
+}
+
+/// `input` with one number in the slices that `index` names.
+#[operator(
+    function,
+    method,
+    overloads((3, 3), (3, 3)),
+    sample = "listed(lambda x, dim, i: T.index_fill(x, dim, i, 2.0))"
+)]
+pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Value) -> Result<Tensor> {
+    match as_recorded("index_fill_", value)? {
+        Value::Tensor(value) => IndexFill1::call(input, dim, index, &value),
+        Value::Scalar(value) => IndexFill0::call(input, dim, index, value),
+    }
+}
+
+/// The same, written over `input`.
+#[inplace(index_fill, overloads((3, 3), (3, 3)))]
+pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Value) -> Result<()> {
+    warn_stretched(input, "index_fill")?;
+    match as_recorded("index_fill_", value)? {
+        Value::Tensor(value) => IndexFill1::over(input, dim, index, &value),
+        Value::Scalar(value) => IndexFill0::over(input, dim, index, value),
+    }
+}
+
+/// A 0-d tensor that is no more than its number becomes that.
+fn as_recorded(op: &str, value: Value) -> Result<Value> {
+    match value {
+        Value::Tensor(t) if t.ndim() == 0 && (t.is_special() || t.requires_grad()) => Ok(Value::Tensor(t)),
+        value => number(op, &value).map(Value::Scalar),
+    }
+}
+
+/// The places that index tensors and masks name, which have to go with `input` and `values`.
+fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Option<Tensor>>, Tensor)> {
+    if indices.is_empty() {
+        return Err(Error::index("At least one index should be provided"));
+    }
+    let mut by = Vec::new();
+    for index in indices {
+        by.extend(expand_masks(input, by.len(), index.clone())?.into_iter().map(Some));
+    }
+    if by.len() > input.ndim() {
+        return Err(Error::index(format!(
+            "too many indices for tensor of dimension {} (got {})",
+            input.ndim(),
+            by.len()
+        )));
+    }
+    advanced::check_places(input, &by)?;
+    if values.dtype() != input.dtype() {
+        return Err(Error::runtime(format!(
+            "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+            input.dtype().scalar_name(),
+            values.dtype().scalar_name()
+        )));
+    }
+    Ok((by, devices::beside(values, input)?))
+}
+
+/// `input` with `values` where the index tensors point.
+#[operator(
+    function,
+    method,
+    sample = "fixed([(3, 2), (2,)], lambda x, v: x.index_put((T.tensor([2, 0], device=x.device),), v))"
+)]
+pub fn index_put(
+    input: &Tensor,
+    #[elsewhere] indices: &[Tensor],
+    #[elsewhere] values: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<Tensor> {
+    let (by, values) = places(input, indices, values)?;
+    advanced::index_put(input, &by, &values, accumulate)
+}
+
+/// The same, written over `input`.
+#[inplace(index_put)]
+pub fn index_put_(
+    input: &Tensor,
+    #[elsewhere] indices: &[Tensor],
+    #[elsewhere] values: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<()> {
+    warn_stretched(input, "index_put")?;
+    inplace::check(input, [values])?;
+    let (by, values) = places(input, indices, values)?;
+    advanced::index_put_into(input, input, &by, &values, accumulate)
+}
+
+/// `input` with one number where the mask is true.
+#[primitive]
+impl MaskedFill0 {
+    fn forward(input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Body> {
+        holds(input.dtype(), value)?;
+        filled_at(input, mask, value.into())
+    }
+    fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        MaskedFill0::call(g, mask, Scalar::Int(0))
+    }
+    fn batch(_b: &Batch, input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Tensor> {
+        masked(input, mask, value.into())
+    }
+}
+
+/// `input` with a 0-d tensor's value where the mask is true.
+#[primitive]
+impl MaskedFill1 {
+    fn forward(input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Body> {
+        filled_at(input, mask, value.into())
+    }
+    fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        MaskedFill0::call(g, mask, Scalar::Int(0))
+    }
+    fn d_value(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        let zero = number_like(g, Scalar::Int(0))?;
+        let hit = super::pointwise::apply(&a::choose::ROW, &[g.into(), (&zero).into(), mask.into()])?;
+        Sum::call(&hit)
+    }
+    fn batch(_b: &Batch, input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
+        masked(input, mask, value.into())
+    }
+}
+
+/// `input` with `value` where the mask is true.
+#[operator(
+    function,
+    method,
+    overloads((2, 2), (2, 2)),
+    sample = "masked(lambda x, m: x.masked_fill(m, 1.5))"
+)]
+pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<Tensor> {
+    match value {
+        Value::Scalar(value) => {
+            check_mask("masked_fill_", mask)?;
+            MaskedFill0::call(input, mask, value)
+        }
+        Value::Tensor(value) if value.ndim() > 0 => Err(Error::runtime(format!(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+            value.ndim()
+        ))),
+        Value::Tensor(value) => {
+            if value.device().is_cpu() && !value.is_batched() {
+                holds(input.dtype(), value.item()?)?;
+            }
+            MaskedFill1::call(input, mask, &devices::beside(&value, input)?)
+        }
+    }
+}
+
+/// The same, written over `input`.
+#[inplace(masked_fill, overloads((2, 2), (2, 2)))]
+pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<()> {
+    warn_stretched(input, "masked_fill")?;
+    let given: Vec<&Tensor> =
+        [mask].into_iter().chain(if let Value::Tensor(t) = &value { Some(t) } else { None }).collect();
+    inplace::by_result(
+        input,
+        &given,
+        |input| masked_fill(input, mask, value.clone()),
+        |body, made| {
+            if !body.layout.is_stretched() {
+                return copy(body, made);
+            }
+            // Element after element.
+            let value = create::full(&[], number("masked_fill_", &value)?, body.dtype, body.device())?;
+            let mask = expand(mask, view::ints(body.shape()))?;
+            let places: Vec<_> =
+                expand_masks(&Tensor::new(body.clone()), 0, mask)?.into_iter().map(Some).collect();
+            advanced::write(body, &places, &value, false)
+        },
+    )
+}
+
+#[primitive(tangent = linear, batch = none, shows(source_sym_sizes = sizes(source)))]
+impl MaskedScatter {
+    fn forward(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Body> {
+        quietly(|| put_masked(input, mask, source))
+    }
+    fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        MaskedFill0::call(g, mask, Scalar::Int(0))
+    }
+    fn d_source(g: &Tensor, at: Meta, mask: &Tensor) -> Result<Tensor> {
+        let picked = super::sort::MaskedSelect::call(g, mask)?;
+        let zeros = create::zeros(&[numel(&at.shape) - picked.numel()], at.dtype, at.device)?;
+        reshape(&super::join::cat(&[picked, zeros], 0)?, &at.shape)
+    }
+}
+
+/// `input` with the elements of `source`, in order, where the mask is true.
+#[operator(
+    function,
+    method,
+    sample = "fixed([(2, 3), (4,)], lambda x, y: T.masked_scatter(x, T.tensor([True, False, True], device=x.device), y))"
+)]
+pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+    check_mask("masked_scatter_", mask)?;
+    let shape = broadcast(&input.shape(), &mask.shape())?;
+    if shape.is_empty() && batch::any(&[input, mask, source]) {
+        return reshape(&masked_scatter(&reshape(input, &[1])?, &reshape(mask, &[1])?, source)?, &[]);
+    }
+    let sizes = view::ints(&shape);
+    let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { expand(t, sizes.clone()) };
+    let (input, mask) = (wide(input)?, wide(mask)?);
+    if mask.is_batched() {
+        return batch::masked_scatter(&input, &mask, source);
+    }
+    if source.dtype() != input.dtype() {
+        return Err(Error::runtime(format!(
+            "masked_scatter: expected self and source to have same dtypes but got{} and {}",
+            input.dtype().scalar_name(),
+            source.dtype().scalar_name()
+        )));
+    }
+    let count = Sum::call(&mask)?.item()?.as_i64() as usize;
+    if source.numel() < count {
+        return Err(Error::runtime("Number of elements of source < number of ones in mask"));
+    }
+    if batch::any(&[&input, source]) {
+        return put_masked(&input, &mask, source);
+    }
+    MaskedScatter::call(&input, &mask, source)
+}
+
+/// The same, written over `input`.
+#[inplace(masked_scatter)]
+pub fn masked_scatter_(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<()> {
+    let live = reads_itself(input, source);
+    inplace::by_result(
+        input,
+        &[mask, source],
+        |input| masked_scatter(input, mask, source),
+        |body, made| {
+            check_writable(body)?;
+            if live { scatter_live(body, mask, source) } else { copy(body, made) }
+        },
+    )
 }
 
 /// Whether `masked_scatter_` takes its elements, in order, from the memory that it writes. (It copies what is not in order.)
-pub fn reads_itself(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
-    let [_, _, Arg::Tensor(source)] = args else { return false };
-    if row.name != "masked_scatter" || target.is_special() || !target.device().is_cpu() {
+fn reads_itself(target: &Tensor, source: &Tensor) -> bool {
+    if target.is_special() || !target.device().is_cpu() {
         return false;
     }
     let (to, from) = (target.body(), source.body());
@@ -195,318 +780,76 @@ pub fn reads_itself(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
 }
 
 /// `masked_scatter_`, one element after the other.
-pub fn scatter_live(out: &Body, args: &[Arg]) -> Result<()> {
-    let [_, Arg::Tensor(mask), Arg::Tensor(source)] = args else {
-        return Err(Error::runtime("masked_scatter_ takes a mask and a source"));
-    };
-    super::pointwise::check_writable(out)?;
+fn scatter_live(out: &Body, mask: &Tensor, source: &Tensor) -> Result<()> {
     let (mask, source) = (mask.body(), source.body());
     let mask = mask.with_layout(mask.layout.broadcast_to(out.shape()));
     let next = source.host()?.ptr;
-    // SAFETY: the row has computed its result: the shapes fit, and the source has elements enough.
+    // SAFETY: the result was computed: the shapes fit, and the source has elements enough.
     unsafe { crate::cpu::index::put_masked(out.host()?, mask.host()?, next) };
     Ok(())
 }
 
-/// A copy of `input` with the first values where the mask is true.
-fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> {
-    if mask.ndim() == 0 {
-        return reshape(&put_masked(&reshape(input, &[1])?, &reshape(mask, &[1])?, values)?, &[]);
+/// `input` as one line with the elements of `source` where `index` points.
+#[primitive(node = "PutBackward0", tangent = linear, dense)]
+impl PutAt {
+    fn check(input: &Body, index: &Tensor, source: &Tensor, _: bool) -> Result<()> {
+        check_line("put_", index, input)?;
+        if index.numel() != source.numel() {
+            return Err(Error::runtime(format!(
+                "put_(): Expected source and index to have the same number of elements, but got source.numel() = {}, \
+                 index.numel() = {}",
+                source.numel(),
+                index.numel()
+            )));
+        }
+        check_writable(input)
     }
-    let places: Vec<_> = crate::ops::sort::nonzero_columns(mask)?.into_iter().map(Some).collect();
-    let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
-    let first = crate::ops::view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
-    // PyTorch copies what it fills into a dense tensor.
-    index_put(&crate::ops::shape::contiguous(input, None)?, &places, &first, false)
-}
-
-ops! { "index";
-    /// Elements picked by number, as if `input` were one line.
-    [out, linear] fn take(input; index: Tensor) -> y {
-        let body = input.body();
-        check_line("take", &index, &body)?;
-        let (from, by) = (line(&body)?, index.body());
-        let out = Body::new(by.shape(), body.dtype, body.device())?;
-        if out.numel() > 0 {
-            let still = Layout { shape: Dims::from_slice(by.shape()), strides: smallvec![0; by.layout.ndim()], offset: from.layout.offset };
-            get("take", &out, &from.with_layout(still), &[By { index: &by, size: from.numel(), stride: 1, dim: 0 }], true)
-                .map_err(|error| beyond(error, from.numel()))?;
-        }
-        Ok(out)
+    fn write(input: &Body, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<()> {
+        put_line(input, index, source, accumulate)
     }
-    input: |g, at, index; input| {
-        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
-        g.then(|t| put_line(&zeros, &index, &t, true))
-    };
-    /// `input` as one line with the elements of `source` where `index` points.
-    [hidden, linear] fn put_in(input, source; index: Tensor, accumulate: bool) -> y {
-        quietly(|| put_line(input, &index, source, accumulate))
+    fn d_input(g: &Tensor, index: &Tensor, accumulate: bool) -> Result<Tensor> {
+        if accumulate {
+            return Ok(g.clone());
+        }
+        let zeros = create::zeros(&index.shape(), g.dtype(), g.device())?;
+        PutAt::call(g, index, &zeros, false)
     }
-    input: |g, index, accumulate| if accumulate { g } else {
-        g.then(|t| put_in(&t, &create::zeros(&index.shape(), t.dtype(), t.device())?, index, false))
-    };
-    source: |g, at, index; source| g.then(|t| take(&t, index)).reshape(&at.shape);
-    /// `input` with the elements of `source`, in order, where the mask is true.
-    [hidden, linear] fn masked_scattered(input, source; mask: Tensor) -> y { quietly(|| put_masked(input, &mask, source)) }
-    input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));
-    source: |g, at, mask| g.then(|t| {
-        let picked = crate::ops::sort::MaskedSelect::call(&t, &mask)?;
-        let left = crate::base::numel(&at.shape) - picked.numel();
-        let zeros = create::zeros(&[left], at.dtype, at.device)?;
-        reshape(&crate::ops::join::cat(&[picked, zeros], 0)?, &at.shape)
-    });
-    /// `input` with one number where the mask is true.
-    [hidden] fn masked_fill_number(input; mask: Tensor, value: Scalar) -> y {
-        super::kernel::holds(input.dtype(), value)?;
-        filled_at(input, &mask, value.into())
+    fn d_source(g: &Tensor, at: Meta, index: &Tensor, source: Unread) -> Result<Tensor> {
+        let Unread = source;
+        reshape(&Take::call(g, index)?, &at.shape)
     }
-    input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));
-    /// `input` with a 0-d tensor's value where the mask is true.
-    [hidden] fn masked_fill_tensor(input, value; mask: Tensor) -> y { filled_at(input, &mask, value.into()) }
-    input: |g, mask| g.then(|t| masked_fill_number(&t, mask, Scalar::Int(0)));
-    value: |g, mask| g.then(|t| {
-        let zero = number_like(&t, Scalar::Int(0))?;
-        let hit = crate::ops::pointwise::apply(&a::choose::ROW, &[(&t).into(), (&zero).into(), (&mask).into()])?;
-        crate::ops::reduce::Sum::call(&hit)
-    });
-    /// `input` with one number in the slices that `index` names.
-    [hidden] fn index_fill_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
-        check_fill_index(&index)?;
-        let out = crate::ops::shape::preserved(&input.body())?;
-        fill_slices(&out, dim, &index, value)?;
-        Ok(out)
-    }
-    input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
-    /// `input` with a 0-d tensor's value in the slices that `index` names.
-    [hidden] fn index_fill_tensor(input, value; dim: i64, index: Tensor) -> y {
-        check_fill_index(&index)?;
-        let out = crate::ops::shape::preserved(&input.body())?;
-        fill_slices(&out, dim, &index, value.item()?)?;
-        Ok(out)
-    }
-    input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
-    value: |g, dim, index| g.then(|t| {
-        // Once for each place, however often the index names it.
-        let rest = index_fill_number(&t, dim, index, Scalar::Int(0))?;
-        crate::ops::reduce::Sum::call(&a::sub(&t, &rest)?)
-    });
-    /// `input` with one number along a dimension where `index` points.
-    [hidden] fn scatter_number(input; dim: i64, index: Tensor, value: Scalar) -> y {
-        let made = mode::with_grad(false, || {
-            let number = number_like(input, value)?;
-            let src = crate::ops::view::expand(&number, crate::ops::view::ints(&index.shape()))?;
-            scatter_into(input, &src, dim, index.clone(), Put::Assign)
-        })?;
-        let body = made.body().clone();
-        Ok(body)
-    }
-    input: |g, dim, index| g.then(|t| scatter_number(&t, dim, index, Scalar::Int(0)));
-    /// `input` with `src` added along a dimension where `index` points.
-    [hidden, linear] fn scatter_added(input, src; dim: i64, index: Tensor) -> y {
-        let made = mode::with_grad(false, || scatter_into(input, src, dim, index.clone(), Put::Add))?;
-        let body = made.body().clone();
-        Ok(body)
-    }
-    input: |g| g;
-    src: |g, dim, index| g.then(|t| gather(&t, dim, index));
-    /// `input` with the slices of `source` where `index` points.
-    [hidden, linear] fn index_copied(input, source; dim: i64, index: Tensor) -> y {
-        let out = duplicate(&input.body())?;
-        copy_slices(&out, &source.body(), dim, &index)?;
-        Ok(out)
-    }
-    input: |g, dim, index| g.then(|t| index_fill_number(&t, dim, index, Scalar::Int(0)));
-    source: |g, at, dim, index; source| g.then(|t| reshape(&index_select(&t, dim, index)?, &at.shape));
-}
-
-mod more {
-    use super::*;
-
-    /// `src` as a tensor: a number is stretched over the index.
-    fn source(input: &Tensor, index: &Tensor, src: Value) -> Result<Tensor> {
-        match src {
-            Value::Tensor(t) => Ok(t),
-            Value::Scalar(s) => {
-                crate::ops::view::expand(&number_like(input, s)?, crate::ops::view::ints(&index.shape()))
-            }
-        }
-    }
-
-    compose! { "index";
-        /// Elements picked along a dimension; without one, from the flattened tensor.
-        [out] fn take_along_dim(input: Tensor, indices: Tensor, dim: Option<i64> = None) -> Tensor {
-            let Some(dim) = dim else {
-                let n = (input.numel(), indices.numel());
-                return gather(&reshape(&input, &[n.0])?, 0, reshape(&indices, &[n.1])?);
-            };
-            if indices.dtype() != DType::I64 {
-                return Err(Error::runtime(format!(
-                    "torch.take_along_dim(): dtype of indices should be Long but got {}", indices.dtype().scalar_name()
-                )));
-            }
-            if input.ndim() == 0 {
-                return Err(Error::index(format!("Dimension specified as {} but tensor has no dimensions", dim.max(0))));
-            }
-            let at = wrap_dim(dim, input.ndim())?;
-            if input.ndim() != indices.ndim() {
-                return Err(Error::runtime(format!(
-                    "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
-                     dimensions for input, and {} dimensions for indices", input.ndim(), indices.ndim()
-                )));
-            }
-            let both = |mut own: Dims, other: Dims| -> Result<Dims> {
-                let mut other = other;
-                if let Some(n) = other.get_mut(at) {
-                    *n = 1;
-                    let keep = std::mem::replace(&mut own[at], 1);
-                    let mut wide = crate::base::broadcast(&own, &other)?;
-                    wide[at] = keep;
-                    return Ok(wide);
-                }
-                Ok(own)
-            };
-            let from = crate::ops::view::expand(&input, crate::ops::view::ints(&both(input.shape(), indices.shape())?))?;
-            let by = crate::ops::view::expand(&indices, crate::ops::view::ints(&both(indices.shape(), input.shape())?))?;
-            // Counted from the end too, and around.
-            let by = a::remainder(&by, input.shape()[at].max(1) as i64)?;
-            gather(&from, at as i64, by)
-        }
-        /// `src` (or one number) put along a dimension where `index` points.
-        [inplace, out] fn scatter(input: Tensor, dim: i64, index: Tensor, src: Option<Value> = None, value: Option<Scalar> = None, reduce: Option<String> = None) -> Tensor {
-            let Some(given) = src.or(value.map(Value::Scalar)) else {
-                return Err(Error::type_error("scatter() missing required argument: 'src'"));
-            };
-            let how = match reduce.as_deref() {
-                None => {
-                    return match given {
-                        Value::Scalar(s) => scatter_number(&input, dim, index, s),
-                        Value::Tensor(src) => scatter_into(&input, &src, dim, index, Put::Assign),
-                    };
-                }
-                Some("add") => Put::Add,
-                Some("multiply") => Put::Mul,
-                Some(_) => return Err(Error::runtime("reduce argument must be either add or multiply.")),
-            };
-            if matches!(given, Value::Tensor(_)) {
-                static TOLD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-                crate::base::caution_once(
-                    &TOLD,
-                    "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch \
-                     release. Use torch.scatter_reduce instead for more reduction options.",
-                )?;
-            }
-            let src = source(&input, &index, given)?;
-            scatter_into(&input, &src, dim, index, how)
-        }
-        /// `src` added along a dimension where `index` points.
-        [inplace, out] fn scatter_add(input: Tensor, dim: i64, index: Tensor, src: Tensor) -> Tensor {
-            scatter_added(&input, &src, dim, index)
-        }
-        /// The slices of `source`, times `alpha`, added where `index` points.
-        [inplace, out] fn index_add(input: Tensor, dim: i64, index: Tensor, source: Tensor, alpha: Scalar = Scalar::Int(1)) -> Tensor {
-            check_slices("index_add_", &input.body(), &source.body(), dim, &index)?;
-            crate::ops::index::index_add_scaled(&input, &source, dim, index, alpha)
-        }
-        /// `input` with the slices of `source` where `index` points.
-        [inplace, out] fn index_copy(input: Tensor, dim: i64, index: Tensor, source: Tensor) -> Tensor {
-            index_copied(&input, &source, dim, index)
-        }
-        /// `input` with one number in the slices that `index` names.
-        [inplace] fn index_fill(input: Tensor, dim: i64, index: Tensor, value: Value) -> Tensor {
-            match value {
-                Value::Tensor(t) if t.is_batched() && t.ndim() == 0 => return index_fill_tensor(&input, &t, dim, index),
-                _ => {}
-            }
-            let given = number("index_fill_", &value)?;
-            match value {
-                Value::Tensor(t) if t.requires_grad() || t.is_special() => index_fill_tensor(&input, &t, dim, index),
-                _ => index_fill_number(&input, dim, index, given),
-            }
-        }
-        /// `input` with `values` where the index tensors point.
-        [inplace] fn index_put_(input: Tensor, indices: Vec<Tensor>, values: Tensor, accumulate: bool = false) -> Tensor {
-            if indices.is_empty() {
-                return Err(Error::index("At least one index should be provided"));
-            }
-            let mut by = Vec::new();
-            for index in indices {
-                let dim = by.len();
-                by.extend(crate::ops::index::expand_masks(&input, dim, index)?.into_iter().map(Some));
-            }
-            if by.len() > input.ndim() {
-                return Err(Error::index(format!("too many indices for tensor of dimension {} (got {})", input.ndim(), by.len())));
-            }
-            crate::ops::advanced::check_places(&input, &by)?;
-            if values.dtype() != input.dtype() {
-                return Err(Error::runtime(format!(
-                    "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
-                    input.dtype().scalar_name(), values.dtype().scalar_name()
-                )));
-            }
-            index_put(&input, &by, &crate::ops::devices::beside(&values, &input)?, accumulate)
-        }
-        /// `input` with `value` where the mask is true.
-        [inplace] fn masked_fill(input: Tensor, mask: Tensor, value: Value) -> Tensor {
-            match value {
-                Value::Scalar(s) => {
-                    check_mask("masked_fill_", &mask)?;
-                    crate::ops::kernel::holds(input.dtype(), s)?;
-                    masked_fill_number(&input, mask, s)
-                }
-                Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(format!(
-                    "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).", t.ndim()
-                ))),
-                Value::Tensor(t) => {
-                    if t.device().is_cpu() && !t.is_batched() {
-                        crate::ops::kernel::holds(input.dtype(), t.item()?)?;
-                    }
-                    masked_fill_tensor(&input, &crate::ops::devices::beside(&t, &input)?, mask)
-                }
-            }
-        }
-        /// `input` with the elements of `source`, in order, where the mask is true.
-        [inplace] fn masked_scatter(input: Tensor, mask: Tensor, source: Tensor) -> Tensor {
-            check_mask("masked_scatter_", &mask)?;
-            let shape = crate::base::broadcast(&input.shape(), &mask.shape())?;
-            if shape.is_empty() && crate::ops::batch::any(&[&input, &mask, &source]) {
-                let line = masked_scatter(reshape(&input, &[1])?, reshape(&mask, &[1])?, source)?;
-                return reshape(&line, &[]);
-            }
-            let sizes = crate::ops::view::ints(&shape);
-            let wide = |t: Tensor| if t.shape() == shape { Ok(t) } else { crate::ops::view::expand(&t, sizes.clone()) };
-            let (input, mask) = (wide(input)?, wide(mask)?);
-            if mask.is_batched() {
-                return crate::ops::batch::masked_scatter(&input, &mask, &source);
-            }
-            if source.dtype() != input.dtype() {
-                return Err(Error::runtime(format!(
-                    "masked_scatter: expected self and source to have same dtypes but got{} and {}",
-                    input.dtype().scalar_name(), source.dtype().scalar_name()
-                )));
-            }
-            let count = crate::ops::reduce::Sum::call(&mask)?.item()?.as_i64() as usize;
-            if source.numel() < count {
-                return Err(Error::runtime("Number of elements of source < number of ones in mask"));
-            }
-            if crate::ops::batch::any(&[&input, &source]) {
-                return put_masked(&input, &mask, &source);
-            }
-            masked_scattered(&input, &source, mask)
-        }
-        /// `input` as one line with the elements of `source` where `index` points.
-        [inplace] fn put_(input: Tensor, index: Tensor, source: Tensor, accumulate: bool = false) -> Tensor {
-            check_line("put_", &index, &input.body())?;
-            if index.numel() != source.numel() {
-                return Err(Error::runtime(format!(
-                    "put_(): Expected source and index to have the same number of elements, but got source.numel() = {}, \
-                     index.numel() = {}", source.numel(), index.numel()
-                )));
-            }
-            if crate::ops::batch::any(&[&input, &index, &source]) {
-                return put_line(&input, &index, &source, accumulate);
-            }
-            put_in(&input, &source, index, accumulate)
-        }
+    fn batch(b: &Batch, input: &Tensor, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
+        let (shape, n) = (input.shape(), input.numel());
+        let flat = b.wrap(reshape(&b.full(input)?, &b.shape(&[n]))?);
+        let line = a::remainder(&reshape(index, &[index.numel()])?, n.max(1) as i64)?;
+        let source = reshape(source, &[index.numel()])?;
+        let how = if accumulate { Put::Add } else { Put::Assign };
+        View::call(&placed(b, &flat, 0, &line, &source, how)?, shape)
     }
 }
-pub use more::{COMPOSED, index_fill, masked_fill};
+
+/// `input` as one line with the elements of `source` where `index` points.
+#[operator(
+    function,
+    method,
+    sample = "fixed([(2, 3), (2,)], lambda x, y: T.put(x, T.tensor([5, 1], device=x.device), y))"
+)]
+pub fn put(
+    input: &Tensor,
+    index: &Tensor,
+    source: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<Tensor> {
+    PutAt::call(input, index, source, accumulate)
+}
+
+/// The same, written over `input`.
+#[inplace(put)]
+pub fn put_(
+    input: &Tensor,
+    index: &Tensor,
+    source: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<()> {
+    PutAt::over(input, index, source, accumulate)
+}

@@ -1,16 +1,14 @@
 //! `scatter_reduce`: what meets at a place is summed, multiplied, averaged, or the largest or smallest is kept.
 
-use super::arithmetic as a;
-use super::create;
-use super::index::{gather, scatter_into};
-use super::macros::{compose, ops};
+use super::index::{Gather, Scatter, from_lines, on_lines};
+use super::pointwise::apply;
 use super::reduce::quietly;
-use super::row::{Arg, FromArg, Kind};
-use super::scatter::{masked_fill_number, scatter_number};
-use super::value::V;
-use crate::base::{Error, Put, Result, Scalar};
+use super::scatter::{MaskedFill0, Scatter1};
+use super::{arithmetic as a, create, inplace, reduce, refuse};
+use crate::base::Put;
+use crate::operator::prelude::*;
 use crate::tensor::facts::{Keep, Shown};
-use crate::tensor::{Derivative, Edge, Recorder, Tensor};
+use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad};
 
 /// What becomes of values that meet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,15 +18,6 @@ pub enum Meeting {
     Mean,
     Max,
     Min,
-}
-
-/// Only other operators pass it.
-impl FromArg for Meeting {
-    const KIND: Kind = Kind::Any;
-    fn from_arg(_: &Arg) -> Option<Meeting> {
-        None
-    }
-    super::row::kept_whole!();
 }
 
 impl Keep for Meeting {
@@ -72,11 +61,11 @@ impl Meeting {
 fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Meeting) -> Result<Tensor> {
     let number = match how {
         // Any of the values sent will do as the first.
-        Meeting::Max | Meeting::Min => return scatter_into(input, src, dim, index.clone(), Put::Assign),
+        Meeting::Max | Meeting::Min => return Scatter::call(input, dim, index, src, Put::Assign),
         Meeting::Prod => Scalar::Int(1),
         Meeting::Sum | Meeting::Mean => Scalar::Int(0),
     };
-    scatter_number(input, dim, index.clone(), number)
+    Scatter1::call(input, dim, index, number)
 }
 
 pub(super) fn reduced(
@@ -88,7 +77,7 @@ pub(super) fn reduced(
     own: bool,
 ) -> Result<Tensor> {
     let start = if own { input.clone() } else { neutral(input, src, dim, index, how)? };
-    let out = scatter_into(&start, src, dim, index.clone(), how.put())?;
+    let out = Scatter::call(&start, dim, index, src, how.put())?;
     if how != Meeting::Mean {
         return Ok(out);
     }
@@ -100,65 +89,87 @@ pub(super) fn reduced(
 }
 
 /// How many values meet at each place, 1 where none does.
-pub(super) fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
+fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
     let start = create::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
     let ones = create::ones(&index.shape(), input.dtype(), input.device())?;
-    let count = scatter_into(&start, &ones, dim, index.clone(), Put::Add)?;
+    let count = Scatter::call(&start, dim, index, &ones, Put::Add)?;
     a::maximum(&crate::ops::complex::real(&count)?, 1.0)
 }
 
-/// What a change of the input and of the source does to a product, largest or smallest value.
-pub(super) struct Shares {
-    pub input: Tensor,
-    pub src: Tensor,
+/// A reduction that is to be differentiated: its operands, and what it made.
+pub(super) struct Reduced<'a> {
+    pub input: &'a Tensor,
+    pub src: &'a Tensor,
+    pub result: &'a Tensor,
+    pub dim: i64,
+    /// Where each element of `src` is sent.
+    pub index: &'a Tensor,
+    pub how: Meeting,
+    pub own: bool,
+    /// The derivative of the source's share where several zeros meet.
+    pub twice: &'static Derivative,
 }
 
-/// `twice` is the derivative of the source's share where several zeros meet.
-#[allow(clippy::too_many_arguments)]
-pub(super) fn shares(
-    input: &Tensor,
-    src: &Tensor,
-    y: &Tensor,
-    dim: i64,
-    index: &Tensor,
-    how: Meeting,
-    own: bool,
-    twice: &'static Derivative,
-) -> Result<Shares> {
-    let there = |t: &Tensor| gather(t, dim, index.clone());
-    if how == Meeting::Prod {
-        let without_zeros = |t: &Tensor| masked_fill_number(t, a::eq(t, 0.0)?, Scalar::Int(1));
-        let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
-        let others = scatter_reduced(&full_input, src, dim, index.clone(), how, own)?;
-        // A single zero among the values sent: the product of the others is its share.
-        let zero = a::eq(src, 0.0)?;
-        let none = create::zeros(&y.shape(), src.dtype(), src.device())?;
-        let zeros = there(&scatter_into(
-            &none,
-            &create::to_dtype(&zero, src.dtype())?,
-            dim,
-            index.clone(),
-            Put::Add,
-        )?)?;
-        let single = a::logical_and(&zero, &a::eq(&zeros, 1.0)?)?;
-        let beside = there(&scatter_reduced(input, &full_src, dim, index.clone(), how, own)?)?;
-        let usual = a::div(&there(y)?, &full_src)?;
-        let picked =
-            super::pointwise::apply(&a::choose::ROW, &[(&beside).into(), (&usual).into(), (&single).into()])?;
-        let several = picked.requires_grad()
-            && !picked.is_batched()
-            && super::reduce::any(&a::gt(&zeros, 1.0)?, None, false)?.item()?.as_bool();
-        let src = if several { underivable(&picked, twice) } else { picked };
-        return Ok(Shares { input: a::div(&others, &full_input)?, src });
+/// What a change of the input and of the source does to a product, largest or smallest value.
+struct Shares {
+    input: Tensor,
+    src: Tensor,
+}
+
+impl Reduced<'_> {
+    /// The gradient of the input where it takes part everywhere.
+    pub fn for_input(&self, g: V) -> Result<V> {
+        Ok(match self.how {
+            Meeting::Sum => g,
+            Meeting::Mean => g / V::from(meetings(self.input, self.dim, self.index, self.own)?),
+            _ => g * V::from(self.shares()?.input),
+        })
     }
-    let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());
-    let (mut for_input, for_src) = (hit(input, y)?, hit(src, &there(y)?)?);
-    if !own {
-        for_input = scatter_number(&for_input, dim, index.clone(), Scalar::Int(0))?;
+
+    /// The gradient of the source; `sent` is what comes of a gradient where elements are sent.
+    pub fn for_source(&self, g: V, sent: impl FnOnce(V) -> V) -> Result<V> {
+        Ok(match self.how {
+            Meeting::Sum => sent(g),
+            Meeting::Mean => sent(g / V::from(meetings(self.input, self.dim, self.index, self.own)?)),
+            _ => sent(g) * V::from(self.shares()?.src),
+        })
     }
-    // Equal ones share.
-    let ties = a::maximum(&scatter_into(&for_input, &for_src, dim, index.clone(), Put::Add)?, 1.0)?;
-    Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
+
+    fn again(&self, input: &Tensor, src: &Tensor) -> Result<Tensor> {
+        ScatterReduce::call(input, self.dim, self.index, src, self.how, self.own)
+    }
+
+    fn shares(&self) -> Result<Shares> {
+        let &Reduced { input, src, result, dim, index, how, own, twice } = self;
+        let there = |t: &Tensor| Gather::call(t, dim, index);
+        if how == Meeting::Prod {
+            let without_zeros = |t: &Tensor| MaskedFill0::call(t, &a::eq(t, 0.0)?, Scalar::Int(1));
+            let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
+            let others = self.again(&full_input, src)?;
+            // A single zero among the values sent: the product of the others is its share.
+            let zero = a::eq(src, 0.0)?;
+            let none = create::zeros(&result.shape(), src.dtype(), src.device())?;
+            let counted = create::to_dtype(&zero, src.dtype())?;
+            let zeros = there(&Scatter::call(&none, dim, index, &counted, Put::Add)?)?;
+            let single = a::logical_and(&zero, &a::eq(&zeros, 1.0)?)?;
+            let beside = there(&self.again(input, &full_src)?)?;
+            let usual = a::div(&there(result)?, &full_src)?;
+            let picked = apply(&a::choose::ROW, &[(&beside).into(), (&usual).into(), (&single).into()])?;
+            let several = picked.requires_grad()
+                && !picked.is_batched()
+                && reduce::any(&a::gt(&zeros, 1.0)?, None, false)?.item()?.as_bool();
+            let src = if several { underivable(&picked, twice) } else { picked };
+            return Ok(Shares { input: a::div(&others, &full_input)?, src });
+        }
+        let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());
+        let (mut for_input, for_src) = (hit(input, result)?, hit(src, &there(result)?)?);
+        if !own {
+            for_input = Scatter1::call(&for_input, dim, index, Scalar::Int(0))?;
+        }
+        // Equal ones share.
+        let ties = a::maximum(&Scatter::call(&for_input, dim, index, &for_src, Put::Add)?, 1.0)?;
+        Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
+    }
 }
 
 /// A derivative that is an error: where several zeros meet, it is that of none of the formulas above.
@@ -188,51 +199,102 @@ fn underivable(shares: &Tensor, twice: &'static Derivative) -> Tensor {
     made
 }
 
-mod rows {
-    use super::*;
-    ops! { "index";
-    /// `src` reduced into `input`; `own` tells whether `input` takes part where something is sent.
-    [hidden] fn scatter_reduced(input, src; dim: i64, index: Tensor, reduce: Meeting, own: bool) -> y {
-        quietly(|| reduced(input, src, dim, &index, reduce, own))
+#[primitive]
+impl ScatterReduce {
+    fn forward(
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<Body> {
+        quietly(|| reduced(input, src, dim, index, reduce, include_self))
     }
-    input: |g, input, src, y, dim, index, reduce, own| {
-        let input = input.tensor()?;
-        let g = match reduce {
-            Meeting::Sum => g,
-            Meeting::Mean => g / V::from(meetings(&input, dim, &index, own)?),
-            _ => g * V::from(shares(&input, &src.tensor()?, &y.tensor()?, dim, &index, reduce, own, &SEVERAL_ZEROS)?.input),
-        };
-        if own { g } else { g.then(|t| scatter_number(&t, dim, index, Scalar::Int(0))) }
-    };
-    src: |g, input, src, y, dim, index, reduce, own| {
-        let input = input.tensor()?;
-        let sent = |g: V| g.then(|t| gather(&t, dim, index.clone()));
-        match reduce {
-            Meeting::Sum => sent(g),
-            Meeting::Mean => sent(g / V::from(meetings(&input, dim, &index, own)?)),
-            _ => sent(g) * V::from(shares(&input, &src.tensor()?, &y.tensor()?, dim, &index, reduce, own, &SEVERAL_ZEROS)?.src),
-        }
-    };
+    fn d_input(
+        g: V,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        result: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<V> {
+        let g =
+            Reduced { input, src, result, dim, index, how: reduce, own: include_self, twice: &SEVERAL_ZEROS }
+                .for_input(g)?;
+        Ok(if include_self { g } else { g.then(|g| Scatter1::call(&g, dim, index, Scalar::Int(0))) })
+    }
+    fn d_src(
+        g: V,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        result: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<V> {
+        Reduced { input, src, result, dim, index, how: reduce, own: include_self, twice: &SEVERAL_ZEROS }
+            .for_source(g, |g| g.then(|g| Gather::call(&g, dim, index)))
+    }
+    fn batch(
+        b: &Batch,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        let made = on_lines(b, input, &[index, src], dim, |x, rest, at| {
+            ScatterReduce::call(x, at, &rest[0], &rest[1], reduce, include_self)
+        })?;
+        from_lines(b, made, input)
     }
 }
-pub use rows::{ROWS, scatter_reduced};
 
-mod more {
-    use super::*;
-    compose! { "index";
-        /// What `src` sends to each place, summed, multiplied, averaged, or the largest or smallest.
-        [inplace, out] fn scatter_reduce(input: Tensor, dim: i64, index: Tensor, src: Tensor, reduce: String, include_self: bool = true) -> Tensor {
-            let how = Meeting::named(&reduce)?;
-            if matches!(how, Meeting::Max | Meeting::Min) {
-                crate::ops::refuse::order("scatter_gather_tensor_cpu_reduce_amax", input.dtype())?;
-            }
-            if input.dtype().is_complex() && crate::tensor::any_requires_grad([&input, &src]) {
-                return Err(Error::not_implemented(
-                    "scatter_reduce does not support automatic differentiation for outputs with complex dtype.",
-                ));
-            }
-            super::scatter_reduced(&input, &src, dim, index, how, include_self)
-        }
+/// What `src` sends to each place, summed, multiplied, averaged, or the largest or smallest.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "indexed(lambda x, dim, i, y: T.scatter_reduce(x, dim, i, y, 'mean'), lambda draw, where: [values(where, draw(SEEDS))])"
+)]
+pub fn scatter_reduce(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+    #[default(true)] include_self: bool,
+) -> Result<Tensor> {
+    let how = Meeting::named(reduce)?;
+    if matches!(how, Meeting::Max | Meeting::Min) {
+        refuse::order("scatter_gather_tensor_cpu_reduce_amax", input.dtype())?;
     }
+    if input.dtype().is_complex() && any_requires_grad([input, src]) {
+        return Err(Error::not_implemented(
+            "scatter_reduce does not support automatic differentiation for outputs with complex dtype.",
+        ));
+    }
+    ScatterReduce::call(input, dim, index, src, how, include_self)
 }
-pub use more::COMPOSED;
+
+/// The same, written over `input`.
+#[inplace(scatter_reduce)]
+pub fn scatter_reduce_(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+    #[default(true)] include_self: bool,
+) -> Result<()> {
+    let make = |input: &Tensor| scatter_reduce(input, dim, index, src, reduce, include_self);
+    inplace::by_result(input, &[index, src], make, |body, made| {
+        [index, src].into_iter().try_for_each(|t| inplace::check_disjoint(input, t))?;
+        inplace::replace(body, made)
+    })
+}

@@ -3,7 +3,7 @@
 use super::create::{to_device, to_dtype};
 use super::kernel::duplicate;
 use super::pointwise::{Operand, result_type};
-use super::scatter::masked_fill_number;
+use super::scatter::MaskedFill0;
 use super::view::{reshape, unsqueeze};
 use super::{arithmetic as a, create, index, reduce, sort, unary};
 use crate::base::caution_once;
@@ -278,12 +278,12 @@ fn among(elements: &Tensor, test_elements: &Tensor, invert: bool) -> Result<Tens
         let sorted = sort::msort(&line)?;
         // NaN comes last, and is equal to nothing: in its place stands what would be sought before it.
         let keys = match dtype.is_float() {
-            true => masked_fill_number(&sorted, unary::isnan(&sorted)?, Scalar::Float(f64::INFINITY))?,
+            true => MaskedFill0::call(&sorted, &unary::isnan(&sorted)?, Scalar::Float(f64::INFINITY))?,
             false => sorted.clone(),
         };
         let place = search(&keys, &elements, false, false, None)?;
         let place = a::clamp_max_number(&place, line.numel() as i64 - 1)?;
-        let there = index::index_select(&sorted, 0, reshape(&place, &[elements.numel()])?)?;
+        let there = index::index_select(&sorted, 0, &reshape(&place, &[elements.numel()])?)?;
         a::eq(&reshape(&there, &elements.shape())?, &elements)?
     };
     if invert { unary::logical_not(&found) } else { Ok(found) }

@@ -573,7 +573,7 @@ pub fn repeat_interleave(
     let (input, at) = lined(input, dim)?;
     if repeats.is_batched() {
         let index = batch::repeated_places(repeats, input.shape()[at], output_size)?;
-        return index_select(&input, at as i64, index);
+        return index_select(&input, at as i64, &index);
     }
     if repeats.numel() == 1 {
         return repeated(&input, at, counts(repeats)?[0]);
@@ -588,14 +588,14 @@ pub fn repeat_interleave(
     }
     if !repeats.device().is_cpu() {
         let index = mode::with_grad(false, || places(repeats, output_size))?;
-        return index_select(&input, at as i64, index);
+        return index_select(&input, at as i64, &index);
     }
     let counts = counts(repeats)?;
     let total = counts.iter().try_fold(0usize, |sum, &n| sum.checked_add(n as usize));
     let mut picked = room::list(total.unwrap_or(usize::MAX))?;
     picked.extend(counts.iter().enumerate().flat_map(|(i, &n)| std::iter::repeat_n(i as i64, n as usize)));
     let index = from_i64(&picked, &[picked.len()], input.device())?;
-    index_select(&input, at as i64, index)
+    index_select(&input, at as i64, &index)
 }
 
 /// Each element (or slice across `dim`) repeated in place, so many times.

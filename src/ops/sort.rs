@@ -123,7 +123,7 @@ fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
     let count = sum(&numbers, Some(smallvec::smallvec![dim as i64]), true, None)?;
     let place = a::clamp_min_number(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
     let pick = |from: Body| -> Result<Body> {
-        let body = index::gather(&Tensor::new(from), dim as i64, place.clone())?;
+        let body = index::gather(&Tensor::new(from), dim as i64, &place)?;
         Ok(body.body().clone())
     };
     Ok(Picked { values: pick(all.values)?, indices: pick(all.indices)? })
@@ -318,7 +318,7 @@ impl MaskedSelect {
         let n = mask.numel();
         let places = nonzero_columns(&view::reshape(mask, &[n])?)?.swap_remove(0);
         let lines = view::reshape(&b.full(input)?, &b.shape(&[n]))?;
-        Ok(b.wrap(index::index_select(&lines, b.k() as i64, places)?))
+        Ok(b.wrap(index::index_select(&lines, b.k() as i64, &places)?))
     }
 }
 

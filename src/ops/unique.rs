@@ -105,13 +105,13 @@ impl Items {
         let last = flat.shape()[1] - 1;
         let first = argsort(&column(last)?, 0, false, true)?;
         (0..last).rev().try_fold(first, |order, i| {
-            let next = argsort(&index_select(&column(i)?, 0, order.clone())?, 0, false, true)?;
-            index_select(&order, 0, next)
+            let next = argsort(&index_select(&column(i)?, 0, &order)?, 0, false, true)?;
+            index_select(&order, 0, &next)
         })
     }
 
     fn in_order(self, order: &Tensor) -> Result<Items> {
-        Ok(Items { rows: index_select(&self.rows, 0, order.clone())?, ..self })
+        Ok(Items { rows: index_select(&self.rows, 0, order)?, ..self })
     }
 }
 
@@ -145,7 +145,7 @@ impl Runs {
             None => MaskedSelect::call(rows, &self.starts)?,
             Some(dim) => {
                 let places = super::sort::nonzero_columns(&self.starts)?.swap_remove(0);
-                view::transpose(&index_select(rows, 0, places)?, 0, *dim)?
+                view::transpose(&index_select(rows, 0, &places)?, 0, *dim)?
             }
         };
         Ok(first.body().clone())
@@ -154,7 +154,7 @@ impl Runs {
     fn counts(&self, kinds: usize) -> Result<Tensor> {
         let zeros = create::zeros(&[kinds], DType::I64, self.number.device())?;
         let ones = create::ones(&self.number.shape(), DType::I64, self.number.device())?;
-        scatter_into(&zeros, &ones, 0, self.number.clone(), Put::Add)
+        scatter_into(&zeros, &ones, 0, &self.number, Put::Add)
     }
 
     fn outputs(
@@ -214,7 +214,7 @@ pub fn unique(
     let runs = Runs::of(items.in_order(&order)?)?;
     let inverse = || {
         let into = create::zeros(&order.shape(), DType::I64, order.device())?;
-        scatter_into(&into, &runs.number, 0, order.clone(), Put::Assign)
+        scatter_into(&into, &runs.number, 0, &order, Put::Assign)
     };
     runs.outputs(recorded, input, return_inverse.then(inverse), return_counts)
 }

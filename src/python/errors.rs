@@ -19,11 +19,15 @@ impl From<Error> for PyErr {
                 Ok(original) => *original,
                 Err(_) => PyRuntimeError::new_err(text),
             },
-            Fault::DimRange { .. } | Fault::Index(_) => PyIndexError::new_err(text),
+            Fault::DimRange { .. } | Fault::Index(_) | Fault::Beyond { along: false, .. } => {
+                PyIndexError::new_err(text)
+            }
             Fault::Value(_) => PyValueError::new_err(text),
             Fault::Type(_) => PyTypeError::new_err(text),
             Fault::NotImplemented(_) | Fault::NoShader { .. } => PyNotImplementedError::new_err(text),
-            Fault::NoKernel { .. } => PyNotImplementedError::new_err(text),
+            Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_) => {
+                PyNotImplementedError::new_err(text)
+            }
             Fault::OutOfMemory { .. } => out_of_memory(text),
             Fault::Guided(guidance) => PyRuntimeError::new_err(Told(guidance)),
             _ => PyRuntimeError::new_err(text),

@@ -6,14 +6,13 @@ use super::profile;
 use super::tensor::{PyTensor, wrap};
 use super::transform::check_write;
 use crate::base::{DType, Dims, Error, Scalar};
-use crate::ops::{self, Arg, Row, view};
+use crate::ops::{self, Value, view};
 use crate::tensor::{Tensor, any_requires_grad, created};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyEllipsis, PyInt, PyList, PyRange, PySequence, PySlice, PyString, PyTuple};
 use smallvec::SmallVec;
-use std::ffi::CString;
 
 /// One item of an index.
 enum Item {
@@ -265,45 +264,32 @@ fn part_at<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     wrap(slf.py(), ops::index::index(&part, &advanced)?)
 }
 
-/// A number put by a single index or mask is recorded as a filling.
-fn filling(
+/// A number put by a single index or mask is recorded as a filling. Says whether it was one.
+fn filled(
     part: &Tensor,
     indices: &[Option<Tensor>],
     mask: Option<Tensor>,
     masked: bool,
     number: Scalar,
-) -> Result<Option<(&'static Row, Vec<Arg>)>, Error> {
-    let number = Arg::from(number);
-    let Some(dim) = indices.iter().position(Option::is_some) else { return Ok(None) };
+) -> Result<bool, Error> {
+    let Some(dim) = indices.iter().position(Option::is_some) else { return Ok(false) };
     if part.is_special() {
-        return Ok(None);
+        return Ok(false);
     }
     if let Some(mut mask) = mask.filter(|mask| mask.ndim() > 0) {
         while dim + mask.ndim() < part.ndim() {
             mask = view::unsqueeze(&mask, -1)?;
         }
-        return Ok(Some((
-            &ops::scatter::masked_fill::ROW,
-            vec![Arg::Tensor(part.clone()), Arg::Tensor(mask), number],
-        )));
+        ops::scatter::masked_fill_(part, &mask, Value::Scalar(number))?;
+        return Ok(true);
     }
     if masked || indices[dim + 1..].iter().any(Option::is_some) {
-        return Ok(None);
+        return Ok(false);
     }
-    let Some(index) = &indices[dim] else { return Ok(None) };
+    let Some(index) = &indices[dim] else { return Ok(false) };
     let index = view::reshape(index, &[index.numel()])?;
-    let args = vec![Arg::Tensor(part.clone()), Arg::Int(dim as i64), Arg::Tensor(index), number];
-    Ok(Some((&ops::scatter::index_fill::ROW, args)))
-}
-
-/// An operator writes into an expanded tensor.
-pub fn warn_stretched(py: Python<'_>, operator: &str) -> PyResult<()> {
-    let what = if operator == "index_put" { "tensor[indices] = tensor" } else { "tensor[mask] = scalar" };
-    let message = CString::new(format!(
-        "Use of {operator}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
-         This also applies to advanced indexing e.g. {what}"
-    ))?;
-    PyErr::warn(py, &py.get_type::<PyUserWarning>(), &message, 1)
+    ops::scatter::index_fill_(part, dim as i64, &index, Value::Scalar(number))?;
+    Ok(true)
 }
 
 /// Leading dimensions of size 1 in an assigned value do not matter: a view without them.
@@ -362,12 +348,9 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
     if !advanced.is_empty() {
         if let Some(number) = number
             && (any_requires_grad([&part]) || part.numel() == 0 || part.body().layout.is_stretched())
-            && let Some((row, args)) = filling(&part, &advanced, mask, masked, number)?
+            && filled(&part, &advanced, mask, masked, number)?
         {
-            if let Some(name) = ops::stretched::deprecated(row, &args) {
-                warn_stretched(slf.py(), name)?;
-            }
-            return Ok(ops::inplace::apply(row, &args)?);
+            return Ok(());
         }
         // One element under a mask fills, and filling casts.
         let fills = masked && value.numel() == 1;
@@ -376,13 +359,11 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         let own = fills && value.body().storage.same(&part.body().storage);
         let value = if own { ops::create::clone_dense(&value)? } else { value };
         let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
-        if part.body().layout.is_stretched() {
-            if !fills || number.is_none() {
-                warn_stretched(slf.py(), "index_put")?;
-            }
-            if fills {
-                warn_stretched(slf.py(), "masked_fill")?;
-            }
+        if !fills || number.is_none() {
+            ops::inplace::warn_stretched(&part, "index_put")?;
+        }
+        if fills {
+            ops::inplace::warn_stretched(&part, "masked_fill")?;
         }
         return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
     }

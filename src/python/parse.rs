@@ -501,13 +501,10 @@ pub fn run_or<T: Send>(
     }
 }
 
-/// What PyTorch makes of other operators: there, the arguments are looked at first, as where nothing is recorded.
-const COMPOSED: &[&str] = &["take_along_dim"];
-
 /// A view whose base was written behind its back is refused before anything else is looked at.
 #[cold]
 pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
-    if row.composite || COMPOSED.contains(&row.name) || out::is_unrecorded(row) {
+    if row.composite || out::is_unrecorded(row) {
         return error;
     }
     let tensors = args.iter().flat_map(|arg| match arg {

@@ -3,9 +3,7 @@
 use super::saved_facts::{fact, facts, shown};
 use super::saved_names::{row_of_node, torch_name, wraps_numbers};
 use crate::base::{DType, Dims, Layout, Put, Scalar};
-use crate::ops::loss::Reduction;
 use crate::ops::pointwise::Numbers;
-use crate::ops::scatter_reduce::Meeting;
 use crate::ops::{History, Ints, Kind, Param, Sizes};
 use crate::tensor::Node;
 use pyo3::prelude::*;
@@ -58,20 +56,6 @@ impl Shown for Dims {
         Ok(PyTuple::new(py, self)?.into_any())
     }
 }
-impl Shown for Reduction {
-    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
-        match self {
-            Reduction::None => 0i64.show(py),
-            Reduction::Mean => 1i64.show(py),
-            Reduction::Sum => 2i64.show(py),
-        }
-    }
-}
-impl Shown for Meeting {
-    fn show<'py>(&self, py: Python<'py>) -> Value<'py> {
-        Ok(self.name().into_pyobject(py)?.into_any())
-    }
-}
 /// Tensors are saved values, and the rest of these has no name in Python.
 macro_rules! never {
     ($($ty:ty),*) => { $(impl Shown for $ty {
@@ -106,27 +90,15 @@ fn value<'py>(py: Python<'py>, params: &(dyn Any + Send + Sync), at: usize) -> O
         (0 i64); (0 f64); (0 Ints); (0 Sizes); (0 Dims); (0 Scalar); (0 Option<Ints>);
         (0 i64, 1 i64); (0 i64, 1 bool); (0 History, 1 bool); (0 i64, 1 History); (0 i64, 1 Ints); (0 Ints, 1 bool); (0 Ints, 1 Option<Ints>);
         (0 Option<Ints>, 1 bool); (0 Option<i64>, 1 bool); (0 Scalar, 1 Scalar);
-        (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 i64, 1 History, 2 Meeting, 3 bool); (0 Option<Ints>, 1 Option<f64>, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
-        (0 Reduction); (0 Reduction, 1 f64); (0 Option<History>, 1 Reduction); (0 Option<History>, 1 Option<History>, 2 Reduction);
-        (0 History, 1 Option<History>, 2 i64, 3 Reduction); (0 Ints, 1 Ints, 2 Option<i64>, 3 Layout);
+        (0 i64, 1 i64, 2 i64); (0 i64, 1 History, 2 Scalar); (0 i64, 1 History, 2 Put); (0 Option<Ints>, 1 Option<f64>, 2 bool); (0 f64, 1 Option<Ints>, 2 bool);
+        (0 Ints, 1 Ints, 2 Option<i64>, 3 Layout);
         (0 Ints, 1 Ints, 2 Option<i64>); (0 i64, 1 Option<i64>, 2 Option<i64>, 3 i64);
     }
     None
 }
 
 /// Nodes that keep other arguments than their rows take.
-const OWN: &[(&str, &[&str])] = &[
-    ("BinaryCrossEntropyBackward0", &["", "reduction"]),
-    ("BinaryCrossEntropyWithLogitsBackward0", &["", "", "reduction"]),
-    ("HuberLossBackward0", &["reduction", "delta"]),
-    ("IndexFillBackward0", &["dim"]),
-    ("MseLossBackward0", &["reduction"]),
-    ("NllLoss2DBackward0", &["", "", "ignore_index", "reduction"]),
-    ("NllLossBackward0", &["", "", "ignore_index", "reduction"]),
-    ("ScatterBackward1", &["dim"]),
-    ("ScatterReduceBackward0", &["dim", "", "reduce", "include_self"]),
-    ("SmoothL1LossBackward0", &["reduction", "beta"]),
-];
+const OWN: &[(&str, &[&str])] = &[];
 
 /// The names of a node's arguments, in order, each with its place among them.
 fn names(node: &Node) -> Vec<(&'static str, usize)> {

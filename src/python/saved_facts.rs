@@ -4,20 +4,16 @@
 use super::saved_names::row_of_node;
 use crate::base::Scalar;
 use crate::tensor::Node;
-use crate::tensor::facts::Fact::{self, Flag, Int, Ndim, Nothing, Sizes, Text};
+use crate::tensor::facts::Fact::{self, Int, Nothing, Text};
 use crate::tensor::facts::{Facts, Shown};
 use pyo3::prelude::*;
 use pyo3::types::{PyComplex, PyTuple};
 
 /// By the name of a node, or of a row where several share one.
 const FACTS: &[(&[&str], &str, Fact)] = &[
-    (&["IndexSelectBackward0", "UnsafeViewBackward0"], "self_sym_sizes", Sizes(0)),
-    (&["MaskedScatterBackward0"], "source_sym_sizes", Sizes(1)),
-    (&["IndexAddBackward0", "IndexCopyBackward0"], "source_dim", Ndim(1)),
     (&["AddBackward0", "SubBackward0", "RsubBackward0", "RsubBackward1"], "alpha", Int(1)),
     (&["EluBackward0", "EluBackward1"], "input_scale", Int(1)),
     (&["EluBackward0", "EluBackward1"], "scale", Int(1)),
-    (&["GatherBackward0"], "sparse_grad", Flag(false)),
     (&["pow_square"], "exponent", Int(2)),
     (&["pow_one"], "exponent", Int(1)),
     (&["gelu_erf"], "approximate", Text("none")),

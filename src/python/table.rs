@@ -334,9 +334,6 @@ fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     if let Some(own) = row.call_inplace {
         return run_or(py, row, args, blame, |args| or_with_values(args, own)).map(drop);
     }
-    if let Some(name) = ops::stretched::deprecated(row, args) {
-        super::index::warn_stretched(py, name)?;
-    }
     run_or(py, row, args, blame, |args| or_with_values(args, |args| ops::inplace::apply(row, args)))
 }
 

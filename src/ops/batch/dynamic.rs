@@ -60,7 +60,7 @@ pub fn masked_scatter(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tens
     let hits = create::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
     let order = a::sub(&scan::Cumsum::call(&hits, 0)?, 1i64)?;
     let order = a::minimum(&a::maximum(&order, 0i64)?, most)?;
-    let values = gather(&reshape(source, &[source.numel()])?, 0, order)?;
+    let values = gather(&reshape(source, &[source.numel()])?, 0, &order)?;
     formal::select(V::from(x), reshape(&values, &mask.shape())?, V::from(mask)).tensor()
 }
 

@@ -6,10 +6,8 @@ mod dynamic;
 mod index;
 mod join;
 mod level;
-mod loss;
 mod pointwise;
 mod random;
-mod rules;
 mod settle;
 mod view;
 mod write;
@@ -22,8 +20,7 @@ pub use level::{
     outside, swap_frames, within,
 };
 pub use pointwise::{apply, apply_inplace};
-pub use random::{choose, draw, write_over};
-pub use rules::row;
+pub use random::{choose, draw, draw_over};
 pub use settle::{has_escaped, settled};
 pub use write::{copy_into, fill_where, overwrite, relayout};
 

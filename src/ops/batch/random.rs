@@ -1,11 +1,9 @@
 //! Random numbers inside a `vmap`: refused, drawn for every sample, or drawn once for all, as its `randomness` says.
 
 use super::level::{Randomness, frames};
-use super::rules::{Rules, rules};
 use super::{Batch, Frame};
-use crate::base::{DType, Error, Result};
-use crate::ops::random::Generator;
-use crate::ops::{arithmetic as a, create, view};
+use crate::base::{Error, Result};
+use crate::ops::view;
 use crate::tensor::{Body, Tensor};
 
 fn refuse() -> Error {
@@ -61,26 +59,6 @@ pub fn draw_over(target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> 
     let drawn = crate::ops::create::zeros(&one.shape(), one.dtype(), one.device())?;
     write(&drawn)?;
     crate::ops::inplace::copy_into(&batched.value, &drawn)
-}
-
-pub const SEEN: Rules = rules! { seen b;
-    random::bernoulli(x; p, generator) => chances(x, p, &generator);
-};
-
-/// Ones with the probabilities in `x`, or `p` everywhere.
-fn chances(x: &Tensor, p: Option<f64>, generator: &Option<Generator>) -> Result<Tensor> {
-    let new = |shape: &[usize]| Body::new(shape, DType::F64, x.device());
-    let drawn = draw(&x.shape(), new, |body| crate::ops::random::uniform(body, 0.0, 1.0, generator.clone()))?;
-    let hit = match p {
-        Some(p) => a::lt(&drawn, p)?,
-        None => a::lt(&drawn, &create::shallow(x))?,
-    };
-    create::to_dtype(&hit, x.dtype())
-}
-
-/// Something written over the whole of a tensor, random or not.
-pub fn write_over(family: &str, target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> Result<()> {
-    if family == "random" { draw_over(target, write) } else { write(target.physical()) }
 }
 
 /// Categories drawn by their weights, a vector or a matrix of them for each sample.

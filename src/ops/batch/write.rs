@@ -120,5 +120,5 @@ pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> 
     let mut wide = have;
     wide.resize(to.len(), 1);
     let (mask, value) = (reshape(mask, &wide)?, reshape(value, &[])?);
-    crate::ops::inplace::overwrite(target, &masked_fill(target.clone(), mask, Value::Tensor(value))?)
+    crate::ops::inplace::overwrite(target, &masked_fill(target, &mask, Value::Tensor(value))?)
 }

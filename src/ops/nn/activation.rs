@@ -202,7 +202,7 @@ pub fn selu_over(input: &Tensor) -> Result<Tensor> {
 /// `elu` in place.
 #[operator(nn, name = "elu_", sample = "pointwise(lambda x: F.elu_(x * 1, 0.7), 1, WIDE)")]
 pub fn elu_in_place(input: &Tensor, #[default(Scalar::Float(1.0))] alpha: Scalar) -> Result<Tensor> {
-    super::elu_(input.clone(), alpha.as_f64(), true)
+    super::elu(input, alpha.as_f64(), true)
 }
 
 /// `leaky_relu` in place.
@@ -211,13 +211,13 @@ pub fn leaky_relu_in_place(
     input: &Tensor,
     #[default(Scalar::Float(0.01))] negative_slope: Scalar,
 ) -> Result<Tensor> {
-    super::leaky_relu_(input.clone(), negative_slope.as_f64(), true)
+    super::leaky_relu(input, negative_slope.as_f64(), true)
 }
 
 /// `relu` in place.
 #[operator(nn, name = "relu_", sample = "pointwise(lambda x: F.relu_(x * 1), 1, WIDE)")]
 pub fn relu_in_place(input: &Tensor) -> Result<Tensor> {
-    super::relu_(input.clone(), true)
+    super::nn_relu(input, true)
 }
 
 /// 0 within `lambd` of zero, elsewhere `input`.
@@ -410,7 +410,7 @@ impl RreluWithNoise1 {
 fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
     let draw = |shape: &[usize], dtype| {
         let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
-        batch::draw(shape, new, |body| random::uniform(body, lower, upper, generator.clone()))
+        batch::draw(shape, new, |body| random::fill_uniform(body, lower, upper, generator.clone()))
     };
     let leaking = le(x, 0.0).tensor()?;
     if x.is_batched() || !x.device().is_cpu() {
@@ -423,7 +423,7 @@ fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> 
     }
     let drawn = draw(&[count], DType::F64)?;
     let places = maximum(V::from(scan::Cumsum::call(&numbers, 0)?) - 1.0, 0.0).cast(DType::I64).tensor()?;
-    let spread = index::index_select(&drawn, 0, places)?;
+    let spread = index::index_select(&drawn, 0, &places)?;
     select(1.0, view::reshape(&spread, &x.shape())?, leaking).cast(x.dtype()).tensor()
 }
 

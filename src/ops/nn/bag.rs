@@ -4,7 +4,7 @@ use super::embedding::{Way, check_indices, flat, refuse_sparse, rows, spread};
 use crate::base::Put;
 use crate::operator::prelude::*;
 use crate::ops::create::{self, to_dtype};
-use crate::ops::index::{index_add_scaled, index_select, numbers, scatter_into};
+use crate::ops::index::{IndexAdd, index_select, numbers, scatter_into};
 use crate::ops::search::searchsorted;
 use crate::ops::view;
 use crate::tensor::facts::{Keep, Shown};
@@ -47,7 +47,7 @@ fn size_column(bag_size: &Tensor, dtype: DType) -> V {
 fn summed(rows: V, bag: &Tensor, count: usize) -> V {
     rows.then(|rows| {
         let zeros = create::zeros(&[count, rows.shape()[1]], rows.dtype(), rows.device())?;
-        index_add_scaled(&zeros, &rows, 0, bag.clone(), Scalar::Int(1))
+        IndexAdd::call(&zeros, 0, bag, &rows, Scalar::Int(1))
     })
 }
 
@@ -64,22 +64,22 @@ fn largest(
     let taken = select(f64::NEG_INFINITY, rows, counted(indices, padding_idx)).tensor()?;
     let column = view::expand(&view::reshape(bag, &[n, 1])?, smallvec::smallvec![n as i64, width as i64])?;
     let lowest = create::full(&[count, width], Scalar::Float(f64::NEG_INFINITY), taken.dtype(), device)?;
-    let top = scatter_into(&lowest, &taken, 0, column.clone(), Put::Max)?;
+    let top = scatter_into(&lowest, &taken, 0, &column, Put::Max)?;
     // The first of those that are as large; a NaN counts as such.
-    let there = V::from(index_select(&top, 0, bag.clone())?);
+    let there = V::from(index_select(&top, 0, bag)?);
     let taken = V::from(taken);
     let same = either(eq(&taken, &there), is_nan(&taken));
     let place = Tensor::new(numbers(0, 1, n, device)?);
     let place = V::from(place).reshape(&[n, 1]).cast(DType::I32);
     let place = select(n as f64, place.expand(&[n, width]), both(same, counted(indices, padding_idx)));
     let none = create::full(&[count, width], Scalar::Int(n as i64), DType::I32, device)?;
-    let first = scatter_into(&none, &place.cast(DType::I32).tensor()?, 0, column, Put::Min)?;
+    let first = scatter_into(&none, &place.cast(DType::I32).tensor()?, 0, &column, Put::Min)?;
     let full = gt(V::from(bag_size).reshape(&[count, 1]), 0.0);
     let first = select(0.0, V::from(&first), &full).cast(DType::I64).tensor()?;
     let which = if n == 0 {
         create::zeros(&[count, width], DType::I64, device)?
     } else {
-        index_select(&to_dtype(&flat(indices)?, DType::I64)?, 0, flat(&first)?)?
+        index_select(&to_dtype(&flat(indices)?, DType::I64)?, 0, &flat(&first)?)?
     };
     let which = select(0.0, V::from(which).reshape(&[count, width]), &full).cast(DType::I64).tensor()?;
     Ok([select(0.0, V::from(top), full).tensor()?, which])
@@ -173,12 +173,12 @@ impl EmbeddingBag {
             let sent = select(0.0, g, full);
             let back = sent.then(|g| {
                 let zeros = create::zeros(&table, g.dtype(), g.device())?;
-                scatter_into(&zeros, &g, 0, result3, Put::Add)
+                scatter_into(&zeros, &g, 0, &result3, Put::Add)
             });
             return [wants[0].then_some(back), None];
         }
         let g = if mode == Mode::Mean { g / size_column(&result2, weight.dtype()) } else { g };
-        let of_rows = g.then(|g| index_select(&g, 0, result1));
+        let of_rows = g.then(|g| index_select(&g, 0, &result1));
         let of_weight = wants[0].then(|| {
             let share = per_sample_weights.map(|share| share.reshape(&[n, 1]));
             let sent = share.map_or_else(|| of_rows.clone(), |share| &of_rows * share);

@@ -250,18 +250,18 @@ impl Pdist {
         quietly(|| {
             let [i, j] = each_pair(n, input)?;
             let place = (V::from(i) * n as f64 + V::from(j)).cast(DType::I64).tensor()?;
-            index::index_select(&view::reshape(&all, &[n * n])?, 0, place)
+            index::index_select(&view::reshape(&all, &[n * n])?, 0, &place)
         })
     }
     fn d_input(g: V, input: Tensor, result: V, p: f64) -> Result<Tensor> {
         let shape = input.shape();
         let [i, j] = each_pair(shape[0], &input)?;
-        let x = |place: &Tensor| index::index_select(&input, 0, place.clone()).map(V::from);
+        let x = |place: &Tensor| index::index_select(&input, 0, place).map(V::from);
         let slope = slopes(g, x(&i)? - x(&j)?, result, p).tensor()?;
         let zeros = create::zeros(&shape, slope.dtype(), slope.device())?;
         let one = || Scalar::Int(1);
-        let half = index::index_add_scaled(&zeros, &slope, 0, i, one())?;
-        index::index_add_scaled(&half, &slope, 0, j, Scalar::Int(-1))
+        let half = index::IndexAdd::call(&zeros, 0, &i, &slope, one())?;
+        index::IndexAdd::call(&half, 0, &j, &slope, Scalar::Int(-1))
     }
 }
 

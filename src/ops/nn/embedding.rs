@@ -1,7 +1,7 @@
 //! Tables of vectors, looked up by number: rows one by one. Bags of them are in `bag.rs`.
 
 use crate::operator::prelude::*;
-use crate::ops::index::{add_slices, index_add_scaled, index_select};
+use crate::ops::index::{IndexAdd, add_slices, index_select};
 use crate::ops::kernel::{fill, filled};
 use crate::ops::reduce::quietly;
 use crate::ops::view::reshape;
@@ -14,7 +14,7 @@ pub(super) fn flat(indices: &Tensor) -> Result<Tensor> {
 
 /// The rows of a table that numbers name, under the numbers' shape.
 pub(super) fn rows(weight: &Tensor, indices: &Tensor) -> Result<Tensor> {
-    let picked = index_select(weight, 0, flat(indices)?)?;
+    let picked = index_select(weight, 0, &flat(indices)?)?;
     let mut shape = indices.shape();
     shape.extend_from_slice(&weight.shape()[1..]);
     reshape(&picked, &shape)
@@ -33,7 +33,7 @@ fn rarity(indices: &Tensor, count: usize, dtype: DType) -> V {
     let found = || {
         let zeros = create::zeros(&[count], dtype, indices.device())?;
         let ones = create::ones(&[indices.numel()], dtype, indices.device())?;
-        index_add_scaled(&zeros, &ones, 0, flat(indices)?, Scalar::Int(1))
+        IndexAdd::call(&zeros, 0, &flat(indices)?, &ones, Scalar::Int(1))
     };
     recip(maximum(V::from(found()), 1.0)).reshape(&[count, 1])
 }
@@ -48,7 +48,7 @@ pub(super) fn spread(g: &Tensor, indices: &Tensor, count: usize, way: Way) -> V 
     }
     let total = g.then(|g| {
         let zeros = create::zeros(&[count, width], g.dtype(), g.device())?;
-        index_add_scaled(&zeros, &g, 0, flat(indices)?, Scalar::Int(1))
+        IndexAdd::call(&zeros, 0, &flat(indices)?, &g, Scalar::Int(1))
     });
     match (&total, way.by_frequency) {
         (V::Tensor(t), true) => &total * rarity(indices, count, t.dtype()),
@@ -165,7 +165,7 @@ pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_t
     }
     let which = flat(indices)?;
     let short = quietly(|| {
-        let all = index_select(&create::shallow(input), 0, which.clone())?;
+        let all = index_select(&create::shallow(input), 0, &which)?;
         let order = Some(Arg::Float(norm_type));
         let norm = V::from(stats::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
         // PyTorch's, which keeps what is divided by from zero.

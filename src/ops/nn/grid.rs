@@ -172,7 +172,7 @@ fn sampled(input: &Tensor, grid: &Tensor, of: &Sampling) -> Result<Tensor> {
     let x = planes(input, of)?;
     let mut sum: Option<V> = None;
     for term in terms(grid, of)? {
-        let one = V::from(index::gather(&x, 2, term.places.clone())?) * term.weight(None);
+        let one = V::from(index::gather(&x, 2, &term.places)?) * term.weight(None);
         sum = Some(sum.map_or(one.clone(), |sum| sum + one));
     }
     sum.unwrap_or_else(V::misuse).reshape(&result_shape(&input.shape(), &grid.shape())).tensor()
@@ -193,14 +193,14 @@ fn slopes(
         let mut sum = create::zeros(&x.shape(), x.dtype(), x.device())?;
         for term in &terms {
             let part = (V::from(&g) * term.weight(None)).tensor()?;
-            sum = scatter::scatter_added(&sum, &part, 2, term.places.clone())?;
+            sum = scatter::scatter_add(&sum, 2, &term.places, &part)?;
         }
         of_input = Some(reshape(&sum, &input.shape())?);
     }
     if wants[1] {
         let mut sums: Vec<Option<V>> = vec![None; of.dims];
         for term in &terms {
-            let value = V::from(&g) * V::from(index::gather(&x, 2, term.places.clone())?);
+            let value = V::from(&g) * V::from(index::gather(&x, 2, &term.places)?);
             for (d, sum) in sums.iter_mut().enumerate() {
                 let part = (&value * term.weight(Some(d))).sum(&[1], false);
                 *sum = Some(sum.take().map_or(part.clone(), |sum| sum + part));

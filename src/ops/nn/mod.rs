@@ -19,7 +19,6 @@ mod rnn;
 mod shuffle;
 pub mod unfold;
 
-use super::macros::{compose, ops};
 use super::pointwise::{Operand, Pointwise, apply, apply_inplace};
 use super::view::reshape;
 use super::{arithmetic as a, linalg, product, random, unary as u, view};
@@ -36,16 +35,6 @@ fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     }
 }
 
-ops! { "nn";
-    /// The same elements under another shape, not as a view: nobody sees the product that it comes from.
-    [hidden, linear] fn unsafe_view(input; shape: Dims) -> y {
-        let body = input.body();
-        let layout = body.layout.view(&shape).ok_or_else(|| Error::runtime("a product that is not dense"))?;
-        Ok(body.with_layout(layout))
-    }
-    input: |g, at| g.reshape(&at.shape);
-}
-
 /// What dropout multiplies with: 0 with probability `p`, else what keeps the mean.
 fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
     // Drawn in the order of memory, as PyTorch does.
@@ -53,7 +42,7 @@ fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
         true => Body::new(shape, x.dtype(), x.device()),
         false => super::creation::room_like(x, None, None, None),
     };
-    let coins = super::batch::draw(&x.shape(), new, |body| random::coin(body, 1.0 - p, &None))?;
+    let coins = super::batch::draw(&x.shape(), new, |body| random::fill_coin(body, 1.0 - p, None))?;
     if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
 }
 
@@ -87,56 +76,76 @@ fn activation(op: &'static Pointwise, input: &Tensor, number: Option<f64>, inpla
     Ok(input.clone())
 }
 
-compose! { "nn";
-    /// `input` where positive, else 0.
-    [nn] fn relu_(input: Tensor, inplace: bool = false) -> Tensor {
-        if !inplace {
-            return super::power::relu(&input);
-        }
-        super::inplace::apply(&super::power::RELU, &[Arg::Tensor(input.clone())])?;
-        Ok(input)
+/// `input` where positive, else 0.
+#[operator(nn, name = "relu", sample = "pointwise(F.relu, 1, WIDE)")]
+pub fn nn_relu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
+    if !inplace {
+        return super::power::relu(input);
     }
-    /// `input` where positive, else `negative_slope * input`.
-    [nn] fn leaky_relu_(input: Tensor, negative_slope: f64 = 0.01, inplace: bool = false) -> Tensor {
-        let row = if inplace && negative_slope >= 0.0 { &u::leaky_relu_over::ROW } else { &u::leaky_relu::ROW };
-        activation(row, &input, Some(negative_slope), inplace)
+    super::inplace::apply(&super::power::RELU, &[Arg::Tensor(input.clone())])?;
+    Ok(input.clone())
+}
+
+/// `input` where positive, else `negative_slope * input`.
+#[operator(nn, sample = "pointwise(F.leaky_relu, 1, WIDE)")]
+pub fn leaky_relu(
+    input: &Tensor,
+    #[default(0.01)] negative_slope: f64,
+    #[default(false)] inplace: bool,
+) -> Result<Tensor> {
+    let row = if inplace && negative_slope >= 0.0 { &u::leaky_relu_over::ROW } else { &u::leaky_relu::ROW };
+    activation(row, input, Some(negative_slope), inplace)
+}
+
+/// `input` where positive, else `alpha * (exp(input) - 1)`.
+#[operator(nn, sample = "pointwise(F.elu, 1, WIDE)")]
+pub fn elu(input: &Tensor, #[default(1.0)] alpha: f64, #[default(false)] inplace: bool) -> Result<Tensor> {
+    let row = if inplace && alpha >= 0.0 { &u::elu_over::ROW } else { &u::elu::ROW };
+    activation(row, input, Some(alpha), inplace)
+}
+
+/// `input * sigmoid(input)`.
+#[operator(nn, sample = "pointwise(F.silu, 1, WIDE)")]
+pub fn silu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
+    activation(&u::silu::ROW, input, None, inplace)
+}
+
+/// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
+#[operator(
+    nn,
+    out(found),
+    sample = "pointwise(lambda x: [F.gelu(x), F.gelu(x, approximate='tanh')], 1, WIDE)"
+)]
+pub fn gelu(input: &Tensor, #[default("none".into())] approximate: &str) -> Result<Tensor> {
+    if !input.dtype().is_float() {
+        return Err(Fault::NoKernel { op: "GeluKernelImpl", dtype: input.dtype() }.into());
     }
-    /// `input` where positive, else `alpha * (exp(input) - 1)`.
-    [nn] fn elu_(input: Tensor, alpha: f64 = 1.0, inplace: bool = false) -> Tensor {
-        let row = if inplace && alpha >= 0.0 { &u::elu_over::ROW } else { &u::elu::ROW };
-        activation(row, &input, Some(alpha), inplace)
+    match approximate {
+        "none" => u::gelu_erf(input),
+        "tanh" => u::gelu_tanh(input),
+        _ => Err(Error::runtime("approximate argument must be either none or tanh.")),
     }
-    /// `input * sigmoid(input)`.
-    [nn] fn silu_(input: Tensor, inplace: bool = false) -> Tensor { activation(&u::silu::ROW, &input, None, inplace) }
-    /// `input` times the normal distribution up to it; `approximate='tanh'` takes tanh for the distribution.
-    [nn, out] fn gelu(input: Tensor, approximate: String = "none".to_string()) -> Tensor {
-        if !input.dtype().is_float() {
-            return Err(Fault::NoKernel { op: "GeluKernelImpl", dtype: input.dtype() }.into());
-        }
-        match approximate.as_str() {
-            "none" => u::gelu_erf(&input),
-            "tanh" => u::gelu_tanh(&input),
-            _ => Err(Error::runtime("approximate argument must be either none or tanh.")),
-        }
+}
+
+/// `input @ weight.T + bias`.
+#[operator(nn, out(declared), sample = "fixed([(2, 3), (4, 3), (4,)], F.linear)")]
+pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
+    let shape = input.shape();
+    let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {
+        let weight = if weight.ndim() <= 2 { view::t(weight)? } else { weight.clone() };
+        let product = linalg::matmul(input, &weight)?;
+        return bias.map_or(Ok(product.clone()), |bias| a::add(&product, bias));
+    };
+    if lead.is_empty() && bias.is_none() {
+        return linalg::matmul(input, &view::t(weight)?);
     }
-    /// `input @ weight.T + bias`.
-    [nn, out] fn linear(input: Tensor, weight: Tensor, bias: Option<Tensor>  = None) -> Tensor {
-        let shape = input.shape();
-        let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {
-            let product = linalg::matmul(&input, &if weight.ndim() <= 2 { view::t(&weight)? } else { weight })?;
-            return bias.map_or(Ok(product.clone()), |bias| a::add(&product, &bias));
-        };
-        if lead.is_empty() && bias.is_none() {
-            return linalg::matmul(&input, &view::t(&weight)?);
-        }
-        if lead.len() == 1 {
-            return affine(&input, &weight, bias.as_ref());
-        }
-        let flat = affine(&reshape(&input, &[numel(lead), width])?, &weight, bias.as_ref())?;
-        let mut out = Dims::from_slice(lead);
-        out.push(weight.shape()[0]);
-        unsafe_view(&flat, out)
+    if lead.len() == 1 {
+        return affine(input, weight, bias);
     }
+    let flat = affine(&reshape(input, &[numel(lead), width])?, weight, bias)?;
+    let mut out = Dims::from_slice(lead);
+    out.push(weight.shape()[0]);
+    view::unsafe_view(&flat, out)
 }
 
 /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing outside `training`.

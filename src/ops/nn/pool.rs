@@ -241,7 +241,7 @@ fn picked(x: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
         flat.push(numel(&shape[lead..]));
         view::reshape(t, &flat)
     };
-    view::reshape(&index::gather(&flat(x)?, -1, flat(indices)?)?, &indices.shape())
+    view::reshape(&index::gather(&flat(x)?, -1, &flat(indices)?)?, &indices.shape())
 }
 
 fn zeros(at: &Meta) -> Result<Tensor> {
@@ -318,9 +318,9 @@ fn at_random(
     let (many, taps) = (numel(&whole[1..=dims]), numel(&whole[1 + dims..]));
     let places = places.reshape(&[planes, many * taps]).tensor()?;
     let plane = view::reshape(input, &[planes, numel(&shape[lead..])])?;
-    let values = view::reshape(&index::gather(&plane, -1, places.clone())?, &[planes, many, taps])?;
+    let values = view::reshape(&index::gather(&plane, -1, &places)?, &[planes, many, taps])?;
     let [values, at] = crate::ops::extrema::max_along(&values, -1, true)?;
-    let indices = index::gather(&view::reshape(&places, &[planes, many, taps])?, -1, at)?;
+    let indices = index::gather(&view::reshape(&places, &[planes, many, taps])?, -1, &at)?;
     let result = resized(&shape, &three(output, 1), dims);
     Ok([view::reshape(&values, &result)?, view::reshape(&indices, &result)?])
 }

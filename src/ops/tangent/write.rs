@@ -53,7 +53,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
 pub fn erase(target: &Tensor) -> Result<()> {
     for level in dual::levels_of([target]) {
         if let Some(tangent) = target.tangent(level) {
-            crate::ops::write::erase(&tangent)?;
+            crate::ops::write::zero_(&tangent)?;
         }
     }
     Ok(())
