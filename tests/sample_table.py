@@ -1,7 +1,6 @@
 """The samplers of the operators that are not pointwise; see samples.py."""
 
 import samples as s
-from hypothesis import strategies as st
 
 from library import T
 
