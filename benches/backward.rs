@@ -36,7 +36,7 @@ fn bench(c: &mut Criterion) {
     c.bench_function("forward and backward of a small network", |b| {
         b.iter(|| {
             let hidden = unary::tanh(&linalg::mm(&input, &first)?)?;
-            let loss = reduce::sum_all(&linalg::mm(&hidden, &second)?)?;
+            let loss = reduce::sum(&linalg::mm(&hidden, &second)?, None, false, None)?;
             backward(&loss);
             Ok::<_, gradiron::base::Error>(())
         })

@@ -13,7 +13,9 @@ fn kernels(c: &mut Criterion) {
         group.bench_with_input(BenchmarkId::new("add", n), &x, |b, x| b.iter(|| arithmetic::add(x, x)));
         group.bench_with_input(BenchmarkId::new("exp", n), &x, |b, x| b.iter(|| unary::exp(x)));
         group.bench_with_input(BenchmarkId::new("tanh", n), &x, |b, x| b.iter(|| unary::tanh(x)));
-        group.bench_with_input(BenchmarkId::new("sum", n), &x, |b, x| b.iter(|| reduce::sum_all(x)));
+        group.bench_with_input(BenchmarkId::new("sum", n), &x, |b, x| {
+            b.iter(|| reduce::sum(x, None, false, None))
+        });
     }
     group.finish();
     let mut group = c.benchmark_group("matmul");

@@ -63,7 +63,13 @@ macro_rules! kernels {
             /// Kept inside; how it moves with `x`.
             fn clipped(x: $T, size: usize) -> ($T, $T) {
                 let last = (size - 1) as $T;
-                if !(x > 0.0) { (0.0, 0.0) } else if x >= last { (last, 0.0) } else { (x, 1.0) }
+                if x >= last {
+                    (last, 0.0)
+                } else if x > 0.0 {
+                    (x, 1.0)
+                } else {
+                    (0.0, 0.0) // NaN, too.
+                }
             }
 
             /// Mirrored between `low` and `high`, which are halves.

@@ -59,6 +59,7 @@ macro_rules! simd_fn {
     };
     ([$most:expr] $(#[$meta:meta])* $vis:vis unsafe fn $name:ident($($arg:ident: $ty:ty),* $(,)?) $(-> $ret:ty)? $body:block) => {
         $(#[$meta])*
+        #[allow(clippy::too_many_arguments, reason = "kernels take plain numbers and pointers")]
         $vis unsafe fn $name($($arg: $ty),*) $(-> $ret)? {
             #[inline(always)]
             unsafe fn body($($arg: $ty),*) $(-> $ret)? {

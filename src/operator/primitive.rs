@@ -93,7 +93,8 @@ pub fn flags(groups: &[Group]) -> Marks {
 /// Whether a call of a view operator has nothing to do but to make the view.
 #[inline]
 pub fn is_plain_view(flags: Marks, of: &Tensor) -> bool {
-    !flags.is_batched() && !flags.may_be_dual() && !(of.requires_grad() && mode::grad_enabled())
+    let plain = !flags.is_batched() && !flags.may_be_dual();
+    plain && !(of.requires_grad() && mode::grad_enabled())
 }
 
 /// The element types that a kernel takes, with its name in the refusal of others.

@@ -59,6 +59,7 @@ fn origin(op: &'static str) -> crate::gpu::Origin {
 
 /// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
 /// `op` is for errors.
+#[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
 pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
@@ -81,6 +82,7 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) 
 }
 
 /// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
+#[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
 pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
     if src.numel() == 0 {
         return Ok(());

@@ -187,12 +187,15 @@ pub struct Row {
     /// Whether it goes element by element: single elements may come from the CPU, and what it writes may be what it reads.
     pub elementwise: bool,
     /// The one pointwise formula that a call may come to, which then writes straight where its result shall be.
-    pub formula: Option<fn(&[Arg]) -> Option<Formula>>,
+    pub formula: Option<FindFormula>,
     /// How tests draw arguments: an expression over `tests/samples.py`.
     pub sample: &'static str,
     /// Where it stands in the source.
     pub at: (&'static str, u32),
 }
+
+/// The formula for these arguments, where there is one.
+pub type FindFormula = fn(&[Arg]) -> Option<Formula>;
 
 /// A pointwise row and its operands.
 pub type Formula = (&'static Pointwise, SmallVec<[Value; 3]>);

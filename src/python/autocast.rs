@@ -52,10 +52,12 @@ pub fn policy(name: &str) -> PyResult<Policy> {
     }
 }
 
+/// Weights that were converted already, with what they were, by their number and version.
+type Converted = HashMap<(usize, u32), (Tensor, Tensor)>;
+
 thread_local! {
     static TO: Cell<Option<DType>> = const { Cell::new(None) };
-    /// Weights that were converted already, with what they were, by their number and version.
-    static WEIGHTS: RefCell<Option<HashMap<(usize, u32), (Tensor, Tensor)>>> = const { RefCell::new(None) };
+    static WEIGHTS: RefCell<Option<Converted>> = const { RefCell::new(None) };
 }
 
 /// Sets this thread's dtype, or none; returns what it was.

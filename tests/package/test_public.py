@@ -119,7 +119,9 @@ def test_signatures_can_be_read(name, parameters):
 def test_every_row_with_a_public_form_is_public():
     homes = (T, T.Tensor, T.nn.functional)
     # Some, such as `uniform_`, have an in-place form only.
-    public = [row for row in T._core.rows() if not row["name"].startswith("_")]
+    # Windows as columns are called `unfold` and `fold` by a wrapper in Python.
+    wrapped = T.nn.functional._WRAPPED
+    public = [row for row in T._core.rows() if not row["name"].startswith("_") and row["name"] not in wrapped]
     names = [(row["name"], row["name"] + "_" if row["inplace"] else row["name"]) for row in public]
     missing = [pair for pair in names if not any(hasattr(home, name) for home in homes for name in pair)]
     assert missing == []

@@ -437,8 +437,8 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
                         // SAFETY: lines of `long` elements, and planes with room past every offset.
                         unsafe {
                             run(long, lines.as_ptr(), memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
-                            for j in 0..COLUMNS.min(columns - column) {
-                                *to.get().add(sum_at(0, column + j)) += acc[j];
+                            for (j, sum) in acc.iter().enumerate().take(columns - column) {
+                                *to.get().add(sum_at(0, column + j)) += *sum;
                             }
                         }
                     }

@@ -496,6 +496,7 @@ macro_rules! kernels {
                     let sums = column_sums(sets, 1, |row, to| unsafe { columns_sum(w, to, at(&x, row)) })?;
                     let mean: Vec<[f64; 1]> = sums[0].iter().map(|sum| [sum / count]).collect();
                     let wide = spread_out(&mean, sets.run)?;
+                    // SAFETY: rows of w elements; `wide` has as many.
                     let spread = column_sums(sets, 1, |row, to| unsafe {
                         columns_spread(w, to, at(&x, row), wide.as_ptr())
                     })?;
@@ -503,6 +504,7 @@ macro_rules! kernels {
                 }
                 // SAFETY: runs inside the view.
                 let sums = set_sums(sets, |_, offset| unsafe { [run_sum(sets.run, at(&x, offset))] });
+                // SAFETY: runs inside the view.
                 let spread = set_sums(sets, |set, offset| unsafe {
                     [run_spread(sets.run, at(&x, offset), (sums[set][0] / count) as $T)]
                 });
@@ -549,6 +551,7 @@ macro_rules! kernels {
                         let [mean, scale, shift] = by[set].map(|number| number as $T);
                         run_affine(sets.run, at(&out, offset), at(&x, offset), mean, scale, shift);
                     },
+                    // SAFETY: likewise.
                     |row| unsafe { columns_affine(w, at(&out, row), at(&x, row), lines.as_ptr()) },
                 );
                 Ok(())
@@ -572,6 +575,7 @@ macro_rules! kernels {
                         let (out, g, x) = (at(&out, offset), at(&g, offset), at(&x, offset));
                         run_slope(sets.run, out, g, x, mean, scale, slope, shift);
                     },
+                    // SAFETY: likewise.
                     |row| unsafe {
                         columns_slope(w, at(&out, row), at(&g, row), at(&x, row), lines.as_ptr());
                     },

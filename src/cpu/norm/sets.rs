@@ -77,7 +77,7 @@ pub unsafe fn settled(out: Strided, x: Strided, with: With, sets: Sets) -> Resul
     // SAFETY: handed on; a line has a number for each set.
     unsafe {
         let of = |i| [with.mean.get(i), with.scale.get(i) * or(with.weight, i, 1.0), or(with.bias, i, 0.0)];
-        let by: Vec<[f64; 3]> = (0..sets.sets).map(|i| of(i)).collect();
+        let by: Vec<[f64; 3]> = (0..sets.sets).map(of).collect();
         affine(out, x, &by, sets)
     }
 }

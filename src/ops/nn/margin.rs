@@ -52,7 +52,7 @@ fn is_seen(t: &Tensor) -> bool {
 }
 
 fn any(condition: V) -> Result<bool> {
-    Ok(reduce::all(&not(condition).tensor()?, None, false)?.item().map(|all| !all.as_bool())?)
+    reduce::all(&not(condition).tensor()?, None, false)?.item().map(|all| !all.as_bool())
 }
 
 /// Samples and classes of a matrix, or of a vector as its only row.

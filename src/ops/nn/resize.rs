@@ -1,7 +1,7 @@
 //! Resizing along the last dimensions, by every rule: each place of the result is a weighted sum of a few places of the
 //! input, dimension by dimension, so that one kernel does it all, and its transpose is the gradient.
 
-use crate::base::{MemoryFormat, Taps, contiguous_strides, numel};
+use crate::base::{MemoryFormat, Taps, numel};
 use crate::operator::prelude::*;
 use crate::ops::kernel::copy;
 use crate::ops::reduce::quietly;
@@ -218,7 +218,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
 #[cfg(feature = "gpu")]
 fn flat(body: &Body) -> Result<Body> {
     let shape: Dims = smallvec::smallvec![body.numel()];
-    let strides = contiguous_strides(&shape);
+    let strides = crate::base::contiguous_strides(&shape);
     Ok(body.with_layout(Layout { shape, strides, offset: body.layout.offset }))
 }
 
