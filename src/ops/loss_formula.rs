@@ -60,13 +60,14 @@ pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
 }
 
 pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    let d = abs(difference(x, target));
-    how.apply(select(&d - 0.5 * beta, &d * &d * (0.5 / beta), lt(&d, beta)))
+    // The square is of the signed difference: its second derivative stands where the two are equal.
+    let d = difference(x, target);
+    how.apply(select(abs(&d) - 0.5 * beta, &d * &d * (0.5 / beta), lt(abs(&d), beta)))
 }
 
 pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    let d = abs(difference(x, target));
-    how.apply(select((&d - 0.5 * delta) * delta, &d * &d * 0.5, le(&d, delta)))
+    let d = difference(x, target);
+    how.apply(select((abs(&d) - 0.5 * delta) * delta, &d * &d * 0.5, le(abs(&d), delta)))
 }
 
 pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {

@@ -283,6 +283,9 @@ pub fn tensor_split(
     let refuse = |what: String| {
         Err(Error::runtime(format!("tensor_split expected tensor_indices_or_sections to {what}")))
     };
+    if !t.device().is_cpu() {
+        return refuse(format!("be on cpu, but it's on {}", t.device()));
+    }
     if t.ndim() > 1 {
         return refuse(format!(
             "be a zero-dimensional or one-dimensional tensor, but got a tensor with {} dims",
@@ -292,13 +295,12 @@ pub fn tensor_split(
     if t.dtype() != DType::I64 {
         return refuse(format!("have dtype of long, but got {}", t.dtype().scalar_name()));
     }
-    let host = create::to_device(t, Device::Cpu)?;
-    let flat = view::reshape(&host, &[host.numel()])?;
+    let flat = view::reshape(t, &[t.numel()])?;
     let number = |i: usize| Ok(view::select(&flat, 0, i as i64)?.item()?.as_i64());
     if t.ndim() == 0 {
         return split_into_sections(input, number(0)?, at);
     }
-    cut(input, &(0..host.numel()).map(number).collect::<Result<Ints>>()?, at)
+    cut(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
 }
 
 /// Views of nearly equal parts.

@@ -106,7 +106,7 @@ fn fitting(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<La
             place.shape.as_slice()
         )));
     }
-    create::to_dtype(src, input.dtype())
+    create::to_device(&create::to_dtype(src, input.dtype())?, input.device())
 }
 
 /// A copy of `input` with `src` as one slice across `dim`.

@@ -22,6 +22,14 @@ def i(*values):
 MASK = T.tensor([True, False, True])
 MATRICES = (f(2, 3), f(3, 2))
 ROWS = i([0, 2], [1, 0])
+# What a recurrent layer is told after its weights.
+LAYER = (True, 1, 0.0, False, False, False)
+
+
+def weights(gates):
+    return (f(4 * gates, 3), f(4 * gates, 4), f(4 * gates), f(4 * gates))
+
+
 # The arguments of rows whose operands are not just any vectors.
 CALLS = {
     "bitwise_and": (i(1, 2), i(3, 4)),
@@ -82,20 +90,45 @@ CALLS = {
     "fill": (f(3), T.tensor(5.0)),
     "ldexp": (f(3), i(1, 2, 3)),
     "polar": (f(3), f(3)),
+    "ctc_loss": (f(3, 1, 4), i([1, 2]), (3,), (2,)),
+    "rnn_tanh": (f(2, 1, 3), f(1, 1, 4), weights(1), *LAYER),
+    "rnn_relu": (f(2, 1, 3), f(1, 1, 4), weights(1), *LAYER),
+    "gru": (f(2, 1, 3), f(1, 1, 4), weights(3), *LAYER),
+    "lstm": (f(2, 1, 3), (f(1, 1, 4), f(1, 1, 4)), weights(4), *LAYER),
+    "lstm_cell": (f(2, 3), (f(2, 4), f(2, 4)), *weights(4)),
+    "cov": (f(2, 3), 1, i(1, 2, 3), f(3)),
+    "narrow": (f(3), 0, T.tensor(1), 1),
+    "batch_norm": (f(2, 3), f(3), f(3), f(3), f(3), False, 0.1, 1e-5, False),
+    "native_batch_norm": (f(2, 3), f(3), f(3), f(3), f(3), False, 0.1, 1e-5),
+    "instance_norm": (f(2, 3, 4), f(3), f(3), f(3), f(3), True, 0.1, 1e-5, False),
+    "group_norm": (f(2, 4, 3), 2, f(4), f(4)),
+    "native_layer_norm": (f(2, 3), (3,), f(3), f(3), 1e-5),
+    "rms_norm": (f(2, 3), (3,), f(3)),
+    "convolution": (f(1, 2, 4), f(3, 2, 2), f(3), (1,), (0,), (1,), False, (0,), 1),
+    "grid_sampler": (f(1, 2, 3, 3), f(1, 2, 2, 2), 0, 0, False),
+    "multi_margin_loss": (f(2, 3), i(0, 2), 1, 1.0, f(3)),
+    "max_unpool2d": (f(1, 2, 2), i([[0, 1], [2, 3]]), (2, 2)),
+    "max_unpool3d": (f(1, 1, 2, 2), i([[[0, 1], [2, 3]]]), (1, 2, 2), (1, 1, 1), (0, 0, 0)),
+    "fractional_max_pool2d": (f(1, 2, 4, 4), (2, 2), (2, 2), None, False, f(1, 2, 2)),
+    "fractional_max_pool3d": (f(1, 2, 4, 4, 4), (2, 2, 2), (2, 2, 2), None, False, f(1, 2, 3)),
 }
 # Shapes and numbers may come from anywhere, and what is copied too.
 FREE = {
-    *("expand_as view_as reshape_as type_as is_same_size is_set_to broadcast_tensors".split()),
+    *("expand_as view_as reshape_as type_as is_same_size is_set_to broadcast_tensors narrow".split()),
     *("linspace logspace fill select_scatter slice_scatter diagonal_scatter".split()),
 }
 # (row, operand): may lie on the CPU while the others are on the GPU, or the other way round as well.
 ALONG = {("index_put", 1), ("masked_fill", 2)}
-# Their second tensor has to be named `other`.
-KEYWORD = {"max": "other", "min": "other"}
+# Arguments at the end that have to be named.
+KEYWORD = {"max": ("other",), "min": ("other",), "cov": ("correction", "fweights", "aweights")}
+# Its indices have to be on the CPU, whatever they cut.
+ON_HOST = {"tensor_split"}
 
 
 def rows():
     for row in T._core.rows():
+        if row["name"] in ON_HOST:
+            continue
         kinds = [kind for _, kind, *_ in row["params"]]
         if sum(kind in TENSORS for kind in kinds) > 1 or LISTS & set(kinds) or row["name"] in KEYWORD:
             yield row["name"], row
@@ -147,7 +180,8 @@ def first_tensor(out):
 def forms(name, row, args):
     """The ways to call a row: as a function or method, in place, and with `out=`."""
     call = caller(name, row)
-    yield name, (lambda *a: call(a[0], **{KEYWORD[name]: a[1]})) if name in KEYWORD else call
+    words = KEYWORD.get(name, ())
+    yield name, lambda *a: call(*a[: len(a) - len(words)], **dict(zip(words, a[len(a) - len(words) :])))
     if row["inplace"]:
         yield f"{name}_", lambda *a: getattr(a[0], f"{name}_")(*a[1:])
 
@@ -212,6 +246,13 @@ def test_a_number_on_the_gpu_does_not():
     for call in (lambda: x + number, lambda: number * x, lambda: x.masked_fill(x > 0, number)):
         with pytest.raises(RuntimeError, match="same device"):
             call()
+
+
+def test_what_cuts_lies_on_the_cpu():
+    for x in (T.arange(3.0), T.arange(3.0, device="cuda")):
+        assert [part.tolist() for part in x.tensor_split(i(1, 2))] == [[0.0], [1.0], [2.0]]
+        with pytest.raises(RuntimeError, match="tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0"):
+            x.tensor_split(i(1, 2).cuda())
 
 
 def test_what_is_assigned():

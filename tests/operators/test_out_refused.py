@@ -34,6 +34,21 @@ def operands():
     }
 
 
+def volumes():
+    """Calls whose operands have more dimensions than a search by kinds should try."""
+    x = T.arange(8.0).reshape(1, 2, 2, 2)
+    at = T.arange(8).reshape(1, 2, 2, 2)
+    return {
+        "avg_pool3d": [x, 1],
+        "max_pool3d_with_indices": [x, 1],
+        "adaptive_avg_pool3d": [x, (1, 2, 2)],
+        "adaptive_max_pool3d": [x, (1, 2, 2)],
+        "max_unpool2d": [x, at % 4, (2, 2)],
+        "max_unpool3d": [x, at, (2, 2, 2), (1, 1, 1), (0, 0, 0)],
+        "col2im": [x[0, 0], (1, 2), (1, 1), (1, 1), (0, 0), (1, 1)],
+    }
+
+
 def call_of(row):
     """A function of `out` that works without, and the tensors that it reads."""
     function = getattr(T._core._nn if row["nn"] else T._core, row["name"])
@@ -41,8 +56,9 @@ def call_of(row):
     needed = [kind for _, kind, _, default in row["params"] if default is None]
     x = choices["Tensor"][0]
     # Of several results only those along a dimension have targets; a choice has two operands more, and random numbers a size.
-    for more in ([], [1], [x, x], [5, (3,)]):
-        for args in itertools.product(*(choices[kind] for kind in needed)):
+    given = volumes().get(row["name"])
+    for more in ([],) if given else ([], [1], [x, x], [5, (3,)]):
+        for args in [given] if given else itertools.product(*(choices[kind] for kind in needed)):
             try:
                 made = function(*args, *more)
                 function(*args, *more, out=made)
