@@ -96,6 +96,14 @@ SILENT = {
 }
 
 
+def either(known: str | None, annotation: str) -> str:
+    """The annotation of a parameter that another signature has as well."""
+    if known is None or annotation == known:
+        return annotation
+    parts = dict.fromkeys([*known.split(" | "), *annotation.split(" | ")])
+    return "Any" if "Any" in parts else " | ".join(sorted(parts, key="None".__eq__))
+
+
 def row_types() -> dict[str, dict[str, str]]:
     """The annotation of every parameter, by operator."""
     types: dict[str, dict[str, str]] = {}
@@ -105,7 +113,7 @@ def row_types() -> dict[str, dict[str, str]]:
             for name, kind, optional, default, _ in signature:
                 annotation = KINDS.get(kind, "Any")
                 none = (optional or default == "None") and annotation != "Any"
-                params.setdefault(name, f"{annotation} | None" if none else annotation)
+                params[name] = either(params.get(name), f"{annotation} | None" if none else annotation)
             if returns:
                 # Signatures that return different things have one line here.
                 known = GIVEN.get(row["name"], returns)
@@ -151,6 +159,8 @@ def signature(name: str, value: Any, first: str | None) -> str:
     if positional:
         parts.append("/")
     returns = "Any" if known is None else GIVEN.get(operator) or RETURNS.get(operator, "Tensor")
+    if returns == "None" and name.endswith("_"):
+        returns = "Tensor"  # what writes in place gives back what it wrote
     return f"({', '.join(parts)}) -> {returns}"
 
 
