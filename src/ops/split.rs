@@ -1,6 +1,6 @@
 //! One tensor cut into several views, with one node for all of them, or into parts that are tensors of their own.
 
-use super::create::{self, zeros};
+use super::create::zeros;
 use super::join::cat;
 use super::view;
 use crate::base::room;
