@@ -251,7 +251,9 @@ def test_a_number_on_the_gpu_does_not():
 def test_what_cuts_lies_on_the_cpu():
     for x in (T.arange(3.0), T.arange(3.0, device="cuda")):
         assert [part.tolist() for part in x.tensor_split(i(1, 2))] == [[0.0], [1.0], [2.0]]
-        with pytest.raises(RuntimeError, match="tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0"):
+        with pytest.raises(
+            RuntimeError, match="tensor_split expected tensor_indices_or_sections to be on cpu, but it's on cuda:0"
+        ):
             x.tensor_split(i(1, 2).cuda())
 
 
