@@ -17,7 +17,6 @@ SCRIPTS = pathlib.Path(__file__).parent.parent / "scripts"
 PRINTED = json.loads((GOLDEN / "scripts.json").read_text())
 # What they lack still; once it is there, they run by themselves.
 MISSING = {
-    "reinforce": "distributions",
     "lstm_lm": "lstm",
     **dict.fromkeys(("dcgan", "mnist_convnet", "resnet", "siamese", "vit"), "conv"),
 }

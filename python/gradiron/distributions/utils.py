@@ -1,0 +1,146 @@
+"""What distributions share: broadcasting of parameters, probabilities and log-odds, values that are computed when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from numbers import Number
+from typing import Any
+
+import gradiron as torch
+
+from .._core import Tensor
+from .._types import Size
+from ..autograd.grad_mode import enable_grad
+from ..nn import functional as F
+
+__all__ = [
+    "broadcast_all",
+    "clamp_probs",
+    "lazy_property",
+    "logits_to_probs",
+    "probs_to_logits",
+    "tril_matrix_to_vec",
+    "vec_to_tril_matrix",
+]
+
+euler_constant = 0.57721566490153286060
+
+
+def is_tensor_like(value: Any) -> bool:
+    """Whether a value is a tensor, or of a class that stands for one."""
+    return isinstance(value, Tensor) or hasattr(type(value), "__torch_function__")
+
+
+def broadcast_all(*values: Any) -> tuple[Tensor, ...]:
+    """Tensors of one shape; numbers get the dtype and device of the first tensor."""
+    if not all(is_tensor_like(v) or isinstance(v, Number) for v in values):
+        raise ValueError(
+            "Input arguments must all be instances of Number, torch.Tensor or objects implementing __torch_function__."
+        )
+    if not all(is_tensor_like(v) for v in values):
+        options = {"dtype": torch.get_default_dtype()}
+        first = next((v for v in values if isinstance(v, Tensor)), None)
+        if first is not None:
+            options = {"dtype": first.dtype, "device": first.device}
+        values = tuple(v if is_tensor_like(v) else torch.tensor(v, **options) for v in values)
+    return tuple(torch.broadcast_tensors(*values))
+
+
+def standard_normal(shape: Any, dtype: Any, device: Any) -> Tensor:
+    """Samples of the standard normal distribution."""
+    return torch.randn(shape, dtype=dtype, device=device)
+
+
+def sum_rightmost(value: Tensor, dim: int) -> Tensor:
+    """The sum over the last `dim` dimensions."""
+    return value if dim == 0 else value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)
+
+
+def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
+    """Probabilities from log-odds, or from unnormalised logarithms along the last dimension."""
+    return torch.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)
+
+
+def clamp_probs(probs: Tensor) -> Tensor:
+    """Probabilities a little away from 0 and 1."""
+    eps = torch.finfo(probs.dtype).eps
+    return probs.clamp(min=eps, max=1 - eps)
+
+
+def probs_to_logits(probs: Tensor, is_binary: bool = False) -> Tensor:
+    """Log-odds of probabilities, or their logarithms."""
+    probs = clamp_probs(probs)
+    return torch.log(probs) - torch.log1p(-probs) if is_binary else torch.log(probs)
+
+
+class lazy_property:
+    """A property that is computed when first asked for, and then an attribute."""
+
+    def __init__(self, wrapped: Callable[[Any], Any]) -> None:
+        self.wrapped = wrapped
+        self.__doc__ = wrapped.__doc__
+
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
+        if instance is None:
+            return self
+        with enable_grad():
+            value = self.wrapped(instance)
+        setattr(instance, self.wrapped.__name__, value)
+        return value
+
+
+class Odds:
+    """A parameter that is given as `probs` or as `logits`, and computed from the one when the other is asked for."""
+
+    _binary = True
+
+    @staticmethod
+    def _odds(probs: Any, logits: Any) -> dict[str, Any]:
+        """The one that was given, by its name."""
+        if (probs is None) == (logits is None):
+            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        return {"logits": logits} if probs is None else {"probs": probs}
+
+    @lazy_property
+    def logits(self) -> Tensor:
+        """Log-odds, or logarithms of probabilities."""
+        return probs_to_logits(self.probs, self._binary)
+
+    @lazy_property
+    def probs(self) -> Tensor:
+        """Probabilities."""
+        return logits_to_probs(self.logits, self._binary)
+
+    @property
+    def _param(self) -> Tensor:
+        known = vars(self)
+        return known["probs"] if "probs" in known else known["logits"]
+
+    def _new(self, *args: Any, **kwargs: Any) -> Tensor:
+        return self._param.new(*args, **kwargs)
+
+    @property
+    def param_shape(self) -> Size:
+        """The shape of the parameter."""
+        return self._param.size()
+
+
+def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:
+    """The lower triangle of a matrix, row by row."""
+    n = mat.shape[-1]
+    if not -n <= diag < n:
+        raise ValueError(f"diag ({diag}) provided is outside [{-n}, {n - 1}].")
+    rows, columns = torch.tril_indices(n, n, diag, device=mat.device)
+    return mat[..., rows, columns]
+
+
+def vec_to_tril_matrix(vec: Tensor, diag: int = 0) -> Tensor:
+    """The matrix whose lower triangle is given row by row."""
+    k = vec.shape[-1]
+    # The positive root of n² + n - 2k, shifted by the diagonal.
+    n = (-(1 + 2 * diag) + ((1 + 2 * diag) ** 2 + 8 * k + 4 * abs(diag) * (diag + 1)) ** 0.5) / 2
+    size = round(n)
+    rows, columns = torch.tril_indices(size, size, diag, device=vec.device)
+    matrix = vec.new_zeros((*vec.shape[:-1], size, size))
+    matrix[..., rows, columns] = vec
+    return matrix

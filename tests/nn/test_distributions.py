@@ -1,0 +1,111 @@
+"""Distributions: what they say is what PyTorch says (tests/golden/make_distributions.py)."""
+
+import gzip
+import json
+import sys
+import warnings
+
+import pytest
+
+from library import GOLDEN, T
+
+sys.path.insert(0, str(GOLDEN))
+import distribution_cases as cases
+
+D = T.distributions
+TOLD = json.loads(gzip.decompress((GOLDEN / "distributions.json.gz").read_bytes()))
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.mark.parametrize("name, code, value", cases.rows(cases.CASES))
+def test_answers(name, code, value):
+    theirs = TOLD["answers"][name]
+    mine = cases.answers(T, code, value)
+    assert mine.keys() == theirs.keys()
+    for question in theirs:
+        assert cases.close(mine[question], theirs[question]), (question, mine[question], theirs[question])
+
+
+@pytest.mark.parametrize("name, code, value", cases.rows(cases.CASES))
+def test_gradients(name, code, value):
+    theirs = TOLD["gradients"][name]
+    mine = cases.gradients(T, code, value)
+    for question in theirs:
+        assert cases.close(mine[question], theirs[question], 1e-4), (question, mine[question], theirs[question])
+
+
+@pytest.mark.parametrize("p, q", cases.rows(cases.PAIRS))
+def test_divergences(p, q):
+    theirs = TOLD["divergences"][f"{p} | {q}"]
+    assert cases.close(cases.divergence(T, p, q), theirs), (cases.divergence(T, p, q), theirs)
+
+
+@pytest.mark.parametrize("code", [code for (code,) in cases.rows(cases.REFUSED)])
+def test_refusals(code):
+    assert cases.refusal(T, code) == TOLD["refused"][code]
+
+
+def test_validation_can_be_turned_off():
+    assert D.Normal(T.tensor(0.0), T.tensor(-1.0), validate_args=False).scale == -1
+    D.Distribution.set_default_validate_args(False)
+    try:
+        assert D.Uniform(T.tensor(1.0), T.tensor(0.0)).low == 1
+    finally:
+        D.Distribution.set_default_validate_args(True)
+
+
+def test_sampling_keeps_no_history_and_rsample_does():
+    loc = T.zeros(3, requires_grad=True)
+    assert not D.Normal(loc, 1.0).sample().requires_grad
+    assert D.Normal(loc, 1.0).rsample((2,)).grad_fn is not None
+
+
+def test_a_rule_of_ones_own():
+    class Mine(D.Normal):
+        pass
+
+    class Other(D.Normal):
+        pass
+
+    p, q = Mine(T.tensor(0.0), T.tensor(1.0)), Other(T.tensor(1.0), T.tensor(1.0))
+    assert D.kl_divergence(p, q).item() == pytest.approx(0.5)
+
+    @D.register_kl(Mine, Other)
+    def rule(p, q):
+        return T.tensor(7.0)
+
+    assert D.kl_divergence(p, q).item() == 7
+    with pytest.raises(TypeError):
+        D.register_kl(3, Mine)
+    with pytest.raises(NotImplementedError, match="Subclass Odd of Normal that defines a custom __init__"):
+
+        class Odd(D.Normal):
+            def __init__(self):
+                super().__init__(0.0, 1.0)
+
+        Odd().expand((2,))
+
+
+def test_ambiguous_rules_warn():
+    class Base(D.Normal):
+        pass
+
+    class Left(Base):
+        pass
+
+    D.register_kl(Left, D.Normal)(lambda p, q: T.tensor(1.0))
+    D.register_kl(D.Normal, Left)(lambda p, q: T.tensor(2.0))
+    pair = [Left(T.tensor(0.0), T.tensor(1.0)) for _ in range(2)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        D.kl_divergence(*pair)
+    assert any("Ambiguous kl_divergence(Left, Left)" in str(w.message) for w in caught)
+
+
+def test_transforms_remember_the_last_pair():
+    transform = D.AffineTransform(1.0, T.tensor([2.0, -3.0]), cache_size=1)
+    x = T.tensor([0.5, 0.25])
+    assert transform.inv(transform(x)) is x
+    assert transform.inv.inv is transform
+    assert D.ComposeTransform([D.ExpTransform(), transform]) == D.ComposeTransform([D.ExpTransform(), transform])
