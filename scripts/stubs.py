@@ -203,7 +203,9 @@ def member(name: str, value: Any, owner: type) -> list[str]:
     if inspect.isbuiltin(value) or isinstance(value, staticmethod):
         return ["    @staticmethod", f"    def {name}{signature(name, getattr(owner, name), None)}: ..."]
     if isinstance(value, classmethod) or type(value).__name__ == "classmethod_descriptor":
-        return ["    @classmethod", f"    def {name}{signature(name, value, 'cls')}: ..."]
+        # Only the function below a `classmethod` of Python's tells its parameters.
+        inner = value.__func__ if isinstance(value, classmethod) else value
+        return ["    @classmethod", f"    def {name}{signature(name, inner, 'cls')}: ..."]
     if inspect.isgetsetdescriptor(value) or isinstance(value, property):
         lines = ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, 'Any')}: ..."]
         if name in WRITABLE:
