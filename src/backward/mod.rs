@@ -2,24 +2,25 @@
 //! A node's number is above its inputs', so the highest number among those with a gradient is always ready; nothing is
 //! counted beforehand. The order of every sum is fixed: the same program gives the same bits.
 
-pub mod buffers;
-mod early;
-mod fit;
-pub mod forward;
-mod frontier;
-mod leaf;
-mod slices;
-pub mod task;
+mod accumulate;
+mod copy_slices;
+pub mod forward_mode;
+pub mod graph_task;
+mod leaf_counts;
+mod match_gradient;
+mod ready_queue;
+pub mod sum_buffers;
 
 use crate::base::{Error, Guidance, Result, profile};
 use crate::ops::{batch, create, reduce};
 use crate::tensor::{
-    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, packing, steady,
+    Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, saved_hooks,
+    steady,
 };
-use fit::{fit, fit_root};
-use frontier::{Frontier, Turn, key};
-pub use leaf::{enforce_layouts, hand_over};
-use slices::How;
+pub use accumulate::{enforce_layouts, hand_over};
+use copy_slices::How;
+use match_gradient::{fit, fit_root};
+use ready_queue::{Frontier, Turn, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
@@ -39,21 +40,21 @@ pub struct Request<'a> {
 /// Runs a backward; with `inputs`, returns their gradients.
 pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
-    buffers::check()?;
+    sum_buffers::check()?;
     let plan = inputs.map(|inputs| Plan::find(roots, inputs));
     let captured = vec![None; inputs.map_or(0, <[Edge]>::len)];
     let frontier = Frontier::new(create_graph);
     let mut run = Run { plan, captured, frontier, retain_graph, create_graph, accumulate };
     let _recording = Recording::start(create_graph);
-    let _hooks = packing::InForce::now();
+    let _hooks = saved_hooks::InForce::now();
     let watched = any_hosted();
     if watched {
         let starts = roots.iter().map(|(edge, _)| &edge.node);
-        run.frontier.count(early::uses(starts, |node| run.executes(node)));
+        run.frontier.count(leaf_counts::uses(starts, |node| run.executes(node)));
     }
     let task = match &run.plan {
-        _ if !watched => task::Entered::unseen(),
-        plan => task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads)),
+        _ if !watched => graph_task::Entered::unseen(),
+        plan => graph_task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads)),
     };
     // The only root gets its turn, with its hooks, even where no wanted input lies behind it.
     let only = roots.len() == 1;
@@ -131,7 +132,7 @@ impl Run {
         match &turn.node.kind {
             Kind::Leaf(leaf) if self.accumulate && self.plan.as_ref().is_none_or(|p| p.wants(&turn.node)) => {
                 let _span = span(profile::Kind::Derivative, &turn.node);
-                leaf::accumulate(turn, leaf, self.create_graph)
+                accumulate::accumulate(turn, leaf, self.create_graph)
             }
             _ => Ok(()),
         }
@@ -151,7 +152,7 @@ impl Run {
     /// After an error: the leaves that nothing can reach any more have their whole gradient, and get it.
     fn settle(&mut self) {
         let (leaves, rest) = self.frontier.take_all();
-        let uses = early::uses(rest.iter().map(|turn| &turn.node), |node| self.executes(node));
+        let uses = leaf_counts::uses(rest.iter().map(|turn| &turn.node), |node| self.executes(node));
         for turn in leaves.iter().filter(|turn| !uses.contains_key(&key(&turn.node))) {
             // The error that is under way comes first.
             let _ = self.accumulate(turn);
@@ -164,7 +165,7 @@ pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grad
     let create_graph = mode::grad_enabled();
     if let Kind::Leaf(leaf) = &node.kind {
         let turn = Turn { node: node.clone(), grads };
-        return leaf::accumulate(&turn, leaf, create_graph).map(|()| Grads::new());
+        return accumulate::accumulate(&turn, leaf, create_graph).map(|()| Grads::new());
     }
     let wanted = |bits, (i, edge): (usize, &Option<Edge>)| bits | u64::from(edge.is_some()) << i.min(63);
     let wanted = node.edges.iter().enumerate().fold(0, wanted);
@@ -206,7 +207,7 @@ fn turn_node(
         let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
         bits | u64::from(wants) << i.min(63)
     });
-    let shown = buffers::show(node, wanted, frontier, create_graph);
+    let shown = sum_buffers::show(node, wanted, frontier, create_graph);
     let derived = derive(node, &grads, wanted, retain_graph, create_graph);
     drop(shown);
     let mut results = derived?;
@@ -306,7 +307,7 @@ fn derive(
             results
         }
         Kind::Slices(written) => {
-            slices::derive(node, written, grads, &How { wanted, retain_graph, create_graph })?
+            copy_slices::derive(node, written, grads, &How { wanted, retain_graph, create_graph })?
         }
         Kind::Leaf(_) => Grads::new(),
     };

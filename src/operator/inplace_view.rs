@@ -2,7 +2,7 @@
 
 use crate::base::Result;
 use crate::ops::batch;
-use crate::tensor::{Derivative, Tensor, check_counted, check_inplace, mode, packing};
+use crate::tensor::{Derivative, Tensor, check_counted, check_inplace, mode, saved_hooks};
 
 /// The derivative of the in-place form, whose node has a name of its own.
 fn in_place(derivative: &'static Derivative) -> &'static Derivative {
@@ -13,7 +13,7 @@ fn in_place(derivative: &'static Derivative) -> &'static Derivative {
 pub fn become_view(target: &Tensor, view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<()> {
     let recording = mode::grad_enabled() && target.requires_grad();
     check_inplace(target, recording)?;
-    let made = packing::renamed(in_place, || view(target))?;
+    let made = saved_hooks::renamed(in_place, || view(target))?;
     if target.is_batched() {
         batch::relayout(target, &made, recording)?;
         return check_counted(target);

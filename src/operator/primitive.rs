@@ -9,7 +9,7 @@ use crate::ops::{devices, inplace, lazy, tangent, view};
 use crate::storage::reserve;
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Viewing, any_requires_grad,
-    check_inplace, finish_inplace, mode, packing,
+    check_inplace, finish_inplace, mode, saved_hooks,
 };
 use smallvec::SmallVec;
 use std::any::Any;
@@ -241,7 +241,8 @@ impl<'a> Call<'a> {
 
     fn recorder(&self) -> Recorder {
         let p = self.primitive;
-        let derivative = if packing::active() { packing::instead_of(&p.derivative) } else { &p.derivative };
+        let derivative =
+            if saved_hooks::active() { saved_hooks::instead_of(&p.derivative) } else { &p.derivative };
         let mut recorder = Recorder::new(derivative);
         for (at, group) in self.groups.iter().enumerate() {
             if !p.edges[at] {
@@ -326,8 +327,8 @@ impl<'a> Call<'a> {
             values -= 1;
         }
         let node = recorder.publish_all(&made[..values]);
-        if packing::active() {
-            packing::pack(&node, |source| self.operand(source), &made.iter().collect::<Vec<_>>())?;
+        if saved_hooks::active() {
+            saved_hooks::pack(&node, |source| self.operand(source), &made.iter().collect::<Vec<_>>())?;
         }
         Ok(node)
     }
@@ -497,7 +498,7 @@ pub type Compute<'a> = dyn FnMut(Option<&[Tensor]>, &mut Made) -> Result<()> + '
 /// Whether nothing but a node stands between a view operator and its view.
 #[inline]
 pub fn is_only_recorded(flags: Marks) -> bool {
-    !flags.is_batched() && !flags.may_be_dual() && !packing::active()
+    !flags.is_batched() && !flags.may_be_dual() && !saved_hooks::active()
 }
 
 /// A view with its history: the short way of [`run`].
@@ -523,7 +524,7 @@ pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
     let recorder = call.begin();
     let mut made = Made::default();
     let supplied = match &recorder {
-        Some(_) => packing::supply(&call.primitive.derivative)?,
+        Some(_) => saved_hooks::supply(&call.primitive.derivative)?,
         None => None,
     };
     let done = match supplied {
@@ -587,7 +588,7 @@ pub fn over(
         }
         None => None,
     };
-    packing::pack_inputs()?;
+    saved_hooks::pack_inputs()?;
     write(&body)?;
     body.storage.bump();
     let edge = node.map(|(node, keeps_result)| {

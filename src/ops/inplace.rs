@@ -7,7 +7,7 @@ use super::{batch, stretched};
 use crate::base::{Error, Fault, Layout, Result, broadcast, caution};
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_counted,
-    check_inplace, finish_inplace, is_counted, mode, packing,
+    check_inplace, finish_inplace, is_counted, mode, saved_hooks,
 };
 
 /// `target` becomes `result`, values and history.
@@ -46,7 +46,7 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
     if recording && let Some(edge) = result.history() {
         super::pointwise::keep_old(&edge, &body)?;
     }
-    packing::pack_inputs()?;
+    saved_hooks::pack_inputs()?;
     write(&body, &new)?;
     body.storage.bump();
     if recording && let Some(edge) = result.history() {

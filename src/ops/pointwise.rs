@@ -7,7 +7,7 @@ use super::row::{Arg, Out, Row, Value, take};
 use super::value::V;
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loop, Loops, Source, powers, run, words};
-use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Tensor, mode, packing};
+use crate::tensor::{Body, BodyRef, Derivative, Edge, Recorder, Tensor, mode, saved_hooks};
 use smallvec::SmallVec;
 
 pub use super::fused::backward;
@@ -507,7 +507,7 @@ pub fn record(
     recorder
         .check(operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }))?;
     let node = recorder.publish(&[out]);
-    packing::pack(&node, |i| operands.get(i).and_then(Operand::tensor), &[out])?;
+    saved_hooks::pack(&node, |i| operands.get(i).and_then(Operand::tensor), &[out])?;
     Ok(Some(Edge { node, output: 0 }))
 }
 

@@ -8,7 +8,7 @@ use super::record::refused_pointwise;
 use super::tangent;
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
 use crate::tensor::{
-    Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, packing, records,
+    Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, records, saved_hooks,
 };
 use smallvec::SmallVec;
 
@@ -20,7 +20,7 @@ pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operan
     if operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.is_dual())) {
         return write_dual(op, target, operands);
     }
-    packing::after(|| write(op, target, operands)).map(drop)
+    saved_hooks::after(|| write(op, target, operands)).map(drop)
 }
 
 /// The tangents are those of the operator on a copy of what is about to be written over.
@@ -40,7 +40,7 @@ fn write_dual(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> 
         })
         .collect();
     let result = super::pointwise::apply(op, &replaced)?;
-    let edge = packing::after(|| write(op, target, operands))?;
+    let edge = saved_hooks::after(|| write(op, target, operands))?;
     tangent::rewrite(target, &result)?;
     if let Some(edge) = edge {
         tangent::remember_write(&edge, &replaced, target);
@@ -86,7 +86,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
     if let Some(edge) = &early {
         keep_old(edge, &body)?;
     }
-    packing::pack_inputs()?;
+    saved_hooks::pack_inputs()?;
     execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
     body.storage.bump();
     if let Some(edge) = &early {

@@ -4,7 +4,7 @@ use super::pointwise::{self, Operand, Pointwise};
 use super::view::RULES;
 use crate::base::{DType, Error, Layout, Lazy, Result};
 use crate::tensor::{
-    Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, packing, records,
+    Body, Derivative, Edge, Recorder, Saved, Tensor, Viewing, any_requires_grad, records, saved_hooks,
 };
 use std::any::Any;
 use std::convert::Infallible;
@@ -71,7 +71,7 @@ pub fn begin(
 /// What this operator made when it ran before, when somebody kept that.
 #[inline]
 pub fn supplied(recorder: Option<&mut Recorder>) -> Result<Option<Made>> {
-    match recorder.filter(|_| packing::active()) {
+    match recorder.filter(|_| saved_hooks::active()) {
         Some(recorder) => supply(recorder),
         None => Ok(None),
     }
@@ -80,8 +80,8 @@ pub fn supplied(recorder: Option<&mut Recorder>) -> Result<Option<Made>> {
 #[cold]
 fn supply(recorder: &mut Recorder) -> Result<Option<Made>> {
     let Some(derivative) = recorder.derivative() else { return Ok(None) };
-    recorder.rename(packing::instead_of(derivative));
-    Ok(packing::supply(derivative)?.map(Made::Body))
+    recorder.rename(saved_hooks::instead_of(derivative));
+    Ok(saved_hooks::supply(derivative)?.map(Made::Body))
 }
 
 /// The same for a pointwise row.
@@ -90,11 +90,11 @@ pub fn supplied_pointwise(
     operands: &[Operand],
     result: DType,
 ) -> Result<Option<Body>> {
-    let recorded = packing::active()
+    let recorded = saved_hooks::active()
         && !op.gradients.is_empty()
         && result.is_differentiable()
         && any_requires_grad(operands.iter().filter_map(Operand::tensor));
-    if recorded { packing::supply(&op.derivative) } else { Ok(None) }
+    if recorded { saved_hooks::supply(&op.derivative) } else { Ok(None) }
 }
 
 /// Finishes the node and gives the result its history.
@@ -159,7 +159,7 @@ pub fn refused(
 pub fn refused_pointwise(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
     let bodies = pointwise::bodies(operands);
     let Some(like) = bodies.iter().flatten().next() else { return error };
-    let Err(told) = packing::after(|| -> Result<Infallible> {
+    let Err(told) = saved_hooks::after(|| -> Result<Infallible> {
         if op.is_recorded() {
             records(operands.iter().filter_map(|o| o.tensor()))?;
         }
@@ -189,7 +189,7 @@ fn finish(
     let values = outputs.iter().rposition(|body| body.dtype.is_differentiable()).map_or(0, |last| last + 1);
     let node = recorder.publish(&outputs[..values]);
     let argument = |i: usize| arguments.get(i.checked_sub(usize::from(Saved::ARGUMENT))?).copied().flatten();
-    packing::pack(&node, |i| inputs.get(i).copied().or_else(|| argument(i)), outputs)?;
+    saved_hooks::pack(&node, |i| inputs.get(i).copied().or_else(|| argument(i)), outputs)?;
     Ok(Some(node))
 }
 

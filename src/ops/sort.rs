@@ -11,7 +11,7 @@ use crate::base::Dims;
 use crate::base::views::dense_like;
 use crate::operator::batch;
 use crate::operator::prelude::*;
-use crate::tensor::{mode, packing, records};
+use crate::tensor::{mode, records, saved_hooks};
 
 /// Values picked along a dimension, and where they were.
 struct Picked {
@@ -357,7 +357,7 @@ pub fn argsort(
 ) -> Result<Tensor> {
     let _ = stable;
     // Hooks get the indices that the values' gradient would need.
-    if input.is_batched() || packing::active() {
+    if input.is_batched() || saved_hooks::active() {
         return Sort::call(input, dim, descending).map(|[_, indices]| indices);
     }
     // As if the values were wanted, too: a view that must not be used any more is refused.

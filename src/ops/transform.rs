@@ -4,7 +4,7 @@
 use super::{batch, create, tangent};
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{self, Storage};
-use crate::tensor::{Edge, Kind, Level, Node, NodeRef, RECORDED_OUTSIDE, Tensor, dual, mode};
+use crate::tensor::{Edge, Kind, Level, Node, NodeRef, RECORDED_OUTSIDE, Tensor, mode, tangents};
 use std::cell::{Cell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -113,7 +113,7 @@ pub struct Plain {
 
 impl Plain {
     pub fn start() -> Plain {
-        Plain { unseen: UNSEEN.replace(storage::birth()), moving: dual::set_enabled(false) }
+        Plain { unseen: UNSEEN.replace(storage::birth()), moving: tangents::set_enabled(false) }
     }
 
     pub fn show_transforms(&self) {
@@ -124,7 +124,7 @@ impl Plain {
 impl Drop for Plain {
     fn drop(&mut self) {
         self.show_transforms();
-        dual::set_enabled(self.moving);
+        tangents::set_enabled(self.moving);
     }
 }
 

@@ -1,6 +1,7 @@
 //! Faults become PyTorch's exceptions here, and nowhere else.
 
 use crate::base::{Error, Fault, Guidance};
+use crate::python::modes::anomaly;
 use pyo3::PyErrArguments;
 use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -40,7 +41,7 @@ struct Told(Guidance);
 
 impl PyErrArguments for Told {
     fn arguments(self, py: Python<'_>) -> Py<PyAny> {
-        let text = self.0.render(|line| super::anomaly::source(py, line));
+        let text = self.0.render(|line| anomaly::source(py, line));
         PyString::new(py, &text).into_any().unbind()
     }
 }

@@ -1,51 +1,18 @@
 //! The Python face: the only room that knows PyO3.
 
-mod anomaly;
-mod arrays;
-mod attributes;
-mod autocast;
-mod autograd;
-mod batch;
-mod collector;
-mod context;
-mod custom;
-mod deep;
-mod dlpack;
+mod call;
+mod data;
 mod errors;
-mod facts;
-mod forward;
 mod function;
-#[cfg(feature = "gpu")]
-mod gpu;
+mod generator;
 mod graph;
-mod hooks;
-mod hung;
 mod identity;
-mod index;
-mod lists;
-mod nested;
-mod node;
-mod out;
-mod outputs;
-mod overloads;
-mod overrides;
-mod parse;
-mod places;
-mod profile;
-mod program;
-mod random;
-mod replace;
-mod rings;
-mod saved_args;
-mod saved_facts;
-mod saved_names;
-mod saving;
+mod modes;
+mod saved;
+mod sequences;
 mod size;
-mod storage;
-mod table;
 mod tensor;
-mod threads;
-mod transform;
+mod transforms;
 mod types;
 
 use crate::base::DType;
@@ -57,7 +24,7 @@ use pyo3::types::{PyDict, PyList, PyString, PyType};
 /// The floating point dtype of numbers and of new tensors.
 #[pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
-    tensor::default_dtype(py)
+    tensor::methods::default_dtype(py)
 }
 
 /// Makes another floating point dtype the default.
@@ -66,7 +33,7 @@ fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
     match d.cast::<types::PyDType>().map(|d| d.get().0) {
-        Ok(dtype) if tensor::FLOATS.contains(&dtype) => ops::create::set_default_dtype(dtype),
+        Ok(dtype) if tensor::methods::FLOATS.contains(&dtype) => ops::create::set_default_dtype(dtype),
         Ok(_) => return Err(PyTypeError::new_err(ONLY_FLOATS)),
         Err(_) => return Err(PyTypeError::new_err(format!("invalid dtype object: {ONLY_FLOATS}"))),
     }
@@ -80,7 +47,8 @@ fn promote_types(
     type1: &Bound<'_, PyAny>,
     type2: &Bound<'_, PyAny>,
 ) -> PyResult<Py<types::PyDType>> {
-    let read = |name, at, object| overloads::dtype_argument("promote_types", name, Some(at), object);
+    let read =
+        |name, at, object| call::signature_errors::dtype_argument("promote_types", name, Some(at), object);
     types::dtype_object(py, read("type1", 1, type1)?.promote(read("type2", 2, type2)?))
 }
 
@@ -108,7 +76,7 @@ fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 #[pyfunction]
 #[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
-    tensor: &Bound<'py, tensor::PyTensor>,
+    tensor: &Bound<'py, tensor::methods::PyTensor>,
     dtype: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, PyAny>>,
     copy: bool,
@@ -117,16 +85,17 @@ fn convert<'py>(
     let py = tensor.py();
     let format = memory_format.map(types::memory_format).transpose()?;
     let source = tensor.get().tensor.clone();
-    let dtype = dtype.map(|dtype| overloads::dtype_argument("to", "dtype", None, dtype)).transpose()?;
+    let dtype =
+        dtype.map(|dtype| call::signature_errors::dtype_argument("to", "dtype", None, dtype)).transpose()?;
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
     types::warn_of_loss(source.dtype(), dtype.unwrap_or(source.dtype()))?;
-    let _span = profile::named(|| "to", [tensor.as_any()]);
-    let made = parse::running(py, true, || -> crate::base::Result<_> {
+    let _span = modes::profile::named(|| "to", [tensor.as_any()]);
+    let made = call::parse::running(py, true, || -> crate::base::Result<_> {
         let moves = device.is_some_and(|device| device != source.device());
         let t = ops::create::converted(&source, dtype.unwrap_or(source.dtype()), format, copy && !moves)?;
         device.map_or(Ok(t.clone()), |device| ops::create::to_device(&t, device))
     })?;
-    tensor::wrap(py, made)
+    tensor::methods::wrap(py, made)
 }
 
 /// What the tests and the stubs are generated from: one dict per row.
@@ -139,16 +108,21 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("doc", row.doc.trim())?;
         dict.set_item("family", row.family)?;
         dict.set_item("differentiable", row.differentiable)?;
-        dict.set_item("signature", table::signature(row, true))?;
-        let params = row
-            .params
-            .iter()
-            .map(|p| (p.name, format!("{:?}", p.kind), p.optional, p.default.map(table::python_default)));
+        dict.set_item("signature", call::table::signature(row, true))?;
+        let params = row.params.iter().map(|p| {
+            (p.name, format!("{:?}", p.kind), p.optional, p.default.map(call::table::python_default))
+        });
         dict.set_item("params", params.collect::<Vec<_>>())?;
         let more = ops::rows().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
         let signatures = std::iter::once(row).chain(more).map(|row| {
             let params = row.params.iter().map(|p| {
-                (p.name, format!("{:?}", p.kind), p.optional, p.default.map(table::python_default), p.keyword)
+                (
+                    p.name,
+                    format!("{:?}", p.kind),
+                    p.optional,
+                    p.default.map(call::table::python_default),
+                    p.keyword,
+                )
             });
             (params.collect::<Vec<_>>(), row.returns, row.forms.has(ops::Forms::OUT))
         });
@@ -188,21 +162,21 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     crate::storage::reserve::restore()?;
     crate::base::caution::set_host(errors::warn);
-    module.add_class::<tensor::PyTensor>()?;
+    module.add_class::<tensor::methods::PyTensor>()?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
-    module.add_class::<node::PyNode>()?;
-    module.add_class::<random::PyGenerator>()?;
+    module.add_class::<graph::node::PyNode>()?;
+    module.add_class::<generator::PyGenerator>()?;
     // What PyTorch has not at the top of its package is set but not added: `import *` leaves it here.
     module.setattr("Sizes", size::base(py)?)?;
     for class in [
-        py.get_type::<function::Ctx>(),
-        py.get_type::<hooks::Handle>(),
-        py.get_type::<autograd::GradSwitch>(),
-        py.get_type::<saving::SavedTensor>(),
-        py.get_type::<graph::InputMetadata>(),
-        py.get_type::<profile::Mark>(),
-        py.get_type::<program::PyProgram>(),
+        py.get_type::<function::apply::Ctx>(),
+        py.get_type::<graph::hooks::Handle>(),
+        py.get_type::<graph::autograd::GradSwitch>(),
+        py.get_type::<saved::values::SavedTensor>(),
+        py.get_type::<graph::metadata::InputMetadata>(),
+        py.get_type::<modes::profile::Mark>(),
+        py.get_type::<data::optimizer_program::PyProgram>(),
     ] {
         module.setattr(class.name()?, class)?;
     }
@@ -218,121 +192,121 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         promote_types,
         set_warn_always,
         is_warn_always_enabled,
-        autograd::is_grad_enabled,
-        autograd::is_inference_mode_enabled,
-        threads::get_num_threads,
-        threads::set_num_threads,
-        autograd::is_inference,
-        anomaly::is_anomaly_enabled,
-        anomaly::is_anomaly_check_nan_enabled,
-        attributes::result_type,
-        attributes::can_cast,
-        dlpack::to_dlpack,
-        dlpack::from_dlpack,
-        arrays::from_numpy,
+        graph::autograd::is_grad_enabled,
+        graph::autograd::is_inference_mode_enabled,
+        modes::threads::get_num_threads,
+        modes::threads::set_num_threads,
+        graph::autograd::is_inference,
+        modes::anomaly::is_anomaly_enabled,
+        modes::anomaly::is_anomaly_check_nan_enabled,
+        tensor::attributes::result_type,
+        tensor::attributes::can_cast,
+        data::dlpack::to_dlpack,
+        data::dlpack::from_dlpack,
+        data::arrays::from_numpy,
     ];
     let own = functions![
         dtype_of,
         convert,
         rows,
         register,
-        autograd::run_backward,
-        autograd::run_grad,
-        autograd::refuse,
-        batch::vmap_enter,
-        transform::begin_transform,
-        transform::end_transform,
-        transform::adopt_inputs,
-        batch::aliased,
-        batch::is_transformed,
-        batch::set_without_rules,
-        batch::tracked,
-        batch::wants_grad,
-        batch::dismiss,
-        batch::free_views,
-        batch::vmap_leave,
-        batch::vmap_depth,
-        batch::vmap_calls,
-        batch::vmap_swap_calls,
-        batch::batch_parts,
-        batch::batch_joined,
-        batch::add_batch_dim,
-        batch::remove_batch_dim,
-        batch::unwrap_batched,
-        batch::is_batched,
-        transform::layer,
-        transform::untracked,
-        batch::refuse_leaves,
-        batch::count_reverse,
-        batch::reaches_others,
-        autograd::set_recording,
-        autograd::swap_inference_mode,
-        autograd::gradient_edge,
-        autograd::has_edge,
-        autograd::live_nodes,
-        autograd::set_version,
-        autograd::increment_version,
-        anomaly::set_anomaly,
-        anomaly::swap_source_lines,
-        forward::enter_dual_level,
-        forward::tangent_levels,
-        forward::is_dual_level,
-        forward::exit_dual_level,
-        forward::make_dual,
-        forward::unpack_dual,
-        forward::unrecorded,
-        forward::is_fwd_grad_enabled,
-        forward::set_fwd_grad_enabled,
-        function::apply_function,
-        custom::register_function,
-        graph::current_graph_task_id,
-        graph::is_whole_backward,
-        graph::node_name,
-        graph::will_execute,
-        graph::enforce_layouts,
-        graph::push_creation_hook,
-        graph::pop_creation_hook,
-        graph::queue_callback,
-        saving::push_saved_hooks,
-        saving::top_saved_hooks,
-        saving::push_chooser,
-        saving::pop_chooser,
-        saving::packing_node,
-        saving::keep_tensors,
-        saving::watch_writes,
-        saving::pop_saved_hooks,
-        saving::disable_saved_hooks,
-        saving::saved_hooks_disabled,
-        replace::swap_contents,
-        storage::make_subclass,
-        storage::as_subclass,
-        storage::storage_view,
-        storage::resize_storage,
-        storage::is_resizable,
-        storage::move_storage,
-        storage::to_bytes,
-        storage::from_bytes,
-        profile::profiler_mark,
-        profile::profiler_enabled,
-        profile::profiler_start,
-        profile::profiler_clock,
-        profile::profiler_stop,
-        attributes::legacy_tensor,
-        autocast::swap_autocast,
-        autocast::clear_autocast_weights,
-        table::set_autocast_policy,
-        table::method_names,
-        overrides::_disabled_torch_function_impl,
-        overrides::swap_overrides_off,
-        overrides::overrides_off,
-        overrides::expect_overrides,
-        overrides::set_override_modes,
-        places::default_place,
-        places::set_default_place,
-        random::global_generator,
-        dlpack::dlpack_device,
-        nested::make_tensor,
-        arrays::shared,
+        graph::autograd::run_backward,
+        graph::autograd::run_grad,
+        graph::autograd::refuse,
+        transforms::vmap::vmap_enter,
+        transforms::func::begin_transform,
+        transforms::func::end_transform,
+        transforms::func::adopt_inputs,
+        transforms::vmap::aliased,
+        transforms::vmap::is_transformed,
+        transforms::vmap::set_without_rules,
+        transforms::vmap::tracked,
+        transforms::vmap::wants_grad,
+        transforms::vmap::dismiss,
+        transforms::vmap::free_views,
+        transforms::vmap::vmap_leave,
+        transforms::vmap::vmap_depth,
+        transforms::vmap::vmap_calls,
+        transforms::vmap::vmap_swap_calls,
+        transforms::vmap::batch_parts,
+        transforms::vmap::batch_joined,
+        transforms::vmap::add_batch_dim,
+        transforms::vmap::remove_batch_dim,
+        transforms::vmap::unwrap_batched,
+        transforms::vmap::is_batched,
+        transforms::func::layer,
+        transforms::func::untracked,
+        transforms::vmap::refuse_leaves,
+        transforms::vmap::count_reverse,
+        transforms::vmap::reaches_others,
+        graph::autograd::set_recording,
+        graph::autograd::swap_inference_mode,
+        graph::autograd::gradient_edge,
+        graph::autograd::has_edge,
+        graph::autograd::live_nodes,
+        graph::autograd::set_version,
+        graph::autograd::increment_version,
+        modes::anomaly::set_anomaly,
+        modes::anomaly::swap_source_lines,
+        transforms::forward::enter_dual_level,
+        transforms::forward::tangent_levels,
+        transforms::forward::is_dual_level,
+        transforms::forward::exit_dual_level,
+        transforms::forward::make_dual,
+        transforms::forward::unpack_dual,
+        transforms::forward::unrecorded,
+        transforms::forward::is_fwd_grad_enabled,
+        transforms::forward::set_fwd_grad_enabled,
+        function::apply::apply_function,
+        function::function_node::register_function,
+        graph::metadata::current_graph_task_id,
+        graph::metadata::is_whole_backward,
+        graph::metadata::node_name,
+        graph::metadata::will_execute,
+        graph::metadata::enforce_layouts,
+        graph::metadata::push_creation_hook,
+        graph::metadata::pop_creation_hook,
+        graph::metadata::queue_callback,
+        saved::values::push_saved_hooks,
+        saved::values::top_saved_hooks,
+        saved::values::push_chooser,
+        saved::values::pop_chooser,
+        saved::values::packing_node,
+        saved::values::keep_tensors,
+        saved::values::watch_writes,
+        saved::values::pop_saved_hooks,
+        saved::values::disable_saved_hooks,
+        saved::values::saved_hooks_disabled,
+        data::set_resize::swap_contents,
+        data::storage::make_subclass,
+        data::storage::as_subclass,
+        data::storage::storage_view,
+        data::storage::resize_storage,
+        data::storage::is_resizable,
+        data::storage::move_storage,
+        data::storage::to_bytes,
+        data::storage::from_bytes,
+        modes::profile::profiler_mark,
+        modes::profile::profiler_enabled,
+        modes::profile::profiler_start,
+        modes::profile::profiler_clock,
+        modes::profile::profiler_stop,
+        tensor::attributes::legacy_tensor,
+        modes::autocast::swap_autocast,
+        modes::autocast::clear_autocast_weights,
+        call::table::set_autocast_policy,
+        call::table::method_names,
+        call::overrides::_disabled_torch_function_impl,
+        call::overrides::swap_overrides_off,
+        call::overrides::overrides_off,
+        call::overrides::expect_overrides,
+        call::overrides::set_override_modes,
+        modes::default_device::default_place,
+        modes::default_device::set_default_place,
+        generator::global_generator,
+        data::dlpack::dlpack_device,
+        data::nested_lists::make_tensor,
+        data::arrays::shared,
     ];
     for function in public {
         module.add_function(function)?;
@@ -341,7 +315,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.setattr(function.getattr("__name__")?.cast::<PyString>()?, &function)?;
     }
     #[cfg(feature = "gpu")]
-    module.setattr("_gpu", gpu::module(py)?)?;
-    hung::prepare(py)?;
-    table::install(py, module)
+    module.setattr("_gpu", modes::gpu::module(py)?)?;
+    tensor::host_state::prepare(py)?;
+    call::table::install(py, module)
 }

@@ -1,6 +1,8 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
 use crate::base::{DType, Device, GpuName, MemoryFormat, caution_once};
+use crate::python::call::signature_errors;
+use crate::python::modes::default_device;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -120,7 +122,7 @@ impl PyDevice {
             return Err(PyTypeError::new_err(format!(
                 "device() received an invalid combination of arguments - got ({}), but expected a device, its name or its \
                  number",
-                super::overloads::type_name(device)
+                signature_errors::type_name(device)
             )));
         };
         let number = u8::try_from(number).map_err(|_| {
@@ -163,12 +165,12 @@ impl PyDevice {
     }
     /// Tensors are made here until the end of the `with` statement.
     fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {
-        super::places::enter(*slf.get());
+        default_device::enter(*slf.get());
         slf
     }
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        super::places::leave();
+        default_device::leave();
     }
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((py.get_type::<PyDevice>().into_any(), (self.__str__(),)))

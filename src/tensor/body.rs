@@ -1,8 +1,8 @@
 //! A tensor's values without what is known of where they came from: bytes and how to read them. This is what kernels get.
 
-use super::Meta;
 use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Strided};
 use crate::storage::Storage;
+use crate::tensor::Meta;
 
 /// A tensor's values: bytes, how they lie, what they are.
 #[derive(Clone)]

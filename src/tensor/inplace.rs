@@ -1,12 +1,12 @@
 //! The rules of writing in place: who may be written, and whose history changes.
 
-use super::{Edge, Tensor, anomaly, mode, packing};
 use crate::base::{Error, Guidance, Result};
 use crate::storage::UNTRACKED;
+use crate::tensor::{Edge, Tensor, anomaly, mode, saved_hooks};
 
 /// Refuses an in-place write that the graph could not describe. `recording` tells whether any operand wants gradients.
 pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
-    packing::before_write(target)?;
+    saved_hooks::before_write(target)?;
     anomaly::wrote(&target.body().storage);
     if !recording || !mode::grad_enabled() {
         return Ok(());

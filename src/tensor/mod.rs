@@ -1,40 +1,35 @@
 //! Tensors and the graph that they record. A tensor is a body (storage, layout, dtype) and the edge that it was born
 //! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
 
-pub mod anomaly;
-mod batched;
 mod body;
-pub mod created;
-pub mod dual;
-mod estate;
-pub mod facts;
-mod grad;
-mod guidance;
-mod hung;
+mod graph;
+mod host_state;
 mod inplace;
+mod item;
+mod leaf;
 pub mod mode;
 mod node;
-pub mod packing;
-mod reading;
-mod record;
-mod renew;
-mod saved;
-mod steady;
+pub mod node_hooks;
+mod replaced;
+mod sample;
+mod snapshot;
+pub mod tangents;
 mod view;
 
-pub use batched::{Batched, Level, Levels};
 pub use body::Body;
-pub use grad::GradType;
-pub use guidance::in_turn;
+pub use graph::describe::in_turn;
+pub use graph::recorder::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inference_error, records};
+pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
+pub use graph::{anomaly, facts, saved_hooks};
 pub use inplace::{check_counted, check_inplace, finish_inplace, is_counted};
+pub use item::Held;
+pub use leaf::grad::GradType;
 pub use node::{
     Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, Part, Slices,
     When, any_hosted, kind_in_words, type_string,
 };
-pub use reading::Held;
-pub use record::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inference_error, records};
-pub use saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
-pub use steady::steady;
+pub use sample::{Batched, Level, Levels};
+pub use snapshot::steady;
 pub use view::{View, ViewRules, Viewing};
 
 use crate::base::{DType, Device, Dims, Error, Guidance, Result};
@@ -63,9 +58,9 @@ struct Inner {
 
 /// Takes what this thread has set, modes and hooks, for the thread that calls what is returned.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let (modes, dual, packing) = (mode::hand_over(), dual::hand_over(), packing::hand_over());
+    let (modes, dual, packing) = (mode::hand_over(), tangents::hand_over(), saved_hooks::hand_over());
     let (created, anomaly, storage) =
-        (created::hand_over(), anomaly::hand_over(), crate::storage::hand_over());
+        (node_hooks::hand_over(), anomaly::hand_over(), crate::storage::hand_over());
     move || {
         modes();
         dual();
@@ -115,7 +110,7 @@ impl Marks {
     /// Whether there may be tangents: views are to be asked.
     #[inline]
     pub fn may_be_dual(self) -> bool {
-        self.0 & DUAL != 0 || (self.0 & VIEW != 0 && dual::any_level())
+        self.0 & DUAL != 0 || (self.0 & VIEW != 0 && tangents::any_level())
     }
 }
 
@@ -131,13 +126,13 @@ impl std::ops::BitOrAssign for Marks {
 struct Extra {
     late: Mutex<Late>,
     grad: Mutex<Option<Tensor>>,
-    grad_type: grad::GradTypeCell,
+    grad_type: leaf::grad::GradTypeCell,
     /// The leaf's end of the graph, once something was computed from it (see `Late::leaf`).
     leaf: OnceLock<NodeRef>,
-    tangents: dual::Tangents,
+    tangents: tangents::Tangents,
     /// Where the values of a batched tensor lie.
     batched: OnceLock<Batched>,
-    hung: Mutex<hung::Slot>,
+    hung: Mutex<host_state::Slot>,
 }
 
 impl Extra {
@@ -225,7 +220,7 @@ impl Tensor {
         if self.flags() & LATE != 0
             && let Some(extra) = self.0.extra.get()
         {
-            return steady::look(self, &lock(&extra.late));
+            return snapshot::look(self, &lock(&extra.late));
         }
         BodyRef::Birth(&self.0.body)
     }
@@ -234,7 +229,7 @@ impl Tensor {
     #[inline]
     pub fn birth_body(&self) -> Option<&Body> {
         let said = self.flags() & (LATE | DUAL | BATCHED | VIEW | LAZY);
-        (said == 0 || (said == VIEW && !dual::any_level())).then_some(&self.0.body)
+        (said == 0 || (said == VIEW && !tangents::any_level())).then_some(&self.0.body)
     }
 
     /// Whether more than kernels on its bytes has a say in what an operator does to this tensor: forward mode, `vmap`, what is
@@ -242,7 +237,7 @@ impl Tensor {
     #[inline]
     pub fn is_special(&self) -> bool {
         let flags = self.flags();
-        flags & (DUAL | BATCHED | LAZY) != 0 || (flags & VIEW != 0 && dual::any_level())
+        flags & (DUAL | BATCHED | LAZY) != 0 || (flags & VIEW != 0 && tangents::any_level())
     }
 
     /// Whether the values are the bytes conjugated or negated.

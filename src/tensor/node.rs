@@ -1,13 +1,13 @@
 //! The graph: nodes in the arena, edges to their outputs, saved values. It holds values and edges, never tensors,
 //! so that no cycle can be made on the Rust side.
 
-use super::estate::Estate;
-use super::facts::Facts;
-use super::grad::{GradType, GradTypeCell};
-use super::saved::{Kept, Saved, Saves, Step};
-use super::{Body, Tensor, WeakTensor, anomaly, created, mode};
 use crate::arena::{self, Draft, Ref};
 use crate::base::{DType, Device, Dims, Layout, Lazy, Result};
+use crate::tensor::graph::facts::Facts;
+use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
+use crate::tensor::leaf::grad::{GradType, GradTypeCell};
+use crate::tensor::leaf::orphan::Estate;
+use crate::tensor::{Body, Tensor, WeakTensor, anomaly, mode, node_hooks};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_void;
@@ -140,7 +140,7 @@ impl Leaf {
     }
 
     pub fn body(&self) -> Body {
-        super::lock(&self.body).clone()
+        crate::tensor::lock(&self.body).clone()
     }
 }
 
@@ -295,7 +295,7 @@ impl Node {
     #[inline(never)]
     fn publish_watched(node: Draft<Node>) -> NodeRef {
         let made = Node::publish_unseen(node);
-        created::published(&made);
+        node_hooks::published(&made);
         made
     }
 

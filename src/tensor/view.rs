@@ -1,8 +1,8 @@
 //! Views know their base, so that a write through one of them rewrites the base's history, and a write to the base
 //! (or through a sister) renews the history of the others.
 
-use super::{ALOOF, Body, Edge, LATE, Tensor, VIEW, lock, mode};
 use crate::base::{Error, Guidance, Result};
+use crate::tensor::{ALOOF, Body, Edge, LATE, Tensor, VIEW, lock, mode};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 /// What a tensor keeps when it is a view.

@@ -7,7 +7,7 @@ use super::{Batch, moved, raised};
 use crate::base::{Error, Layout, Result};
 use crate::ops::view::{expand, ints, unsqueeze};
 use crate::ops::{create, reduce, tangent};
-use crate::tensor::dual::DualLevel;
+use crate::tensor::tangents::DualLevel;
 use crate::tensor::{Level, Tensor, any_requires_grad};
 use gradiron_macros::primitive;
 use smallvec::SmallVec;

@@ -15,7 +15,7 @@ use super::{create, inplace, view};
 use crate::base::views::may_overlap;
 use crate::base::{DType, Error, Result, Scalar};
 use crate::storage;
-use crate::tensor::dual;
+use crate::tensor::tangents;
 use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
 use std::sync::OnceLock;
 
@@ -110,7 +110,7 @@ pub fn attach_by<'a>(
     if is_still(inputs.iter().copied()) {
         return Ok(());
     }
-    for level in dual::levels_of(inputs.iter().copied()) {
+    for level in tangents::levels_of(inputs.iter().copied()) {
         let lower: Vec<Tensor> = inputs.iter().map(|t| t.below(level)).collect();
         let tangents: Vec<Option<Tensor>> = inputs.iter().map(|t| t.tangent(level)).collect();
         let made: Vec<Tensor> = outputs.iter().map(|t| t.below(level)).collect();
@@ -158,7 +158,7 @@ pub fn joined(made: Tensor, inputs: &[Tensor], map: &dyn Fn(&[Tensor]) -> Result
 /// Lets the node of these outputs remember the tangents of what it saved.
 fn remember<'a>(outputs: &'a [Tensor], input: impl Fn(usize) -> Option<&'a Tensor>) {
     if let Some(Edge { node, .. }) = outputs.iter().find_map(Tensor::history) {
-        dual::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {
+        tangents::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {
             Some(output) => outputs.get(usize::from(output)),
             None => input(usize::from(source)),
         });

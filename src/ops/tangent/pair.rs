@@ -5,7 +5,7 @@ use crate::base::{Error, Result};
 use crate::ops::batch::Batch;
 use crate::ops::{inplace, view};
 use crate::tensor::Tensor;
-use crate::tensor::dual::{self, DualLevel};
+use crate::tensor::tangents::{self, DualLevel};
 
 /// Refuses a tangent of another shape than its tensor's.
 pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
@@ -70,14 +70,14 @@ pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<
         let batch = Batch::of([tensor]);
         return Ok((batch.wrap(value), tangent.map(|t| batch.raised(&t)).transpose()?));
     }
-    Ok((aloof(tensor, level)?, tensor.tangent(level).filter(|_| dual::enabled())))
+    Ok((aloof(tensor, level)?, tensor.tangent(level).filter(|_| tangents::enabled())))
 }
 
 /// A view with the tangents of other levels than this one, which does not follow those of what it shows.
 fn aloof(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
-    let carried = dual::set_enabled(false);
+    let carried = tangents::set_enabled(false);
     let view = view::View::call(tensor, tensor.shape());
-    dual::set_enabled(carried);
+    tangents::set_enabled(carried);
     let view = view.inspect(Tensor::keep_aloof)?;
     for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {
         if let Some(tangent) = tensor.tangent(other) {

@@ -5,11 +5,11 @@ use crate::base::Result;
 use crate::ops::pointwise::{GRAD, Operand, Pointwise, apply};
 use crate::ops::value::V;
 use crate::ops::{arithmetic, create};
-use crate::tensor::{Saved, Tensor, dual};
+use crate::tensor::{Saved, Tensor, tangents};
 use smallvec::SmallVec;
 
 /// How an angle moves: one fraction, exact where the numbers are.
-fn turned(operands: &[Operand], level: dual::DualLevel) -> Option<V> {
+fn turned(operands: &[Operand], level: tangents::DualLevel) -> Option<V> {
     let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
     let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
     let by_x = x.tangent(level).map(|t| -&at_y * V::from(t));
@@ -46,7 +46,7 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
             apply(op, &operands.unwrap_or_default())
         });
     }
-    for level in dual::levels_of(tensors()) {
+    for level in tangents::levels_of(tensors()) {
         let result = output.below(level);
         let (mut sum, mut alike): (Option<V>, bool) = (None, true);
         let mut factors: Vec<Tensor> = Vec::new();

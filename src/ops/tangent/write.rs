@@ -4,12 +4,12 @@ use super::{own, room, zeros_like};
 use crate::base::Result;
 use crate::ops::pointwise::Operand;
 use crate::ops::{create, inplace, shape, view};
-use crate::tensor::dual::{self, DualLevel};
+use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
 
 /// Lets a node that stands for an in-place write remember the tangents of what it saved.
 pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
-    dual::remember(&edge.node, |source| match source {
+    tangents::remember(&edge.node, |source| match source {
         Saved::OUTPUT => Some(target),
         place => match operands.get(usize::from(place)) {
             Some(Operand::Tensor(t)) => Some(t),
@@ -36,7 +36,7 @@ pub fn before_write(target: &Tensor) -> Result<Tensor> {
 /// `target` was overwritten with values that have `result`'s tangents.
 #[cold]
 pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
-    for level in dual::levels_of([target, result]) {
+    for level in tangents::levels_of([target, result]) {
         match (target.tangent(level), result.tangent(level)) {
             (Some(old), Some(new)) if old.same(&new) => {}
             (Some(old), Some(new)) => inplace::copy_into(&old, &new.below(level))?,
@@ -51,7 +51,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
 /// `target` was overwritten with constants.
 #[cold]
 pub fn erase(target: &Tensor) -> Result<()> {
-    for level in dual::levels_of([target]) {
+    for level in tangents::levels_of([target]) {
         if let Some(tangent) = target.tangent(level) {
             crate::ops::write::zero_(&tangent)?;
         }
@@ -81,7 +81,7 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
 /// `write` put `values` into `target`: it does so with their tangents too.
 #[cold]
 pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) -> Result<()>) -> Result<()> {
-    for level in dual::levels_of([target, values]) {
+    for level in tangents::levels_of([target, values]) {
         let moved = values.tangent(level).map_or_else(|| zeros_like(values), Ok)?;
         if target.tangent(level).is_none() {
             let body = target.body();

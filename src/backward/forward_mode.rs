@@ -1,0 +1,27 @@
+//! What forward mode needs of the scheduler: the tangents of most operators come from two reverse passes.
+
+use super::{Request, run};
+use crate::base::Result;
+use crate::ops::tangent::REVERSE;
+use crate::tensor::tangents::{self, DualLevel};
+use crate::tensor::{Edge, Tensor};
+
+/// Enters a level of forward mode, which [`tangents::exit`] leaves.
+pub fn enter() -> DualLevel {
+    REVERSE.get_or_init(|| reverse);
+    tangents::enter()
+}
+
+fn reverse(roots: &[(Tensor, Tensor)], inputs: &[Tensor], create_graph: bool) -> Result<Vec<Option<Tensor>>> {
+    let root = |(output, grad): &(Tensor, Tensor)| Some((output.edge()?, grad.clone()));
+    let roots: Vec<(Edge, Tensor)> = roots.iter().filter_map(root).collect();
+    let edges: Vec<Edge> = inputs.iter().filter_map(Tensor::edge).collect();
+    run(Request {
+        roots: &roots,
+        retain_graph: true,
+        create_graph,
+        inputs: Some(&edges),
+        accumulate: false,
+        poll: &mut || Ok(()),
+    })
+}

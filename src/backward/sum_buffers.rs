@@ -1,0 +1,89 @@
+//! What a custom Function's `backward` may see of the sums that its results will be added to: it may add to them itself.
+
+use super::ready_queue::{Frontier, key};
+use crate::base::{Error, Result};
+use crate::tensor::{Kind, Node, NodeRef, Tensor, When, anomaly};
+use std::cell::Cell;
+use std::marker::PhantomData;
+
+/// The Function whose derivative this thread runs, and the sums of its backward.
+#[derive(Clone, Copy)]
+struct Now {
+    node: usize,
+    frontier: *const Frontier,
+    wanted: u64,
+    create_graph: bool,
+    /// Whether a sum was handed out: whoever may write into it must not start another backward.
+    exposed: bool,
+}
+
+thread_local! {
+    static NOW: Cell<Option<Now>> = const { Cell::new(None) };
+}
+
+/// Ends what [`show`] began.
+pub struct Shown<'a> {
+    before: Option<Now>,
+    _frontier: PhantomData<&'a Frontier>,
+}
+
+impl Drop for Shown<'_> {
+    fn drop(&mut self) {
+        NOW.set(self.before);
+    }
+}
+
+/// While a Function's derivative runs, its sums can be asked for.
+#[inline]
+pub fn show<'a>(node: &Node, wanted: u64, frontier: &'a Frontier, create_graph: bool) -> Option<Shown<'a>> {
+    if !matches!(node.kind, Kind::Custom(_)) {
+        return None;
+    }
+    let now = Now { node: std::ptr::from_ref(node) as usize, frontier, wanted, create_graph, exposed: false };
+    Some(Shown { before: NOW.replace(Some(now)), _frontier: PhantomData })
+}
+
+/// Refuses another backward while a sum is in somebody's hands.
+#[inline]
+pub fn check() -> Result<()> {
+    match NOW.get() {
+        Some(now) if now.exposed => Err(Error::runtime(
+            "Calling backward or grad reentrantly after accessing a non-None ctx.input_grad_buffers entry is not supported",
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// For each edge of the node that runs now the sum that waits there, where nobody else sees it.
+pub fn of(node: Option<&NodeRef>) -> Result<Vec<Option<Tensor>>> {
+    let asked = node.map(|node| (node, NOW.get()));
+    let (node, mut now) = match asked {
+        Some((node, Some(now))) if now.node == key(node) => (node, now),
+        _ => {
+            return Err(Error::runtime(
+                "input_grad_buffers can only be accessed while autograd is executing backward()",
+            ));
+        }
+    };
+    if now.create_graph {
+        return Err(Error::runtime("input_grad_buffers does not support create_graph=True"));
+    }
+    if anomaly::enabled() {
+        return Err(Error::runtime("input_grad_buffers does not support anomaly detection"));
+    }
+    if !node.hooks_at(|when| when == When::After).is_empty() {
+        return Err(Error::runtime(
+            "input_grad_buffers does not support post-hooks on the producing autograd node because directly accumulated \
+             gradients are returned as None and cannot be observed or replaced by those hooks",
+        ));
+    }
+    // SAFETY: `Shown` borrows the frontier for as long as NOW names it, and this thread is inside of that.
+    let frontier = unsafe { &*now.frontier };
+    let sum = |(i, edge): (usize, &Option<_>)| {
+        edge.as_ref().filter(|_| now.wanted >> i.min(63) & 1 == 1).and_then(|edge| frontier.waiting_sum(edge))
+    };
+    let found: Vec<Option<Tensor>> = node.edges.iter().enumerate().map(sum).collect();
+    now.exposed |= found.iter().any(Option::is_some);
+    NOW.set(Some(now));
+    Ok(found)
+}

@@ -1,0 +1,7 @@
+//! From a call in Python to a row, and back.
+
+pub mod out;
+pub mod overrides;
+pub mod parse;
+pub mod signature_errors;
+pub mod table;

@@ -1,0 +1,180 @@
+//! `out=`: results written into tensors that the caller brings.
+
+use crate::base::{DType, caution};
+use crate::ops::inplace::Place;
+use crate::ops::pointwise::Pointwise;
+use crate::ops::{self, Arg, Kind, Out, Row};
+use crate::python::call::parse;
+use crate::python::call::signature_errors::mismatch;
+use crate::python::tensor::methods::{LONG, PyTensor};
+use crate::python::transforms::forward;
+use crate::python::types::NAMED;
+use crate::tensor::{Body, Tensor, any_requires_grad};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// What makes tensors, or sums, does so in the target's dtype, unless another one is asked for.
+pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
+    if let (true, Ok(target)) = (ops::out::computes_as_target(row), target.cast::<PyTensor>())
+        && let Some(at) = row.params.iter().position(|p| p.name == "dtype")
+        && matches!(args.get(at), Some(Arg::Missing | Arg::None))
+    {
+        args[at] = Arg::DType(target.get().tensor.dtype());
+    }
+}
+
+/// Computes a pointwise row right into `target` where that is all there is to do.
+pub fn straight(py: Python<'_>, op: &'static Pointwise, args: &[Arg], target: &Bound<'_, PyAny>) -> bool {
+    let Ok(target) = target.cast::<PyTensor>() else { return false };
+    let target = &target.get().tensor;
+    parse::running(py, target.numel() >= LONG, || ops::out::compute_into(op, target, args))
+}
+
+/// Writes what a row made of its arguments into `target`: a tensor, or as many as there are results.
+pub fn write<'py>(
+    py: Python<'py>,
+    (row, called): (&Row, &str),
+    args: &[Arg],
+    made: Out,
+    target: Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let several = !matches!(made, Out::Tensor(_));
+    if !several && target.cast::<PyTensor>().is_err() {
+        return Err(mismatch(called, "out", Kind::Tensor, None, &target));
+    }
+    let targets: Vec<Bound<'py, PyAny>> = match (target.cast::<PyTuple>(), target.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.iter().collect(),
+        (_, Ok(list)) => list.iter().collect(),
+        _ => vec![target.clone()],
+    };
+    let (name, fields, results) = match made {
+        Out::Tensor(t) => ("", &[][..], vec![t]),
+        Out::Tuple(name, fields, ts) => (name, fields, ts),
+        Out::List(ts) => ("", &[][..], ts),
+        _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", row.name))),
+    };
+    let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
+    if let (true, Ok(target)) = (row.elementwise || row.family == "pointwise", target.cast::<PyTensor>()) {
+        ops::inplace::check_out(&target.get().tensor, &results[0], tensors())?;
+    }
+    forward::refuse_out(row.name, args, &targets)?;
+    let places = targets.iter().map(|object| Ok(object.cast::<PyTensor>()?.get().tensor.clone()));
+    let places: Vec<Tensor> = places.collect::<PyResult<_>>()?;
+    refuse(row, args, &places)?;
+    if targets.len() != results.len() {
+        return Err(mismatch(called, "out", Kind::Tensors, None, &target));
+    }
+    // All that may be wrong with any of them is told before one is written.
+    let checked = places.iter().zip(&results).map(|(place, value)| checked(row, args, place, value));
+    let checked: Vec<Place> = checked.collect::<PyResult<_>>()?;
+    apart(row, fields, &checked)?;
+    // A warning that somebody made an error of comes when all is written.
+    let warned =
+        places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
+    checked.iter().try_for_each(Place::make_room)?;
+    for (place, value) in checked.iter().zip(&results) {
+        // What is only room is not written.
+        place.write(!row.out.is_some_and(|out| out.room) || place.target.shape() != value.shape())?;
+    }
+    warned?;
+    match NAMED.get(py) {
+        Some(make) if !fields.is_empty() => make.bind(py).call1((
+            format!("{name}_out"),
+            PyTuple::new(py, fields)?,
+            PyTuple::new(py, targets)?,
+        )),
+        _ => Ok(target),
+    }
+}
+
+/// What a result will be written into, if it may be.
+fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -> PyResult<Place<'a>> {
+    ops::out::check_dtype(row, value.dtype(), target.dtype())?;
+    // Empty vectors are passed over.
+    let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
+        [0] => Ok(()),
+        _ if target.same(t) => ops::inplace::check_disjoint(target, t),
+        _ => ops::inplace::check_apart(lies, &t.body()),
+    };
+    let keeps_apart = ops::out::keeps_apart(row);
+    if keeps_apart && !ops::out::resizes_first(row) {
+        inputs(args).try_for_each(|t| meets(&target.body(), t))?;
+    }
+    let place = Place::of(target, value)?;
+    if keeps_apart {
+        inputs(args).try_for_each(|t| meets(&place.body, t))?;
+    }
+    place.check()?;
+    Ok(place)
+}
+
+/// Refuses targets that share memory with each other.
+fn apart(row: &Row, fields: &[&str], places: &[Place]) -> PyResult<()> {
+    for (j, second) in places.iter().enumerate() {
+        for (i, first) in places[..j].iter().enumerate() {
+            if first.target.same(second.target)
+                || ops::inplace::check_apart(&first.body, &second.body).is_err()
+            {
+                let name = |i: usize| fields.get(i).copied().unwrap_or("result");
+                return Err(PyValueError::new_err(format!(
+                    "{}(): the `{}` and `{}` out= tensors must not overlap.",
+                    row.name,
+                    name(i),
+                    name(j)
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to write where gradients would have to flow.
+fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> PyResult<()> {
+    let recorded = !ops::out::is_unrecorded(row) && any_requires_grad(inputs(args).chain(places));
+    if recorded { Err(PyRuntimeError::new_err(ops::out::refusal(row))) } else { Ok(()) }
+}
+
+/// What to say of a call that failed: that it would not have been recorded comes first.
+#[cold]
+pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
+    // The parser's errors come before, but not those of kernels.
+    if error.is_instance_of::<PyTypeError>(py) && !error.to_string().contains("complex") {
+        return error;
+    }
+    let place = target.cast::<PyTensor>().map(|place| place.get().tensor.clone());
+    let place = Vec::from_iter(place);
+    let unfit = || match (inputs(args).next(), place.first()) {
+        // That a product has no kernel is found last.
+        (Some(input), Some(place))
+            if row.out.is_some_and(|out| out.early) && input.dtype() == DType::Bool =>
+        {
+            Ok(ops::out::check_dtype(row, DType::Bool, place.dtype())?)
+        }
+        _ => Ok(()),
+    };
+    refuse(row, args, &place).and_then(|()| unfit()).err().unwrap_or(error)
+}
+
+fn inputs(args: &[Arg]) -> impl Iterator<Item = &Tensor> {
+    args.iter().flat_map(|arg| match arg {
+        Arg::Tensor(t) => std::slice::from_ref(t),
+        Arg::Tensors(list) => list.as_slice(),
+        _ => &[],
+    })
+}
+
+/// Only a tensor without elements is resized without a warning.
+fn warn_of_resizing(row: &Row, place: &Tensor, value: &Tensor) -> PyResult<()> {
+    let (have, want) = (place.shape(), value.shape());
+    if have == want || place.numel() == 0 || ops::out::resizes_silently(row) {
+        return Ok(());
+    }
+    Ok(caution(&format!(
+        "An output with one or more elements was resized since it had shape {:?}, which does not match the required output \
+         shape {:?}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have \
+         zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",
+        have.as_slice(),
+        want.as_slice()
+    ))?)
+}

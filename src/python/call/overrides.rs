@@ -1,0 +1,170 @@
+//! Classes with `__torch_function__`: a call that has one among its arguments is theirs. Nobody asks while there is none, but
+//! where a call fails for an argument that is no tensor.
+
+use crate::base::watch;
+use crate::python::tensor::methods::PyTensor;
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+use std::cell::Cell;
+
+thread_local! {
+    /// Nobody may override now; classes may not, modes may.
+    static OFF: Cell<u8> = const { Cell::new(0) };
+    static MODES: Cell<usize> = const { Cell::new(0) };
+}
+
+const CLASSES: u8 = 1;
+const ALL: u8 = 2;
+
+/// Calls a function as if nobody had overridden it.
+#[pyfunction]
+#[pyo3(signature = (*args, **_kwargs))]
+pub fn _disabled_torch_function_impl<'py>(
+    args: &Bound<'py, PyTuple>,
+    _kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let function = args.get_item(0)?;
+    // As a method of a class it gets that first.
+    let at = usize::from(function.is_instance_of::<pyo3::types::PyType>());
+    let function = args.get_item(at)?;
+    let empty = PyTuple::empty(args.py());
+    let given =
+        args.get_item(at + 2).ok().map_or(Ok(empty), |a| a.cast_into::<PyTuple>().map_err(PyErr::from))?;
+    let named = args.get_item(at + 3).ok().filter(|k| !k.is_none());
+    let old = OFF.replace(OFF.get().max(CLASSES));
+    let done = function.call(given, named.as_ref().and_then(|k| k.cast::<PyDict>().ok()));
+    OFF.set(old);
+    done
+}
+
+/// Whether classes (1), or also modes (2), may not override on this thread; returns what it was.
+#[pyfunction]
+pub fn swap_overrides_off(off: u8) -> u8 {
+    OFF.replace(off)
+}
+
+#[pyfunction]
+pub fn overrides_off() -> u8 {
+    OFF.get()
+}
+
+/// One more class (or object) may override, or one less.
+#[pyfunction]
+pub fn expect_overrides(more: bool) {
+    watch::count(watch::OVERRIDES, more);
+}
+
+/// How many modes this thread is in.
+#[pyfunction]
+pub fn set_override_modes(count: usize) {
+    let old = MODES.replace(count);
+    if (old == 0) != (count == 0) {
+        watch::count(watch::OVERRIDES, count > 0);
+    }
+}
+
+/// Whether an object's class has operators of its own.
+fn overrides(object: &Bound<'_, PyAny>) -> bool {
+    let py = object.py();
+    let kind = object.get_type();
+    let plain = [
+        kind.is(py.get_type::<PyTensor>()),
+        kind.is(py.get_type::<PyInt>()),
+        kind.is(py.get_type::<PyFloat>()),
+        kind.is(py.get_type::<PyBool>()),
+        kind.is(py.get_type::<PyString>()),
+    ];
+    if plain.contains(&true) || object.is_none() {
+        return false;
+    }
+    let Ok(own) = kind.getattr_opt(intern!(py, "__torch_function__")) else { return false };
+    own.is_some_and(|own| !is_disabled(&own))
+}
+
+fn is_disabled(own: &Bound<'_, PyAny>) -> bool {
+    let core = own.py().import(intern!(own.py(), "gradiron._core"));
+    core.and_then(|core| core.getattr("_disabled_torch_function_impl"))
+        .is_ok_and(|disabled| own.is(&disabled))
+}
+
+/// The objects whose classes may take the call, lists looked into.
+fn interested<'py>(arguments: &[&Bound<'py, PyAny>]) -> Vec<Bound<'py, PyAny>> {
+    let mut found: Vec<Bound<'py, PyAny>> = Vec::new();
+    for object in arguments {
+        if let Ok(tuple) = object.cast::<PyTuple>() {
+            found.extend(tuple.iter().filter(overrides));
+        } else if let Ok(list) = object.cast::<PyList>() {
+            found.extend(list.iter().filter(overrides));
+        } else if overrides(object) {
+            found.push((*object).clone());
+        }
+    }
+    found
+}
+
+/// A call, as those are told of it who may take it.
+pub struct Asked<'a, 'py> {
+    pub py: Python<'py>,
+    /// The public function; looked up only now.
+    pub function: &'a dyn Fn() -> PyResult<Bound<'py, PyAny>>,
+    pub receiver: Option<&'a Bound<'py, PyAny>>,
+    pub given: &'a [Bound<'py, PyAny>],
+    pub keywords: &'a [(String, Bound<'py, PyAny>)],
+}
+
+impl<'py> Asked<'_, 'py> {
+    /// What a class or a mode makes of the call, if one takes it.
+    #[cold]
+    pub fn taken(&self) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let off = OFF.get();
+        if off >= ALL {
+            return None;
+        }
+        let all: Vec<&Bound<'py, PyAny>> = self
+            .receiver
+            .into_iter()
+            .chain(self.given)
+            .chain(self.keywords.iter().map(|(_, value)| value))
+            .collect();
+        let found = if off == 0 { interested(&all) } else { Vec::new() };
+        if found.is_empty() && MODES.get() == 0 {
+            return None;
+        }
+        Some(self.hand_over(found))
+    }
+
+    fn hand_over(&self, found: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
+        let py = self.py;
+        let args = PyTuple::new(py, self.receiver.into_iter().chain(self.given).collect::<Vec<_>>())?;
+        let named = (!self.keywords.is_empty()).then(|| PyDict::new(py));
+        if let Some(named) = &named {
+            self.keywords.iter().try_for_each(|(name, value)| named.set_item(name, value))?;
+        }
+        let module = py.import(intern!(py, "gradiron.overrides"))?;
+        module.getattr("_dispatch")?.call1(((self.function)()?, PyTuple::new(py, found)?, args, named))
+    }
+
+    /// The same for an operator between a tensor and something else, by the name of the slot.
+    #[cold]
+    pub fn of_slot(
+        slot: &'static str,
+        own: &Bound<'py, PyAny>,
+        other: &Bound<'py, PyAny>,
+    ) -> Option<PyResult<Bound<'py, PyAny>>> {
+        let py = own.py();
+        let function = || Ok(PyString::new(py, slot).into_any());
+        let given = [other.clone()];
+        Asked { py, function: &function, receiver: Some(own), given: &given, keywords: &[] }.taken()
+    }
+
+    /// A call that failed because of an argument that it cannot take: its class may.
+    #[cold]
+    pub fn or_taken(&self, error: PyErr) -> PyResult<Bound<'py, PyAny>> {
+        if !error.is_instance_of::<PyTypeError>(self.py) {
+            return Err(error);
+        }
+        self.taken().unwrap_or(Err(error))
+    }
+}

@@ -1,0 +1,521 @@
+//! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
+
+use crate::base::{Error, Fault, Result as CoreResult, Scalar};
+use crate::ops::{self, Arg, Forms, Ints, Kind, Out, Param, Row, lazy, out};
+use crate::python::call::signature_errors;
+use crate::python::call::signature_errors::{explain, mismatch, too_many};
+use crate::python::call::table;
+use crate::python::generator::PyGenerator;
+use crate::python::sequences;
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::types::{NAMED, PyDevice, device_from, dtype_of};
+use crate::tensor::{records, steady};
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};
+use smallvec::SmallVec;
+
+pub type Args = SmallVec<[Arg; 8]>;
+
+/// A Python number as a scalar; NumPy's numbers too.
+pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
+    if object.is_exact_instance_of::<PyFloat>() {
+        return object.extract().ok().map(Scalar::Float);
+    }
+    if object.is_exact_instance_of::<PyInt>() {
+        return object.extract().ok().map(Scalar::Int);
+    }
+    if object.is_instance_of::<PyBool>() {
+        return object.extract().ok().map(Scalar::Bool);
+    }
+    if object.is_instance_of::<PyTensor>() || object.is_instance_of::<PyString>() || is_list(object) {
+        return None;
+    }
+    if object.is_instance_of::<PyFloat>() {
+        return object.extract().ok().map(Scalar::Float);
+    }
+    if let Ok(number) = object.cast::<PyComplex>() {
+        return Some(Scalar::Complex(number.real(), number.imag()));
+    }
+    // NumPy's complex64 is no complex of Python's, and as a float would lose its imaginary part.
+    if object.hasattr("__complex__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
+        let number = object.call_method0("__complex__").ok()?;
+        let kind: String =
+            object.getattr("dtype").and_then(|d| d.getattr("kind")).and_then(|k| k.extract()).ok()?;
+        if let (Ok(number), "c") = (number.cast::<PyComplex>(), kind.as_str()) {
+            return Some(Scalar::Complex(number.real(), number.imag()));
+        }
+    }
+    if object.hasattr("__index__").unwrap_or(false) {
+        return object.extract::<i64>().ok().map(Scalar::Int);
+    }
+    if object.hasattr("__float__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
+        return object.extract::<f64>().ok().map(Scalar::Float);
+    }
+    None
+}
+
+/// Lists are asked for first: the attempts to read one as a number would each make an exception.
+fn is_list(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>()
+}
+
+pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
+    if object.is_exact_instance_of::<PyInt>() {
+        return object.extract().ok();
+    }
+    if object.is_instance_of::<PyBool>() || is_list(object) {
+        return None;
+    }
+    if let Ok(tensor) = object.cast::<PyTensor>() {
+        let t = &tensor.get().tensor;
+        return (t.numel() == 1 && t.dtype().is_int()).then(|| t.item().ok().map(Scalar::as_i64)).flatten();
+    }
+    object.extract().ok()
+}
+
+fn ints_from(object: &Bound<'_, PyAny>) -> Option<Ints> {
+    if is_list(object) {
+        let mut out = Ints::new();
+        for item in object.try_iter().ok()? {
+            let item = int_from(&item.ok()?)?;
+            out.try_reserve(1).ok()?;
+            out.push(item);
+        }
+        return Some(out);
+    }
+    None
+}
+
+/// Reads one argument as its parameter wants it.
+fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
+    if object.is_none() {
+        return Ok(Some(Arg::None));
+    }
+    let tensor = || object.cast::<PyTensor>().ok().map(|t| Arg::Tensor(t.get().tensor.clone()));
+    let scalar = || scalar_from(object).map(Arg::from);
+    Ok(match kind {
+        Kind::Tensor => tensor(),
+        Kind::Operand => tensor().or_else(scalar),
+        Kind::Scalar | Kind::Float => match object.cast::<PyTensor>() {
+            Ok(t) if t.get().tensor.ndim() == 0 && !t.get().tensor.requires_grad() => {
+                Some(Arg::from(t.get().tensor.item()?))
+            }
+            Ok(_) => None,
+            Err(_) if kind == Kind::Float && object.is_instance_of::<PyInt>() => {
+                scalar().or_else(|| object.extract().ok().map(Arg::Float))
+            }
+            Err(_) => scalar(),
+        },
+        Kind::Int => int_from(object).map(Arg::Int),
+        Kind::Ints | Kind::Sizes => {
+            ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int))
+        }
+        Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
+        Kind::DType => dtype_of(object).map(Arg::DType),
+        Kind::Device => match object.cast::<PyDevice>() {
+            Ok(d) => Some(Arg::Device(d.get().device)),
+            Err(_) if object.is_instance_of::<PyString>() || object.is_instance_of::<PyInt>() => {
+                Some(Arg::Device(device_from(object)?))
+            }
+            Err(_) => None,
+        },
+        Kind::Generator => object.cast::<PyGenerator>().ok().map(|g| Arg::Generator(g.get().0.clone())),
+        Kind::Str => object.extract::<String>().ok().map(Arg::Str),
+        Kind::Tensors | Kind::Several => tensors_from(object).map(Arg::Tensors),
+        Kind::MaybeTensors => maybe_tensors_from(object).map(Arg::MaybeTensors),
+        Kind::Any => any_from(object),
+    })
+}
+
+fn tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<crate::tensor::Tensor>> {
+    let tensor = |item: &Bound<'_, PyAny>| Ok(item.cast::<PyTensor>()?.get().tensor.clone());
+    sequences::each(object, tensor).ok().flatten()
+}
+
+fn maybe_tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<Option<crate::tensor::Tensor>>> {
+    let tensor = |item: &Bound<'_, PyAny>| match item.is_none() {
+        true => Ok(None),
+        false => Ok(Some(item.cast::<PyTensor>()?.get().tensor.clone())),
+    };
+    sequences::each(object, tensor).ok().flatten()
+}
+
+fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        return Some(Arg::Tensor(t.get().tensor.clone()));
+    }
+    if let Some(s) = scalar_from(object) {
+        return Some(Arg::from(s));
+    }
+    if let Some(dtype) = dtype_of(object) {
+        return Some(Arg::DType(dtype));
+    }
+    if let Ok(s) = object.extract::<String>() {
+        return Some(Arg::Str(s));
+    }
+    ints_from(object).map(Arg::Ints).or_else(|| tensors_from(object).map(Arg::Tensors))
+}
+
+/// A call as Python made it.
+pub struct Call<'a, 'py> {
+    pub py: Python<'py>,
+    pub name: &'a str,
+    /// The receiver of a method; it fills the first parameter.
+    pub receiver: Option<&'a Bound<'py, PyAny>>,
+    pub positional: &'a [Bound<'py, PyAny>],
+    pub keywords: &'a [(String, Bound<'py, PyAny>)],
+}
+
+/// Arguments that every function takes beside its row's own.
+#[derive(Default)]
+pub struct Extra<'py> {
+    pub out: Option<Bound<'py, PyAny>>,
+    pub alpha: Option<Scalar>,
+}
+
+/// Whether a call's arguments are such as this signature takes: their number, their names, their types.
+pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
+    let params = &row.params[usize::from(call.receiver.is_some()).min(row.params.len())..];
+    if call.keywords.is_empty()
+        && let Some(fits) = fits_in_places(row, params, call.positional)
+    {
+        return fits;
+    }
+    let positional = params.iter().position(|p| p.keyword).unwrap_or(params.len());
+    let spread = params[..positional].iter().position(|p| match p.kind {
+        Kind::Sizes | Kind::Several => true,
+        Kind::Ints => params.len() == 1,
+        _ => false,
+    });
+    let takes = |param: &Param, object: &Bound<'_, PyAny>| {
+        if object.is_none() {
+            return param.optional || param.default == Some("None") || param.kind == Kind::Any;
+        }
+        !is_strict(row, param, object) && is_of_kind(param.kind, object)
+    };
+    let given = call.positional;
+    let ints = |from: usize| given[from..].iter().all(|object| int_from(object).is_some());
+    let tensors = |from: usize| given[from..].iter().all(|object| object.is_instance_of::<PyTensor>());
+    let reads = |count: usize| params.iter().zip(&given[..count]).all(|(p, object)| takes(p, object));
+    let in_places = given.len() <= positional && reads(given.len());
+    let fits = in_places
+        || spread.is_some_and(|at| {
+            let rest = if params[at].kind == Kind::Several {
+                tensors(at.min(given.len()))
+            } else {
+                ints(at.min(given.len()))
+            };
+            given.len() > at && (at == 0 || params[at].kind == Kind::Several) && reads(at) && rest
+        });
+    let named = |param: &Param| call.keywords.iter().any(|(name, _)| known_as(param, name));
+    let filled = if in_places { given.len() } else { positional };
+    fits && call.keywords.iter().all(|(name, object)| match params.iter().find(|p| known_as(p, name)) {
+        Some(param) => takes(param, object),
+        None if name == "out" => row.forms.has(Forms::OUT),
+        None => name == "alpha" && row.forms.has(Forms::ALPHA),
+    }) && params.iter().enumerate().all(|(at, p)| at < filled || p.default.is_some() || named(p))
+}
+
+/// The same for arguments that are all in their places; nothing where a list may be spread over them.
+fn fits_in_places(row: &Row, params: &[Param], given: &[Bound<'_, PyAny>]) -> Option<bool> {
+    for (at, param) in params.iter().enumerate() {
+        if matches!(param.kind, Kind::Sizes | Kind::Several) || param.kind == Kind::Ints && params.len() == 1
+        {
+            return None;
+        }
+        let fits = match given.get(at) {
+            None => param.default.is_some(),
+            Some(_) if param.keyword => false,
+            Some(object) if object.is_none() => {
+                param.optional || param.default == Some("None") || param.kind == Kind::Any
+            }
+            Some(object) => !is_strict(row, param, object) && is_of_kind(param.kind, object),
+        };
+        if !fits {
+            return Some(false);
+        }
+    }
+    Some(given.len() <= params.len())
+}
+
+fn is_of_kind(kind: Kind, object: &Bound<'_, PyAny>) -> bool {
+    let tensor = || object.is_instance_of::<PyTensor>();
+    match kind {
+        Kind::Tensor => tensor(),
+        Kind::Operand => tensor() || scalar_from(object).is_some(),
+        Kind::Int | Kind::Ints if object.is_exact_instance_of::<PyInt>() => true,
+        // A truth value is a whole number and no fraction.
+        Kind::Int => !object.is_instance_of::<PyBool>() && int_from(object).is_some(),
+        Kind::Ints => {
+            !object.is_instance_of::<PyBool>() && (ints_from(object).is_some() || int_from(object).is_some())
+        }
+        Kind::Bool => object.is_instance_of::<PyBool>(),
+        _ => matches!(read(kind, object), Ok(Some(_))),
+    }
+}
+
+/// The signature that a call is meant for: the first that fits, or the one that tells best why none does.
+pub fn choose(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
+    if let [only] = signatures {
+        return Ok(only);
+    }
+    match signatures.iter().find(|row| fits(row, call)) {
+        Some(row) => Ok(row),
+        None => signature_errors::no_signature(signatures, call),
+    }
+}
+
+/// Reads a call's arguments into `args`.
+pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
+    read_all(row, call, args)
+        .map_err(|e| explain(e, row, call, &table::signature(row, call.receiver.is_none())))
+}
+
+fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
+    let params = row.params;
+    for _ in params {
+        args.push(Arg::Missing);
+    }
+    let mut extra = Extra::default();
+    let first = usize::from(call.receiver.is_some());
+    if let Some(receiver) = call.receiver {
+        args[0] = read(params[0].kind, receiver)?
+            .ok_or_else(|| mismatch(call.name, params[0].name, params[0].kind, None, receiver))?;
+    }
+    let rest = &params[first.min(params.len())..];
+    // What must be named takes no place.
+    let rest = &rest[..rest.iter().position(|p| p.keyword).unwrap_or(rest.len())];
+    let fits = |kind: Kind, object: &Bound<'py, PyAny>| match kind {
+        Kind::Several => object.is_instance_of::<PyTensor>(),
+        _ => int_from(object).is_some(),
+    };
+    // `x.view(2, 3)`: a list parameter takes all the tensors that are left, or all the numbers where nothing stands before it.
+    let list = rest.iter().position(|p| matches!(p.kind, Kind::Sizes | Kind::Several));
+    let spread = match list {
+        Some(at) => call.positional.len() > at && (at == 0 || rest[at].kind == Kind::Several),
+        None => rest.len() == 1 && rest[0].kind == Kind::Ints && !call.positional.is_empty(),
+    };
+    let from = list.unwrap_or(0);
+    if spread && call.positional[from..].iter().all(|a| fits(rest[from].kind, a)) {
+        for (i, (param, object)) in rest[..from].iter().zip(call.positional).enumerate() {
+            args[first + i] = accept(row, call.name, param, Some(i + 1), object)?;
+        }
+        let left = &call.positional[from..];
+        args[first + from] = match rest[from].kind {
+            Kind::Several => Arg::Tensors(
+                left.iter()
+                    .filter_map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone()))
+                    .collect(),
+            ),
+            _ => Arg::Ints(left.iter().filter_map(int_from).collect()),
+        };
+    } else {
+        if call.positional.len() > rest.len() {
+            let least = rest.iter().filter(|p| p.default.is_none()).count();
+            return Err(too_many(call, least, rest.len()));
+        }
+        for (i, (param, object)) in rest.iter().zip(call.positional).enumerate() {
+            args[first + i] = accept(row, call.name, param, Some(i + 1), object)?;
+        }
+    }
+    for (name, object) in call.keywords {
+        match params.iter().position(|p| known_as(p, name)) {
+            Some(at) => {
+                if !matches!(args[at], Arg::Missing) {
+                    return Err(PyTypeError::new_err(format!(
+                        "{}() got multiple values for argument '{name}'",
+                        call.name
+                    )));
+                }
+                args[at] = accept(row, call.name, &params[at], None, object)?;
+            }
+            None if name == "out" && row.forms.has(Forms::OUT) => {
+                let tensors = object.is_instance_of::<PyTensor>() || tensors_from(object).is_some();
+                if !tensors && !object.is_none() {
+                    return Err(mismatch(call.name, "out", Kind::Tensor, None, object));
+                }
+                extra.out = (!object.is_none()).then(|| object.clone());
+            }
+            None if name == "alpha" && row.forms.has(Forms::ALPHA) => {
+                let alpha = read(Kind::Scalar, object)?.as_ref().and_then(Arg::number);
+                extra.alpha =
+                    Some(alpha.ok_or_else(|| mismatch(call.name, "alpha", Kind::Scalar, None, object))?);
+            }
+            None => {
+                return Err(PyTypeError::new_err(format!(
+                    "{}() got an unexpected keyword argument '{name}'",
+                    call.name
+                )));
+            }
+        }
+    }
+    let out = call.keywords.iter().any(|(name, _)| name == "out");
+    let needed = row.out.map_or("", |out| out.with);
+    let given = |(param, arg): (&Param, &Arg)| param.name == needed && !matches!(arg, Arg::Missing);
+    if out && !needed.is_empty() && !params.iter().zip(&*args).any(given) {
+        // Only the overload with `dim`, or with a choice, has `out`.
+        return Err(PyTypeError::new_err(format!(
+            "{}() got an unexpected keyword argument 'out'",
+            call.name
+        )));
+    }
+    for (at, param) in params.iter().enumerate() {
+        if matches!(args[at], Arg::Missing) && param.default.is_none() {
+            return Err(missing(call.name, params, args));
+        }
+    }
+    Ok(extra)
+}
+
+#[cold]
+fn missing(name: &str, params: &[Param], args: &[Arg]) -> PyErr {
+    let absent = params.iter().zip(args).filter(|(p, a)| p.default.is_none() && matches!(a, Arg::Missing));
+    let names: Vec<String> = absent.map(|(p, _)| format!("\"{}\"", p.name)).collect();
+    // One is plural and more are not: so says PyTorch.
+    let plural = if names.len() == 1 { "s" } else { "" };
+    PyTypeError::new_err(format!(
+        "{name}() missing {} required positional argument{plural}: {}",
+        names.len(),
+        names.join(", ")
+    ))
+}
+
+/// NumPy's names for common parameters work as well, as in PyTorch.
+fn known_as(param: &Param, given: &str) -> bool {
+    param.name == given
+        // `max(input, other)` is an overload of `max(input, dim)`.
+        || (param.kind == Kind::Any && (param.name, given) == ("dim", "other"))
+        || matches!(
+            (param.name, given),
+            ("dim", "axis") | ("keepdim", "keepdims") | ("input", "x" | "a") | ("other", "x2") | ("self_", "self")
+        )
+}
+
+/// Where a number is no list of one, and a tensor of one element no number unless it has no dimensions.
+fn is_strict(row: &Row, param: &Param, object: &Bound<'_, PyAny>) -> bool {
+    match param.kind {
+        Kind::Ints | Kind::Sizes if is_list(object) => false,
+        Kind::Ints | Kind::Sizes => match param.name {
+            "size" | "sizes" | "shape" | "normalized_shape" | "split_sizes" | "repeats" | "pad" => true,
+            "dims" => row.name != "roll",
+            "stride" => row.name.ends_with("strided"),
+            "dims_self" | "dims_other" => true,
+            _ => false,
+        },
+        Kind::Int => {
+            let counts = param.name.starts_with("dim") || matches!(param.name, "chunks" | "offset" | "steps");
+            counts && object.cast::<PyTensor>().is_ok_and(|t| t.get().tensor.ndim() > 0)
+        }
+        _ => false,
+    }
+}
+
+fn accept(
+    row: &Row,
+    name: &str,
+    param: &Param,
+    position: Option<usize>,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<Arg> {
+    if is_strict(row, param, object) && !object.is_none() {
+        return Err(mismatch(name, param.name, param.kind, position, object));
+    }
+    match read(param.kind, object)? {
+        Some(Arg::None) if !param.optional && param.default != Some("None") && param.kind != Kind::Any => {
+            Err(mismatch(name, param.name, param.kind, position, object))
+        }
+        Some(arg) => Ok(arg),
+        None => Err(mismatch(name, param.name, param.kind, position, object)),
+    }
+}
+
+/// A result as Python sees it.
+pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = |tensors: Vec<crate::tensor::Tensor>| -> PyResult<Vec<Bound<'py, PyAny>>> {
+        tensors.into_iter().map(|t| wrap(py, t)).collect()
+    };
+    Ok(match out {
+        Out::Tensor(t) => wrap(py, t)?,
+        Out::Tuple(name, fields, tensors) => {
+            let items = PyTuple::new(py, tuple(tensors)?)?;
+            match NAMED.get(py) {
+                Some(make) if !fields.is_empty() => {
+                    make.bind(py).call1((name, PyTuple::new(py, fields)?, items))?
+                }
+                _ => items.into_any(),
+            }
+        }
+        Out::List(tensors) => PyList::new(py, tuple(tensors)?)?.into_any(),
+        Out::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
+        Out::Int(i) => i.into_pyobject(py)?.into_any(),
+        Out::None => py.None().into_bound(py),
+    })
+}
+
+/// Whether a call is long enough to let other threads run meanwhile.
+pub fn is_long(args: &[Arg]) -> bool {
+    args.iter().any(|a| match a {
+        Arg::Tensor(t) => t.numel() >= 16_384,
+        Arg::Tensors(ts) => ts.iter().any(|t| t.numel() >= 4_096),
+        _ => false,
+    })
+}
+
+/// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
+#[inline]
+pub fn running<T: Send>(py: Python<'_>, long: bool, run: impl FnOnce() -> T + Send) -> T {
+    if long { py.detach(|| steady(run)) } else { attached(run) }
+}
+
+/// Runs what needs the interpreter: where it has no lock, other threads go on meanwhile.
+#[inline]
+pub fn attached<T>(run: impl FnOnce() -> T) -> T {
+    if cfg!(Py_GIL_DISABLED) { steady(run) } else { run() }
+}
+
+/// Runs a row, releasing the interpreter around long ones.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    row: &Row,
+    args: &[Arg],
+    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
+) -> PyResult<T> {
+    run_or(py, row, args, stale_or, body)
+}
+
+/// The same; `blame` says what was wrong where something was.
+pub fn run_or<T: Send>(
+    py: Python<'_>,
+    row: &Row,
+    args: &[Arg],
+    blame: fn(Error, &Row, &[Arg]) -> Error,
+    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
+) -> PyResult<T> {
+    ops::devices::check(row, args).map_err(|error| blame(error, row, args))?;
+    let done = running(py, is_long(args), || body(args));
+    match done {
+        Err(error) => match lazy::arguments(&error, args)? {
+            Some(plain) => run_or(py, row, &plain, blame, body),
+            None => Err(blame(error, row, args).into()),
+        },
+        Ok(done) => Ok(done),
+    }
+}
+
+/// A view whose base was written behind its back is refused before anything else is looked at.
+#[cold]
+pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
+    if row.composite || out::is_unrecorded(row) {
+        return error;
+    }
+    let tensors = args.iter().flat_map(|arg| match arg {
+        Arg::Tensor(t) => std::slice::from_ref(t),
+        Arg::Tensors(list) => list.as_slice(),
+        _ => &[],
+    });
+    match error.fault() {
+        Fault::Type(_) => error,
+        _ => records(tensors).err().unwrap_or(error),
+    }
+}

@@ -1,0 +1,227 @@
+//! How a call that fits no signature is reported. PyTorch words it by how many of an operator's overloads could have taken
+//! that many arguments; a row here stands for all of its overloads, so their counts are listed.
+
+use crate::base::DType;
+use crate::ops::{Forms, Kind, Row};
+use crate::python::call::parse::Call;
+use crate::python::call::table;
+use crate::python::tensor::methods::PyTensor;
+use crate::python::types::{PyDType, PyDevice, dtype_of};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyList, PyTuple};
+
+/// The least and the most arguments of each overload, without the first operand and `out`.
+const OVERLOADS: &[(&str, &[(usize, usize)])] = &[
+    ("add", &[(1, 2)]),
+    ("addcdiv", &[(2, 3)]),
+    ("addcmul", &[(2, 3)]),
+    ("bitwise_and", &[(1, 1), (1, 1)]),
+    ("bitwise_left_shift", &[(1, 1), (1, 1)]),
+    ("bitwise_or", &[(1, 1), (1, 1)]),
+    ("bitwise_right_shift", &[(1, 1), (1, 1)]),
+    ("bitwise_xor", &[(1, 1), (1, 1)]),
+    ("copysign", &[(1, 1), (1, 1)]),
+    ("eq", &[(1, 1), (1, 1)]),
+    ("floor_divide", &[(1, 1), (1, 1)]),
+    ("fmod", &[(1, 1), (1, 1)]),
+    ("ge", &[(1, 1), (1, 1)]),
+    ("gt", &[(1, 1), (1, 1)]),
+    ("le", &[(1, 1), (1, 1)]),
+    ("lerp", &[(2, 2), (2, 2)]),
+    ("lt", &[(1, 1), (1, 1)]),
+    ("ne", &[(1, 1), (1, 1)]),
+    ("remainder", &[(1, 1), (1, 1)]),
+    ("sub", &[(1, 2)]),
+    ("xlogy", &[(1, 1), (1, 1)]),
+];
+
+/// What Python calls an object's type; PyTorch's own with their module.
+pub fn type_name(object: &Bound<'_, PyAny>) -> String {
+    if object.cast::<PyDType>().is_ok() {
+        return "torch.dtype".into();
+    }
+    if object.cast::<PyDevice>().is_ok() {
+        return "torch.device".into();
+    }
+    object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
+}
+
+/// `error`, which arose while the call was read, unless no or several overloads could have been meant.
+#[cold]
+pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) -> PyErr {
+    let py = call.py;
+    if !error.is_instance_of::<PyTypeError>(py) {
+        return error;
+    }
+    let method = call.receiver.is_some();
+    let given = call.positional.len() + call.keywords.len();
+    if method && row.params.len() == 1 && !row.forms.has(Forms::ALPHA) && given > 0 {
+        return PyTypeError::new_err(if call.keywords.is_empty() {
+            format!("Tensor.{}() takes no arguments ({given} given)", call.name)
+        } else {
+            format!("Tensor.{}() takes no keyword arguments", call.name)
+        });
+    }
+    let old = || OVERLOADS.iter().find(|o| o.0 == row.name).map_or(&[][..], |o| o.1);
+    let overloads = if row.arities.is_empty() { old() } else { row.arities };
+    if overloads.is_empty() {
+        return error;
+    }
+    let (first, out) = if method { (0, 0) } else { (1, usize::from(row.forms.has(Forms::OUT))) };
+    let could = |(least, most): &&(usize, usize)| (least + first..=most + first + out).contains(&given);
+    let plausible: Vec<_> = overloads.iter().filter(could).collect();
+    if let [(least, _)] = plausible[..] {
+        let most = row.params.len() + first - 1;
+        return if call.positional.len() > most { too_many(call, least + first, most) } else { error };
+    }
+    // Overloads have a line each; a row has one signature for all of them.
+    let expected = if overloads.len() > 1 { format!("one of:\n * {signature}\n") } else { signature.into() };
+    combination(call, &expected)
+}
+
+/// No signature fits a call: the only one that takes so many arguments says what is wrong with them.
+#[cold]
+pub fn no_signature(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyResult<&'static Row> {
+    let given = call.positional.len() + call.keywords.len();
+    let method = usize::from(call.receiver.is_some());
+    let could = |row: &&&'static Row| {
+        let params = &row.params[method..];
+        let out = usize::from(method == 0 && row.forms.has(Forms::OUT));
+        let least = params.iter().filter(|p| p.default.is_none()).count();
+        (least..=params.len() + out).contains(&given)
+    };
+    let plausible: Vec<_> = signatures.iter().filter(could).collect();
+    if let [row] = plausible[..] {
+        return Ok(row);
+    }
+    let lines: Vec<String> =
+        signatures.iter().map(|row| format!(" * {}\n", table::signature(row, method == 0))).collect();
+    Err(combination(call, &format!("one of:\n{}", lines.concat())))
+}
+
+/// Arguments whose kinds fit no signature.
+fn combination(call: &Call<'_, '_>, expected: &str) -> PyErr {
+    let mut types: Vec<String> = call.positional.iter().map(type_name).collect();
+    let mut list = types.join(", ");
+    if !call.keywords.is_empty() {
+        types = call.keywords.iter().map(|(name, value)| format!("{name}={}", type_name(value))).collect();
+        types.sort_unstable();
+        // Keywords alone end in a comma: so says PyTorch.
+        list = match list.as_str() {
+            "" => format!("{}, ", types.join(", ")),
+            _ => format!("{list}, {}", types.join(", ")),
+        };
+    }
+    PyTypeError::new_err(format!(
+        "{}() received an invalid combination of arguments - got ({list}), but expected {expected}",
+        call.name
+    ))
+}
+
+/// More positional arguments than an operator takes.
+#[cold]
+pub fn too_many(call: &Call<'_, '_>, least: usize, most: usize) -> PyErr {
+    let given = call.positional.len();
+    let range = match most {
+        1 if least == 1 => "1 positional argument".into(),
+        _ if least == most => format!("{most} positional arguments"),
+        _ => format!("from {least} to {most} positional arguments"),
+    };
+    let were = if given > 1 { "were" } else { "was" };
+    PyTypeError::new_err(format!("{}() takes {range} but {given} {were} given", call.name))
+}
+
+/// A whole number of more than 64 bits.
+#[cold]
+pub fn too_big() -> PyErr {
+    PyOverflowError::new_err("int too big to convert")
+}
+
+/// The same where a whole number is wanted, not any number.
+#[cold]
+pub fn too_long() -> PyErr {
+    PyValueError::new_err("Overflow when unpacking long long")
+}
+
+/// An argument that its parameter cannot take.
+#[cold]
+pub fn mismatch(
+    name: &str,
+    parameter: &str,
+    kind: Kind,
+    position: Option<usize>,
+    object: &Bound<'_, PyAny>,
+) -> PyErr {
+    if object.is_instance_of::<PyInt>() && object.extract::<i64>().is_err() {
+        match kind {
+            Kind::Operand | Kind::Scalar => return too_big(),
+            Kind::Int | Kind::Ints | Kind::Any => return too_long(),
+            _ => {}
+        }
+    }
+    let place = position.map_or_else(String::new, |p| format!(" (position {p})"));
+    let items: Vec<Bound<'_, PyAny>> = match (object.cast::<PyTuple>(), object.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.iter().collect(),
+        (_, Ok(list)) => list.iter().collect(),
+        _ => Vec::new(),
+    };
+    let odd = match kind {
+        Kind::Ints | Kind::Sizes => {
+            items.iter().position(|i| i.extract::<i64>().is_err()).filter(|&at| at > 0)
+        }
+        Kind::Tensors | Kind::Several => items.iter().position(|i| i.cast::<PyTensor>().is_err()),
+        _ => None,
+    };
+    PyTypeError::new_err(match (kind, odd) {
+        (Kind::Ints | Kind::Sizes, Some(at)) => format!(
+            "{name}(): argument '{parameter}' failed to unpack the object at pos {} with error \"type must be tuple of ints,but got {}\"",
+            at + 1,
+            type_name(&items[at])
+        ),
+        (_, Some(at)) => format!(
+            "expected Tensor as element {at} in argument {}, but got {}",
+            position.map_or(0, |p| p - 1),
+            type_name(&items[at])
+        ),
+        (Kind::Ints | Kind::Sizes, None) if items.first().is_some_and(|i| i.extract::<i64>().is_err()) => {
+            format!(
+                "{name}(): argument '{parameter}'{place} must be tuple of ints, but found element of type {} at pos 0",
+                type_name(&items[0])
+            )
+        }
+        _ => format!(
+            "{name}(): argument '{parameter}'{place} must be {}, not {}",
+            wanted(kind),
+            type_name(object)
+        ),
+    })
+}
+
+/// A dtype that a function of its own (not a row) takes.
+pub fn dtype_argument(
+    function: &str,
+    parameter: &str,
+    position: Option<usize>,
+    object: &Bound<'_, PyAny>,
+) -> PyResult<DType> {
+    dtype_of(object).ok_or_else(|| mismatch(function, parameter, Kind::DType, position, object))
+}
+
+/// What PyTorch calls a parameter's type.
+fn wanted(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Tensor | Kind::Operand => "Tensor",
+        Kind::Tensors | Kind::MaybeTensors | Kind::Several => "tuple of Tensors",
+        Kind::Int => "int",
+        Kind::Ints | Kind::Sizes => "tuple of ints",
+        Kind::Float => "float",
+        Kind::Bool => "bool",
+        Kind::Scalar => "Number",
+        Kind::DType => "torch.dtype",
+        Kind::Device => "torch.device",
+        Kind::Generator => "torch.Generator",
+        Kind::Str => "str",
+        Kind::Any => "a valid argument",
+    }
+}

@@ -1,0 +1,579 @@
+//! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
+//! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
+
+use crate::base::watch;
+use crate::ops::{self, Arg, Forms, Kind, Operand, Param, Row, Short, pointwise::Pointwise};
+use crate::python::call::out;
+use crate::python::call::overrides::Asked;
+use crate::python::call::parse::{
+    Args, Call, choose, parse, result, run, run_or, running, scalar_from, stale_or,
+};
+use crate::python::modes::autocast::{self, PolicyCell};
+use crate::python::modes::default_device;
+use crate::python::modes::profile;
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::transforms::func;
+use crate::python::types;
+use crate::tensor::mode;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyTuple};
+use pyo3::{PyTypeInfo, ffi};
+use std::ffi::CString;
+use std::sync::OnceLock;
+
+/// How a callable writes its result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Style {
+    Function,
+    Method,
+    Inplace,
+}
+
+struct Entry {
+    row: &'static Row,
+    /// All signatures, that of the row first; tried in this order.
+    signatures: &'static [&'static Row],
+    pointwise: Option<&'static Pointwise>,
+    short: Option<Short>,
+    /// What autocast makes of the operands.
+    policy: PolicyCell,
+    style: Style,
+    name: String,
+    c_name: CString,
+    doc: CString,
+}
+
+type Stub = unsafe extern "C" fn(
+    *mut ffi::PyObject,
+    *const *mut ffi::PyObject,
+    ffi::Py_ssize_t,
+    *mut ffi::PyObject,
+) -> *mut ffi::PyObject;
+
+static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
+
+const STUBS: usize = 1024;
+
+seq_macro::seq!(N in 0..1024 {
+    static TABLE: [Stub; STUBS] = [#(stub::<N>,)*];
+});
+
+unsafe extern "C" fn stub<const N: usize>(
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python calls with its own arguments, attached.
+    unsafe { enter(N, slf, args, nargs, names) }
+}
+
+/// # Safety
+/// Called by Python with the vectorcall arguments of a callable of this table.
+unsafe fn enter(
+    number: usize,
+    slf: *mut ffi::PyObject,
+    args: *const *mut ffi::PyObject,
+    nargs: ffi::Py_ssize_t,
+    names: *mut ffi::PyObject,
+) -> *mut ffi::PyObject {
+    // SAFETY: Python holds the interpreter while it calls us.
+    let py = unsafe { Python::assume_attached() };
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let entries =
+            ENTRIES.get().ok_or_else(|| PyRuntimeError::new_err("the operator table is not ready"))?;
+        let entry = &entries[number];
+        // SAFETY: as many pointers as Python says, all alive during the call.
+        unsafe {
+            let given = std::slice::from_raw_parts(args.cast::<Bound<'_, PyAny>>(), nargs as usize);
+            let receiver = (entry.style != Style::Function)
+                .then(|| &*std::ptr::from_ref(&slf).cast::<Bound<'_, PyAny>>());
+            let keywords = keywords(py, args.add(nargs as usize), names)?;
+            if watch::any() {
+                return watched(py, entry, receiver, given, keywords);
+            }
+            call(py, entry, receiver, given, &keywords)
+                .or_else(|error| asked(py, entry, receiver, given, &keywords, |asked| asked.or_taken(error)))
+        }
+    }));
+    match outcome {
+        Ok(Ok(object)) => object.into_ptr(),
+        Ok(Err(error)) => {
+            error.restore(py);
+            std::ptr::null_mut()
+        }
+        Err(_) => {
+            PyRuntimeError::new_err("an internal check of gradiron failed; please report it").restore(py);
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// Somebody may want to know of the call, or to change it: those who override it first, as in PyTorch.
+#[cold]
+fn watched<'py>(
+    py: Python<'py>,
+    entry: &'static Entry,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+    mut keywords: Vec<(String, Bound<'py, PyAny>)>,
+) -> PyResult<Bound<'py, PyAny>> {
+    if watch::has(watch::OVERRIDES)
+        && let Some(taken) = asked(py, entry, receiver, given, &keywords, |asked| asked.taken())
+    {
+        return taken;
+    }
+    if let Some(device) = default_device::chosen()
+        && makes_anew(entry, given)
+    {
+        keywords.retain(|(name, value)| name != "device" || !value.is_none());
+        if keywords.iter().all(|(name, _)| name != "device") {
+            let device = types::device_object(py, device)?.into_bound(py).into_any();
+            keywords.push(("device".into(), device));
+        }
+    }
+    let mut all: Vec<Bound<'py, PyAny>> = receiver.into_iter().chain(given).cloned().collect();
+    let written =
+        entry.style == Style::Inplace || keywords.iter().any(|(name, out)| name == "out" && !out.is_none());
+    if watch::has(watch::CASTS) && !written {
+        let values: Vec<_> = all.iter().chain(keywords.iter().map(|(_, value)| value)).collect();
+        if let Some(mut made) = autocast::converted(&entry.policy, &values)? {
+            let named = made.split_off(all.len());
+            all = made;
+            keywords.iter_mut().zip(named).for_each(|(keyword, value)| keyword.1 = value);
+        }
+    }
+    let (receiver, given) = match receiver {
+        Some(_) => (all.first(), all.get(1..).unwrap_or_default()),
+        None => (None, &all[..]),
+    };
+    let arguments = all.iter().chain(keywords.iter().map(|(_, value)| value));
+    let _span = profile::call(entry.row, entry.style == Style::Inplace, arguments);
+    call(py, entry, receiver, given, &keywords)
+        .or_else(|error| asked(py, entry, receiver, given, &keywords, |asked| asked.or_taken(error)))
+}
+
+/// Whether a function makes a tensor on a device that it is told, and that no operand tells.
+fn makes_anew(entry: &Entry, given: &[Bound<'_, PyAny>]) -> bool {
+    let tensors = [Kind::Tensor, Kind::Tensors, Kind::Several, Kind::MaybeTensors];
+    entry.style == Style::Function
+        && !given.iter().any(|object| object.is_instance_of::<PyTensor>())
+        && entry.row.params.iter().any(|p| p.name == "device" && p.kind == Kind::Device)
+        && !entry.row.params.iter().any(|p| tensors.contains(&p.kind) && p.default.is_none())
+}
+
+/// Puts a call to those who may override it.
+#[cold]
+fn asked<'py, R>(
+    py: Python<'py>,
+    entry: &Entry,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+    keywords: &[(String, Bound<'py, PyAny>)],
+    then: impl FnOnce(&Asked<'_, 'py>) -> R,
+) -> R {
+    let function = || {
+        if entry.style != Style::Function {
+            return PyTensor::type_object(py).getattr(&*entry.name);
+        }
+        let core = py.import(intern!(py, "gradiron._core"))?;
+        match entry.row.forms.has(Forms::NN) {
+            true => core.getattr("_nn")?.getattr(&*entry.name),
+            false => core.getattr(&*entry.name),
+        }
+    };
+    then(&Asked { py, function: &function, receiver, given, keywords })
+}
+
+/// The methods of tensors that are operators.
+#[pyfunction]
+pub fn method_names() -> Vec<&'static str> {
+    let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
+    entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()
+}
+
+/// Says what autocast makes of the operands of all operators of these names; returns the names that no operator has.
+#[pyfunction]
+pub fn set_autocast_policy(policy: &str, names: Vec<String>) -> PyResult<Vec<String>> {
+    let policy = autocast::policy(policy)?;
+    let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
+    let known = |name: &String| {
+        let mut found = false;
+        for entry in entries.iter().filter(|entry| entry.name == *name) {
+            entry.policy.set(policy);
+            found = true;
+        }
+        found
+    };
+    Ok(names.into_iter().filter(|name| !known(name)).collect())
+}
+
+/// The keyword arguments that follow the positional ones.
+///
+/// # Safety
+/// `values` and `names` are as in Python's vectorcall.
+unsafe fn keywords<'py>(
+    py: Python<'py>,
+    values: *const *mut ffi::PyObject,
+    names: *mut ffi::PyObject,
+) -> PyResult<Vec<(String, Bound<'py, PyAny>)>> {
+    if names.is_null() {
+        return Ok(Vec::new());
+    }
+    // SAFETY: Python passes a tuple of strings, and one value for each.
+    unsafe {
+        let names = Bound::from_borrowed_ptr(py, names).cast_into_unchecked::<PyTuple>();
+        let pair = |(i, name): (usize, Bound<'py, PyAny>)| -> PyResult<_> {
+            Ok((name.extract::<String>()?, Bound::from_borrowed_ptr(py, *values.add(i))))
+        };
+        names.iter().enumerate().map(pair).collect()
+    }
+}
+
+fn call<'py>(
+    py: Python<'py>,
+    entry: &'static Entry,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+    keywords: &[(String, Bound<'py, PyAny>)],
+) -> PyResult<Bound<'py, PyAny>> {
+    if let (Some(op), true) = (entry.pointwise, keywords.is_empty())
+        && let Some(done) = quick(py, entry, op, receiver, given)
+    {
+        return done;
+    }
+    if let (Some(short), Some(receiver), true) = (entry.short, receiver, keywords.is_empty())
+        && let Some(done) = of_ints(py, entry.row, short, receiver, given)
+    {
+        return done;
+    }
+    let mut args = Args::new();
+    let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
+    let own = choose(entry.signatures, &call)?;
+    let extra = parse(own, &call, &mut args)?;
+    let mut row = own;
+    if let Some(alpha) = extra.alpha {
+        check_alpha(&args, alpha)?;
+        row = ops::arithmetic::scaled(row, &mut args, alpha)?;
+    }
+    match entry.style {
+        Style::Inplace => {
+            inplace(py, row, &args)?;
+            receiver.cloned().ok_or_else(|| PyRuntimeError::new_err("an in-place method without a tensor"))
+        }
+        _ => {
+            if let Some(target) = extra.out {
+                let same = std::ptr::eq(row, own);
+                if same && entry.pointwise.is_some_and(|op| out::straight(py, op, &args, &target)) {
+                    return Ok(target);
+                }
+                out::prepare(own, &target, &mut args);
+                let refused = |error| out::refused(py, own, &args, &target, error);
+                // What is written elsewhere is not recorded, and not offered to hooks.
+                let made = mode::with_grad(false, || run(py, row, &args, row.call)).map_err(refused)?;
+                return out::write(py, (own, &entry.name), &args, made, target);
+            }
+            result(py, run(py, row, &args, row.call)?)
+        }
+    }
+}
+
+/// Whether a method takes its numbers in a tuple, too.
+fn takes_a_list(row: &Row) -> bool {
+    matches!(row.params, [_, Param { kind: Kind::Ints | Kind::Sizes, .. }])
+}
+
+/// Methods called with whole numbers.
+fn of_ints<'py>(
+    py: Python<'py>,
+    row: &Row,
+    short: Short,
+    receiver: &Bound<'py, PyAny>,
+    given: &[Bound<'py, PyAny>],
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let tensor = &receiver.cast::<PyTensor>().ok()?.get().tensor;
+    let mut ints = ops::Ints::new();
+    let mut read = |object: &Bound<'py, PyAny>| {
+        ints.push(object.is_exact_instance_of::<PyInt>().then(|| object.extract().ok()).flatten()?);
+        Some(())
+    };
+    match given {
+        [list] if list.is_instance_of::<PyTuple>() && takes_a_list(row) => {
+            list.cast::<PyTuple>().ok()?.iter().try_for_each(|object| read(&object))?;
+        }
+        _ => given.iter().try_for_each(read)?,
+    }
+    let refused = |error| PyErr::from(stale_or(error, row, &[Arg::Tensor(tensor.clone())]));
+    Some(short(tensor, &ints)?.map_err(refused).and_then(|t| wrap(py, t)))
+}
+
+fn check_alpha(args: &[Arg], alpha: crate::base::Scalar) -> PyResult<()> {
+    use crate::base::Scalar;
+    let dtypes: Vec<_> =
+        args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t.dtype()) } else { None }).collect();
+    let number = args.iter().any(|a| matches!(a, Arg::Float(_)));
+    if matches!(alpha, Scalar::Float(_)) && !number && !dtypes.iter().any(|d| d.is_differentiable()) {
+        return Err(PyRuntimeError::new_err(
+            "For integral input tensors, argument alpha must not be a floating point number.",
+        ));
+    }
+    if matches!(alpha, Scalar::Complex(..)) && !dtypes.iter().any(|d| d.is_complex()) {
+        return Err(PyRuntimeError::new_err(
+            "For non-complex input tensors, argument alpha must not be a complex number.",
+        ));
+    }
+    if matches!(alpha, Scalar::Bool(_)) && dtypes.iter().any(|&d| d != crate::base::DType::Bool) {
+        return Err(PyRuntimeError::new_err("Boolean alpha only supported for Boolean results."));
+    }
+    Ok(())
+}
+
+fn inplace(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
+    crate::tensor::saved_hooks::after(|| write(py, row, args))
+}
+
+fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
+    func::check_arguments(row, args)?;
+    // That the view may not be written is told before that it is outdated; what it is written from comes first.
+    let blame = |error, row: &Row, args: &[Arg]| stale_or(error, row, args.get(1..).unwrap_or_default());
+    if let Some(own) = row.call_inplace {
+        return run_or(py, row, args, blame, |args| or_with_values(args, own)).map(drop);
+    }
+    run_or(py, row, args, blame, |args| or_with_values(args, |args| ops::inplace::apply(row, args)))
+}
+
+/// Writes, or says what to write where elements are still to be conjugated or negated.
+fn or_with_values<T>(
+    args: &[Arg],
+    write: impl Fn(&[Arg]) -> crate::base::Result<T>,
+) -> crate::base::Result<T> {
+    write(args).or_else(|error| ops::lazy::inplace(error, args, &write))
+}
+
+/// Pointwise calls with plain positional operands: no parsing, no copies.
+fn quick<'py>(
+    py: Python<'py>,
+    entry: &Entry,
+    op: &'static Pointwise,
+    receiver: Option<&Bound<'py, PyAny>>,
+    given: &[Bound<'py, PyAny>],
+) -> Option<PyResult<Bound<'py, PyAny>>> {
+    let mut operands: smallvec::SmallVec<[Operand; 4]> = smallvec::SmallVec::new();
+    let mut any_tensor = false;
+    for object in receiver.into_iter().chain(given) {
+        operands.push(match object.cast::<PyTensor>() {
+            Ok(t) => {
+                any_tensor = true;
+                Operand::Tensor(&t.get().tensor)
+            }
+            Err(_) if op.row.params.get(operands.len())?.kind != Kind::Operand => return None,
+            Err(_) => Operand::Scalar(scalar_from(object)?),
+        });
+    }
+    if operands.len() != op.inputs || op.row.params.len() != op.inputs || !any_tensor {
+        return None;
+    }
+    let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= 16_384));
+    if entry.style == Style::Inplace {
+        let Operand::Tensor(target) = operands[0] else { return None };
+        if let Err(refused) = func::check_operands(op, &operands) {
+            return Some(Err(refused.into()));
+        }
+        let write = || ops::pointwise::apply_inplace(op, target, &operands);
+        let done = running(py, long, write);
+        return done.map_err(PyErr::from).map(|()| receiver.cloned()).transpose();
+    }
+    let compute = || ops::pointwise::apply(op, &operands);
+    let made = running(py, long, compute);
+    Some(made.map_err(PyErr::from).and_then(|t| wrap(py, t)))
+}
+
+/// Hangs the rows' methods on the tensor class and their functions on the module.
+pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let entries = ENTRIES.get_or_init(collect);
+    if entries.len() > STUBS {
+        return Err(PyRuntimeError::new_err("more operators than stubs"));
+    }
+    let class = PyTensor::type_object(py);
+    // Errors name a class by what it was last called: `Tensor`, without its module.
+    class.setattr("__name__", "Tensor")?;
+    let nn = PyModule::new(py, "_nn")?;
+    for (number, entry) in entries.iter().enumerate() {
+        let def = Box::leak(Box::new(ffi::PyMethodDef {
+            ml_name: entry.c_name.as_ptr(),
+            ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: TABLE[number] },
+            ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+            ml_doc: entry.doc.as_ptr(),
+        }));
+        // SAFETY: the definition lives for ever; the type and the module are alive.
+        let made = unsafe {
+            match entry.style {
+                Style::Function => Bound::from_owned_ptr_or_err(
+                    py,
+                    ffi::PyCFunction_NewEx(def, std::ptr::null_mut(), std::ptr::null_mut()),
+                )?,
+                _ => Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(class.as_ptr().cast(), def))?,
+            }
+        };
+        match entry.style {
+            Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
+            Style::Function => module.add(&*entry.name, made)?,
+            _ => class.setattr(&*entry.name, made)?,
+        }
+    }
+    module.setattr("_nn", nn)
+}
+
+/// Second names that PyTorch gives to rows, in all their forms.
+const ALIASES: &[(&str, &str)] = &[
+    ("abs", "absolute"),
+    ("acos", "arccos"),
+    ("acosh", "arccosh"),
+    ("asin", "arcsin"),
+    ("asinh", "arcsinh"),
+    ("atan", "arctan"),
+    ("atan2", "arctan2"),
+    ("atanh", "arctanh"),
+    ("ge", "greater_equal"),
+    ("gt", "greater"),
+    ("le", "less_equal"),
+    ("lt", "less"),
+    ("mul", "multiply"),
+    ("ne", "not_equal"),
+    ("neg", "negative"),
+    ("sub", "subtract"),
+    ("trunc", "fix"),
+];
+
+fn collect() -> Vec<Entry> {
+    let pointwise: std::collections::HashMap<*const Row, &'static Pointwise> =
+        ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
+    let c = |s: &str| CString::new(s).unwrap_or_default();
+    let mut entries = Vec::new();
+    let others: Vec<&'static Row> = ops::rows().filter(|row| row.overloads.is_some()).collect();
+    for row in ops::rows().filter(|row| row.overloads.is_none()) {
+        let more =
+            others.iter().copied().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
+        let mut signatures: Vec<&'static Row> = std::iter::once(row).chain(more).collect();
+        // They are tried in the order of the source.
+        signatures.sort_by_key(|row| row.at);
+        let signatures: &'static [&'static Row] = Box::leak(signatures.into_boxed_slice());
+        let mut add = |style: Style, name: String| {
+            let doc =
+                format!("{name}{}\n--\n\n{}", united(signatures, style == Style::Function), row.doc.trim());
+            entries.push(Entry {
+                row,
+                signatures,
+                pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
+                short: row.short.filter(|_| style == Style::Method),
+                policy: PolicyCell::default(),
+                style,
+                c_name: c(&name),
+                doc: c(&doc),
+                name,
+            });
+        };
+        let others = ALIASES
+            .iter()
+            .filter(|(of, _)| *of == row.name && !row.forms.has(Forms::NN))
+            .map(|(_, other)| *other);
+        for name in std::iter::once(row.name).chain(others).chain(row.aliases.iter().copied()) {
+            if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
+                add(Style::Function, name.into());
+            }
+            if row.forms.has(Forms::METHOD) {
+                add(Style::Method, name.into());
+            }
+            if row.forms.has(Forms::INPLACE) {
+                add(Style::Inplace, format!("{name}_"));
+            }
+        }
+    }
+    entries
+}
+
+/// One signature for several, as `inspect.signature` reads it: what not all of them have may be left out.
+pub fn united(signatures: &[&Row], function: bool) -> String {
+    let [first, others @ ..] = signatures else { return String::new() };
+    if others.is_empty() {
+        return signature(first, function);
+    }
+    let mut params: Vec<ops::Param> = Vec::new();
+    for row in signatures {
+        for (at, p) in row.params.iter().enumerate() {
+            let everywhere = signatures
+                .iter()
+                .all(|row| row.params.iter().any(|other| other.name == p.name && other.default.is_none()));
+            let default = if at == 0 || everywhere { p.default } else { p.default.or(Some("None")) };
+            match params.iter_mut().find(|known| known.name == p.name) {
+                Some(known) => known.keyword &= p.keyword,
+                None => params.push(ops::Param { default, ..*p }),
+            }
+        }
+    }
+    params.sort_by_key(|p| p.keyword);
+    let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
+    of_params(&params, forms, function)
+}
+
+/// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
+pub fn signature(row: &Row, function: bool) -> String {
+    of_params(row.params, row.forms, function)
+}
+
+fn of_params(params: &[ops::Param], forms: Forms, function: bool) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut star = false;
+    for (i, param) in params.iter().enumerate() {
+        if param.keyword && !star {
+            parts.push("*".into());
+            star = true;
+        }
+        let name = match param.name {
+            _ if i == 0 && !function => "$self",
+            "from" => "from_", // a word of Python's
+            name => name,
+        };
+        parts.push(match param.default {
+            Some(default) if i > 0 || function => format!("{name}={}", python_default(default)),
+            _ => name.into(),
+        });
+    }
+    if !function && params.is_empty() {
+        parts.push("$self".into());
+    }
+    if !star && (forms.has(Forms::ALPHA) || (function && forms.has(Forms::OUT))) {
+        parts.push("*".into());
+    }
+    if forms.has(Forms::ALPHA) {
+        parts.push("alpha=1".into());
+    }
+    if function && forms.has(Forms::OUT) {
+        parts.push("out=None".into());
+    }
+    format!("({})", parts.join(", "))
+}
+
+/// A Rust default as Python writes it.
+pub fn python_default(default: &str) -> String {
+    let mut text = default.trim_end_matches(".into()").trim_end_matches(".to_string()");
+    while let Some(inner) = ["Some(", "Value::Scalar(", "Scalar::Int(", "Scalar::Float("]
+        .iter()
+        .find_map(|wrapper| text.strip_prefix(wrapper)?.strip_suffix(')'))
+    {
+        text = inner;
+    }
+    match text {
+        "true" => "True".into(),
+        "false" => "False".into(),
+        "Ints::new()" => "()".into(),
+        // A signature's text can name no objects.
+        _ if text.contains("::") => "None".into(),
+        _ => match text.replace("! [", "![").strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
+            Some(items) => format!("[{items}]"),
+            None => text.into(),
+        },
+    }
+}

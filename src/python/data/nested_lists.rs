@@ -1,0 +1,282 @@
+//! Data from and to Python: numbers and nested lists.
+
+use crate::base::views::checked_numel;
+use crate::base::{DType, Device, Dims, Scalar, room};
+use crate::ops;
+use crate::ops::kernel::overflow;
+use crate::python::call::parse::scalar_from;
+use crate::python::call::signature_errors::{dtype_argument, too_long};
+use crate::python::data::arrays::{from_array, is_array};
+use crate::python::modes::default_device;
+use crate::python::sequences::{look_up, to_list};
+use crate::python::tensor::methods::{PyTensor, tell_of_loss, wrap};
+use crate::python::transforms::vmap;
+use crate::python::types::device_from;
+use crate::tensor::{Body, Tensor};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyFloat, PyInt, PyList, PyString, PyTuple};
+
+fn is_sequence(object: &Bound<'_, PyAny>) -> bool {
+    object.is_instance_of::<PyList>()
+        || object.is_instance_of::<PyTuple>()
+        || (!is_plain(object)
+            && !object.is_instance_of::<PyString>()
+            && !object.is_instance_of::<PyTensor>()
+            && !object.is_instance_of::<PyBytes>()
+            && !object.is_instance_of::<PyDict>()
+            && object.hasattr("__len__").unwrap_or(false)
+            && object.hasattr("__getitem__").unwrap_or(false))
+}
+
+/// Whether it is a number or a list of Python's own, which nobody needs to ask what else it is.
+pub fn is_plain(object: &Bound<'_, PyAny>) -> bool {
+    object.is_exact_instance_of::<PyFloat>()
+        || object.is_exact_instance_of::<PyInt>()
+        || object.is_exact_instance_of::<PyList>()
+        || object.is_exact_instance_of::<PyTuple>()
+        || object.is_exact_instance_of::<PyBool>()
+}
+
+/// The shape of nested lists: that of what comes first. A tensor in a list counts as a number.
+fn survey(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyResult<()> {
+    if depth > 64 {
+        return Err(PyValueError::new_err("too many dimensions 'list'"));
+    }
+    if is_array(object)? {
+        shape.extend(from_array(object)?.shape());
+    } else if is_sequence(object) {
+        let n = object.len()?;
+        shape.push(n);
+        if n > 0 {
+            survey(&object.get_item(0)?, shape, depth + 1)?;
+        }
+    }
+    Ok(())
+}
+
+/// A number for a tensor: whole numbers of more than 64 bits go into those of floats only.
+enum Noted {
+    Number(Scalar),
+    TooLong(f64),
+}
+
+/// The dtype of one leaf, promoted into what was found so far.
+fn note(object: &Bound<'_, PyAny>, kind: &mut Option<DType>) -> PyResult<Noted> {
+    let Some(scalar) = scalar_from(object) else {
+        if object.is_instance_of::<PyString>() || object.is_instance_of::<PyBytes>() {
+            let name = object.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("new(): invalid data type '{name}'")));
+        }
+        if object.is_instance_of::<PyInt>() {
+            *kind = Some(kind.map_or(DType::I64, |k| k.promote(DType::I64)));
+            return Ok(Noted::TooLong(object.extract()?));
+        }
+        return Err(if object.is_none() {
+            PyRuntimeError::new_err("Could not infer dtype of NoneType")
+        } else {
+            PyRuntimeError::new_err(format!("Could not infer dtype of {}", object.get_type().name()?))
+        });
+    };
+    let dtype = ops::pointwise::scalar_dtype(scalar);
+    *kind = Some(kind.map_or(dtype, |k| k.promote(dtype)));
+    Ok(Noted::Number(scalar))
+}
+
+fn flatten(
+    object: &Bound<'_, PyAny>,
+    shape: &[usize],
+    depth: usize,
+    kind: &mut Option<DType>,
+    out: &mut Vec<Noted>,
+) -> PyResult<()> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        let rest = t.get().tensor.shape().iter().skip(shape.len() - depth).product::<usize>();
+        if rest != 1 {
+            return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars"));
+        }
+        tell_of_loss(&t.get().tensor)?;
+        return spread(&t.get().tensor, shape, depth, kind, out);
+    }
+    if is_array(object)? {
+        let t = from_array(object)?;
+        if t.ndim() > shape.len() - depth {
+            return Err(PyTypeError::new_err("only 0-dimensional arrays can be converted to Python scalars"));
+        }
+        return spread(&t, shape, depth, kind, out);
+    }
+    if depth == shape.len() {
+        if is_sequence(object) {
+            let name = object.get_type().name()?;
+            let real = kind.is_some_and(DType::is_differentiable);
+            return Err(PyTypeError::new_err(if real {
+                format!("must be real number, not {name}")
+            } else {
+                format!("'{name}' object cannot be interpreted as an integer")
+            }));
+        }
+        room::push(out, note(object, kind)?)?;
+        return look_up(object.py(), out.len());
+    }
+    if !is_sequence(object) {
+        note(object, kind)?;
+        return Err(PyTypeError::new_err("not a sequence"));
+    }
+    let n = object.len()?;
+    if n != shape[depth] {
+        return Err(PyValueError::new_err(format!(
+            "expected sequence of length {} at dim {depth} (got {n})",
+            shape[depth]
+        )));
+    }
+    if let Ok(list) = object.cast::<PyList>() {
+        return list.iter().try_for_each(|item| flatten(&item, shape, depth + 1, kind, out));
+    }
+    for i in 0..n {
+        flatten(&object.get_item(i)?, shape, depth + 1, kind, out)?;
+    }
+    Ok(())
+}
+
+/// The elements of a tensor, or of an array, that stands in the place of a list.
+fn spread(
+    t: &Tensor,
+    shape: &[usize],
+    depth: usize,
+    kind: &mut Option<DType>,
+    out: &mut Vec<Noted>,
+) -> PyResult<()> {
+    vmap::need_values(t)?;
+    let own = t.shape();
+    for (i, &wanted) in shape[depth..].iter().enumerate() {
+        let Some(&n) = own.get(i) else { return Err(PyTypeError::new_err("not a sequence")) };
+        if n != wanted {
+            let dim = depth + i;
+            return Err(PyValueError::new_err(format!(
+                "expected sequence of length {wanted} at dim {dim} (got {n})"
+            )));
+        }
+    }
+    *kind = Some(kind.map_or(t.dtype(), |k| k.promote(t.dtype())));
+    let host = ops::create::to_device(&ops::create::shallow(t), Device::Cpu)?;
+    let dense = ops::kernel::duplicate(&host.body())?;
+    let view = dense.host()?;
+    // SAFETY: the body is dense and holds that many elements.
+    let read = |i| unsafe { Scalar::read(dense.dtype, view.ptr.add(i * dense.dtype.size())) };
+    (0..dense.numel()).try_for_each(|i| room::push(out, Noted::Number(read(i))))?;
+    Ok(())
+}
+
+/// A list for as many values as a shape claims; a short one grows as they come.
+fn room_for(shape: &[usize]) -> PyResult<Vec<Noted>> {
+    const MANY: usize = 1 << 16;
+    let count = checked_numel(shape)?;
+    Ok(room::list(if count < MANY { 0 } else { count })?)
+}
+
+/// `tensor(data)`: nested sequences, numbers, arrays or a tensor, copied.
+pub fn from_nested(object: &Bound<'_, PyAny>, dtype: Option<DType>) -> PyResult<Tensor> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        let t = ops::create::shallow(&t.get().tensor);
+        let copy = Tensor::new(ops::kernel::duplicate(&t.body())?);
+        return Ok(ops::create::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
+    }
+    if is_array(object)? {
+        let shared = from_array(object)?;
+        let copy = Tensor::new(ops::kernel::duplicate(&shared.body())?);
+        return Ok(ops::create::to_dtype(&copy, dtype.unwrap_or(copy.dtype()))?);
+    }
+    let mut shape = Dims::new();
+    let mut kind = None;
+    survey(object, &mut shape, 0)?;
+    let mut values = room_for(&shape)?;
+    flatten(object, &shape, 0, &mut kind, &mut values)?;
+    let dtype = dtype.or(kind).unwrap_or_else(ops::create::default_dtype);
+    let body = Body::new(&shape, dtype, Device::Cpu)?;
+    let view = body.host()?;
+    if values.len() != body.numel() {
+        return Err(PyValueError::new_err("the sequence changed while it was read"));
+    }
+    for (i, value) in values.iter().enumerate() {
+        let value = fits(value, dtype)?;
+        // SAFETY: the body is dense and holds that many elements.
+        unsafe { value.write(dtype, view.ptr.add(i * dtype.size())) };
+    }
+    Ok(Tensor::new(body))
+}
+
+/// The number, if the dtype can hold it.
+fn fits(value: &Noted, dtype: DType) -> PyResult<Scalar> {
+    let value = match *value {
+        Noted::TooLong(_) if dtype.is_int() => return Err(too_long()),
+        Noted::TooLong(number) => Scalar::Float(number),
+        Noted::Number(number) => number,
+    };
+    if matches!(value, Scalar::Complex(..)) && !dtype.is_complex() {
+        return match dtype {
+            DType::Bool => Ok(value),
+            _ if dtype.is_float() => Err(PyTypeError::new_err("must be real number, not complex")),
+            _ => Err(PyTypeError::new_err("'complex' object cannot be interpreted as an integer")),
+        };
+    }
+    // A float that is too large becomes infinite.
+    if dtype.is_int() && !value.fits(dtype) { Err(overflow(dtype.name()).into()) } else { Ok(value) }
+}
+
+/// `tensor(data, dtype, device)`.
+#[pyfunction]
+pub fn make_tensor<'py>(
+    py: Python<'py>,
+    data: &Bound<'py, PyAny>,
+    dtype: Option<&Bound<'py, PyAny>>,
+    device: Option<&Bound<'py, PyAny>>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = dtype.map(|d| dtype_argument("tensor", "dtype", None, d)).transpose()?;
+    let mut t = from_nested(data, dtype)?;
+    let device = device.filter(|d| !d.is_none()).map(device_from).transpose()?;
+    if let Some(device) = device.or_else(default_device::chosen) {
+        t = ops::create::to_device(&t, device)?;
+    }
+    if requires_grad {
+        if t.history().is_some() {
+            t = ops::create::shallow(&t);
+        }
+        if !t.dtype().is_differentiable() {
+            return Err(PyRuntimeError::new_err(
+                "Only Tensors of floating point and complex dtype can require gradients",
+            ));
+        }
+        t.set_requires_grad(true)?;
+    }
+    wrap(py, t)
+}
+
+fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyResult<Bound<'py, PyAny>> {
+    if dim == body.layout.ndim() {
+        let base =
+            body.storage.host().ok_or_else(|| PyRuntimeError::new_err("the tensor is not in host memory"))?;
+        // SAFETY: the layout lies inside the storage.
+        return Ok(match unsafe { Scalar::read(body.dtype, base.add(offset * body.dtype.size())) } {
+            Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
+            // SAFETY: a new object, or none and an exception where there is no memory for it.
+            Scalar::Int(i) => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(i))? },
+            // SAFETY: as above.
+            Scalar::Float(f) => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyFloat_FromDouble(f))? },
+            // SAFETY: as above.
+            Scalar::Complex(re, im) => unsafe {
+                Bound::from_owned_ptr_or_err(py, ffi::PyComplex_FromDoubles(re, im))?
+            },
+        });
+    }
+    let (n, stride) = (body.shape()[dim], body.layout.strides[dim]);
+    Ok(to_list(py, n, (0..n).map(|i| numbers(py, body, dim + 1, offset + i * stride)))?.into_any())
+}
+
+pub fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    vmap::need_values(&slf.get().tensor)?;
+    let host = ops::create::to_device(&ops::create::shallow(&slf.get().tensor), Device::Cpu)?;
+    let body = ops::lazy::values(&host.body())?;
+    numbers(slf.py(), &body, 0, body.layout.offset)
+}

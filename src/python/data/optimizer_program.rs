@@ -1,0 +1,89 @@
+//! Programs of optimisers, as Python writes them down and runs them.
+
+use crate::base::Error;
+use crate::base::program::{Node, Op, Program};
+use crate::ops::program::{Rule, Run, Scalars};
+use crate::python::call::signature_errors::type_name;
+use crate::python::tensor::methods::PyTensor;
+use crate::tensor::Tensor;
+use pyo3::exceptions::PyTypeError;
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyTuple};
+use smallvec::SmallVec;
+
+/// Arithmetic that is done to the elements of several tensors in one pass. The nodes are tuples: a word, and what it takes.
+#[pyclass(frozen, name = "Program", module = "gradiron._core")]
+pub struct PyProgram(Rule);
+
+fn node(tuple: &Bound<'_, PyTuple>) -> PyResult<Node> {
+    let word: String = tuple.get_item(0)?.extract()?;
+    let index = || tuple.get_item(1)?.extract::<usize>();
+    Ok(match word.as_str() {
+        "operand" => Node::Operand(index()?),
+        "scalar" => Node::Scalar(index()?),
+        "number" => Node::Number(index()?),
+        "constant" => Node::Constant(tuple.get_item(1)?.extract()?),
+        word => {
+            let op =
+                Op::named(word).ok_or_else(|| Error::runtime(format!("no program has the word {word}")))?;
+            let args: SmallVec<[usize; 4]> = tuple.get_item(1)?.extract::<Vec<usize>>()?.into();
+            Node::Apply { op, args, rounded: tuple.get_item(2)?.extract()? }
+        }
+    })
+}
+
+fn tensors(list: &Bound<'_, PyAny>) -> PyResult<Vec<Tensor>> {
+    let mut tensors = Vec::with_capacity(list.len().unwrap_or(0));
+    for item in list.try_iter()? {
+        tensors.push(tensor(&item?)?);
+    }
+    Ok(tensors)
+}
+
+fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+    match object.cast::<PyTensor>() {
+        Ok(tensor) => Ok(tensor.get().tensor.clone()),
+        Err(_) => Err(PyTypeError::new_err(format!("expected a Tensor, but got {}", type_name(object)))),
+    }
+}
+
+#[pymethods]
+impl PyProgram {
+    #[new]
+    fn new(
+        nodes: Vec<Bound<'_, PyTuple>>,
+        operands: usize,
+        scalars: usize,
+        numbers: usize,
+        results: Vec<(usize, usize)>,
+        kept: Vec<(usize, usize)>,
+    ) -> PyResult<PyProgram> {
+        let nodes = nodes.iter().map(node).collect::<PyResult<_>>()?;
+        Ok(PyProgram(Rule::new(Program { nodes, operands, scalars, numbers, results, kept })?))
+    }
+
+    /// Runs it over lists of tensors, the scalars being lists, or one tensor for all. False: nothing was done, since these
+    /// tensors are for operators.
+    fn run(
+        &self,
+        py: Python<'_>,
+        operands: Vec<Bound<'_, PyAny>>,
+        scalars: Vec<Bound<'_, PyAny>>,
+        numbers: Vec<Bound<'_, PyAny>>,
+        rounds: bool,
+    ) -> PyResult<bool> {
+        let operands = operands.iter().map(tensors).collect::<PyResult<Vec<_>>>()?;
+        let scalar = |list: &Bound<'_, PyAny>| match list.cast::<PyTensor>() {
+            Ok(one) => Ok(Scalars::One(one.get().tensor.clone())),
+            Err(_) => tensors(list).map(Scalars::Each),
+        };
+        let scalars = scalars.iter().map(scalar).collect::<PyResult<Vec<_>>>()?;
+        let number = |number: &Bound<'_, PyAny>| match number.cast::<PyFloat>() {
+            Ok(float) => float.extract(),
+            Err(_) => number.call_method0("__float__").and_then(|float| float.extract::<f64>()),
+        };
+        let numbers = numbers.iter().map(number).collect::<PyResult<Vec<f64>>>()?;
+        let run = || self.0.run(&Run { operands: &operands, scalars: &scalars, numbers: &numbers, rounds });
+        Ok(py.detach(run)?)
+    }
+}

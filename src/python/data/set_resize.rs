@@ -1,0 +1,238 @@
+//! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
+
+use crate::base::{DType, Dims, Error, Layout, MemoryFormat};
+use crate::ops::view::dims_of;
+use crate::python::call::parse::int_from;
+use crate::python::call::signature_errors::type_name;
+use crate::python::graph::node::node_object;
+use crate::python::sequences::ints;
+use crate::python::tensor::methods::PyTensor;
+use crate::python::transforms::func;
+use crate::python::types;
+use crate::tensor::{
+    Body, Derivative, Edge, Recorder, Tensor, check_counted, check_inplace, finish_inplace, mode,
+};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+static NOT_IMPLEMENTED: Derivative = Derivative {
+    facts: None,
+    name: "NotImplemented",
+    apply: |_| Err(Error::runtime("derivative for set_ is not implemented")),
+};
+
+/// Sizes as separate numbers or as one sequence.
+fn sizes(function: &str, args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {
+    let first = args.get_item(0).ok().filter(|first| args.len() == 1 && int_from(first).is_none());
+    ints(function, "size", first.as_ref().unwrap_or(args.as_any()))
+}
+
+/// How many bytes of its storage a layout needs; an error where that is no number.
+fn reach(layout: &Layout, dtype: DType) -> PyResult<usize> {
+    layout.bytes(dtype).ok_or_else(|| {
+        PyRuntimeError::new_err(format!(
+            "Storage size calculation overflowed with sizes={:?} and strides={:?}",
+            layout.shape.as_slice(),
+            layout.strides.as_slice()
+        ))
+    })
+}
+
+/// `body` under another layout, with more memory where it needs it.
+fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
+    let need = reach(&layout, body.dtype)?;
+    if need > body.storage.len() {
+        crate::ops::kernel::resize_storage(body, need)?;
+    }
+    Ok(body.with_layout(layout))
+}
+
+/// Shows `body` from now on, one write later.
+fn replace(target: &Tensor, body: Body) {
+    target.show(body);
+    target.body().storage.bump();
+}
+
+fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
+    func::check_write(target, &[], || "aten::resize_".into())?;
+    if target.requires_grad() {
+        return Err(PyRuntimeError::new_err("cannot resize variables that require grad"));
+    }
+    check_inplace(target, false)?;
+    let shape =
+        dims_of(shape).map_err(|_| PyRuntimeError::new_err("numel: integer multiplication overflow"))?;
+    let body = target.body().clone();
+    if body.shape() != shape.as_slice() {
+        let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
+        replace(target, laid_out(&body, layout)?);
+        check_counted(target)?;
+    }
+    Ok(())
+}
+
+/// What PyTorch calls a `set_` with this source.
+fn set_overload(source: Option<&Bound<'_, PyAny>>) -> &'static str {
+    match source {
+        None => "",
+        Some(source) if source.is_instance_of::<PyTensor>() => ".source_Tensor",
+        Some(_) => ".source_Storage",
+    }
+}
+
+/// The memory that `set_` is given: a tensor's own view of it, or a storage's.
+fn source_body(source: &Bound<'_, PyAny>, like: &Body) -> PyResult<Option<Body>> {
+    if let Ok(tensor) = source.cast::<PyTensor>() {
+        return Ok(Some(tensor.get().tensor.body().clone()));
+    }
+    let Ok(whole) = source.getattr("_all") else { return Ok(None) };
+    let Ok(whole) = whole.cast::<PyTensor>() else { return Ok(None) };
+    let storage = whole.get().tensor.body().storage.clone();
+    let layout = Layout::contiguous(&[storage.len() / like.dtype.size()]);
+    Ok(Some(Body::plain(storage, layout, like.dtype)))
+}
+
+#[cold]
+fn no_such_set(given: [Option<&Bound<'_, PyAny>>; 4]) -> PyErr {
+    let types = given.into_iter().flatten().map(type_name).collect::<Vec<_>>().join(", ");
+    PyTypeError::new_err(format!(
+        "set_() received an invalid combination of arguments - got ({types}), but expected one of:\n * ()\n * (Storage source)\n \
+         * (Storage source, int storage_offset, tuple of ints size, tuple of ints stride)\n * (Tensor source)\n * (Tensor \
+         source, int storage_offset, tuple of ints size, tuple of ints stride)"
+    ))
+}
+
+/// Where in its source `set_` is told to look: an offset, sizes, and strides, which may be left out.
+fn place(
+    source: Option<&Bound<'_, PyAny>>,
+    offset: Option<&Bound<'_, PyAny>>,
+    size: Option<&Bound<'_, PyAny>>,
+    stride: Option<&Bound<'_, PyAny>>,
+) -> PyResult<Option<Layout>> {
+    let wrong = || no_such_set([source, offset, size, stride]);
+    let (offset, size) = match (source, offset, size, stride) {
+        (_, None, None, None) => return Ok(None),
+        (Some(_), Some(offset), Some(size), _) => (offset, size),
+        _ => return Err(wrong()),
+    };
+    let numbers = |list| ints("set_", "size", list).map_err(|_| wrong());
+    let offset = int_from(offset).ok_or_else(wrong)?;
+    let (size, stride) = (numbers(size)?, stride.map_or(Ok(Vec::new()), numbers)?);
+    let shape =
+        dims_of(&size).map_err(|_| PyRuntimeError::new_err("numel: integer multiplication overflow"))?;
+    if stride.len() != size.len() && !stride.is_empty() {
+        return Err(PyRuntimeError::new_err(format!(
+            "unequal size length ({}) and stride length ({})",
+            size.len(),
+            stride.len()
+        )));
+    }
+    let strides = stride.iter().map(|&s| usize::try_from(s)).collect::<Result<Dims, _>>().map_err(|_| {
+        PyRuntimeError::new_err(format!(
+            "Storage size calculation overflowed with sizes={size:?} and strides={stride:?}"
+        ))
+    })?;
+    let strides = if strides.is_empty() { Layout::contiguous(&shape).strides } else { strides };
+    let bad = |_| PyRuntimeError::new_err(format!("Tensor: invalid storage offset {offset}"));
+    Ok(Some(Layout { shape, strides, offset: usize::try_from(offset).map_err(bad)? }))
+}
+
+/// Two tensors take each other's values and history; gives the ends of the graph that they had as leaves.
+#[pyfunction]
+pub fn swap_contents<'py>(
+    first: &Bound<'py, PyTensor>,
+    second: &Bound<'py, PyTensor>,
+) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let ends = first.get().tensor.swap(&second.get().tensor)?;
+    ends.into_iter().map(|end| node_object(first.py(), end)).collect()
+}
+
+#[pymethods]
+impl PyTensor {
+    /// Shows the memory of a tensor or of a storage from now on; without arguments, none.
+    #[pyo3(signature = (source = None, storage_offset = None, size = None, stride = None))]
+    fn set_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        source: Option<&Bound<'py, PyAny>>,
+        storage_offset: Option<&Bound<'py, PyAny>>,
+        size: Option<&Bound<'py, PyAny>>,
+        stride: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let place = place(source, storage_offset, size, stride)?;
+        let target = &slf.get().tensor;
+        func::check_write(target, &[], || format!("aten::set_{}", set_overload(source)))?;
+        let giver = source.and_then(|s| s.cast::<PyTensor>().ok()).map(|s| s.get().tensor.clone());
+        let wants = target.requires_grad() || giver.as_ref().is_some_and(Tensor::requires_grad);
+        let recording = mode::grad_enabled() && wants;
+        check_inplace(target, recording)?;
+        if let (true, Some(giver)) = (recording, &giver) {
+            giver.check_view()?;
+        }
+        let own = target.body().clone();
+        let mut body = match source {
+            None => Body::new(&[0], own.dtype, own.device())?,
+            Some(object) => match source_body(object, &own)? {
+                Some(body) => body,
+                None => return Err(no_such_set([Some(object), storage_offset, size, stride])),
+            },
+        };
+        if body.dtype != own.dtype {
+            return Err(PyRuntimeError::new_err(format!(
+                "Could not set tensor of type {} to a tensor of type {}",
+                body.dtype.c_name(),
+                own.dtype.c_name()
+            )));
+        }
+        // Other bytes, read as before, and with writes counted as before.
+        body.lazy = own.lazy;
+        if body.storage.is_untracked() && !own.storage.is_untracked() {
+            body.storage = body.storage.counted();
+        }
+        if let Some(layout) = place {
+            body = laid_out(&body, layout)?;
+        }
+        let edge = recording.then(|| {
+            let mut recorder = Recorder::new(&NOT_IMPLEMENTED);
+            recorder.input(Some(target)).input(giver.as_ref());
+            Edge { node: recorder.publish(&[&body]), output: 0 }
+        });
+        replace(target, body);
+        target.leave_end();
+        finish_inplace(target, edge)?;
+        Ok(slf.clone())
+    }
+    /// Other sizes over the same memory, or over more where that is too little; new elements are not initialised.
+    #[pyo3(signature = (*size, memory_format = None))]
+    fn resize_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        size: &Bound<'py, PyTuple>,
+        memory_format: Option<&str>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let target = &slf.get().tensor;
+        let format = memory_format.map(types::memory_format).transpose()?;
+        if format == Some(MemoryFormat::Preserve) {
+            return Err(PyRuntimeError::new_err("Unsupported memory formatPreserve"));
+        }
+        resize(target, &sizes("resize_", size)?)?;
+        if let Some(format @ MemoryFormat::ChannelsLast(_)) = format {
+            let body = {
+                let body = target.body();
+                body.with_layout(Layout { offset: body.layout.offset, ..format.layout(&body.layout)? })
+            };
+            target.set_body(body);
+        }
+        Ok(slf.clone())
+    }
+    /// The sizes of another tensor, see `resize_`.
+    #[pyo3(signature = (the_template, memory_format = None))]
+    fn resize_as_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        the_template: &Bound<'py, PyTensor>,
+        memory_format: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let _ = memory_format;
+        let shape: Vec<i64> = the_template.get().tensor.shape().iter().map(|&n| n as i64).collect();
+        resize(&slf.get().tensor, &shape)?;
+        Ok(slf.clone())
+    }
+}

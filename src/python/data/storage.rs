@@ -1,0 +1,134 @@
+//! Storages as bytes, for copies and pickles; tensors as instances of subclasses.
+
+use crate::base::views::checked_numel;
+use crate::base::{DType, Device, Dims, Layout};
+use crate::ops;
+use crate::python::call::parse;
+use crate::python::sequences::Listed;
+use crate::python::tensor::methods::{PyTensor, adopt, wrap};
+use crate::python::types::PyDType;
+use crate::tensor::{Body, Tensor};
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyType};
+
+/// A tensor over the memory of another, under a layout of its own; writes through it are not seen by the other.
+#[pyfunction]
+pub fn storage_view<'py>(
+    owner: &Bound<'py, PyTensor>,
+    dtype: &Bound<'py, PyDType>,
+    offset: usize,
+    shape: Listed<usize>,
+    strides: Listed<usize>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let dtype = dtype.get().0;
+    let storage = owner.get().tensor.body().storage.alias();
+    let layout = Layout { shape: Dims::from_vec(shape.0), strides: Dims::from_vec(strides.0), offset };
+    let fits = layout.shape.len() == layout.strides.len()
+        && checked_numel(&layout.shape).is_ok()
+        && layout.bytes(dtype).is_some_and(|n| n <= storage.len());
+    if !fits {
+        return Err(PyValueError::new_err("the sizes and strides reach beyond the storage"));
+    }
+    wrap(owner.py(), Tensor::new(Body::plain(storage, layout, dtype)))
+}
+
+/// Makes the bytes under a tensor fewer or more, for all who share them.
+#[pyfunction]
+pub fn resize_storage(tensor: &Bound<'_, PyTensor>, bytes: i64) -> PyResult<()> {
+    let bytes = usize::try_from(bytes).map_err(|_| {
+        PyRuntimeError::new_err(format!("a storage cannot have a negative number of bytes, but got {bytes}"))
+    })?;
+    Ok(ops::kernel::resize_storage(&tensor.get().tensor.body(), bytes)?)
+}
+
+/// Whether that works.
+#[pyfunction]
+pub fn is_resizable(tensor: &Bound<'_, PyTensor>) -> bool {
+    tensor.get().tensor.body().storage.is_resizable()
+}
+
+/// A tensor's bytes lie in the memory of another from now on, for all who share them.
+#[pyfunction]
+pub fn move_storage(tensor: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) -> PyResult<()> {
+    Ok(tensor.get().tensor.body().storage.move_to(&target.get().tensor.body().storage)?)
+}
+
+/// The elements of a tensor in host memory, in their order, as bytes.
+#[pyfunction]
+pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = tensor.py();
+    let source = tensor.get().tensor.clone();
+    let dense = parse::running(py, true, || {
+        let host = ops::create::to_device(&ops::create::shallow(&source), Device::Cpu)?;
+        ops::kernel::duplicate(&host.body())
+    })?;
+    let len = dense.numel() * dense.dtype.size();
+    let view = dense.host()?;
+    PyBytes::new_with(py, len, |target| {
+        if len > 0 {
+            // SAFETY: a dense body holds `len` bytes, and the target is as long.
+            unsafe { std::ptr::copy_nonoverlapping(view.ptr, target.as_mut_ptr(), len) };
+        }
+        Ok(())
+    })
+}
+
+/// A vector of bytes with memory of its own.
+#[pyfunction]
+pub fn from_bytes<'py>(bytes: &Bound<'py, PyBytes>) -> PyResult<Bound<'py, PyAny>> {
+    let source = bytes.as_bytes();
+    let body = Body::new(&[source.len()], DType::U8, Device::Cpu)?;
+    if !source.is_empty() {
+        let view = body.host()?;
+        // SAFETY: the body was made for as many bytes, and nobody else knows it.
+        unsafe { std::ptr::copy_nonoverlapping(source.as_ptr(), view.ptr, source.len()) };
+    }
+    wrap(bytes.py(), Tensor::new(body))
+}
+
+/// An instance of `class` over the tensor's memory, not yet tied to its history.
+fn instance<'py>(class: &Bound<'py, PyAny>, data: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+    let py = class.py();
+    let base = PyTensor::type_object(py);
+    if !class.cast::<PyType>().is_ok_and(|c| c.is_subclass(&base).unwrap_or(false)) {
+        return Err(PyTypeError::new_err("cls must be a type (not an instance) deriving from Tensor"));
+    }
+    // The base's constructor: the subclass's own may be what called us.
+    let made = base.call_method1(intern!(py, "__new__"), (class, data))?.cast_into::<PyTensor>()?;
+    adopt(&made);
+    Ok(made)
+}
+
+/// A leaf of a subclass: `_make_subclass(cls, data, requires_grad)`.
+#[pyfunction]
+pub fn make_subclass<'py>(
+    class: &Bound<'py, PyAny>,
+    data: &Bound<'py, PyTensor>,
+    requires_grad: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    if requires_grad && !data.get().tensor.dtype().is_differentiable() {
+        return Err(PyRuntimeError::new_err(
+            "Only Tensors of floating point and complex dtype can require gradients",
+        ));
+    }
+    let made = instance(class, data)?;
+    made.get().tensor.set_requires_grad(requires_grad)?;
+    Ok(made.into_any())
+}
+
+/// `tensor.as_subclass(cls)`: the same values and history under another class.
+#[pyfunction]
+pub fn as_subclass<'py>(
+    tensor: &Bound<'py, PyTensor>,
+    class: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let made = instance(class, tensor)?;
+    let history = ops::view::alias(&tensor.get().tensor)?.history();
+    if history.is_some() {
+        made.get().tensor.set_history(history);
+    }
+    Ok(made.into_any())
+}

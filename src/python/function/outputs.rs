@@ -1,0 +1,304 @@
+//! What a custom Function's forward returned becomes what its caller gets: outputs with a history, inputs as views of
+//! themselves, written inputs with their base's history rewritten.
+
+use crate::base::{DType, Device, Dims, Guidance};
+use crate::ops::{create, view};
+use crate::python::function::apply::{Ctx, Places};
+use crate::python::function::context::{Asked, Said};
+use crate::python::function::function_node::PyFunction;
+use crate::python::graph::collector;
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::tensor::{
+    Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, finish_inplace, inference_error,
+    mode, node_hooks, saved_hooks,
+};
+use pyo3::exceptions::{PyTypeError, PyUserWarning};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+use std::ffi::CStr;
+use std::sync::Mutex;
+
+pub type Outputs<'py> = SmallVec<[Bound<'py, PyAny>; 4]>;
+
+/// A call of a Function after its forward ran.
+pub struct Call<'a, 'py> {
+    pub class: &'a Bound<'py, PyAny>,
+    pub ctx: &'a Bound<'py, Ctx>,
+    pub inputs: &'a [Option<Tensor>],
+    pub edges: SmallVec<[Option<Edge>; 3]>,
+    pub recording: bool,
+}
+
+/// The tensors that forward marked, as written in place and as not differentiable.
+pub struct Marks {
+    dirty: Vec<Py<PyTensor>>,
+    plain: Vec<Py<PyTensor>>,
+}
+
+fn among(list: &[Py<PyTensor>], t: &Tensor) -> bool {
+    list.iter().any(|p| p.get().tensor.same(t))
+}
+
+/// What a Function wrote in place may not be written.
+#[cold]
+fn refusal(call: &Call, written: &Tensor, message: &str) -> PyErr {
+    let name = call.class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    let (text, line) = written.describe();
+    Guidance::new(message).note("operator", name, None).note("written", text, line).done().into()
+}
+
+impl Marks {
+    pub fn is_dirty(&self, t: &Tensor) -> bool {
+        among(&self.dirty, t)
+    }
+
+    pub fn is_differentiable(&self, t: &Tensor) -> bool {
+        t.dtype().is_differentiable() && !among(&self.plain, t)
+    }
+
+    /// Refuses what was written and not returned; what was returned is recorded by then.
+    fn check_returned(&self, call: &Call, outputs: &[Option<Tensor>]) -> PyResult<()> {
+        let missing = |t: &&Py<PyTensor>| !outputs.iter().flatten().any(|o| o.same(&t.get().tensor));
+        let Some(t) = self.dirty.iter().find(missing) else { return Ok(()) };
+        Err(refusal(
+            call,
+            &t.get().tensor,
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are \
+             modified inplace must all be outputs of the Function.",
+        ))
+    }
+}
+
+/// Refuses to record a write to what may not be written.
+fn check_writable(call: &Call, t: &Tensor, outputs: usize) -> PyResult<()> {
+    if t.is_leaf() && t.requires_grad() {
+        let message = "a leaf Variable that requires grad has been used in an in-place operation.";
+        return Err(refusal(call, t, message));
+    }
+    if outputs > 1 && t.as_view().is_some() {
+        return Err(refusal(
+            call,
+            t,
+            "If your Function modifies inplace an input that is a view of another Tensor, your Function cannot return \
+             more than one Tensor. This is not supported by the current autograd engine. You should either make sure the \
+             input is not a view (using .clone() for example) or make your Function only return one Tensor (potentially \
+             splitting it into two Functions: one doing the inplace that returns a single Tensor and a second one that \
+             does the other operations). You can ask on the forum https://discuss.pytorch.org/ if you need help to do \
+             this change.",
+        ));
+    }
+    Ok(())
+}
+
+/// Gives the outputs of a forward their histories.
+pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResult<(Outputs<'py>, Marks)> {
+    let (py, state) = (call.class.py(), call.ctx.get());
+    let Said { to_save, dirty, plain } = state.take_said(py)?;
+    let marks = Marks { dirty, plain };
+    let tensor = |o: &Bound<'py, PyAny>| o.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone());
+    let mut tensors: SmallVec<[Option<Tensor>; 4]> = outputs.iter().map(tensor).collect();
+    let returned = if marks.dirty.is_empty() { SmallVec::new() } else { tensors.clone() };
+    let asked = state.asked(py, &tensors, |t| marks.is_differentiable(t))?;
+    let to_save = to_save.map(|list| list.into_bound(py));
+    let others = if call.recording { others(to_save.as_ref(), &call, &tensors) } else { Vec::new() };
+    let node = call.recording.then(|| publish(&mut call, &tensors, asked, &others)).transpose()?;
+    if let Some(node) = &node {
+        state.publish(node);
+    }
+    let mut histories = 0;
+    for (i, slot) in tensors.iter_mut().enumerate() {
+        let Some(t) = slot.clone() else { continue };
+        let edge = node.clone().filter(|_| marks.is_differentiable(&t));
+        histories += usize::from(edge.is_some());
+        let edge = edge.map(|node| Edge { node, output: i as u32 });
+        if edge.is_some() && marks.is_dirty(&t) {
+            check_writable(&call, &t, outputs.len())?;
+        }
+        let made = give(py, &call, &marks, to_save.as_ref(), &t, edge)?;
+        if !made.same(&t) {
+            outputs[i] = wrap(py, made.clone())?;
+            *slot = Some(made);
+        }
+    }
+    marks.check_returned(&call, &returned)?;
+    if histories > 1 {
+        tensors.iter().flatten().for_each(|t| t.remake_view(Viewing::Multi));
+    }
+    if let Some(node) = &node {
+        let known = Known { outputs: &tensors, inputs: call.inputs, others: &others, marks: &marks };
+        // What comes before something that cannot be saved is packed all the same.
+        let places = to_save.map_or_else(|| Ok(Places::new()), |list| save(node, &list, &known));
+        saved_hooks::pack(node, |i| call.inputs.get(i)?.as_ref(), &[])?;
+        state.keep(places?);
+        if node_hooks::active() {
+            node_hooks::tell(node);
+            node_hooks::check()?;
+        }
+    }
+    Ok((outputs, marks))
+}
+
+/// What is to be saved of tensors with histories of their own, which are neither inputs nor outputs.
+fn others(to_save: Option<&Bound<'_, PyTuple>>, call: &Call, outputs: &[Option<Tensor>]) -> Vec<Tensor> {
+    let known = |t: &Tensor| call.inputs.iter().chain(outputs).flatten().any(|known| known.same(t));
+    let other = |object: Bound<'_, PyAny>| {
+        let t = &object.cast::<PyTensor>().ok()?.get().tensor;
+        (t.requires_grad() && !known(t) && t.edge().is_some()).then(|| t.clone())
+    };
+    to_save.iter().flat_map(|list| list.iter()).filter_map(other).collect()
+}
+
+fn publish(
+    call: &mut Call,
+    outputs: &[Option<Tensor>],
+    asked: Option<Box<Asked>>,
+    others: &[Tensor],
+) -> PyResult<NodeRef> {
+    let meta = |t: &Option<Tensor>| match t {
+        Some(t) => t.body().meta(),
+        None => Meta { shape: Dims::new(), dtype: DType::F32, device: Device::Cpu },
+    };
+    collector::follow(call.ctx.py())?;
+    let mut metas: SmallVec<[Meta; 1]> = outputs.iter().map(meta).collect();
+    if let Some(asked) = &asked {
+        asked.declare(&mut metas);
+    }
+    let mut node = Node::draft(Kind::Custom(Box::new(PyFunction {
+        class: call.class.clone().unbind(),
+        ctx: Mutex::new(Some(call.ctx.clone().unbind())),
+        variables: call.inputs.iter().map(Option::is_some).collect(),
+        tensors: outputs.iter().map(Option::is_some).collect(),
+        others: others.iter().filter_map(Tensor::edge).collect(),
+        asked,
+    })));
+    node.edges = std::mem::take(&mut call.edges);
+    node.outputs = metas;
+    Ok(Node::publish(node))
+}
+
+/// One output with its history; `edge` where a gradient will flow back through it.
+fn give(
+    py: Python<'_>,
+    call: &Call,
+    marks: &Marks,
+    to_save: Option<&Bound<'_, PyTuple>>,
+    t: &Tensor,
+    edge: Option<Edge>,
+) -> PyResult<Tensor> {
+    let is_input = call.inputs.iter().flatten().any(|i| i.same(t));
+    let dirty = among(&marks.dirty, t);
+    if is_input && !dirty {
+        check_not_saved(call, to_save, t)?;
+    }
+    let as_itself = |edge| {
+        let body = t.body();
+        let layout = body.layout.view(body.shape()).unwrap_or_else(|| body.layout.clone());
+        let body = body.with_layout(layout);
+        mode::with_grad(false, || Tensor::view_of(t, body, edge, Viewing::Function, &view::RULES))
+    };
+    match edge {
+        None if is_input && t.requires_grad() => return Ok(create::shallow(t)),
+        None if is_input && !dirty => return Ok(as_itself(None)),
+        None if t.requires_grad() && t.as_view().is_none() => {
+            t.set_history(None);
+            t.set_requires_grad(false)?;
+        }
+        None if dirty && is_input => {}
+        None => t.remake_view(Viewing::Function),
+        Some(edge) if dirty => {
+            if !is_input {
+                const TEXT: &CStr = c"ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have \
+                    been mutated should be passed to ctx.mark_dirty().";
+                if t.as_view().is_some() {
+                    return Err(refusal(call, t, &TEXT.to_string_lossy()));
+                }
+                PyErr::warn(py, &py.get_type::<PyUserWarning>(), TEXT, 1)?;
+            }
+            // What it kept was the gradient of what it was.
+            t.set_grad(None);
+            check_inplace(t, true)?;
+            // Whoever looked at a view since it was written found another history than the node took.
+            if let Some(at) = call.inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t)))
+                && t.as_view().is_some()
+            {
+                t.set_history(edge.node.edges[at].clone());
+            }
+            finish_inplace(t, Some(edge))?;
+        }
+        Some(edge) if is_input => return Ok(as_itself(Some(edge))),
+        Some(edge) => {
+            t.set_history(Some(edge));
+            t.remake_view(Viewing::Function);
+        }
+    }
+    Ok(t.clone())
+}
+
+/// Refuses to save, in a `setup_context` of its own, an input that is handed out as it is: the output is another tensor.
+fn check_not_saved(call: &Call, to_save: Option<&Bound<'_, PyTuple>>, t: &Tensor) -> PyResult<()> {
+    let py = call.class.py();
+    let own = |list: &Bound<'_, PyTuple>| {
+        list.iter().any(|o| o.cast::<PyTensor>().is_ok_and(|o| o.get().tensor.same(t)))
+    };
+    let for_forward = call.ctx.getattr(intern!(py, "saved_for_forward"))?;
+    let saved = to_save.is_some_and(own) || for_forward.cast::<PyTuple>().is_ok_and(own);
+    if !saved || !call.class.getattr(intern!(py, "_own_setup"))?.is_truthy()? {
+        return Ok(());
+    }
+    let message = "An input that has been returned as-is as output is being saved for backward. This is not supported if you override \
+         setup_context. You should return and save a view of the input instead, e.g. with x.view_as(x) or setup ctx inside \
+         the forward function itself.";
+    let (text, line) = t.describe();
+    Err(Guidance::new(message).note("saved", text, line).done().into())
+}
+
+/// The tensors that a saved one may be.
+struct Known<'a> {
+    outputs: &'a [Option<Tensor>],
+    inputs: &'a [Option<Tensor>],
+    others: &'a [Tensor],
+    marks: &'a Marks,
+}
+
+impl Known<'_> {
+    fn saved(&self, t: &Tensor) -> Saved {
+        let at = |list: &[Option<Tensor>]| list.iter().position(|o| o.as_ref().is_some_and(|o| o.same(t)));
+        let body = t.body();
+        match (at(self.outputs), at(self.inputs)) {
+            (Some(i), _) if self.marks.is_differentiable(t) => Saved::output(&body, i),
+            (None, Some(i)) => Saved::input(&body, i),
+            _ => match self.others.iter().position(|other| other.same(t)) {
+                Some(i) => Saved::new(&body, Saved::ARGUMENT + i as u16),
+                None => Saved::new(&body, Saved::DETACHED),
+            },
+        }
+    }
+}
+
+/// Lets the node keep what forward asked for; returns where each value lies.
+fn save(node: &NodeRef, list: &Bound<'_, PyTuple>, known: &Known) -> PyResult<Places> {
+    let mut places = Places::new();
+    let mut count = 0;
+    for (i, object) in list.iter().enumerate() {
+        if object.is_none() {
+            places.push(None);
+            continue;
+        }
+        let Ok(t) = object.cast::<PyTensor>() else {
+            return Err(PyTypeError::new_err(format!(
+                "save_for_backward can only save variables, but argument {i} is of type {}",
+                object.get_type().name()?
+            )));
+        };
+        let t = &t.get().tensor;
+        if t.is_inference() {
+            return Err(inference_error(node).into());
+        }
+        node.save(known.saved(t).of(t));
+        places.push(Some(count));
+        count += 1;
+    }
+    Ok(places)
+}

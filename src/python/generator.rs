@@ -1,0 +1,102 @@
+//! Generators of random numbers, as Python holds them.
+
+use crate::base::{DType, Device};
+use crate::ops;
+use crate::ops::random::Generator;
+use crate::python::tensor::methods;
+use crate::python::tensor::methods::PyTensor;
+use crate::python::types::{PyDevice, device_from, device_object};
+use crate::tensor::{Body, Tensor};
+use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+
+/// A source of random numbers with a state of its own.
+#[pyclass(frozen, name = "Generator", module = "gradiron")]
+pub struct PyGenerator(pub Generator);
+
+/// A seed as PyTorch takes it: negative ones count from the end.
+fn seed_from(object: &Bound<'_, PyAny>) -> PyResult<u64> {
+    let whole = object.py().get_type::<pyo3::types::PyInt>().call1((object,))?;
+    if let Ok(seed) = whole.extract::<i64>() {
+        return Ok(seed as u64);
+    }
+    whole.extract::<u64>().map_err(|_| PyValueError::new_err("Overflow when unpacking long long"))
+}
+
+fn state_tensor(generator: &Generator) -> PyResult<Tensor> {
+    let bytes = generator.stream().cpu.state();
+    let body = Body::new(&[bytes.len()], DType::U8, Device::Cpu)?;
+    // SAFETY: the body has just been made with room for these bytes.
+    unsafe { body.host()?.ptr.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
+    Ok(Tensor::new(body))
+}
+
+fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Some(t) = state.cast::<PyTensor>().ok().map(|t| &t.get().tensor).filter(|t| t.dtype() == DType::U8)
+    else {
+        return Err(PyTypeError::new_err("RNG state must be a torch.ByteTensor"));
+    };
+    let host = ops::create::to_device(&ops::create::shallow(t), Device::Cpu)?;
+    let dense = ops::kernel::duplicate(&host.body())?;
+    // SAFETY: the body is dense and holds that many bytes.
+    let bytes = unsafe { std::slice::from_raw_parts(dense.host()?.ptr, dense.numel()) };
+    generator.stream().cpu.set_state(bytes)?;
+    Ok(())
+}
+
+#[pymethods]
+impl PyGenerator {
+    #[new]
+    #[pyo3(signature = (device = None))]
+    fn new(device: Option<&Bound<'_, PyAny>>) -> PyResult<PyGenerator> {
+        let device = device.filter(|d| !d.is_none()).map_or(Ok(Device::Cpu), device_from)?;
+        Ok(PyGenerator(Generator::new(device)))
+    }
+    /// Seeds the generator; the same seed gives the same numbers.
+    fn manual_seed<'py>(
+        slf: &Bound<'py, PyGenerator>,
+        seed: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenerator>> {
+        let seed = seed_from(seed)?;
+        slf.get().0.stream().manual_seed(seed);
+        Ok(slf.clone())
+    }
+    /// Seeds the generator with a number that nobody can foresee, and returns it.
+    fn seed(&self) -> u64 {
+        self.0.stream().seed()
+    }
+    /// The last seed.
+    fn initial_seed(&self) -> u64 {
+        self.0.stream().cpu.initial_seed()
+    }
+    /// The state, as bytes.
+    fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        methods::wrap(py, state_tensor(&self.0)?)
+    }
+    /// Goes back to a state that `get_state` gave.
+    fn set_state<'py>(
+        slf: &Bound<'py, PyGenerator>,
+        new_state: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyGenerator>> {
+        restore(&slf.get().0, new_state)?;
+        Ok(slf.clone())
+    }
+    /// Another generator in the same state.
+    fn clone_state(&self) -> PyGenerator {
+        PyGenerator(self.0.apart())
+    }
+    /// Where the numbers are drawn.
+    #[getter]
+    fn device(&self, py: Python<'_>) -> PyResult<Py<PyDevice>> {
+        device_object(py, self.0.device)
+    }
+}
+
+/// The generator of operators that are given none; always the same object.
+#[pyfunction]
+pub fn global_generator(py: Python<'_>) -> PyResult<Py<PyGenerator>> {
+    static OBJECT: PyOnceLock<Py<PyGenerator>> = PyOnceLock::new();
+    let made = OBJECT.get_or_try_init(py, || Py::new(py, PyGenerator(Generator::global().clone())))?;
+    Ok(made.clone_ref(py))
+}

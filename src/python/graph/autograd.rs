@@ -1,0 +1,469 @@
+//! Backward, grad, grad mode and hooks as Python calls them.
+
+use crate::backward::{self, Request};
+use crate::base::{Guidance, room};
+use crate::ops::{self, transform};
+use crate::python::graph::collector;
+use crate::python::graph::hooks;
+use crate::python::graph::hooks::Handle;
+use crate::python::graph::metadata::Place;
+use crate::python::graph::nested_backward;
+use crate::python::graph::node::{hang, node_object, view_object};
+use crate::python::sequences::{collected, look_up};
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::transforms::vmap;
+use crate::tensor::{Edge, Kind, NodeRef, Tensor, When, mode};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use smallvec::SmallVec;
+use std::sync::{Mutex, PoisonError};
+
+fn execute(
+    py: Python<'_>,
+    roots: Vec<(Edge, Tensor)>,
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Option<Vec<Edge>>,
+    accumulate: bool,
+) -> PyResult<Vec<Option<Tensor>>> {
+    let work = move || {
+        let mut poll = nested_backward::poll;
+        backward::run(Request {
+            roots: &roots,
+            retain_graph,
+            create_graph,
+            inputs: inputs.as_deref(),
+            accumulate,
+            poll: &mut poll,
+        })
+    };
+    nested_backward::run(py, work)
+}
+
+/// The gradient that a root starts with: the user's, checked, or 1 for a scalar.
+fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+    let root = place.meta();
+    // A Function may have declared another dtype, or none.
+    let dtype = match &edge.node.kind {
+        Kind::Custom(custom) if custom.takes_any(edge.output as usize) => None,
+        Kind::Custom(_) => Some(edge.node.outputs[edge.output as usize].dtype),
+        _ => Some(root.dtype),
+    };
+    let Some(object) = gradient.filter(|g| !g.is_none()) else {
+        if root.shape.iter().product::<usize>() != 1 {
+            let advice = "reduce it first, as with y.sum().backward(), or pass the gradient that it gets, a tensor of shape";
+            return Err(guided(
+                "grad can be implicitly created only for scalar outputs",
+                "output",
+                place,
+                format!("{advice} {:?}", root.shape.as_slice()),
+            ));
+        }
+        if !root.dtype.is_float() {
+            return Err(PyRuntimeError::new_err(format!(
+                "grad can be implicitly created only for real scalar outputs but got torch.{}",
+                root.dtype.name()
+            )));
+        }
+        return Ok(ops::create::ones(&root.shape, dtype.unwrap_or(root.dtype), root.device)?);
+    };
+    let Ok(gradient) = object.cast::<PyTensor>() else {
+        return Err(PyTypeError::new_err(format!(
+            "gradients can be either Tensors or None, but got {}",
+            object.get_type().name()?
+        )));
+    };
+    let gradient = gradient.get().tensor.clone();
+    if gradient.shape() != root.shape {
+        let (given, wanted) = (gradient.shape(), root.shape.as_slice());
+        let message = format!(
+            "Mismatch in shape: grad_output[0] has a shape of torch.Size({:?}) and output[0] has a shape of torch.Size({wanted:?}).",
+            given.as_slice()
+        );
+        let advice = format!("pass a gradient of the output's own shape, {wanted:?}");
+        return Err(guided(&message, "output", place, advice));
+    }
+    if gradient.dtype().is_complex() != root.dtype.is_complex() {
+        return Err(PyRuntimeError::new_err(format!(
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: \
+             grad_output[0] has a dtype of torch.{} and output[0] has a dtype of torch.{}.",
+            gradient.dtype().name(),
+            root.dtype.name()
+        )));
+    }
+    let gradient = match dtype {
+        Some(dtype) => ops::create::to_dtype(&gradient, dtype)?,
+        None => gradient,
+    };
+    // Only a number goes along by itself.
+    if gradient.ndim() > 0 && gradient.device() != root.device {
+        return Err(PyRuntimeError::new_err(format!(
+            "invalid gradient at index 0 - expected device {} but got {}",
+            root.device,
+            gradient.device()
+        )));
+    }
+    Ok(ops::create::to_device(&gradient, root.device)?)
+}
+
+fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
+    if let Place::Tensor(tensor) = root {
+        tensor.check_view()?;
+    }
+    root.edge().ok_or_else(|| {
+        let message = format!("element {index} of tensors does not require grad and does not have a grad_fn");
+        guided(&message, "output", root, unrecorded(root).into())
+    })
+}
+
+/// Why a tensor has no history.
+fn unrecorded(place: &Place) -> &'static str {
+    if !place.meta().dtype.is_float() {
+        "compute it in a floating point dtype: integers and truth values have no gradients"
+    } else if !mode::grad_enabled() {
+        "leave no_grad() before computing it: nothing is recorded there"
+    } else {
+        "call requires_grad_() on the inputs before computing it, and look for no_grad(), detach(), .data or a conversion \
+         to integers on the way"
+    }
+}
+
+/// An error about a tensor, with what made it and what to do.
+fn guided(message: &str, label: &'static str, place: &Place, advice: String) -> PyErr {
+    let (text, line) = place.describe();
+    Guidance::new(message).note(label, text, line).advice(advice).done().into()
+}
+
+/// Where a run starts, and with which gradient; of a batched tensor the graph knows the physical one.
+fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<(Edge, Tensor)> {
+    let edge = root_edge(root, index)?;
+    let start = root_gradient(root, &edge, gradient)?;
+    match root {
+        Place::Tensor(t) if t.is_batched() => {
+            let start = ops::batch::into_graph(t, &start)?;
+            // Each sample has a one of its own.
+            let own = gradient.is_none_or(|g| g.is_none());
+            Ok((edge, if own { ops::create::clone_dense(&start)? } else { start }))
+        }
+        _ => Ok((edge, start)),
+    }
+}
+
+/// Raises an error about a tensor, for checks on the Python side.
+#[pyfunction]
+pub fn refuse(message: &str, object: &Bound<'_, PyAny>, advice: String) -> PyResult<()> {
+    match Place::of(object)? {
+        Some(place) => Err(guided(message, "input", &place, advice)),
+        None => Err(PyRuntimeError::new_err(message.to_owned())),
+    }
+}
+
+/// `x.backward(...)`.
+pub fn backward_one(
+    slf: &Bound<'_, PyTensor>,
+    gradient: Option<&Bound<'_, PyAny>>,
+    retain_graph: Option<bool>,
+    create_graph: bool,
+    inputs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    vmap::refuse_backward([&slf.get().tensor])?;
+    let root = Place::Tensor(slf.get().tensor.clone());
+    let gradient = gradient.map(only_gradient).transpose()?;
+    let roots = vec![root_start(&root, 0, gradient.as_ref())?];
+    let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
+    execute(slf.py(), roots, retain_graph.unwrap_or(create_graph), create_graph, inputs, true)?;
+    Ok(())
+}
+
+/// The gradient of one output, which may come in a sequence, of which only the first counts.
+fn only_gradient<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    if given.is_none() || given.is_instance_of::<PyTensor>() {
+        return Ok(given.clone());
+    }
+    let first = given.try_iter()?.next();
+    first.unwrap_or_else(|| Err(PyRuntimeError::new_err("got 1 tensors and 0 gradients")))
+}
+
+/// One place of the graph or a sequence of them; `wrong` is the error for anything else.
+fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<Vec<Place>> {
+    if let Some(place) = Place::of(object)? {
+        return Ok(vec![place]);
+    }
+    let mut found = Vec::new();
+    for item in object.try_iter()? {
+        let item = item?;
+        look_up(object.py(), found.len())?;
+        match Place::of(&item)? {
+            Some(place) => room::push(&mut found, place)?,
+            None => return Err(wrong(item.get_type().name()?.to_string())),
+        }
+    }
+    Ok(found)
+}
+
+fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
+    let inputs = places(object, |kind| {
+        PyRuntimeError::new_err(format!("all inputs have to be Tensors or GradientEdges, but got {kind}"))
+    })?;
+    if inputs.is_empty() {
+        let caller = if keep { "backward" } else { "grad" };
+        return Err(PyRuntimeError::new_err(format!("`inputs` argument to `{caller}()` cannot be empty.")));
+    }
+    let mut edges = Vec::new();
+    for input in inputs {
+        if let Place::Tensor(tensor) = &input {
+            tensor.check_view()?;
+        }
+        match input.edge_for_hooks() {
+            Some(edge) => {
+                if let Place::Tensor(tensor) = &input
+                    && keep
+                    && !tensor.is_leaf()
+                {
+                    tensor.retain_grad()?;
+                }
+                room::push(&mut edges, edge)?;
+            }
+            None if keep => {
+                let message = "can't retain_grad on Tensor that has requires_grad=False";
+                return Err(guided(message, "input", &input, unrecorded(&input).into()));
+            }
+            None => {
+                let message = "One of the differentiated Tensors does not require grad";
+                return Err(guided(message, "input", &input, unrecorded(&input).into()));
+            }
+        }
+    }
+    Ok(edges)
+}
+
+/// `autograd.backward(tensors, grad_tensors, retain_graph, create_graph, inputs)`.
+#[pyfunction]
+pub fn run_backward(
+    py: Python<'_>,
+    roots: &Bound<'_, PyAny>,
+    gradients: &Bound<'_, PyAny>,
+    retain_graph: bool,
+    create_graph: bool,
+    inputs: Option<&Bound<'_, PyAny>>,
+) -> PyResult<()> {
+    let given = roots.try_iter()?.filter_map(|r| Some(r.ok()?.cast::<PyTensor>().ok()?.get().tensor.clone()));
+    vmap::refuse_backward(&given.collect::<Vec<_>>())?;
+    let starts = starts(roots, gradients)?;
+    let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
+    execute(py, starts, retain_graph, create_graph, inputs, true)?;
+    Ok(())
+}
+
+fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Vec<(Edge, Tensor)>> {
+    let roots = places(roots, |kind| {
+        PyTypeError::new_err(format!("tensors must be Tensors or GradientEdges, but got {kind}"))
+    })?;
+    let gradients = collected(gradients)?;
+    if gradients.len() != roots.len() {
+        return Err(PyRuntimeError::new_err(format!(
+            "got {} tensors and {} gradients",
+            roots.len(),
+            gradients.len()
+        )));
+    }
+    let start =
+        |(i, (root, gradient)): (usize, (&Place, &Bound<'_, PyAny>))| root_start(root, i, Some(gradient));
+    roots.iter().zip(&gradients).enumerate().map(start).collect()
+}
+
+/// `autograd.grad`: the gradients of `inputs`, None where there is none.
+#[pyfunction]
+pub fn run_grad<'py>(
+    py: Python<'py>,
+    roots: &Bound<'py, PyAny>,
+    inputs: &Bound<'py, PyAny>,
+    gradients: &Bound<'py, PyAny>,
+    retain_graph: bool,
+    create_graph: bool,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let starts = starts(roots, gradients)?;
+    let edges = input_edges(inputs, false)?;
+    let found = execute(py, starts, retain_graph, create_graph, Some(edges), false)?;
+    let found = vmap::out_of_graph(inputs, found)?;
+    let objects = found
+        .into_iter()
+        .map(|g| g.map_or_else(|| Ok(py.None().into_bound(py)), |g| wrap(py, g)))
+        .collect::<PyResult<Vec<_>>>()?;
+    PyTuple::new(py, objects)
+}
+
+/// Whether operators are recorded in this thread.
+/// Whether operators are recorded in this thread.
+#[pyfunction]
+pub fn is_grad_enabled() -> bool {
+    mode::grad_switch()
+}
+
+/// Switches recording.
+#[pyfunction]
+pub fn set_recording(on: bool) {
+    mode::set_grad_enabled(on);
+}
+
+/// Recording switched inside a `with` block; may be entered again inside itself.
+#[pyclass(subclass, frozen, module = "gradiron")]
+pub struct GradSwitch {
+    #[pyo3(get)]
+    to: bool,
+    /// What it was at each entry, innermost last.
+    before: Mutex<SmallVec<[bool; 8]>>,
+}
+
+#[pymethods]
+impl GradSwitch {
+    #[new]
+    #[pyo3(signature = (to, /))]
+    fn new(to: bool) -> GradSwitch {
+        GradSwitch { to, before: Mutex::default() }
+    }
+
+    fn __enter__(&self) {
+        let before = mode::set_grad_enabled(self.to);
+        self.before.lock().unwrap_or_else(PoisonError::into_inner).push(before);
+    }
+
+    #[pyo3(signature = (_type = None, _value = None, _trace = None))]
+    fn __exit__(
+        &self,
+        _type: Option<&Bound<'_, PyAny>>,
+        _value: Option<&Bound<'_, PyAny>>,
+        _trace: Option<&Bound<'_, PyAny>>,
+    ) {
+        if let Some(before) = self.before.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            mode::set_grad_enabled(before);
+        }
+    }
+}
+
+/// Whether this thread is inside `inference_mode`.
+#[pyfunction]
+pub fn is_inference_mode_enabled() -> bool {
+    mode::inference()
+}
+
+/// Switches `inference_mode`'s mark; returns what it was.
+#[pyfunction]
+pub fn swap_inference_mode(on: bool) -> bool {
+    mode::set_inference(on)
+}
+
+pub fn node_hook<'py>(
+    py: Python<'py>,
+    node: &NodeRef,
+    when: When,
+    hook: Py<PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    collector::follow(py)?;
+    let id = hang(node, when, hook);
+    Ok(Bound::new(py, Handle::new(node, id))?.into_any())
+}
+
+pub fn no_hook(tensor: &Tensor) -> PyErr {
+    let place = Place::Tensor(tensor.clone());
+    let message = "cannot register a hook on a tensor that doesn't require gradient";
+    guided(message, "tensor", &place, unrecorded(&place).into())
+}
+
+pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let t = &slf.get().tensor;
+    t.check_view()?;
+    let Some(edge) = t.edge_for_hooks().filter(|_| t.is_batched() || transform::requires_grad(t)) else {
+        return Err(no_hook(t));
+    };
+    let (hook, when) = (vmap::hook_of(slf, hook)?, When::Output(edge.output));
+    if edge.node.has_hooks()
+        && let Some(handle) = hooks::join_assigned(slf, when, &hook)?
+    {
+        return Ok(handle);
+    }
+    node_hook(slf.py(), &edge.node, when, hook)
+}
+
+pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let t = &slf.get().tensor;
+    t.check_view()?;
+    match t.edge_for_hooks() {
+        None => Err(no_hook(t)),
+        Some(_) if !t.is_leaf() => Err(guided(
+            "post accumulate grad hooks cannot be registered on non-leaf tensors",
+            "tensor",
+            &Place::Tensor(t.clone()),
+            "use register_hook(), or hang it on the leaf that this was computed from".into(),
+        )),
+        Some(edge) => match hooks::join_assigned(slf, When::Accumulated, &hook)? {
+            Some(handle) => Ok(handle),
+            None => node_hook(slf.py(), &edge.node, When::Accumulated, hook),
+        },
+    }
+}
+
+/// (node, output) that a tensor's gradient flows to, and what keeps a Function's node, since its context does not.
+#[pyfunction]
+pub fn gradient_edge<'py>(
+    tensor: &Bound<'py, PyTensor>,
+) -> PyResult<(Bound<'py, PyAny>, u32, Option<Bound<'py, PyAny>>)> {
+    let py = tensor.py();
+    match tensor.get().tensor.edge() {
+        Some(Edge { node, output }) => {
+            let own = matches!(node.kind, Kind::Custom(_));
+            let keeper = own.then(|| view_object(py, node.clone())).transpose()?;
+            Ok((node_object(py, node)?, output, keeper))
+        }
+        None => Err(PyRuntimeError::new_err(
+            "It is not possible to get the gradient edge for a Tensor that does not require gradients",
+        )),
+    }
+}
+
+/// Whether a node leads to a tensor, or its gradient is accumulated.
+#[pyfunction]
+pub fn has_edge(tensor: &Bound<'_, PyTensor>) -> bool {
+    tensor.get().tensor.edge().is_some()
+}
+
+/// Whether a tensor was made in inference mode.
+#[pyfunction]
+pub fn is_inference(input: &Bound<'_, PyTensor>) -> bool {
+    input.get().tensor.is_inference()
+}
+
+/// Sets the number of writes that a tensor has seen.
+#[pyfunction]
+pub fn set_version(tensor: &Bound<'_, PyTensor>, version: u32) {
+    tensor.get().tensor.body().storage.set_version(version);
+}
+
+/// How many nodes live in the arena.
+#[pyfunction]
+pub fn live_nodes() -> usize {
+    crate::arena::stats::<crate::tensor::Node>().live
+}
+
+/// Counts a write in place that happened outside of gradiron's sight.
+#[pyfunction]
+pub fn increment_version(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        t.get().tensor.body().storage.bump();
+        return Ok(());
+    }
+    let Ok(items) = object.try_iter() else {
+        return Err(PyRuntimeError::new_err("increment_version expect a Iterable[Tensor] as input"));
+    };
+    for item in items {
+        let item = item?;
+        let Ok(t) = item.cast::<PyTensor>() else {
+            return Err(PyRuntimeError::new_err(
+                "increment_version expects each element of the iterable to be a tensor",
+            ));
+        };
+        t.get().tensor.body().storage.bump();
+    }
+    Ok(())
+}

@@ -1,0 +1,265 @@
+//! Python's collector and the graph. A cycle may run through a node's hook, context or packed value, and the node may
+//! be shared by tensors that the cycle holds: none of them owns it, all of them together do.
+//!
+//! The collector first subtracts what the objects in question hold of one another, then spreads from those that
+//! something else holds. In the first phase a node's Python objects are shown once, when the last of its handles was
+//! found to belong to objects in question; in the second, by the first of them that is reached. What was shown and
+//! not reached is garbage.
+
+use crate::arena::{Id, Ref};
+use crate::python::function::apply::Ctx;
+use crate::python::graph::grad_cycles;
+use crate::python::graph::node::PyNode;
+use crate::python::saved::values::{KeptTensors, SavedTensor};
+use crate::python::tensor::methods::{PLACE, PyTensor};
+use crate::tensor::{Held, Kind, Node, NodeRef, Tensor};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering;
+
+/// One collection of this thread. Tensors and nodes are known by their addresses: nothing is freed during a phase.
+#[derive(Default)]
+struct Pass {
+    running: bool,
+    /// The Python objects whose own handles were counted.
+    counted: HashSet<usize>,
+    /// How many handles of a tensor or node were found.
+    seen: HashMap<usize, usize>,
+    /// Those of which all handles were.
+    whole: HashSet<usize>,
+    /// Those of them that something outside keeps.
+    reached: HashSet<usize>,
+    /// Those that were reached before, when the collector looks twice.
+    kept: HashSet<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Subtract,
+    Spread,
+    Clear,
+}
+
+thread_local! {
+    static PASS: RefCell<Pass> = RefCell::new(Pass::default());
+}
+
+/// Lets the collector tell when it starts and stops; called before the first Python object is hung on a node.
+pub fn follow(py: Python<'_>) -> PyResult<()> {
+    static FOLLOWED: PyOnceLock<()> = PyOnceLock::new();
+    FOLLOWED.get_or_try_init(py, || {
+        let told = wrap_pyfunction!(collecting, py)?;
+        py.import("gc")?.getattr("callbacks")?.call_method1("append", (told,)).map(drop)
+    })?;
+    Ok(())
+}
+
+#[pyfunction]
+fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
+    let _ = info;
+    if phase == "start" {
+        grad_cycles::collect();
+    }
+    PASS.with(|pass| {
+        if let Ok(mut pass) = pass.try_borrow_mut() {
+            *pass = Pass { running: phase == "start", ..Pass::default() };
+        }
+    });
+}
+
+/// What of a Python object the graph hangs on.
+pub enum Start<'a> {
+    Tensor(&'a PyTensor),
+    Node(&'a PyNode),
+    Saved(&'a SavedTensor),
+    Kept(&'a KeptTensors),
+    /// A Function's context that keeps its node.
+    Context(&'a Ctx, &'a NodeRef),
+    /// One that its node keeps: who has it keeps the node, so that it counts as a handle.
+    Shown(&'a Ctx, Id<Node>),
+}
+
+impl Start<'_> {
+    /// The Python object around this value.
+    fn object(&self) -> usize {
+        let value = match self {
+            Start::Tensor(tensor) => std::ptr::from_ref(*tensor) as usize,
+            Start::Node(node) => std::ptr::from_ref(*node) as usize,
+            Start::Saved(saved) => std::ptr::from_ref(*saved) as usize,
+            Start::Kept(kept) => std::ptr::from_ref(*kept) as usize,
+            Start::Context(ctx, _) | Start::Shown(ctx, _) => std::ptr::from_ref(*ctx) as usize,
+        };
+        value - PLACE.load(Ordering::Relaxed)
+    }
+}
+
+/// Shows the collector what it asks for; false when this is not a call of a collection that we follow.
+pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraverseError> {
+    PASS.with(|pass| {
+        let Ok(mut pass) = pass.try_borrow_mut() else { return Ok(false) };
+        let Some(phase) = pass.phase(start.object(), visit) else { return Ok(false) };
+        let mut outcome = Ok(());
+        pass.walk(phase, start, |found| {
+            let mut see = |object: *mut std::ffi::c_void| {
+                if outcome.is_ok() && !object.is_null() {
+                    // SAFETY: what we found keeps the object alive, and the collector runs with the interpreter held.
+                    let object = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Py<PyAny>>(object) };
+                    outcome = visit.call(&object);
+                    std::mem::forget(object);
+                }
+            };
+            match found {
+                Found::Node(node) => node.visit_hosts(phase == Phase::Spread, &mut see),
+                Found::Tensor(tensor) => tensor.see_hung(&mut see),
+            }
+        });
+        outcome.map(|()| true)
+    })
+}
+
+/// What may hold Python objects.
+enum Found<'a> {
+    Node(&'a NodeRef),
+    Tensor(&'a Tensor),
+}
+
+/// The collector breaks a cycle: what garbage nodes and tensors keep goes.
+pub fn clear(start: &Start<'_>) {
+    let mut gone = Vec::new();
+    let mut bare = Vec::new();
+    PASS.with(|pass| {
+        if let Ok(mut pass) = pass.try_borrow_mut()
+            && pass.running
+            && pass.counted.contains(&start.object())
+        {
+            pass.walk(Phase::Clear, start, |found| match found {
+                Found::Node(node) => gone.push(node.give_up()),
+                Found::Tensor(tensor) => bare.push(tensor.clone()),
+            });
+        }
+    });
+    // Dropped here: whatever runs now may come back to us.
+    drop(gone);
+    for tensor in &bare {
+        tensor.unhang();
+    }
+}
+
+/// Whether the collector subtracts: then alone it passes the object itself to its visitor, or nothing where Python is
+/// free-threaded.
+fn subtracts(visit: &PyVisit<'_>, object: usize) -> bool {
+    const { assert!(size_of::<PyVisit<'_>>() == size_of::<[usize; 2]>()) };
+    // SAFETY: a visitor is a function and what to pass to it, in some order: two words, read as numbers.
+    let words = unsafe { std::ptr::from_ref(visit).cast::<[usize; 2]>().read() };
+    words.contains(&if cfg!(Py_GIL_DISABLED) { 0 } else { object })
+}
+
+/// The Function's context that a node keeps, by its address, or 0.
+fn context_of(node: &Node) -> usize {
+    if let Kind::Custom(custom) = &node.kind { custom.host() as usize } else { 0 }
+}
+
+impl Pass {
+    /// In which phase an object is asked; nothing when the collection is none that we follow.
+    fn phase(&mut self, object: usize, visit: &PyVisit<'_>) -> Option<Phase> {
+        if !self.running {
+            return None;
+        }
+        if !subtracts(visit, object) {
+            return self.counted.contains(&object).then_some(Phase::Spread);
+        }
+        if self.counted.contains(&object) {
+            // Once more, among what finalizers may have brought back; what was reached stays so.
+            *self = Pass { running: true, kept: std::mem::take(&mut self.reached), ..Pass::default() };
+        }
+        self.counted.insert(object);
+        Some(Phase::Subtract)
+    }
+
+    /// Calls `show` with the nodes behind an object that are due in this phase.
+    fn walk(&mut self, phase: Phase, start: &Start<'_>, mut show: impl FnMut(Found<'_>)) {
+        // Clones, which do not count.
+        let mut ours = Vec::new();
+        match start {
+            Start::Tensor(tensor) => self.tensor(phase, &tensor.tensor, 0, &mut ours, &mut show),
+            Start::Node(node) => ours.push(node.node.clone()),
+            Start::Saved(saved) => ours.push(saved.node.clone()),
+            Start::Kept(kept) => ours.push(kept.node.clone()),
+            Start::Context(_, node) => ours.push((*node).clone()),
+            Start::Shown(_, node) => {
+                ours.extend(node.upgrade().filter(|node| context_of(node) == start.object()));
+            }
+        }
+        let mut waiting: Vec<&NodeRef> = Vec::new();
+        for node in &ours {
+            if self.due(phase, node, &ours) {
+                waiting.push(node);
+            }
+        }
+        while let Some(node) = waiting.pop() {
+            show(Found::Node(node));
+            if let Kind::Leaf(leaf) = &node.kind
+                && let Some(grad) = leaf.left_grad()
+            {
+                // It has no history to walk into.
+                self.tensor(phase, &grad, 1, &mut Vec::new(), &mut show);
+            }
+            for held in node.held() {
+                if self.due(phase, held, &ours) {
+                    waiting.push(held);
+                }
+            }
+        }
+    }
+
+    fn due(&mut self, phase: Phase, node: &NodeRef, ours: &[NodeRef]) -> bool {
+        let clones = ours.iter().filter(|own| own.ptr_eq(node)).count();
+        // A context that the collector does not ask about, as somebody has it, keeps its node.
+        let shown = usize::from(context_of(node) != 0);
+        self.is_due(phase, node.as_ptr() as usize, Ref::count(node) - clones + shown)
+    }
+
+    /// Notes one more handle, of `all`; whether the walk goes on behind it.
+    fn is_due(&mut self, phase: Phase, key: usize, all: usize) -> bool {
+        match phase {
+            Phase::Subtract => {
+                let seen = self.seen.entry(key).or_default();
+                *seen += 1;
+                *seen == all && !self.kept.contains(&key) && self.whole.insert(key)
+            }
+            Phase::Spread => self.whole.contains(&key) && self.reached.insert(key),
+            Phase::Clear => self.whole.remove(&key) && !self.reached.contains(&key),
+        }
+    }
+
+    /// The nodes that a tensor and those behind it hold, once all handles of each are known; `clones` are ours.
+    fn tensor(
+        &mut self,
+        phase: Phase,
+        tensor: &Tensor,
+        clones: usize,
+        ours: &mut Vec<NodeRef>,
+        show: &mut impl FnMut(Found<'_>),
+    ) {
+        if !self.is_due(phase, tensor.id(), tensor.handles() - clones) {
+            return;
+        }
+        show(Found::Tensor(tensor));
+        let Held { nodes, grad, tangents } = tensor.for_collector();
+        ours.extend(nodes);
+        for beside in grad.iter().chain(&tangents) {
+            self.tensor(phase, beside, 1, ours, show);
+        }
+        if let Some(batched) = tensor.as_batched() {
+            for behind in std::iter::once(&batched.value).chain(&batched.given) {
+                self.tensor(phase, behind, 0, ours, show);
+            }
+        }
+        if let Some(view) = tensor.as_view() {
+            self.tensor(phase, &view.base, 0, ours, show);
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Tensors that hold each other through `.grad`: `a.grad, b.grad = b, a`, or a gradient that is a view of its tensor.
+//! Nothing of Python's is in such a ring, so Python's collector cannot see it. The tensor whose `.grad` closed one is
+//! remembered, and each collection looks whether anybody but the ring still holds its members.
+
+use crate::python::graph::collector;
+use crate::tensor::{Tensor, WeakTensor};
+use pyo3::prelude::*;
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+static CLOSED: Mutex<Vec<WeakTensor>> = Mutex::new(Vec::new());
+
+/// A tensor on the way, and whom it holds.
+struct Member {
+    tensor: Tensor,
+    holds: Vec<usize>,
+}
+
+/// Remembers a tensor whose `.grad` was just set, when it can be reached from there.
+pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
+    if grad.as_view().is_none() && !grad.is_special() && matches!(grad.try_grad(), Some(None)) {
+        return Ok(());
+    }
+    let id = tensor.id();
+    if reached(tensor).values().any(|member| member.holds.contains(&id)) {
+        collector::follow(py)?;
+        CLOSED.lock().unwrap_or_else(PoisonError::into_inner).push(tensor.downgrade());
+    }
+    Ok(())
+}
+
+/// Opens the rings that nobody else holds any more.
+pub fn collect() {
+    let closed = std::mem::take(&mut *CLOSED.lock().unwrap_or_else(PoisonError::into_inner));
+    let living: Vec<Tensor> = closed.iter().filter_map(WeakTensor::upgrade).collect();
+    let mut kept = Vec::new();
+    for tensor in living {
+        if is_garbage(&tensor) { tensor.set_grad(None) } else { kept.push(tensor.downgrade()) }
+    }
+    CLOSED.lock().unwrap_or_else(PoisonError::into_inner).extend(kept);
+}
+
+/// Everything that a tensor holds through gradients, bases, samples and tangents, itself included.
+fn reached(start: &Tensor) -> HashMap<usize, Member> {
+    let mut found: HashMap<usize, Member> = HashMap::new();
+    let mut waiting = vec![start.clone()];
+    while let Some(tensor) = waiting.pop() {
+        if found.contains_key(&tensor.id()) {
+            continue;
+        }
+        let held = tensor.for_collector();
+        let mut next: Vec<Tensor> = held.grad.into_iter().chain(held.tangents).collect();
+        next.extend(tensor.as_view().map(|view| view.base.clone()));
+        if let Some(batched) = tensor.as_batched() {
+            next.extend(std::iter::once(&batched.value).chain(&batched.given).cloned());
+        }
+        let holds = next.iter().map(Tensor::id).collect();
+        waiting.extend(next);
+        found.insert(tensor.id(), Member { tensor, holds });
+    }
+    found
+}
+
+/// Whether a ring's members are held by one another only; `tensor` is one of them, and the caller's own handle.
+fn is_garbage(tensor: &Tensor) -> bool {
+    let found = reached(tensor);
+    // Who does not lead back is no member.
+    let mut ring = vec![tensor.id()];
+    let mut at = 0;
+    while let Some(&id) = ring.get(at) {
+        let before: Vec<usize> =
+            found.iter().filter(|(_, m)| m.holds.contains(&id)).map(|(id, _)| *id).collect();
+        ring.extend(before.into_iter().filter(|id| !ring.contains(id)).collect::<Vec<_>>());
+        at += 1;
+    }
+    ring.iter().all(|id| {
+        let inside: usize = found.values().map(|m| m.holds.iter().filter(|held| *held == id).count()).sum();
+        let ours = 1 + usize::from(*id == tensor.id());
+        found.get(id).is_some_and(|member| member.tensor.handles() == inside + ours)
+    })
+}

@@ -1,0 +1,320 @@
+//! Hooks as Python sees them: handles that take them off again, and the lists that hang on a tensor.
+
+use crate::arena::Id;
+use crate::python::graph::autograd;
+use crate::python::graph::collector;
+use crate::python::graph::node::hang;
+use crate::python::tensor::methods::PyTensor;
+use crate::tensor::{Node, NodeRef, When};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple, PyType, PyWeakrefReference};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Takes a hook off again: `remove()`, or the end of a `with` block. Made by hand, it removes its number from dictionaries.
+#[pyclass(frozen, weakref, subclass, name = "RemovableHandle", module = "gradiron.utils.hooks")]
+pub struct Handle {
+    at: Place,
+    /// Written once, by who makes a copy.
+    id: AtomicU64,
+}
+
+enum Place {
+    /// By name: a hook that holds its own handle must not keep its node.
+    Node(Id<Node>),
+    /// A node that is still to come.
+    Coming(OnceLock<Id<Node>>),
+    /// Weak references to a dictionary of hooks, and to others that know it by the same number.
+    Dicts(Vec<Py<PyWeakrefReference>>),
+}
+
+static NEXT: AtomicU64 = AtomicU64::new(0);
+
+/// The number of a hook that was taken off before there was a node to hang it on.
+const OFF: u64 = u64::MAX;
+
+impl Handle {
+    pub fn new(node: &NodeRef, id: u64) -> Handle {
+        Handle { at: Place::Node(node.id()), id: id.into() }
+    }
+
+    /// The handle of a hook that waits for its node.
+    fn coming() -> Handle {
+        Handle { at: Place::Coming(OnceLock::new()), id: 0.into() }
+    }
+}
+
+#[pymethods]
+impl Handle {
+    #[new]
+    #[pyo3(signature = (hooks_dict, *, extra_dict = None))]
+    fn by_hand(hooks_dict: &Bound<'_, PyAny>, extra_dict: Option<&Bound<'_, PyAny>>) -> PyResult<Handle> {
+        let mut all = vec![hooks_dict.clone()];
+        if let Some(extra) = extra_dict {
+            match extra.cast::<PyList>() {
+                Ok(list) => all.extend(list.iter()),
+                Err(_) => all.push(extra.clone()),
+            }
+        }
+        let weak =
+            all.iter().map(|d| PyWeakrefReference::new(d).map(Bound::unbind)).collect::<PyResult<_>>()?;
+        Ok(Handle { at: Place::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
+    }
+    #[getter]
+    fn id(&self) -> u64 {
+        self.id.load(Ordering::Relaxed)
+    }
+    fn __copy__(&self, py: Python<'_>) -> Handle {
+        let at = match &self.at {
+            Place::Node(node) => Place::Node(*node),
+            Place::Coming(node) => Place::Coming(node.clone()),
+            Place::Dicts(dicts) => Place::Dicts(dicts.iter().map(|dict| dict.clone_ref(py)).collect()),
+        };
+        Handle { at, id: self.id().into() }
+    }
+    /// What comes of a pickle, or of a deep copy, has the number and nothing to remove: hooks are not copied.
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,), u64)> {
+        let nothing = slf.py().import("collections")?.getattr(intern!(slf.py(), "OrderedDict"))?.call0()?;
+        Ok((slf.get_type(), (nothing,), slf.get().id()))
+    }
+    fn __setstate__(&self, id: u64) {
+        self.id.store(id, Ordering::Relaxed);
+    }
+    /// Takes the hook off; once more does nothing.
+    fn remove(&self, py: Python<'_>) -> PyResult<()> {
+        match &self.at {
+            Place::Node(node) => take_off(*node, self.id()),
+            Place::Coming(node) => match node.get() {
+                Some(node) => take_off(*node, self.id()),
+                None => self.id.store(OFF, Ordering::Relaxed),
+            },
+            Place::Dicts(dicts) => {
+                for dict in dicts {
+                    let dict = dict.bind(py).call0()?;
+                    if !dict.is_none() && dict.contains(self.id())? {
+                        dict.del_item(self.id())?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+    fn __enter__(slf: Py<Self>) -> Py<Self> {
+        slf
+    }
+    #[pyo3(signature = (*_args))]
+    fn __exit__(&self, py: Python<'_>, _args: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.remove(py)
+    }
+}
+
+fn take_off(node: Id<Node>, id: u64) {
+    if let Some(node) = node.upgrade() {
+        node.remove_hook(id);
+    }
+}
+
+/// A hook of a Function's context, hung before there is a node.
+pub struct Early {
+    when: When,
+    hook: Py<PyAny>,
+    handle: Py<Handle>,
+}
+
+impl Early {
+    pub fn new(py: Python<'_>, when: When, hook: Py<PyAny>) -> PyResult<Early> {
+        Ok(Early { when, hook, handle: Py::new(py, Handle::coming())? })
+    }
+    pub fn handle<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        self.handle.bind(py).clone().into_any()
+    }
+    /// Hangs the hook on the node, unless it was taken off meanwhile.
+    pub fn settle(self, node: &NodeRef) {
+        let handle = self.handle.get();
+        if let (Place::Coming(at), true) = (&handle.at, handle.id() != OFF) {
+            handle.id.store(hang(node, self.when, self.hook), Ordering::Relaxed);
+            let _ = at.set(node.id());
+        }
+    }
+    pub fn visit(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.hook)
+    }
+}
+
+/// A dictionary of hooks that was assigned as a whole: those that are in it when they are due are called.
+#[pyclass(frozen, module = "gradiron")]
+struct Assigned {
+    hooks: Py<PyDict>,
+    when: When,
+}
+
+#[pymethods]
+impl Assigned {
+    fn __call__<'py>(&self, given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let mut current = given;
+        // By its own methods: an ordered dictionary knows more than a plain one.
+        let hooks = self.hooks.bind(current.py()).call_method0(intern!(current.py(), "values"))?;
+        for hook in hooks.try_iter()?.collect::<PyResult<Vec<_>>>()? {
+            let made = hook.call1((&current,))?;
+            if made.is_none() || self.when == When::Accumulated {
+                continue;
+            }
+            if !made.is_instance_of::<PyTensor>() {
+                let kind = made.get_type().name()?;
+                return Err(PyTypeError::new_err(format!("expected Variable, but hook returned '{kind}'")));
+            }
+            current = made;
+        }
+        let py = current.py();
+        Ok(if self.when == When::Accumulated { py.None().into_bound(py) } else { current })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector may look between the allocation and the first value.
+        if self.hooks.as_ptr().is_null() { Ok(()) } else { visit.call(&self.hooks) }
+    }
+}
+
+/// A tensor's hooks of one moment, with their numbers.
+fn found<'py>(slf: &Bound<'py, PyTensor>, at: impl Fn(When, u32) -> bool) -> Vec<(u64, Bound<'py, PyAny>)> {
+    let py = slf.py();
+    let Some(edge) = slf.get().tensor.edge_for_hooks().filter(|edge| edge.node.has_hooks()) else {
+        return Vec::new();
+    };
+    // SAFETY: the node keeps the callable as long as it is among its hooks, which are locked.
+    let held = |host: *mut std::ffi::c_void| unsafe { Bound::from_borrowed_ptr(py, host.cast()) };
+    let hooks = edge.node.hooks();
+    hooks.list.iter().filter(|h| at(h.1, edge.output)).map(|h| (h.0, held(h.2.host()))).collect()
+}
+
+/// The hooks of one moment as an ordered dictionary, None when there is none.
+fn listed<'py>(
+    slf: &Bound<'py, PyTensor>,
+    at: impl Fn(When, u32) -> bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (py, found) = (slf.py(), found(slf, at));
+    if let [(_, only)] = &found[..]
+        && let Ok(assigned) = only.cast::<Assigned>()
+    {
+        return Ok(Some(assigned.get().hooks.bind(py).clone().into_any()));
+    }
+    if found.is_empty() {
+        return Ok(None);
+    }
+    let dict = py.import("collections")?.getattr(intern!(py, "OrderedDict"))?.call0()?;
+    for (id, hook) in found {
+        match hook.cast::<Assigned>() {
+            Ok(assigned) => drop(dict.call_method1("update", (&assigned.get().hooks,))?),
+            Err(_) => dict.set_item(id, hook)?,
+        }
+    }
+    Ok(Some(dict))
+}
+
+/// Puts a hook into the dictionary that was assigned to a leaf, where there is one.
+pub fn join_assigned<'py>(
+    slf: &Bound<'py, PyTensor>,
+    when: When,
+    hook: &Py<PyAny>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !slf.get().tensor.is_leaf() {
+        return Ok(None);
+    }
+    for (_, own) in found(slf, |own, _| own == when) {
+        if let Ok(assigned) = own.cast::<Assigned>() {
+            let hooks = assigned.get().hooks.bind(slf.py());
+            let handle = Bound::new(slf.py(), Handle::by_hand(hooks, None)?)?;
+            hooks.as_any().set_item(handle.get().id(), hook)?;
+            return Ok(Some(handle.into_any()));
+        }
+    }
+    Ok(None)
+}
+
+/// `x._backward_hooks = hooks`: a leaf has these from now on, and no others. (Of other tensors PyTorch's engine does not look
+/// at what is assigned.)
+fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> PyResult<()> {
+    let tensor = &slf.get().tensor;
+    let dict = match hooks.cast::<PyDict>() {
+        Ok(dict) => Some(dict),
+        Err(_) if hooks.is_none() => None,
+        Err(_) => {
+            let kind = hooks.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("hooks are assigned as a dict or None, not {kind}")));
+        }
+    };
+    if !tensor.is_leaf() {
+        return Ok(());
+    }
+    let Some(edge) = tensor.edge_for_hooks() else {
+        return match dict {
+            Some(dict) if !dict.is_empty() => Err(autograd::no_hook(tensor)),
+            _ => Ok(()),
+        };
+    };
+    for (id, _) in found(slf, |own, _| own == when) {
+        edge.node.remove_hook(id);
+    }
+    if let Some(dict) = dict {
+        let assigned = Py::new(slf.py(), Assigned { hooks: dict.clone().unbind(), when })?;
+        collector::follow(slf.py())?;
+        hang(&edge.node, when, assigned.into_any());
+    }
+    Ok(())
+}
+
+/// Hangs a tensor's hooks on its place among the outputs of a node, unless they hang there already.
+pub fn adopt(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
+    let Ok(tensor) = tensor.cast::<PyTensor>() else {
+        return Err(PyTypeError::new_err("_register_hook_dict expected a variable"));
+    };
+    let tensor = &tensor.get().tensor;
+    let (Some(node), Some(edge)) = (node, tensor.edge_for_hooks()) else { return Ok(()) };
+    if !node.ptr_eq(&edge.node) {
+        let output = tensor.history().map_or(0, |edge| edge.output);
+        let hooks = edge.node.hooks_at(|when| when == When::Output(edge.output));
+        for (_, hook) in hooks {
+            node.add_hook(When::Output(output), hook);
+        }
+    }
+    Ok(())
+}
+
+#[pymethods]
+impl PyTensor {
+    #[getter]
+    fn _backward_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        listed(slf, |when, output| when == When::Output(output))
+    }
+    #[setter(_backward_hooks)]
+    fn assign_backward_hooks(slf: &Bound<'_, PyTensor>, hooks: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, When::Output(0), hooks)
+    }
+    #[deleter(_backward_hooks)]
+    fn delete_backward_hooks(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err("Deletion of _backwards_hooks not allowed!"))
+    }
+    #[getter]
+    fn _post_accumulate_grad_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        listed(slf, |when, _| when == When::Accumulated)
+    }
+    #[setter(_post_accumulate_grad_hooks)]
+    fn assign_accumulated_hooks(slf: &Bound<'_, PyTensor>, hooks: &Bound<'_, PyAny>) -> PyResult<()> {
+        assign(slf, When::Accumulated, hooks)
+    }
+    #[deleter(_post_accumulate_grad_hooks)]
+    fn delete_accumulated_hooks(&self) -> PyResult<()> {
+        Err(PyRuntimeError::new_err("Deletion of _post_accumulate_grad_hooks not allowed!"))
+    }
+}
+
+/// A flag, as PyTorch's parser reads it.
+pub fn flag(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<bool> {
+    object.cast::<pyo3::types::PyBool>().map(|b| b.is_true()).map_err(|_| {
+        let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
+        PyTypeError::new_err(format!("{function}(): argument '{name}' (position 1) must be bool, not {kind}"))
+    })
+}

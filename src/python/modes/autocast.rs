@@ -1,0 +1,174 @@
+//! Autocast: operands of some operators are converted before these run. Which operators, Python says (`amp/_lists.py`); which
+//! dtype, each thread for itself.
+
+use crate::base::{DType, watch};
+use crate::ops;
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::types::{PyDType, dtype_object};
+use crate::tensor::{Tensor, mode};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// What an operator's operands become.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// The dtype that was asked for.
+    Lower = 1,
+    /// float32.
+    Single,
+    /// float32 where one of them is, else the dtype that was asked for.
+    Widest,
+}
+
+/// A policy that is set when autocast is first used.
+#[derive(Default)]
+pub struct PolicyCell(AtomicU8);
+
+impl PolicyCell {
+    pub fn set(&self, policy: Policy) {
+        self.0.store(policy as u8, Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Option<Policy> {
+        match self.0.load(Ordering::Relaxed) {
+            1 => Some(Policy::Lower),
+            2 => Some(Policy::Single),
+            3 => Some(Policy::Widest),
+            _ => None,
+        }
+    }
+}
+
+pub fn policy(name: &str) -> PyResult<Policy> {
+    match name {
+        "lower" => Ok(Policy::Lower),
+        "single" => Ok(Policy::Single),
+        "widest" => Ok(Policy::Widest),
+        _ => Err(PyValueError::new_err(format!("no policy is called '{name}'"))),
+    }
+}
+
+/// Weights that were converted already, with what they were, by their number and version.
+type Converted = HashMap<(usize, u32), (Tensor, Tensor)>;
+
+thread_local! {
+    static TO: Cell<Option<DType>> = const { Cell::new(None) };
+    static WEIGHTS: RefCell<Option<Converted>> = const { RefCell::new(None) };
+}
+
+/// Sets this thread's dtype, or none; returns what it was.
+#[pyfunction]
+pub fn swap_autocast(
+    py: Python<'_>,
+    dtype: Option<&Bound<'_, PyDType>>,
+    cache: bool,
+) -> PyResult<Option<Py<PyDType>>> {
+    let new = dtype.map(|dtype| dtype.get().0);
+    let old = TO.replace(new);
+    if old.is_some() != new.is_some() {
+        watch::count(watch::CASTS, new.is_some());
+    }
+    let forgotten = WEIGHTS.with_borrow_mut(|weights| match (cache, &weights) {
+        (true, None) => weights.replace(HashMap::new()),
+        (true, Some(_)) => None,
+        (false, _) => weights.take(),
+    });
+    drop(forgotten);
+    old.map(|dtype| dtype_object(py, dtype)).transpose()
+}
+
+/// Drops the converted weights.
+#[pyfunction]
+pub fn clear_autocast_weights() {
+    let forgotten = WEIGHTS.with_borrow_mut(|weights| weights.as_mut().map(std::mem::take));
+    drop(forgotten);
+}
+
+/// What an operator with this policy is to be called with; nothing where that is what there is.
+pub fn converted<'py>(
+    cell: &PolicyCell,
+    arguments: &[&Bound<'py, PyAny>],
+) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
+    let (Some(lower), Some(policy)) = (TO.get(), cell.get()) else { return Ok(None) };
+    let target = match policy {
+        Policy::Lower => lower,
+        Policy::Single => DType::F32,
+        Policy::Widest if arguments.iter().any(|a| has_single(a)) => DType::F32,
+        Policy::Widest => lower,
+    };
+    arguments.iter().map(|a| cast(a, target, lower)).collect::<PyResult<Vec<_>>>().map(Some)
+}
+
+/// Numbers in host memory that are not of double precision.
+fn is_cast(t: &Tensor) -> bool {
+    t.dtype().is_float() && t.dtype() != DType::F64 && t.device().is_cpu()
+}
+
+fn items<'py>(object: &Bound<'py, PyAny>) -> Option<Vec<Bound<'py, PyAny>>> {
+    match object.cast::<PyTuple>() {
+        Ok(tuple) => Some(tuple.iter().collect()),
+        Err(_) => object.cast::<PyList>().ok().map(|list| list.iter().collect()),
+    }
+}
+
+fn has_single(object: &Bound<'_, PyAny>) -> bool {
+    match object.cast::<PyTensor>() {
+        Ok(t) => is_cast(&t.get().tensor) && t.get().tensor.dtype() == DType::F32,
+        Err(_) => items(object).is_some_and(|items| {
+            let single = |t: &Tensor| is_cast(t) && t.dtype() == DType::F32;
+            items.iter().any(|item| item.cast::<PyTensor>().is_ok_and(|t| single(&t.get().tensor)))
+        }),
+    }
+}
+
+fn cast<'py>(object: &Bound<'py, PyAny>, target: DType, lower: DType) -> PyResult<Bound<'py, PyAny>> {
+    let one = |object: &Bound<'py, PyAny>| match object.cast::<PyTensor>() {
+        Ok(t) => cast_one(object, &t.get().tensor, target, lower),
+        Err(_) => Ok(object.clone()),
+    };
+    match items(object) {
+        Some(items) if items.iter().any(|item| item.is_instance_of::<PyTensor>()) => {
+            let items = items.iter().map(one).collect::<PyResult<Vec<_>>>()?;
+            Ok(PyTuple::new(object.py(), items)?.into_any())
+        }
+        _ => one(object),
+    }
+}
+
+fn cast_one<'py>(
+    object: &Bound<'py, PyAny>,
+    t: &Tensor,
+    target: DType,
+    lower: DType,
+) -> PyResult<Bound<'py, PyAny>> {
+    if !is_cast(t) || t.dtype() == target {
+        return Ok(object.clone());
+    }
+    // Weights are converted once: then their gradients meet in the lower dtype, too.
+    let weight = target == lower
+        && t.dtype() == DType::F32
+        && t.requires_grad()
+        && t.is_leaf()
+        && t.as_view().is_none()
+        && !t.is_special()
+        && mode::grad_enabled();
+    let key = (t.id(), if weight { t.version() } else { 0 });
+    let known = WEIGHTS.with_borrow(|all| match all {
+        Some(all) if weight => all.get(&key).map(|(_, made)| made.clone()),
+        _ => None,
+    });
+    if let Some(made) = known {
+        return wrap(object.py(), made);
+    }
+    let made = ops::create::converted(t, target, None, false)?;
+    if weight {
+        WEIGHTS.with_borrow_mut(|all| {
+            all.as_mut().map(|all| all.insert(key, (t.clone(), made.clone())));
+        });
+    }
+    wrap(object.py(), made)
+}

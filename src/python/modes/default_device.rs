@@ -1,0 +1,63 @@
+//! The device on which a thread makes its tensors, where it has said one: `set_default_device`, `with device(…)`.
+
+use crate::base::{Device, watch};
+use crate::python::types::{PyDevice, device_from};
+use pyo3::prelude::*;
+use std::cell::RefCell;
+
+thread_local! {
+    static PLACES: RefCell<Vec<Option<PyDevice>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The device that was said last.
+pub fn chosen() -> Option<Device> {
+    if !watch::has(watch::PLACE) {
+        return None;
+    }
+    PLACES.with_borrow(|all| all.iter().rev().find_map(|place| place.map(|p| p.device)))
+}
+
+/// The same for Python, which may have said no number.
+#[pyfunction]
+pub fn default_place(py: Python<'_>) -> PyResult<Option<Py<PyDevice>>> {
+    let place = PLACES.with_borrow(|all| all.iter().rev().find_map(|place| *place));
+    place.map(|place| Py::new(py, place)).transpose()
+}
+
+/// Says the one that lies below those of `with` statements.
+#[pyfunction]
+pub fn set_default_place(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+    let new = device.map(|device| match device.cast::<PyDevice>() {
+        Ok(device) => Ok(*device.get()),
+        Err(_) => device_from(device).map(PyDevice::of),
+    });
+    let new = new.transpose()?;
+    let old = PLACES.with_borrow_mut(|all| match all.first_mut() {
+        Some(first) => std::mem::replace(first, new),
+        None => {
+            all.push(new);
+            None
+        }
+    });
+    if old.is_some() != new.is_some() {
+        watch::count(watch::PLACE, new.is_some());
+    }
+    Ok(())
+}
+
+pub fn enter(device: PyDevice) {
+    PLACES.with_borrow_mut(|all| {
+        if all.is_empty() {
+            all.push(None);
+        }
+        all.push(Some(device));
+    });
+    watch::count(watch::PLACE, true);
+}
+
+pub fn leave() {
+    let left = PLACES.with_borrow_mut(|all| if all.len() > 1 { all.pop() } else { None });
+    if left.is_some() {
+        watch::count(watch::PLACE, false);
+    }
+}

@@ -1,0 +1,204 @@
+//! The profiler's Python end: spans around operator calls, the user's own marks, and a session's start and stop.
+
+use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
+use crate::ops::{Forms, Operand, Row};
+use crate::python::tensor::methods::PyTensor;
+use crate::tensor::mode;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+use std::borrow::Cow;
+use std::sync::{Mutex, PoisonError};
+
+/// The span of one operator call, while it runs.
+pub struct Call {
+    span: Span,
+    sequence: u64,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        let latest = mode::latest_sequence();
+        self.span.facts.sequence = (latest != self.sequence).then_some(latest);
+    }
+}
+
+/// A span around a call of a row on Python's arguments, if somebody profiles.
+#[inline]
+pub fn call<'a, 'py: 'a>(
+    row: &'static Row,
+    inplace: bool,
+    arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
+) -> Option<Box<Call>> {
+    if profile::on() { begin(row, inplace, arguments) } else { None }
+}
+
+#[cold]
+fn begin<'a, 'py: 'a>(
+    row: &'static Row,
+    inplace: bool,
+    arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
+) -> Option<Box<Call>> {
+    let (mut note, counts) = (None, row.params.first().is_some_and(|p| p.kind == crate::ops::Kind::Str));
+    let mut call = open(operator(inplace), row.name.into(), || {
+        let mut shapes: Shapes = Vec::new();
+        for argument in arguments {
+            if counts && note.is_none() {
+                note = argument.extract::<String>().ok();
+            }
+            shapes.push(shape_of(argument));
+        }
+        // PyTorch lists every parameter, given or not.
+        let count = row.params.len() + usize::from(row.forms.has(Forms::ALPHA));
+        shapes.resize(count.max(shapes.len()), Vec::new());
+        shapes
+    })?;
+    call.span.facts.note = note;
+    Some(call)
+}
+
+/// The same for operands that are read already.
+#[inline]
+pub fn operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Option<Box<Call>> {
+    if profile::on() { begin_operands(row, inplace, operands) } else { None }
+}
+
+#[cold]
+fn begin_operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Option<Box<Call>> {
+    let shape = |o: &Operand| match o {
+        Operand::Tensor(t) => t.shape().to_vec(),
+        Operand::Scalar(_) => Vec::new(),
+    };
+    open(operator(inplace), row.name.into(), || {
+        let mut shapes: Shapes = operands.iter().map(shape).collect();
+        shapes.extend(row.forms.has(Forms::ALPHA).then(Vec::new));
+        shapes
+    })
+}
+
+/// The same for what is no row's.
+#[inline]
+pub fn named<'a, 'py: 'a>(
+    name: impl FnOnce() -> &'static str,
+    arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
+) -> Option<Box<Call>> {
+    if profile::on() {
+        open(Kind::Operator, name().into(), || arguments.into_iter().map(shape_of).collect())
+    } else {
+        None
+    }
+}
+
+/// The same for a custom Function, by its class's name.
+#[inline]
+pub fn function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
+    if profile::on() { begin_function(class, arguments) } else { None }
+}
+
+#[cold]
+fn begin_function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
+    let name = class.getattr("__name__").map_or_else(|_| "Function".into(), |name| name.to_string());
+    open(Kind::Function, name.into(), || arguments.iter().map(|a| shape_of(&a)).collect())
+}
+
+fn operator(inplace: bool) -> Kind {
+    if inplace { Kind::Inplace } else { Kind::Operator }
+}
+
+#[cold]
+fn open(kind: Kind, name: Cow<'static, str>, shapes: impl FnOnce() -> Shapes) -> Option<Box<Call>> {
+    let shapes = profile::wants_shapes().then(shapes);
+    let stack = if profile::wants_stacks() { stack() } else { Vec::new() };
+    let mut span = profile::open(kind, name)?;
+    span.facts = Facts { shapes, stack, ..Facts::default() };
+    Some(Box::new(Call { span, sequence: mode::latest_sequence() }))
+}
+
+fn shape_of(object: &Bound<'_, PyAny>) -> Vec<usize> {
+    object.cast::<PyTensor>().map_or_else(|_| Vec::new(), |t| t.get().tensor.shape().to_vec())
+}
+
+/// The lines of Python's stack, innermost first: `file(line): function`.
+fn stack() -> Vec<String> {
+    const DEEPEST: usize = 64;
+    Python::attach(|py| {
+        let mut lines = Vec::new();
+        let mut frame = py.import("sys").and_then(|sys| sys.call_method0("_getframe")).ok();
+        while let Some(at) = frame.take().filter(|f| !f.is_none() && lines.len() < DEEPEST) {
+            let read = || -> PyResult<String> {
+                let code = at.getattr("f_code")?;
+                let (file, name) = (code.getattr("co_filename")?, code.getattr("co_name")?);
+                Ok(format!("{file}({}): {name}", at.getattr("f_lineno")?))
+            };
+            lines.extend(read().ok());
+            frame = at.getattr("f_back").ok();
+        }
+        lines
+    })
+}
+
+/// A mark of the user's, from `enter` to `exit`.
+#[pyclass(frozen, name = "ProfilerMark")]
+pub struct Mark(Mutex<Option<Span>>);
+
+#[pymethods]
+impl Mark {
+    fn end(&self) {
+        let span = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(span);
+    }
+}
+
+/// Opens a mark if somebody profiles.
+#[pyfunction]
+pub fn profiler_mark(name: String) -> Option<Mark> {
+    let mut span = profile::span(Kind::Mark, || name.into())?;
+    if profile::wants_stacks() {
+        span.facts.stack = stack();
+    }
+    Some(Mark(Mutex::new(Some(span))))
+}
+
+/// Whether a session is under way.
+#[pyfunction]
+pub fn profiler_enabled() -> bool {
+    profile::on()
+}
+
+/// Starts a session; false when one is under way.
+#[pyfunction]
+pub fn profiler_start(shapes: bool, memory: bool, stacks: bool) -> bool {
+    profile::start(Options { shapes, memory, stacks })
+}
+
+/// When the events' clock began, in nanoseconds since 1970.
+#[pyfunction]
+pub fn profiler_clock() -> u64 {
+    profile::clock_start()
+}
+
+/// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, and its facts: the number
+/// of its node, the shapes that it was given and is to make, a note, the stack.
+#[pyfunction]
+pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
+    let events = profile::stop().into_iter().map(|event| as_tuple(py, event));
+    PyList::new(py, events.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
+    let (name, kind) = (event.full_name(), kind_name(event.kind));
+    let Event { thread, start, end, depth, bytes: [here, there], facts, .. } = event;
+    let Facts { sequence, shapes, made, note, stack } = facts;
+    let facts = (sequence, shapes, made, note, stack);
+    (name, kind, thread, start, end, depth, here, there, facts).into_pyobject(py)
+}
+
+fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Operator | Kind::Inplace => "operator",
+        Kind::Function => "function",
+        Kind::Turn => "turn",
+        Kind::Derivative => "derivative",
+        Kind::Mark => "mark",
+        Kind::Memory => "memory",
+    }
+}

@@ -1,0 +1,487 @@
+//! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
+
+use crate::python::errors;
+use crate::python::graph::collector::{self, Start};
+use crate::python::graph::node;
+use crate::python::saved::arguments;
+use crate::python::saved::facts;
+use crate::python::saved::names;
+use crate::python::sequences::Listed;
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::tensor::facts::{Facts, SavedAt};
+use crate::tensor::saved_hooks::{self, Chooser, Pack};
+use crate::tensor::{
+    Derivative, Kept, Node, NodeRef, Packed, Saved, Tensor, Unpack, freed_error, inference_error, tangents,
+};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyList, PyTuple};
+use std::ffi::c_void;
+use std::sync::Arc;
+
+/// A user's pair of hooks.
+struct PyHooks {
+    pack: Py<PyAny>,
+    unpack: Py<PyAny>,
+}
+
+struct PyPacked {
+    /// What the pack hook returned.
+    object: Py<PyAny>,
+    unpack: Py<PyAny>,
+}
+
+impl Pack for PyHooks {
+    fn pack(&self, tensor: &Tensor) -> crate::base::Result<Box<dyn Unpack>> {
+        Python::attach(|py| self.call(py, tensor)).map_err(errors::carry)
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+impl PyHooks {
+    fn new(py: Python<'_>, pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<PyHooks> {
+        for hook in [&pack, &unpack] {
+            if !hook.bind(py).is_callable() {
+                return Err(PyTypeError::new_err(format!(
+                    "hooks of saved tensors must be callable, but got {}",
+                    hook.bind(py).get_type().name()?
+                )));
+            }
+        }
+        Ok(PyHooks { pack, unpack })
+    }
+
+    fn call(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<Box<dyn Unpack>> {
+        collector::follow(py)?;
+        let returned = self.pack.bind(py).call1((wrap(py, tensor.clone())?,))?;
+        let unpack = self.unpack.clone_ref(py);
+        Ok(Box::new(PyPacked { object: returned.unbind(), unpack }))
+    }
+}
+
+impl Unpack for PyPacked {
+    fn unpack(&self) -> crate::base::Result<Tensor> {
+        Python::attach(|py| self.call(py)).map_err(errors::carry)
+    }
+    fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void)) {
+        see(self.object.as_ptr().cast());
+        see(self.unpack.as_ptr().cast());
+    }
+    fn as_any(&self) -> &dyn std::any::Any {
+        self
+    }
+}
+
+impl PyPacked {
+    fn call(&self, py: Python<'_>) -> PyResult<Tensor> {
+        let returned = self.unpack.bind(py).call1((&self.object,))?;
+        match returned.cast::<PyTensor>() {
+            Ok(t) => Ok(t.get().tensor.clone()),
+            Err(_) => Err(PyTypeError::new_err(format!(
+                "Output of saved tensor unpack_hook expected to be a Tensor but got result of type {}",
+                returned.get_type().name()?
+            ))),
+        }
+    }
+}
+
+/// Sets a pair of hooks for what this thread saves from now on.
+#[pyfunction]
+pub fn push_saved_hooks(py: Python<'_>, pack: Py<PyAny>, unpack: Py<PyAny>) -> PyResult<()> {
+    Ok(saved_hooks::push(Arc::new(PyHooks::new(py, pack, unpack)?))?)
+}
+
+/// The pair of hooks in force.
+#[pyfunction]
+pub fn top_saved_hooks(py: Python<'_>) -> Option<(Py<PyAny>, Py<PyAny>)> {
+    let top = saved_hooks::top()?;
+    let hooks = top.as_any().downcast_ref::<PyHooks>()?;
+    Some((hooks.pack.clone_ref(py), hooks.unpack.clone_ref(py)))
+}
+
+/// Goes back to the hooks before the last pair.
+#[pyfunction]
+pub fn pop_saved_hooks() {
+    saved_hooks::pop();
+}
+
+/// Forbids pairs of hooks, with the message of the error; None allows them again.
+#[pyfunction]
+pub fn disable_saved_hooks(message: Option<String>) -> PyResult<()> {
+    Ok(saved_hooks::disable(message)?)
+}
+
+/// The message with which hooks are forbidden now.
+#[pyfunction]
+pub fn saved_hooks_disabled() -> Option<String> {
+    saved_hooks::disabled_message()
+}
+
+/// The node whose values a pack hook is given now.
+#[pyfunction]
+pub fn packing_node(py: Python<'_>) -> PyResult<Option<Bound<'_, PyAny>>> {
+    saved_hooks::packing_node().map(|node| node::node_object(py, node)).transpose()
+}
+
+/// Calls `watcher(tensor)` before each write in place of this thread; None ends that.
+#[pyfunction]
+pub fn watch_writes(watcher: Option<Py<PyAny>>) {
+    saved_hooks::watch_writes(watcher.map(|watcher| -> saved_hooks::Watcher {
+        Arc::new(move |target: &Tensor| {
+            Python::attach(|py| watcher.call1(py, (wrap(py, target.clone())?,)).map(drop))
+                .map_err(errors::carry)
+        })
+    }));
+}
+
+/// One saved value of a node, in the form in which the node keeps it.
+#[pyclass(name = "SavedTensor", module = "gradiron.autograd.graph", frozen)]
+pub struct SavedTensor {
+    pub node: NodeRef,
+    /// Nothing for a value that the operator was called without.
+    pub at: Option<usize>,
+}
+
+#[pymethods]
+impl SavedTensor {
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> PyResult<SavedTensor> {
+        Err(PyRuntimeError::new_err("Trying to create a SavedTensor object from Python is forbidden."))
+    }
+
+    /// Packs this value with a pair of hooks of its own.
+    fn register_hooks(&self, py: Python<'_>, pack_hook: Py<PyAny>, unpack_hook: Py<PyAny>) -> PyResult<()> {
+        let hooks = PyHooks::new(py, pack_hook, unpack_hook)?;
+        let Some(at) = self.at else {
+            return Err(PyRuntimeError::new_err(
+                "Calling register_hooks on a saved tensor with value None is forbidden",
+            ));
+        };
+        let (body, output) = {
+            let saves = self.node.saves();
+            match saves.values.get(at) {
+                _ if saves.freed => return Err(hooks_after_free()),
+                None => return Err(hooks_after_free()),
+                Some(saved) => match &saved.kept {
+                    Kept::Packed(_) => {
+                        return Err(PyRuntimeError::new_err(
+                            "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one \
+                             pair of hooks is allowed at a time.",
+                        ));
+                    }
+                    Kept::Body(body) => (body.clone(), saved.is_output()),
+                },
+            }
+        };
+        let packed = saved_hooks::pack_tensor(&hooks, &Tensor::new(body), output)?;
+        let old = match self.node.saves().values.get_mut(at) {
+            Some(saved) => std::mem::replace(&mut saved.kept, Kept::Packed(Arc::new(packed))),
+            None => return Err(hooks_after_free()),
+        };
+        drop(old);
+        Ok(())
+    }
+
+    /// What is kept: the tensor, or what a pack hook made of it; None once it is freed.
+    #[getter]
+    fn data<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        match self.shared() {
+            Some(Saved { kept: Kept::Packed(packed), .. }) => {
+                Ok(by_hooks(&packed).map(|packed| packed.object.bind(py).clone()))
+            }
+            Some(saved) if saved.is_output() => {
+                saved.body().map(|body| wrap(py, Tensor::new(body.clone()))).transpose()
+            }
+            Some(saved) => wrap(py, saved.unpack(&self.node)?).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The hook that makes the tensor of `data` again, if there is one.
+    #[getter]
+    fn unpack_hook(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        match self.shared()?.kept {
+            Kept::Packed(packed) => by_hooks(&packed).map(|packed| packed.unpack.clone_ref(py)),
+            Kept::Body(_) => None,
+        }
+    }
+
+    /// The tensor.
+    fn unpack<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        match self.at {
+            Some(at) => wrap(py, unpack_at(&self.node, at)?),
+            None => Ok(py.None().into_bound(py)),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        collector::traverse(&Start::Saved(self), &visit).map(drop)
+    }
+    fn __clear__(&self) {
+        collector::clear(&Start::Saved(self));
+    }
+}
+
+impl SavedTensor {
+    /// A handle to the value, while it is kept.
+    fn shared(&self) -> Option<Saved> {
+        let saves = self.node.saves();
+        saves.values.get(self.at?).filter(|_| !saves.freed).map(Saved::share)
+    }
+}
+
+/// What a user's hooks made of a value.
+fn by_hooks(packed: &Packed) -> Option<&PyPacked> {
+    packed.hook.as_any().downcast_ref()
+}
+
+fn hooks_after_free() -> PyErr {
+    PyRuntimeError::new_err(
+        "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of the graph are \
+         freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you need to backward through the \
+         graph a second time or if you need to access saved variables after calling backward.",
+    )
+}
+
+/// A saved value as a tensor. No lock is held while a hook runs.
+pub fn unpack_at(node: &NodeRef, at: usize) -> PyResult<Tensor> {
+    let saved = {
+        let saves = node.saves();
+        match saves.values.get(at) {
+            Some(saved) if !saves.freed => saved.share(),
+            _ => return Err(freed_error(Some(node)).into()),
+        }
+    };
+    let tensor = saved.unpack(node)?;
+    if saved.is_orphan()
+        && let Some(saved) = node.saves().values.get_mut(at)
+    {
+        saved.adopt(&tensor);
+    }
+    Ok(tensor)
+}
+
+/// Where among a node's saved values a name's value lies: nothing when the name is unknown, `Some(None)` when this call
+/// did not save it.
+fn place(node: &NodeRef, name: &str) -> Option<Option<usize>> {
+    let names = names::names(node);
+    let source = names.iter().find(|(n, _)| n == name)?.1;
+    Some(node.saves().values.iter().position(|saved| saved.source == source))
+}
+
+/// The attribute `name` of a node, when it is one of a saved value.
+pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let (raw, wanted) = match (name.strip_prefix("_raw_saved_"), name.strip_prefix("_saved_")) {
+        (Some(wanted), _) => (true, wanted),
+        (_, Some(wanted)) => (false, wanted),
+        _ => return Ok(None),
+    };
+    if let Some(facts) = node.facts() {
+        return by_facts(py, node, facts, wanted, raw);
+    }
+    let kept = if node.saves().freed { None } else { place(node, wanted) };
+    if !raw
+        && kept.flatten().is_none()
+        && let Some(value) = arguments::argument(py, node, wanted)
+    {
+        return value.map(Some);
+    }
+    if node.saves().freed {
+        // What was saved is forgotten with its names.
+        return match raw {
+            true => {
+                Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at: Some(usize::MAX) })?.into_any()))
+            }
+            // A row's formula still says what there was.
+            false if names::is_pointwise(node) && place(node, wanted).is_none() => Ok(None),
+            false => Err(freed_error(Some(node)).into()),
+        };
+    }
+    match kept {
+        None => Ok(None),
+        Some(at) if raw => Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any())),
+        Some(None) => Ok(Some(py.None().into_bound(py))),
+        Some(Some(at)) => wrap(py, unpack_at(node, at)?).map(Some),
+    }
+}
+
+/// The attribute `wanted` of a node whose facts are known.
+fn by_facts<'py>(
+    py: Python<'py>,
+    node: &NodeRef,
+    facts: &'static Facts,
+    wanted: &str,
+    raw: bool,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    if !raw && let Some(value) = facts.attribute(node, wanted) {
+        return facts::shown(py, value).map(Some);
+    }
+    let Some(&(_, saved)) = facts.saved.iter().find(|(name, _)| *name == wanted) else { return Ok(None) };
+    if node.saves().freed {
+        if raw {
+            let gone = SavedTensor { node: node.clone(), at: Some(usize::MAX) };
+            return Ok(Some(Bound::new(py, gone)?.into_any()));
+        }
+        return Err(freed_error(Some(node)).into());
+    }
+    let place = |source: u16| node.saves().values.iter().position(|saved| saved.source == source);
+    let one = |at: Option<usize>| match at {
+        _ if raw => Ok(Bound::new(py, SavedTensor { node: node.clone(), at })?.into_any()),
+        Some(at) => wrap(py, unpack_at(node, at)?),
+        None => Ok(py.None().into_bound(py)),
+    };
+    let sources = facts.sources(node, saved);
+    Ok(Some(match saved {
+        SavedAt::Operand { list: true, .. } => {
+            let all = sources.map(|source| one(place(source))).collect::<PyResult<Vec<_>>>()?;
+            PyTuple::new(py, all)?.into_any()
+        }
+        _ => one(place(sources.start))?,
+    }))
+}
+
+/// The names of a node's attributes for saved values.
+pub fn attributes(py: Python<'_>, node: &NodeRef) -> Vec<String> {
+    if let Some(facts) = node.facts() {
+        let tensors =
+            facts.saved.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]);
+        let mut all: Vec<String> =
+            tensors.chain(facts.attributes(node).map(|name| format!("_saved_{name}"))).collect();
+        all.sort();
+        return all;
+    }
+    let names = names::names(node);
+    let tensors = names.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]);
+    let arguments = arguments::arguments(py, node);
+    let mut all: Vec<String> =
+        tensors.chain(arguments.into_iter().map(|name| format!("_saved_{name}"))).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// What a node saved: pairs of a name and a tensor; freed values raise.
+pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList>> {
+    if node.saves().freed {
+        return Err(freed_error(Some(node)).into());
+    }
+    let list = PyList::empty(py);
+    let names: Vec<(String, u16)> = match node.facts() {
+        Some(facts) => {
+            let named = |&(name, saved): &(&'static str, SavedAt)| {
+                facts.sources(node, saved).map(move |source| (name.to_owned(), source))
+            };
+            facts.saved.iter().flat_map(named).collect()
+        }
+        None => names::names(node),
+    };
+    for (name, source) in names {
+        let at = node.saves().values.iter().position(|saved| saved.source == source);
+        if let Some(at) = at {
+            list.append((name, wrap(py, unpack_at(node, at)?)?))?;
+        }
+    }
+    Ok(list)
+}
+
+/// A user's choice of the operators whose results are kept.
+struct PyChooser(Py<PyAny>);
+
+impl Chooser for PyChooser {
+    fn supply(&self, kind: &'static str) -> crate::base::Result<Option<Tensor>> {
+        let ask = |py: Python<'_>| -> PyResult<Option<Tensor>> {
+            let found = self.0.call_method1(py, "supply", (row_of(kind),))?;
+            Ok(found.bind(py).cast::<PyTensor>().ok().map(|t| t.get().tensor.clone()))
+        };
+        Python::attach(ask).map_err(errors::carry)
+    }
+    fn made(
+        &self,
+        kind: &'static str,
+        inputs: Vec<Tensor>,
+        result: Option<Tensor>,
+    ) -> crate::base::Result<()> {
+        let tell = |py: Python<'_>| -> PyResult<()> {
+            let inputs = inputs.into_iter().map(|t| wrap(py, t)).collect::<PyResult<Vec<_>>>()?;
+            let result = result.map(|t| wrap(py, t)).transpose()?;
+            self.0.call_method1(py, "made", (row_of(kind), inputs, result)).map(drop)
+        };
+        Python::attach(tell).map_err(errors::carry)
+    }
+}
+
+/// The operator's name behind its node's: `log_softmax` of `LogSoftmaxBackward0`.
+fn row_of(kind: &'static str) -> String {
+    let stem = kind.rfind("Backward").map_or(kind, |end| &kind[..end]);
+    let mut name = String::new();
+    for letter in stem.chars() {
+        if letter.is_ascii_uppercase() && name.ends_with(|c: char| c.is_ascii_lowercase()) {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_lowercase());
+    }
+    name
+}
+
+/// Lets `chooser` keep and supply what operators of this thread make.
+#[pyfunction]
+pub fn push_chooser(chooser: Py<PyAny>) {
+    saved_hooks::push_chooser(Arc::new(PyChooser(chooser)));
+}
+
+/// Goes back to the chooser before the last one.
+#[pyfunction]
+pub fn pop_chooser() {
+    saved_hooks::pop_chooser();
+}
+
+/// Tensors kept as an operator keeps what it saves: hooks see them, and a write over one of them is noticed.
+#[pyclass(frozen, module = "gradiron.autograd.graph")]
+pub struct KeptTensors {
+    pub node: NodeRef,
+}
+
+static KEEP: Derivative = Derivative {
+    facts: None,
+    name: "KeepBackward0",
+    apply: |_| Err(crate::base::Error::runtime("nothing flows through tensors that are only kept")),
+};
+
+/// Keeps tensors for [`KeptTensors::get`].
+#[pyfunction]
+pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensors> {
+    let tensors: Vec<Tensor> = tensors.0.iter().map(|t| t.get().tensor.clone()).collect();
+    let mut node = Node::draft(crate::tensor::Kind::Op(&KEEP));
+    node.edges = tensors.iter().map(Tensor::edge).collect();
+    let node = Node::publish_unseen(node);
+    tensors.iter().enumerate().for_each(|(i, t)| node.save(Saved::input(&t.body(), i).of(t)));
+    if tensors.iter().any(Tensor::is_dual) {
+        tangents::remember(&node, |i| tensors.get(usize::from(i)));
+    }
+    if tensors.iter().any(Tensor::is_inference) && crate::storage::birth() == 0 {
+        return Err(inference_error(&node).into());
+    }
+    saved_hooks::pack(&node, |i| tensors.get(i), &[])?;
+    Ok(KeptTensors { node })
+}
+
+#[pymethods]
+impl KeptTensors {
+    /// The tensors, with their places in the graph.
+    fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let count = self.node.saves().values.len();
+        let tensors = (0..count).map(|at| wrap(py, unpack_at(&self.node, at)?));
+        PyList::new(py, tensors.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        collector::traverse(&Start::Kept(self), &visit).map(drop)
+    }
+    fn __clear__(&self) {
+        collector::clear(&Start::Kept(self));
+    }
+}

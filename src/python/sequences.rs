@@ -1,0 +1,91 @@
+//! Sequences from Python, which may claim any length: what they give is taken as it comes, in memory that may be refused, and
+//! Ctrl-C ends it. And lists for Python, whose memory may be refused as well.
+
+use crate::base::room;
+use crate::python::call::parse::int_from;
+use crate::python::call::signature_errors::type_name;
+use pyo3::exceptions::PyTypeError;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// After so many elements somebody looks whether Ctrl-C was pressed.
+const PATIENCE: usize = 1 << 14;
+
+/// Lets Ctrl-C end what has taken `count` elements so far.
+#[inline]
+pub fn look_up(py: Python<'_>, count: usize) -> PyResult<()> {
+    if count % PATIENCE == PATIENCE - 1 { py.check_signals() } else { Ok(()) }
+}
+
+/// Everything that an iterable gives.
+pub fn collected<'py>(object: &Bound<'py, PyAny>) -> PyResult<Vec<Bound<'py, PyAny>>> {
+    let mut all = Vec::new();
+    for item in object.try_iter()? {
+        room::push(&mut all, item?)?;
+        look_up(object.py(), all.len())?;
+    }
+    Ok(all)
+}
+
+/// What `read` makes of the elements of a tuple or list; nothing for any other object, or where `read` makes nothing.
+pub fn each<'py, T>(
+    object: &Bound<'py, PyAny>,
+    read: impl Fn(&Bound<'py, PyAny>) -> PyResult<T>,
+) -> PyResult<Option<Vec<T>>> {
+    let items = match (object.cast::<PyTuple>(), object.cast::<PyList>()) {
+        (Ok(tuple), _) => tuple.try_iter()?,
+        (_, Ok(list)) => list.try_iter()?,
+        _ => return Ok(None),
+    };
+    let mut all = Vec::new();
+    for item in items {
+        room::push(&mut all, read(&item?)?)?;
+    }
+    Ok(Some(all))
+}
+
+/// The elements of a tuple or list, in a function's signature.
+pub struct Listed<T>(pub Vec<T>);
+
+impl<'a, 'py, T> FromPyObject<'a, 'py> for Listed<T>
+where
+    T: for<'b> FromPyObject<'b, 'py>,
+{
+    type Error = PyErr;
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Listed<T>> {
+        let read = |item: &Bound<'py, PyAny>| item.extract::<T>().map_err(Into::into);
+        match each(&object, read)? {
+            Some(all) => Ok(Listed(all)),
+            None => Err(PyTypeError::new_err(format!("must be a tuple or list, not {}", type_name(&object)))),
+        }
+    }
+}
+
+/// Whole numbers in a tuple or list, for a `function` with a parameter `name`.
+pub fn ints(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<Vec<i64>> {
+    let wrong = |what: String| {
+        PyTypeError::new_err(format!("{function}(): argument '{name}' must be tuple of ints, {what}"))
+    };
+    let read = |item: &Bound<'_, PyAny>| {
+        int_from(item).ok_or_else(|| wrong(format!("but found element of type {}", type_name(item))))
+    };
+    each(object, read)?.ok_or_else(|| wrong(format!("not {}", type_name(object))))
+}
+
+/// A list of these objects.
+pub fn to_list<'py>(
+    py: Python<'py>,
+    count: usize,
+    items: impl IntoIterator<Item = PyResult<Bound<'py, PyAny>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    // SAFETY: a new list or an exception; its places are empty until they are filled, which Python's own code expects.
+    unsafe {
+        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(count as isize))?.cast_into_unchecked();
+        for (i, item) in items.into_iter().enumerate().take(count) {
+            look_up(py, i)?;
+            ffi::PyList_SetItem(list.as_ptr(), i as isize, item?.into_ptr());
+        }
+        Ok(list)
+    }
+}

@@ -1,0 +1,256 @@
+//! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
+
+use crate::base::{Category, DType, Device, caution_once};
+use crate::ops::{self, Operand, view};
+use crate::python::call::parse::scalar_from;
+use crate::python::call::signature_errors::{dtype_argument, type_name};
+use crate::python::data::nested_lists::from_nested;
+use crate::python::sequences::ints;
+use crate::python::tensor::index;
+use crate::python::tensor::methods::{PyTensor, adopt, wrap};
+use crate::python::types::{PyDType, device_from, dtype_object};
+use crate::tensor::{Body, Tensor};
+use pyo3::PyTypeInfo;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyDict, PyString, PyTuple, PyType};
+use std::sync::atomic::AtomicBool;
+
+/// `Tensor(2, 3)`, `Tensor(data)` and the like, in one dtype.
+fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
+    let sizes: Option<Vec<i64>> = args.iter().map(|a| a.extract::<i64>().ok()).collect();
+    let empty = |sizes: &[i64]| -> PyResult<Tensor> {
+        Ok(Tensor::new(Body::new(&ops::view::dims_of(sizes)?, dtype, device)?))
+    };
+    let first = match args.len() {
+        0 => return empty(&[0]),
+        1 => args.get_item(0)?,
+        _ => {
+            return empty(
+                &sizes.ok_or_else(|| PyTypeError::new_err("new(): expected sizes as whole numbers"))?,
+            );
+        }
+    };
+    if let Ok(t) = first.cast::<PyTensor>() {
+        let t = &t.get().tensor;
+        if t.dtype() != dtype {
+            return Err(PyTypeError::new_err(format!(
+                "expected a tensor of {} (got {})",
+                crate::tensor::type_string(dtype, device),
+                crate::tensor::type_string(t.dtype(), t.device())
+            )));
+        }
+        return Ok(view::alias(t)?);
+    }
+    let number = !first.is_instance_of::<PyBool>();
+    if let Some(sizes) = sizes.filter(|_| number) {
+        return empty(&sizes);
+    }
+    if first.get_type().name()? == "Size" {
+        return empty(&ints("new", "size", &first)?);
+    }
+    if first.is_instance_of::<PyString>() {
+        return Err(PyTypeError::new_err("new(): invalid data type 'str'"));
+    }
+    if first.is_none() || scalar_from(&first).is_some() {
+        return Err(PyTypeError::new_err(format!(
+            "new(): data must be a sequence (got {})",
+            first.get_type().name()?
+        )));
+    }
+    Ok(ops::create::to_device(&from_nested(&first, Some(dtype))?, device)?)
+}
+
+/// Refuses names that the constructor does not know.
+fn check_names(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResult<()> {
+    let strange = |name: &Bound<'_, PyAny>| name.extract::<String>().is_ok_and(|name| name != "device");
+    if !kwargs.keys().iter().any(|name| strange(&name)) {
+        return Ok(());
+    }
+    let named = kwargs.iter().map(|(name, arg)| format!("{name}={}", type_name(&arg)));
+    let all = args.iter().map(|arg| type_name(&arg)).chain(named).collect::<Vec<_>>().join(", ");
+    Err(PyTypeError::new_err(format!(
+        "new() received an invalid combination of arguments - got ({all}), but expected one of:\n * (*, torch.device device)\n \
+         * (tuple of ints size, *, torch.device device)\n * (Tensor other)\n * (object data, *, torch.device device)"
+    )))
+}
+
+/// `FloatTensor(…)` and its sisters.
+#[pyfunction]
+pub fn legacy_tensor<'py>(
+    args: &Bound<'py, PyTuple>,
+    dtype: &Bound<'py, PyDType>,
+    device: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    wrap(args.py(), legacy(args, dtype.get().0, device_from(device)?)?)
+}
+
+fn need_matrix(name: &str, t: &Tensor, batches: bool) -> PyResult<()> {
+    match t.ndim() {
+        2 => Ok(()),
+        n if n > 2 && batches => Ok(()),
+        n if batches => Err(PyRuntimeError::new_err(format!(
+            "tensor.{name} is only supported on matrices or batches of matrices. Got {n}-D tensor."
+        ))),
+        n => Err(PyRuntimeError::new_err(format!(
+            "tensor.{name} is only supported on matrices (2-D tensors). Got {n}-D tensor.{}",
+            if n > 2 { " For batches of matrices, consider using tensor.mH" } else { "" }
+        ))),
+    }
+}
+
+/// What these attributes give of a tensor without dimensions.
+fn of_number<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static TOLD: [AtomicBool; 3] = [const { AtomicBool::new(false) }; 3];
+    let told = &TOLD[["mT", "mH", "H"].iter().position(|&known| known == name).unwrap_or(0)];
+    let conjugates = name.ends_with('H');
+    let instead =
+        if conjugates { "Consider using x.conj()." } else { "This function is the identity in these cases." };
+    caution_once(told, &format!("Tensor.{name} is deprecated on 0-D tensors. {instead}"))?;
+    let t = slf.get().tensor.clone();
+    if conjugates { wrap(slf.py(), ops::complex::conj(&t)?) } else { Ok(slf.clone().into_any()) }
+}
+
+fn matrix_transpose<'py>(
+    slf: &Bound<'py, PyTensor>,
+    name: &str,
+    batches: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let t = &slf.get().tensor;
+    if t.ndim() == 0 {
+        return of_number(slf, name);
+    }
+    need_matrix(name, t, batches)?;
+    let turned = view::transpose(t, -2, -1)?;
+    // `H` and `mH` conjugate as well, which changes complex numbers only.
+    wrap(slf.py(), if name.ends_with('H') { ops::complex::conj(&turned)? } else { turned })
+}
+
+/// `x.real = value`, on the view of the part.
+fn fill_part(part: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+    let value = index::value_for(&part.cast::<PyTensor>()?.get().tensor, value)?;
+    part.call_method1("copy_", (wrap(part.py(), value)?,)).map(drop)
+}
+
+#[pymethods]
+impl PyTensor {
+    #[new]
+    #[classmethod]
+    #[pyo3(signature = (*args, **kwargs), text_signature = "(*args, **kwargs)")]
+    fn construct(
+        class: &Bound<'_, PyType>,
+        args: &Bound<'_, PyTuple>,
+        kwargs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<PyTensor> {
+        // Subclasses take what arguments they like.
+        let plain = class.is(PyTensor::type_object(class.py()));
+        if let Some(kwargs) = kwargs.filter(|_| plain) {
+            check_names(args, kwargs)?;
+        }
+        let device = match kwargs.map(|k| k.get_item("device")).transpose()?.flatten() {
+            Some(device) => device_from(&device)?,
+            None => Device::Cpu,
+        };
+        if let Ok(t) = args.get_item(0).and_then(|a| Ok(a.cast::<PyTensor>()?.get().tensor.clone()))
+            && args.len() == 1
+        {
+            let tensor = if plain { view::alias(&t)? } else { ops::create::shallow(&t) };
+            return Ok(PyTensor { tensor });
+        }
+        Ok(PyTensor { tensor: legacy(args, ops::create::default_dtype(), device)? })
+    }
+    /// Ties the new object to its tensor.
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn __init__(slf: &Bound<'_, PyTensor>, _args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) {
+        adopt(slf);
+    }
+    /// The dimensions in reverse order, as a view.
+    #[getter(T)]
+    fn reversed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let t = &slf.get().tensor;
+        let py = slf.py();
+        if t.ndim() != 2 {
+            let message = if t.ndim() == 0 {
+                c"Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases."
+            } else {
+                c"The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it will \
+                  throw an error in a future release. Consider `x.mT` to transpose batches of matrices or \
+                  `x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."
+            };
+            PyErr::warn(py, &py.get_type::<PyUserWarning>(), message, 1)?;
+        }
+        wrap(py, view::permute(t, (0..t.ndim() as i64).rev().collect())?)
+    }
+    /// The last two dimensions swapped, as a view.
+    #[getter(mT)]
+    fn matrices_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        matrix_transpose(slf, "mT", true)
+    }
+    /// The matrix transposed, as a view.
+    #[getter(H)]
+    fn conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        matrix_transpose(slf, "H", false)
+    }
+    #[getter(mH)]
+    fn matrices_conjugate_transposed<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        matrix_transpose(slf, "mH", true)
+    }
+    /// The real part, as a view.
+    #[getter(real)]
+    fn real_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        if !slf.get().tensor.dtype().is_complex() {
+            return Ok(slf.clone().into_any());
+        }
+        wrap(slf.py(), ops::complex::real(&slf.get().tensor)?)
+    }
+    #[setter(real)]
+    fn set_real_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        fill_part(&PyTensor::real_part(slf)?, value)
+    }
+    /// The imaginary part, as a view.
+    #[getter(imag)]
+    fn imaginary_part<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        wrap(slf.py(), ops::complex::imag(&slf.get().tensor)?)
+    }
+    #[setter(imag)]
+    fn set_imaginary_part(slf: &Bound<'_, PyTensor>, value: &Bound<'_, PyAny>) -> PyResult<()> {
+        fill_part(&PyTensor::imaginary_part(slf)?, value)
+    }
+}
+
+fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
+    if let Ok(t) = object.cast::<PyTensor>() {
+        return Ok(Operand::Tensor(&t.get().tensor));
+    }
+    scalar_from(object)
+        .map(Operand::Scalar)
+        .ok_or_else(|| PyTypeError::new_err("neither a tensor nor a number"))
+}
+
+/// The dtype that arithmetic on these two gives.
+#[pyfunction]
+pub fn result_type(
+    py: Python<'_>,
+    tensor: &Bound<'_, PyAny>,
+    other: &Bound<'_, PyAny>,
+) -> PyResult<Py<PyDType>> {
+    match (operand(tensor), operand(other)) {
+        (Ok(a), Ok(b)) => dtype_object(py, ops::pointwise::result_type([a, b])),
+        _ => Err(PyTypeError::new_err(format!(
+            "result_type() received an invalid combination of arguments - got ({}, {}), but expected one of:\n * (Tensor tensor, \
+             Tensor other)\n * (Number scalar, Tensor tensor)\n * (Tensor tensor, Number other)\n * (Number scalar1, Number \
+             scalar2)\n",
+            type_name(tensor),
+            type_name(other)
+        ))),
+    }
+}
+
+/// Whether a result of one dtype may be written into another by the promotion rules.
+#[pyfunction]
+pub fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
+    let from = dtype_argument("can_cast", "from_", Some(1), from_)?;
+    let to = dtype_argument("can_cast", "to", Some(2), to)?;
+    let (from, to): (Category, Category) = (from.category(), to.category());
+    Ok(from <= to)
+}

@@ -1,0 +1,100 @@
+//! What the user hung on a tensor's object (`x.grad.note = 1`), and the class of that object, last as long as the tensor,
+//! though the object goes when Python forgets it: the next one is made with both.
+
+use crate::python::graph::collector;
+use crate::python::identity;
+use crate::python::tensor::methods::{PLACE, PyTensor};
+use crate::tensor::HostObject;
+use pyo3::PyTypeInfo;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::PyType;
+use std::any::Any;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Where an object of the class has its dictionary; 0 until somebody asked.
+static DICTIONARY: AtomicUsize = AtomicUsize::new(0);
+
+struct Hung {
+    class: Py<PyType>,
+    attributes: Option<Py<PyAny>>,
+}
+
+impl HostObject for Hung {
+    fn host(&self) -> *mut c_void {
+        self.attributes.as_ref().map_or(null_mut(), |all| all.as_ptr().cast())
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// Finds where the class keeps dictionaries; called when it is ready.
+pub fn prepare(py: Python<'_>) -> PyResult<()> {
+    let offset: usize = PyTensor::type_object(py).getattr("__dictoffset__")?.extract()?;
+    DICTIONARY.store(offset, Ordering::Relaxed);
+    Ok(())
+}
+
+/// The dictionary of an object: one that was not used is null.
+///
+/// # Safety
+/// `object` is of the Tensor class, and `prepare` was called.
+unsafe fn dictionary(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject {
+    // SAFETY: the offset that the class itself tells.
+    unsafe { object.cast::<u8>().add(DICTIONARY.load(Ordering::Relaxed)).cast() }
+}
+
+/// Takes what is worth keeping from an object that is about to go, for the tensor to hold; whether there was anything.
+#[cold]
+pub fn leave(dying: &PyTensor) -> bool {
+    if PLACE.load(Ordering::Relaxed) == 0 || DICTIONARY.load(Ordering::Relaxed) == 0 {
+        return false;
+    }
+    // SAFETY: the value lies at this place in its object, which Python is about to free while it holds the interpreter.
+    let hung = unsafe {
+        let object = dying.object();
+        let py = Python::assume_attached();
+        let class = ffi::Py_TYPE(object);
+        let slot = dictionary(object);
+        let bare = (*slot).is_null() && class == PyTensor::type_object_raw(py);
+        // Another thread's object may have come first.
+        if bare || !identity::stands(dying.tensor.host_object(), object.cast()) {
+            return false;
+        }
+        let attributes = Bound::from_borrowed_ptr_or_opt(py, *slot);
+        let class = Bound::from_borrowed_ptr(py, class.cast()).cast_into_unchecked::<PyType>();
+        Hung { class: class.unbind(), attributes: attributes.map(Bound::unbind) }
+    };
+    let follows = hung.attributes.is_none() || Python::attach(collector::follow).is_ok();
+    if follows {
+        dying.tensor.hang(Box::new(hung));
+    }
+    follows
+}
+
+/// A new object for a tensor whose last one left something, which goes on hanging there; nothing where that was taken.
+#[cold]
+pub fn revive<'py>(
+    py: Python<'py>,
+    tensor: &crate::tensor::Tensor,
+) -> PyResult<Option<Bound<'py, PyTensor>>> {
+    let read = |object: &dyn HostObject| {
+        let hung = object.as_any().downcast_ref::<Hung>()?;
+        Some((hung.class.clone_ref(py), hung.attributes.as_ref().map(|all| all.clone_ref(py))))
+    };
+    let Some((class, attributes)) = tensor.hung(read).flatten() else { return Ok(None) };
+    // SAFETY: the class derives from Tensor, whose value lies at its place in each object; the allocator leaves zeroes.
+    unsafe {
+        let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);
+        if object.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        let value = PyTensor { tensor: tensor.clone() };
+        object.cast::<u8>().add(PLACE.load(Ordering::Relaxed)).cast::<PyTensor>().write(value);
+        *dictionary(object) = attributes.map_or(null_mut(), Py::into_ptr);
+        Ok(Some(Bound::from_owned_ptr(py, object).cast_into_unchecked()))
+    }
+}

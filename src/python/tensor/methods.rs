@@ -1,0 +1,550 @@
+//! The Tensor class: identity, number slots, attributes. Operators hang on it from the table.
+// PyO3's expansion inside our macro counts as our code to this lint.
+#![allow(unsafe_op_in_unsafe_fn)]
+
+use crate::base::{DType, Scalar, caution_once, watch};
+use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
+use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
+use crate::python::call::overrides::Asked;
+use crate::python::call::parse::{running, scalar_from};
+use crate::python::call::signature_errors::too_big;
+use crate::python::data::nested_lists;
+use crate::python::graph::autograd;
+use crate::python::graph::collector;
+use crate::python::graph::collector::Start;
+use crate::python::graph::node;
+use crate::python::identity::{self, Gone};
+use crate::python::modes::profile;
+use crate::python::tensor::host_state;
+use crate::python::tensor::index;
+use crate::python::transforms::func;
+use crate::python::transforms::vmap;
+use crate::python::types;
+use crate::python::types::{PyDType, dtype_object};
+use crate::storage::reserve;
+use crate::tensor::{Tensor, any_hosted, mode};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::types::{PyFloat, PyInt};
+use pyo3::{PyTypeInfo, ffi};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+/// Numbers of one dtype in any number of dimensions, with the history of their making.
+#[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
+pub struct PyTensor {
+    pub tensor: Tensor,
+}
+
+impl PyTensor {
+    /// The Python object around this value.
+    pub fn object(&self) -> *mut ffi::PyObject {
+        std::ptr::from_ref(self).cast_mut().cast::<u8>().wrapping_sub(PLACE.load(Ordering::Relaxed)).cast()
+    }
+}
+
+impl Drop for PyTensor {
+    fn drop(&mut self) {
+        let left = self.tensor.handles() > 1 && host_state::leave(self);
+        identity::forget(self.tensor.host_object(), self.object().cast(), left);
+    }
+}
+
+/// The Python object of a tensor: the living one, or a new one.
+#[inline]
+pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
+    match identity::find(py, tensor.host_object()) {
+        Ok(object) => Ok(object),
+        Err(Gone::Entirely) => Ok(settle(allocate(py, tensor)?)),
+        Err(gone) => renew(py, tensor, gone),
+    }
+}
+
+/// How often a thread looks again for what another is leaving or taking just now; nobody else does under the interpreter's
+/// lock. (In the end it may be this thread itself that is leaving it.)
+const PATIENCE: usize = if cfg!(Py_GIL_DISABLED) { 10_000 } else { 1 };
+
+/// The object of a tensor whose last one left something, or is about to.
+#[cold]
+fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, PyAny>> {
+    for _ in 0..PATIENCE {
+        if gone == Gone::Left
+            && let Some(revived) = host_state::revive(py, &tensor)?
+        {
+            let own = revived.as_ptr();
+            let object = settle(revived);
+            if object.as_ptr() == own {
+                tensor.unhang();
+            }
+            return Ok(object);
+        }
+        #[cfg(Py_GIL_DISABLED)]
+        py.detach(std::thread::yield_now);
+        gone = match identity::find(py, tensor.host_object()) {
+            Ok(object) => return Ok(object),
+            Err(Gone::Entirely) => break,
+            Err(gone) => gone,
+        };
+    }
+    Ok(settle(allocate(py, tensor)?))
+}
+
+/// Where the Rust value lies in an object of the class, found on the first one.
+pub(in crate::python) static PLACE: AtomicUsize = AtomicUsize::new(0);
+
+/// A new object. `object.__new__`, which PyO3 goes through, would give each its dictionary at once (Python 3.11 and
+/// 3.12 do): half of the cost of a small operator. Here the slots start empty, as the allocator leaves them.
+fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
+    reserve::check()?;
+    let place = PLACE.load(Ordering::Relaxed);
+    if place == 0 {
+        let object = Bound::new(py, PyTensor { tensor })?;
+        PLACE.store(std::ptr::from_ref(object.get()) as usize - object.as_ptr() as usize, Ordering::Relaxed);
+        return Ok(object);
+    }
+    let class = PyTensor::type_object_raw(py);
+    // SAFETY: the class is a heap type with the generic allocator, which zeroes: empty dictionary and weak references.
+    // The value is written before anybody sees the object; the class has no borrow flag (frozen) and no thread check (Send).
+    unsafe {
+        let object = ffi::PyType_GenericAlloc(class, 0);
+        if object.is_null() {
+            return Err(PyErr::fetch(py));
+        }
+        object.cast::<u8>().add(place).cast::<PyTensor>().write(PyTensor { tensor });
+        Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
+    }
+}
+
+/// Ties a fresh object (a subclass's, made by `__new__`) to its tensor.
+pub fn adopt(object: &Bound<'_, PyTensor>) {
+    settle(object.clone());
+}
+
+/// The object that stands for its tensor from now on.
+fn settle(object: Bound<'_, PyTensor>) -> Bound<'_, PyAny> {
+    identity::settle(object, |object| object.get().tensor.host_object())
+}
+
+/// Warns, once, that a number has no history, where one is kept.
+pub fn tell_of_loss(tensor: &Tensor) -> PyResult<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if mode::grad_enabled() && tensor.requires_grad() {
+        caution_once(
+            &TOLD,
+            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using \
+             tensor.detach() first.",
+        )?;
+    }
+    Ok(())
+}
+
+fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
+    match object.cast::<PyTensor>() {
+        Ok(t) => Some(Operand::Tensor(&t.get().tensor)),
+        Err(_) => scalar_from(object).map(Operand::Scalar),
+    }
+}
+
+/// What an operator says of an operand that it does not know, so that this may be asked; numbers it should have known.
+#[cold]
+fn unknown<'py>(
+    slot: &'static str,
+    own: &Bound<'py, PyAny>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = other.py();
+    if let Some(taken) = Asked::of_slot(slot, own, other) {
+        return taken;
+    }
+    known(other)?;
+    Ok(py.NotImplemented().into_bound(py))
+}
+
+/// Numbers are known unless they are too big.
+#[cold]
+fn known(other: &Bound<'_, PyAny>) -> PyResult<()> {
+    if other.is_instance_of::<PyInt>() { Err(too_big()) } else { Ok(()) }
+}
+
+/// The product with what is no tensor: its class may know it.
+#[cold]
+fn no_product<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    Asked::of_slot("__matmul__", slf, other).unwrap_or_else(|| Ok(py.NotImplemented().into_bound(py)))
+}
+
+/// `x @ y` goes the way of its method where somebody wants to know of it.
+#[cold]
+fn watched_product<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    match other.is_instance_of::<PyTensor>() {
+        true => slf.call_method1(intern!(slf.py(), "matmul"), (other,)),
+        false => no_product(slf, other),
+    }
+}
+
+pub(in crate::python) const LONG: usize = 16_384;
+
+fn compute<'py>(
+    py: Python<'py>,
+    op: &'static Pointwise,
+    operands: &[Operand],
+) -> PyResult<Bound<'py, PyAny>> {
+    let _span = profile::operands(&op.row, false, operands);
+    finish(py, op, operands)
+}
+
+#[inline]
+fn finish<'py>(py: Python<'py>, op: &'static Pointwise, operands: &[Operand]) -> PyResult<Bound<'py, PyAny>> {
+    let long = operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.numel() >= LONG));
+    wrap(py, running(py, long, || apply(op, operands))?)
+}
+
+fn binary<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+    op: &'static Pointwise,
+    swapped: bool,
+    slot: &'static str,
+) -> PyResult<Bound<'py, PyAny>> {
+    if watch::any() {
+        return watched(slf, other, op, swapped, slot);
+    }
+    let Some(other) = operand(other) else { return unknown(slot, slf, other) };
+    let own = Operand::Tensor(&slf.get().tensor);
+    finish(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
+}
+
+/// The same where somebody wants to know of it.
+#[cold]
+fn watched<'py>(
+    slf: &Bound<'py, PyTensor>,
+    other: &Bound<'py, PyAny>,
+    op: &'static Pointwise,
+    swapped: bool,
+    slot: &'static str,
+) -> PyResult<Bound<'py, PyAny>> {
+    if watch::has(watch::OVERRIDES)
+        && let Some(taken) = Asked::of_slot(slot, slf, other)
+    {
+        return taken;
+    }
+    let Some(other) = operand(other) else { return unknown(slot, slf, other) };
+    let own = Operand::Tensor(&slf.get().tensor);
+    compute(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
+}
+
+fn inplace(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, op: &'static Pointwise) -> PyResult<()> {
+    let Some(value) = operand(other) else {
+        known(other)?;
+        return Err(PyTypeError::new_err(format!(
+            "unsupported operand type(s) for {}=: 'Tensor' and '{}'",
+            op.row.name,
+            other.get_type().name()?
+        )));
+    };
+    let target = &slf.get().tensor;
+    func::check_operands(op, &[Operand::Tensor(target), value])?;
+    let _span = profile::operands(&op.row, true, &[Operand::Tensor(target), value]);
+    let write = || apply_inplace(op, target, &[Operand::Tensor(target), value]);
+    Ok(running(slf.py(), target.numel() >= LONG, write)?)
+}
+
+fn power<'py>(
+    slf: &Bound<'py, PyTensor>,
+    exponent: &Bound<'py, PyAny>,
+    swapped: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = slf.py();
+    let slot = if swapped { "__rpow__" } else { "__pow__" };
+    let Some(exponent) = operand(exponent) else { return unknown(slot, slf, exponent) };
+    let own = Operand::Tensor(&slf.get().tensor);
+    let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
+    let _span = profile::named(|| ops::power::POW.name, [slf.as_any()]);
+    wrap(py, running(py, slf.get().tensor.numel() >= LONG, || ops::power::power(base, exponent))?)
+}
+
+fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyResult<()> {
+    let target = Arg::Tensor(slf.get().tensor.clone());
+    let exponent = match operand(exponent) {
+        Some(Operand::Tensor(t)) => Arg::Tensor(t.clone()),
+        Some(Operand::Scalar(s)) => Arg::from(s),
+        None => {
+            known(exponent)?;
+            let name = exponent.get_type().name()?;
+            return Err(PyTypeError::new_err(format!(
+                "unsupported operand type(s) for **=: 'Tensor' and '{name}'"
+            )));
+        }
+    };
+    func::check_arguments(&ops::power::POW, &[target.clone(), exponent.clone()])?;
+    let _span = profile::named(|| "pow_", [slf.as_any()]);
+    let write = || ops::inplace::apply(&ops::power::POW, &[target, exponent]);
+    Ok(crate::tensor::saved_hooks::after(write)?)
+}
+
+macro_rules! slots {
+    ($($name:ident $(/ $reflected:ident)? = $row:path;)* @inplace $($iname:ident = $irow:path;)* @compare $($cname:ident = $crow:path;)*) => {
+        #[pymethods]
+        impl PyTensor {
+            $(
+                fn $name<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                    binary(slf, other, &$row, false, stringify!($name))
+                }
+                $(fn $reflected<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                    binary(slf, other, &$row, true, stringify!($reflected))
+                })?
+            )*
+            $(fn $iname(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>) -> PyResult<()> {
+                inplace(slf, other, &$irow)
+            })*
+            fn __richcmp__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, op: pyo3::basic::CompareOp) -> PyResult<Bound<'py, PyAny>> {
+                use pyo3::basic::CompareOp;
+                let (row, slot) = match op {
+                    CompareOp::Eq => (&a::eq::ROW, "__eq__"),
+                    CompareOp::Ne => (&a::ne::ROW, "__ne__"),
+                    CompareOp::Lt => (&a::lt::ROW, "__lt__"),
+                    CompareOp::Le => (&a::le::ROW, "__le__"),
+                    CompareOp::Gt => (&a::gt::ROW, "__gt__"),
+                    CompareOp::Ge => (&a::ge::ROW, "__ge__"),
+                };
+                binary(slf, other, row, false, slot)
+            }
+            fn __hash__(slf: &Bound<'_, PyTensor>) -> isize {
+                slf.as_ptr() as isize // `id(x)`
+            }
+            fn __pow__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, _modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                power(slf, other, false)
+            }
+            fn __rpow__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>, _modulo: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                power(slf, other, true)
+            }
+            fn __ipow__(slf: &Bound<'_, PyTensor>, other: &Bound<'_, PyAny>, _modulo: &Bound<'_, PyAny>) -> PyResult<()> {
+                power_inplace(slf, other)
+            }
+            fn __matmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let py = slf.py();
+                if watch::any() {
+                    return watched_product(slf, other);
+                }
+                let Ok(other) = other.cast::<PyTensor>() else { return no_product(slf, other) };
+                let (x, y) = (&slf.get().tensor, &other.get().tensor);
+                let long = x.numel() + y.numel() >= 2048;
+                wrap(py, running(py, long, || ops::linalg::matmul(x, y))?)
+            }
+            // The tensor comes first also where it stood last: the node's edges tell.
+            fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                binary(slf, other, &a::add::ROW, false, "__radd__")
+            }
+            fn __rmul__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                binary(slf, other, &a::mul::ROW, false, "__rmul__")
+            }
+            fn __rsub__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                binary(slf, other, &a::rsub::ROW, false, "__rsub__")
+            }
+            fn __rtruediv__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+                let py = slf.py();
+                let Some(other) = operand(other) else { return unknown("__rtruediv__", slf, other) };
+                // By way of the reciprocal, as PyTorch rounds it.
+                let inverse = apply(&u::reciprocal::ROW, &[Operand::Tensor(&slf.get().tensor)])?;
+                compute(py, &a::mul::ROW, &[Operand::Tensor(&inverse), other])
+            }
+            fn __neg__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                compute(slf.py(), &a::neg::ROW, &[Operand::Tensor(&slf.get().tensor)])
+            }
+            fn __pos__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                ops::power::positive(&slf.get().tensor)?;
+                Ok(slf.clone().into_any())
+            }
+            fn __abs__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                compute(slf.py(), &u::abs::ROW, &[Operand::Tensor(&slf.get().tensor)])
+            }
+            fn __invert__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+                if slf.get().tensor.dtype().is_differentiable() {
+                    return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
+                }
+                let _span = profile::named(|| ops::power::BITWISE_NOT.name, [slf.as_any()]);
+                wrap(slf.py(), ops::power::bitwise_not(&slf.get().tensor)?)
+            }
+        }
+    };
+}
+slots! {
+    __add__ = a::add::ROW;
+    __sub__ = a::sub::ROW;
+    __mul__ = a::mul::ROW;
+    __truediv__ = a::div::ROW;
+    __floordiv__ / __rfloordiv__ = a::floor_divide::ROW;
+    __mod__ / __rmod__ = a::remainder::ROW;
+    __and__ / __rand__ = a::bitwise_and::ROW;
+    __or__ / __ror__ = a::bitwise_or::ROW;
+    __xor__ / __rxor__ = a::bitwise_xor::ROW;
+    __lshift__ / __rlshift__ = a::bitwise_left_shift::ROW;
+    __rshift__ / __rrshift__ = a::bitwise_right_shift::ROW;
+    @inplace
+    __iadd__ = a::add::ROW;
+    __isub__ = a::sub::ROW;
+    __imul__ = a::mul::ROW;
+    __itruediv__ = a::div::ROW;
+    __ifloordiv__ = a::floor_divide::ROW;
+    __imod__ = a::remainder::ROW;
+    __iand__ = a::bitwise_and::ROW;
+    __ior__ = a::bitwise_or::ROW;
+    __ixor__ = a::bitwise_xor::ROW;
+    __ilshift__ = a::bitwise_left_shift::ROW;
+    __irshift__ = a::bitwise_right_shift::ROW;
+    @compare
+}
+
+impl PyTensor {
+    /// The only element, for Python's number protocols.
+    fn number(&self) -> PyResult<Scalar> {
+        if self.tensor.numel() != 1 {
+            return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars"));
+        }
+        Ok(self.tensor.item()?)
+    }
+}
+
+#[pymethods]
+impl PyTensor {
+    fn __bool__(&self) -> PyResult<bool> {
+        let n = self.tensor.numel();
+        if self.tensor.is_batched() {
+            return Err(vmap::no_branch());
+        }
+        if n == 1 {
+            return Ok(self.tensor.item()?.as_bool());
+        }
+        Err(PyRuntimeError::new_err(if n == 0 {
+            "Boolean value of Tensor with no values is ambiguous"
+        } else {
+            "Boolean value of Tensor with more than one value is ambiguous"
+        }))
+    }
+    fn __float__(&self) -> PyResult<f64> {
+        tell_of_loss(&self.tensor)?;
+        let number = self.number()?;
+        ops::kernel::holds(DType::F64, number)?;
+        Ok(number.as_f64())
+    }
+    fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
+        let number = slf.get().number()?;
+        Ok(pyo3::types::PyComplex::from_doubles(slf.py(), number.as_f64(), number.imaginary()))
+    }
+    fn __int__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let (py, number) = (slf.py(), slf.get().number()?);
+        match number {
+            // Beyond 64 bits Python knows what to do, and what to say of infinity and NaN.
+            Scalar::Float(f) if !number.fits(DType::I64) => {
+                PyFloat::new(py, f).call_method0(intern!(py, "__int__"))
+            }
+            _ => {
+                ops::kernel::holds(DType::I64, number)?;
+                Ok(number.as_i64().into_pyobject(py)?.into_any())
+            }
+        }
+    }
+    fn __index__(&self) -> PyResult<i64> {
+        if self.tensor.dtype().is_differentiable() || self.tensor.numel() != 1 {
+            return Err(PyTypeError::new_err(
+                "only integer tensors of a single element can be converted to an index",
+            ));
+        }
+        Ok(self.tensor.item()?.as_i64())
+    }
+    fn __len__(&self) -> PyResult<usize> {
+        match self.tensor.body().shape().first() {
+            Some(&n) => Ok(n),
+            None => Err(PyTypeError::new_err("len() of a 0-d tensor")),
+        }
+    }
+    fn __getitem__<'py>(
+        slf: &Bound<'py, PyTensor>,
+        index: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        index::get(slf, index)
+    }
+    fn __setitem__(
+        slf: &Bound<'_, PyTensor>,
+        index: &Bound<'_, PyAny>,
+        value: &Bound<'_, PyAny>,
+    ) -> PyResult<()> {
+        index::set(slf, index, value)
+    }
+    fn __delitem__(&self, _index: &Bound<'_, PyAny>) -> PyResult<()> {
+        Err(PyTypeError::new_err("Tensor does not support deleting items"))
+    }
+    /// Adds the gradients of this tensor to the `grad` of the leaves it was made from.
+    #[pyo3(signature = (gradient = None, retain_graph = None, create_graph = false, inputs = None))]
+    fn backward(
+        slf: &Bound<'_, PyTensor>,
+        gradient: Option<&Bound<'_, PyAny>>,
+        retain_graph: Option<bool>,
+        create_graph: bool,
+        inputs: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        autograd::backward_one(slf, gradient, retain_graph, create_graph, inputs)
+    }
+    /// Calls `hook(grad)` whenever this tensor's gradient is computed; what it returns replaces the gradient.
+    fn register_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        autograd::tensor_hook(slf, hook)
+    }
+    /// Calls `hook(tensor)` after a gradient was added to this leaf's `grad`.
+    fn register_post_accumulate_grad_hook<'py>(
+        slf: &Bound<'py, PyTensor>,
+        hook: Py<PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        autograd::accumulate_hook(slf, hook)
+    }
+    /// Writes the values of `src`, converted and broadcast, into this tensor.
+    #[pyo3(signature = (src, non_blocking = None))]
+    fn copy_<'py>(
+        slf: &Bound<'py, PyTensor>,
+        src: &Bound<'py, PyAny>,
+        non_blocking: Option<bool>,
+    ) -> PyResult<Bound<'py, PyTensor>> {
+        let _ = non_blocking;
+        let _span = profile::named(|| "copy_", [slf.as_any(), src]);
+        let source = match src.cast::<PyTensor>() {
+            Ok(t) => t.get().tensor.clone(),
+            Err(_) => match scalar_from(src) {
+                Some(s) => ops::create::scalar_tensor(s, None)?,
+                None => {
+                    return Err(PyTypeError::new_err(format!(
+                        "copy_(): argument 'other' (position 1) must be Tensor, not {}",
+                        src.get_type().name()?
+                    )));
+                }
+            },
+        };
+        let target = &slf.get().tensor;
+        func::check_write(target, &[&source], || "aten::copy_".into())?;
+        types::warn_of_loss(source.dtype(), target.dtype())?;
+        running(slf.py(), target.numel() >= LONG, || ops::inplace::copy_into(target, &source))?;
+        Ok(slf.clone())
+    }
+    /// The elements as nested lists, or as a number.
+    fn tolist<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        nested_lists::tolist(slf)
+    }
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Between its allocation and its first value an object is all zeroes, and the collector may already look.
+        // SAFETY: a tensor is one pointer; reading it as a number is always defined here.
+        let empty = unsafe { std::ptr::from_ref(&self.tensor).cast::<usize>().read() } == 0;
+        if any_hosted() && !empty { node::traverse(self, &visit) } else { Ok(()) }
+    }
+    fn __clear__(&self) {
+        collector::clear(&Start::Tensor(self));
+    }
+}
+
+/// The default dtype as Python's object.
+pub fn default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
+    dtype_object(py, ops::create::default_dtype())
+}
+
+pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];

@@ -1,0 +1,113 @@
+//! The transforms of `func` as Python drives them: begun and ended, asked for what they put around a tensor, and for
+//! leave to write in place.
+
+use crate::base::Error;
+use crate::ops::pointwise::Pointwise;
+use crate::ops::transform::{self, Layer, Mode};
+use crate::ops::{Arg, Kind, Operand, Row};
+use crate::python::sequences::Listed;
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::tensor::Tensor;
+use pyo3::prelude::*;
+
+/// Begins a transform of a function by reverse mode, or by forward mode; it may guard what it did not make. Returns the
+/// number of the last node before it.
+#[pyfunction]
+pub fn begin_transform(reverse: bool, guards: bool) -> u64 {
+    transform::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards)
+}
+
+/// Ends the innermost transform.
+#[pyfunction]
+pub fn end_transform() {
+    transform::end();
+}
+
+/// Says what the innermost transform's inputs are, and what it was given beside them.
+#[pyfunction]
+pub fn adopt_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
+    transform::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
+}
+
+/// A depth, the dimension of the samples (None where the layer is a gradient's), and the tensor without the layer.
+type Found<'py> = Option<(usize, Option<usize>, Bound<'py, PyAny>)>;
+
+/// The outermost layer that transforms put around a tensor, at a depth of less than `below`.
+#[pyfunction]
+#[pyo3(signature = (t, below = usize::MAX))]
+pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>> {
+    Ok(match transform::layer(&t.get().tensor, below) {
+        None => None,
+        Some(Layer::Tracked(depth)) => Some((depth, None, t.clone().into_any())),
+        Some(Layer::Samples(depth, place, inner)) => Some((depth, Some(place), wrap(t.py(), inner)?)),
+    })
+}
+
+/// The values alone, in memory that belongs to no transform.
+#[pyfunction]
+pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), transform::untracked(&t.get().tensor)?)
+}
+
+/// Refuses to write in place what a transform's function was not given and did not make.
+#[inline]
+pub fn check_write(
+    target: &Tensor,
+    others: &[&Tensor],
+    operator: impl FnOnce() -> String,
+) -> Result<(), Error> {
+    if transform::any() { transform::check_write(target, others, operator) } else { Ok(()) }
+}
+
+/// [`check_write`] for a row's arguments, of which the first is written.
+#[inline]
+pub fn check_arguments(row: &Row, args: &[Arg]) -> Result<(), Error> {
+    if !transform::any() {
+        return Ok(());
+    }
+    let tensors: Vec<&Tensor> =
+        args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None }).collect();
+    match tensors.split_first() {
+        Some((target, others)) => check_write(target, others, || written_name(row, args)),
+        None => Ok(()),
+    }
+}
+
+/// [`check_write`] for a pointwise row's operands.
+#[inline]
+pub fn check_operands(op: &'static Pointwise, operands: &[Operand]) -> Result<(), Error> {
+    if !transform::any() {
+        return Ok(());
+    }
+    let arg = |o: &Operand| match o {
+        Operand::Tensor(t) => Arg::Tensor((*t).clone()),
+        Operand::Scalar(s) => Arg::from(*s),
+    };
+    check_arguments(&op.row, &operands.iter().map(arg).collect::<Vec<_>>())
+}
+
+/// PyTorch's name for an in-place operator on a tensor and these operands: by the overload that takes them.
+fn written_name(row: &Row, operands: &[Arg]) -> String {
+    let name = row.name.strip_suffix('_').unwrap_or(row.name);
+    let either = row.params.get(1).is_some_and(|p| p.kind == Kind::Operand);
+    let tensor = |at: usize| matches!(operands.get(at), Some(Arg::Tensor(_)));
+    let number = |at: usize| operands.get(at).is_some_and(|a| a.number().is_some());
+    let overload = match name {
+        "add" | "sub" | "mul" | "div" if operands.len() > 1 => ".Tensor",
+        "masked_fill" | "lerp" if tensor(2) => ".Tensor",
+        "masked_fill" | "lerp" => ".Scalar",
+        "index_fill" if tensor(3) => ".int_Tensor",
+        "index_fill" => ".int_Scalar",
+        "scatter" if tensor(3) => ".src",
+        "scatter" => ".value",
+        "squeeze" if number(1) => ".dim",
+        "bernoulli" if tensor(1) => ".Tensor",
+        "bernoulli" => ".float",
+        "clamp" | "clamp_min" | "clamp_max" if tensor(1) || tensor(2) => ".Tensor",
+        "clamp" | "clamp_min" | "clamp_max" => "",
+        _ if either && operands.len() == 2 && tensor(1) => ".Tensor",
+        _ if either && operands.len() == 2 && number(1) => ".Scalar",
+        _ => "",
+    };
+    format!("aten::{name}_{overload}")
+}

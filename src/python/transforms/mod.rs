@@ -1,0 +1,5 @@
+//! vmap, forward mode and func as Python drives them.
+
+pub mod forward;
+pub mod func;
+pub mod vmap;

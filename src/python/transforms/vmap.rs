@@ -1,0 +1,375 @@
+//! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
+
+use crate::ops::batch::{self, Batch, Frame, Randomness};
+use crate::ops::{transform, view};
+use crate::python::function::apply;
+use crate::python::sequences::{Listed, collected};
+use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::tensor::{Kind, Node, NodeRef, Tensor, Viewing, any_requires_grad, mode};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::gc::{PyTraverseError, PyVisit};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::cell::Cell;
+use std::collections::HashSet;
+
+/// Whether a transform's function is running: which tensors want gradients is the transform's affair then.
+#[pyfunction]
+pub fn is_transformed() -> bool {
+    transform::any() || batch::is_under_way()
+}
+
+thread_local! {
+    /// Whether custom Functions are run on samples as they are: the batches are the library's own, not the user's.
+    static WITHOUT_RULES: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Takes this thread's switch for the thread that calls what is returned.
+pub fn hand_over() -> impl FnOnce() + Send {
+    let without = WITHOUT_RULES.take();
+    move || WITHOUT_RULES.set(without)
+}
+
+/// Switches that, and returns how it was.
+#[pyfunction]
+pub fn set_without_rules(on: bool) -> bool {
+    WITHOUT_RULES.replace(on)
+}
+
+/// Refuses a custom Function that the transforms which are under way could not go through.
+#[inline]
+pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !is_transformed() || WITHOUT_RULES.get() {
+        return Ok(());
+    }
+    let check = class.py().import("gradiron.func._function")?.getattr("check_support")?;
+    check.call1((class, batch::is_under_way())).map(drop)
+}
+
+/// Refuses a method that would meddle with a transform's own leaves.
+pub fn refuse_in_transform(method: &str, perhaps: &str) -> PyResult<()> {
+    if !is_transformed() {
+        return Ok(());
+    }
+    Err(PyRuntimeError::new_err(format!(
+        "You are attempting to call Tensor.{method}() {perhaps}inside of a function being transformed by a functorch \
+         transform. This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, \
+         hessian) or call {method}() outside of a function being transformed instead."
+    )))
+}
+
+/// The tensor, which wants gradients from now on.
+#[pyfunction]
+pub fn tracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
+    t.get().tensor.set_requires_grad(true)?;
+    Ok(t.clone())
+}
+
+/// The tensor once more, with a history that goes on to its own.
+#[pyfunction]
+pub fn aliased<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), view::alias(&t.get().tensor)?)
+}
+
+/// Whether the tape knows a tensor, whatever its samples show.
+#[pyfunction]
+pub fn wants_grad(t: &Bound<'_, PyTensor>) -> bool {
+    t.get().tensor.requires_grad()
+}
+
+pub fn no_branch() -> PyErr {
+    PyRuntimeError::new_err(
+        "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support that \
+         yet, please file an issue at https://github.com/pytorch/pytorch/issues .",
+    )
+}
+
+/// Begins a `vmap` over `size` samples; returns its level.
+#[pyfunction]
+pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
+    Ok(batch::enter(size, randomness_of(randomness)?))
+}
+
+fn randomness_of(name: &str) -> PyResult<Randomness> {
+    Ok(match name {
+        "error" => Randomness::Error,
+        "different" => Randomness::Different,
+        "same" => Randomness::Same,
+        other => {
+            return Err(PyRuntimeError::new_err(format!(
+                "Only allowed values for randomness are 'error', 'different', or 'same'. Got {other}"
+            )));
+        }
+    })
+}
+
+fn randomness_name(randomness: Randomness) -> &'static str {
+    match randomness {
+        Randomness::Error => "error",
+        Randomness::Different => "different",
+        Randomness::Same => "same",
+    }
+}
+
+/// A live call of `vmap`: its level, how many samples, and what random operators do.
+type Call = (u32, usize, &'static str);
+
+fn calls_of(frames: Vec<Frame>) -> Vec<Call> {
+    frames.into_iter().map(|f| (f.level, f.size, randomness_name(f.randomness))).collect()
+}
+
+/// The live calls of `vmap`, innermost last.
+#[pyfunction]
+pub fn vmap_calls() -> Vec<Call> {
+    calls_of(batch::frames())
+}
+
+/// Makes other calls the live ones, for what is to run as it ran within them, and returns those that were.
+#[pyfunction]
+pub fn vmap_swap_calls(calls: Listed<(u32, usize, String)>) -> PyResult<Vec<Call>> {
+    let frame = |(level, size, name): (u32, usize, String)| {
+        Ok(Frame { level, size, randomness: randomness_of(&name)? })
+    };
+    Ok(calls_of(batch::swap_frames(calls.0.into_iter().map(frame).collect::<PyResult<_>>()?)))
+}
+
+/// The tensor behind a batched one and the levels of its first dimensions, or None.
+#[pyfunction]
+pub fn batch_parts<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Option<(Bound<'py, PyAny>, Vec<u32>)>> {
+    let Some(batched) = t.get().tensor.as_batched() else { return Ok(None) };
+    Ok(Some((wrap(t.py(), batched.value.clone())?, batched.levels.to_vec())))
+}
+
+/// What [`batch_parts`] took apart.
+#[pyfunction]
+pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Listed<u32>) -> PyResult<Bound<'py, PyAny>> {
+    let value = t.get().tensor.clone();
+    if value.is_batched() || value.ndim() < levels.0.len() {
+        return Err(PyRuntimeError::new_err(
+            "a batched tensor lies in one that is not, with a dimension for each level",
+        ));
+    }
+    wrap(t.py(), Tensor::batched(value, levels.0.into_iter().collect()))
+}
+
+/// Ends the innermost `vmap`.
+#[pyfunction]
+pub fn vmap_leave() -> PyResult<()> {
+    batch::leave()?;
+    Ok(())
+}
+
+/// How many calls of `vmap` are under way in this thread.
+#[pyfunction]
+pub fn vmap_depth() -> usize {
+    batch::frames().len()
+}
+
+/// The tensor with its dimension `dim` taken for a level.
+#[pyfunction]
+pub fn add_batch_dim<'py>(t: &Bound<'py, PyTensor>, dim: i64, level: u32) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), batch::add_dim(&t.get().tensor, dim, level)?)
+}
+
+/// The samples of a level as an ordinary dimension again.
+#[pyfunction]
+pub fn remove_batch_dim<'py>(
+    t: &Bound<'py, PyTensor>,
+    level: u32,
+    size: usize,
+    dim: i64,
+) -> PyResult<Bound<'py, PyAny>> {
+    wrap(t.py(), batch::remove_dim(&t.get().tensor, level, size, dim)?)
+}
+
+/// The tensor with the samples of a level as its first dimension, or None when it has none of them.
+#[pyfunction]
+pub fn unwrap_batched<'py>(t: &Bound<'py, PyTensor>, level: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
+    batch::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
+}
+
+/// Whether a tensor stands for samples, of a certain level or of any.
+#[pyfunction]
+#[pyo3(signature = (t, level = None))]
+pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
+    let Ok(t) = t.cast::<PyTensor>() else { return false };
+    t.get().tensor.as_batched().is_some_and(|b| level.is_none_or(|l| b.levels.contains(&l)))
+}
+
+/// Counts a transform by reverse mode in (true) or out, which may be inside of a `vmap`.
+#[pyfunction]
+pub fn count_reverse(begins: bool) {
+    if begins { batch::begin_reverse() } else { batch::end_reverse() }
+}
+
+/// Whether a gradient of `output` goes beyond `own`: to what was there before node number `since`, or to other leaves.
+#[pyfunction]
+pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTensor>>, since: u64) -> bool {
+    // An alias that has a history of its own leads on to others.
+    let leaf = |t: &Bound<'_, PyTensor>| t.get().tensor.edge().filter(|edge| edge.node.is_leaf());
+    let own: HashSet<usize> = own.0.iter().filter_map(leaf).map(|edge| key(&edge.node)).collect();
+    let mut starts = Vec::new();
+    roots(output.get().tensor.physical(), &mut starts);
+    let beyond = |node: &Node| {
+        if own.contains(&key(node)) { Some(false) } else { transform::is_beyond(node, since) }
+    };
+    transform::leads(starts, beyond)
+}
+
+/// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
+#[pyfunction]
+pub fn dismiss(inputs: Listed<Bound<'_, PyTensor>>) {
+    for edge in inputs.0.iter().filter_map(|t| t.get().tensor.edge()) {
+        if let Kind::Leaf(leaf) = &edge.node.kind {
+            leaf.dismiss();
+        }
+    }
+}
+
+/// Lets views among a transform's gradients be written like others: its backward was not under the caller's `no_grad`.
+#[pyfunction]
+pub fn free_views(gradients: Listed<Option<Bound<'_, PyTensor>>>) {
+    for gradient in gradients.0.iter().flatten() {
+        gradient.get().tensor.remake_view(Viewing::Plain);
+    }
+}
+
+/// The nodes that made a tensor and the tangents that it carries.
+fn roots(tensor: &Tensor, found: &mut Vec<NodeRef>) {
+    found.extend(tensor.edge().map(|edge| edge.node));
+    for tangent in tensor.dual_levels().into_iter().filter_map(|level| tensor.tangent(level)) {
+        roots(&tangent, found);
+    }
+}
+
+fn key(node: &Node) -> usize {
+    std::ptr::from_ref(node) as usize
+}
+
+/// The gradients of a run as the batched ones among its inputs see them.
+pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> PyResult<Vec<Option<Tensor>>> {
+    let seen = |object: Bound<'_, PyAny>, grad: Option<Tensor>| -> PyResult<Option<Tensor>> {
+        match (object.cast::<PyTensor>(), grad) {
+            (Ok(t), Some(grad)) if t.get().tensor.is_batched() => {
+                Ok(Some(batch::out_of_graph(&t.get().tensor, &grad)?))
+            }
+            (_, grad) => Ok(grad),
+        }
+    };
+    if inputs.is_instance_of::<PyTensor>() {
+        return found.into_iter().map(|g| seen(inputs.clone(), g)).collect();
+    }
+    let objects = collected(inputs)?;
+    if objects.len() != found.len() {
+        return Err(PyTypeError::new_err("as many gradients as inputs were expected"));
+    }
+    objects.into_iter().zip(found).map(|(object, grad)| seen(object, grad)).collect()
+}
+
+/// What transforms show has no memory of its own to point at.
+pub fn need_storage(t: &Tensor) -> PyResult<()> {
+    if transform::is_layered(t) { Err(no_storage()) } else { Ok(()) }
+}
+
+/// Samples are many values in one.
+pub fn need_values(t: &Tensor) -> PyResult<()> {
+    if t.is_batched() { Err(no_storage()) } else { Ok(()) }
+}
+
+fn no_storage() -> PyErr {
+    PyRuntimeError::new_err("Cannot access data pointer of Tensor that doesn't have storage")
+}
+
+/// Refuses leaves of a transform's function's own.
+#[pyfunction]
+pub fn refuse_leaves() -> PyResult<()> {
+    refuse_in_transform("requires_grad_", REQUIRING)
+}
+
+pub const REQUIRING: &str = "(or perhaps using torch.autograd.functional.* APIs) ";
+
+/// `.grad` of a leaf is not a place for the gradients of samples.
+pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyResult<()> {
+    if is_transformed() || roots.into_iter().any(Tensor::is_batched) {
+        return Err(PyRuntimeError::new_err(
+            "backward() called inside a functorch transform. This is not supported, please use functorch.grad or \
+             functorch.vjp instead or call backward() outside of functorch transforms.",
+        ));
+    }
+    Ok(())
+}
+
+/// A custom Function on samples: by its own rule, which sees the physical tensors outside of the level.
+pub fn apply_function<'py>(
+    class: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    inputs: &[Option<Tensor>],
+) -> PyResult<Bound<'py, PyAny>> {
+    if !class.getattr("_own_setup")?.is_truthy()? {
+        return apply_as_it_is(class, args, inputs);
+    }
+    let level = inputs.iter().flatten().filter_map(|t| t.as_batched()?.levels.last().copied()).max();
+    let frame = batch::frames().into_iter().find(|f| Some(f.level) == level);
+    let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
+    let randomness = randomness_name(frame.randomness);
+    let mut args: Vec<Bound<'py, PyAny>> = args.iter().collect();
+    let (places, tensors): (Vec<usize>, Vec<&Tensor>) =
+        inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?))).unzip();
+    for (place, own) in places.into_iter().zip(batch::settled(&tensors)?) {
+        if let Some(own) = own {
+            args[place] = wrap(class.py(), own)?;
+        }
+    }
+    let args = PyTuple::new(class.py(), args)?;
+    let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
+    batch::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
+}
+
+/// A Function whose forward takes a context has no rule: it sees the samples as it would see one.
+fn apply_as_it_is<'py>(
+    class: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    inputs: &[Option<Tensor>],
+) -> PyResult<Bound<'py, PyAny>> {
+    if any_requires_grad(inputs.iter().flatten()) {
+        return Err(PyRuntimeError::new_err(
+            "a custom Function without a setup_context cannot be recorded on samples: give it one, or leave out create_graph",
+        ));
+    }
+    let ctx = apply::unrecorded(&class.getattr("_backward_cls")?, args.len())?;
+    let all: Vec<Bound<'py, PyAny>> = std::iter::once(ctx).chain(args.iter()).collect();
+    mode::with_grad(false, || class.getattr("forward")?.call1(PyTuple::new(class.py(), all)?))
+}
+
+/// A hook on samples: the graph knows their physical tensor only, the hook is to see what it was registered on.
+#[pyclass(frozen, module = "gradiron")]
+struct SampleHook {
+    hook: Py<PyAny>,
+    batch: Batch,
+}
+
+#[pymethods]
+impl SampleHook {
+    fn __call__<'py>(&self, py: Python<'py>, grad: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
+        let seen = wrap(py, self.batch.raised(&grad.get().tensor)?)?;
+        let changed = batch::within(&self.batch, || self.hook.bind(py).call1((seen,)))?;
+        match changed.cast::<PyTensor>() {
+            Ok(new) => wrap(py, self.batch.lowered(&new.get().tensor)?),
+            Err(_) => Ok(changed),
+        }
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // The collector may look between the allocation and the first value.
+        if self.hook.as_ptr().is_null() { Ok(()) } else { visit.call(&self.hook) }
+    }
+}
+
+/// The hook itself, or for a batched tensor one that shows it samples.
+pub fn hook_of(t: &Bound<'_, PyTensor>, hook: Py<PyAny>) -> PyResult<Py<PyAny>> {
+    let tensor = &t.get().tensor;
+    if !tensor.is_batched() {
+        return Ok(hook);
+    }
+    Ok(Py::new(t.py(), SampleHook { hook, batch: Batch::of([tensor]) })?.into_any())
+}

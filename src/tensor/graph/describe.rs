@@ -1,0 +1,75 @@
+//! The graph's part of an error: which node it is about, and where the user's program made it.
+
+use crate::base::{Error, Fault, Guidance, LINES_HINT, Line};
+use crate::tensor::graph::anomaly;
+use crate::tensor::graph::saved::Saved;
+use crate::tensor::node::Node;
+use crate::tensor::{Edge, Tensor};
+
+impl Guidance {
+    /// Names a node and the line that made it.
+    #[must_use]
+    pub fn node(self, label: &'static str, node: &Node) -> Guidance {
+        let (text, line) = node.describe();
+        self.note(label, text, line)
+    }
+
+    /// Ends an error about nodes: lines that were not recorded could have been.
+    #[must_use]
+    pub fn done(self) -> Error {
+        if anomaly::keeps_lines() { self } else { self.note("where", LINES_HINT, None) }.into()
+    }
+}
+
+impl Node {
+    /// The node in words, and the line that made it.
+    pub fn describe(&self) -> (String, Option<Line>) {
+        let line = self.trace.as_ref().and_then(|trace| trace.line.clone());
+        let (what, how) = match self.outputs.first() {
+            Some(meta) if self.is_leaf() => {
+                (format!("a leaf of shape {:?}", meta.shape.as_slice()), ", first seen")
+            }
+            _ => (self.name(), ", made"),
+        };
+        (if line.is_some() { what + how } else { what }, line)
+    }
+}
+
+/// What goes wrong in a node's turn is told with the node.
+#[cold]
+pub fn in_turn(error: Error, node: &Node) -> Error {
+    match error.into_fault() {
+        Fault::Runtime(message) => Guidance::new(message).node("operator", node).done(),
+        Fault::Foreign(inner) => {
+            anomaly::annotate(&*inner, node);
+            Fault::Foreign(inner).into()
+        }
+        other => other.into(),
+    }
+}
+
+/// A saved value in words: whose it is.
+pub fn whose(saved: &Saved, node: &Node) -> String {
+    match saved.source {
+        source if source >= Saved::OUTPUT => format!("output {} of the operator", source - Saved::OUTPUT),
+        Saved::DETACHED => "a value that the operator computed".into(),
+        source if source >= Saved::ARGUMENT => format!("an argument of {}", node.name()),
+        source => format!("input {source} of {}", node.name()),
+    }
+}
+
+impl Tensor {
+    /// A tensor in words, and the line that made it.
+    pub fn describe(&self) -> (String, Option<Line>) {
+        // The leaf's node, if there is one already: an error makes none.
+        let leaf = || self.0.extra.get()?.leaf.get().cloned().map(|node| Edge { node, output: 0 });
+        match self.history().or_else(leaf) {
+            Some(Edge { node, .. }) if !node.is_leaf() => {
+                let (text, line) = node.describe();
+                (format!("the result of {text}"), line)
+            }
+            Some(Edge { node, .. }) => node.describe(),
+            None => (format!("a tensor of shape {:?}", self.shape().as_slice()), None),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What is known of an operator's nodes beside their derivative, in a static that the derivative points to: what Python shows
+//! of a node is read here, and no name of an operator is looked up.
+
+use crate::base::{DType, Device, Dims, Layout, MemoryFormat, Put, Scalar};
+use crate::tensor::{Node, Saved};
+use smallvec::SmallVec;
+use std::any::Any;
+use std::ops::Range;
+
+/// The arguments that a node keeps.
+pub type Kept = dyn Any + Send + Sync;
+
+/// Shows one of the arguments that a node keeps.
+pub type ShowKept = fn(&Kept) -> Option<Shown>;
+
+pub struct Facts {
+    /// The tensors that such a node can save: PyTorch's name, and which they are.
+    pub saved: &'static [(&'static str, SavedAt)],
+    /// The arguments that it keeps, and how they are shown.
+    pub kept: &'static [(&'static str, ShowKept)],
+    /// What PyTorch's node keeps and ours derives.
+    pub shown: &'static [(&'static str, Fact)],
+    pub results: &'static [&'static str],
+    /// Which operands have edges.
+    pub edges: &'static [bool],
+    /// How many tensors each operand was, where lists are among them.
+    pub lengths: fn(&Kept) -> Option<&[u32]>,
+    /// The number of multiplications and additions of a call.
+    pub flops: Option<fn(&[crate::tensor::Meta]) -> u64>,
+    /// The same of the in-place form, where that is one of a view operator.
+    pub inplace: Option<&'static crate::tensor::Derivative>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum SavedAt {
+    Operand { at: usize, list: bool },
+    Output(usize),
+}
+
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub enum Fact {
+    /// The sizes of an operand.
+    Sizes(usize),
+    /// One of them.
+    Size(usize, usize),
+    /// Its strides, where it was saved.
+    Strides(usize),
+    Numel(usize),
+    Ndim(usize),
+    Int(i64),
+    Flag(bool),
+    Text(&'static str),
+    Nothing,
+}
+
+/// A value as Python is shown it.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Shown {
+    Nothing,
+    Bool(bool),
+    /// A whole number of C++'s, which PyTorch shows as it lies in memory, without a sign.
+    Int(i64),
+    /// The same, one after the other.
+    Ints(Vec<i64>),
+    Float(f64),
+    /// A number as it was given.
+    Number(Scalar),
+    Text(String),
+}
+
+/// An argument that a node can keep, and how Python is shown it.
+pub trait Keep: Clone + Send + Sync + 'static {
+    fn shown(&self) -> Shown;
+}
+
+macro_rules! keep {
+    ($($ty:ty, |$x:ident| $e:expr;)*) => { $(impl Keep for $ty {
+        fn shown(&self) -> Shown {
+            let $x = self;
+            $e
+        }
+    })* };
+}
+keep! {
+    bool, |x| Shown::Bool(*x);
+    i64, |x| Shown::Int(*x);
+    usize, |x| Shown::Int(*x as i64);
+    f64, |x| Shown::Float(*x);
+    Scalar, |x| Shown::Number(*x);
+    String, |x| Shown::Text(x.clone());
+    &'static str, |x| Shown::Text((*x).into());
+    SmallVec<[i64; 6]>, |x| Shown::Ints(x.to_vec());
+    Vec<i64>, |x| Shown::Ints(x.clone());
+    Dims, |x| Shown::Ints(x.iter().map(|&n| n as i64).collect());
+    Vec<usize>, |x| Shown::Ints(x.iter().map(|&n| n as i64).collect());
+    Vec<f64>, |_x| Shown::Nothing;
+    Vec<bool>, |_x| Shown::Nothing;
+    Vec<Layout>, |_x| Shown::Nothing;
+    Layout, |_x| Shown::Nothing;
+    DType, |_x| Shown::Nothing;
+    Device, |_x| Shown::Nothing;
+    MemoryFormat, |_x| Shown::Nothing;
+    Put, |_x| Shown::Nothing;
+}
+impl<T: Keep> Keep for Option<T> {
+    fn shown(&self) -> Shown {
+        self.as_ref().map_or(Shown::Nothing, T::shown)
+    }
+}
+impl<const N: usize> Keep for [bool; N] {
+    fn shown(&self) -> Shown {
+        Shown::Nothing
+    }
+}
+impl<const N: usize> Keep for [usize; N] {
+    fn shown(&self) -> Shown {
+        Shown::Ints(self.iter().map(|&n| n as i64).collect())
+    }
+}
+
+/// Where the tensors of operand `at` are among those of its kind (with an edge, or without), and how many there are.
+pub fn place(edges: &[bool], lengths: Option<&[u32]>, at: usize) -> (usize, usize) {
+    let length = |i: usize| lengths.and_then(|l| l.get(i)).map_or(1, |&n| n as usize);
+    let before = (0..at).filter(|&i| edges[i] == edges[at]).map(length).sum();
+    (before, length(at))
+}
+
+/// The source of what is saved of the tensor there.
+pub fn source(edges: &[bool], start: usize, at: usize) -> u16 {
+    if edges[at] { start as u16 } else { Saved::ARGUMENT + start as u16 }
+}
+
+impl Facts {
+    /// Of a node whose row is in the old form: its first operands are its edges, what it saves stands in tables.
+    pub const OLD: Facts = Facts {
+        saved: &[],
+        kept: &[],
+        shown: &[],
+        results: &[],
+        edges: &[true; 8],
+        lengths: |_| None,
+        flops: None,
+        inplace: None,
+    };
+
+    /// The sources of a saved value of this node: one, or those of a list.
+    pub fn sources(&self, node: &Node, saved: SavedAt) -> Range<u16> {
+        match saved {
+            // The only operand, a list, has all the edges.
+            SavedAt::Operand { list: true, .. } if self.edges == [true] => 0..node.edges.len() as u16,
+            SavedAt::Operand { at, .. } => {
+                let (start, count) = place(self.edges, node.params.as_deref().and_then(self.lengths), at);
+                let source = source(self.edges, start, at);
+                source..source + count as u16
+            }
+            SavedAt::Output(i) => Saved::OUTPUT + i as u16..Saved::OUTPUT + i as u16 + 1,
+        }
+    }
+
+    fn first_source(&self, node: &Node, operand: usize) -> u16 {
+        self.sources(node, SavedAt::Operand { at: operand, list: false }).start
+    }
+
+    /// The sizes of an operand: of what its gradient flows to, or of what was saved of it.
+    fn sizes(&self, node: &Node, operand: usize) -> Option<Dims> {
+        let source = self.first_source(node, operand);
+        if let Some(Some(edge)) = node.edges.get(usize::from(source)) {
+            return edge.node.outputs.get(edge.output as usize).map(|meta| meta.shape.clone());
+        }
+        self.layout(node, operand).map(|layout| layout.shape)
+    }
+
+    fn layout(&self, node: &Node, operand: usize) -> Option<Layout> {
+        let source = self.first_source(node, operand);
+        let saves = node.saves();
+        let saved = saves.values.iter().find(|saved| saved.source == source)?;
+        saved.body().map(|body| body.layout.clone())
+    }
+
+    /// A fact of a node; nothing where it is not known.
+    pub fn show(&self, node: &Node, fact: Fact) -> Option<Shown> {
+        let number = |n: usize| Shown::Number(Scalar::Int(n as i64));
+        Some(match fact {
+            Fact::Sizes(operand) => self.sizes(node, operand)?.shown(),
+            Fact::Size(operand, dim) => number(*self.sizes(node, operand)?.get(dim)?),
+            Fact::Strides(operand) => self.layout(node, operand)?.strides.shown(),
+            Fact::Numel(operand) => number(self.sizes(node, operand)?.iter().product()),
+            Fact::Ndim(operand) => number(self.sizes(node, operand)?.len()),
+            Fact::Int(n) => Shown::Number(Scalar::Int(n)),
+            Fact::Flag(flag) => Shown::Bool(flag),
+            Fact::Text(text) => Shown::Text(text.into()),
+            Fact::Nothing => Shown::Nothing,
+        })
+    }
+
+    /// An attribute of a node that is no saved tensor.
+    pub fn attribute(&self, node: &Node, name: &str) -> Option<Shown> {
+        if let Some((_, show)) = self.kept.iter().find(|(own, _)| *own == name) {
+            return show(node.params.as_deref()?);
+        }
+        let (_, fact) = self.shown.iter().find(|(own, _)| *own == name)?;
+        self.show(node, *fact)
+    }
+
+    /// The names that [`Facts::attribute`] knows.
+    pub fn attributes<'a>(&'a self, node: &'a Node) -> impl Iterator<Item = &'static str> + 'a {
+        let kept = self.kept.iter().map(|(name, _)| *name);
+        kept.chain(self.shown.iter().map(|(name, _)| *name))
+            .filter(|name| self.attribute(node, name).is_some())
+    }
+}
+
+impl Node {
+    /// What is known of the operator that made this node.
+    pub fn facts(&self) -> Option<&'static Facts> {
+        match self.kind {
+            crate::tensor::Kind::Op(derivative) => derivative.facts,
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,459 @@
+//! Values that nodes keep for their derivatives: as bytes, or as what a pack hook made of them.
+
+use crate::base::{Error, Guidance, Result};
+use crate::tensor::graph::describe::whose;
+use crate::tensor::node::{Edge, Kind, Node, NodeRef, kind_in_words, namespaced, operator_of};
+use crate::tensor::tangents::{self, SavedTangents};
+use crate::tensor::{Body, LATE, REQUIRES, Tensor, WeakTensor, anomaly, lock};
+use smallvec::SmallVec;
+use std::ffi::c_void;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+#[derive(Default)]
+pub struct Saves {
+    pub values: SmallVec<[Saved; 2]>,
+    pub freed: bool,
+    /// Whether there was something to free.
+    pub lost: bool,
+    /// Whether a number among the node's params counts as a value.
+    pub number: bool,
+}
+
+/// Where the gradient of a saved output flows to: indices are outputs without a history.
+fn output_edge(node: &NodeRef, source: u16) -> Option<Edge> {
+    let output = u32::from(source - Saved::OUTPUT);
+    let flows = node.outputs.get(output as usize).is_some_and(|meta| meta.dtype.is_differentiable());
+    flows.then(|| Edge { node: node.clone(), output })
+}
+
+/// One saved value. `source` names the input (or, from [`Saved::OUTPUT`] on, the output) that it is.
+pub struct Saved {
+    pub kept: Kept,
+    pub version: u32,
+    pub source: u16,
+    /// The tensor that it is, while that lives: it may show something else when it is asked for (see `renew`).
+    pub(in crate::tensor) tensor: Option<WeakTensor>,
+    /// Whether it was saved of a view, whose history follows its base's.
+    pub view: bool,
+}
+
+#[derive(Clone)]
+pub enum Kept {
+    Body(Body),
+    Packed(Arc<Packed>),
+}
+
+/// What a pack hook returned, with the hook that undoes it.
+pub trait Unpack: Send + Sync {
+    /// The tensor again.
+    fn unpack(&self) -> Result<Tensor>;
+    /// Calls `see` with each object of the host language that this keeps alive.
+    fn visit_hosts(&self, see: &mut dyn FnMut(*mut c_void));
+    fn as_any(&self) -> &dyn std::any::Any;
+}
+
+pub struct Packed {
+    pub hook: Box<dyn Unpack>,
+}
+
+impl Packed {
+    pub fn new(hook: Box<dyn Unpack>) -> Packed {
+        crate::tensor::node::count_hosted();
+        Packed { hook }
+    }
+}
+
+impl Drop for Packed {
+    fn drop(&mut self) {
+        crate::tensor::node::uncount_hosted();
+    }
+}
+
+impl Saved {
+    pub const OUTPUT: u16 = 1 << 15;
+    /// From here on `source` counts arguments, tensors without an edge of their node's; or what a Function saved beside those.
+    pub const ARGUMENT: u16 = 1 << 14;
+    /// A value that is neither an input nor an output.
+    pub const DETACHED: u16 = (1 << 15) - 1;
+
+    #[inline]
+    pub fn new(body: &Body, source: u16) -> Saved {
+        Saved {
+            kept: Kept::Body(body.clone()),
+            version: body.storage.version(),
+            source,
+            tensor: None,
+            view: false,
+        }
+    }
+
+    /// The same, known to be saved of `tensor`.
+    #[inline]
+    pub fn of(self, tensor: &Tensor) -> Saved {
+        if tensor.as_view().is_some() {
+            tensor.seen_by_savers();
+        }
+        Saved { tensor: Some(tensor.downgrade()), ..self }
+    }
+
+    #[inline]
+    pub fn input(body: &Body, index: usize) -> Saved {
+        Saved::new(body, index as u16)
+    }
+
+    #[inline]
+    pub fn output(body: &Body, index: usize) -> Saved {
+        Saved::new(body, Saved::OUTPUT + index as u16)
+    }
+
+    pub fn is_output(&self) -> bool {
+        self.source >= Saved::OUTPUT
+    }
+
+    /// Whether nobody holds the input any more that this was saved of.
+    pub fn is_orphan(&self) -> bool {
+        !self.is_output()
+            && self.body().is_some()
+            && self.tensor.as_ref().is_none_or(|tensor| !tensor.is_alive())
+    }
+
+    /// Takes `tensor`, which was made of this value, for the one that was saved, until that is gone, too.
+    pub fn adopt(&mut self, tensor: &Tensor) {
+        self.tensor = Some(tensor.downgrade());
+    }
+
+    /// The bytes, unless hooks keep the value.
+    #[inline]
+    pub fn body(&self) -> Option<&Body> {
+        match &self.kept {
+            Kept::Body(body) => Some(body),
+            Kept::Packed(_) => None,
+        }
+    }
+
+    /// Where the gradient of this value flows to.
+    pub fn edge(&self, node: &NodeRef) -> Option<Edge> {
+        if self.is_output() {
+            return output_edge(node, self.source);
+        }
+        match (node.edges.get(usize::from(self.source)), &node.kind) {
+            (Some(edge), _) => edge.clone(),
+            (None, Kind::Custom(custom)) => {
+                custom.others().get(usize::from(self.source.checked_sub(Saved::ARGUMENT)?)).cloned()
+            }
+            _ => None,
+        }
+    }
+
+    /// Refuses a value that was written over since it was saved.
+    fn check(&self, node: &Node, body: &Body) -> Result<()> {
+        let now = body.storage.version();
+        if now == self.version {
+            return Ok(());
+        }
+        let from = if self.is_output() {
+            Some((node.operator(), u32::from(self.source - Saved::OUTPUT)))
+        } else {
+            match node.edges.get(usize::from(self.source)) {
+                // The tensor is known by who wrote it last; a view's history starts anew with such a write.
+                Some(Some(edge)) if !edge.node.is_leaf() => Some(match body.storage.last_writer() {
+                    Some(_) if self.view => ("AsStrided".into(), 0),
+                    Some(name) => (operator_of(&namespaced(name)).into(), 0),
+                    None => (edge.node.operator(), edge.output),
+                }),
+                _ => None,
+            }
+        };
+        let which = from.map(|(name, n)| format!(", which is output {n} of {name},")).unwrap_or_default();
+        let hint = if anomaly::enabled() {
+            "the backtrace further above shows the operation that failed to compute its gradient. The variable in question was \
+             changed in there or anywhere later. Good luck!"
+        } else {
+            "enable anomaly detection to find the operation that failed to compute its gradient, with \
+             torch.autograd.set_detect_anomaly(True, check_nan=False)."
+        };
+        let message = format!(
+            "one of the variables needed for gradient computation has been modified by an inplace operation: \
+             [{} {:?}]{which} is at version {now}; expected version {} instead. Hint: {hint}",
+            kind_in_words(body.dtype, body.storage.device()),
+            body.layout.shape.as_slice(),
+            self.version
+        );
+        let mut guidance = Guidance::new(message).node("operator", node);
+        let maker = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
+        guidance = match maker {
+            Some(edge) => guidance.node("changed value", &edge.node),
+            None => guidance.note("changed value", whose(self, node), None),
+        };
+        if let Some(line) = anomaly::written_at(&body.storage, self.version) {
+            guidance = guidance.note("written", "in place", Some(line));
+        }
+        if let Some(writer) = body.storage.last_writer() {
+            guidance = guidance.note("last recorded write", operator_of(writer), None);
+        }
+        Err(guidance
+            .advice("use the form of the write that makes a new tensor, or write to a clone()")
+            .done())
+    }
+
+    /// A second handle: hooks run without the node's lock.
+    pub fn share(&self) -> Saved {
+        Saved { kept: self.kept.clone(), tensor: self.tensor.clone(), ..*self }
+    }
+
+    /// This saved value as a tensor, checked; `node` is the one that saved it.
+    pub fn unpack(&self, node: &NodeRef) -> Result<Tensor> {
+        match &self.kept {
+            Kept::Body(body) => {
+                self.check(node, body)?;
+                // What a Function saved may be detached.
+                let custom = matches!(node.kind, Kind::Custom(_));
+                let recorded = self.edge(node).filter(|edge| edge.node.is_leaf() || !custom);
+                if let Some(tensor) = self.renewed(recorded.as_ref())? {
+                    return Ok(tensor);
+                }
+                let tangents = tangents::remembered(node, true);
+                Ok(tangents::restore(self, body.clone(), self.edge(node), &tangents))
+            }
+            Kept::Packed(packed) => {
+                let tensor = packed.hook.unpack()?;
+                match self.edge(node) {
+                    None if !tensor.requires_grad() => Ok(tensor),
+                    edge => Ok(Tensor::from_saved(tensor.body().clone(), edge)),
+                }
+            }
+        }
+    }
+}
+
+impl Tensor {
+    /// A saved value come back: a leaf edge gives the leaf's gradient, not a new leaf.
+    pub fn from_saved(body: Body, edge: Option<Edge>) -> Tensor {
+        if let Some(edge) = &edge
+            && let Kind::Leaf(leaf) = &edge.node.kind
+            && let Some(tensor) = leaf.tensor()
+            && tensor.body().storage.same(&body.storage)
+            && tensor.body().layout == body.layout
+        {
+            return tensor;
+        }
+        if edge.as_ref().is_some_and(|e| e.node.is_leaf()) {
+            return Tensor::other_leaf(body, edge.map(|e| e.node));
+        }
+        Tensor::of(body, edge)
+    }
+
+    /// A tensor whose history can be taken away again, for good (`set_history`): the one that it was born with stays.
+    pub fn lent(body: Body, edge: Option<Edge>) -> Tensor {
+        let tensor = Tensor::new(body);
+        lock(&tensor.extra().late).edge = Some(edge);
+        tensor.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        tensor
+    }
+
+    /// Other values for a leaf: a leaf itself, whose gradient goes where the first one's does.
+    #[cold]
+    fn other_leaf(body: Body, node: Option<NodeRef>) -> Tensor {
+        let tensor = Tensor::showing(body, None, REQUIRES, None);
+        if let Some(node) = node {
+            let _ = tensor.extra().leaf.set(node);
+        }
+        tensor
+    }
+}
+
+/// One node's turn in a backward: what its derivative sees.
+pub struct Step<'a> {
+    pub node: &'a NodeRef,
+    pub grads: &'a [Option<Tensor>],
+    /// Whether the derivative is recorded itself.
+    pub create_graph: bool,
+    /// Which edges' gradients are wanted.
+    pub wanted: u64,
+    values: SmallVec<[Saved; 2]>,
+    tangents: SavedTangents,
+    freed: bool,
+}
+
+const FREED: &str = "Trying to backward through the graph a second time (or directly access saved tensors after they \
+    have already been freed). Saved intermediate values of the graph are freed when you call .backward() or \
+    autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
+    to access saved tensors after calling backward.";
+
+/// Somebody wants values of `node` that were given up.
+pub fn freed_error(node: Option<&Node>) -> Error {
+    let guidance = Guidance::new(FREED);
+    let guidance = if let Some(node) = node { guidance.node("operator", node) } else { guidance };
+    guidance
+        .advice("pass retain_graph=True to the backward that came first, or compute the forward pass again; what is carried \
+            over from an earlier round wants detach()")
+        .done()
+}
+
+impl<'a> Step<'a> {
+    /// Takes the node's saved values, for good unless `keep`. Packed ones are unpacked, once each and in order.
+    pub fn new(
+        node: &'a NodeRef,
+        grads: &'a [Option<Tensor>],
+        create_graph: bool,
+        wanted: u64,
+        keep: bool,
+    ) -> Result<Step<'a>> {
+        let mut saves = node.saves();
+        let (freed, lost) = (saves.freed, saves.lost);
+        let mut values: SmallVec<[Saved; 2]> = if keep {
+            saves.values.iter().map(Saved::share).collect()
+        } else {
+            saves.freed = true;
+            saves.lost |= !saves.values.is_empty() || saves.number;
+            std::mem::take(&mut saves.values)
+        };
+        drop(saves);
+        let packed = values.iter().any(|s| s.body().is_none());
+        let before: Option<SmallVec<[Saved; 2]>> =
+            (packed && !keep).then(|| values.iter().map(Saved::share).collect());
+        if let Err(error) = make_ready(node, &mut values, packed, lost) {
+            if !keep {
+                // Nothing was derived: the node has what it had.
+                let mut saves = node.saves();
+                (saves.freed, saves.lost, saves.values) = (freed, lost, before.unwrap_or(values));
+            }
+            return Err(error);
+        }
+        let tangents = tangents::remembered(node, keep);
+        Ok(Step { node, grads, create_graph, wanted, values, tangents, freed })
+    }
+
+    pub fn wants(&self, edge: usize) -> bool {
+        self.wanted >> edge & 1 == 1
+    }
+
+    /// Refuses a node that an earlier backward has freed.
+    pub fn check_alive(&self) -> Result<()> {
+        if self.freed { Err(freed_error(Some(self.node))) } else { Ok(()) }
+    }
+
+    /// The gradient of an output, if one arrived.
+    pub fn grad(&self, output: usize) -> Option<&Tensor> {
+        self.grads.get(output)?.as_ref()
+    }
+
+    /// Whether a value from this source was saved.
+    pub fn has(&self, source: u16) -> bool {
+        self.values.iter().any(|s| s.source == source)
+    }
+
+    /// The bytes of a saved value, for a kernel that does not record.
+    pub fn body(&self, source: u16) -> Result<&Body> {
+        let (_, body) = self.saved(source)?;
+        body.check_plain()?;
+        Ok(body)
+    }
+
+    /// The same turn with `grads`, and with what `values` makes of the saved bytes.
+    pub fn again<'b>(
+        self,
+        grads: &'b [Option<Tensor>],
+        values: impl Fn(&Body) -> Result<Body>,
+    ) -> Result<Step<'b>>
+    where
+        'a: 'b,
+    {
+        let mut step = Step { grads, ..self };
+        for saved in &mut step.values {
+            if let Kept::Body(body) = &mut saved.kept {
+                *body = values(body)?;
+                saved.tensor = None;
+            }
+        }
+        Ok(step)
+    }
+
+    fn saved(&self, source: u16) -> Result<(&Saved, &Body)> {
+        match self.values.iter().find(|s| s.source == source) {
+            Some(saved @ Saved { kept: Kept::Body(body), .. }) => Ok((saved, body)),
+            None if self.freed => Err(freed_error(Some(self.node))),
+            _ => Err(Error::runtime(format!("{} did not save value {source}", self.node.name()))),
+        }
+    }
+
+    /// A saved value as a tensor, with its place in the graph.
+    pub fn tensor(&self, source: u16) -> Result<Tensor> {
+        let edge = if source >= Saved::OUTPUT {
+            output_edge(self.node, source)
+        } else {
+            self.node.edges.get(usize::from(source)).cloned().flatten()
+        };
+        self.restored(source, edge)
+    }
+
+    fn restored(&self, source: u16, edge: Option<Edge>) -> Result<Tensor> {
+        let (saved, body) = self.saved(source)?;
+        match saved.renewed(edge.as_ref())? {
+            Some(tensor) => Ok(tensor),
+            None => Ok(tangents::restore(saved, body.clone(), edge, &self.tangents)),
+        }
+    }
+
+    /// A tensor among the arguments, with the history that it had.
+    pub fn argument(&self, at: usize, history: Option<Edge>) -> Result<Tensor> {
+        let source = Saved::ARGUMENT + at as u16;
+        self.restored(source, history)
+    }
+
+    /// A saved value that is no tensor of the user's, and has no history.
+    pub fn value(&self, source: u16) -> Result<Tensor> {
+        self.restored(source, None)
+    }
+
+    /// Whether forward mode has a say in this turn: a gradient or a saved value carries tangents.
+    pub fn is_dual(&self) -> bool {
+        !self.tangents.is_empty() || self.grads.iter().flatten().any(Tensor::is_dual)
+    }
+
+    pub fn params<P: 'static>(&self) -> Result<&P> {
+        self.node
+            .params
+            .as_ref()
+            .and_then(|p| p.downcast_ref())
+            .ok_or_else(|| Error::runtime(format!("{} lost its arguments", self.node.name())))
+    }
+}
+
+/// Unpacks the values of a node, and checks them: all of them, whichever gradients are wanted. A Function looks at its own
+/// when it asks for them.
+#[inline]
+fn make_ready(node: &NodeRef, values: &mut [Saved], packed: bool, lost: bool) -> Result<()> {
+    values.iter_mut().try_for_each(|saved| saved.renew(node))?;
+    if packed {
+        unpack_all(node, values)?;
+    }
+    if let Kind::Op(_) = node.kind {
+        if lost {
+            return Err(freed_error(Some(node)));
+        }
+        for saved in values.iter() {
+            if let Kept::Body(body) = &saved.kept {
+                saved.check(node, body)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Lets the hooks of packed values give them back. A Function unpacks its values itself, when it asks for them.
+#[cold]
+fn unpack_all(node: &NodeRef, values: &mut [Saved]) -> Result<()> {
+    if matches!(node.kind, Kind::Custom(_)) {
+        return Ok(());
+    }
+    for saved in values {
+        if let Kept::Packed(packed) = &saved.kept {
+            let body = packed.hook.unpack()?.body().clone();
+            saved.version = body.storage.version();
+            saved.kept = Kept::Body(body);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,117 @@
+//! A tensor's `.grad`. Several backwards may add to one leaf, so it lies under a lock, and a sum made under that lock may
+//! want the interpreter (hooks that pack, source lines). So who holds the interpreter must not wait for the lock:
+//! [`Tensor::try_grad`] says when to let go of it first.
+
+use crate::base::{DType, Result};
+use crate::tensor::{Kind, Tensor, lock};
+use std::sync::TryLockError;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+/// In which dtype a leaf's gradients come: that of its values, whichever they have, or another one.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum GradType {
+    Own,
+    Any,
+    Other(DType),
+}
+
+/// The same in a byte that may be read while it changes.
+#[derive(Default)]
+pub(in crate::tensor) struct GradTypeCell(AtomicU8);
+
+impl GradTypeCell {
+    pub fn new(kind: GradType) -> GradTypeCell {
+        let cell = GradTypeCell::default();
+        cell.set(kind);
+        cell
+    }
+
+    #[inline]
+    pub fn get(&self) -> GradType {
+        match self.0.load(Ordering::Relaxed) {
+            0 => GradType::Own,
+            1 => GradType::Any,
+            code => GradType::Other(DType::ALL[usize::from(code) - 2]),
+        }
+    }
+
+    pub fn set(&self, kind: GradType) {
+        let code = match kind {
+            GradType::Own => 0,
+            GradType::Any => 1,
+            GradType::Other(dtype) => dtype as u8 + 2,
+        };
+        self.0.store(code, Ordering::Relaxed);
+    }
+}
+
+impl Tensor {
+    /// The dtype that gradients of this tensor have; nothing where that is left to them.
+    pub fn grad_dtype(&self) -> Option<DType> {
+        if let Some(edge) = self.history() {
+            let node = &edge.node;
+            let any = matches!(&node.kind, Kind::Custom(custom) if custom.takes_any(edge.output as usize));
+            return (!any).then(|| node.outputs[edge.output as usize].dtype);
+        }
+        match self.physical().0.extra.get().map_or(GradType::Own, |extra| extra.grad_type.get()) {
+            GradType::Own => Some(self.dtype()),
+            GradType::Any => None,
+            GradType::Other(dtype) => Some(dtype),
+        }
+    }
+
+    /// Sets it, of a leaf.
+    pub fn set_grad_type(&self, kind: GradType) {
+        let leaf = self.physical();
+        leaf.extra().grad_type.set(kind);
+        if let Some(node) = leaf.extra().leaf_end()
+            && let Kind::Leaf(end) = &node.kind
+        {
+            end.grad_type.set(kind);
+        }
+    }
+
+    pub fn grad(&self) -> Option<Tensor> {
+        self.0.extra.get().and_then(|extra| lock(&extra.grad).clone())
+    }
+
+    pub fn set_grad(&self, grad: Option<Tensor>) {
+        if grad.is_none() && self.0.extra.get().is_none() {
+            return;
+        }
+        let old = std::mem::replace(&mut *lock(&self.extra().grad), grad);
+        drop(old);
+    }
+
+    /// The gradient, or nothing while somebody else is at it.
+    pub fn try_grad(&self) -> Option<Option<Tensor>> {
+        let Some(extra) = self.0.extra.get() else { return Some(None) };
+        match extra.grad.try_lock() {
+            Ok(grad) => Some(grad.clone()),
+            Err(TryLockError::Poisoned(grad)) => Some(grad.into_inner().clone()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Sets the gradient; false, and nothing done, while somebody else is at it.
+    pub fn try_set_grad(&self, grad: Option<&Tensor>) -> bool {
+        if grad.is_none() && self.0.extra.get().is_none() {
+            return true;
+        }
+        let old = match self.extra().grad.try_lock() {
+            Ok(mut slot) => std::mem::replace(&mut *slot, grad.cloned()),
+            Err(TryLockError::Poisoned(slot)) => std::mem::replace(&mut *slot.into_inner(), grad.cloned()),
+            Err(TryLockError::WouldBlock) => return false,
+        };
+        drop(old);
+        true
+    }
+
+    /// Changes `.grad` under its lock: several backwards may add to one leaf.
+    pub fn update_grad(&self, change: impl FnOnce(Option<Tensor>) -> Result<Tensor>) -> Result<()> {
+        let mut slot = lock(&self.extra().grad);
+        let old = slot.clone();
+        *slot = Some(change(old)?);
+        Ok(())
+    }
+}

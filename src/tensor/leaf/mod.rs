@@ -1,0 +1,4 @@
+//! Leaves: their `.grad`, and what stays of one that nobody holds.
+
+pub mod grad;
+pub mod orphan;

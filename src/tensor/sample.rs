@@ -1,0 +1,80 @@
+//! A tensor as `vmap` shows it to a function: one sample of many. The samples of all live levels lie in one physical
+//! tensor, their dimensions in front; the graph and forward mode know only that one.
+
+use crate::base::{Dims, Layout};
+use crate::storage::Storage;
+use crate::tensor::{BATCHED, Body, LATE, Tensor};
+use smallvec::SmallVec;
+use std::sync::atomic::Ordering;
+
+/// Which `vmap` a dimension belongs to; an inner one has a higher number than those around it.
+pub type Level = u32;
+pub type Levels = SmallVec<[Level; 2]>;
+
+/// The physical tensor behind a batched one.
+pub struct Batched {
+    /// One dimension for each of `levels`, in their order, then those that the function sees.
+    pub value: Tensor,
+    pub levels: Levels,
+    /// Among the dimensions seen where the innermost level was entered, the one that holds its samples.
+    pub place: usize,
+    /// The tensor whose dimension `place` was taken for the innermost level.
+    pub given: Option<Tensor>,
+}
+
+impl Tensor {
+    /// What a function sees of `value`, whose first dimensions belong to `levels` (ascending).
+    pub fn batched(value: Tensor, levels: Levels) -> Tensor {
+        Tensor::sample(value, levels, 0, None)
+    }
+
+    /// The same where the samples of the innermost level lay at `place` before, of `given` if that is the whole of it.
+    pub fn sample(value: Tensor, levels: Levels, place: usize, given: Option<Tensor>) -> Tensor {
+        if levels.is_empty() {
+            return value;
+        }
+        let seen = Tensor::new(seen(&value, levels.len()));
+        let _ = seen.extra().batched.set(Batched { value, levels, place, given });
+        seen.0.flags.fetch_or(BATCHED | LATE, Ordering::AcqRel);
+        seen
+    }
+
+    #[inline]
+    pub fn is_batched(&self) -> bool {
+        self.flags() & BATCHED != 0
+    }
+
+    pub fn as_batched(&self) -> Option<&Batched> {
+        if self.is_batched() { self.0.extra.get().and_then(|extra| extra.batched.get()) } else { None }
+    }
+
+    /// The tensor that the graph knows.
+    pub fn physical(&self) -> &Tensor {
+        self.as_batched().map_or(self, |b| &b.value)
+    }
+
+    /// Shows the physical tensor as it is now, after its layout was changed in place.
+    pub fn refresh_batched(&self) {
+        if let Some(batched) = self.as_batched() {
+            self.set_body(seen(&batched.value, batched.levels.len()));
+        }
+    }
+}
+
+/// The layout without the batch dimensions, over no memory at all: whoever reaches for the bytes gets an error.
+fn seen(value: &Tensor, lead: usize) -> Body {
+    let body = value.body();
+    let part = |dims: &Dims| Dims::from_slice(&dims[lead..]);
+    let Layout { shape, strides, offset } = &body.layout;
+    let layout = Layout { shape: part(shape), strides: part(strides), offset: *offset };
+    Body { storage: Storage::nowhere(body.device()), layout, dtype: body.dtype, lazy: body.lazy }
+}
+
+#[cold]
+pub(super) fn no_number() -> crate::base::Error {
+    crate::base::Error::runtime(
+        "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a Tensor, \
+         please try to rewrite what you're doing with other operations. If error is occurring somewhere inside PyTorch \
+         internals, please file a bug report.",
+    )
+}

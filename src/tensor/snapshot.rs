@@ -1,0 +1,114 @@
+//! While an operator runs without the interpreter's lock, another thread may give its operands other memory (`x.data = y`,
+//! `resize_`). The operator goes on with what it saw of them first: that stays valid, and of one size.
+
+use crate::tensor::{Body, BodyRef, Late, Tensor, WeakTensor};
+use smallvec::SmallVec;
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// How often any tensor was given other memory.
+static CHANGES: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    static RUN: RefCell<Option<Run>> = const { RefCell::new(None) };
+}
+
+struct Run {
+    /// What [`CHANGES`] was when it began.
+    since: u64,
+    /// What was seen of tensors that are not what they were born as; nothing stands for that.
+    seen: SmallVec<[(WeakTensor, Option<Arc<Body>>); 4]>,
+}
+
+/// Ends a run, also when it panics.
+struct End(Option<Run>);
+
+impl Drop for End {
+    fn drop(&mut self) {
+        let outer = self.0.take();
+        let ended = RUN.with(|run| std::mem::replace(&mut *run.borrow_mut(), outer));
+        // Outside of the borrow: bodies may be freed here.
+        drop(ended);
+    }
+}
+
+/// Runs an operator, for which no tensor changes but those that it changes itself.
+pub fn steady<T>(run: impl FnOnce() -> T) -> T {
+    let begun = Run { since: CHANGES.load(Ordering::Acquire), seen: SmallVec::new() };
+    let _end = End(RUN.replace(Some(begun)));
+    run()
+}
+
+/// Counts a change. The tensor says already that it is not what it was born as: who begins later looks for more.
+pub(super) fn changed() -> u64 {
+    CHANGES.fetch_add(1, Ordering::AcqRel) + 1
+}
+
+/// What `tensor` shows where it may have changed.
+pub(super) fn look<'a>(tensor: &'a Tensor, late: &Late) -> BodyRef<'a> {
+    let Some(now) = &late.body else { return BodyRef::Birth(&tensor.0.body) };
+    let shown = RUN.with(|run| {
+        let mut run = run.borrow_mut();
+        let run = run.as_mut()?;
+        if let Some((_, seen)) = run.seen.iter().find(|(known, _)| known.is(tensor)) {
+            return Some(seen.clone());
+        }
+        let seen = if late.since > run.since { None } else { Some(now.clone()) };
+        run.seen.push((tensor.downgrade(), seen.clone()));
+        Some(seen)
+    });
+    match shown {
+        None => BodyRef::Late(now.clone()),
+        Some(Some(body)) => BodyRef::Late(body),
+        Some(None) => BodyRef::Birth(&tensor.0.body),
+    }
+}
+
+/// Notes that the run itself gave `tensor` this body.
+pub(super) fn gave(tensor: &Tensor, body: &Arc<Body>) {
+    RUN.with(|run| {
+        if let Some(run) = &mut *run.borrow_mut() {
+            run.seen.retain(|(known, _)| !known.is(tensor));
+            run.seen.push((tensor.downgrade(), Some(body.clone())));
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::{DType, Device, Result};
+
+    fn vector(n: usize) -> Result<Tensor> {
+        Body::new(&[n], DType::F32, Device::Cpu).map(Tensor::new)
+    }
+
+    fn in_another_thread(work: impl FnOnce() + Send) {
+        std::thread::scope(|scope| {
+            let _ = scope.spawn(work).join();
+        });
+    }
+
+    #[test]
+    fn a_run_sees_one_body() -> Result<()> {
+        let (young, old) = (vector(3)?, vector(3)?);
+        old.show(vector(4)?.body().clone());
+        let others = [vector(5)?, vector(6)?];
+        steady(|| {
+            assert_eq!((young.numel(), old.numel()), (3, 4));
+            in_another_thread(|| {
+                young.show(others[0].body().clone());
+                old.show(others[1].body().clone());
+                assert_eq!((young.numel(), old.numel()), (5, 6));
+            });
+            assert_eq!((young.numel(), old.numel()), (3, 4));
+            steady(|| assert_eq!((young.numel(), old.numel()), (5, 6)));
+            // What it changes itself it sees.
+            young.show(others[1].body().clone());
+            assert_eq!((young.numel(), old.numel()), (6, 4));
+        });
+        assert_eq!((young.numel(), old.numel()), (6, 6));
+        Ok(())
+    }
+}

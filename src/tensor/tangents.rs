@@ -1,0 +1,318 @@
+//! Forward mode: a tensor may carry tangents, one for each level that is entered. What derivatives saved of such tensors
+//! remembers them, so that a backward has tangents too. A level that is left takes all its tangents along.
+
+use crate::arena::Id;
+use crate::base::{Error, Result};
+use crate::tensor::{ALOOF, Body, DUAL, Edge, Node, NodeRef, Tensor, VIEW, WeakTensor, lock};
+use smallvec::SmallVec;
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// A level's number; an inner one is higher than those around it.
+pub type DualLevel = u64;
+
+/// A tensor's tangents, by ascending level. `None`: the tangent was taken away, and a view is not to ask its base.
+pub(super) type Tangents = Mutex<SmallVec<[(DualLevel, Option<Tensor>); 1]>>;
+
+/// Whose tangents a node remembers: the source of a saved value, a level, the tangent.
+pub type SavedTangents = Vec<(u16, DualLevel, Tensor)>;
+
+/// A level that was entered, and what it has to clear up.
+struct Level {
+    number: DualLevel,
+    tensors: Vec<WeakTensor>,
+    /// The list is cleaned of the dead when it has grown to this.
+    full: usize,
+}
+
+struct Levels {
+    next: DualLevel,
+    live: Vec<Level>,
+    saved: HashMap<Id<Node>, SavedTangents>,
+    full: usize,
+}
+
+static LEVELS: Mutex<Option<Levels>> = Mutex::new(None);
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static ENABLED: Cell<bool> = const { Cell::new(true) };
+}
+
+fn levels<R>(act: impl FnOnce(&mut Levels) -> R) -> R {
+    let mut levels = lock(&LEVELS);
+    act(levels.get_or_insert_with(|| Levels { next: 1, live: Vec::new(), saved: HashMap::new(), full: 1024 }))
+}
+
+/// Takes this thread's switch for the thread that calls what is returned.
+pub(super) fn hand_over() -> impl FnOnce() + Send {
+    let on = ENABLED.replace(true);
+    move || ENABLED.set(on)
+}
+
+/// Whether this thread's operators carry tangents on.
+pub fn enabled() -> bool {
+    ENABLED.with(Cell::get) && !crate::tensor::mode::inference()
+}
+
+pub fn set_enabled(on: bool) -> bool {
+    ENABLED.with(|e| e.replace(on))
+}
+
+/// Whether any level is entered.
+#[inline]
+pub fn any_level() -> bool {
+    LIVE.load(Ordering::Relaxed) > 0
+}
+
+/// Whether a level is entered and not left yet.
+pub fn is_live(number: DualLevel) -> bool {
+    any_level() && levels(|levels| levels.live.iter().any(|l| l.number == number))
+}
+
+/// Enters a new level, inside those that are entered already.
+pub fn enter() -> DualLevel {
+    LIVE.fetch_add(1, Ordering::Relaxed);
+    levels(|levels| {
+        let number = levels.next;
+        levels.next += 1;
+        levels.live.push(Level { number, tensors: Vec::new(), full: 1024 });
+        number
+    })
+}
+
+/// Leaves a level: its tangents are gone, wherever they were.
+pub fn exit(number: DualLevel) {
+    let (left, mut dropped) = levels(|levels| {
+        let at = levels.live.iter().position(|l| l.number == number);
+        let left = at.map(|at| levels.live.remove(at));
+        let mut dropped = Vec::new();
+        for saved in levels.saved.values_mut() {
+            dropped.extend(saved.extract_if(.., |(_, level, _)| *level == number));
+        }
+        levels.saved.retain(|_, saved| !saved.is_empty());
+        (left, dropped)
+    });
+    if let Some(left) = left {
+        LIVE.fetch_sub(1, Ordering::Relaxed);
+        // Nothing is dropped under the lock: a tangent may own anything.
+        for tensor in left.tensors.iter().filter_map(WeakTensor::upgrade) {
+            dropped.extend(tensor.forget_tangent(number).map(|t| (0, number, t)));
+        }
+    }
+}
+
+impl WeakTensor {
+    pub(super) fn is_alive(&self) -> bool {
+        self.0.strong_count() > 0
+    }
+}
+
+impl Tensor {
+    /// Whether this tensor carries tangents.
+    #[inline]
+    pub fn is_dual(&self) -> bool {
+        let flags = self.flags();
+        (flags & DUAL != 0 || (flags & VIEW != 0 && any_level())) && self.looks_dual()
+    }
+
+    #[cold]
+    fn looks_dual(&self) -> bool {
+        self.moves_with().is_some_and(Tensor::is_dual)
+            || self.tangents().is_some_and(|t| lock(t).iter().any(|(_, t)| t.is_some()))
+    }
+
+    /// The tensor whose tangents are this view's, too.
+    pub fn moves_with(&self) -> Option<&Tensor> {
+        let view = self.0.view.as_ref().filter(|_| self.flags() & ALOOF == 0)?;
+        Some(view.moves_with.as_ref().unwrap_or(&view.base))
+    }
+
+    /// Parts this view, which is new, from the tangents of what it shows.
+    pub fn keep_aloof(&self) {
+        self.0.flags.fetch_or(ALOOF, Ordering::AcqRel);
+    }
+
+    fn tangents(&self) -> Option<&Tangents> {
+        if self.flags() & DUAL != 0 { self.0.extra.get().map(|extra| &extra.tangents) } else { None }
+    }
+
+    pub fn tangent(&self, level: DualLevel) -> Option<Tensor> {
+        self.ask_base();
+        let tangents = lock(self.tangents()?);
+        tangents.iter().find(|(l, _)| *l == level).and_then(|(_, t)| t.clone())
+    }
+
+    /// The levels at which this tensor has a tangent, ascending.
+    pub fn dual_levels(&self) -> SmallVec<[DualLevel; 2]> {
+        self.ask_base();
+        let present = |t: &Tangents| lock(t).iter().filter(|(_, t)| t.is_some()).map(|(l, _)| *l).collect();
+        self.tangents().map(present).unwrap_or_default()
+    }
+
+    /// A view's tangent is the same view of its base's: also where the base was given one after the view was made.
+    fn ask_base(&self) {
+        let (Some(view), Some(base)) = (&self.0.view, self.moves_with().filter(|base| base.is_dual())) else {
+            return;
+        };
+        for level in base.dual_levels() {
+            let known = self.tangents().is_some_and(|t| lock(t).iter().any(|(l, _)| *l == level));
+            if let (false, Some(whole)) = (known, base.tangent(level))
+                && let Ok(part) = (view.rules.part)(&whole, &self.body())
+            {
+                self.inherit(level, Some(part));
+            }
+        }
+    }
+
+    /// Gives this tensor a tangent (another one, if it has one).
+    pub fn set_tangent(&self, level: DualLevel, tangent: Tensor) -> Result<()> {
+        levels(|levels| {
+            let Some(level) = levels.live.iter_mut().find(|l| l.number == level) else {
+                return Err(Error::runtime("the forward mode level of this tangent was left already"));
+            };
+            if level.tensors.len() >= level.full {
+                level.tensors.retain(WeakTensor::is_alive);
+                level.full = level.tensors.len() * 2 + 1024;
+            }
+            level.tensors.push(self.downgrade());
+            Ok(())
+        })?;
+        let old = {
+            let mut tangents = lock(&self.extra().tangents);
+            match tangents.iter().position(|(l, _)| *l >= level) {
+                Some(at) if tangents[at].0 == level => tangents[at].1.replace(tangent),
+                Some(at) => {
+                    tangents.insert(at, (level, Some(tangent)));
+                    None
+                }
+                None => {
+                    tangents.push((level, Some(tangent)));
+                    None
+                }
+            }
+        };
+        drop(old);
+        self.0.flags.fetch_or(DUAL, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Takes a tangent away; a view will not ask its base for it again.
+    pub fn take_tangent(&self, level: DualLevel) -> Option<Tensor> {
+        let mut tangents = lock(self.tangents()?);
+        tangents.iter_mut().find(|(l, _)| *l == level)?.1.take()
+    }
+
+    /// Forgets a level that was left.
+    fn forget_tangent(&self, level: DualLevel) -> Option<Tensor> {
+        let mut tangents = lock(self.tangents()?);
+        let at = tangents.iter().position(|(l, _)| *l == level)?;
+        let (_, taken) = tangents.remove(at);
+        if tangents.is_empty() {
+            self.0.flags.fetch_and(!DUAL, Ordering::AcqRel);
+        }
+        taken
+    }
+
+    /// Forgets all tangents.
+    pub fn drop_tangents(&self) {
+        for level in self.dual_levels() {
+            drop(self.take_tangent(level));
+        }
+    }
+
+    /// The tensor as levels below this one see it: without the tangents of this level and of those inside it.
+    pub fn below(&self, level: DualLevel) -> Tensor {
+        let kept = self.dual_levels();
+        if kept.last().is_none_or(|&last| last < level) {
+            return self.clone();
+        }
+        let bare = Tensor::of(self.body().clone(), self.edge());
+        for lower in kept.into_iter().filter(|&l| l < level) {
+            bare.inherit(lower, self.tangent(lower));
+        }
+        bare
+    }
+
+    /// Sets a tangent of a tensor that nobody else knows; that the level may have been left meanwhile is no matter.
+    fn inherit(&self, level: DualLevel, tangent: Option<Tensor>) {
+        if let Some(tangent) = tangent {
+            let _ = self.set_tangent(level, tangent);
+        }
+    }
+}
+
+/// The levels at which any of these has a tangent, ascending; none while forward mode is switched off.
+pub fn levels_of<'a>(tensors: impl IntoIterator<Item = &'a Tensor>) -> SmallVec<[DualLevel; 2]> {
+    let mut found: SmallVec<[DualLevel; 2]> = SmallVec::new();
+    if enabled() {
+        tensors.into_iter().for_each(|t| found.extend(t.dual_levels()));
+        found.sort_unstable();
+        found.dedup();
+    }
+    found
+}
+
+/// Lets a node remember the tangents of what it saved.
+pub fn remember<'a>(node: &NodeRef, tensor_of: impl Fn(u16) -> Option<&'a Tensor>) {
+    let sources: SmallVec<[u16; 4]> = node.saves().values.iter().map(|s| s.source).collect();
+    let mut kept = SavedTangents::new();
+    for source in sources {
+        let Some(tensor) = tensor_of(source) else { continue };
+        for level in tensor.dual_levels() {
+            kept.extend(tensor.tangent(level).map(|t| (source, level, t)));
+        }
+    }
+    if kept.is_empty() {
+        return;
+    }
+    let (old, known) = levels(|levels| {
+        let old = levels.saved.insert(node.id(), kept);
+        let full = levels.saved.len() > levels.full;
+        (old, full.then(|| levels.saved.keys().copied().collect::<Vec<_>>()))
+    });
+    drop(old);
+    if let Some(known) = known {
+        forget(known.into_iter().filter(|id| id.upgrade().is_none()).collect());
+    }
+}
+
+/// Drops what was kept for nodes that are gone.
+fn forget(gone: Vec<Id<Node>>) {
+    let dropped: Vec<_> = levels(|levels| {
+        let dropped = gone.iter().filter_map(|id| levels.saved.remove(id)).collect();
+        levels.full = levels.saved.len() * 2 + 1024;
+        dropped
+    });
+    drop(dropped);
+}
+
+/// The tangents that a node remembers, for the last time unless `keep`.
+pub fn remembered(node: &NodeRef, keep: bool) -> SavedTangents {
+    if !any_level() {
+        return SavedTangents::new();
+    }
+    let id = node.id();
+    levels(|levels| if keep { levels.saved.get(&id).cloned() } else { levels.saved.remove(&id) })
+        .unwrap_or_default()
+}
+
+/// A saved value with the tangents that it had.
+pub fn restore(
+    saved: &crate::tensor::Saved,
+    body: Body,
+    edge: Option<Edge>,
+    tangents: &SavedTangents,
+) -> Tensor {
+    let source = saved.source;
+    if !tangents.iter().any(|(s, ..)| *s == source) {
+        return Tensor::from_saved(body, edge);
+    }
+    let tensor = Tensor::of(body, edge);
+    for (_, level, tangent) in tangents.iter().filter(|(s, ..)| *s == source) {
+        tensor.inherit(*level, Some(tangent.clone()));
+    }
+    tensor
+}
