@@ -1,9 +1,11 @@
-"""gradiron and PyTorch (and NumPy) side by side: `compare.py --torch-python /path/to/python [--only matmul]`.
+"""gradiron and PyTorch (and NumPy) side by side: `compare.py --torch-python /path/to/python [--group steps] [--only matmul]`.
 
 One process per library, each with the Python that has it, takes turns at the same job with the same number of
 threads, so that a busy machine slows all of them. Each job has processes of its own: what a large result costs depends
 on the memory that earlier jobs left with malloc. The table shows the median of the rounds and the ratio of the fastest
-ones.
+ones; a group that has goals gets the geometric mean of these ratios and the worst of them, and where it asks for that, the
+most memory that a process took for its set-up and three calls. With `--cpu` the clock is that of the process, for a machine
+that others use (all its threads count: `--threads 1`).
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import importlib
 import importlib.util
 import itertools
 import json
+import math
 import os
 import platform
 import re
@@ -23,11 +26,14 @@ import subprocess
 import sys
 import time
 import timeit
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jobs import JOBS, Job
+from jobs import GROUPS, JOBS, Job
+
+Clock = Callable[[], float]
+Peak = dict[str, int | dict[str, str] | None]
 
 LIBRARIES = ("gradiron", "torch", "numpy")
 MINIMUM = 0.02  # seconds a round takes at least
@@ -44,15 +50,34 @@ def arrays(names: dict[str, Any]) -> dict[str, Any]:
     return names | {name: value.detach().numpy() for name, value in tensors.items() if name != "T"} | {"T": numpy}
 
 
-def prepare(library: str, job: Job) -> tuple[timeit.Timer, int]:
+def held() -> dict[str, int]:
+    """Bytes of this process: `VmHWM` is the most it had, `RssAnon` what it has and `RssFile` what files are of that."""
+    lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+    sizes = (line.split() for line in lines if line.startswith(("VmHWM", "RssAnon", "RssFile")))
+    return {name.rstrip(":"): int(size) * 1024 for name, size, _unit in sizes}
+
+
+def peak(library: str, job: Job) -> int | None:
+    """The most memory that the set-up and three calls took, without the library's own code; `None` off Linux."""
+    module = importlib.import_module(library)
+    try:
+        before = held()["RssAnon"]
+    except OSError:
+        return None
+    timeit.Timer(job.statement, globals=job.setup(module)).timeit(3)
+    after = held()
+    return after["VmHWM"] - after["RssFile"] - before
+
+
+def prepare(library: str, job: Job, clock: Clock) -> tuple[timeit.Timer, int]:
     """A timer for the job, and how many calls make a round."""
     if library == "numpy":
         # NumPy borrows the inputs of whichever library its Python has.
         module = importlib.import_module("torch" if importlib.util.find_spec("torch") else "gradiron")
-        timer = timeit.Timer(job.numpy or "pass", globals=arrays(job.setup(module)))
+        timer = timeit.Timer(job.numpy or "pass", globals=arrays(job.setup(module)), timer=clock)
     else:
         module = importlib.import_module(library)
-        timer = timeit.Timer(job.statement, globals=job.setup(module))
+        timer = timeit.Timer(job.statement, globals=job.setup(module), timer=clock)
     if job.slow:
         return timer, 1
     timer.timeit(1)
@@ -62,8 +87,8 @@ def prepare(library: str, job: Job) -> tuple[timeit.Timer, int]:
     return timer, calls
 
 
-def work(library: str, threads: int) -> None:
-    """Answers `open N`, `time` and `version`, a line of JSON each."""
+def work(library: str, threads: int, clock: Clock) -> None:
+    """Answers `open N`, `time`, `peak N` and `version`, a line of JSON each."""
     replies = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # What a library prints must not get between the replies.
     module = importlib.import_module(library)
@@ -74,8 +99,10 @@ def work(library: str, threads: int) -> None:
         command, *rest = line.split()
         try:
             if command == "open":
-                timer, calls = prepare(library, JOBS[int(rest[0])])
+                timer, calls = prepare(library, JOBS[int(rest[0])], clock)
                 reply: Any = calls
+            elif command == "peak":
+                reply = peak(library, JOBS[int(rest[0])])
             elif command == "time":
                 reply = timer.timeit(calls) / calls
             else:
@@ -88,12 +115,12 @@ def work(library: str, threads: int) -> None:
 class Worker:
     """A library in its process."""
 
-    def __init__(self, library: str, python: str, threads: int) -> None:
+    def __init__(self, library: str, python: str, threads: int, cpu: bool) -> None:
         count = str(threads)
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "GRADIRON_NUM_THREADS")
         self.library = library
         self.process = subprocess.Popen(
-            [python, __file__, "--worker", library, "--threads", count],
+            [python, __file__, "--worker", library, "--threads", count, *(["--cpu"] if cpu else [])],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -115,9 +142,9 @@ class Worker:
 
 
 @contextlib.contextmanager
-def crew(pythons: dict[str, str], threads: int) -> Iterator[list[Worker]]:
+def crew(pythons: dict[str, str], threads: int, cpu: bool) -> Iterator[list[Worker]]:
     """A fresh process of each library."""
-    workers = [Worker(library, python, threads) for library, python in pythons.items()]
+    workers = [Worker(library, python, threads, cpu) for library, python in pythons.items()]
     try:
         yield workers
     finally:
@@ -165,18 +192,54 @@ def show(seconds: float) -> str:
     return f"{seconds * 1e9:.0f} ns"
 
 
+def fastest(result: dict[str, list[float] | str]) -> float | None:
+    """How many times as fast as PyTorch the fastest round was."""
+    ours, theirs = result.get("gradiron"), result.get("torch")
+    return min(theirs) / min(ours) if isinstance(ours, list) and isinstance(theirs, list) and ours and theirs else None
+
+
 def row(job: Job, result: dict[str, list[float] | str], libraries: list[str]) -> list[str]:
     cells = [job.name]
     for library in libraries:
         times = result.get(library, "")
         cells.append(show(statistics.median(times)) if isinstance(times, list) and times else "error" if times else "")
-    ours, theirs = result.get("gradiron"), result.get("torch")
-    if isinstance(ours, list) and isinstance(theirs, list) and ours and theirs:
-        fastest = min(theirs) / min(ours)
-        verdict = "" if job.goal is None else "yes" if fastest >= job.goal else "no"
-        cells += [f"{fastest:.2f}", f"{statistics.median(theirs) / statistics.median(ours):.2f}"]
-        cells += [f"{job.goal:g}" if job.goal else "", verdict]
+    ratio = fastest(result)
+    if ratio is not None:
+        ours, theirs = (statistics.median(result[library]) for library in ("gradiron", "torch"))
+        verdict = "" if job.goal is None else "yes" if ratio >= job.goal else "no"
+        cells += [f"{ratio:.2f}", f"{theirs / ours:.2f}", f"{job.goal:g}" if job.goal else "", verdict]
     return cells
+
+
+def memory(number: int, pythons: dict[str, str], threads: int) -> Peak:
+    """The job's most memory with each library but NumPy."""
+    pair = {library: python for library, python in pythons.items() if library != "numpy"}
+    with crew(pair, threads, False) as workers:
+        return {worker.library: worker.ask("peak", number) for worker in workers}
+
+
+def show_peaks(peaks: list[tuple[str, Peak]]) -> None:
+    if peaks:
+        print("\n| most memory | gradiron | PyTorch | at most PyTorch's |\n|---|---|---|---|")
+    for name, sizes in peaks:
+        ours, theirs = sizes.get("gradiron"), sizes.get("torch")
+        if isinstance(ours, int) and isinstance(theirs, int):
+            print(f"| {name} | {ours / 1e6:.1f} MB | {theirs / 1e6:.1f} MB | {'yes' if ours <= theirs else 'no'} |")
+
+
+def summary(name: str, ratios: dict[str, float]) -> list[str]:
+    """What a group reached beside its goals; what it missed is said in capitals."""
+    group = GROUPS[name]
+    if not ratios or group.mean is None or group.worst is None:
+        return []
+    mean = math.exp(statistics.fmean(map(math.log, ratios.values())))
+    worst = min(ratios, key=lambda job: ratios[job])
+    below = [f"{job} ({ratio:.2f})" for job, ratio in sorted(ratios.items(), key=lambda item: item[1]) if ratio < group.worst]
+    lines = [
+        f"{name}: geometric mean {mean:.2f}, goal {group.mean:g}: {'met' if mean >= group.mean else 'MISSED'}",
+        f"{name}: worst {ratios[worst]:.2f} ({worst}), goal {group.worst:g}: {'MISSED' if below else 'met'}",
+    ]
+    return lines + ([f"{name}: below the goal: {', '.join(below)}"] if below else [])
 
 
 def processor() -> str:
@@ -193,6 +256,8 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--python", default=sys.executable, help="a Python that has gradiron")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--cpu", action="store_true", help="the time that the processor worked, not the clock's")
+    parser.add_argument("--group", action="append", choices=GROUPS, help="only this group's jobs (again for more)")
     parser.add_argument("--only", default="", help="a regular expression for the jobs' names")
     parser.add_argument("--no-numpy", action="store_true")
     parser.add_argument("--no-slow", action="store_true")
@@ -207,7 +272,7 @@ TITLES = {"gradiron": "gradiron", "torch": "PyTorch", "numpy": "NumPy"}
 def main() -> int:
     chosen = arguments()
     if chosen.worker:
-        work(chosen.worker, chosen.threads)
+        work(chosen.worker, chosen.threads, time.process_time if chosen.cpu else time.perf_counter)
         return 0
     if not chosen.torch_python or not shutil.which(chosen.torch_python):
         print(
@@ -220,23 +285,34 @@ def main() -> int:
     pythons = {"gradiron": chosen.python, "torch": chosen.torch_python}
     if not chosen.no_numpy:
         pythons["numpy"] = chosen.torch_python
-    with crew(pythons, chosen.threads) as workers:
+    with crew(pythons, chosen.threads, chosen.cpu) as workers:
         versions = [f"{TITLES[worker.library]} {worker.ask('version')}" for worker in workers]
     print(f"{', '.join(versions)}; {chosen.threads} threads, {chosen.rounds} rounds; {processor()}\n")
     libraries = list(pythons)
     heads = ["job", *(TITLES[library] for library in libraries), "times as fast", "by medians", "goal", "met"]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads), flush=True)
 
-    record, missed, errors = {}, [], []
+    record, missed, errors, peaks = {}, [], [], []
+    ratios: dict[str, dict[str, float]] = {name: {} for name in GROUPS}
     for number, job in enumerate(JOBS):
-        if not re.search(chosen.only, job.name) or (job.slow and chosen.no_slow):
+        if job.group not in (chosen.group or GROUPS) or not re.search(chosen.only, job.name) or (job.slow and chosen.no_slow):
             continue
-        with crew(pythons, chosen.threads) as workers:
+        threads = GROUPS[job.group].threads or chosen.threads
+        with crew(pythons, threads, chosen.cpu) as workers:
             result = record[job.name] = compare(number, job, workers, chosen.rounds)
         cells = row(job, result, libraries)
         print("| " + " | ".join(cells) + " |", flush=True)
         missed += [job.name] if cells[-1] == "no" else []
         errors += [f"{job.name}: {TITLES[who]}: {what}" for who, what in result.items() if isinstance(what, str)]
+        ratio = fastest(result)
+        if ratio is not None:
+            ratios[job.group][job.name] = ratio
+        if GROUPS[job.group].memory:
+            peaks.append((job.name, memory(number, pythons, threads)))
+    for name, reached in ratios.items():
+        for line in summary(name, reached):
+            print(f"\n{line}")
+    show_peaks(peaks)
     print(f"\ngoals missed: {', '.join(missed) or 'none'}")
     for error in errors:
         print(error, file=sys.stderr)
