@@ -3,7 +3,10 @@
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use gradiron::backward::{Request, run};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::ops::{arithmetic, create, linalg, reduce, unary};
+use gradiron::ops::creation::create;
+use gradiron::ops::elementwise::{arithmetic, unary};
+use gradiron::ops::linalg::matmul;
+use gradiron::ops::reduction::reduce;
 use gradiron::tensor::Tensor;
 
 fn leaf(shape: &[usize]) -> Tensor {
@@ -35,8 +38,8 @@ fn bench(c: &mut Criterion) {
     let (input, first, second) = (leaf(&[32, 64]), leaf(&[64, 64]), leaf(&[64, 10]));
     c.bench_function("forward and backward of a small network", |b| {
         b.iter(|| {
-            let hidden = unary::tanh(&linalg::mm(&input, &first)?)?;
-            let loss = reduce::sum(&linalg::mm(&hidden, &second)?, None, false, None)?;
+            let hidden = unary::tanh(&matmul::mm(&input, &first)?)?;
+            let loss = reduce::sum(&matmul::mm(&hidden, &second)?, None, false, None)?;
             backward(&loss);
             Ok::<_, gradiron::base::Error>(())
         })

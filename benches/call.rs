@@ -2,7 +2,9 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::ops::{arithmetic, create, unary, view};
+use gradiron::ops::creation::create;
+use gradiron::ops::elementwise::{arithmetic, unary};
+use gradiron::ops::shape::view;
 use gradiron::tensor::Tensor;
 use std::hint::black_box;
 

@@ -2,7 +2,8 @@
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::ops::{arithmetic, create};
+use gradiron::ops::creation::create;
+use gradiron::ops::elementwise::arithmetic;
 use gradiron::tensor::Tensor;
 
 fn leaf() -> Tensor {

@@ -2,7 +2,10 @@
 
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use gradiron::base::{DType, Device, Scalar};
-use gradiron::ops::{arithmetic, create, linalg, reduce, unary};
+use gradiron::ops::creation::create;
+use gradiron::ops::elementwise::{arithmetic, unary};
+use gradiron::ops::linalg::matmul;
+use gradiron::ops::reduction::reduce;
 
 fn kernels(c: &mut Criterion) {
     let mut group = c.benchmark_group("elementwise");
@@ -24,7 +27,7 @@ fn kernels(c: &mut Criterion) {
             let x =
                 create::full(&[n, n], Scalar::Float(0.5), dtype, Device::Cpu).expect("memory for the bench");
             group.throughput(Throughput::Elements(2 * (n as u64).pow(3)));
-            group.bench_with_input(BenchmarkId::new(dtype.name(), n), &x, |b, x| b.iter(|| linalg::mm(x, x)));
+            group.bench_with_input(BenchmarkId::new(dtype.name(), n), &x, |b, x| b.iter(|| matmul::mm(x, x)));
         }
     }
     group.finish();

@@ -13,11 +13,15 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("gpu", &["base"]),
     ("storage", &["base", "cpu", "gpu"]),
     ("tensor", &["base", "arena", "cpu", "gpu", "storage"]),
-    // (The machinery that stands in `ops` still moves here; then this room knows no `ops`.)
-    ("operator", &["base", "arena", "cpu", "gpu", "storage", "tensor", "ops"]),
-    ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator"]),
-    ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "ops"]),
-    ("python", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "ops", "backward"]),
+    // (What `operator` and `transforms` still know of the rooms above them is counted below.)
+    ("operator", &["base", "arena", "cpu", "gpu", "storage", "tensor", "transforms", "ops"]),
+    ("transforms", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "ops"]),
+    ("ops", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms"]),
+    ("backward", &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms", "ops"]),
+    (
+        "python",
+        &["base", "arena", "cpu", "gpu", "storage", "tensor", "operator", "transforms", "ops", "backward"],
+    ),
 ];
 
 /// Words that only some files may say.
@@ -246,7 +250,7 @@ fn the_old_form_of_rows_goes() {
         let code = code(text);
         let machinery = file.starts_with("src/tensor/")
             || file.starts_with("src/operator/")
-            || file == "src/ops/macros.rs";
+            || file.starts_with("src/transforms/");
         if !machinery {
             ops += calls(&code, "ops").iter().map(|call| rows_in(call)).sum::<usize>();
             compose += calls(&code, "compose").iter().map(|call| rows_in(call)).sum::<usize>();

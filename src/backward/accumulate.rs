@@ -2,7 +2,10 @@
 
 use super::Turn;
 use crate::base::{Guidance, Layout, Result};
-use crate::ops::{arithmetic, create, inplace, pointwise, quick};
+use crate::operator::pointwise::small;
+use crate::operator::{inplace, pointwise};
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic;
 use crate::tensor::{Body, Leaf, Tensor, When, check_counted, mode, steady};
 use smallvec::SmallVec;
 use std::cell::Cell;
@@ -52,7 +55,7 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
         tensor.update_grad(|old| match old {
             None => first(&tensor, grad, create_graph),
             Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
-            Some(old) if quick::add_into(&old.body(), &grad.body()) => check_counted(&old).map(|()| old),
+            Some(old) if small::add_into(&old.body(), &grad.body()) => check_counted(&old).map(|()| old),
             Some(old) => {
                 pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
                 Ok(old)

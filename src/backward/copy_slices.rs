@@ -3,7 +3,7 @@
 
 use super::match_gradient::fit;
 use crate::base::Result;
-use crate::ops::copy_slices::{around, part, turned};
+use crate::operator::copy_slices::{around, part, turned};
 use crate::tensor::{Grads, NodeRef, Slices, Tensor, freed_error};
 
 /// What a derivative is to do.

@@ -2,9 +2,9 @@
 
 use super::{Request, run};
 use crate::base::Result;
-use crate::ops::tangent::REVERSE;
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Tensor};
+use crate::transforms::forward::REVERSE;
 
 /// Enters a level of forward mode, which [`tangents::exit`] leaves.
 pub fn enter() -> DualLevel {

@@ -1,7 +1,9 @@
 //! Gradients brought to what they are for: the shape, the dtype and the device of the value that they are the gradient of.
 
 use crate::base::{DType, Dims, Error, Guidance, Result};
-use crate::ops::{complex, create, reduce};
+use crate::ops::complex;
+use crate::ops::creation::create;
+use crate::ops::reduction::reduce;
 use crate::tensor::{Edge, GradType, Kind, Meta, Node, Tensor};
 
 /// Brings a gradient to what its target is: broadcasting undone, dtype and device as they were.

@@ -12,11 +12,13 @@ mod ready_queue;
 pub mod sum_buffers;
 
 use crate::base::{Error, Guidance, Result, profile};
-use crate::ops::{batch, create, reduce};
+use crate::ops::creation::create;
+use crate::ops::reduction::reduce;
 use crate::tensor::{
     Edge, Grads, Kind, Node, NodeRef, Step, Tensor, When, anomaly, any_hosted, in_turn, mode, saved_hooks,
     steady,
 };
+use crate::transforms::vmap;
 pub use accumulate::{enforce_layouts, hand_over};
 use copy_slices::How;
 use match_gradient::{fit, fit_root};
@@ -293,7 +295,7 @@ fn derive(
                 Grads::from_elem(None, node.edges.len())
             } else {
                 match steady(|| (derivative.apply)(&step)) {
-                    Err(error) => crate::ops::lazy::derive(error, step, derivative.apply)?,
+                    Err(error) => crate::operator::conj_neg::derive(error, step, derivative.apply)?,
                     made => made?,
                 }
             }
@@ -316,7 +318,8 @@ fn derive(
             let Some(grad) = grad.as_ref().filter(|g| g.dtype().is_differentiable() && g.numel() > 0) else {
                 continue;
             };
-            let sum = mode::with_grad(false, || reduce::Sum::call(&crate::ops::unary::isnan(grad)?))?;
+            let sum =
+                mode::with_grad(false, || reduce::Sum::call(&crate::ops::elementwise::unary::isnan(grad)?))?;
             if sum.item()?.as_bool() {
                 let message = format!("Function '{}' returned nan values in its {i}th output.", node.name());
                 let advice = "look at the values that the operator was given: at the edge of its domain (0/0, sqrt(0), \
@@ -346,8 +349,8 @@ fn output_hooks(turn: &mut Turn) -> Result<()> {
             tensor.update_grad(|old| match old {
                 None => create::clone_dense(grad),
                 // What a batched run left there cannot be looked at any more.
-                Some(old) if batch::has_escaped(&old) => Ok(old),
-                Some(old) => crate::ops::arithmetic::add(&old, grad),
+                Some(old) if vmap::has_escaped(&old) => Ok(old),
+                Some(old) => crate::ops::elementwise::arithmetic::add(&old, grad),
             })?;
         }
     }

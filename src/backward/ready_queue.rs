@@ -3,7 +3,8 @@
 
 use super::leaf_counts::Uses;
 use crate::base::Result;
-use crate::ops::{arithmetic, quick};
+use crate::operator::pointwise::small;
+use crate::ops::elementwise::arithmetic;
 use crate::tensor::{Edge, Node, NodeRef, Tensor, steady};
 use smallvec::SmallVec;
 use std::collections::{BinaryHeap, HashMap, VecDeque};
@@ -85,9 +86,9 @@ fn accumulate(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
 fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     let alike = !grad.is_special() && sum.dtype() == grad.dtype() && sum.shape() == grad.shape();
     if !create_graph && alike && is_own(&sum) {
-        if !quick::add_into(&sum.body(), &grad.body()) {
+        if !small::add_into(&sum.body(), &grad.body()) {
             let operands = [(&sum).into(), (&grad).into()];
-            crate::ops::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
+            crate::operator::pointwise::apply_inplace(&arithmetic::add::ROW, &sum, &operands)?;
         }
         return Ok(sum);
     }

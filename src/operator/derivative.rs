@@ -1,8 +1,8 @@
 //! The parameters and results of a primitive's derivatives: what a node saved, kept, and is given.
 
-use super::primitive::Extent;
 use crate::base::Result;
-use crate::ops::V;
+use crate::operator::V;
+use crate::operator::primitive::Extent;
 use crate::tensor::{Body, Edge, Grads, Meta, Saved, Step, Tensor, facts, mode};
 
 /// Where the tensors of an operand, or a result, are among a node's edges, arguments and saved values.
@@ -158,7 +158,7 @@ pub trait FetchMeta: Sized {
 }
 impl FetchMeta for Meta {
     fn meta(step: &Step, place: &Place) -> Result<Self> {
-        crate::ops::meta_of(step, place.start())
+        crate::operator::meta_of(step, place.start())
     }
 }
 impl FetchMeta for Option<Meta> {

@@ -1,8 +1,8 @@
 //! View operators in place: the tensor itself shows its elements otherwise.
 
 use crate::base::Result;
-use crate::ops::batch;
 use crate::tensor::{Derivative, Tensor, check_counted, check_inplace, mode, saved_hooks};
+use crate::transforms::vmap;
 
 /// The derivative of the in-place form, whose node has a name of its own.
 fn in_place(derivative: &'static Derivative) -> &'static Derivative {
@@ -15,7 +15,7 @@ pub fn become_view(target: &Tensor, view: impl FnOnce(&Tensor) -> Result<Tensor>
     check_inplace(target, recording)?;
     let made = saved_hooks::renamed(in_place, || view(target))?;
     if target.is_batched() {
-        batch::relayout(target, &made, recording)?;
+        vmap::relayout(target, &made, recording)?;
         return check_counted(target);
     }
     // Asked before the write is counted: afterwards the view would tell its history anew, over the base's new layout.

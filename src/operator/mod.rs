@@ -1,13 +1,31 @@
 //! The machinery of operators, which knows none: what a row says ([`row`], facts), and how a call of a primitive runs
 //! ([`primitive`]). `docs/rows.md` explains the language that families write.
 
-pub mod batch;
+pub mod conj_neg;
+pub mod copy_slices;
+pub mod declare;
 pub mod derivative;
+pub mod devices;
+pub mod dtype_checks;
+pub mod grad_expr;
+pub mod inplace;
 pub mod inplace_view;
-pub mod moving;
+pub mod kernel;
+pub mod names;
+pub mod operand;
+pub mod out;
+pub mod pointwise;
 pub mod primitive;
+pub mod program;
+pub mod record;
 mod registry;
 pub mod results;
+pub mod row;
+pub mod view_part;
+
+// What the macros' code calls, until it asks there itself.
+pub use crate::transforms::forward::rule as moving;
+pub use crate::transforms::vmap::rules as batch;
 
 /// What a family's file begins with.
 #[allow(unused_imports, reason = "it is for rows to come, too")]
@@ -15,41 +33,129 @@ pub(crate) mod prelude {
     pub use super::batch::Batch;
     pub use super::derivative::Unread;
     pub use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Scalar, wrap_dim};
-    pub use crate::ops::formal::*;
-    pub use crate::ops::kernel::{at_least_vector, drop_dims, kept_shape, with_shape};
-    pub(crate) use crate::ops::kernel::{done, fork};
-    pub use crate::ops::{Arg, Ints, Several, Sizes, V, Value};
+    pub use crate::operator::kernel::{at_least_vector, drop_dims, kept_shape, with_shape};
+    pub(crate) use crate::operator::kernel::{done, fork};
+    pub use crate::operator::{Arg, Ints, Several, Sizes, V, Value};
+    pub use crate::ops::elementwise::formula::*;
     pub use crate::tensor::{Body, Meta, Tensor};
     pub use gradiron_macros::{inplace, operator, overload, primitive};
 }
 
 pub use crate::base::{Error, Result};
-pub use crate::ops::{
-    Arg, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Short, Sizes, V, take,
-};
 pub use crate::tensor::{Body, Derivative, Grads, Meta, Step, Tensor, facts};
+pub use grad_expr::{IntoGrad, V};
+pub(crate) use names::same;
+pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bits, wraps_numbers};
+pub use operand::Operand;
 pub use registry::{Registered, rows};
+pub use row::{
+    Arg, Forms, FromArg, History, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Several, Short,
+    Sizes, Value, operand_kind, take,
+};
 pub use smallvec;
 
 /// What the macros' code calls.
 pub use inventory;
 
-/// The family that a source file stands for: `softmax` for `src/ops/softmax.rs`.
+/// The family that a source file stands for: `softmax` for `src/ops/reduction/softmax.rs`, `random` for
+/// `src/ops/random/mod.rs`.
 pub const fn family(file: &'static str) -> &'static str {
-    let bytes = file.as_bytes();
-    let (mut start, mut end) = (0, bytes.len());
-    let mut i = 0;
-    while i < bytes.len() {
-        if bytes[i] == b'/' || bytes[i] == b'\\' {
-            start = i + 1;
-        }
-        if bytes[i] == b'.' {
-            end = i;
-        }
-        i += 1;
-    }
-    match std::str::from_utf8(bytes.split_at(end).0.split_at(start).1) {
+    let (folder, name) = last_part(match file.as_bytes().split_last_chunk::<3>() {
+        Some((stem, b".rs")) => stem,
+        _ => file.as_bytes(),
+    });
+    let name = if matches!(name, b"mod") { last_part(folder).1 } else { name };
+    match std::str::from_utf8(name) {
         Ok(name) => name,
         Err(_) => file,
     }
+}
+
+/// A path's folder and what lies in it.
+const fn last_part(path: &[u8]) -> (&[u8], &[u8]) {
+    let mut at = path.len();
+    while at > 0 {
+        at -= 1;
+        if matches!(path[at], b'/' | b'\\') {
+            let (folder, rest) = path.split_at(at);
+            return (folder, rest.split_at(1).1);
+        }
+    }
+    (b"", path)
+}
+
+/// Shape, dtype and device of the input that a gradient is for.
+pub fn meta_of(step: &Step, input: usize) -> Result<Meta> {
+    match step.node.edges.get(input) {
+        Some(Some(edge)) => Ok(edge.node.outputs[edge.output as usize].clone()),
+        _ => Err(Error::runtime(format!("{} has no input {input} that wants a gradient", step.node.name()))),
+    }
+}
+
+/// The name of a row's node, made at compile time.
+macro_rules! node_name {
+    ($name:ident $(, $variant:literal)?) => {{
+        const MADE: ([u8; 64], usize) = $crate::operator::camel::<64>(concat!(stringify!($name) $(, $variant)?));
+        const NAME: &str = match std::str::from_utf8(MADE.0.split_at(MADE.1).0) {
+            Ok(name) => name,
+            Err(_) => "",
+        };
+        NAME
+    }};
+}
+pub(crate) use node_name;
+
+/// A row's public name: Rust's keywords and taken names end in an underscore there.
+pub const fn plain_name(name: &'static str) -> &'static str {
+    let bytes = name.as_bytes();
+    if bytes[bytes.len() - 1] != b'_' {
+        return name;
+    }
+    match std::str::from_utf8(bytes.split_at(bytes.len() - 1).0) {
+        Ok(plain) => plain,
+        Err(_) => name,
+    }
+}
+
+/// The forms of a row from the words in its brackets.
+pub const fn forms(base: u8, words: &[&str]) -> u8 {
+    let (mut forms, mut i) = (base, 0);
+    while i < words.len() {
+        let word = words[i];
+        forms = if same(word, "complex") || same(word, "narrow") {
+            forms
+        } else if same(word, "hidden") {
+            0
+        } else if same(word, "nn") {
+            Forms::NN
+        } else if same(word, "no_method") {
+            forms & !Forms::METHOD & !Forms::INPLACE
+        } else if same(word, "no_function") {
+            forms & !Forms::FUNCTION & !Forms::OUT
+        } else if same(word, "no_inplace") {
+            forms & !Forms::INPLACE
+        } else if same(word, "no_out") {
+            forms & !Forms::OUT
+        } else if same(word, "inplace") {
+            forms | Forms::INPLACE
+        } else if same(word, "out") {
+            forms | Forms::OUT
+        } else if same(word, "alpha") {
+            forms | Forms::ALPHA
+        } else if same(word, "tensors") {
+            forms | Forms::TENSORS
+        } else if same(word, "numbers") {
+            forms | Forms::NUMBERS
+        } else if same(word, "linear")
+            || same(word, "multilinear")
+            || same(word, "still")
+            || same(word, "added")
+        {
+            forms
+        } else {
+            panic!("unknown word in a row's brackets")
+        };
+        i += 1;
+    }
+    forms
 }

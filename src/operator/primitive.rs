@@ -1,16 +1,18 @@
 //! The one way that every call of a primitive takes: transforms, bits of conjugation, recording, kernel, tangent. Plain
 //! tensors go straight to the kernel by one test of their marks.
 
-use super::batch::Batch;
-use super::moving::Moving;
-use super::results::{Made, Tensors, Views, one};
 use crate::base::{DType, Error, Fault, Result, room};
-use crate::ops::{devices, inplace, lazy, tangent, view};
+use crate::operator::results::{Made, Tensors, Views, one};
+use crate::operator::{conj_neg, devices, inplace};
+use crate::ops::shape::view;
 use crate::storage::reserve;
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Viewing, any_requires_grad,
     check_inplace, finish_inplace, mode, saved_hooks,
 };
+use crate::transforms::forward;
+use crate::transforms::forward::rule::Moving;
+use crate::transforms::vmap::rules::Batch;
 use smallvec::SmallVec;
 use std::any::Any;
 
@@ -111,7 +113,7 @@ pub enum DTypes {
 }
 
 /// How a tangent follows; an own rule comes with the call.
-pub type Tangent = tangent::Rule;
+pub type Tangent = forward::Rule;
 
 pub struct Primitive {
     pub derivative: Derivative,
@@ -143,7 +145,7 @@ type Params = Option<Box<dyn Any + Send + Sync>>;
 #[derive(Clone)]
 pub struct Extent {
     pub lengths: SmallVec<[u32; 4]>,
-    pub(super) histories: Vec<Option<Edge>>,
+    pub(crate) histories: Vec<Option<Edge>>,
 }
 
 impl Extent {
@@ -438,7 +440,7 @@ impl<'a> Call<'a> {
         // An operand that is not there has a number, too.
         let source = |i: usize| self.operand(i);
         if let Some(own) = self.tangent {
-            return tangent::attach_by(made, &moving, &source, &|lower, tangents, outputs| {
+            return forward::attach_by(made, &moving, &source, &|lower, tangents, outputs| {
                 own(&Moving { groups: self.groups, lower, tangents, outputs })
             });
         }
@@ -453,7 +455,7 @@ impl<'a> Call<'a> {
             }
             (self.again)(&all).map(SmallVec::into_vec)
         };
-        tangent::attach_by_rule(made, &moving, self.primitive.tangent, &map, &source)
+        forward::attach_by_rule(made, &moving, self.primitive.tangent, &map, &source)
     }
 }
 
@@ -484,12 +486,12 @@ pub fn cold<R>(f: impl FnOnce() -> R) -> R {
 
 /// A copy to write over, laid out as the operand is.
 pub fn copy_of(t: &Tensor) -> Result<Body> {
-    crate::ops::shape::preserved(&t.body())
+    crate::ops::shape::rearrange::preserved(&t.body())
 }
 
 /// A row-major copy to write over.
 pub fn dense_copy_of(t: &Tensor) -> Result<Body> {
-    crate::ops::kernel::duplicate(&t.body())
+    crate::operator::kernel::duplicate(&t.body())
 }
 
 /// What computes a primitive: it takes the operands' values, where these differ from their bytes.
@@ -549,7 +551,7 @@ fn compute(call: &Call, forward: &mut Compute, made: &mut Made) -> Result<()> {
     call.check()?;
     if call.flags.is_lazy() && !call.primitive.views {
         let plain = |t: &Tensor| match t.is_lazy() {
-            true => lazy::values(&t.body()).map(Tensor::new),
+            true => conj_neg::values(&t.body()).map(Tensor::new),
             false => Ok(t.clone()),
         };
         let plain = call.operands().map(plain).collect::<Result<Vec<_>>>()?;
@@ -606,7 +608,7 @@ fn over_special(call: &Call, target: &Tensor) -> Result<()> {
     check_inplace(target, any_requires_grad(call.with_edges()))?;
     let mut all: Vec<Tensor> = call.operands().cloned().collect();
     if target.physical().is_dual() {
-        all[0] = tangent::before_write(target)?;
+        all[0] = forward::before_write(target)?;
     }
     let made = one((call.again)(&all)?)?;
     inplace::overwrite(target, &made)

@@ -1,6 +1,6 @@
 //! The list of rows, which nobody writes: each row hands in its own static when the program is linked.
 
-use super::Row;
+use crate::operator::Row;
 use std::sync::OnceLock;
 
 pub struct Registered(pub &'static Row);

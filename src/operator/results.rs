@@ -1,11 +1,12 @@
 //! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
 
-use super::batch::Wrap;
 use crate::base::{DType, Error, Layout, Lazy, Result, room};
-use crate::ops::kernel::duplicate;
-use crate::ops::view::RULES;
-use crate::ops::{create, lazy};
+use crate::operator::conj_neg;
+use crate::operator::kernel::duplicate;
+use crate::ops::creation::create;
+use crate::ops::shape::view::RULES;
 use crate::tensor::{Body, Tensor, Viewing};
+use crate::transforms::vmap::rules::Wrap;
 use smallvec::SmallVec;
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
@@ -13,12 +14,12 @@ pub type Tensors = SmallVec<[Tensor; 3]>;
 /// Where a `forward` puts what it made: values, or views of the first operand.
 #[derive(Default)]
 pub struct Made {
-    pub(super) bodies: SmallVec<[Body; 2]>,
-    pub(super) views: Views,
+    pub(crate) bodies: SmallVec<[Body; 2]>,
+    pub(crate) views: Views,
 }
 
 #[derive(Default)]
-pub(super) enum Views {
+pub(crate) enum Views {
     #[default]
     None,
     One(Layout),
@@ -37,7 +38,7 @@ pub trait Forward {
     fn tensors(made: Tensors) -> Result<Self::Tensors>;
 }
 
-pub(super) fn one(mut made: Tensors) -> Result<Tensor> {
+pub(crate) fn one(mut made: Tensors) -> Result<Tensor> {
     made.pop().ok_or_else(|| Error::runtime("a primitive made nothing"))
 }
 
@@ -95,7 +96,7 @@ pub trait Copied {
 }
 
 fn in_order(body: &Body) -> Result<Body> {
-    duplicate(&lazy::values(body)?)
+    duplicate(&conj_neg::values(body)?)
 }
 
 macro_rules! copied {

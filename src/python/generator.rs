@@ -37,8 +37,8 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     else {
         return Err(PyTypeError::new_err("RNG state must be a torch.ByteTensor"));
     };
-    let host = ops::create::to_device(&ops::create::shallow(t), Device::Cpu)?;
-    let dense = ops::kernel::duplicate(&host.body())?;
+    let host = ops::creation::create::to_device(&ops::creation::create::shallow(t), Device::Cpu)?;
+    let dense = crate::operator::kernel::duplicate(&host.body())?;
     // SAFETY: the body is dense and holds that many bytes.
     let bytes = unsafe { std::slice::from_raw_parts(dense.host()?.ptr, dense.numel()) };
     generator.stream().cpu.set_state(bytes)?;

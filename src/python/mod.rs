@@ -33,7 +33,9 @@ fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
     match d.cast::<types::PyDType>().map(|d| d.get().0) {
-        Ok(dtype) if tensor::methods::FLOATS.contains(&dtype) => ops::create::set_default_dtype(dtype),
+        Ok(dtype) if tensor::methods::FLOATS.contains(&dtype) => {
+            ops::creation::create::set_default_dtype(dtype)
+        }
         Ok(_) => return Err(PyTypeError::new_err(ONLY_FLOATS)),
         Err(_) => return Err(PyTypeError::new_err(format!("invalid dtype object: {ONLY_FLOATS}"))),
     }
@@ -92,8 +94,13 @@ fn convert<'py>(
     let _span = modes::profile::named(|| "to", [tensor.as_any()]);
     let made = call::parse::running(py, true, || -> crate::base::Result<_> {
         let moves = device.is_some_and(|device| device != source.device());
-        let t = ops::create::converted(&source, dtype.unwrap_or(source.dtype()), format, copy && !moves)?;
-        device.map_or(Ok(t.clone()), |device| ops::create::to_device(&t, device))
+        let t = ops::creation::create::converted(
+            &source,
+            dtype.unwrap_or(source.dtype()),
+            format,
+            copy && !moves,
+        )?;
+        device.map_or(Ok(t.clone()), |device| ops::creation::create::to_device(&t, device))
     })?;
     tensor::methods::wrap(py, made)
 }
@@ -124,17 +131,17 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
                     p.keyword,
                 )
             });
-            (params.collect::<Vec<_>>(), row.returns, row.forms.has(ops::Forms::OUT))
+            (params.collect::<Vec<_>>(), row.returns, row.forms.has(crate::operator::Forms::OUT))
         });
         dict.set_item("signatures", signatures.collect::<Vec<_>>())?;
         dict.set_item("sample", row.sample)?;
         dict.set_item("aliases", row.aliases.to_vec())?;
         for (key, form) in [
-            ("function", ops::Forms::FUNCTION),
-            ("method", ops::Forms::METHOD),
-            ("inplace", ops::Forms::INPLACE),
-            ("out", ops::Forms::OUT),
-            ("nn", ops::Forms::NN),
+            ("function", crate::operator::Forms::FUNCTION),
+            ("method", crate::operator::Forms::METHOD),
+            ("inplace", crate::operator::Forms::INPLACE),
+            ("out", crate::operator::Forms::OUT),
+            ("nn", crate::operator::Forms::NN),
         ] {
             dict.set_item(key, row.forms.has(form))?;
         }

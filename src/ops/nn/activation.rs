@@ -1,14 +1,21 @@
 //! Activations: functions of `nn.functional` on one tensor, and their forms in place.
 
-use super::activation_formulas as f;
+use crate::operator::kernel;
+use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
 use crate::operator::prelude::*;
-use crate::ops::create::to_dtype;
-use crate::ops::pointwise::{Operand, Pointwise, apply, apply_inplace};
+use crate::ops::creation::create;
+use crate::ops::creation::create::to_dtype;
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::elementwise::unary::leaky_relu;
+use crate::ops::indexing::index;
+use crate::ops::nn::activation_formulas as f;
 use crate::ops::random::{self, Generator};
-use crate::ops::reduce::{self, quietly};
-use crate::ops::unary::leaky_relu;
-use crate::ops::{arithmetic as a, batch, create, index, join, kernel, scan, view};
+use crate::ops::reduction::reduce;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::scan;
+use crate::ops::shape::{join, view};
 use crate::tensor::mode;
+use crate::transforms::vmap;
 use smallvec::SmallVec;
 
 /// Refuses elements that PyTorch has no kernel for, by its name.
@@ -410,7 +417,7 @@ impl RreluWithNoise1 {
 fn slopes(x: &Tensor, lower: f64, upper: f64, generator: &Option<Generator>) -> Result<Tensor> {
     let draw = |shape: &[usize], dtype| {
         let new = |shape: &[usize]| Body::new(shape, dtype, x.device());
-        batch::draw(shape, new, |body| random::fill_uniform(body, lower, upper, generator.clone()))
+        vmap::draw(shape, new, |body| random::fill_uniform(body, lower, upper, generator.clone()))
     };
     let leaking = le(x, 0.0).tensor()?;
     if x.is_batched() || !x.device().is_cpu() {

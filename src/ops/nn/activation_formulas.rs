@@ -1,6 +1,6 @@
 //! The formulas of activations. A zero that is made of the input keeps second derivatives aware of it, as PyTorch's are.
 
-use crate::ops::macros::pointwise;
+use crate::operator::declare::pointwise;
 
 pointwise! {
     /// `input` kept between two numbers.

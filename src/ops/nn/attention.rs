@@ -1,16 +1,18 @@
 //! Attention: values weighed by how queries and keys go together. On the CPU in tiles; else, and where something must be seen
 //! of the weights, by products and a softmax.
 
-use super::norm::{cast, dense, wide};
 use crate::base::views::dense_like;
 use crate::cpu::attention as kernel;
 use crate::operator::prelude::*;
-use crate::ops::softmax::softmax;
-use crate::ops::{create, creation, linalg, view};
+use crate::ops::creation::{create, factories};
+use crate::ops::linalg::matmul;
+use crate::ops::nn::norm::{cast, dense, wide};
+use crate::ops::reduction::softmax::softmax;
+use crate::ops::shape::view;
 
 /// A mask to add under which queries see no later keys.
 fn causal_mask(queries: usize, keys: usize, dtype: DType, device: Device) -> Result<V> {
-    let count = |n| creation::range(Scalar::Int(0), Scalar::Int(1), n, DType::I32, device).map(Tensor::new);
+    let count = |n| factories::range(Scalar::Int(0), Scalar::Int(1), n, DType::I32, device).map(Tensor::new);
     let (row, column) = (V::from(count(queries)?).reshape(&[queries, 1]), V::from(count(keys)?));
     Ok(select(0.0, f64::NEG_INFINITY, gt(column, row)).cast(dtype))
 }
@@ -38,7 +40,7 @@ fn weights(query: &V, key: &V, mask: Option<V>, causal: bool, scale: f64) -> V {
     }
     let top = scores
         .clone()
-        .then(|t| crate::ops::extrema::amax(&create::shallow(&t), smallvec::smallvec![-1], true));
+        .then(|t| crate::ops::reduction::extrema::amax(&create::shallow(&t), smallvec::smallvec![-1], true));
     let blind = eq(top, f64::NEG_INFINITY);
     select(soft(select(scores, 0.0, &blind)), 0.0, blind)
 }
@@ -132,7 +134,7 @@ impl ScaledDotProductFlashAttentionForCpu {
             return Ok([out, sums]);
         }
         let narrow = room_like(&query, dtype)?;
-        crate::ops::kernel::copy(&narrow, &out)?;
+        crate::operator::kernel::copy(&narrow, &out)?;
         Ok([narrow, sums])
     }
     #[allow(clippy::too_many_arguments, reason = "they are what is saved")]
@@ -217,7 +219,7 @@ fn composed(
     let scale = scale_of(scale, query.shape().last().copied().unwrap_or(1));
     let p = weights(&query.into(), &key.into(), mask.map(V::from), causal, scale).tensor()?;
     let p = if dropout_p > 0.0 { super::dropout(&p, dropout_p, true)? } else { p };
-    linalg::matmul(&p, value)
+    matmul::matmul(&p, value)
 }
 
 fn check(query: &Tensor, key: &Tensor, value: &Tensor, mask: Option<&Tensor>, causal: bool) -> Result<()> {

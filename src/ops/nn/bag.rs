@@ -1,12 +1,13 @@
 //! Bags of rows of a table: of each only the sum, the mean or the largest elements.
 
-use super::embedding::{Way, check_indices, flat, refuse_sparse, rows, spread};
 use crate::base::Put;
 use crate::operator::prelude::*;
-use crate::ops::create::{self, to_dtype};
-use crate::ops::index::{IndexAdd, index_select, numbers, scatter_into};
-use crate::ops::search::searchsorted;
-use crate::ops::view;
+use crate::ops::creation::create;
+use crate::ops::creation::create::to_dtype;
+use crate::ops::indexing::index::{IndexAdd, index_select, numbers, scatter_into};
+use crate::ops::nn::embedding::{Way, check_indices, flat, refuse_sparse, rows, spread};
+use crate::ops::shape::view;
+use crate::ops::sorting::search::searchsorted;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::mode;
 

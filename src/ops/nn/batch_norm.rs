@@ -1,13 +1,16 @@
 //! Normalization of channels over a batch, and of each channel of each sample.
 
-use super::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
 use crate::cpu::norm::{Sets, sets as kernel};
+use crate::operator::inplace;
+use crate::operator::kernel::copy;
 use crate::operator::prelude::*;
-use crate::ops::create::{self, to_dtype};
-use crate::ops::formal::rsqrt;
-use crate::ops::kernel::copy;
-use crate::ops::view::{ints, reshape};
-use crate::ops::{inplace, reduce, shape};
+use crate::ops::creation::create;
+use crate::ops::creation::create::to_dtype;
+use crate::ops::elementwise::formula::rsqrt;
+use crate::ops::nn::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::ops::reduction::reduce;
+use crate::ops::shape::rearrange;
+use crate::ops::shape::view::{ints, reshape};
 use crate::tensor::mode;
 
 /// All dimensions but that of the channels.
@@ -427,7 +430,7 @@ pub fn instance_norm(
     }
     let (samples, channels) = (sizes[0], sizes[1]);
     // The samples' channels are the channels of one sample.
-    let repeated = |t: Option<&Tensor>| t.map(|t| shape::repeat(t, Sizes(ints(&[samples])))).transpose();
+    let repeated = |t: Option<&Tensor>| t.map(|t| rearrange::repeat(t, Sizes(ints(&[samples])))).transpose();
     let statistics = |t: Option<&Tensor>| -> Result<Option<Tensor>> {
         let t = repeated(t.map(create::shallow).as_ref())?;
         let other = input.dtype().size() != 2 && t.as_ref().is_some_and(|t| t.dtype() != input.dtype());

@@ -3,10 +3,10 @@
 
 use crate::base::{Fold, MemoryFormat, caution};
 use crate::cpu::conv::Conv;
+use crate::operator::kernel::{copy, fill, on_host, reduce};
 use crate::operator::prelude::*;
-use crate::ops::kernel::{copy, fill, on_host, reduce};
-use crate::ops::pad::constant_pad_nd;
-use crate::ops::view;
+use crate::ops::nn::pad::constant_pad_nd;
+use crate::ops::shape::view;
 use smallvec::smallvec;
 
 /// How a window moves. Lists have an item for each dimension of space.

@@ -1,12 +1,13 @@
 //! The loss of connectionist temporal classification.
 
-use super::margin::reduction_of;
 use crate::cpu::ctc::{self as kernel, Samples};
+use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
-use crate::ops::create::to_dtype;
-use crate::ops::kernel::duplicate;
-use crate::ops::view::{reshape, squeeze_one, unsqueeze};
-use crate::ops::{index, reduce};
+use crate::ops::creation::create::to_dtype;
+use crate::ops::indexing::index;
+use crate::ops::nn::margin::reduction_of;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::view::{reshape, squeeze_one, unsqueeze};
 
 fn dense(t: &Tensor) -> Result<Body> {
     let body = t.body();
@@ -212,7 +213,9 @@ fn lengths(name: &str, given: &Tensor) -> Result<Ints> {
         return Err(Error::runtime(format!("{name} must be integral")));
     }
     let flat = reshape(given, &[given.numel()])?;
-    (0..given.numel() as i64).map(|i| Ok(crate::ops::view::select(&flat, 0, i)?.item()?.as_i64())).collect()
+    (0..given.numel() as i64)
+        .map(|i| Ok(crate::ops::shape::view::select(&flat, 0, i)?.item()?.as_i64()))
+        .collect()
 }
 
 fn loss(

@@ -2,11 +2,14 @@
 
 use crate::base::{broadcast, numel};
 use crate::cpu::distance::{self as kernel, Pairs};
+use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
-use crate::ops::kernel::duplicate;
-use crate::ops::reduce::quietly;
-use crate::ops::view::{self, unsqueeze};
-use crate::ops::{create, extrema, index};
+use crate::ops::creation::create;
+use crate::ops::indexing::index;
+use crate::ops::reduction::extrema;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::shape::view;
+use crate::ops::shape::view::unsqueeze;
 
 /// What the distances themselves are made of: the differences of all pairs, one dimension more.
 fn gaps(x1: &V, x2: &V) -> V {

@@ -1,11 +1,13 @@
 //! Tables of vectors, looked up by number: rows one by one. Bags of them are in `bag.rs`.
 
+use crate::operator::kernel::{fill, filled};
 use crate::operator::prelude::*;
-use crate::ops::index::{IndexAdd, add_slices, index_select};
-use crate::ops::kernel::{fill, filled};
-use crate::ops::reduce::quietly;
-use crate::ops::view::reshape;
-use crate::ops::{advanced, create, stats};
+use crate::ops::creation::create;
+use crate::ops::indexing::advanced;
+use crate::ops::indexing::index::{IndexAdd, add_slices, index_select};
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::spread;
+use crate::ops::shape::view::reshape;
 
 /// The numbers one after the other.
 pub(super) fn flat(indices: &Tensor) -> Result<Tensor> {
@@ -167,7 +169,7 @@ pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_t
     let short = quietly(|| {
         let all = index_select(&create::shallow(input), 0, &which)?;
         let order = Some(Arg::Float(norm_type));
-        let norm = V::from(stats::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
+        let norm = V::from(spread::norm(&all, order, Some(Ints::from_slice(&[1])), true, None)?);
         // PyTorch's, which keeps what is divided by from zero.
         let scale = select(1.0, max_norm / (&norm + 1e-7), gt(&norm, max_norm));
         (V::from(&all) * scale).tensor()

@@ -2,12 +2,15 @@
 
 use crate::base::numel;
 use crate::cpu::grid::{self as kernel, Kernel, Padding, Sampling};
+use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
-use crate::ops::create::{self, to_dtype};
-use crate::ops::kernel::duplicate;
-use crate::ops::reduce::quietly;
-use crate::ops::view::{reshape, select as pick};
-use crate::ops::{index, join, scan, scatter};
+use crate::ops::creation::create;
+use crate::ops::creation::create::to_dtype;
+use crate::ops::indexing::{index, scatter};
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::scan;
+use crate::ops::shape::join;
+use crate::ops::shape::view::{reshape, select as pick};
 use crate::tensor::mode;
 
 /// What the two numbers of a call mean.
@@ -100,7 +103,7 @@ fn along(of: &Sampling, place: V, size: usize) -> Vec<Along> {
         Kernel::Nearest => {
             let [at, _] = padded(of, fixed(x), size);
             let none = nought(&at);
-            vec![one(at.then(|t| crate::ops::unary::round(&t)), zeroth(&none), none)]
+            vec![one(at.then(|t| crate::ops::elementwise::unary::round(&t)), zeroth(&none), none)]
         }
         Kernel::Cubic => {
             let low = fixed(floor(&x));

@@ -1,13 +1,13 @@
 //! Normalization of groups of channels of each sample.
 
-use super::batch_norm::maybe_line;
-use super::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
 use crate::base::MemoryFormat;
 use crate::cpu::norm::sets as kernel;
+use crate::operator::kernel::copy;
 use crate::operator::prelude::*;
-use crate::ops::create::to_dtype;
-use crate::ops::formal::rsqrt;
-use crate::ops::kernel::copy;
+use crate::ops::creation::create::to_dtype;
+use crate::ops::elementwise::formula::rsqrt;
+use crate::ops::nn::batch_norm::maybe_line;
+use crate::ops::nn::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
 use crate::tensor::mode;
 
 /// The sizes that matter.

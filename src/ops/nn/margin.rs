@@ -2,9 +2,12 @@
 
 use crate::base::{broadcast, caution, numel};
 use crate::operator::prelude::*;
-use crate::ops::reduce::{self, quietly};
-use crate::ops::view::{reshape, unsqueeze};
-use crate::ops::{create, index, scan};
+use crate::ops::creation::create;
+use crate::ops::indexing::index;
+use crate::ops::reduction::reduce;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::scan;
+use crate::ops::shape::view::{reshape, unsqueeze};
 use crate::tensor::mode;
 
 const NONE: i64 = 0;

@@ -11,19 +11,26 @@ mod distance;
 mod embedding;
 mod grid;
 mod group_norm;
+pub mod loss;
+pub mod loss_classes;
+pub mod loss_formula;
 mod margin;
 mod norm;
+pub mod pad;
 pub mod pool;
 mod resize;
 mod rnn;
 mod shuffle;
 pub mod unfold;
 
-use super::pointwise::{Operand, Pointwise, apply, apply_inplace};
-use super::view::reshape;
-use super::{arithmetic as a, linalg, product, random, unary as u, view};
 use crate::base::numel;
+use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
 use crate::operator::prelude::*;
+use crate::ops::elementwise::{arithmetic as a, unary as u};
+use crate::ops::linalg::{matmul, product};
+use crate::ops::random;
+use crate::ops::shape::view;
+use crate::ops::shape::view::reshape;
 use smallvec::SmallVec;
 
 /// `x @ weightᵀ + bias` for a matrix `x`.
@@ -31,7 +38,7 @@ fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> 
     let weight = view::t(weight)?;
     match bias {
         Some(bias) => product::addmm(bias, x, &weight, Scalar::Int(1), Scalar::Int(1)),
-        None => linalg::mm(x, &weight),
+        None => matmul::mm(x, &weight),
     }
 }
 
@@ -40,9 +47,10 @@ fn noise(x: &Tensor, p: f64) -> Result<Tensor> {
     // Drawn in the order of memory, as PyTorch does.
     let new = |shape: &[usize]| match x.is_batched() || *shape != *x.shape() {
         true => Body::new(shape, x.dtype(), x.device()),
-        false => super::creation::room_like(x, None, None, None),
+        false => crate::ops::creation::factories::room_like(x, None, None, None),
     };
-    let coins = super::batch::draw(&x.shape(), new, |body| random::fill_coin(body, 1.0 - p, None))?;
+    let coins =
+        crate::transforms::vmap::draw(&x.shape(), new, |body| random::fill_coin(body, 1.0 - p, None))?;
     if p < 1.0 { a::div(&coins, 1.0 - p) } else { Ok(coins) }
 }
 
@@ -54,7 +62,7 @@ fn dropped(x: &Tensor, p: f64, training: bool, inplace: bool) -> Result<Tensor> 
     if !inplace {
         return a::mul(x, &noise);
     }
-    super::pointwise::apply_inplace(&a::mul::ROW, x, &[x.into(), (&noise).into()])?;
+    crate::operator::pointwise::apply_inplace(&a::mul::ROW, x, &[x.into(), (&noise).into()])?;
     Ok(x.clone())
 }
 
@@ -80,9 +88,9 @@ fn activation(op: &'static Pointwise, input: &Tensor, number: Option<f64>, inpla
 #[operator(nn, name = "relu", sample = "pointwise(F.relu, 1, WIDE)")]
 pub fn nn_relu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     if !inplace {
-        return super::power::relu(input);
+        return crate::ops::elementwise::power::relu(input);
     }
-    super::inplace::apply(&super::power::RELU, &[Arg::Tensor(input.clone())])?;
+    crate::operator::inplace::apply(&crate::ops::elementwise::power::RELU, &[Arg::Tensor(input.clone())])?;
     Ok(input.clone())
 }
 
@@ -133,11 +141,11 @@ pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<
     let shape = input.shape();
     let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {
         let weight = if weight.ndim() <= 2 { view::t(weight)? } else { weight.clone() };
-        let product = linalg::matmul(input, &weight)?;
+        let product = matmul::matmul(input, &weight)?;
         return bias.map_or(Ok(product.clone()), |bias| a::add(&product, bias));
     };
     if lead.is_empty() && bias.is_none() {
-        return linalg::matmul(input, &view::t(weight)?);
+        return matmul::matmul(input, &view::t(weight)?);
     }
     if lead.len() == 1 {
         return affine(input, weight, bias);

@@ -3,9 +3,9 @@
 use crate::base::numel;
 use crate::cpu::norm as kernel;
 use crate::operator::prelude::*;
-use crate::ops::create::to_dtype;
-use crate::ops::formal::rsqrt;
-use crate::ops::view::{ints, reshape};
+use crate::ops::creation::create::to_dtype;
+use crate::ops::elementwise::formula::rsqrt;
+use crate::ops::shape::view::{ints, reshape};
 use crate::tensor::mode;
 
 /// What kernels compute in: halves are widened.
@@ -19,7 +19,7 @@ pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
         return Ok(body.clone());
     }
     let out = Body::new(body.shape(), dtype, body.device())?;
-    crate::ops::kernel::copy(&out, body)?;
+    crate::operator::kernel::copy(&out, body)?;
     Ok(out)
 }
 

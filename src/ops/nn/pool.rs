@@ -4,10 +4,12 @@
 use crate::base::pool::{Count, Pool};
 use crate::base::{MemoryFormat, Put, Windows, numel};
 use crate::cpu::pool::At;
+use crate::operator::kernel::{copy, duplicate, fill};
 use crate::operator::prelude::*;
-use crate::ops::kernel::{copy, duplicate, fill};
-use crate::ops::view::{squeeze, unsqueeze};
-use crate::ops::{create, index, view};
+use crate::ops::creation::create;
+use crate::ops::indexing::index;
+use crate::ops::shape::view;
+use crate::ops::shape::view::{squeeze, unsqueeze};
 use crate::tensor::mode;
 use smallvec::smallvec;
 
@@ -269,7 +271,7 @@ fn scattered(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Res
     let flat = |t: &Body| {
         let mut shape = Dims::from_slice(&t.shape()[..lead]);
         shape.push(numel(&t.shape()[lead..]));
-        dense(t).map(|t| crate::ops::kernel::with_shape(t, &shape))
+        dense(t).map(|t| crate::operator::kernel::with_shape(t, &shape))
     };
     let places = Tensor::new(flat(indices)?);
     index::scatter_over(&flat(out)?, &flat(x)?, -1, &places, how)
@@ -279,8 +281,9 @@ fn scattered(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Res
 fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
     let mut shape: Dims = smallvec![1; dims];
     shape[dim] = n;
-    let numbers = crate::ops::creation::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
-    Ok(V::from(Tensor::new(crate::ops::kernel::with_shape(numbers, &shape))))
+    let numbers =
+        crate::ops::creation::factories::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
+    Ok(V::from(Tensor::new(crate::operator::kernel::with_shape(numbers, &shape))))
 }
 
 /// The largest elements of windows that begin at random places, as far apart as they can, and their places.
@@ -308,7 +311,7 @@ fn at_random(
         let place = |i: V| ((i.cast(dtype) + &number) * alpha).cast(DType::I64);
         let steps = counted(many, 1, 2, device)?;
         let start = place(steps.clone()) - place(counted(1, 1, 2, device)?);
-        let at_end = crate::ops::arithmetic::eq(&steps.tensor()?, (many - 1) as f64)?;
+        let at_end = crate::ops::elementwise::arithmetic::eq(&steps.tensor()?, (many - 1) as f64)?;
         let start = select(start, Scalar::Int(last), at_end);
         let mut line: Dims = smallvec![1; ndim];
         (line[0], line[1 + d]) = (planes, many);
@@ -320,7 +323,7 @@ fn at_random(
     let places = places.reshape(&[planes, many * taps]).tensor()?;
     let plane = view::reshape(input, &[planes, numel(&shape[lead..])])?;
     let values = view::reshape(&index::gather(&plane, -1, &places)?, &[planes, many, taps])?;
-    let [values, at] = crate::ops::extrema::max_along(&values, -1, true)?;
+    let [values, at] = crate::ops::reduction::extrema::max_along(&values, -1, true)?;
     let indices = index::gather(&view::reshape(&places, &[planes, many, taps])?, -1, &at)?;
     let result = resized(&shape, &three(output, 1), dims);
     Ok([view::reshape(&values, &result)?, view::reshape(&indices, &result)?])
@@ -1054,7 +1057,7 @@ macro_rules! dividing {
             }
             if sizes.iter().all(|&n| n == 1) && input.ndim() > $dims {
                 let dims: Ints = (1..=$dims).map(|d: i64| -d).collect();
-                return crate::ops::reduce::mean(input, Some(dims), true, None);
+                return crate::ops::reduction::reduce::mean(input, Some(dims), true, None);
             }
             check_parts(name, input, $dims, "")?;
             $Avg::call(input, &sizes)

@@ -2,9 +2,9 @@
 //! input, dimension by dimension, so that one kernel does it all, and its transpose is the gradient.
 
 use crate::base::{MemoryFormat, Taps, numel};
+use crate::operator::kernel::copy;
 use crate::operator::prelude::*;
-use crate::ops::kernel::copy;
-use crate::ops::reduce::quietly;
+use crate::ops::reduction::reduce::quietly;
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Rule {
@@ -206,7 +206,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
         return Ok(now);
     }
     if dtype == DType::U8 {
-        let whole = crate::ops::unary::round(&Tensor::new(now))?;
+        let whole = crate::ops::elementwise::unary::round(&Tensor::new(now))?;
         now = quietly(|| maximum(minimum(V::from(whole), 255.0), 0.0).tensor())?;
     }
     let out = in_format(now.shape(), dtype, now.device(), format)?;

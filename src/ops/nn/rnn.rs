@@ -1,11 +1,12 @@
 //! Recurrent layers and cells. A layer in one direction is one primitive, all its time steps included: on the CPU by kernels,
 //! elsewhere, with projections and in halves by other operators.
 
-use super::norm::{bodies, dense, host};
 use crate::cpu::rnn::{self as kernel, Cell};
+use crate::operator::kernel::{duplicate, filled, matmul, reduce};
 use crate::operator::prelude::*;
-use crate::ops::kernel::{duplicate, filled, matmul, reduce};
-use crate::ops::{create, join, view};
+use crate::ops::creation::create;
+use crate::ops::nn::norm::{bodies, dense, host};
+use crate::ops::shape::{join, view};
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::mode;
 

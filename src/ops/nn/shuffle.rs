@@ -1,10 +1,10 @@
 //! Channels that become pixels, pixels that become channels, and channels that change places.
 
+use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
-use crate::ops::create::clone_dense;
-use crate::ops::kernel::duplicate;
-use crate::ops::reduce::quietly;
-use crate::ops::view;
+use crate::ops::creation::create::clone_dense;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::shape::view;
 
 /// The elements as `parts`, in another order, as `shape`: always in new memory.
 fn reordered(input: &Tensor, parts: &[usize], order: &[usize], shape: &[usize]) -> Result<Body> {

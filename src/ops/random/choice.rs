@@ -1,8 +1,12 @@
 //! Drawing categories by their weights.
 
-use super::Generator;
 use crate::base::{DType, Device, Dims, Error, Fold, Result, Scalar};
-use crate::ops::{arithmetic as a, create, kernel, reduce, view};
+use crate::operator::kernel;
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::random::Generator;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::view;
 use crate::tensor::{Body, Tensor, mode};
 
 fn refuse(message: &str) -> Result<Tensor> {
@@ -51,7 +55,7 @@ fn extremes(weights: &Tensor) -> Result<[f64; 3]> {
     };
     let sums = reduce::sum(weights, Some(smallvec::smallvec![-1]), false, None)?;
     let three = [fold(Fold::Min, weights)?, fold(Fold::Max, weights)?, fold(Fold::Min, &sums)?];
-    let found = create::to_device(&crate::ops::join::cat(&three, 0)?, Device::Cpu)?;
+    let found = create::to_device(&crate::ops::shape::join::cat(&three, 0)?, Device::Cpu)?;
     let number = |i| view::select(&found, 0, i)?.item().map(Scalar::as_f64);
     Ok([number(0)?, number(1)?, number(2)?])
 }
@@ -76,14 +80,14 @@ pub fn multinomial(
 /// Without repetition: the largest quotients of weights and exponential noise.
 fn distinct(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Result<Tensor> {
     let noise = Body::new(&weights.shape(), weights.dtype(), weights.device())?;
-    super::fill_exponential(&noise, 1.0, generator.clone())?;
+    crate::ops::random::fill_exponential(&noise, 1.0, generator.clone())?;
     let race = a::div(weights, &Tensor::new(noise))?;
     if count == 1 {
         let last = race.ndim() - 1;
         let body = kernel::reduce(Fold::ArgMax, &race.body(), &[last], DType::I64)?;
         return Ok(Tensor::new(body));
     }
-    let order = crate::ops::sort::argsort(&race, -1, true, false)?;
+    let order = crate::ops::sorting::sort::argsort(&race, -1, true, false)?;
     view::narrow(&order, -1, 0, count).and_then(|t| create::clone_dense(&t))
 }
 
@@ -92,10 +96,10 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
     let shape = weights.shape();
     let (rows, categories) = if shape.len() == 2 { (shape[0], shape[1]) } else { (1, shape[0]) };
     let wide = view::reshape(&create::to_dtype(weights, work_type(weights))?, &[rows, 1, categories])?;
-    let sums = crate::ops::scan::Cumsum::call(&wide, 2)?;
+    let sums = crate::ops::reduction::scan::Cumsum::call(&wide, 2)?;
     let total = view::narrow(&sums, 2, categories as i64 - 1, 1)?;
     let draws = Body::new(&[rows, count as usize, 1], wide.dtype(), wide.device())?;
-    super::fill_uniform(&draws, 0.0, 1.0, generator.clone())?;
+    crate::ops::random::fill_uniform(&draws, 0.0, 1.0, generator.clone())?;
     let below = a::lt(&sums, &a::mul(&Tensor::new(draws), &total)?)?;
     let found =
         kernel::drop_dims(kernel::reduce(crate::base::Fold::Sum, &below.body(), &[2], DType::I64)?, &[2]);

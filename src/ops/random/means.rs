@@ -1,10 +1,11 @@
 //! `normal(mean, std)`: recorded as PyTorch does it, although no gradient comes through.
 
-use super::{Generator, choice, draw, fill_normal, made, room_of};
 use crate::base::Fold;
+use crate::operator::kernel;
 use crate::operator::prelude::*;
-use crate::ops::view::dims_of;
-use crate::ops::{arithmetic as a, kernel};
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::random::{Generator, choice, draw, fill_normal, made, room_of};
+use crate::ops::shape::view::dims_of;
 use crate::tensor::mode;
 
 /// Numbers that were drawn: about means, with standard deviations, or both.

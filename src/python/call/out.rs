@@ -1,9 +1,9 @@
 //! `out=`: results written into tensors that the caller brings.
 
 use crate::base::{DType, caution};
-use crate::ops::inplace::Place;
-use crate::ops::pointwise::Pointwise;
-use crate::ops::{self, Arg, Kind, Out, Row};
+use crate::operator::inplace::Place;
+use crate::operator::pointwise::Pointwise;
+use crate::operator::{Arg, Kind, Out, Row};
 use crate::python::call::parse;
 use crate::python::call::signature_errors::mismatch;
 use crate::python::tensor::methods::{LONG, PyTensor};
@@ -16,7 +16,7 @@ use pyo3::types::{PyList, PyTuple};
 
 /// What makes tensors, or sums, does so in the target's dtype, unless another one is asked for.
 pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
-    if let (true, Ok(target)) = (ops::out::computes_as_target(row), target.cast::<PyTensor>())
+    if let (true, Ok(target)) = (crate::operator::out::computes_as_target(row), target.cast::<PyTensor>())
         && let Some(at) = row.params.iter().position(|p| p.name == "dtype")
         && matches!(args.get(at), Some(Arg::Missing | Arg::None))
     {
@@ -28,7 +28,7 @@ pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
 pub fn straight(py: Python<'_>, op: &'static Pointwise, args: &[Arg], target: &Bound<'_, PyAny>) -> bool {
     let Ok(target) = target.cast::<PyTensor>() else { return false };
     let target = &target.get().tensor;
-    parse::running(py, target.numel() >= LONG, || ops::out::compute_into(op, target, args))
+    parse::running(py, target.numel() >= LONG, || crate::operator::out::compute_into(op, target, args))
 }
 
 /// Writes what a row made of its arguments into `target`: a tensor, or as many as there are results.
@@ -56,7 +56,7 @@ pub fn write<'py>(
     };
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
     if let (true, Ok(target)) = (row.elementwise || row.family == "pointwise", target.cast::<PyTensor>()) {
-        ops::inplace::check_out(&target.get().tensor, &results[0], tensors())?;
+        crate::operator::inplace::check_out(&target.get().tensor, &results[0], tensors())?;
     }
     forward::refuse_out(row.name, args, &targets)?;
     let places = targets.iter().map(|object| Ok(object.cast::<PyTensor>()?.get().tensor.clone()));
@@ -90,15 +90,15 @@ pub fn write<'py>(
 
 /// What a result will be written into, if it may be.
 fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -> PyResult<Place<'a>> {
-    ops::out::check_dtype(row, value.dtype(), target.dtype())?;
+    crate::operator::out::check_dtype(row, value.dtype(), target.dtype())?;
     // Empty vectors are passed over.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
         [0] => Ok(()),
-        _ if target.same(t) => ops::inplace::check_disjoint(target, t),
-        _ => ops::inplace::check_apart(lies, &t.body()),
+        _ if target.same(t) => crate::operator::inplace::check_disjoint(target, t),
+        _ => crate::operator::inplace::check_apart(lies, &t.body()),
     };
-    let keeps_apart = ops::out::keeps_apart(row);
-    if keeps_apart && !ops::out::resizes_first(row) {
+    let keeps_apart = crate::operator::out::keeps_apart(row);
+    if keeps_apart && !crate::operator::out::resizes_first(row) {
         inputs(args).try_for_each(|t| meets(&target.body(), t))?;
     }
     let place = Place::of(target, value)?;
@@ -114,7 +114,7 @@ fn apart(row: &Row, fields: &[&str], places: &[Place]) -> PyResult<()> {
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)
-                || ops::inplace::check_apart(&first.body, &second.body).is_err()
+                || crate::operator::inplace::check_apart(&first.body, &second.body).is_err()
             {
                 let name = |i: usize| fields.get(i).copied().unwrap_or("result");
                 return Err(PyValueError::new_err(format!(
@@ -131,8 +131,8 @@ fn apart(row: &Row, fields: &[&str], places: &[Place]) -> PyResult<()> {
 
 /// Refuses to write where gradients would have to flow.
 fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> PyResult<()> {
-    let recorded = !ops::out::is_unrecorded(row) && any_requires_grad(inputs(args).chain(places));
-    if recorded { Err(PyRuntimeError::new_err(ops::out::refusal(row))) } else { Ok(()) }
+    let recorded = !crate::operator::out::is_unrecorded(row) && any_requires_grad(inputs(args).chain(places));
+    if recorded { Err(PyRuntimeError::new_err(crate::operator::out::refusal(row))) } else { Ok(()) }
 }
 
 /// What to say of a call that failed: that it would not have been recorded comes first.
@@ -149,7 +149,7 @@ pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny
         (Some(input), Some(place))
             if row.out.is_some_and(|out| out.early) && input.dtype() == DType::Bool =>
         {
-            Ok(ops::out::check_dtype(row, DType::Bool, place.dtype())?)
+            Ok(crate::operator::out::check_dtype(row, DType::Bool, place.dtype())?)
         }
         _ => Ok(()),
     };
@@ -167,7 +167,7 @@ fn inputs(args: &[Arg]) -> impl Iterator<Item = &Tensor> {
 /// Only a tensor without elements is resized without a warning.
 fn warn_of_resizing(row: &Row, place: &Tensor, value: &Tensor) -> PyResult<()> {
     let (have, want) = (place.shape(), value.shape());
-    if have == want || place.numel() == 0 || ops::out::resizes_silently(row) {
+    if have == want || place.numel() == 0 || crate::operator::out::resizes_silently(row) {
         return Ok(());
     }
     Ok(caution(&format!(

@@ -1,7 +1,7 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
 use crate::base::{Error, Fault, Result as CoreResult, Scalar};
-use crate::ops::{self, Arg, Forms, Ints, Kind, Out, Param, Row, lazy, out};
+use crate::operator::{Arg, Forms, Ints, Kind, Out, Param, Row, conj_neg, out};
 use crate::python::call::signature_errors;
 use crate::python::call::signature_errors::{explain, mismatch, too_many};
 use crate::python::call::table;
@@ -492,10 +492,10 @@ pub fn run_or<T: Send>(
     blame: fn(Error, &Row, &[Arg]) -> Error,
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
-    ops::devices::check(row, args).map_err(|error| blame(error, row, args))?;
+    crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
     let done = running(py, is_long(args), || body(args));
     match done {
-        Err(error) => match lazy::arguments(&error, args)? {
+        Err(error) => match conj_neg::arguments(&error, args)? {
             Some(plain) => run_or(py, row, &plain, blame, body),
             None => Err(blame(error, row, args).into()),
         },

@@ -2,7 +2,7 @@
 //! that many arguments; a row here stands for all of its overloads, so their counts are listed.
 
 use crate::base::DType;
-use crate::ops::{Forms, Kind, Row};
+use crate::operator::{Forms, Kind, Row};
 use crate::python::call::parse::Call;
 use crate::python::call::table;
 use crate::python::tensor::methods::PyTensor;

@@ -2,7 +2,9 @@
 //! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
 
 use crate::base::watch;
-use crate::ops::{self, Arg, Forms, Kind, Operand, Param, Row, Short, pointwise::Pointwise};
+use crate::operator::pointwise::Pointwise;
+use crate::operator::{Arg, Forms, Kind, Operand, Param, Row, Short};
+use crate::ops;
 use crate::python::call::out;
 use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{
@@ -256,7 +258,7 @@ fn call<'py>(
     let mut row = own;
     if let Some(alpha) = extra.alpha {
         check_alpha(&args, alpha)?;
-        row = ops::arithmetic::scaled(row, &mut args, alpha)?;
+        row = ops::elementwise::arithmetic::scaled(row, &mut args, alpha)?;
     }
     match entry.style {
         Style::Inplace => {
@@ -294,7 +296,7 @@ fn of_ints<'py>(
     given: &[Bound<'py, PyAny>],
 ) -> Option<PyResult<Bound<'py, PyAny>>> {
     let tensor = &receiver.cast::<PyTensor>().ok()?.get().tensor;
-    let mut ints = ops::Ints::new();
+    let mut ints = crate::operator::Ints::new();
     let mut read = |object: &Bound<'py, PyAny>| {
         ints.push(object.is_exact_instance_of::<PyInt>().then(|| object.extract().ok()).flatten()?);
         Some(())
@@ -341,7 +343,9 @@ fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     if let Some(own) = row.call_inplace {
         return run_or(py, row, args, blame, |args| or_with_values(args, own)).map(drop);
     }
-    run_or(py, row, args, blame, |args| or_with_values(args, |args| ops::inplace::apply(row, args)))
+    run_or(py, row, args, blame, |args| {
+        or_with_values(args, |args| crate::operator::inplace::apply(row, args))
+    })
 }
 
 /// Writes, or says what to write where elements are still to be conjugated or negated.
@@ -349,7 +353,7 @@ fn or_with_values<T>(
     args: &[Arg],
     write: impl Fn(&[Arg]) -> crate::base::Result<T>,
 ) -> crate::base::Result<T> {
-    write(args).or_else(|error| ops::lazy::inplace(error, args, &write))
+    write(args).or_else(|error| crate::operator::conj_neg::inplace(error, args, &write))
 }
 
 /// Pointwise calls with plain positional operands: no parsing, no copies.
@@ -381,11 +385,11 @@ fn quick<'py>(
         if let Err(refused) = func::check_operands(op, &operands) {
             return Some(Err(refused.into()));
         }
-        let write = || ops::pointwise::apply_inplace(op, target, &operands);
+        let write = || crate::operator::pointwise::apply_inplace(op, target, &operands);
         let done = running(py, long, write);
         return done.map_err(PyErr::from).map(|()| receiver.cloned()).transpose();
     }
-    let compute = || ops::pointwise::apply(op, &operands);
+    let compute = || crate::operator::pointwise::apply(op, &operands);
     let made = running(py, long, compute);
     Some(made.map_err(PyErr::from).and_then(|t| wrap(py, t)))
 }
@@ -500,7 +504,7 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
     if others.is_empty() {
         return signature(first, function);
     }
-    let mut params: Vec<ops::Param> = Vec::new();
+    let mut params: Vec<crate::operator::Param> = Vec::new();
     for row in signatures {
         for (at, p) in row.params.iter().enumerate() {
             let everywhere = signatures
@@ -509,7 +513,7 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
             let default = if at == 0 || everywhere { p.default } else { p.default.or(Some("None")) };
             match params.iter_mut().find(|known| known.name == p.name) {
                 Some(known) => known.keyword &= p.keyword,
-                None => params.push(ops::Param { default, ..*p }),
+                None => params.push(crate::operator::Param { default, ..*p }),
             }
         }
     }
@@ -523,7 +527,7 @@ pub fn signature(row: &Row, function: bool) -> String {
     of_params(row.params, row.forms, function)
 }
 
-fn of_params(params: &[ops::Param], forms: Forms, function: bool) -> String {
+fn of_params(params: &[crate::operator::Param], forms: Forms, function: bool) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut star = false;
     for (i, param) in params.iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use crate::base::Error;
 use crate::base::program::{Node, Op, Program};
-use crate::ops::program::{Rule, Run, Scalars};
+use crate::operator::program::{Rule, Run, Scalars};
 use crate::python::call::signature_errors::type_name;
 use crate::python::tensor::methods::PyTensor;
 use crate::tensor::Tensor;

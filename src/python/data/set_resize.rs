@@ -1,7 +1,7 @@
 //! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
 
 use crate::base::{DType, Dims, Error, Layout, MemoryFormat};
-use crate::ops::view::dims_of;
+use crate::ops::shape::view::dims_of;
 use crate::python::call::parse::int_from;
 use crate::python::call::signature_errors::type_name;
 use crate::python::graph::node::node_object;
@@ -43,7 +43,7 @@ fn reach(layout: &Layout, dtype: DType) -> PyResult<usize> {
 fn laid_out(body: &Body, layout: Layout) -> PyResult<Body> {
     let need = reach(&layout, body.dtype)?;
     if need > body.storage.len() {
-        crate::ops::kernel::resize_storage(body, need)?;
+        crate::operator::kernel::resize_storage(body, need)?;
     }
     Ok(body.with_layout(layout))
 }

@@ -41,7 +41,7 @@ pub fn resize_storage(tensor: &Bound<'_, PyTensor>, bytes: i64) -> PyResult<()> 
     let bytes = usize::try_from(bytes).map_err(|_| {
         PyRuntimeError::new_err(format!("a storage cannot have a negative number of bytes, but got {bytes}"))
     })?;
-    Ok(ops::kernel::resize_storage(&tensor.get().tensor.body(), bytes)?)
+    Ok(crate::operator::kernel::resize_storage(&tensor.get().tensor.body(), bytes)?)
 }
 
 /// Whether that works.
@@ -62,8 +62,8 @@ pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyByt
     let py = tensor.py();
     let source = tensor.get().tensor.clone();
     let dense = parse::running(py, true, || {
-        let host = ops::create::to_device(&ops::create::shallow(&source), Device::Cpu)?;
-        ops::kernel::duplicate(&host.body())
+        let host = ops::creation::create::to_device(&ops::creation::create::shallow(&source), Device::Cpu)?;
+        crate::operator::kernel::duplicate(&host.body())
     })?;
     let len = dense.numel() * dense.dtype.size();
     let view = dense.host()?;
@@ -126,7 +126,7 @@ pub fn as_subclass<'py>(
     class: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let made = instance(class, tensor)?;
-    let history = ops::view::alias(&tensor.get().tensor)?.history();
+    let history = ops::shape::view::alias(&tensor.get().tensor)?.history();
     if history.is_some() {
         made.get().tensor.set_history(history);
     }

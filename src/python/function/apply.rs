@@ -5,7 +5,6 @@
 //! that, the context keeps the node: never both at once, so that no cycle arises.
 
 use crate::arena::Id;
-use crate::ops::transform::{self, Plain};
 use crate::python::function::context::{self, Options, Read, Said};
 use crate::python::function::function_node::PyFunction;
 use crate::python::function::outputs::{Call, Outputs, finish};
@@ -20,6 +19,8 @@ use crate::python::tensor::methods::{PyTensor, wrap};
 use crate::python::transforms::forward;
 use crate::python::transforms::vmap;
 use crate::tensor::{Edge, Node, NodeRef, Tensor, When, mode};
+use crate::transforms::func;
+use crate::transforms::func::Plain;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
@@ -345,7 +346,7 @@ pub fn apply_function<'py>(
         let output = forward.call1(args.clone())?;
         plain.show_transforms();
         let setup = class.getattr(intern!(py, "setup_context"))?;
-        if transform::any() {
+        if func::any() {
             set_up_around(&setup, context, args, &output)?;
         }
         setup.call1((&ctx, args, &output))?;
@@ -379,7 +380,7 @@ fn set_up_around(
     args: &Bound<'_, PyTuple>,
     output: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    for _ in 0..transform::depth() {
+    for _ in 0..func::depth() {
         setup.call1((unrecorded(context, args.len())?, args, output))?;
     }
     Ok(())

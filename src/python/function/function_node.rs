@@ -139,7 +139,7 @@ impl PyFunction {
                 None if asked.is_some_and(|asked| asked.stays_none(i)) => py.None().into_bound(py),
                 None => {
                     let dtype = asked.and_then(|asked| asked.dtype(i)).unwrap_or(meta.dtype);
-                    wrap(py, ops::create::zeros(&meta.shape, dtype, meta.device)?)?
+                    wrap(py, ops::creation::create::zeros(&meta.shape, dtype, meta.device)?)?
                 }
             });
         }

@@ -2,7 +2,8 @@
 //! themselves, written inputs with their base's history rewritten.
 
 use crate::base::{DType, Device, Dims, Guidance};
-use crate::ops::{create, view};
+use crate::ops::creation::create;
+use crate::ops::shape::view;
 use crate::python::function::apply::{Ctx, Places};
 use crate::python::function::context::{Asked, Said};
 use crate::python::function::function_node::PyFunction;

@@ -2,7 +2,7 @@
 
 use crate::backward::{self, Request};
 use crate::base::{Guidance, room};
-use crate::ops::{self, transform};
+use crate::ops;
 use crate::python::graph::collector;
 use crate::python::graph::hooks;
 use crate::python::graph::hooks::Handle;
@@ -13,6 +13,7 @@ use crate::python::sequences::{collected, look_up};
 use crate::python::tensor::methods::{PyTensor, wrap};
 use crate::python::transforms::vmap;
 use crate::tensor::{Edge, Kind, NodeRef, Tensor, When, mode};
+use crate::transforms::func;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -66,7 +67,7 @@ fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>
                 root.dtype.name()
             )));
         }
-        return Ok(ops::create::ones(&root.shape, dtype.unwrap_or(root.dtype), root.device)?);
+        return Ok(ops::creation::create::ones(&root.shape, dtype.unwrap_or(root.dtype), root.device)?);
     };
     let Ok(gradient) = object.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err(format!(
@@ -93,7 +94,7 @@ fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>
         )));
     }
     let gradient = match dtype {
-        Some(dtype) => ops::create::to_dtype(&gradient, dtype)?,
+        Some(dtype) => ops::creation::create::to_dtype(&gradient, dtype)?,
         None => gradient,
     };
     // Only a number goes along by itself.
@@ -104,7 +105,7 @@ fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>
             gradient.device()
         )));
     }
-    Ok(ops::create::to_device(&gradient, root.device)?)
+    Ok(ops::creation::create::to_device(&gradient, root.device)?)
 }
 
 fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
@@ -141,10 +142,10 @@ fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -
     let start = root_gradient(root, &edge, gradient)?;
     match root {
         Place::Tensor(t) if t.is_batched() => {
-            let start = ops::batch::into_graph(t, &start)?;
+            let start = crate::transforms::vmap::into_graph(t, &start)?;
             // Each sample has a one of its own.
             let own = gradient.is_none_or(|g| g.is_none());
-            Ok((edge, if own { ops::create::clone_dense(&start)? } else { start }))
+            Ok((edge, if own { ops::creation::create::clone_dense(&start)? } else { start }))
         }
         _ => Ok((edge, start)),
     }
@@ -374,7 +375,7 @@ pub fn no_hook(tensor: &Tensor) -> PyErr {
 pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     t.check_view()?;
-    let Some(edge) = t.edge_for_hooks().filter(|_| t.is_batched() || transform::requires_grad(t)) else {
+    let Some(edge) = t.edge_for_hooks().filter(|_| t.is_batched() || func::requires_grad(t)) else {
         return Err(no_hook(t));
     };
     let (hook, when) = (vmap::hook_of(slf, hook)?, When::Output(edge.output));

@@ -4,7 +4,7 @@
 use crate::base::Result as CoreResult;
 use crate::python::errors;
 use crate::python::transforms::vmap;
-use crate::{backward, ops, tensor};
+use crate::{backward, tensor};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyRuntimeError};
 use pyo3::prelude::*;
 use std::cell::{Cell, RefCell};
@@ -30,7 +30,7 @@ type Moved = Box<dyn FnOnce() + Send>;
 
 /// Takes what this thread has set for the thread that calls what is returned.
 fn hand_over() -> Moved {
-    let (tensor, transforms) = (tensor::hand_over(), ops::transform::hand_over());
+    let (tensor, transforms) = (tensor::hand_over(), crate::transforms::func::hand_over());
     let (leaves, rules) = (backward::hand_over(), vmap::hand_over());
     Box::new(move || {
         tensor();

@@ -1,7 +1,7 @@
 //! Nodes of the graph as Python objects, and the collector's walk over what only one tensor keeps alive.
 
 use crate::base::Error;
-use crate::ops::Out;
+use crate::operator::Out;
 use crate::python::call::parse::result;
 use crate::python::graph::autograd;
 use crate::python::graph::collector::{self, Start};

@@ -164,7 +164,7 @@ fn cast_one<'py>(
     if let Some(made) = known {
         return wrap(object.py(), made);
     }
-    let made = ops::create::converted(t, target, None, false)?;
+    let made = ops::creation::create::converted(t, target, None, false)?;
     if weight {
         WEIGHTS.with_borrow_mut(|all| {
             all.as_mut().map(|all| all.insert(key, (t.clone(), made.clone())));

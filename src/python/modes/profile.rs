@@ -1,7 +1,7 @@
 //! The profiler's Python end: spans around operator calls, the user's own marks, and a session's start and stop.
 
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
-use crate::ops::{Forms, Operand, Row};
+use crate::operator::{Forms, Operand, Row};
 use crate::python::tensor::methods::PyTensor;
 use crate::tensor::mode;
 use pyo3::prelude::*;
@@ -38,7 +38,7 @@ fn begin<'a, 'py: 'a>(
     inplace: bool,
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
-    let (mut note, counts) = (None, row.params.first().is_some_and(|p| p.kind == crate::ops::Kind::Str));
+    let (mut note, counts) = (None, row.params.first().is_some_and(|p| p.kind == crate::operator::Kind::Str));
     let mut call = open(operator(inplace), row.name.into(), || {
         let mut shapes: Shapes = Vec::new();
         for argument in arguments {

@@ -1,8 +1,8 @@
 //! The arguments that a node keeps beside its tensors, as Python values: `_saved_dim`, `_saved_keepdim`, `_saved_exponent`.
 
 use crate::base::{DType, Dims, Layout, Put, Scalar};
-use crate::ops::pointwise::Numbers;
-use crate::ops::{History, Ints, Kind, Param, Sizes};
+use crate::operator::pointwise::Numbers;
+use crate::operator::{History, Ints, Kind, Param, Sizes};
 use crate::python::saved::facts::{fact, facts, shown};
 use crate::python::saved::names::{row_of_node, torch_name, wraps_numbers};
 use crate::python::tensor::methods;
@@ -162,7 +162,7 @@ fn wrapped(py: Python<'_>, number: Scalar) -> Value<'_> {
         Scalar::Complex(..) => DType::C128,
         Scalar::Float(_) => DType::F64,
     };
-    methods::wrap(py, crate::ops::create::scalar_tensor(number, Some(dtype))?)
+    methods::wrap(py, crate::ops::creation::create::scalar_tensor(number, Some(dtype))?)
 }
 
 /// The names that [`argument`] knows for a node.

@@ -1,8 +1,9 @@
 //! What PyTorch calls the values that a node saved: `_saved_self`, `_saved_other`, `_saved_result`.
 
-use crate::ops::pointwise::{Numbers, Pointwise};
-pub use crate::ops::saved_name as torch_name;
-use crate::ops::{self, Kind as Takes, Row};
+use crate::operator::pointwise::{Numbers, Pointwise};
+pub use crate::operator::saved_name as torch_name;
+use crate::operator::{Kind as Takes, Row};
+use crate::ops;
 use crate::tensor::{Derivative, Kind, Node, Saved};
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -45,7 +46,7 @@ pub fn wraps_numbers(node: &Node) -> bool {
 }
 
 fn node_name(row: &'static str) -> String {
-    let (bytes, length) = ops::camel::<64>(row);
+    let (bytes, length) = crate::operator::camel::<64>(row);
     String::from_utf8_lossy(&bytes[..length]).into_owned()
 }
 
@@ -68,7 +69,7 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
         let possible = op.gradients.iter().filter(|gradient| usize::from(gradient.of) < node.edges.len());
         let bits = possible.fold(0, |bits, gradient| bits | gradient.saves);
         let inputs = (0..op.row.params.len() as u16).filter(|source| bits >> source & 1 == 1);
-        let sources = inputs.chain((bits & crate::ops::OUTPUTS != 0).then_some(Saved::OUTPUT));
+        let sources = inputs.chain((bits & crate::operator::OUTPUTS != 0).then_some(Saved::OUTPUT));
         let operands = op.inputs as u16;
         let numbers = node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
         let number = |s: u16| numbers.is_some_and(|n| n.get(usize::from(s)).is_some_and(Option::is_some));

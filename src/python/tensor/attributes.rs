@@ -1,7 +1,9 @@
 //! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
 
 use crate::base::{Category, DType, Device, caution_once};
-use crate::ops::{self, Operand, view};
+use crate::operator::Operand;
+use crate::ops;
+use crate::ops::shape::view;
 use crate::python::call::parse::scalar_from;
 use crate::python::call::signature_errors::{dtype_argument, type_name};
 use crate::python::data::nested_lists::from_nested;
@@ -20,7 +22,7 @@ use std::sync::atomic::AtomicBool;
 fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<Tensor> {
     let sizes: Option<Vec<i64>> = args.iter().map(|a| a.extract::<i64>().ok()).collect();
     let empty = |sizes: &[i64]| -> PyResult<Tensor> {
-        Ok(Tensor::new(Body::new(&ops::view::dims_of(sizes)?, dtype, device)?))
+        Ok(Tensor::new(Body::new(&ops::shape::view::dims_of(sizes)?, dtype, device)?))
     };
     let first = match args.len() {
         0 => return empty(&[0]),
@@ -58,7 +60,7 @@ fn legacy(args: &Bound<'_, PyTuple>, dtype: DType, device: Device) -> PyResult<T
             first.get_type().name()?
         )));
     }
-    Ok(ops::create::to_device(&from_nested(&first, Some(dtype))?, device)?)
+    Ok(ops::creation::create::to_device(&from_nested(&first, Some(dtype))?, device)?)
 }
 
 /// Refuses names that the constructor does not know.
@@ -154,10 +156,10 @@ impl PyTensor {
         if let Ok(t) = args.get_item(0).and_then(|a| Ok(a.cast::<PyTensor>()?.get().tensor.clone()))
             && args.len() == 1
         {
-            let tensor = if plain { view::alias(&t)? } else { ops::create::shallow(&t) };
+            let tensor = if plain { view::alias(&t)? } else { ops::creation::create::shallow(&t) };
             return Ok(PyTensor { tensor });
         }
-        Ok(PyTensor { tensor: legacy(args, ops::create::default_dtype(), device)? })
+        Ok(PyTensor { tensor: legacy(args, ops::creation::create::default_dtype(), device)? })
     }
     /// Ties the new object to its tensor.
     #[pyo3(signature = (*_args, **_kwargs))]
@@ -235,7 +237,7 @@ pub fn result_type(
     other: &Bound<'_, PyAny>,
 ) -> PyResult<Py<PyDType>> {
     match (operand(tensor), operand(other)) {
-        (Ok(a), Ok(b)) => dtype_object(py, ops::pointwise::result_type([a, b])),
+        (Ok(a), Ok(b)) => dtype_object(py, crate::operator::pointwise::result_type([a, b])),
         _ => Err(PyTypeError::new_err(format!(
             "result_type() received an invalid combination of arguments - got ({}, {}), but expected one of:\n * (Tensor tensor, \
              Tensor other)\n * (Number scalar, Tensor tensor)\n * (Tensor tensor, Number other)\n * (Number scalar1, Number \

@@ -1,7 +1,9 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
 use crate::base::{DType, Dims, Error, Scalar};
-use crate::ops::{self, Value, view};
+use crate::operator::Value;
+use crate::ops;
+use crate::ops::shape::view;
 use crate::python::call::parse::{attached, scalar_from};
 use crate::python::call::signature_errors::{too_long, type_name};
 use crate::python::data::arrays;
@@ -76,7 +78,7 @@ fn item(object: &Bound<'_, PyAny>) -> PyResult<Item> {
     }
     if listed || arrays::is_array(object)? {
         let t = nested_lists::from_nested(object, None)?;
-        let t = if t.numel() == 0 { ops::create::to_dtype(&t, DType::I64)? } else { t };
+        let t = if t.numel() == 0 { ops::creation::create::to_dtype(&t, DType::I64)? } else { t };
         return Ok(Item::Tensor(t));
     }
     if object.is_instance_of::<PyString>() {
@@ -214,13 +216,13 @@ fn basic(t: &Tensor, items: Items, only: bool) -> PyResult<(Tensor, Vec<Option<T
                 out = view::unsqueeze(&out, dim as i64)?;
                 let index = if flag { vec![0i64] } else { vec![] };
                 advanced.resize(dim, None);
-                advanced.push(Some(ops::index::from_i64(&index, &[index.len()], out.device())?));
+                advanced.push(Some(ops::indexing::index::from_i64(&index, &[index.len()], out.device())?));
                 dim += 1;
             }
             Item::Tensor(index) => {
                 let n = if matches!(index.dtype(), DType::Bool | DType::U8) { index.ndim() } else { 1 };
                 advanced.resize(dim, None);
-                advanced.extend(ops::index::expand_masks(&out, dim, index)?.into_iter().map(Some));
+                advanced.extend(ops::indexing::index::expand_masks(&out, dim, index)?.into_iter().map(Some));
                 dim += n;
                 real += n;
             }
@@ -263,7 +265,7 @@ fn part_at<'py>(slf: &Bound<'py, PyTensor>, index: &Bound<'py, PyAny>) -> PyResu
     if advanced.is_empty() {
         return wrap(slf.py(), if part.same(t) { view::alias(&part)? } else { part });
     }
-    wrap(slf.py(), ops::index::index(&part, &advanced)?)
+    wrap(slf.py(), ops::indexing::index::index(&part, &advanced)?)
 }
 
 /// A number put by a single index or mask is recorded as a filling. Says whether it was one.
@@ -282,7 +284,7 @@ fn filled(
         while dim + mask.ndim() < part.ndim() {
             mask = view::unsqueeze(&mask, -1)?;
         }
-        ops::scatter::masked_fill_(part, &mask, Value::Scalar(number))?;
+        ops::indexing::scatter::masked_fill_(part, &mask, Value::Scalar(number))?;
         return Ok(true);
     }
     if masked || indices[dim + 1..].iter().any(Option::is_some) {
@@ -290,7 +292,7 @@ fn filled(
     }
     let Some(index) = &indices[dim] else { return Ok(false) };
     let index = view::reshape(index, &[index.numel()])?;
-    ops::scatter::index_fill_(part, dim as i64, &index, Value::Scalar(number))?;
+    ops::indexing::scatter::index_fill_(part, dim as i64, &index, Value::Scalar(number))?;
     Ok(true)
 }
 
@@ -306,7 +308,7 @@ pub fn value_for(t: &Tensor, value: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     let number = scalar_from(value);
     match (value.cast::<PyTensor>(), number) {
         (Ok(v), _) => Ok(v.get().tensor.clone()),
-        (_, Some(n)) => Ok(ops::create::full(&[], n, t.dtype(), t.device())?),
+        (_, Some(n)) => Ok(ops::creation::create::full(&[], n, t.dtype(), t.device())?),
         _ if value.is_instance_of::<PyInt>() => Err(too_long()),
         _ => {
             let place = crate::tensor::type_string(t.dtype(), t.device());
@@ -333,7 +335,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         && value.numel() == 1
     {
         check_write(t, &[mask, &value], || "aten::masked_fill_.Scalar".into())?;
-        return Ok(ops::batch::fill_where(t, mask, &value)?);
+        return Ok(crate::transforms::vmap::fill_where(t, mask, &value)?);
     }
     let masked = items.iter().any(|i| matches!(i, Item::Tensor(t) if t.dtype() == DType::Bool));
     let mut masks = items.iter().filter_map(|i| if let Item::Tensor(t) = i { Some(t.clone()) } else { None });
@@ -356,21 +358,21 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         }
         // One element under a mask fills, and filling casts.
         let fills = masked && value.numel() == 1;
-        let value = if fills { ops::create::to_dtype(&value, part.dtype())? } else { value };
+        let value = if fills { ops::creation::create::to_dtype(&value, part.dtype())? } else { value };
         // A filling reads its value first, which may be the target's own.
         let own = fills && value.body().storage.same(&part.body().storage);
-        let value = if own { ops::create::clone_dense(&value)? } else { value };
+        let value = if own { ops::creation::create::clone_dense(&value)? } else { value };
         let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
         if !fills || number.is_none() {
-            ops::inplace::warn_stretched(&part, "index_put")?;
+            crate::operator::inplace::warn_stretched(&part, "index_put")?;
         }
         if fills {
-            ops::inplace::warn_stretched(&part, "masked_fill")?;
+            crate::operator::inplace::warn_stretched(&part, "masked_fill")?;
         }
-        return Ok(ops::index::index_put_into(t, &part, &advanced, &value, false)?);
+        return Ok(ops::indexing::index::index_put_into(t, &part, &advanced, &value, false)?);
     }
     if let Some(number) = number {
-        return Ok(ops::write::fill(&part, number)?);
+        return Ok(ops::creation::fill::fill(&part, number)?);
     }
     let (sizes, single) = (part.shape(), value.ndim() == 0);
     let value = if value.shape() == sizes { value } else { without_leading_ones(&value)? };
@@ -379,12 +381,12 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         return Err(mismatch(&sizes, &value.shape()).into());
     }
     if single && !sizes.is_empty() {
-        return Ok(ops::inplace::put_value(&part, &value)?);
+        return Ok(crate::operator::inplace::put_value(&part, &value)?);
     }
     // What is stretched is laid over the part first.
     let whole = value.shape() == sizes || part.is_batched() || value.is_batched();
     let value = if whole { value } else { view::expand(&value, view::ints(&sizes))? };
-    Ok(ops::inplace::copy_into(&part, &value)?)
+    Ok(crate::operator::inplace::copy_into(&part, &value)?)
 }
 
 fn mismatch(part: &[usize], value: &[usize]) -> Error {

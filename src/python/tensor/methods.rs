@@ -3,8 +3,10 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use crate::base::{DType, Scalar, caution_once, watch};
-use crate::ops::pointwise::{Pointwise, apply, apply_inplace};
-use crate::ops::{self, Arg, Operand, arithmetic as a, unary as u};
+use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
+use crate::operator::{Arg, Operand};
+use crate::ops;
+use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{running, scalar_from};
 use crate::python::call::signature_errors::too_big;
@@ -263,8 +265,11 @@ fn power<'py>(
     let Some(exponent) = operand(exponent) else { return unknown(slot, slf, exponent) };
     let own = Operand::Tensor(&slf.get().tensor);
     let (base, exponent) = if swapped { (exponent, own) } else { (own, exponent) };
-    let _span = profile::named(|| ops::power::POW.name, [slf.as_any()]);
-    wrap(py, running(py, slf.get().tensor.numel() >= LONG, || ops::power::power(base, exponent))?)
+    let _span = profile::named(|| ops::elementwise::power::POW.name, [slf.as_any()]);
+    wrap(
+        py,
+        running(py, slf.get().tensor.numel() >= LONG, || ops::elementwise::power::power(base, exponent))?,
+    )
 }
 
 fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -280,9 +285,9 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
             )));
         }
     };
-    func::check_arguments(&ops::power::POW, &[target.clone(), exponent.clone()])?;
+    func::check_arguments(&ops::elementwise::power::POW, &[target.clone(), exponent.clone()])?;
     let _span = profile::named(|| "pow_", [slf.as_any()]);
-    let write = || ops::inplace::apply(&ops::power::POW, &[target, exponent]);
+    let write = || crate::operator::inplace::apply(&ops::elementwise::power::POW, &[target, exponent]);
     Ok(crate::tensor::saved_hooks::after(write)?)
 }
 
@@ -333,7 +338,7 @@ macro_rules! slots {
                 let Ok(other) = other.cast::<PyTensor>() else { return no_product(slf, other) };
                 let (x, y) = (&slf.get().tensor, &other.get().tensor);
                 let long = x.numel() + y.numel() >= 2048;
-                wrap(py, running(py, long, || ops::linalg::matmul(x, y))?)
+                wrap(py, running(py, long, || ops::linalg::matmul::matmul(x, y))?)
             }
             // The tensor comes first also where it stood last: the node's edges tell.
             fn __radd__<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -356,7 +361,7 @@ macro_rules! slots {
                 compute(slf.py(), &a::neg::ROW, &[Operand::Tensor(&slf.get().tensor)])
             }
             fn __pos__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-                ops::power::positive(&slf.get().tensor)?;
+                ops::elementwise::power::positive(&slf.get().tensor)?;
                 Ok(slf.clone().into_any())
             }
             fn __abs__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
@@ -366,8 +371,8 @@ macro_rules! slots {
                 if slf.get().tensor.dtype().is_differentiable() {
                     return Err(PyTypeError::new_err("~ (operator.invert) is only implemented on integer and Boolean-type tensors"));
                 }
-                let _span = profile::named(|| ops::power::BITWISE_NOT.name, [slf.as_any()]);
-                wrap(slf.py(), ops::power::bitwise_not(&slf.get().tensor)?)
+                let _span = profile::named(|| ops::elementwise::power::BITWISE_NOT.name, [slf.as_any()]);
+                wrap(slf.py(), ops::elementwise::power::bitwise_not(&slf.get().tensor)?)
             }
         }
     };
@@ -428,7 +433,7 @@ impl PyTensor {
     fn __float__(&self) -> PyResult<f64> {
         tell_of_loss(&self.tensor)?;
         let number = self.number()?;
-        ops::kernel::holds(DType::F64, number)?;
+        crate::operator::kernel::holds(DType::F64, number)?;
         Ok(number.as_f64())
     }
     fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
@@ -443,7 +448,7 @@ impl PyTensor {
                 PyFloat::new(py, f).call_method0(intern!(py, "__int__"))
             }
             _ => {
-                ops::kernel::holds(DType::I64, number)?;
+                crate::operator::kernel::holds(DType::I64, number)?;
                 Ok(number.as_i64().into_pyobject(py)?.into_any())
             }
         }
@@ -512,7 +517,7 @@ impl PyTensor {
         let source = match src.cast::<PyTensor>() {
             Ok(t) => t.get().tensor.clone(),
             Err(_) => match scalar_from(src) {
-                Some(s) => ops::create::scalar_tensor(s, None)?,
+                Some(s) => ops::creation::create::scalar_tensor(s, None)?,
                 None => {
                     return Err(PyTypeError::new_err(format!(
                         "copy_(): argument 'other' (position 1) must be Tensor, not {}",
@@ -524,7 +529,7 @@ impl PyTensor {
         let target = &slf.get().tensor;
         func::check_write(target, &[&source], || "aten::copy_".into())?;
         types::warn_of_loss(source.dtype(), target.dtype())?;
-        running(slf.py(), target.numel() >= LONG, || ops::inplace::copy_into(target, &source))?;
+        running(slf.py(), target.numel() >= LONG, || crate::operator::inplace::copy_into(target, &source))?;
         Ok(slf.clone())
     }
     /// The elements as nested lists, or as a number.
@@ -544,7 +549,7 @@ impl PyTensor {
 
 /// The default dtype as Python's object.
 pub fn default_dtype(py: Python<'_>) -> PyResult<Py<PyDType>> {
-    dtype_object(py, ops::create::default_dtype())
+    dtype_object(py, ops::creation::create::default_dtype())
 }
 
 pub const FLOATS: [DType; 4] = [DType::F16, DType::BF16, DType::F32, DType::F64];

@@ -3,8 +3,8 @@
 #![allow(unsafe_op_in_unsafe_fn)]
 
 use crate::base::{Error, Guidance, MemoryFormat, Scalar};
-use crate::ops::transform::{self, is_sample};
-use crate::ops::{self, Kind};
+use crate::operator::Kind;
+use crate::ops;
 use crate::python::call::parse::int_from;
 use crate::python::call::signature_errors::mismatch;
 use crate::python::graph::grad_cycles;
@@ -19,6 +19,7 @@ use crate::python::types;
 use crate::python::types::{PyDType, device_object, dtype_object};
 use crate::storage::UNTRACKED;
 use crate::tensor::GradType;
+use crate::transforms::func::{self as transform, is_sample};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyUserWarning};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -378,7 +379,7 @@ impl PyTensor {
         if slf.get().tensor.is_batched() {
             return Err(PyRuntimeError::new_err("accessing `data` under vmap transform is not allowed"));
         }
-        wrap(slf.py(), ops::create::data(&slf.get().tensor))
+        wrap(slf.py(), ops::creation::create::data(&slf.get().tensor))
     }
     #[setter]
     fn set_data(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
@@ -405,7 +406,7 @@ impl PyTensor {
     /// The same values without history, as a view.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let _span = profile::named(|| "detach", [slf.as_any()]);
-        wrap(slf.py(), ops::create::shallow(&slf.get().tensor))
+        wrap(slf.py(), ops::creation::create::shallow(&slf.get().tensor))
     }
     /// Forgets the history, in place.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {

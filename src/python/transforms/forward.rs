@@ -2,13 +2,16 @@
 
 use crate::backward::forward_mode;
 use crate::base::{Error, Guidance};
-use crate::ops::{Arg, create, tangent, view};
+use crate::operator::Arg;
+use crate::ops::creation::create;
+use crate::ops::shape::view;
 use crate::python::function::apply::Ctx;
 use crate::python::function::context::tuple_of;
 use crate::python::function::outputs::Marks;
 use crate::python::tensor::methods::{PyTensor, wrap};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
+use crate::transforms::forward;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -45,7 +48,7 @@ pub fn make_dual<'py>(
     tangent: &Bound<'py, PyTensor>,
     level: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    wrap(tensor.py(), tangent::make_dual(&tensor.get().tensor, &tangent.get().tensor, level)?)
+    wrap(tensor.py(), forward::make_dual(&tensor.get().tensor, &tangent.get().tensor, level)?)
 }
 
 /// The tensor without its tangent, and the tangent.
@@ -55,7 +58,7 @@ pub fn unpack_dual<'py>(
     level: u64,
 ) -> PyResult<(Bound<'py, PyAny>, Option<Bound<'py, PyAny>>)> {
     let py = tensor.py();
-    let (plain, tangent) = tangent::unpack_dual(&tensor.get().tensor, level)?;
+    let (plain, tangent) = forward::unpack_dual(&tensor.get().tensor, level)?;
     Ok((wrap(py, plain)?, tangent.map(|t| wrap(py, t)).transpose()?))
 }
 
@@ -63,7 +66,7 @@ pub fn unpack_dual<'py>(
 #[pyfunction]
 #[pyo3(signature = (tensor, keep = false))]
 pub fn unrecorded<'py>(tensor: &Bound<'py, PyTensor>, keep: bool) -> PyResult<Bound<'py, PyAny>> {
-    wrap(tensor.py(), tangent::unrecorded(&tensor.get().tensor, keep)?)
+    wrap(tensor.py(), forward::unrecorded(&tensor.get().tensor, keep)?)
 }
 
 /// Whether this thread's operators carry tangents on.
@@ -196,7 +199,7 @@ fn take_tangent(
             ));
         }
     };
-    tangent::check_shape(output, &tangent)?;
+    forward::check_shape(output, &tangent)?;
     if let Some(at) = inputs.iter().position(|t| t.as_ref().is_some_and(|t| t.same(output))) {
         let old = inputs[at].as_ref().and_then(|written| written.tangent(level));
         if old.is_some_and(|old| !old.same(&tangent) || seen[at] == Some(old.version())) {
@@ -211,8 +214,8 @@ fn take_tangent(
     let shares = |a: &Tensor, b: &Tensor| a.physical().body().storage.same(&b.physical().body().storage);
     let Some(viewed) = inputs.iter().flatten().find(|t| shares(t, output)) else {
         // What lies as the output does is taken as it is, whoever else has it.
-        let alike = tangent::lies_alike(&output.body(), &tangent.body());
-        return Ok(output.set_tangent(level, if alike { tangent } else { tangent::own(output, tangent)? })?);
+        let alike = forward::lies_alike(&output.body(), &tangent.body());
+        return Ok(output.set_tangent(level, if alike { tangent } else { forward::own(output, tangent)? })?);
     };
     if viewed.tangent(level).is_some_and(|whole| whole.same(&tangent) || !shares(&whole, &tangent)) {
         let message = match (tangent.as_view(), viewed.moves_with()) {

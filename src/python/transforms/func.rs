@@ -2,31 +2,32 @@
 //! leave to write in place.
 
 use crate::base::Error;
-use crate::ops::pointwise::Pointwise;
-use crate::ops::transform::{self, Layer, Mode};
-use crate::ops::{Arg, Kind, Operand, Row};
+use crate::operator::pointwise::Pointwise;
+use crate::operator::{Arg, Kind, Operand, Row};
 use crate::python::sequences::Listed;
 use crate::python::tensor::methods::{PyTensor, wrap};
 use crate::tensor::Tensor;
+use crate::transforms::func;
+use crate::transforms::func::{Layer, Mode};
 use pyo3::prelude::*;
 
 /// Begins a transform of a function by reverse mode, or by forward mode; it may guard what it did not make. Returns the
 /// number of the last node before it.
 #[pyfunction]
 pub fn begin_transform(reverse: bool, guards: bool) -> u64 {
-    transform::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards)
+    func::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards)
 }
 
 /// Ends the innermost transform.
 #[pyfunction]
 pub fn end_transform() {
-    transform::end();
+    func::end();
 }
 
 /// Says what the innermost transform's inputs are, and what it was given beside them.
 #[pyfunction]
 pub fn adopt_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
-    transform::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
+    func::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
 }
 
 /// A depth, the dimension of the samples (None where the layer is a gradient's), and the tensor without the layer.
@@ -36,7 +37,7 @@ type Found<'py> = Option<(usize, Option<usize>, Bound<'py, PyAny>)>;
 #[pyfunction]
 #[pyo3(signature = (t, below = usize::MAX))]
 pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>> {
-    Ok(match transform::layer(&t.get().tensor, below) {
+    Ok(match func::layer(&t.get().tensor, below) {
         None => None,
         Some(Layer::Tracked(depth)) => Some((depth, None, t.clone().into_any())),
         Some(Layer::Samples(depth, place, inner)) => Some((depth, Some(place), wrap(t.py(), inner)?)),
@@ -46,7 +47,7 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>
 /// The values alone, in memory that belongs to no transform.
 #[pyfunction]
 pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), transform::untracked(&t.get().tensor)?)
+    wrap(t.py(), func::untracked(&t.get().tensor)?)
 }
 
 /// Refuses to write in place what a transform's function was not given and did not make.
@@ -56,13 +57,13 @@ pub fn check_write(
     others: &[&Tensor],
     operator: impl FnOnce() -> String,
 ) -> Result<(), Error> {
-    if transform::any() { transform::check_write(target, others, operator) } else { Ok(()) }
+    if func::any() { func::check_write(target, others, operator) } else { Ok(()) }
 }
 
 /// [`check_write`] for a row's arguments, of which the first is written.
 #[inline]
 pub fn check_arguments(row: &Row, args: &[Arg]) -> Result<(), Error> {
-    if !transform::any() {
+    if !func::any() {
         return Ok(());
     }
     let tensors: Vec<&Tensor> =
@@ -76,7 +77,7 @@ pub fn check_arguments(row: &Row, args: &[Arg]) -> Result<(), Error> {
 /// [`check_write`] for a pointwise row's operands.
 #[inline]
 pub fn check_operands(op: &'static Pointwise, operands: &[Operand]) -> Result<(), Error> {
-    if !transform::any() {
+    if !func::any() {
         return Ok(());
     }
     let arg = |o: &Operand| match o {

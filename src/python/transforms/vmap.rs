@@ -1,11 +1,13 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
-use crate::ops::batch::{self, Batch, Frame, Randomness};
-use crate::ops::{transform, view};
+use crate::ops::shape::view;
 use crate::python::function::apply;
 use crate::python::sequences::{Listed, collected};
 use crate::python::tensor::methods::{PyTensor, wrap};
 use crate::tensor::{Kind, Node, NodeRef, Tensor, Viewing, any_requires_grad, mode};
+use crate::transforms::func;
+use crate::transforms::vmap;
+use crate::transforms::vmap::{Batch, Frame, Randomness};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -16,7 +18,7 @@ use std::collections::HashSet;
 /// Whether a transform's function is running: which tensors want gradients is the transform's affair then.
 #[pyfunction]
 pub fn is_transformed() -> bool {
-    transform::any() || batch::is_under_way()
+    func::any() || vmap::is_under_way()
 }
 
 thread_local! {
@@ -43,7 +45,7 @@ pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
         return Ok(());
     }
     let check = class.py().import("gradiron.func._function")?.getattr("check_support")?;
-    check.call1((class, batch::is_under_way())).map(drop)
+    check.call1((class, vmap::is_under_way())).map(drop)
 }
 
 /// Refuses a method that would meddle with a transform's own leaves.
@@ -87,7 +89,7 @@ pub fn no_branch() -> PyErr {
 /// Begins a `vmap` over `size` samples; returns its level.
 #[pyfunction]
 pub fn vmap_enter(size: usize, randomness: &str) -> PyResult<u32> {
-    Ok(batch::enter(size, randomness_of(randomness)?))
+    Ok(vmap::enter(size, randomness_of(randomness)?))
 }
 
 fn randomness_of(name: &str) -> PyResult<Randomness> {
@@ -121,7 +123,7 @@ fn calls_of(frames: Vec<Frame>) -> Vec<Call> {
 /// The live calls of `vmap`, innermost last.
 #[pyfunction]
 pub fn vmap_calls() -> Vec<Call> {
-    calls_of(batch::frames())
+    calls_of(vmap::frames())
 }
 
 /// Makes other calls the live ones, for what is to run as it ran within them, and returns those that were.
@@ -130,7 +132,7 @@ pub fn vmap_swap_calls(calls: Listed<(u32, usize, String)>) -> PyResult<Vec<Call
     let frame = |(level, size, name): (u32, usize, String)| {
         Ok(Frame { level, size, randomness: randomness_of(&name)? })
     };
-    Ok(calls_of(batch::swap_frames(calls.0.into_iter().map(frame).collect::<PyResult<_>>()?)))
+    Ok(calls_of(vmap::swap_frames(calls.0.into_iter().map(frame).collect::<PyResult<_>>()?)))
 }
 
 /// The tensor behind a batched one and the levels of its first dimensions, or None.
@@ -155,20 +157,20 @@ pub fn batch_joined<'py>(t: &Bound<'py, PyTensor>, levels: Listed<u32>) -> PyRes
 /// Ends the innermost `vmap`.
 #[pyfunction]
 pub fn vmap_leave() -> PyResult<()> {
-    batch::leave()?;
+    vmap::leave()?;
     Ok(())
 }
 
 /// How many calls of `vmap` are under way in this thread.
 #[pyfunction]
 pub fn vmap_depth() -> usize {
-    batch::frames().len()
+    vmap::frames().len()
 }
 
 /// The tensor with its dimension `dim` taken for a level.
 #[pyfunction]
 pub fn add_batch_dim<'py>(t: &Bound<'py, PyTensor>, dim: i64, level: u32) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), batch::add_dim(&t.get().tensor, dim, level)?)
+    wrap(t.py(), vmap::add_dim(&t.get().tensor, dim, level)?)
 }
 
 /// The samples of a level as an ordinary dimension again.
@@ -179,13 +181,13 @@ pub fn remove_batch_dim<'py>(
     size: usize,
     dim: i64,
 ) -> PyResult<Bound<'py, PyAny>> {
-    wrap(t.py(), batch::remove_dim(&t.get().tensor, level, size, dim)?)
+    wrap(t.py(), vmap::remove_dim(&t.get().tensor, level, size, dim)?)
 }
 
 /// The tensor with the samples of a level as its first dimension, or None when it has none of them.
 #[pyfunction]
 pub fn unwrap_batched<'py>(t: &Bound<'py, PyTensor>, level: u32) -> PyResult<Option<Bound<'py, PyAny>>> {
-    batch::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
+    vmap::unwrap_level(&t.get().tensor, level)?.map(|found| wrap(t.py(), found)).transpose()
 }
 
 /// Whether a tensor stands for samples, of a certain level or of any.
@@ -199,7 +201,7 @@ pub fn is_batched(t: &Bound<'_, PyAny>, level: Option<u32>) -> bool {
 /// Counts a transform by reverse mode in (true) or out, which may be inside of a `vmap`.
 #[pyfunction]
 pub fn count_reverse(begins: bool) {
-    if begins { batch::begin_reverse() } else { batch::end_reverse() }
+    if begins { vmap::begin_reverse() } else { vmap::end_reverse() }
 }
 
 /// Whether a gradient of `output` goes beyond `own`: to what was there before node number `since`, or to other leaves.
@@ -211,9 +213,9 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTens
     let mut starts = Vec::new();
     roots(output.get().tensor.physical(), &mut starts);
     let beyond = |node: &Node| {
-        if own.contains(&key(node)) { Some(false) } else { transform::is_beyond(node, since) }
+        if own.contains(&key(node)) { Some(false) } else { func::is_beyond(node, since) }
     };
-    transform::leads(starts, beyond)
+    func::leads(starts, beyond)
 }
 
 /// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
@@ -251,7 +253,7 @@ pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> Py
     let seen = |object: Bound<'_, PyAny>, grad: Option<Tensor>| -> PyResult<Option<Tensor>> {
         match (object.cast::<PyTensor>(), grad) {
             (Ok(t), Some(grad)) if t.get().tensor.is_batched() => {
-                Ok(Some(batch::out_of_graph(&t.get().tensor, &grad)?))
+                Ok(Some(vmap::out_of_graph(&t.get().tensor, &grad)?))
             }
             (_, grad) => Ok(grad),
         }
@@ -268,7 +270,7 @@ pub fn out_of_graph(inputs: &Bound<'_, PyAny>, found: Vec<Option<Tensor>>) -> Py
 
 /// What transforms show has no memory of its own to point at.
 pub fn need_storage(t: &Tensor) -> PyResult<()> {
-    if transform::is_layered(t) { Err(no_storage()) } else { Ok(()) }
+    if func::is_layered(t) { Err(no_storage()) } else { Ok(()) }
 }
 
 /// Samples are many values in one.
@@ -309,20 +311,20 @@ pub fn apply_function<'py>(
         return apply_as_it_is(class, args, inputs);
     }
     let level = inputs.iter().flatten().filter_map(|t| t.as_batched()?.levels.last().copied()).max();
-    let frame = batch::frames().into_iter().find(|f| Some(f.level) == level);
+    let frame = vmap::frames().into_iter().find(|f| Some(f.level) == level);
     let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
     let randomness = randomness_name(frame.randomness);
     let mut args: Vec<Bound<'py, PyAny>> = args.iter().collect();
     let (places, tensors): (Vec<usize>, Vec<&Tensor>) =
         inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?))).unzip();
-    for (place, own) in places.into_iter().zip(batch::settled(&tensors)?) {
+    for (place, own) in places.into_iter().zip(vmap::settled(&tensors)?) {
         if let Some(own) = own {
             args[place] = wrap(class.py(), own)?;
         }
     }
     let args = PyTuple::new(class.py(), args)?;
     let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
-    batch::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
+    vmap::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
 }
 
 /// A Function whose forward takes a context has no rule: it sees the samples as it would see one.
@@ -352,7 +354,7 @@ struct SampleHook {
 impl SampleHook {
     fn __call__<'py>(&self, py: Python<'py>, grad: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let seen = wrap(py, self.batch.raised(&grad.get().tensor)?)?;
-        let changed = batch::within(&self.batch, || self.hook.bind(py).call1((seen,)))?;
+        let changed = vmap::within(&self.batch, || self.hook.bind(py).call1((seen,)))?;
         match changed.cast::<PyTensor>() {
             Ok(new) => wrap(py, self.batch.lowered(&new.get().tensor)?),
             Err(_) => Ok(changed),

@@ -1,0 +1,85 @@
+//! A write through a view, in the history of its base. One node stands for it: the gradient of what was written goes
+//! through the operator that wrote, the gradient of the rest passes by.
+
+use crate::base::{Lazy, Result};
+use crate::operator::pointwise::inplace::refuse_stretched;
+use crate::operator::view_part::{erase, put_part, read_part};
+use crate::ops::elementwise::arithmetic::neg;
+use crate::ops::elementwise::unary::conj_physical;
+use crate::ops::shape::view::lazy_over;
+use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Part, Slices, Tensor};
+
+/// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
+pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
+    let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
+    let place = Part::between(&base.body(), view);
+    let lazy = lazy_over(&base.body(), view);
+    let edge = base.edge();
+    let mut node = if continues(&value, old, edge.is_some()) {
+        let mut node =
+            Node::draft(Kind::Slices(Box::new(Slices { place, lazy, writer: value.node.clone() })));
+        node.edges = std::iter::once(edge).chain(value.node.edges.iter().skip(1).cloned()).collect();
+        node
+    } else {
+        let mut node = Node::draft(Kind::Op(&COPY_SLICES));
+        node.edges = smallvec::smallvec![edge, Some(value)];
+        node.params = Some(Box::new((place, lazy)));
+        node
+    };
+    node.outputs.push(meta);
+    Edge { node: Node::publish(node), output: 0 }
+}
+
+/// Whether the node that wrote takes what was there before as its first input: then the base's old history can take the
+/// place of that.
+fn continues(value: &Edge, old: Option<&Edge>, base_wants: bool) -> bool {
+    match (value.node.edges.first(), old) {
+        (Some(Some(first)), Some(old)) => first.node.ptr_eq(&old.node) && first.output == old.output,
+        (Some(None), None) => !base_wants,
+        _ => false,
+    }
+}
+
+/// For an operator that was put together of several: its last node is an input like any other.
+static COPY_SLICES: Derivative = Derivative {
+    facts: None,
+    name: Slices::NAME,
+    apply: |step| {
+        let mut grads: Grads = smallvec::smallvec![None, None];
+        let (Some(g), (place, lazy)) = (step.grad(0), step.params::<(Part, Lazy)>()?) else {
+            return Ok(grads);
+        };
+        // The written operator's derivative belongs to it, and goes with it.
+        step.check_alive()?;
+        place.check(g.dtype())?;
+        if step.wants(0) {
+            grads[0] = Some(around(g, place, None)?);
+        }
+        if step.wants(1) {
+            grads[1] = Some(part(g, place, *lazy)?);
+        }
+        Ok(grads)
+    },
+};
+
+/// The gradient of the part that was written.
+pub fn part(g: &Tensor, place: &Part, lazy: Lazy) -> Result<Tensor> {
+    turned(read_part(g, place.clone())?, lazy)
+}
+
+/// The gradient of elements from that of what they are read as, and back.
+pub fn turned(g: Tensor, lazy: Lazy) -> Result<Tensor> {
+    let g = if lazy.has(Lazy::CONJ) { conj_physical(&g)? } else { g };
+    if lazy.has(Lazy::NEG) { neg(&g) } else { Ok(g) }
+}
+
+/// The gradient of the base before the write: of the part `inner`, or none.
+pub fn around(g: &Tensor, place: &Part, inner: Option<&Tensor>) -> Result<Tensor> {
+    if place.lies.is_stretched() {
+        return Err(refuse_stretched());
+    }
+    match inner {
+        Some(inner) => put_part(g, inner, place.clone()),
+        None => erase(g, place.clone()),
+    }
+}

@@ -1,0 +1,133 @@
+//! How operators are declared. `pointwise!` reads one expression three times: as Rust loops for the CPU, as WGSL text for
+//! the GPU and, in derivatives, over tensors.
+//! A derivative's parameter list is the list of what is saved: inputs, the output, arguments, and `at`, the shape, dtype
+//! and device of the input it is for. What follows a semicolon there is saved as PyTorch saves it, though the formula has
+//! no use for it: who writes over it, or runs the node twice, gets the same error.
+
+/// `/// doc` `name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
+/// After an expression, `=> powers { 2.0: expression }` has quicker ones for constant last operands, and `=> words { expression }`
+/// says the same of eight bytes at once.
+macro_rules! pointwise {
+    ($( $(#[doc = $doc:literal])* $([$($form:ident),*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
+        = $f:expr $(=> $quick:ident $way:tt)?
+        $(, $wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr $(=> $quick_d:ident $way_d:tt)?)* ; )*) => {
+        $(
+            #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports, clippy::approx_constant, clippy::excessive_precision)]
+            pub mod $name {
+                use super::*;
+                use $crate::operator::pointwise::{Expr, Gradient, Pointwise, backward, loops};
+                enum Place { $($in,)+ $($($p,)+)? }
+                const FORMS: $crate::operator::Forms = $crate::operator::declare::forms!(15 $(; $($form),*)?);
+                const COUNT: usize = [$(stringify!($in)),+].len();
+                /// Where each name of a formula comes from.
+                mod source {
+                    use super::Place;
+                    pub const g: u16 = $crate::operator::pointwise::GRAD;
+                    $(pub const $in: u16 = Place::$in as u16;)+
+                    $($(pub const $p: u16 = Place::$p as u16;)+)?
+                    $(pub const $y: u16 = $crate::tensor::Saved::OUTPUT;)?
+                }
+                fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {
+                    backward(&ROW, step)
+                }
+                pub static ROW: Pointwise = Pointwise {
+                    row: $crate::operator::Row {
+                        name: $crate::operator::plain_name(stringify!($name)),
+                        doc: concat!($($doc, "\n"),*),
+                        family: "pointwise",
+                        params: &[
+                            $($crate::operator::Param {
+                                name: stringify!($in),
+                                kind: $crate::operator::operand_kind(FORMS, Place::$in as usize, COUNT),
+                                optional: false,
+                                default: None,
+                                keyword: false,
+                                elsewhere: false,
+                            },)+
+                            $($($crate::operator::Param { name: stringify!($p), kind: $crate::operator::Kind::Scalar, optional: false, default: Some(stringify!($pd)), keyword: false, elsewhere: false },)+)?
+                        ],
+                        forms: FORMS,
+                        differentiable: $crate::operator::declare::any!($($wrt)*)
+                            && !matches!($crate::operator::pointwise::Class::$class, $crate::operator::pointwise::Class::Compare),
+                        call: |args| $crate::operator::pointwise::call(&ROW, args),
+                        call_inplace: Some(|args| $crate::operator::pointwise::call_inplace(&ROW, args)),
+                        ..$crate::operator::Row::OLD
+                    },
+                    class: $crate::operator::pointwise::Class::$class,
+                    inputs: COUNT,
+                    defaults: &[$($($pd as f64),+)?],
+                    forward: Expr {
+                        key: concat!(stringify!($name), ""),
+                        inputs: &[$(stringify!($in),)+ $($(stringify!($p),)+)?],
+                        wgsl: stringify!($f),
+                        loops: loops!([$($($form),*)?] $class; ($($in,)+ $($($p,)+)?) $f $(=> $quick $way)?),
+                    },
+                    derivative: $crate::tensor::Derivative { facts: None, name: $crate::operator::node_name!($name), apply },
+                    by_number: $crate::tensor::Derivative { facts: None, name: $crate::operator::node_name!($name, "_by_number"), apply },
+                    wraps: $crate::operator::wraps_numbers(stringify!($name)),
+                    order: &$crate::operator::saved_order([$(stringify!($in),)+ $($(stringify!($p),)+)?]),
+                    always: $crate::operator::always_saved([$($crate::operator::source_bits(&[$(source::$arg,)* $($(source::$kept),*)?])),*]),
+                    gradients: &[$(Gradient {
+                        of: source::$wrt,
+                        sources: &[$(source::$arg),*],
+                        saves: $crate::operator::source_bits(&[$(source::$arg,)* $($(source::$kept),*)?]),
+                        expr: Expr {
+                            key: concat!(stringify!($name), "_d_", stringify!($wrt)),
+                            inputs: &[$(stringify!($arg)),*],
+                            wgsl: stringify!($d),
+                            loops: loops!(Float; ($($arg,)*) $d $(=> $quick_d $way_d)?),
+                        },
+                        formal: |values| {
+                            use $crate::ops::elementwise::formula::*;
+                            let [$($arg),*] = values else { return $crate::operator::V::misuse() };
+                            $crate::operator::V::from($d)
+                        },
+                        layout: |values| {
+                            use $crate::operator::pointwise::layout_formula::*;
+                            let [$($arg),*] = values else { return LayoutFormula(None) };
+                            LayoutFormula::from($d)
+                        },
+                    }),*],
+                };
+            }
+            $(#[doc = $doc])*
+            pub fn $name<'a>($($in: impl Into<$crate::operator::Operand<'a>>),+) -> $crate::base::Result<$crate::tensor::Tensor> {
+                $crate::operator::pointwise::apply(&$name::ROW, &[$($in.into()),+])
+            }
+        )*
+        pub static ROWS: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
+    };
+}
+
+/// `name(inputs) = row;` the pointwise formulas of `row` under another name, that of another node.
+macro_rules! renamed {
+    ($( $name:ident ( $($in:ident),+ ) = $row:ident; )*) => {
+        $(pub mod $name {
+            use $crate::operator::{Kind, Param, node_name, pointwise::Pointwise};
+            const PARAMS: &[Param] =
+                &[$(Param { name: stringify!($in), kind: Kind::Operand, optional: false, default: None, keyword: false, elsewhere: false }),+];
+            pub static ROW: Pointwise = super::$row::ROW.renamed(
+                stringify!($name),
+                PARAMS,
+                [node_name!($name), node_name!($name, "_by_number")],
+            );
+        })*
+        pub static RENAMED: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
+    };
+}
+
+macro_rules! forms {
+    ($base:literal) => { $crate::operator::Forms($base) };
+    ($base:literal; $($form:ident),*) => { $crate::operator::Forms($crate::operator::forms($base, &[$(stringify!($form)),*])) };
+}
+
+macro_rules! any {
+    () => {
+        false
+    };
+    ($($some:ident)+) => {
+        true
+    };
+}
+
+pub(crate) use {any, forms, pointwise, renamed};

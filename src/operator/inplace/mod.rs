@@ -1,0 +1,367 @@
+//! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
+
+pub mod expanded;
+
+use crate::base::{Error, Fault, Layout, Result, broadcast, caution};
+use crate::operator::kernel::{carry, copy};
+use crate::operator::pointwise::{check_cast, check_writable, overlaps};
+use crate::operator::row::{Arg, Out, OutFacts, OutRule, Row};
+use crate::tensor::{
+    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_counted,
+    check_inplace, finish_inplace, is_counted, mode, saved_hooks,
+};
+use crate::transforms::vmap;
+
+/// `target` becomes `result`, values and history.
+pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
+    rewrite(target, result, replace)
+}
+
+/// The values of a result over a target's.
+pub fn replace(body: &Body, made: &Body) -> Result<()> {
+    check_writable(body)?;
+    copy(body, made)
+}
+
+/// A derivative that reads its result finds it in the target from now on.
+fn keep_written(edge: &Edge, target: &Body, result: &Body) {
+    for saved in edge.node.saves().values.iter_mut().filter(|saved| saved.source == Saved::OUTPUT) {
+        let stale = saved.body().is_some_and(|body| body.storage.same(&result.storage));
+        if stale && target.dtype == result.dtype {
+            *saved = Saved::output(target, 0);
+        }
+    }
+}
+
+/// The same by another way of writing the values.
+fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) -> Result<()>) -> Result<()> {
+    if vmap::any(&[target, result]) {
+        return vmap::overwrite(target, result);
+    }
+    let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
+    check_inplace(target, recording)?;
+    let (body, new) = (target.body(), result.body());
+    if body.shape() != new.shape() {
+        return Err(misfit(body.shape(), new.shape()));
+    }
+    check_cast(new.dtype, body.dtype)?;
+    if recording && let Some(edge) = result.history() {
+        crate::operator::pointwise::keep_old(&edge, &body)?;
+    }
+    saved_hooks::pack_inputs()?;
+    write(&body, &new)?;
+    body.storage.bump();
+    if recording && let Some(edge) = result.history() {
+        keep_written(&edge, &body, &new);
+    }
+    let edge =
+        if recording { crate::ops::creation::create::to_dtype(result, body.dtype)?.history() } else { None };
+    finish_inplace(target, edge)?;
+    if target.is_dual() || result.is_dual() {
+        crate::transforms::forward::rewrite(target, result)?;
+    }
+    Ok(())
+}
+
+/// What a value's gradient becomes: converted and moved; the engine undoes the broadcast.
+pub fn value_grads(step: &Step) -> Result<Grads> {
+    let mut grads = crate::ops::creation::fill::nothing(step)?;
+    if step.wants(1)
+        && let Some(grad) = step.grad(0)
+    {
+        let at = crate::operator::meta_of(step, 1)?;
+        let grad = crate::ops::creation::create::to_dtype(grad, at.dtype)?;
+        grads[1] = Some(crate::ops::creation::create::to_device(&grad, at.device)?);
+    }
+    Ok(grads)
+}
+
+static COPY: Derivative = Derivative { facts: None, name: "CopyBackwards", apply: value_grads };
+
+/// The history of a tensor whose elements were replaced by a value's.
+fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) -> Result<Edge> {
+    let mut recorder = Recorder::new(derivative);
+    recorder.input(Some(target)).input(Some(value));
+    recorder.check([target, value].into_iter())?;
+    Ok(Edge { node: recorder.publish(&[&target.body()]), output: 0 })
+}
+
+/// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
+pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    // What is copied into itself stays as it is.
+    if !same_place(target, source) && !vmap::any(&[target, source]) {
+        check_inplace(target, recorded(target, source))?;
+        check_writable(&target.body())?;
+        check_aligned(&target.body(), &source.body())?;
+    }
+    assign(&COPY, target, source)
+}
+
+/// Whether a copy is part of a history: whole numbers have none.
+fn recorded(target: &Tensor, source: &Tensor) -> bool {
+    target.dtype().is_differentiable() && any_requires_grad([target, source])
+}
+
+fn same_place(target: &Tensor, source: &Tensor) -> bool {
+    let (to, from) = (target.body(), source.body());
+    to.storage.same(&from.storage) && (&to.layout, to.dtype, to.lazy) == (&from.layout, from.dtype, from.lazy)
+}
+
+/// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
+pub fn put_value(target: &Tensor, source: &Tensor) -> Result<()> {
+    if !vmap::any(&[target]) {
+        check_inplace(target, any_requires_grad([target, source]))?;
+        check_writable(&target.body())?;
+    }
+    assign(&COPY, target, source)
+}
+
+/// The same for an operator with a derivative of its own name.
+pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor) -> Result<()> {
+    if vmap::any(&[target, source]) {
+        return vmap::copy_into(target, source);
+    }
+    let recording = recorded(target, source);
+    check_inplace(target, recording)?;
+    if recording {
+        source.check_view()?;
+    }
+    let body = target.body();
+    let from = source.body();
+    let fits = broadcast(from.shape(), body.shape()).is_ok_and(|s| s.as_slice() == body.shape());
+    if !fits {
+        return Err(match broadcast(body.shape(), from.shape()) {
+            Err(e) => e,
+            Ok(shape) => misfit(body.shape(), &shape),
+        });
+    }
+    // Before the write, which a source that is a view of the target could not follow.
+    let edge = if recording { Some(replaced(derivative, target, source)?) } else { None };
+    let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
+    // A part that is stretched over the whole is read before it is written.
+    if overlaps(&wide, &body) {
+        carry(&body, &crate::operator::kernel::duplicate(&wide)?)?;
+    } else {
+        carry(&body, &wide)?;
+    }
+    body.storage.bump();
+    finish_inplace(target, edge)?;
+    if target.is_dual() || source.is_dual() {
+        crate::transforms::forward::rewrite(target, source)?;
+    }
+    Ok(())
+}
+
+/// `out=`: what a result is going to be written into, checked, not yet touched.
+pub struct Place<'a> {
+    pub target: &'a Tensor,
+    result: &'a Tensor,
+    /// As it will lie; its storage may still be too short.
+    pub body: Body,
+}
+
+impl<'a> Place<'a> {
+    /// The target, with other sizes where its own differ from the result's.
+    pub fn of(target: &'a Tensor, result: &'a Tensor) -> Result<Place<'a>> {
+        let (new, body) = (result.body(), target.body());
+        if body.device() != new.device() {
+            return Err(Fault::Devices { a: body.device(), b: new.device() }.into());
+        }
+        check_inplace(target, false)?;
+        check_cast(new.dtype, body.dtype)?;
+        if body.shape() == new.shape() {
+            return Ok(Place { target, result, body: body.clone() });
+        }
+        let like = if new.layout.is_dense() { new.layout.clone() } else { Layout::contiguous(new.shape()) };
+        let place = body.with_layout(Layout { offset: body.layout.offset, ..like });
+        if place.storage.len() < Place::need(&place)? {
+            place.storage.check_resizable()?;
+        }
+        Ok(Place { target, result, body: place })
+    }
+
+    fn need(body: &Body) -> Result<usize> {
+        let need = body.layout.bytes(body.dtype);
+        need.ok_or_else(|| {
+            Error::runtime(format!("Storage size calculation overflowed with sizes={:?}", body.shape()))
+        })
+    }
+
+    /// That it can be written; what refuses that comes after all else that is wrong with the call.
+    pub fn check(&self) -> Result<()> {
+        check_writable(&self.body)
+    }
+
+    /// Gives the storage the bytes that it lacks.
+    pub fn make_room(&self) -> Result<()> {
+        let need = Place::need(&self.body)?;
+        if self.body.storage.len() < need {
+            crate::operator::kernel::resize_storage(&self.body, need)
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Gives the target its sizes, and the result's values unless only room is wanted.
+    pub fn write(&self, values: bool) -> Result<()> {
+        if self.body.shape() != self.target.body().shape() {
+            self.target.set_body(self.body.clone());
+        }
+        if values {
+            copy(&self.body, &self.result.body())?;
+            self.body.storage.bump();
+            check_counted(self.target)?;
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a pointwise `out=` that shares memory with itself or with an operand, or is one of another shape.
+pub fn check_out<'a>(
+    target: &Tensor,
+    result: &Tensor,
+    operands: impl Iterator<Item = &'a Tensor>,
+) -> Result<()> {
+    let (body, shape) = (target.body(), result.shape());
+    check_writable(&body)?;
+    for operand in operands {
+        if operand.same(target) && target.shape() != shape {
+            return Err(misfit(&target.shape(), &shape));
+        }
+        check_aligned(&body, &operand.body())?;
+    }
+    Ok(())
+}
+
+fn misfit(to: &[usize], from: &[usize]) -> Error {
+    Error::runtime(format!("output with shape {to:?} doesn't match the broadcast shape {from:?}"))
+}
+
+/// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)
+fn overlap(target: &Body, source: &Body) -> Option<bool> {
+    let dense = |b: &Body| b.numel() > 0 && b.layout.is_dense();
+    if !target.storage.same(&source.storage) || !dense(target) || !dense(source) {
+        return None;
+    }
+    let bytes = |b: &Body| (b.layout.offset * b.dtype.size(), b.layout.end() * b.dtype.size());
+    let (to, from) = (bytes(target), bytes(source));
+    let meets = to.0 < from.1 && from.0 < to.1;
+    meets.then(|| to == from && target.layout.strides == source.layout.strides)
+}
+
+fn overlap_error() -> Error {
+    Error::runtime(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory \
+         location. Please clone() the tensor before performing the operation.",
+    )
+}
+
+/// Refuses a source that shares memory with the tensor that it is put into.
+pub fn check_disjoint(target: &Tensor, source: &Tensor) -> Result<()> {
+    if target.same(source) { Err(overlap_error()) } else { check_apart(&target.body(), &source.body()) }
+}
+
+/// The same of their elements.
+pub fn check_apart(target: &Body, source: &Body) -> Result<()> {
+    if overlap(target, source).is_some() { Err(overlap_error()) } else { Ok(()) }
+}
+
+/// Refuses an operand that shares memory with its target, unless element by element.
+pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
+    if overlap(target, source) == Some(false) { Err(overlap_error()) } else { Ok(()) }
+}
+
+/// That no kernel was found is told after what is wrong with the target.
+#[cold]
+fn unfit(target: &Body, error: Error) -> Error {
+    match error.fault() {
+        Fault::NoKernel { .. } | Fault::NoKernelOf { .. } => check_writable(target).err().unwrap_or(error),
+        _ => error,
+    }
+}
+
+/// Whether `target` may be written to, from these operands.
+pub fn check<'a>(target: &'a Tensor, others: impl IntoIterator<Item = &'a Tensor>) -> Result<()> {
+    check_inplace(target, any_requires_grad([target].into_iter().chain(others)))
+}
+
+/// Warns of a write into a tensor whose elements share memory.
+pub fn warn_stretched(target: &Tensor, operator: &str) -> Result<()> {
+    if !target.body().layout.is_stretched() {
+        return Ok(());
+    }
+    let what = if operator == "index_put" { "tensor[indices] = tensor" } else { "tensor[mask] = scalar" };
+    caution(&format!(
+        "Use of {operator}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
+         This also applies to advanced indexing e.g. {what}"
+    ))
+}
+
+/// The in-place form of an operator that has to make its result first: `make` does so of the target as it was, `write` puts
+/// it there.
+pub fn by_result(
+    target: &Tensor,
+    others: &[&Tensor],
+    make: impl FnOnce(&Tensor) -> Result<Tensor>,
+    write: impl FnOnce(&Body, &Body) -> Result<()>,
+) -> Result<()> {
+    check(target, others.iter().copied())?;
+    let seen =
+        target.physical().is_dual().then(|| crate::transforms::forward::before_write(target)).transpose()?;
+    let recording = mode::grad_enabled() && is_counted(target);
+    let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
+    rewrite(target, &made.map_err(|error| unfit(&target.body(), error))?, write)
+}
+
+/// The arguments of a write over a tensor with tangents.
+#[cold]
+fn before_write(target: &Tensor, args: &[Arg]) -> Result<Vec<Arg>> {
+    let old = crate::transforms::forward::before_write(target)?;
+    let seen = |arg: &Arg| match arg {
+        Arg::Tensor(t) if t.same(target) => Arg::Tensor(old.clone()),
+        other => other.clone(),
+    };
+    Ok(args.iter().map(seen).collect())
+}
+
+/// Writes what `row` makes of its arguments over the first of them.
+pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
+    let Some(Arg::Tensor(target)) = args.first() else {
+        return Err(Error::runtime("an in-place method without a tensor"));
+    };
+    let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
+    check_inplace(target, any_requires_grad(tensors()))?;
+    if crate::operator::out::compute_over(row, target, args) {
+        return finish_inplace(target, None);
+    }
+    let call =
+        |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
+    let made = if target.physical().is_dual() { call(&before_write(target, args)?) } else { call(args) };
+    let made = made.map_err(|error| unfit(&target.body(), error))?;
+    let declared = matches!(row.out, Some(OutFacts { rule: OutRule::Declared, .. }));
+    if let Out::Tensor(result) = &made
+        && declared
+        && result.shape() != target.shape()
+    {
+        return Err(Error::runtime(format!(
+            "Bad in-place call: input tensor size {:?} and output tensor size {:?} should match",
+            target.shape().as_slice(),
+            result.shape().as_slice()
+        )));
+    }
+    if row.elementwise || row.family == "pointwise" {
+        tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
+    }
+    match made {
+        Out::Tensor(result) if target.body().layout.is_stretched() => {
+            rewrite(target, &result, |body, new| {
+                if expanded::write(row, body, args)? {
+                    return Ok(());
+                }
+                replace(body, new)
+            })
+        }
+        Out::Tensor(result) => overwrite(target, &result),
+        _ => Err(Error::runtime(format!("{} has no in-place form", row.name))),
+    }
+}

@@ -1,0 +1,255 @@
+//! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
+//! other by itself, but for `carry`, whose job that is.
+
+use crate::base::{DType, Dims, Error, Fault, Fold, Layout, Lazy, Result, Scalar};
+use crate::cpu;
+use crate::storage::Storage;
+use crate::tensor::{Body, Tensor};
+
+/// Whether all of these live in host memory; an error when they are scattered.
+pub fn on_host(bodies: &[&Body]) -> Result<bool> {
+    let first = bodies[0].device();
+    match bodies.iter().find(|b| b.device() != first) {
+        Some(other) => Err(Fault::Devices { a: first, b: other.device() }.into()),
+        None => Ok(first.is_cpu()),
+    }
+}
+
+/// Calls the CPU kernel or the GPU kernel, by where the first body lives.
+macro_rules! fork {
+    ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
+        if $crate::operator::kernel::on_host(&[$($body),+])? {
+            // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and the output is
+            // not one that anybody else writes to now.
+            #[allow(unused_unsafe)]
+            unsafe { $cpu }
+        } else {
+            #[cfg(feature = "gpu")]
+            { $gpu }
+            #[cfg(not(feature = "gpu"))]
+            Err($crate::base::Error::runtime("this build of gradiron has no GPU support"))
+        }
+    };
+}
+pub(crate) use fork;
+
+/// Marks the result of a CPU kernel that cannot fail.
+pub(crate) fn done((): ()) -> Result<()> {
+    Ok(())
+}
+
+/// Copies values on one device, converting dtype.
+pub fn copy(out: &Body, src: &Body) -> Result<()> {
+    on_host(&[out, src])?;
+    carry(out, src)
+}
+
+/// Copies values from wherever they are, converting dtype.
+pub fn carry(out: &Body, src: &Body) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if !(out.lazy.is_nothing() && src.lazy.is_nothing()) {
+        return crate::operator::conj_neg::copy(out, src);
+    }
+    if out.dtype == src.dtype && out.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
+        return carry(&out.as_parts(), &src.as_parts());
+    }
+    if out.dtype.is_complex() != src.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
+        return copy_part(out, src);
+    }
+    if out.device() == src.device() {
+        return fork!([out], cpu: done(cpu::cast::copy(out.host()?, src.host()?)), gpu: crate::gpu::copy(out.gpu()?, src.gpu()?));
+    }
+    #[cfg(feature = "gpu")]
+    return across(out, src);
+    #[cfg(not(feature = "gpu"))]
+    Err(Error::runtime("this build of gradiron has no GPU support"))
+}
+
+/// Real numbers become real parts, and back; that only the GPU is asked for.
+fn copy_part(out: &Body, src: &Body) -> Result<()> {
+    if out.dtype.is_complex() {
+        let [re, im] = parts(out)?;
+        carry(&re, src)?;
+        return fill(&im, Scalar::Int(0));
+    }
+    if out.dtype == DType::Bool {
+        let truth = || crate::ops::elementwise::arithmetic::ne(&Tensor::new(src.clone()), 0.0);
+        return carry(out, &crate::ops::reduction::reduce::quietly(truth)?);
+    }
+    let [re, _] = parts(src)?;
+    carry(out, &re)
+}
+
+/// Lets `run` move elements: complex ones part by part where kernels know real numbers only.
+pub fn part_by_part(out: &Body, src: &Body, run: impl Fn(&Body, &Body) -> Result<()>) -> Result<()> {
+    if !out.dtype.is_complex() || out.device().is_cpu() {
+        return run(out, src);
+    }
+    let (out, src) = (parts(out)?, parts(src)?);
+    out.iter().zip(&src).try_for_each(|(out, src)| run(out, src))
+}
+
+/// Between devices: dense bytes of the narrower side's dtype travel.
+#[cfg(feature = "gpu")]
+fn across(out: &Body, src: &Body) -> Result<()> {
+    use crate::gpu;
+    let dense = |body: &Body| body.layout.is_contiguous();
+    let bytes = src.numel() * src.dtype.size();
+    if src.device().is_cpu() {
+        let host = if dense(src) { src.clone() } else { duplicate(src)? };
+        let landing = if dense(out) && out.dtype == src.dtype {
+            out.clone()
+        } else {
+            Body::new(src.shape(), src.dtype, out.device())?
+        };
+        let view = host.host()?;
+        // SAFETY: the body is dense, so its elements fill `bytes` bytes from the first on.
+        let slice = unsafe { std::slice::from_raw_parts(view.ptr, bytes) };
+        gpu::upload(landing.gpu()?.buffer, landing.layout.offset * landing.dtype.size(), slice)?;
+        return if landing.storage.same(&out.storage) {
+            Ok(())
+        } else {
+            gpu::copy(out.gpu()?, landing.gpu()?)
+        };
+    }
+    let device = if dense(src) { src.clone() } else { duplicate(src)? };
+    let landing = if dense(out) && out.dtype == src.dtype {
+        out.clone()
+    } else {
+        Body::new(src.shape(), src.dtype, out.device())?
+    };
+    let view = landing.host()?;
+    // SAFETY: as above; nobody else writes to the landing now.
+    let slice = unsafe { std::slice::from_raw_parts_mut(view.ptr, bytes) };
+    gpu::download(device.gpu()?.buffer, device.layout.offset * device.dtype.size(), slice)?;
+    if landing.storage.same(&out.storage) { Ok(()) } else { carry(out, &landing) }
+}
+
+/// Makes a body's storage `bytes` long, for all who share it; what is new is not initialised.
+pub fn resize_storage(body: &Body, bytes: usize) -> Result<()> {
+    body.storage.resize(bytes, |more| {
+        let count = body.storage.len().min(bytes) / body.dtype.size();
+        let all = |storage: &Storage| Body::plain(storage.clone(), Layout::contiguous(&[count]), body.dtype);
+        copy(&all(more), &all(&body.storage))
+    })
+}
+
+/// A dense copy on the same device.
+pub fn duplicate(src: &Body) -> Result<Body> {
+    let out = Body::new(src.shape(), src.dtype, src.device())?;
+    copy(&out, src)?;
+    Ok(out)
+}
+
+/// Refuses numbers that the elements cannot hold.
+pub fn holds(dtype: DType, value: Scalar) -> Result<()> {
+    if value.fits(dtype) { Ok(()) } else { Err(overflow(dtype.fixed_name())) }
+}
+
+/// A number that a C type cannot hold.
+#[cold]
+pub fn overflow(c_type: &str) -> Error {
+    Error::runtime(format!("value cannot be converted to type {c_type} without overflow"))
+}
+
+pub fn fill(out: &Body, value: Scalar) -> Result<()> {
+    // A single half becomes infinite, as in PyTorch, which refuses two.
+    let single = out.numel() == 1 && matches!(out.dtype, DType::F16 | DType::BF16);
+    if !single || value.imaginary() != 0.0 {
+        holds(out.dtype, value)?;
+    }
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if !out.lazy.is_nothing() {
+        return fill(&out.bare(), out.lazy.of(value));
+    }
+    if out.dtype.is_complex() && !out.device().is_cpu() {
+        let [re, im] = parts(out)?;
+        fill(&re, Scalar::Float(value.as_f64()))?;
+        return fill(&im, Scalar::Float(value.imaginary()));
+    }
+    fork!([out], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
+}
+
+pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: crate::base::Device) -> Result<Body> {
+    let out = Body::new(shape, dtype, device)?;
+    fill(&out, value)?;
+    Ok(out)
+}
+
+/// The shape with the reduced dimensions kept as 1.
+pub fn kept_shape(shape: &[usize], dims: &[usize]) -> Dims {
+    let mut kept = Dims::from_slice(shape);
+    dims.iter().for_each(|&d| kept[d] = 1);
+    kept
+}
+
+/// A complex body's real parts, and its imaginary ones.
+pub fn parts(body: &Body) -> Result<[Body; 2]> {
+    let parts = body.as_parts();
+    let last = parts.layout.ndim() - 1;
+    let part = |i, lazy| {
+        let layout = parts.layout.narrow(last as i64, i, 1);
+        layout.map(|layout| drop_dims(Body { lazy, ..parts.with_layout(layout) }, &[last]))
+    };
+    let conjugate = body.lazy.has(Lazy::CONJ);
+    let re = if conjugate { body.lazy.then(Lazy::CONJ) } else { body.lazy };
+    Ok([part(0, re)?, part(1, if conjugate { re.then(Lazy::NEG) } else { re })?])
+}
+
+/// Reduces over `dims`, keeping them as 1.
+pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
+    if x.dtype.is_complex() {
+        return crate::ops::complex::reduce(fold, x, dims, dtype);
+    }
+    let out = Body::new(&kept_shape(x.shape(), dims), dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, x], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
+            gpu: crate::gpu::reduce(fold, out.gpu()?, x.gpu()?, dims))?;
+    }
+    Ok(out)
+}
+
+/// The same elements without the dimensions of size 1 that a reduction kept.
+pub fn drop_dims(body: Body, dims: &[usize]) -> Body {
+    let mut layout = Layout { shape: Dims::new(), strides: Dims::new(), offset: body.layout.offset };
+    for i in (0..body.layout.ndim()).filter(|i| !dims.contains(i)) {
+        layout.shape.push(body.layout.shape[i]);
+        layout.strides.push(body.layout.strides[i]);
+    }
+    body.with_layout(layout)
+}
+
+/// A 0-d tensor's element as a vector of one, for kernels along a dimension.
+pub fn at_least_vector(body: &Body) -> Body {
+    if body.layout.ndim() > 0 {
+        return body.clone();
+    }
+    body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(&[1]) })
+}
+
+/// A dense body's elements under another shape.
+pub fn with_shape(body: Body, shape: &[usize]) -> Body {
+    body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(shape) })
+}
+
+/// `out = alpha * a @ b + beta * out`, batched.
+pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if out.dtype == DType::Bool && a.numel() == 0 {
+        return fill(out, Scalar::Bool(false));
+    }
+    if out.dtype.is_complex() {
+        return crate::ops::complex::matmul(out, a, b, alpha, beta);
+    }
+    fork!([out, a, b], cpu: cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
+    gpu: match out.dtype {
+        DType::Bool => Err(Fault::NoShader { op: "matmul", dtype: DType::Bool }.into()),
+        _ => crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta),
+    })
+}

@@ -1,0 +1,165 @@
+//! What PyTorch's operators ask of an `out=` tensor before they write to it: the dtypes that each kernel insists on.
+
+use crate::base::{DType, Error, Result};
+use crate::operator::pointwise;
+use crate::operator::pointwise::inplace::{check_writable, overlaps};
+use crate::operator::pointwise::{Operand, Pointwise};
+use crate::operator::row::{Arg, OutRule, Row};
+use crate::storage::birth;
+use crate::tensor::{Tensor, any_requires_grad, check_inplace};
+use smallvec::SmallVec;
+
+/// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
+/// cast, no history. Says whether it did; whatever is wrong with the call is for the ordinary way to tell.
+pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bool {
+    // Inside a transform, what is written to may be captured.
+    let Some(values) = (birth() == 0).then(|| pointwise::values(op, args).ok()).flatten() else {
+        return false;
+    };
+    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+    computed_into(op, target, &operands).is_some()
+}
+
+/// The same for the in-place form of a row that is composed, where it comes to one pointwise row.
+pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
+    let call = row.formula.filter(|_| birth() == 0).and_then(|formula| formula(args));
+    call.is_some_and(|(op, values)| {
+        let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+        computed_into(op, target, &operands).is_some()
+    })
+}
+
+fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<()> {
+    let tensors = || operands.iter().filter_map(Operand::tensor);
+    let body = target.birth_body().filter(|body| !body.storage.is_untracked())?;
+    let plan = pointwise::plan(op, operands).ok()?;
+    let fits = plan.shape[..] == *body.shape() && plan.result == body.dtype && plan.device == body.device();
+    let bare = |t: &Tensor| t.birth_body().is_some_and(|input| !overlaps(input, body));
+    let alike = pointwise::narrowed(op, operands, plan.promoted).ok()?.is_none();
+    if !(fits && alike) || any_requires_grad(tensors().chain([target])) || !tensors().all(bare) {
+        return None;
+    }
+    check_writable(body).and_then(|()| check_inplace(target, false)).ok()?;
+    let bodies = pointwise::bodies(operands);
+    let inputs = pointwise::inputs(op, operands, &bodies, plan.promoted).ok()?;
+    pointwise::execute(op.row.name, &op.forward, plan.compute, body, &inputs).ok()?;
+    body.storage.bump();
+    Some(())
+}
+
+/// Kernels that write their own dtype only, and say which one they found.
+const FOUND: &[&str] = &["abs", "ceil", "floor", "frac", "lerp", "neg", "sgn", "sign", "softplus", "trunc"];
+
+/// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
+pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
+    if from == to {
+        return Ok(());
+    }
+    if let Some(out) = &row.out {
+        return check_rule(out.rule, from, to);
+    }
+    let (result, target) = (from.scalar_name(), to.scalar_name());
+    let message = match row.name {
+        name if FOUND.contains(&name) => format!("Found dtype {target} but expected {result}"),
+        "heaviside" => "heaviside is not yet implemented for tensors with different dtypes.".into(),
+        _ => return Ok(()),
+    };
+    Err(Error::runtime(message))
+}
+
+fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
+    let (result, target) = (from.scalar_name(), to.scalar_name());
+    Err(Error::runtime(match rule {
+        OutRule::Cast => return Ok(()),
+        OutRule::Declared => {
+            let (result, target) = (from.c_name(), to.c_name());
+            format!("Expected out tensor to have dtype {result}, but got {target} instead")
+        }
+        OutRule::Found => format!("Found dtype {target} but expected {result}"),
+        OutRule::Promoted if from.category() <= to.category() => return Ok(()),
+        OutRule::Promoted => {
+            return Err(Error::type_error(format!(
+                "torch.cat(): input types can't be cast to the desired output type {target}"
+            )));
+        }
+        OutRule::Floating(_) if to.is_differentiable() => return Ok(()),
+        OutRule::Truths(_) if to == DType::U8 => return Ok(()),
+        OutRule::Floating(text) | OutRule::Message(text) | OutRule::Truths(text) => {
+            text.replace("{result}", result).replace("{target}", target)
+        }
+    }))
+}
+
+/// Whether PyTorch's operator refuses inputs that share memory with what it writes, pointwise ones aside.
+pub fn keeps_apart(row: &Row) -> bool {
+    row.out.is_some_and(|out| out.apart || out.resizes)
+}
+
+/// Whether it gives its target the new shape before it asks that.
+pub fn resizes_first(row: &Row) -> bool {
+    row.out.is_some_and(|out| out.resizes)
+}
+
+/// Operators that give truths or places: nothing is recorded of them, whatever wants gradients.
+const UNRECORDED: &[&str] = &[
+    "eq",
+    "ge",
+    "greater",
+    "greater_equal",
+    "gt",
+    "le",
+    "less",
+    "less_equal",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "lt",
+    "ne",
+    "not_equal",
+];
+
+pub fn is_unrecorded(row: &Row) -> bool {
+    if let Some(out) = &row.out {
+        return out.unrecorded;
+    }
+    UNRECORDED.contains(&row.name)
+}
+
+/// Whether `out=` says in which dtype a row computes, unless that is asked for.
+pub fn computes_as_target(row: &Row) -> bool {
+    row.out.is_some_and(|out| out.computes)
+}
+
+/// Whether a row resizes what it is given without a word.
+pub fn resizes_silently(row: &Row) -> bool {
+    match &row.out {
+        Some(out) => out.silent,
+        None => row.name == "logsigmoid",
+    }
+}
+
+/// The words for `out=` that meets a gradient.
+pub fn refusal(row: &Row) -> String {
+    if row.out.is_some_and(|out| out.room) {
+        return "cannot resize variables that require grad".into();
+    }
+    format!(
+        "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires \
+         grad.",
+        refusing(row)
+    )
+}
+
+/// The operator that PyTorch names there: the one that it composes of, or its own with a mark when that has no derivative.
+fn refusing(row: &Row) -> String {
+    if let Some(out) = &row.out {
+        return if out.called.is_empty() { row.name.into() } else { out.called.into() };
+    }
+    match row.name {
+        "logsigmoid" => "log_sigmoid_forward",
+        name @ ("floor_divide" | "heaviside") => return format!("aten::{name}"),
+        name => name,
+    }
+    .into()
+}

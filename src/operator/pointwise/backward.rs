@@ -1,0 +1,95 @@
+//! A pointwise node's turn in a backward: each gradient in one fused pass, or over differentiable tensors when the backward
+//! is recorded itself.
+
+use crate::base::{Error, Result, Scalar, broadcast};
+use crate::operator::grad_expr::V;
+use crate::operator::pointwise::{GRAD, Gradient, Input, Numbers, Pointwise, compute_type, execute};
+use crate::tensor::{Body, Edge, Grads, Step, Tensor};
+use smallvec::SmallVec;
+
+/// A node's turn: its gradients by fused kernels, or, when the backward is recorded itself, over tensors.
+pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
+    if op.refuses() {
+        return Err(Error::runtime(format!("derivative for aten::{} is not implemented", op.row.name)));
+    }
+    let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+    let Some(g) = step.grad(0) else { return Ok(grads) };
+    let dual = step.is_dual() || g.is_apart();
+    for gradient in op.gradients {
+        let at = usize::from(gradient.of);
+        let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };
+        if gradient.expr.is_identity() && gradient.sources[0] == GRAD {
+            grads[at] = Some(g.clone());
+            continue;
+        }
+        // Complex gradients have no fused kernels: their formulas run over tensors.
+        if step.create_graph || dual || is_complex(g, edge) {
+            let value = |&source: &u16| -> Result<V> {
+                Ok(match source {
+                    GRAD => V::from(g),
+                    _ => match number(op, step, source)? {
+                        Some(number) => V::Scalar(number),
+                        None => V::from(step.tensor(source)?),
+                    },
+                })
+            };
+            let values = gradient.sources.iter().map(value).collect::<Result<SmallVec<[V; 4]>>>()?;
+            grads[at] = Some((gradient.formal)(&values).tensor()?);
+            continue;
+        }
+        grads[at] = Some(fused(op, gradient, step, g, edge)?);
+    }
+    Ok(grads)
+}
+
+fn is_complex(g: &Tensor, edge: &Edge) -> bool {
+    g.dtype().is_complex() || edge.node.outputs[edge.output as usize].dtype.is_complex()
+}
+
+/// The number that a source was in this call, when it was no tensor.
+fn number(op: &Pointwise, step: &Step, source: u16) -> Result<Option<Scalar>> {
+    if usize::from(source) >= op.forward.inputs.len() {
+        return Ok(None);
+    }
+    let numbers = step.node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
+    Ok(numbers.and_then(|numbers| numbers.get(usize::from(source)).copied().flatten()))
+}
+
+/// `g * f'(x)` in one pass.
+fn fused(op: &Pointwise, gradient: &Gradient, step: &Step, g: &Tensor, edge: &Edge) -> Result<Tensor> {
+    let target = &edge.node.outputs[edge.output as usize];
+    let g_body = g.body();
+    let mut dtype = g_body.dtype;
+    let mut shape = g_body.layout.shape.clone();
+    let mut inputs: SmallVec<[Input; 4]> = SmallVec::new();
+    for &source in gradient.sources {
+        inputs.push(match source {
+            GRAD => Input::Body(&g_body),
+            _ if let Some(number) = number(op, step, source)? => Input::Scalar(number),
+            _ => {
+                let body = step.body(source)?;
+                if body.dtype.is_float() {
+                    dtype = dtype.promote(body.dtype);
+                }
+                if body.layout.shape != shape {
+                    shape = broadcast(&shape, &body.layout.shape)?;
+                }
+                Input::Body(body)
+            }
+        });
+    }
+    if dtype == target.dtype
+        && let Some(done) = crate::operator::pointwise::small::fused(&gradient.expr, dtype, &inputs)
+    {
+        return done.map(Tensor::new);
+    }
+    let compute = compute_type(dtype.promote(target.dtype));
+    let mut out = Body::new(&shape, target.dtype, g_body.device())?;
+    if let Some(layout) =
+        crate::operator::pointwise::memory_format::of_gradient(op, gradient, &shape, &inputs)
+    {
+        out.layout = layout;
+    }
+    execute(op.row.name, &gradient.expr, compute, &out, &inputs)?;
+    Ok(Tensor::new(out))
+}

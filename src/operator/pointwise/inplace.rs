@@ -1,0 +1,201 @@
+//! The in-place forms of pointwise rows: `x.mul_(y)` writes where it reads, keeps what its derivative needs of the old
+//! values, and gives the target its new history.
+
+use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
+use crate::operator::pointwise::{
+    Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
+};
+use crate::operator::record::refused_pointwise;
+use crate::tensor::{
+    Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, records, saved_hooks,
+};
+use crate::transforms::forward;
+use smallvec::SmallVec;
+
+/// `x.mul_(y)`: the result over the first operand.
+pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    if operands.iter().any(Operand::is_batched) {
+        return crate::transforms::vmap::apply_inplace(op, target, operands);
+    }
+    if operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.is_dual())) {
+        return write_dual(op, target, operands);
+    }
+    saved_hooks::after(|| write(op, target, operands)).map(drop)
+}
+
+/// The tangents are those of the operator on a copy of what is about to be written over.
+#[cold]
+fn write_dual(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    let old = crate::ops::shape::rearrange::clone_as_it_lies(target)?;
+    let replaced: SmallVec<[Operand; 4]> = operands
+        .iter()
+        .map(|o| {
+            if let Operand::Tensor(t) = o
+                && t.same(target)
+            {
+                Operand::Tensor(&old)
+            } else {
+                *o
+            }
+        })
+        .collect();
+    let result = crate::operator::pointwise::apply(op, &replaced)?;
+    let edge = saved_hooks::after(|| write(op, target, operands))?;
+    forward::rewrite(target, &result)?;
+    if let Some(edge) = edge {
+        forward::remember_write(&edge, &replaced, target);
+    }
+    Ok(())
+}
+
+fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<Option<Edge>> {
+    // Logical operators write as if nothing were recorded.
+    let recording = mode::grad_enabled()
+        && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()))
+        && op.is_recorded();
+    check_inplace(target, recording)?;
+    let body = target.body();
+    if recording && !body.dtype.is_differentiable() {
+        // It will not be recorded, but might have been.
+        records(operands.iter().filter_map(|o| o.tensor()))?;
+    }
+    let plan = fitting(op, &body, operands).map_err(|error| refused_pointwise(op, operands, error))?;
+    if let Some(tensors) = narrowed(op, operands, plan.promoted)? {
+        return write(op, target, &with_tensors(operands, &tensors));
+    }
+    // An operand that overlaps the target with another layout would be read after it was written.
+    let copies = operands
+        .iter()
+        .map(|o| match o {
+            Operand::Tensor(t) if overlaps(&t.body(), &body) => {
+                crate::operator::inplace::check_aligned(&body, &t.body())?;
+                Ok(Some(crate::ops::creation::create::copy_of(&t.body())?))
+            }
+            _ => Ok(None),
+        })
+        .collect::<Result<SmallVec<[Option<Body>; 4]>>>()?;
+    let bodies = bodies(operands);
+    let mut inputs = inputs(op, operands, &bodies, plan.promoted)?;
+    for (input, copy) in inputs.iter_mut().zip(&copies) {
+        if let Some(copy) = copy {
+            *input = Input::Body(copy);
+        }
+    }
+    // What the derivative reads of the target is its old value: recorded before, at the old version.
+    let early = if recording && is_counted(target) { record(op, operands, &bodies, &body)? } else { None };
+    if let Some(edge) = &early {
+        keep_old(edge, &body)?;
+    }
+    saved_hooks::pack_inputs()?;
+    execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
+    body.storage.bump();
+    if let Some(edge) = &early {
+        edge.node
+            .saves()
+            .values
+            .iter_mut()
+            .filter(|s| s.source >= Saved::OUTPUT)
+            .for_each(|s| s.version += 1);
+    }
+    finish_inplace(target, early.clone())?;
+    Ok(early)
+}
+
+/// What is to be computed, if the target can take it.
+fn fitting(op: &'static Pointwise, target: &Body, operands: &[Operand]) -> Result<Plan> {
+    let plan = plan(op, operands).map_err(|error| unfit(op, target, operands, error))?;
+    check_writable(target)?;
+    check_shape(target, &plan.shape)?;
+    if plan.device != target.device() {
+        return Err(Fault::Devices { a: target.device(), b: plan.device }.into());
+    }
+    check_cast(plan.result, target.dtype)?;
+    if plan.compute.is_complex() && plan.result.is_float() {
+        return Err(Error::runtime(format!(
+            "In-place {} is not supported for complex tensors.",
+            op.row.name
+        )));
+    }
+    Ok(plan)
+}
+
+fn check_shape(target: &Body, shape: &[usize]) -> Result<()> {
+    if target.shape() == shape {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "output with shape {:?} doesn't match the broadcast shape {shape:?}",
+        target.shape()
+    )))
+}
+
+/// That no kernel was found is told after all that is wrong with the target.
+#[cold]
+fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> Error {
+    let late =
+        matches!(error.fault(), Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_));
+    if !late {
+        return error;
+    }
+    let shapes = operands.iter().filter_map(|o| o.tensor()).map(Tensor::shape);
+    let shape = shapes.into_iter().try_fold(Dims::new(), |all, own| broadcast(&all, &own));
+    let misfit = shape.and_then(|shape| check_shape(target, &shape));
+    // What compares gives truth values, which any tensor takes; some rows promote nothing.
+    let cast = || match op.class {
+        Class::Compare | Class::Test | Class::Alike | Class::FloatAlike => Ok(()),
+        _ => {
+            let typed = &operands[..op.inputs.min(operands.len())];
+            check_cast(crate::operator::pointwise::result_type(typed.iter().copied()), target.dtype)
+        }
+    };
+    let mut tensors = operands.iter().filter_map(|o| o.tensor());
+    let aligned = tensors.try_for_each(|t| crate::operator::inplace::check_aligned(target, &t.body()));
+    check_writable(target).and(aligned).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
+}
+
+/// A derivative that reads what the write is about to replace keeps a copy of it. (Of the target as the target: where it
+/// is another operand, too, the write spoils that, and the backward says so.)
+pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
+    for saved in edge.node.saves().values.iter_mut() {
+        if let Kept::Body(body) = &mut saved.kept
+            && saved.source == 0
+            && body.storage.same(&target.storage)
+        {
+            *body = crate::ops::shape::rearrange::preserved(body)?;
+            saved.version = 0;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses to write where one element stands for several.
+pub fn check_writable(body: &Body) -> Result<()> {
+    if body.layout.is_stretched() { Err(refuse_stretched()) } else { Ok(()) }
+}
+
+#[cold]
+pub fn refuse_stretched() -> Error {
+    Error::runtime(
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. \
+         Please clone() the tensor before performing the operation.",
+    )
+}
+
+pub fn check_cast(from: DType, to: DType) -> Result<()> {
+    if from.category() > to.category() {
+        return Err(Error::runtime(format!(
+            "result type {} can't be cast to the desired output type {}",
+            from.scalar_name(),
+            to.scalar_name()
+        )));
+    }
+    Ok(())
+}
+
+/// Whether two bodies share bytes but not their layout.
+pub fn overlaps(a: &Body, b: &Body) -> bool {
+    a.storage.same(&b.storage)
+        && (a.layout != b.layout || a.dtype != b.dtype)
+        && a.layout.offset < b.layout.end()
+        && b.layout.offset < a.layout.end()
+}

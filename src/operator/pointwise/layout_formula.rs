@@ -1,0 +1,113 @@
+//! The names that formulas use, over layouts: the fourth reading of an expression says in which order the dimensions of its
+//! result lie in memory, had each step been an operator of its own.
+
+use crate::base::views::dense_like;
+use crate::base::{Layout, broadcast};
+use crate::operator::pointwise::memory_format::ordered;
+use smallvec::SmallVec;
+
+/// How a value lies; a number lies nowhere.
+#[derive(Clone)]
+pub struct LayoutFormula(pub Option<Layout>);
+
+impl From<f64> for LayoutFormula {
+    fn from(_: f64) -> LayoutFormula {
+        LayoutFormula(None)
+    }
+}
+
+impl From<&LayoutFormula> for LayoutFormula {
+    fn from(other: &LayoutFormula) -> LayoutFormula {
+        other.clone()
+    }
+}
+
+/// What an operator makes of operands that lie like these, of which the first counts most.
+fn combined(operands: &[LayoutFormula]) -> LayoutFormula {
+    let found: SmallVec<[&Layout; 4]> = operands.iter().filter_map(|formula| formula.0.as_ref()).collect();
+    let Some((first, others)) = found.split_first() else { return LayoutFormula(None) };
+    if operands.len() == 1 {
+        return LayoutFormula(Some(dense_like(first)));
+    }
+    let alike = |other: &&Layout| other.shape == first.shape && other.strides == first.strides;
+    if found.len() == operands.len() && first.is_dense() && others.iter().all(alike) {
+        return LayoutFormula(Some(Layout { offset: 0, ..(*first).clone() }));
+    }
+    let shape = others
+        .iter()
+        .try_fold(first.shape.clone(), |shape, other| broadcast(&shape, &other.shape))
+        .unwrap_or_else(|_| first.shape.clone());
+    LayoutFormula(Some(ordered(&shape, found.into_iter())))
+}
+
+macro_rules! formulas {
+    ($($name:ident ( $($x:ident),+ );)*) => { $(
+        // A formula may name any of them.
+        #[allow(dead_code)]
+        pub fn $name($($x: impl Into<LayoutFormula>),+) -> LayoutFormula {
+            combined(&[$($x.into()),+])
+        }
+    )* };
+}
+
+formulas! {
+    abs(x); exp(x); exp2(x); expm1(x); log(x); log1p(x); sqrt(x); rsqrt(x); recip(x); square(x); sin(x); cos(x); tan(x); sinh(x); cosh(x);
+    tanh(x); sigmoid(x); erf(x); erfinv(x); digamma(x); trigamma(x); floor(x); trunc(x); is_nan(x); is_inf(x); is_finite(x);
+    not(x); sign(x); once(x); zeroth(x); nought(x); blank(x); acosh_slope(x); polygamma(n, x);
+    atan2(x, y); floor_div(x, y); trunc_div(x, y); maximum(x, y); minimum(x, y); eq(x, y); ne(x, y); lt(x, y); le(x, y);
+    gt(x, y); ge(x, y); both(x, y); either(x, y); copysign(x, y); pow(x, y); angle_gradient(g, x); sgn_gradient(g, x, y);
+}
+
+/// A choice asks its condition first.
+pub fn select(
+    no: impl Into<LayoutFormula>,
+    yes: impl Into<LayoutFormula>,
+    condition: impl Into<LayoutFormula>,
+) -> LayoutFormula {
+    combined(&[condition.into(), yes.into(), no.into()])
+}
+
+/// Real values stay what they are.
+pub fn conj(x: impl Into<LayoutFormula>) -> LayoutFormula {
+    x.into()
+}
+
+/// A condition is read as it lies.
+pub fn truth(x: impl Into<LayoutFormula>) -> LayoutFormula {
+    x.into()
+}
+
+macro_rules! operator {
+    ($($trait:ident $method:ident;)*) => { $(
+        operator!(@impl $trait $method; (LayoutFormula, LayoutFormula) (&LayoutFormula, LayoutFormula) (LayoutFormula, &LayoutFormula) (&LayoutFormula, &LayoutFormula) (LayoutFormula, f64) (&LayoutFormula, f64) (f64, LayoutFormula) (f64, &LayoutFormula));
+    )* };
+    (@impl $trait:ident $method:ident; $(($a:ty, $b:ty))*) => { $(
+        impl std::ops::$trait<$b> for $a {
+            type Output = LayoutFormula;
+            fn $method(self, other: $b) -> LayoutFormula {
+                combined(&[self.into(), other.into()])
+            }
+        }
+    )* };
+}
+
+operator! {
+    Add add;
+    Sub sub;
+    Mul mul;
+    Div div;
+}
+
+impl std::ops::Neg for LayoutFormula {
+    type Output = LayoutFormula;
+    fn neg(self) -> LayoutFormula {
+        combined(&[self])
+    }
+}
+
+impl std::ops::Neg for &LayoutFormula {
+    type Output = LayoutFormula;
+    fn neg(self) -> LayoutFormula {
+        -self.clone()
+    }
+}

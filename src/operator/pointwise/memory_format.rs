@@ -1,0 +1,89 @@
+//! In which order the dimensions of a pointwise result lie in memory.
+
+use crate::base::views::{dense_like, ordered_strides};
+use crate::base::{DType, Dims, Layout};
+use crate::operator::pointwise::layout_formula::LayoutFormula;
+use crate::operator::pointwise::{Class, Gradient, Input, Plan, Pointwise, compute_type};
+use crate::ops::elementwise::arithmetic::{clamp_high, clamp_low, pow, pow_number};
+use crate::ops::elementwise::compare::replace_special;
+use crate::tensor::{Body, BodyRef};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+
+/// Results keep their operands' order of dimensions (a choice asks its condition first); powers of a number do not.
+pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
+    let contiguous = bodies.iter().flatten().all(|b| b.layout.is_contiguous());
+    // Beyond that, only strides over single elements could say more.
+    if contiguous && !plan.shape.contains(&1) && !plan.shape.contains(&0) {
+        return None;
+    }
+    let mut found: SmallVec<[Cow<Layout>; 4]> =
+        bodies.iter().enumerate().filter_map(|(at, body)| Some(read(op, plan, at, body.as_ref()?))).collect();
+    let contiguous = contiguous || found.iter().all(|l| l.is_contiguous());
+    let is = |row: &Pointwise| std::ptr::eq(op, row);
+    if is(&pow_number::ROW) {
+        return None;
+    }
+    if is(&replace_special::ROW) {
+        return found.first().map(|only| dense_like(only));
+    }
+    if op.class == Class::Choose {
+        found.rotate_right(1);
+    }
+    // A number counts as a tensor without dimensions, where it is an operand like the other.
+    let number = bodies.iter().take(op.inputs).any(Option::is_none)
+        && (op.class == Class::Choose || op.inputs == 2)
+        && !(is(&pow::ROW) || is(&clamp_low::ROW) || is(&clamp_high::ROW));
+    let alike = found.iter().all(|l| l.shape == plan.shape) && (!number || plan.shape.is_empty());
+    if alike && contiguous {
+        return None;
+    }
+    if alike && found.iter().all(|l| l.is_dense() && l.strides == found[0].strides) {
+        return Some(Layout { offset: 0, ..found[0].clone().into_owned() });
+    }
+    Some(ordered(&plan.shape, found.iter().map(AsRef::as_ref)))
+}
+
+/// How the operand at this place lies when it is read: on the host, in a dense copy where it is of another type.
+fn read<'a>(op: &Pointwise, plan: &Plan, at: usize, body: &'a Body) -> Cow<'a, Layout> {
+    let condition = op.class == Class::Choose && at == 2;
+    let same = if plan.result == DType::Bool {
+        compute_type(body.dtype) == plan.compute
+    } else {
+        body.dtype == plan.result
+    };
+    if same || condition || !plan.device.is_cpu() {
+        Cow::Borrowed(&body.layout)
+    } else {
+        Cow::Owned(dense_like(&body.layout))
+    }
+}
+
+/// A layout whose dimensions lie in the order of these, the first counting most.
+pub fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -> Layout {
+    let wide: SmallVec<[Layout; 4]> = layouts.map(|l| l.broadcast_to(shape)).collect();
+    let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
+    Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 }
+}
+
+/// Rows whose gradients PyTorch makes in one pass over the gradient and the value, in this order.
+const ONE_PASS: &[&str] = &["elu", "softplus", "replace_special"];
+
+/// The same for a gradient, by the steps of its formula.
+pub fn of_gradient(op: &Pointwise, gradient: &Gradient, shape: &[usize], inputs: &[Input]) -> Option<Layout> {
+    let layout = |input: &Input| if let Input::Body(body) = input { Some(body.layout.clone()) } else { None };
+    let on_host = |input: &Input| !matches!(input, Input::Body(body) if !body.device().is_cpu());
+    let all: SmallVec<[Option<Layout>; 4]> = inputs.iter().map(layout).collect();
+    if all.iter().flatten().all(Layout::is_contiguous) || !inputs.iter().all(on_host) {
+        return None;
+    }
+    if !ONE_PASS.contains(&op.row.name) {
+        let values: SmallVec<[LayoutFormula; 4]> = all.into_iter().map(LayoutFormula).collect();
+        return (gradient.layout)(&values).0.filter(|layout| layout.shape.as_slice() == shape);
+    }
+    let found: SmallVec<[Layout; 4]> = all.into_iter().flatten().filter(|l| l.ndim() > 0).collect();
+    if found.iter().all(|l| l.shape.as_slice() == shape && l.is_dense() && l.strides == found[0].strides) {
+        return Some(Layout { offset: 0, ..found[0].clone() });
+    }
+    Some(ordered(shape, found.iter()))
+}

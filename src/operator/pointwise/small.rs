@@ -1,0 +1,182 @@
+//! The short way of a small pointwise call: dense float operands of one shape and type on the host, where planning would
+//! cost more than computing. Whatever does not fit takes the long way in [`crate::operator::pointwise`].
+
+use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
+use crate::cpu::pointwise::MAX_IN;
+use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
+use crate::storage::Storage;
+use crate::tensor::{Body, BodyRef, Tensor};
+use std::mem::MaybeUninit;
+
+/// Above this the long way's threads and tiles pay.
+const MOST: usize = 2048;
+/// Numbers are spread into a buffer this long.
+const SPREAD: usize = 32;
+
+/// Computes the call, or says that it is not a simple one.
+#[inline]
+pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tensor>> {
+    if operands.len() > 2 || operands.len() != op.forward.inputs.len() {
+        return None;
+    }
+    let lead =
+        operands.iter().find_map(|o| if let Operand::Tensor(t) = o { t.birth_body() } else { None })?;
+    let dtype = lead.dtype;
+    let kernel = match dtype {
+        DType::F32 => op.forward.loops.f32?,
+        DType::F64 => op.forward.loops.f64?,
+        _ => return None,
+    };
+    let result = match op.class {
+        Class::Float | Class::Arith | Class::Number | Class::Plain | Class::Real | Class::Divide => dtype,
+        Class::Modulus | Class::Angle => dtype,
+        Class::Compare => DType::Bool,
+        _ => return None,
+    };
+    let n = lead.layout.numel();
+    if n > MOST {
+        return None;
+    }
+    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 2];
+    let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
+    let mut bodies = [const { None::<BodyRef> }; 2];
+    for (i, operand) in operands.iter().enumerate() {
+        inputs[i] = match operand {
+            Operand::Tensor(t) => {
+                let body = t.birth_body()?;
+                bodies[i] = Some(BodyRef::Birth(body));
+                dense_like(lead, body)?
+            }
+            // Some rows refuse truth values.
+            Operand::Scalar(Scalar::Bool(_) | Scalar::Complex(..)) => return None,
+            // Beside a number, the strides over single elements decide how the result lies.
+            Operand::Scalar(_) if is_odd(&lead.layout) => return None,
+            Operand::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
+            Operand::Scalar(_) => return None,
+        };
+    }
+    let last = || if let Operand::Scalar(number) = operands.last()? { Some(*number) } else { None };
+    let kernel = op.forward.loop_for_number(last, dtype).unwrap_or(kernel);
+    Some(run(op, operands, lead, result, kernel, &inputs, &bodies[..operands.len()]))
+}
+
+/// Whether a dense layout has strides of its own over single elements.
+fn is_odd(layout: &Layout) -> bool {
+    layout.shape.contains(&1) && layout.strides != contiguous_strides(&layout.shape)
+}
+
+fn run(
+    op: &'static Pointwise,
+    operands: &[Operand],
+    lead: &Body,
+    result: DType,
+    kernel: &crate::cpu::pointwise::Loop,
+    inputs: &[*const u8; MAX_IN],
+    bodies: &[Option<BodyRef>],
+) -> Result<Tensor> {
+    let n = lead.layout.numel();
+    let storage = Storage::new(n * result.size(), Device::Cpu)?;
+    let layout = Layout::contiguous(&lead.layout.shape);
+    if let (Some(out), true) = (storage.host(), n > 0) {
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for `n` results.
+        unsafe { (kernel.each)(n, out, inputs) };
+    }
+    let out = Body::plain(storage, layout, result);
+    let edge = record(op, operands, bodies, &out)?;
+    Ok(Tensor::made_by(out, edge))
+}
+
+/// One expression over small dense operands of `dtype` and one shape, as derivatives have them.
+#[inline]
+pub fn fused(expr: &Expr, dtype: DType, inputs: &[Input]) -> Option<Result<Body>> {
+    let kernel = match dtype {
+        DType::F32 => expr.loops.f32?,
+        DType::F64 => expr.loops.f64?,
+        _ => return None,
+    };
+    let lead = inputs.iter().find_map(|i| if let Input::Body(b) = i { Some(*b) } else { None })?;
+    let n = lead.layout.numel();
+    if n > MOST || inputs.len() > 4 {
+        return None;
+    }
+    let mut spread = [const { MaybeUninit::<[f64; SPREAD]>::uninit() }; 4];
+    let mut pointers = [std::ptr::null::<u8>(); MAX_IN];
+    for (i, input) in inputs.iter().enumerate() {
+        pointers[i] = match input {
+            Input::Body(body) if body.dtype == dtype => dense_like(lead, body)?,
+            Input::Body(_) => return None,
+            Input::Scalar(number) if n <= SPREAD => fill(&mut spread[i], dtype, *number, n),
+            Input::Scalar(_) => return None,
+        };
+    }
+    let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
+    let kernel = expr.loop_for_number(last, dtype).unwrap_or(kernel);
+    let storage = match Storage::new(n * dtype.size(), Device::Cpu) {
+        Ok(storage) => storage,
+        Err(error) => return Some(Err(error)),
+    };
+    if let (Some(out), true) = (storage.host(), n > 0) {
+        // SAFETY: every input points at `n` dense elements of the kernel's type, and the output has room for as many.
+        unsafe { (kernel.each)(n, out, &pointers) };
+    }
+    let layout = Layout::contiguous(&lead.layout.shape);
+    Some(Ok(Body::plain(storage, layout, dtype)))
+}
+
+/// Where the elements of a dense host body lie that has the type and the shape of `lead`.
+#[inline(always)]
+fn dense_like(lead: &Body, body: &Body) -> Option<*const u8> {
+    let fits =
+        body.dtype == lead.dtype && body.layout.shape == lead.layout.shape && body.layout.is_contiguous();
+    let start = if fits { body.storage.host()? } else { return None };
+    Some(start.wrapping_add(body.layout.offset * body.dtype.size()).cast_const())
+}
+
+/// A number as `n` dense elements.
+fn fill(room: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: usize) -> *const u8 {
+    let start = room.as_mut_ptr();
+    for i in 0..n {
+        // SAFETY: `n` is at most SPREAD, and an element is at most as large as an f64.
+        unsafe {
+            match dtype {
+                DType::F32 => start.cast::<f32>().add(i).write(number.as_f64() as f32),
+                _ => start.cast::<f64>().add(i).write(number.as_f64()),
+            }
+        }
+    }
+    start.cast()
+}
+
+/// `target += other` for small dense floats of one shape; false when it is not such a case.
+pub fn add_into(target: &Body, other: &Body) -> bool {
+    const MOST: usize = 64;
+    let add = &crate::ops::elementwise::arithmetic::add::ROW.forward.loops;
+    let kernel = match target.dtype {
+        DType::F32 => add.f32,
+        DType::F64 => add.f64,
+        _ => None,
+    };
+    let (n, size) = (target.layout.numel(), target.dtype.size());
+    let alike = other.dtype == target.dtype
+        && other.lazy == target.lazy
+        && other.layout.shape == target.layout.shape
+        && target.layout.is_contiguous()
+        && other.layout.is_contiguous();
+    let (Some(over), true, Some(to), Some(from)) =
+        (kernel.and_then(|k| k.over), alike, target.storage.host(), other.storage.host())
+    else {
+        return false;
+    };
+    let to = to.wrapping_add(target.layout.offset * size);
+    let from = from.wrapping_add(other.layout.offset * size);
+    let apart = (to as usize).abs_diff(from as usize) >= n * size;
+    if n > MOST || n == 0 || !(apart || to == from) {
+        return false;
+    }
+    let mut inputs = [std::ptr::null::<u8>(); MAX_IN];
+    inputs[..2].copy_from_slice(&[to.cast_const(), from.cast_const()]);
+    // SAFETY: both operands hold `n` dense elements of the kernel's type, and share all of them or none.
+    unsafe { over(n, to, &inputs) };
+    target.storage.bump();
+    true
+}

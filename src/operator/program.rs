@@ -1,0 +1,373 @@
+//! Programs over lists of tensors, as optimisers run them: what is checked first, which device computes, what is counted.
+
+#[cfg(feature = "gpu")]
+use crate::base::Dims;
+use crate::base::program::{Code, Program};
+use crate::base::{DType, Error, Fault, Result, Scalar};
+use crate::cpu::program::{Job, MAX_OPERANDS, MAX_REGISTERS};
+use crate::operator::pointwise::check_writable;
+use crate::tensor::{Body, BodyRef, Tensor, check_counted, check_inplace, mode};
+use smallvec::SmallVec;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// A program, and the code of it that was asked for so far.
+pub struct Rule {
+    program: Program,
+    lowered: Mutex<Vec<Arc<Lowered>>>,
+}
+
+struct Lowered {
+    /// Of each scalar, whether it is read by the kernel: its value is not at hand.
+    far: Vec<bool>,
+    code: Code,
+    /// What becomes of such scalars.
+    scalars: Option<Code>,
+}
+
+/// Tensors of one element: one for all, or each in turn.
+pub enum Scalars {
+    One(Tensor),
+    Each(Vec<Tensor>),
+}
+
+impl Scalars {
+    fn at(&self, i: usize) -> Option<&Tensor> {
+        match self {
+            Scalars::One(tensor) => Some(tensor),
+            Scalars::Each(tensors) => tensors.get(i),
+        }
+    }
+}
+
+/// What a program is run over: lists of as many tensors each; and its numbers.
+pub struct Run<'a> {
+    pub operands: &'a [Vec<Tensor>],
+    pub scalars: &'a [Scalars],
+    pub numbers: &'a [f64],
+    /// Whether each instruction rounds to a half's dtype, as operators do.
+    pub rounds: bool,
+}
+
+impl Rule {
+    pub fn new(program: Program) -> Result<Rule> {
+        let rule = Rule { program: program.checked()?, lowered: Mutex::default() };
+        rule.lowered(&vec![false; rule.program.scalars])?;
+        Ok(rule)
+    }
+
+    pub fn program(&self) -> &Program {
+        &self.program
+    }
+
+    fn lowered(&self, far: &[bool]) -> Result<Arc<Lowered>> {
+        let mut known = self.lowered.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(lowered) = known.iter().find(|lowered| lowered.far == far) {
+            return Ok(Arc::clone(lowered));
+        }
+        let (code, scalars) = (self.program.lower(far)?, self.program.lower_scalars(far)?);
+        if code.operands > MAX_OPERANDS || code.registers > MAX_REGISTERS {
+            return Err(Error::runtime("a program has too many operands, or values at a time"));
+        }
+        let lowered = Arc::new(Lowered { far: far.to_vec(), code, scalars });
+        known.push(Arc::clone(&lowered));
+        Ok(lowered)
+    }
+
+    /// Runs the program over all tensors of the lists. False: it is not for programs, but for operators, because
+    /// somebody wants to differentiate or the tensors are not plain numbers alike; nothing was done then.
+    pub fn run(&self, run: &Run) -> Result<bool> {
+        let Some(first) = run.operands.first() else { return Ok(true) };
+        let count = first.len();
+        let counts = run.operands.iter().map(Vec::len);
+        let short = |scalars: &Scalars| matches!(scalars, Scalars::Each(each) if each.len() != count);
+        if counts.clone().any(|n| n != count) || run.scalars.iter().any(short) {
+            return Err(Error::runtime(format!(
+                "the lists of an optimizer's step differ in length: {:?}",
+                counts.collect::<Vec<_>>()
+            )));
+        }
+        if run.operands.len() != self.program.operands
+            || run.scalars.len() != self.program.scalars
+            || run.numbers.len() != self.program.numbers
+        {
+            return Err(Error::runtime("a program got more or fewer lists than it has"));
+        }
+        match self.read(run, count)? {
+            Some(turns) => self.write(run, &turns).map(|()| true),
+            None => Ok(false),
+        }
+    }
+
+    /// The turns, one for each place of the lists, all checked; nothing if one of them is not for programs.
+    fn read<'a>(&self, run: &'a Run, count: usize) -> Result<Option<Turns<'a>>> {
+        let mut turns = Turns {
+            width: run.operands.len(),
+            bodies: Vec::with_capacity(count * run.operands.len()),
+            scalars: Vec::with_capacity(count * run.scalars.len()),
+            lowered: Vec::with_capacity(count),
+        };
+        let mut far: SmallVec<[bool; 4]> = smallvec::smallvec![false; run.scalars.len()];
+        for i in 0..count {
+            turns.bodies.extend(run.operands.iter().map(|list| list[i].body()));
+            let place = turns.of(i).0.device();
+            if !self.takes_operands(run, &turns, i)? {
+                return Ok(None);
+            }
+            for (k, list) in run.scalars.iter().enumerate() {
+                let Some(tensor) = list.at(i) else { return Ok(None) };
+                let kept = self.program.kept.iter().any(|&(scalar, _)| scalar == k);
+                if !is_single(tensor, kept) {
+                    return Ok(None);
+                }
+                let device = tensor.device();
+                far[k] = !device.is_cpu();
+                if far[k] && device != place {
+                    return Err(Fault::Devices { a: place, b: device }.into());
+                }
+                let value = if far[k] { f64::NAN } else { tensor.item()?.as_f64() };
+                turns.scalars.push(Single { value, dtype: tensor.dtype() });
+            }
+            let lowered = match turns.lowered.last().filter(|last| last.far == *far) {
+                Some(last) => Arc::clone(last),
+                None => self.lowered(&far)?,
+            };
+            if place.is_cpu() && !lowered.code.is_plain() {
+                return Ok(None);
+            }
+            turns.lowered.push(lowered);
+            let written = self.program.results.iter().map(|&(k, _)| &run.operands[k][i]);
+            let kept = self.program.kept.iter().filter_map(|&(k, _)| run.scalars[k].at(i));
+            for tensor in written.chain(kept) {
+                check_inplace(tensor, false)?;
+                check_counted(tensor)?;
+            }
+        }
+        Ok(Some(turns))
+    }
+
+    /// Whether the operands of a turn are plain numbers alike. What would be overwritten before it is read is copied.
+    fn takes_operands(&self, run: &Run, turns: &Turns, i: usize) -> Result<bool> {
+        let (lead, bodies) = turns.of(i);
+        let recording = mode::grad_enabled();
+        for (k, body) in bodies.iter().enumerate() {
+            let tensor = &run.operands[k][i];
+            let alike = body.dtype == lead.dtype && body.shape() == lead.shape();
+            let special = tensor.is_batched() || tensor.is_dual() || recording && tensor.requires_grad();
+            if special || !(alike && body.dtype.is_differentiable()) {
+                return Ok(false);
+            }
+            if body.device() != lead.device() {
+                return Err(Fault::Devices { a: lead.device(), b: body.device() }.into());
+            }
+        }
+        for &(k, _) in &self.program.results {
+            check_writable(&bodies[k])?;
+            // What is written twice, or is not its bytes, is for operators.
+            let meets =
+                |other: usize| other != k && crate::operator::pointwise::overlaps(&bodies[k], &bodies[other]);
+            if !bodies[k].lazy.is_nothing() || self.program.results.iter().any(|&(other, _)| meets(other)) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// All is checked: from here on nothing is refused but memory.
+    fn write(&self, run: &Run, turns: &Turns) -> Result<()> {
+        let program = &self.program;
+        let owned = self.owned(turns)?;
+        let mut numbers: Vec<Numbers> = Vec::new();
+        let mut numbers_of = Vec::with_capacity(turns.lowered.len());
+        let mut values = Vec::new();
+        for (i, lowered) in turns.lowered.iter().enumerate() {
+            let scalars = turns.scalars(i);
+            // Mostly, all parameters have taken as many steps.
+            if i == 0 || !turns.have_same_numbers(i - 1, i) {
+                let round = |k: usize, x| scalars[k].dtype.round(x);
+                program.numbers(&lowered.far, run.numbers, |k| scalars[k].value, round, &mut values);
+                let of = |code: &Code| code.numbers.iter().map(|&value| values[value]).collect();
+                let singles = lowered.scalars.as_ref().map(of).unwrap_or_default();
+                let kept = program.kept.iter().map(|&(_, value)| values[value]).collect();
+                numbers.push(Numbers { elements: of(&lowered.code), singles, kept });
+            }
+            numbers_of.push(numbers.len() - 1);
+        }
+        for (i, lowered) in turns.lowered.iter().enumerate() {
+            for (&(k, _), &value) in program.kept.iter().zip(&numbers[numbers_of[i]].kept) {
+                if let Some(tensor) = run.scalars[k].at(i).filter(|_| !lowered.far[k]) {
+                    crate::operator::kernel::fill(&tensor.body(), Scalar::Float(value))?;
+                }
+            }
+        }
+        let body = |at: usize| -> &Body {
+            match owned.binary_search_by_key(&at, |(at, _)| *at) {
+                Ok(found) => &owned[found].1,
+                Err(_) => &turns.bodies[at],
+            }
+        };
+        let mut start = 0;
+        while start < turns.lowered.len() {
+            let lowered = &turns.lowered[start];
+            let host = |i: &usize| turns.of(*i).0.device().is_cpu();
+            let end = (start..turns.lowered.len())
+                .find(|i| !host(i) || !Arc::ptr_eq(&turns.lowered[*i], lowered))
+                .unwrap_or(turns.lowered.len());
+            let bodies = |i: usize| (i * turns.width..(i + 1) * turns.width).map(body);
+            if end == start {
+                let bodies: SmallVec<[&Body; 8]> = bodies(start).collect();
+                self.write_gpu(run, start, lowered, &bodies, &numbers[numbers_of[start]])?;
+                start += 1;
+                continue;
+            }
+            let numbers = numbers_of[start..end].iter().map(|&at| numbers[at].elements.as_slice());
+            write_host(&lowered.code, (start..end).flat_map(bodies), turns.width, numbers, run.rounds)?;
+            start = end;
+        }
+        for i in 0..turns.lowered.len() {
+            let operands = program.results.iter().map(|&(k, _)| &run.operands[k][i]);
+            let scalars = program.kept.iter().filter_map(|&(k, _)| run.scalars[k].at(i));
+            operands.chain(scalars).for_each(|tensor| tensor.body().storage.bump());
+        }
+        Ok(())
+    }
+
+    /// Bodies that kernels get instead of the tensors' own, by number: parts of complex ones; copies of those that are not
+    /// their bytes, or that would be overwritten before they are read.
+    fn owned(&self, turns: &Turns) -> Result<Vec<(usize, Body)>> {
+        let mut owned = Vec::new();
+        for (at, body) in turns.bodies.iter().enumerate() {
+            let (k, own) = (at % turns.width, &turns.bodies[at - at % turns.width..]);
+            let meets = |&(other, _): &(usize, usize)| {
+                other != k && crate::operator::pointwise::overlaps(body, &own[other])
+            };
+            let mut made = None;
+            if !body.lazy.is_nothing() {
+                made = Some(crate::operator::conj_neg::values(body)?);
+            } else if self.program.results.iter().any(meets) {
+                made = Some(crate::operator::kernel::duplicate(body)?);
+            }
+            if body.dtype.is_complex() {
+                made = Some(made.as_ref().unwrap_or(body).as_parts());
+            }
+            owned.extend(made.map(|body| (at, body)));
+        }
+        Ok(owned)
+    }
+
+    #[cfg(feature = "gpu")]
+    fn write_gpu(
+        &self,
+        run: &Run,
+        i: usize,
+        lowered: &Lowered,
+        bodies: &[&Body],
+        numbers: &Numbers,
+    ) -> Result<()> {
+        use crate::gpu::{View, program};
+        let far = (0..run.scalars.len()).filter(|&k| lowered.far[k]);
+        let scalars: SmallVec<[BodyRef; 4]> =
+            far.filter_map(|k| run.scalars[k].at(i)).map(Tensor::body).collect();
+        let shape = bodies[0].shape();
+        let still: Dims = smallvec::smallvec![0; shape.len()];
+        let mut views = bodies.iter().map(|body| body.gpu()).collect::<Result<SmallVec<[View; 8]>>>()?;
+        let mut single: SmallVec<[View; 4]> = SmallVec::new();
+        for body in &scalars {
+            let view = body.gpu()?;
+            views.push(View { shape, strides: &still, ..view });
+            single.push(View { shape: &[], strides: &[], ..view });
+        }
+        program(&lowered.code, &views, &numbers.elements, run.rounds)?;
+        match &lowered.scalars {
+            Some(code) => program(code, &single, &numbers.singles, false),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(not(feature = "gpu"))]
+    fn write_gpu(&self, _: &Run, _: usize, _: &Lowered, _: &[&Body], _: &Numbers) -> Result<()> {
+        Err(Error::runtime("this build of gradiron has no GPU support"))
+    }
+}
+
+/// What a program is run over, place by place of the lists.
+struct Turns<'a> {
+    /// How many operands a turn has.
+    width: usize,
+    bodies: Vec<BodyRef<'a>>,
+    scalars: Vec<Single>,
+    lowered: Vec<Arc<Lowered>>,
+}
+
+/// A tensor of one element, as far as its value is at hand.
+#[derive(Clone, Copy)]
+struct Single {
+    value: f64,
+    dtype: DType,
+}
+
+impl<'a> Turns<'a> {
+    /// The first operand of a turn, and all of them.
+    fn of(&self, i: usize) -> (&Body, &[BodyRef<'a>]) {
+        let bodies = &self.bodies[i * self.width..(i + 1) * self.width];
+        (&bodies[0], bodies)
+    }
+
+    fn scalars(&self, i: usize) -> &[Single] {
+        let width = self.scalars.len() / self.lowered.len();
+        &self.scalars[i * width..(i + 1) * width]
+    }
+
+    fn have_same_numbers(&self, i: usize, j: usize) -> bool {
+        let same = |(a, b): (&Single, &Single)| a.value.to_bits() == b.value.to_bits() && a.dtype == b.dtype;
+        Arc::ptr_eq(&self.lowered[i], &self.lowered[j])
+            && self.scalars(i).iter().zip(self.scalars(j)).all(same)
+    }
+}
+
+/// The numbers of a turn: of the code over elements, of that over scalars, and what scalars at hand become.
+struct Numbers {
+    elements: SmallVec<[f64; 16]>,
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "on the host scalars are at hand"))]
+    singles: SmallVec<[f64; 16]>,
+    kept: SmallVec<[f64; 4]>,
+}
+
+/// Whether a tensor is one plain number, which can be overwritten if it is `kept`.
+fn is_single(tensor: &Tensor, kept: bool) -> bool {
+    let body = tensor.body();
+    let special = tensor.is_batched() || tensor.is_dual() || !body.lazy.is_nothing();
+    let recorded = mode::grad_enabled() && tensor.requires_grad();
+    !special
+        && !recorded
+        && body.numel() == 1
+        && !body.dtype.is_complex()
+        && (body.dtype.is_differentiable() || !kept)
+}
+
+/// Turns in host memory, all at once.
+fn write_host<'a>(
+    code: &Code,
+    bodies: impl Iterator<Item = &'a Body>,
+    width: usize,
+    numbers: impl Iterator<Item = &'a [f64]>,
+    rounds: bool,
+) -> Result<()> {
+    let mut operands = Vec::with_capacity(bodies.size_hint().0);
+    let mut spans: Vec<(usize, usize)> = Vec::with_capacity(bodies.size_hint().0);
+    for body in bodies {
+        let view = body.host()?;
+        if view.numel() > 0 {
+            let bytes = (body.layout.end() - body.layout.offset) * body.dtype.size();
+            spans.push((view.ptr as usize, view.ptr as usize + bytes));
+        }
+        operands.push(view);
+    }
+    spans.sort_unstable();
+    let apart = spans.windows(2).all(|pair| pair[0].1 <= pair[1].0);
+    let job = |(operands, numbers)| Job { operands, numbers, rounds };
+    let jobs: Vec<Job> = operands.chunks(width).zip(numbers).map(job).collect();
+    // SAFETY: the bodies are live and of one shape; what shares memory with a result in a turn lies alike or was copied;
+    // turns of which one might write what another reads are not `apart`.
+    unsafe { crate::cpu::program::run(code, &jobs, apart) };
+    Ok(())
+}

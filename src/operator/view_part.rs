@@ -1,0 +1,177 @@
+//! Parts of tensors, told by the layout of the part: what derivatives of views are made of.
+
+use crate::base::views::may_overlap;
+use crate::operator::kernel::{carry, copy, fill, filled};
+use crate::operator::pointwise::inplace::refuse_stretched;
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::shape::rearrange::preserved;
+use crate::tensor::Part;
+use crate::tensor::facts::{Keep, Shown};
+
+impl Keep for Part {
+    fn shown(&self) -> Shown {
+        Shown::Nothing
+    }
+}
+
+impl Part {
+    /// Where `part` lies in what has the elements of `base` and lies as that does.
+    pub fn between(base: &Body, part: &Body) -> Part {
+        let (size, part_size) = (base.dtype.size(), part.dtype.size());
+        // Complex numbers begin at even places.
+        let odd = if part_size > size { base.layout.offset % 2 } else { 0 };
+        let start = base.layout.offset - odd;
+        let offset = part.layout.offset.wrapping_sub(start * size / part_size);
+        Part {
+            whole: Layout { offset: odd, ..base.layout.clone() },
+            dtype: part.dtype,
+            lies: Layout { offset, ..part.layout.clone() },
+        }
+    }
+
+    /// A part of a dense tensor.
+    pub fn in_dense(whole: &Tensor, lies: Layout) -> Part {
+        Part { whole: Layout::contiguous(&whole.shape()), dtype: whole.dtype(), lies }
+    }
+
+    /// Refuses a part that reaches out of a whole of this type, or a whole whose elements have places in common.
+    pub fn check(&self, dtype: DType) -> Result<()> {
+        if self.lies.offset > isize::MAX as usize {
+            return Err(Error::runtime(format!(
+                "Tensor: invalid storage offset {}",
+                self.lies.offset as isize
+            )));
+        }
+        if self.whole.is_stretched() {
+            return Err(refuse_stretched());
+        }
+        if self.lies.numel() == 0 {
+            return Ok(());
+        }
+        crate::ops::indexing::scatter::within(&self.lies, self.dtype.size(), self.whole.end() * dtype.size())
+    }
+
+    /// A copy that lies as the whole does.
+    pub fn laid(&self, body: &Body) -> Result<Body> {
+        let out = Body::new(&[self.whole.end()], body.dtype, body.device())?.with_layout(self.whole.clone());
+        copy(&out, body)?;
+        Ok(out)
+    }
+
+    /// The part of what lies as the whole does.
+    pub fn of(&self, whole: &Body) -> Body {
+        Body { dtype: self.dtype, ..whole.with_layout(self.lies.clone()) }
+    }
+}
+
+/// Zeros of `shape` with `input` at `place`; where places coincide, the sum.
+#[primitive(tangent = linear)]
+impl Embed {
+    fn forward(input: &Tensor, shape: Dims, place: Layout) -> Result<Body> {
+        let body = input.body();
+        let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;
+        if may_overlap(&place) {
+            crate::ops::indexing::index::add_at(&out, &place, &body)?;
+        } else {
+            copy(&out.with_layout(place), &body)?;
+        }
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, place: Layout) -> Result<Tensor> {
+        shown_part(g, place)
+    }
+    fn batch(b: &Batch, input: &Tensor, shape: Dims, place: Layout) -> Result<Tensor> {
+        let numel = shape.iter().product();
+        embed(&b.full(input)?, b.shape(&shape), b.place(&place, numel)).map(|t| b.wrap(t))
+    }
+}
+
+/// What lies at `place` in `input`.
+#[primitive(tangent = linear)]
+impl ReadPart {
+    fn forward(input: &Tensor, place: Part) -> Result<Body> {
+        let body = input.body();
+        if body.layout == place.whole && body.lazy.is_nothing() {
+            return preserved(&place.of(&body));
+        }
+        preserved(&place.of(&place.laid(&body)?))
+    }
+    fn d_input(g: &Tensor, at: Meta, place: Part) -> Result<Tensor> {
+        match may_overlap(&place.lies) {
+            true => embed(g, at.shape, place.lies),
+            false => put_part(&create::zeros(&at.shape, at.dtype, at.device)?, g, place),
+        }
+    }
+    fn batch(b: &Batch, input: &Tensor, place: Part) -> Result<Tensor> {
+        read_part(&b.full(input)?, b.placed(&place, input.dtype())).map(|t| b.wrap(t))
+    }
+}
+
+/// What lies at `place` in `input`, which is dense (a view).
+#[primitive(tangent = linear, batch = none)]
+impl ViewPart {
+    fn forward(input: &Tensor, place: Layout) -> Result<Layout> {
+        Ok(Layout { offset: input.body().layout.offset + place.offset, ..place })
+    }
+    fn d_input(g: &Tensor, at: Meta, place: Layout) -> Result<Tensor> {
+        embed(g, at.shape, place)
+    }
+}
+
+/// A copy of `input` that lies as the whole does, with zeros at `place`.
+#[primitive(tangent = linear)]
+impl Erase {
+    fn forward(input: &Tensor, place: Part) -> Result<Body> {
+        let out = place.laid(&input.body())?;
+        fill(&place.of(&out), Scalar::Int(0))?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, place: Part) -> Result<Tensor> {
+        erase(g, place)
+    }
+    fn batch(b: &Batch, input: &Tensor, place: Part) -> Result<Tensor> {
+        erase(&b.full(input)?, b.placed(&place, input.dtype())).map(|t| b.wrap(t))
+    }
+}
+
+/// A copy of `input` that lies as the whole does, with `value` at `place`.
+#[primitive(tangent = linear)]
+impl PutPart {
+    fn forward(input: &Tensor, value: &Tensor, place: Part) -> Result<Body> {
+        let out = place.laid(&input.body())?;
+        carry(&place.of(&out), &value.body())?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, place: Part) -> Result<Tensor> {
+        erase(g, place)
+    }
+    fn d_value(g: &Tensor, place: Part) -> Result<Tensor> {
+        read_part(g, place)
+    }
+    fn batch(b: &Batch, input: &Tensor, value: &Tensor, place: Part) -> Result<Tensor> {
+        put_part(&b.full(input)?, &b.full(value)?, b.placed(&place, input.dtype())).map(|t| b.wrap(t))
+    }
+}
+
+pub fn embed(input: &Tensor, shape: Dims, place: Layout) -> Result<Tensor> {
+    Embed::call(input, shape, place)
+}
+
+pub fn read_part(input: &Tensor, place: Part) -> Result<Tensor> {
+    ReadPart::call(input, place)
+}
+
+pub fn erase(input: &Tensor, place: Part) -> Result<Tensor> {
+    Erase::call(input, place)
+}
+
+pub fn put_part(input: &Tensor, value: &Tensor, place: Part) -> Result<Tensor> {
+    PutPart::call(input, value, place)
+}
+
+/// What lies at `place` in a dense tensor of the same values: a view where it can be.
+fn shown_part(t: &Tensor, place: Layout) -> Result<Tensor> {
+    let viewable = !t.is_batched() && t.body().layout.is_contiguous();
+    if viewable { ViewPart::call(t, place) } else { read_part(t, Part::in_dense(t, place)) }
+}

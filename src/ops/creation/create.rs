@@ -1,0 +1,213 @@
+//! Making tensors: from numbers, by filling, by converting.
+
+use crate::base::MemoryFormat;
+use crate::base::format::refused;
+use crate::base::views::dense_like;
+use crate::operator::kernel::{carry, copy, duplicate, filled};
+use crate::operator::prelude::*;
+use crate::tensor::mode;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+static DEFAULT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
+
+/// The dtype of floats that come without one.
+pub fn default_dtype() -> DType {
+    let code = DEFAULT.load(Ordering::Relaxed);
+    DType::ALL[usize::from(code)]
+}
+
+pub fn set_default_dtype(dtype: DType) {
+    DEFAULT.store(dtype as u8, Ordering::Relaxed);
+}
+
+/// A 0-d tensor of one number.
+pub fn scalar_tensor(value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or_else(|| crate::operator::pointwise::scalar_dtype(value));
+    full(&[], value, dtype, Device::Cpu)
+}
+
+pub fn full(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
+    filled(shape, value, dtype, device).map(Tensor::new)
+}
+
+pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+    full(shape, Scalar::Int(0), dtype, device)
+}
+
+pub fn ones(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
+    full(shape, Scalar::Int(1), dtype, device)
+}
+
+/// A dense copy of the values.
+pub fn copy_of(body: &Body) -> Result<Body> {
+    duplicate(body)
+}
+
+/// A copy with its own storage; the gradient flows through.
+#[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
+impl CloneDense {
+    fn forward(input: &Tensor) -> Result<Body> {
+        duplicate(&input.body())
+    }
+    fn d_input(g: Tensor) -> Tensor {
+        g
+    }
+}
+
+/// The values in another dtype.
+#[primitive(node = "ToCopyBackward0", tangent = linear)]
+impl Convert {
+    fn forward(input: &Tensor, dtype: DType) -> Result<Body> {
+        let body = input.body();
+        let mut out = Body::new(body.shape(), dtype, body.device())?;
+        out.layout = dense_like(&body.layout);
+        copy(&out, &body)?;
+        Ok(out)
+    }
+    fn d_input(g: V, at: Meta) -> V {
+        if at.dtype.is_complex() { g.cast(at.dtype) } else { g.re().cast(at.dtype) }
+    }
+    fn batch(b: &Batch, input: &Tensor, dtype: DType) -> Result<Tensor> {
+        convert(&b.full(input)?, dtype).map(|t| b.wrap(t))
+    }
+}
+
+/// The values on another device.
+#[primitive(node = "ToCopyBackward0", tangent = linear)]
+impl Transfer {
+    fn forward(input: &Tensor, device: Device) -> Result<Body> {
+        let body = input.body();
+        let mut out = Body::new(body.shape(), body.dtype, device)?;
+        out.layout = dense_like(&body.layout);
+        carry(&out, &body)?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, at: Meta) -> Result<Tensor> {
+        to_device(g, at.device)
+    }
+    fn batch(b: &Batch, input: &Tensor, device: Device) -> Result<Tensor> {
+        Transfer::call(&b.full(input)?, device).map(|t| b.wrap(t))
+    }
+}
+
+fn copy_in(body: &Body, dtype: DType, format: MemoryFormat) -> Result<Body> {
+    let layout = format.layout(&body.layout)?;
+    let out = Body { layout, ..Body::new(body.shape(), dtype, body.device())? };
+    copy(&out, body)?;
+    Ok(out)
+}
+
+/// A copy in a memory format.
+#[primitive(node = "CloneBackward0", tangent = linear, batch = none)]
+impl CloneIn {
+    fn forward(input: &Tensor, format: MemoryFormat) -> Result<Body> {
+        let body = input.body();
+        copy_in(&body, body.dtype, format)
+    }
+    fn d_input(g: Tensor) -> Tensor {
+        g
+    }
+}
+
+/// The values in another dtype and a memory format.
+#[primitive(node = "ToCopyBackward0", tangent = linear, batch = none)]
+impl ConvertIn {
+    fn forward(input: &Tensor, dtype: DType, format: MemoryFormat) -> Result<Body> {
+        copy_in(&input.body(), dtype, format)
+    }
+    fn d_input(g: V, at: Meta) -> V {
+        g.cast(at.dtype)
+    }
+}
+
+pub fn clone_dense(input: &Tensor) -> Result<Tensor> {
+    CloneDense::call(input)
+}
+
+pub fn convert(input: &Tensor, dtype: DType) -> Result<Tensor> {
+    Convert::call(input, dtype)
+}
+
+/// Samples of a batch have no memory format of their own.
+fn check_format(t: &Tensor, format: MemoryFormat) -> Result<()> {
+    match format {
+        MemoryFormat::ChannelsLast(ndim) if t.is_batched() => Err(refused(ndim)),
+        _ => Ok(()),
+    }
+}
+
+/// A copy in a memory format.
+pub fn cloned_in(t: &Tensor, format: MemoryFormat) -> Result<Tensor> {
+    check_format(t, format)?;
+    CloneIn::call(t, format)
+}
+
+/// Converted to a dtype and a memory format; the tensor itself when it has both, unless a copy is wanted.
+pub fn converted(t: &Tensor, dtype: DType, format: Option<MemoryFormat>, copy: bool) -> Result<Tensor> {
+    let format = format.filter(|&f| f != MemoryFormat::Preserve);
+    let fits = |f| t.is_batched() || MemoryFormat::suggested(&t.body().layout) == f;
+    match format {
+        Some(f @ MemoryFormat::ChannelsLast(_)) => {
+            check_format(t, f)?;
+            if !copy && t.dtype() == dtype && fits(f) { Ok(t.clone()) } else { ConvertIn::call(t, dtype, f) }
+        }
+        Some(f) if !t.is_batched() && (t.dtype() != dtype || copy || !fits(f)) => {
+            ConvertIn::call(t, dtype, f)
+        }
+        _ if copy => convert(t, dtype),
+        _ => to_dtype(t, dtype),
+    }
+}
+
+/// The tensor itself when it has that dtype, else converted.
+pub fn to_dtype(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    if t.dtype() == dtype { Ok(t.clone()) } else { convert(t, dtype) }
+}
+
+/// The same in another floating point dtype and in the history of `t` itself, for operators that convert on their way: the
+/// engine brings the gradient back.
+pub fn read_as(t: &Tensor, dtype: DType) -> Result<Tensor> {
+    let both_float = t.dtype().is_float() && dtype.is_float();
+    if t.dtype() == dtype || !both_float || t.is_special() || !crate::tensor::any_requires_grad([t]) {
+        return to_dtype(t, dtype);
+    }
+    t.check_view()?;
+    let edge =
+        t.edge().filter(|e| e.node.outputs.get(e.output as usize).is_some_and(|m| m.shape == t.shape()));
+    let Some(edge) = edge else { return to_dtype(t, dtype) };
+    let converted = crate::tensor::mode::with_grad(false, || to_dtype(t, dtype))?;
+    let body = converted.body().clone();
+    Ok(Tensor::made_by(body, Some(edge)))
+}
+
+pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
+    if t.device() == device { Ok(t.clone()) } else { Transfer::call(t, device) }
+}
+
+/// The same bytes without history and with a version of its own: `x.data`.
+pub fn data(t: &Tensor) -> Tensor {
+    if let Some(batched) = t.as_batched() {
+        return Tensor::batched(data(&batched.value), batched.levels.clone());
+    }
+    let body = t.body();
+    Tensor::new(Body { storage: body.storage.alias(), ..body.clone() })
+}
+
+/// The same storage without history: `x.detach()`.
+pub fn shallow(t: &Tensor) -> Tensor {
+    match t.as_batched() {
+        Some(batched) => Tensor::batched(shallow(&batched.value), batched.levels.clone()),
+        // What is detached of a tensor of inference mode counts its own writes.
+        None if t.is_inference() => data(t),
+        None => Tensor::new(t.body().clone()),
+    }
+}
+
+/// The same for a transform: inside of one, no tensor is of inference mode.
+pub fn shallow_input(t: &Tensor) -> Tensor {
+    let body = t.body();
+    if mode::inference() || !body.storage.is_untracked() {
+        return shallow(t);
+    }
+    Tensor::new(Body { storage: body.storage.counted(), ..body.clone() })
+}

@@ -1,0 +1,83 @@
+//! Operators that only write: whatever was in the tensor, and its gradient, ends there.
+
+use crate::operator::kernel::{carry, duplicate, fill as fill_body};
+use crate::operator::pointwise::{check_writable, overlaps};
+use crate::operator::prelude::*;
+use crate::ops::creation::create::{to_device, to_dtype};
+use crate::tensor::{Grads, Step};
+
+/// The gradient of overwritten values.
+pub fn nothing(step: &Step) -> Result<Grads> {
+    let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+    if step.wants(0) {
+        let (at, batch) = (crate::operator::meta_of(step, 0)?, Batch::of(step.grad(0)));
+        let zeros = crate::ops::creation::create::zeros(&batch.shape(&at.shape), at.dtype, at.device)?;
+        grads[0] = Some(batch.wrap(zeros));
+    }
+    Ok(grads)
+}
+
+#[primitive(tangent = still, batch = none)]
+impl Zero {
+    fn write(input: &Body) -> Result<()> {
+        fill_body(input, Scalar::Int(0))
+    }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+}
+
+#[primitive(tangent = still, batch = none)]
+impl Fill2 {
+    fn write(input: &Body, value: Scalar) -> Result<()> {
+        fill_body(input, value)
+    }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+}
+
+/// The value of a 0-d tensor everywhere.
+#[primitive(tangent = linear, batch = none, devices = any)]
+impl Fill3 {
+    fn write(input: &Body, #[overlaps] value: &Tensor) -> Result<()> {
+        check_writable(input)?;
+        let value = value.body();
+        let wide = value.with_layout(value.layout.broadcast_to(input.shape()));
+        // A part of what is written is read before.
+        if overlaps(&wide, input) { carry(input, &duplicate(&wide)?) } else { carry(input, &wide) }
+    }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+    fn d_value(g: &Tensor, at: Meta) -> Result<Tensor> {
+        to_device(&to_dtype(g, at.dtype)?, at.device)
+    }
+}
+
+/// Zeros.
+#[inplace]
+pub fn zero_(input: &Tensor) -> Result<()> {
+    Zero::over(input.physical())
+}
+
+/// One number everywhere.
+#[inplace(overloads((1, 1), (1, 1)))]
+pub fn fill_(input: &Tensor, #[elsewhere] value: Value) -> Result<()> {
+    match value {
+        Value::Scalar(value) => fill(input, value),
+        Value::Tensor(value) if value.ndim() > 0 => Err(Error::runtime(format!(
+            "fill_ only supports 0-dimension value tensor but got tensor with {} dimensions.",
+            value.ndim()
+        ))),
+        Value::Tensor(value) if input.is_batched() || value.is_batched() => {
+            crate::operator::inplace::copy_into(input, &value)
+        }
+        Value::Tensor(value) => Fill3::over(input, &value),
+    }
+}
+
+/// One number everywhere.
+pub fn fill(target: &Tensor, value: Scalar) -> Result<()> {
+    Fill2::over(target.physical(), value)
+}

@@ -1,0 +1,9 @@
+//! Tensors from sizes and numbers, by conversion, and by filling.
+
+pub mod create;
+pub mod factories;
+pub mod fill;
+
+// Where these stood before.
+#[allow(unused_imports, reason = "a bridge")]
+pub use factories::*;

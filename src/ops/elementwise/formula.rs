@@ -1,0 +1,141 @@
+//! The names that formulas use, over [`V`]: the third reading of an expression, as differentiable tensors.
+
+use crate::operator::V;
+use crate::ops::elementwise::{arithmetic as a, unary as u};
+
+macro_rules! formal {
+    ($($name:ident ( $($x:ident),+ ) = $row:path;)*) => { $(
+        pub fn $name($($x: impl Into<V>),+) -> V {
+            V::apply(&$row, &[$($x.into()),+])
+        }
+    )* };
+}
+
+formal! {
+    abs(x) = u::abs::ROW;
+    exp(x) = u::exp::ROW;
+    exp2(x) = u::exp2::ROW;
+    expm1(x) = u::expm1::ROW;
+    log(x) = u::log::ROW;
+    log1p(x) = u::log1p::ROW;
+    sqrt(x) = u::sqrt::ROW;
+    rsqrt(x) = u::rsqrt::ROW;
+    recip(x) = u::reciprocal::ROW;
+    square(x) = a::pow_square::ROW;
+    once(x) = a::pow_one::ROW;
+    nought(x) = u::zeros_of::ROW;
+    sin(x) = u::sin::ROW;
+    cos(x) = u::cos::ROW;
+    tan(x) = u::tan::ROW;
+    sinh(x) = u::sinh::ROW;
+    cosh(x) = u::cosh::ROW;
+    tanh(x) = u::tanh::ROW;
+    sigmoid(x) = u::sigmoid::ROW;
+    erf(x) = u::erf::ROW;
+    erfinv(x) = u::erfinv::ROW;
+    digamma(x) = u::digamma::ROW;
+    trigamma(x) = u::trigamma::ROW;
+    floor(x) = u::floor::ROW;
+    trunc(x) = u::trunc::ROW;
+    atan2(x, y) = a::atan2::ROW;
+    floor_div(x, y) = a::floor_quotient::ROW;
+    trunc_div(x, y) = a::trunc_quotient::ROW;
+    maximum(x, y) = a::maximum::ROW;
+    minimum(x, y) = a::minimum::ROW;
+    eq(x, y) = a::eq::ROW;
+    ne(x, y) = a::ne::ROW;
+    lt(x, y) = a::lt::ROW;
+    le(x, y) = a::le::ROW;
+    gt(x, y) = a::gt::ROW;
+    is_nan(x) = u::isnan::ROW;
+    is_inf(x) = u::isinf::ROW;
+    is_finite(x) = u::isfinite::ROW;
+    both(x, y) = a::logical_and::ROW;
+    either(x, y) = a::logical_or::ROW;
+    not(x) = u::logical_not::ROW;
+    copysign(x, y) = a::copysign::ROW;
+}
+
+/// `yes` where `condition`, else `no`.
+pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V {
+    V::apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
+}
+
+/// Zeros that know nothing of `x`.
+pub fn blank(x: impl Into<V>) -> V {
+    let x = x.into();
+    select(0.0, 0.0, eq(&x, &x))
+}
+
+/// A power; to the number 0 it has no slope.
+pub fn pow(x: impl Into<V>, y: impl Into<V>) -> V {
+    let y = y.into();
+    let row = match &y {
+        V::Scalar(number) if !number.as_bool() => &a::pow_zero::ROW,
+        V::Tensor(_) => &a::pow_tensor::ROW,
+        _ => &a::pow::ROW,
+    };
+    V::apply(row, &[x.into(), y])
+}
+
+/// Ones that know of `x`: its power of zero.
+pub fn zeroth(x: impl Into<V>) -> V {
+    pow(x, 0.0)
+}
+
+/// The conjugate of complex values.
+pub fn conj(x: impl Into<V>) -> V {
+    x.into().conj()
+}
+
+/// The real part of complex values.
+pub fn real_part(x: impl Into<V>) -> V {
+    x.into().re()
+}
+
+/// The direction: of complex values, as a number of magnitude 1.
+pub fn sign(x: impl Into<V>) -> V {
+    let x = x.into();
+    if x.is_complex() { V::apply(&u::sgn::ROW, &[x]) } else { V::apply(&u::sign::ROW, &[x]) }
+}
+
+/// The derivative of acosh; of complex values by two roots, which keep to their branches.
+pub fn acosh_slope(x: impl Into<V>) -> V {
+    let x = x.into();
+    if x.is_complex() { rsqrt(&x - 1.0) * rsqrt(x + 1.0) } else { rsqrt(&x * &x - 1.0) }
+}
+
+/// A gradient of the angle, whose derivative is i z / |z|²; 0 for real values.
+pub fn angle_gradient(g: impl Into<V>, x: impl Into<V>) -> V {
+    let x = x.into();
+    if !x.is_complex() {
+        return blank(x);
+    }
+    let slope = &x * V::Scalar(crate::base::Scalar::Complex(0.0, 1.0)) / (&x * conj(&x)).re();
+    select(g.into() * slope, 0.0, eq(x, 0.0))
+}
+
+/// A gradient of the direction `y` of `x`: what of it turns; 0 for real values.
+pub fn sgn_gradient(g: impl Into<V>, x: impl Into<V>, y: impl Into<V>) -> V {
+    let (g, x, y) = (g.into(), x.into(), y.into());
+    if !x.is_complex() {
+        return blank(x);
+    }
+    let turning = &g - real_part(&g * conj(&y)) * &y;
+    select(turning / real_part(abs(&x)), 0.0, eq(x, 0.0))
+}
+
+/// The order comes first, as the kernels' function has it.
+pub fn polygamma(n: impl Into<V>, x: impl Into<V>) -> V {
+    V::apply(&u::polygamma::ROW, &[x.into(), n.into()])
+}
+
+/// Of real parts: complex exponents are compared with zero.
+pub fn ge(x: impl Into<V>, y: impl Into<V>) -> V {
+    V::apply(&a::ge::ROW, &[x.into().re(), y.into().re()])
+}
+
+/// A condition stays as it is: [`select`] takes any tensor.
+pub fn truth(x: impl Into<V>) -> V {
+    x.into()
+}

@@ -1,0 +1,10 @@
+//! Formulas for each element: one or more operands, one result.
+
+pub mod arithmetic;
+pub mod compare;
+pub mod differences;
+#[cfg(test)]
+mod example;
+pub mod formula;
+pub mod power;
+pub mod unary;

@@ -1,0 +1,280 @@
+//! Operators that choose among rows by their operands: powers, inversions, divisions with a rounding mode, clamping.
+
+use crate::base::{Category, caution_once};
+use crate::operator::pointwise::{Operand, apply, result_type};
+use crate::operator::prelude::*;
+use crate::operator::row::{Formula, Out};
+use crate::ops::elementwise::{arithmetic as a, unary as u};
+use std::sync::atomic::AtomicBool;
+
+/// `base ** exponent`, by the row that PyTorch would record.
+pub fn power(base: Operand, exponent: Operand) -> Result<Tensor> {
+    match (base, exponent) {
+        (Operand::Scalar(x), Operand::Scalar(y)) => Err(Error::type_error(format!(
+            "pow() received an invalid combination of arguments - got ({}, {})",
+            x.type_name(),
+            y.type_name()
+        ))),
+        (Operand::Tensor(_), Operand::Scalar(s))
+            if s.as_f64() == 2.0 && s.imaginary() == 0.0 && s.category() != Category::Bool =>
+        {
+            let promoted = result_type([base, exponent]);
+            let Operand::Tensor(t) = base else { return Err(Error::runtime("pow needs a tensor")) };
+            if t.dtype() == promoted {
+                apply(&a::pow_square::ROW, &[base])
+            } else {
+                apply(&a::pow::ROW, &[base, exponent])
+            }
+        }
+        (Operand::Tensor(t), Operand::Scalar(s)) => {
+            if !t.dtype().is_differentiable() && matches!(s, Scalar::Int(i) if i < 0) {
+                return Err(Error::runtime("Integers to negative integer powers are not allowed."));
+            }
+            let row = if !s.as_bool() { &a::pow_zero::ROW } else { &a::pow::ROW };
+            apply(row, &[base, exponent])
+        }
+        (Operand::Scalar(_), _) => apply(&a::pow_number::ROW, &[exponent, base]),
+        _ => apply(&a::pow_tensor::ROW, &[base, exponent]),
+    }
+}
+
+/// An argument as an operand, where it is one.
+fn value(arg: &Arg) -> Option<Value> {
+    match arg {
+        Arg::Tensor(t) => Some(Value::Tensor(t.clone())),
+        other => other.number().map(Value::Scalar),
+    }
+}
+
+fn quotient(args: &[Arg]) -> Option<Formula> {
+    let ([x, y] | [x, y, Arg::Missing | Arg::None]) = args else { return None };
+    Some((&a::div::ROW, smallvec::smallvec![value(x)?, value(y)?]))
+}
+
+fn bounded(args: &[Arg]) -> Option<Formula> {
+    let number = |arg: &Arg| arg.number().map(Value::Scalar);
+    let [x, bounds @ ..] = args else { return None };
+    let x = value(x)?;
+    let bound = |at: usize| bounds.get(at).filter(|arg| !matches!(arg, Arg::Missing | Arg::None)).map(number);
+    Some(match (bound(0), bound(1)) {
+        (Some(low), Some(high)) => (&a::clamp_both::ROW, smallvec::smallvec![x, low?, high?]),
+        (Some(low), None) => (&a::clamp_low::ROW, smallvec::smallvec![x, low?]),
+        (None, Some(high)) => (&a::clamp_high::ROW, smallvec::smallvec![x, high?]),
+        (None, None) => return None,
+    })
+}
+
+fn positive_part(args: &[Arg]) -> Option<Formula> {
+    match args {
+        [Arg::Tensor(x)] if x.dtype().is_float() => {
+            Some((&u::relu::ROW, smallvec::smallvec![Value::Tensor(x.clone())]))
+        }
+        _ => None,
+    }
+}
+
+/// Elements of `yes` where `condition`, else of `no`.
+fn choose(condition: &Tensor, yes: &Value, no: &Value) -> Result<Tensor> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    if condition.dtype() == DType::U8 {
+        caution_once(
+            &TOLD,
+            "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of \
+             PyTorch. Use a boolean condition instead.",
+        )?;
+        return choose(&a::ne(condition, Scalar::Int(0))?, yes, no);
+    }
+    if condition.dtype() != DType::Bool {
+        return Err(Error::runtime(format!(
+            "where expected condition to be a boolean tensor, but got a tensor with dtype {}",
+            condition.dtype().scalar_name()
+        )));
+    }
+    apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
+}
+
+/// The tensor's elements where `condition`, else those of `other`.
+#[operator(method, name = "where", elementwise, overloads((2, 2), (2, 2)), sample = "chosen()")]
+pub fn where_method(input: &Tensor, condition: &Tensor, other: Value) -> Result<Tensor> {
+    choose(condition, &Value::Tensor(input.clone()), &other)
+}
+
+/// Elements of `input` where `condition`, else of `other`; without them, the places where `condition` holds.
+#[operator(
+    function,
+    name = "where",
+    out(message = "Expected out type to be {result} but got {target}", with = "input"),
+    elementwise,
+    overloads((2, 2), (2, 2)),
+    sample = "chosen()"
+)]
+pub fn where_(condition: &Tensor, input: Option<Value>, other: Option<Value>) -> Result<Out> {
+    match (&input, &other) {
+        (Some(yes), Some(no)) => choose(condition, yes, no).map(Out::from),
+        (None, None) if condition.is_batched() => Err(crate::transforms::vmap::refuse_dynamic("where")),
+        (None, None) => crate::ops::indexing::nonzero::nonzero_vectors(condition).map(Out::from),
+        _ => Err(Error::type_error("where() takes both of 'input' and 'other', or none")),
+    }
+}
+
+/// `input` to the power `exponent`.
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    elementwise,
+    overloads((1, 1), (1, 1)),
+    sample = "elements(name, 2)"
+)]
+pub fn pow(input: Value, exponent: Value) -> Result<Tensor> {
+    power((&input).into(), (&exponent).into())
+}
+
+/// Quotient; `rounding_mode` is None, 'trunc' or 'floor'.
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    elementwise,
+    formula = quotient,
+    alias = "divide",
+    overloads((1, 1), (2, 2), (2, 2)),
+    sample = "elements(name, 2)"
+)]
+pub fn div(input: Value, other: Value, rounding_mode: Option<String>) -> Result<Tensor> {
+    let operands = [(&input).into(), (&other).into()];
+    match rounding_mode.as_deref() {
+        None => apply(&a::div::ROW, &operands),
+        Some("floor") => apply(&a::floor_quotient::ROW, &operands),
+        Some("trunc") => apply(&a::trunc_quotient::ROW, &operands),
+        Some(other) => Err(Error::runtime(format!(
+            "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '{other}'"
+        ))),
+    }
+}
+
+/// Quotient, as `div` without a rounding mode.
+#[operator(
+    function,
+    method,
+    inplace,
+    out(called = "div"),
+    elementwise,
+    formula = quotient,
+    sample = "elements(name, 2)"
+)]
+pub fn true_divide(input: Value, other: Value) -> Result<Tensor> {
+    apply(&a::div::ROW, &[(&input).into(), (&other).into()])
+}
+
+/// `input` itself.
+#[operator(function, method, elementwise, sample = "elements(name)")]
+pub fn positive(input: &Tensor) -> Result<Tensor> {
+    if input.dtype() == DType::Bool {
+        return Err(Error::not_implemented("The `+` operator, on a bool tensor is not supported."));
+    }
+    Ok(input.clone())
+}
+
+/// Bits inverted; for bool the opposite.
+#[operator(function, method, inplace, out(found), elementwise, unrecorded)]
+pub fn bitwise_not(input: &Tensor) -> Result<Tensor> {
+    if input.dtype() == DType::Bool { u::logical_not(input) } else { u::bit_invert(input) }
+}
+
+/// `input` kept between `min` and `max`; either may be missing.
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    elementwise,
+    formula = bounded,
+    alias = "clip",
+    overloads((0, 2), (0, 2)),
+    sample = "clamped()"
+)]
+pub fn clamp(input: &Tensor, min: Option<Value>, max: Option<Value>) -> Result<Tensor> {
+    let x = Operand::from(input);
+    match (&min, &max) {
+        (Some(Value::Scalar(low)), Some(Value::Scalar(high))) => {
+            apply(&a::clamp_both::ROW, &[x, (*low).into(), (*high).into()])
+        }
+        (Some(low), Some(high)) => apply(&a::clamp_tensors::ROW, &[x, low.into(), high.into()]),
+        (Some(low @ Value::Scalar(_)), None) => apply(&a::clamp_low::ROW, &[x, low.into()]),
+        (None, Some(high @ Value::Scalar(_))) => apply(&a::clamp_high::ROW, &[x, high.into()]),
+        (Some(low), None) => apply(&a::clamp_from::ROW, &[x, low.into()]),
+        (None, Some(high)) => apply(&a::clamp_upto::ROW, &[x, high.into()]),
+        (None, None) => Err(Error::runtime("torch.clamp: At least one of 'min' or 'max' must not be None")),
+    }
+}
+
+/// `input`, but at least `min`.
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    elementwise,
+    overloads((1, 1), (1, 1)),
+    sample = "pointwise(lambda x: T.clamp_min(x, 0.3), 1, WIDE)"
+)]
+pub fn clamp_min(input: &Tensor, min: Value) -> Result<Tensor> {
+    let row = if matches!(min, Value::Tensor(_)) { &a::clamp_above::ROW } else { &a::clamp_min_number::ROW };
+    apply(row, &[input.into(), (&min).into()])
+}
+
+/// `input`, but at most `max`.
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    elementwise,
+    overloads((1, 1), (1, 1)),
+    sample = "pointwise(lambda x: T.clamp_max(x, 0.3), 1, WIDE)"
+)]
+pub fn clamp_max(input: &Tensor, max: Value) -> Result<Tensor> {
+    let row = if matches!(max, Value::Tensor(_)) { &a::clamp_below::ROW } else { &a::clamp_max_number::ROW };
+    apply(row, &[input.into(), (&max).into()])
+}
+
+/// `input * input`.
+#[operator(function, method, inplace, out(called = "pow"), elementwise, sample = "elements(name)")]
+pub fn square(input: &Tensor) -> Result<Tensor> {
+    power(input.into(), 2i64.into())
+}
+
+/// `input` where positive, else 0.
+#[operator(function, method, inplace, elementwise, formula = positive_part, sample = "elements(name)")]
+pub fn relu(input: &Tensor) -> Result<Tensor> {
+    match input.dtype() {
+        d if d.is_float() => u::relu(input),
+        DType::Bool => Err(Error::not_implemented("Boolean inputs not supported for relu")),
+        _ => a::clamp_min_number(input, Scalar::Int(0)),
+    }
+}
+
+/// Nearest integer, halves to even; to `decimals` places when given.
+#[operator(
+    function,
+    method,
+    inplace,
+    out(found),
+    elementwise,
+    overloads((0, 0), (1, 1)),
+    sample = "elements(name)"
+)]
+pub fn round(input: &Tensor, decimals: Option<i64>) -> Result<Tensor> {
+    let Some(decimals) = decimals else { return u::round(input) };
+    if !input.dtype().is_float() {
+        let op = if decimals == 0 { "round_vml_cpu" } else { "round_cpu" };
+        return Err(Fault::NoKernel { op, dtype: input.dtype() }.into());
+    }
+    let ten = Operand::Scalar(Scalar::Float(10f64.powi(decimals.unsigned_abs() as i32)));
+    let one = Operand::Scalar(Scalar::Float(1.0));
+    let (up, down) = if decimals > 0 { (ten, one) } else { (one, ten) };
+    apply(&u::round_places::ROW, &[input.into(), up, down])
+}

@@ -1,0 +1,136 @@
+//! Pointwise operators on one operand: exponential, trigonometric, hyperbolic, rounding, activations.
+
+use crate::operator::declare::pointwise;
+
+pointwise! {
+    /// Magnitude of each element.
+    [complex] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
+    /// -1, 0 or 1 by the sign of each element.
+    sign(input): Arith = sign(input), input: |g| blank(g);
+    /// The direction of each element: its sign, or a complex number of magnitude 1.
+    [complex] sgn(input) -> y: Arith = sign(input),
+        input: |g, input, y| sgn_gradient(g, input, y);
+    /// The angle in the plane: 0 or π for real numbers.
+    [complex, no_inplace] angle(input): Angle = angle(input),
+        input: |g, input| angle_gradient(g, input);
+    /// The complex conjugate, computed.
+    [complex, hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
+    /// e to the power of each element.
+    [complex] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
+    /// 2 to the power of each element.
+    [complex] exp2(input) -> y: Float = exp2(input), input: |g, y| g * conj(y * 0.6931471805599453);
+    /// `exp(input) - 1`, exact near 0.
+    [complex] expm1(input) -> y: Float = expm1(input), input: |g, y| g * conj(y + 1.0);
+    /// Natural logarithm.
+    [complex] log(input): Float = log(input), input: |g, input| g / conj(input);
+    /// Logarithm to the base 2.
+    [complex] log2(input): Float = log2(input), input: |g, input| g / conj(input * 0.6931471805599453);
+    /// Logarithm to the base 10.
+    [complex] log10(input): Float = log10(input), input: |g, input| g / conj(input * 2.302585092994046);
+    /// `log(1 + input)`, exact near 0.
+    [complex] log1p(input): Float = log1p(input), input: |g, input| g / conj(input + 1.0);
+    /// Square root.
+    [complex] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
+    /// `1 / sqrt(input)`.
+    [complex] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * -0.5 * conj(y * y * y);
+    /// `1 / input`.
+    [complex] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
+    /// Sine of each element.
+    [complex] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
+    /// Cosine of each element.
+    [complex] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
+    /// Tangent of each element.
+    [complex] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
+    /// Arcsine.
+    [complex] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
+    /// Arccosine.
+    [complex] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
+    /// Arctangent.
+    [complex] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
+    /// Hyperbolic sine.
+    [complex] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
+    /// Hyperbolic cosine.
+    [complex] cosh(input): Float = cosh(input), input: |g, input| g * conj(sinh(input));
+    /// Hyperbolic tangent.
+    [complex] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
+    /// Inverse hyperbolic sine.
+    [complex] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
+    /// Inverse hyperbolic cosine.
+    [complex] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
+    /// Inverse hyperbolic tangent.
+    [complex] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
+    /// Error function.
+    erf(input): Float = erf(input), input: |g, input| exp(-(input * input)) * 1.1283791670955126 * g;
+    /// `1 - erf(input)`.
+    erfc(input): Float = erfc(input), input: |g, input| exp(-(input * input)) * -1.1283791670955126 * g;
+    /// Inverse of the error function.
+    erfinv(input): Float = erfinv(input), input: |g, input| exp(erfinv(input) * erfinv(input)) * 0.8862269254527580 * g;
+    /// Logarithm of the gamma function's magnitude.
+    lgamma(input): Float = lgamma(input), input: |g, input| g * digamma(input);
+    /// Derivative of `lgamma`.
+    digamma(input): Float = digamma(input), input: |g, input| g * trigamma(input);
+    /// Derivative of `digamma`.
+    [hidden] trigamma(input): Float = trigamma(input), input: |g, input| g * polygamma(2.0, input);
+    /// The `n`th derivative of `digamma`.
+    [hidden] polygamma(input; n = 2): Float = polygamma(n, input), input: |g, input, n| g * polygamma(n + 1.0, input);
+    /// `1 / (1 + exp(-input))`.
+    [complex] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
+    /// `log(sigmoid(input))`, without overflow.
+    [nn, out] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
+    /// Zeros that know of `input`.
+    [hidden] zeros_of(input): Plain = nought(input), input: |g| blank(g);
+    /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
+    [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(nought(y), g, not(le(y, 0.0)));
+    /// `input` where positive, else `negative_slope * input`. (Nothing of `g` is saved, but second derivatives know of `input`.)
+    [hidden] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
+        input: |g, input, negative_slope| select(g * negative_slope, select(nought(input), g, gt(input, 0.0)), gt(input, 0.0));
+    /// `input` where positive, else `alpha * (exp(input) - 1)`.
+    [hidden] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
+        input: |g, input, alpha| g * select(1.0, alpha * exp(select(0.0, input, lt(input, 0.0))), le(input, 0.0));
+    /// `leaky_relu` in place, whose result is positive where what it was made of is.
+    [hidden] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
+        input: |g, y, negative_slope| select(g * negative_slope, select(nought(y), g, gt(y, 0.0)), gt(y, 0.0));
+    /// `elu` in place, likewise.
+    [hidden] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
+        input: |g, y, alpha| g * select(1.0, y + alpha, le(y, 0.0));
+    /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
+    [nn, out] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
+        input: |g, input, beta, threshold| g * select(sigmoid(input * beta), 1.0, gt(input * beta, threshold));
+    /// `input * sigmoid(input)`.
+    [complex, hidden] silu(input): Real = input * sigmoid(input),
+        input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
+    /// `input` times the normal distribution up to it.
+    [hidden] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
+        input: |g, input| g * ((erf(input * 0.7071067811865476) + 1.0) * 0.5 + input * exp(input * input * -0.5) * 0.3989422804014327);
+    /// The same with tanh for the distribution.
+    [hidden] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
+        input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
+            + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
+                * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
+    /// Largest integer not above.
+    floor(input): Plain = floor(input), input: |g| blank(g);
+    /// Smallest integer not below.
+    ceil(input): Plain = ceil(input), input: |g| blank(g);
+    /// Nearest integer, halves to even.
+    [hidden] round(input): Plain = round(input), input: |g| blank(g);
+    /// Nearest decimal fraction: `up` or `down` is the power of ten.
+    [hidden] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| blank(g);
+    /// Integer part.
+    trunc(input): Plain = trunc(input), input: |g| blank(g);
+    /// Fractional part, with the sign of `input`.
+    frac(input): Real = frac(input), input: |g| g;
+    /// Degrees to radians.
+    deg2rad(input): Float = input * 0.017453292519943295, input: |g| g * 0.017453292519943295;
+    /// Radians to degrees.
+    rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
+    /// Whether each element is zero.
+    [complex] logical_not(input): Compare = not(truth(input)) => words { input ^ 0x0101_0101_0101_0101 };
+    /// Bits inverted; for bool the opposite.
+    [hidden] bit_invert(input): Bits = bit_not(input);
+    /// Whether each element is NaN.
+    [complex, no_inplace] isnan(input): Test = is_nan(input);
+    /// Whether each element is infinite.
+    [complex, no_inplace] isinf(input): Test = is_inf(input);
+    /// Whether each element is neither infinite nor NaN.
+    [complex, no_inplace] isfinite(input): Test = is_finite(input);
+}

@@ -1,0 +1,614 @@
+//! Reading and writing by index tensors.
+
+use crate::base::{IndexBy, Put, caution};
+use crate::operator::kernel::duplicate;
+use crate::operator::pointwise::check_writable;
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::indexing::slice_checks::check_slices;
+use crate::ops::shape::view::{expand, ints, reshape, squeeze_one, unsqueeze};
+
+pub use crate::ops::indexing::advanced::{index, index_put, index_put_into};
+
+/// An index operand: which dimension of the source it addresses.
+#[derive(Clone, Copy)]
+pub struct By<'a> {
+    pub index: &'a Body,
+    pub size: usize,
+    pub stride: usize,
+    pub dim: usize,
+}
+
+/// Indices lie beside what they address.
+fn same_place(body: &Body, by: &[By]) -> Result<()> {
+    match by.iter().find(|b| b.index.device() != body.device()) {
+        Some(other) => Err(Fault::Devices { a: body.device(), b: other.index.device() }.into()),
+        None => Ok(()),
+    }
+}
+
+fn on_host<'a>(by: &[By<'a>]) -> Result<Vec<IndexBy<'a>>> {
+    by.iter()
+        .map(|b| Ok(IndexBy { index: b.index.host()?, size: b.size, stride: b.stride, dim: b.dim }))
+        .collect()
+}
+
+/// The same places among the parts of complex numbers.
+#[cfg(feature = "gpu")]
+fn twice_as_far<'a>(by: &[By<'a>]) -> Vec<By<'a>> {
+    by.iter().map(|b| By { stride: b.stride * 2, ..*b }).collect()
+}
+
+#[cfg(feature = "gpu")]
+fn on_gpu<'a>(by: &[By<'a>]) -> Result<Vec<crate::gpu::IndexBy<'a>>> {
+    // Known without waiting for the GPU to look at the indices.
+    if by.iter().any(|b| b.size == 0) {
+        return Err(Fault::Beyond { index: None, size: 0, along: false }.into());
+    }
+    let there = |b: &By<'a>| {
+        Ok(crate::gpu::IndexBy { index: b.index.gpu()?, size: b.size, stride: b.stride, dim: b.dim })
+    };
+    by.iter().map(there).collect()
+}
+
+/// A launch from here, for its error.
+#[cfg(feature = "gpu")]
+fn origin(op: &'static str) -> crate::gpu::Origin {
+    crate::gpu::Origin { op, line: crate::tensor::anomaly::line(), wrong: crate::gpu::Wrong::Index }
+}
+
+/// `out[i] = src[regular strides + index * stride]`; `src` has `out`'s shape, stride 0 where it is indexed.
+/// `op` is for errors.
+#[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
+pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    if !src.lazy.is_nothing() {
+        get(op, out, &src.bare(), by, negative)?;
+        return crate::operator::conj_neg::finish(out, src.lazy);
+    }
+    same_dtype(out, src)?;
+    same_place(out, by)?;
+    fork!([out, src],
+    cpu: {
+        let by = on_host(by)?;
+        crate::cpu::index::get(out.host()?, src.host()?, &by, negative)
+    },
+    gpu: {
+        let by = if src.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        crate::operator::kernel::part_by_part(out, src, |out, src| crate::gpu::index_get(origin(op), out.gpu()?, src.gpu()?, &on_gpu(&by)?, negative))
+    })
+}
+
+/// `dst[regular strides + index * stride] = src[i]`, or added, multiplied, ….
+#[cfg_attr(not(feature = "gpu"), allow(clippy::only_used_in_recursion, reason = "the GPU's error names it"))]
+pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negative: bool) -> Result<()> {
+    if src.numel() == 0 {
+        return Ok(());
+    }
+    same_dtype(dst, src)?;
+    // What is put or added may be turned beforehand.
+    if matches!(mode, Put::Assign | Put::Add) && dst.lazy != src.lazy {
+        let turned = duplicate(src)?;
+        crate::operator::conj_neg::finish(&turned, dst.lazy)?;
+        return put(op, &dst.bare(), &turned, by, mode, negative);
+    } else if matches!(mode, Put::Assign | Put::Add) && !dst.lazy.is_nothing() {
+        return put(op, &dst.bare(), &src.bare(), by, mode, negative);
+    }
+    same_place(dst, by)?;
+    fork!([dst, src],
+    cpu: {
+        let by = on_host(by)?;
+        crate::cpu::index::put(dst.host()?, src.host()?, &by, mode, negative)
+    },
+    gpu: {
+        if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
+            return Err(Fault::NoShader { op: "scatter", dtype: dst.dtype }.into());
+        }
+        let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
+        crate::operator::kernel::part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
+    })
+}
+
+/// The kernels move elements as they are.
+pub(crate) fn same_dtype(dst: &Body, src: &Body) -> Result<()> {
+    if dst.dtype == src.dtype {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+        dst.dtype.scalar_name(),
+        src.dtype.scalar_name()
+    )))
+}
+
+/// An index beyond its dimension is a RuntimeError in the operators that go along one.
+pub(crate) fn as_runtime(error: Error) -> Error {
+    match error.into_fault() {
+        Fault::Beyond { index, size, .. } => Fault::Beyond { index, size, along: true }.into(),
+        other => other.into(),
+    }
+}
+
+/// Adds `values` to `out` at the (coinciding) places of a layout over it.
+pub fn add_at(out: &Body, place: &Layout, values: &Body) -> Result<()> {
+    let size = out.layout.numel();
+    // Where each value goes: the numbers 0, 1, … of `out` read through the layout.
+    let index = duplicate(&numbers(0, 1, size, out.device())?.with_layout(place.clone()))?;
+    let everywhere = Layout {
+        shape: place.shape.clone(),
+        strides: smallvec::smallvec![0; place.ndim()],
+        offset: out.layout.offset,
+    };
+    put(
+        "embed",
+        &out.with_layout(everywhere),
+        values,
+        &[By { index: &index, size, stride: 1, dim: 0 }],
+        Put::Add,
+        false,
+    )
+}
+
+/// The int64 numbers `start, start + step, …`, made on the device that uses them.
+pub fn numbers(start: i64, step: i64, count: usize, device: Device) -> Result<Body> {
+    crate::ops::creation::factories::range(Scalar::Int(start), Scalar::Int(step), count, DType::I64, device)
+}
+
+/// An int64 tensor of these numbers.
+pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tensor> {
+    let host = Body::new(shape, DType::I64, Device::Cpu)?;
+    let start = host.host()?.ptr.cast::<i64>();
+    for (i, &v) in values.iter().enumerate().take(host.numel()) {
+        // SAFETY: the body has that many int64 elements.
+        unsafe { start.add(i).write(v) };
+    }
+    crate::ops::creation::create::to_device(&Tensor::new(host), device)
+}
+
+/// Index tensors as int64 on the device of `t`; masks become the indices of what they hold.
+pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>> {
+    if t.device().is_cpu() && !index.device().is_cpu() {
+        return Err(Error::runtime(
+            "indices should be either on cpu or on the same device as the indexed tensor (cpu)",
+        ));
+    }
+    match index.dtype() {
+        DType::Bool | DType::U8 if index.is_batched() => Err(crate::transforms::vmap::refuse_mask()),
+        DType::Bool | DType::U8 => {
+            if index.dtype() == DType::U8 {
+                caution(
+                    "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
+                )?;
+            }
+            let (have, want) = (t.shape(), index.shape());
+            if dim + want.len() > have.len() {
+                return Err(Error::index(format!(
+                    "too many indices for tensor of dimension {} (got {})",
+                    have.len(),
+                    dim + want.len()
+                )));
+            }
+            for (i, &n) in want.iter().enumerate() {
+                if have[dim + i] != n {
+                    return Err(Error::index(format!(
+                        "The shape of the mask {:?} at index {i} does not match the shape of the indexed tensor {:?} at \
+                         index {}",
+                        want.as_slice(),
+                        have.as_slice(),
+                        dim + i
+                    )));
+                }
+            }
+            crate::ops::sorting::sort::nonzero_columns(&crate::ops::creation::create::to_device(
+                &index,
+                t.device(),
+            )?)
+        }
+        DType::I64 | DType::I32 => {
+            let index = crate::ops::creation::create::to_dtype(&index, DType::I64)?;
+            Ok(vec![crate::ops::creation::create::to_device(&index, t.device())?])
+        }
+        _ => Err(Error::index("tensors used as indices must be long, int, byte or bool tensors")),
+    }
+}
+
+/// The source layout and index of an operator that addresses one dimension elementwise.
+pub(crate) fn along(body: &Body, dim: usize, shape: &[usize]) -> Layout {
+    let mut layout = body.layout.clone();
+    layout.shape = Dims::from_slice(shape);
+    if dim < layout.strides.len() {
+        layout.strides[dim] = 0;
+    }
+    layout
+}
+
+/// A single number as a line of one element.
+fn as_line(body: &Body) -> Body {
+    match body.layout.ndim() {
+        0 => body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(&[1]) }),
+        _ => body.clone(),
+    }
+}
+
+pub(crate) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
+    if body.layout.ndim() == 0 { (1, 1) } else { (body.shape()[dim], body.layout.strides[dim]) }
+}
+
+pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
+    if matches!(index.dtype(), DType::I64 | DType::I32) || index.numel() == 0 {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("{op}(): Expected dtype int32/int64 for index")))
+}
+
+/// What `src`, put along a dimension where `index` points, must be like.
+fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<()> {
+    check_index("scatter", index)?;
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    if src.dtype != out.dtype {
+        return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
+    }
+    let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
+    if by.numel() == 0 {
+        return Ok(());
+    }
+    let ndim = to.layout.ndim();
+    if by.layout.ndim() != ndim {
+        return Err(Error::runtime("Index tensor must have the same number of dimensions as self tensor"));
+    }
+    let mut wrong = (0..ndim).any(|d| d != dim && by.shape()[d] > to.shape()[d]);
+    for d in 0..if wrong { 0 } else { ndim } {
+        let most =
+            if src.layout.ndim() == 0 { 1 } else { from.shape()[wrap_dim(d as i64, src.layout.ndim())?] };
+        if by.shape()[d] > most {
+            wrong = true;
+            break;
+        }
+    }
+    if from.layout.ndim() != ndim {
+        return Err(Error::runtime("Index tensor must have the same number of dimensions as src tensor"));
+    }
+    if wrong {
+        return Err(Error::runtime(format!(
+            "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+             size than src {:?}",
+            by.shape(),
+            out.shape(),
+            from.shape()
+        )));
+    }
+    Ok(())
+}
+
+/// `src` put (or added, …) into `out` along a dimension where `index` points.
+pub(crate) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
+    let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
+    if by.numel() == 0 {
+        return Ok(());
+    }
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    let (size, stride) = size_and_stride(&to, dim);
+    let target = to.with_layout(along(&to, dim, by.shape()));
+    let mut part = from.layout.clone();
+    part.shape = Dims::from_slice(by.shape());
+    put("scatter", &target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
+        .map_err(as_runtime)
+}
+
+/// The slices of `source` added across `dim` of `out` where `index` points.
+pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<()> {
+    let (to, from, by) = (as_line(out), as_line(source), index.body());
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    if from.numel() > 0 && (out.numel() > 0 || out.layout.ndim() < 2) {
+        let (size, stride) = size_and_stride(&to, dim);
+        let index = by.with_layout(down(&by, dim, from.shape()));
+        put(
+            "index_add",
+            &to.with_layout(along(&to, dim, from.shape())),
+            &from,
+            &[By { index: &index, size, stride, dim }],
+            Put::Add,
+            false,
+        )
+        .map_err(|error| match error.fault() {
+            Fault::Beyond { .. } if out.layout.ndim() < 2 => Error::index("index out of range in self"),
+            _ => as_runtime(error),
+        })?;
+    }
+    Ok(())
+}
+
+/// For `vmap`: something along `dim` of `x` and of others like it, which get a dimension where they have none.
+pub(crate) fn on_lines(
+    b: &Batch,
+    x: &Tensor,
+    others: &[&Tensor],
+    dim: i64,
+    f: impl FnOnce(&Tensor, &[Tensor], i64) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let at = b.dim(dim, x.ndim())?;
+    let line = |t: &Tensor| {
+        let full = b.full(t)?;
+        if t.ndim() == 0 { unsqueeze(&full, -1) } else { Ok(full) }
+    };
+    let others = others.iter().map(|t| line(t)).collect::<Result<Vec<_>>>()?;
+    f(&line(x)?, &others, at)
+}
+
+/// What was made of lines as the function sees it: without their dimension where it had none.
+pub(crate) fn from_lines(b: &Batch, made: Tensor, seen: &Tensor) -> Result<Tensor> {
+    Ok(b.wrap(if seen.ndim() == 0 { squeeze_one(&made, -1)? } else { made }))
+}
+
+/// A vector of positions for each sample, stretched over the dimensions beside `at` of `shape` (with the samples in front).
+pub(crate) fn spread_positions(b: &Batch, index: &Tensor, at: i64, shape: &[usize]) -> Result<Tensor> {
+    let mut narrow: Dims = smallvec::smallvec![1; shape.len()];
+    narrow[..b.k()].copy_from_slice(&b.sizes);
+    narrow[at as usize] = index.numel();
+    let by = reshape(&b.full(index)?, &narrow)?;
+    let mut wide = Dims::from_slice(shape);
+    wide[at as usize] = index.numel();
+    expand(&create::to_dtype(&by, DType::I64)?, ints(&wide))
+}
+
+pub(crate) fn check_vector(op: &str, index: &Tensor) -> Result<()> {
+    match index.ndim() {
+        0 | 1 => Ok(()),
+        _ => Err(Error::index(format!("{op}(): Index is supposed to be a vector"))),
+    }
+}
+
+/// Slices of `source` put or added where a vector of positions says, for samples.
+pub(crate) fn placed(
+    b: &Batch,
+    x: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+    how: Put,
+) -> Result<Tensor> {
+    check_vector("index_add", index)?;
+    let made = on_lines(b, x, &[source], dim, |x, source, at| {
+        if !index.is_batched() && how == Put::Add {
+            return IndexAdd::call(x, at, index, &source[0], Scalar::Int(1));
+        }
+        let by = spread_positions(b, index, at, &x.shape())?;
+        Scatter::call(x, at, &by, &reshape(&source[0], &by.shape())?, how)
+    })?;
+    from_lines(b, made, x)
+}
+
+#[primitive(tangent = linear, shows(sparse_grad = false))]
+impl Gather {
+    fn forward(input: &Tensor, dim: i64, index: &Tensor) -> Result<Body> {
+        check_index("gather", index)?;
+        let (body, by) = (input.body(), index.body());
+        let dim = wrap_dim(dim, body.layout.ndim())?;
+        if by.numel() == 0 {
+            return Body::new(by.shape(), body.dtype, body.device());
+        }
+        if body.layout.ndim().max(1) != by.layout.ndim().max(1) {
+            return Err(Error::runtime(
+                "Index tensor must have the same number of dimensions as input tensor",
+            ));
+        }
+        for d in (0..by.layout.ndim()).filter(|&d| d != dim) {
+            if by.shape()[d] > body.shape().get(d).copied().unwrap_or(1) {
+                return Err(Error::runtime(format!(
+                    "Size does not match at dimension {d} expected index {:?} to be no larger than self {:?} apart from \
+                     dimension {dim}",
+                    by.shape(),
+                    body.shape()
+                )));
+            }
+        }
+        let out = Body::new(by.shape(), body.dtype, body.device())?;
+        let (from, by) = (as_line(&body), as_line(&by));
+        let (size, stride) = size_and_stride(&from, dim);
+        let source = from.with_layout(along(&from, dim, by.shape()));
+        get("gather", &as_line(&out), &source, &[By { index: &by, size, stride, dim }], false)
+            .map_err(as_runtime)?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, at: Meta, dim: i64, index: &Tensor, input: Unread) -> Result<Tensor> {
+        let Unread = input;
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        Scatter::call(&zeros, dim, index, g, Put::Add)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        if input.ndim().max(1) != index.ndim().max(1) {
+            return Err(Error::runtime(
+                "Index tensor must have the same number of dimensions as input tensor",
+            ));
+        }
+        let made = on_lines(b, input, &[index], dim, |x, by, at| Gather::call(x, at, &by[0]))?;
+        from_lines(b, made, index)
+    }
+}
+
+/// `out[i][j] = input[index[i][j]][j]` (for dim 0): values picked along a dimension.
+#[operator(function, method, out(declared, resizes), sample = "indexed(named(name))")]
+pub fn gather(input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    Gather::call(input, dim, index)
+}
+
+/// `input` with `src` put (or added, …) along a dimension where `index` points.
+#[primitive(dense)]
+impl Scatter {
+    pub(crate) fn check(input: &Body, dim: i64, index: &Tensor, src: &Tensor, _: Put) -> Result<()> {
+        check_scattered(input, &src.body(), dim, index)?;
+        check_writable(input)
+    }
+    pub(crate) fn write(
+        input: &Body,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        #[hidden] how: Put,
+    ) -> Result<()> {
+        scatter_over(input, &src.body(), dim, index, how)
+    }
+    fn d_input(g: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
+        if how == Put::Add {
+            return Ok(g.clone());
+        }
+        let zeros = create::zeros(&index.shape(), g.dtype(), index.device())?;
+        Scatter::call(g, dim, index, &zeros, Put::Assign)
+    }
+    fn d_src(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        Gather::call(g, dim, index)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, src: &Tensor, how: Put) -> Result<Tensor> {
+        let made = on_lines(b, input, &[index, src], dim, |x, rest, at| {
+            Scatter::call(x, at, &rest[0], &rest[1], how)
+        })?;
+        from_lines(b, made, input)
+    }
+}
+
+/// `input` with `src` put (or added, …) along a dimension where `index` points.
+pub fn scatter_into(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
+    Scatter::call(input, dim, index, src, how)
+}
+
+#[primitive(tangent = linear, dense)]
+impl ScatterAdd {
+    fn check(input: &Body, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
+        check_scattered(input, &src.body(), dim, index)?;
+        check_writable(input)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
+        scatter_over(input, &src.body(), dim, index, Put::Add)
+    }
+    fn d_input(g: V) -> V {
+        g
+    }
+    fn d_src(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        Gather::call(g, dim, index)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        Scatter::batch(b, input, dim, index, src, Put::Add)
+    }
+}
+
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl IndexSelect {
+    fn forward(input: &Tensor, dim: i64, index: &Tensor) -> Result<Body> {
+        if !matches!(index.dtype(), DType::I64 | DType::I32) {
+            return Err(Error::runtime("index_select(): Expected dtype int32 or int64 for index"));
+        }
+        if index.ndim() > 1 {
+            return Err(Error::index("index_select(): Index is supposed to be a vector"));
+        }
+        let (body, by) = (input.body(), index.body());
+        let dim = wrap_dim(dim, body.layout.ndim())?;
+        let mut shape = Dims::from_slice(body.shape());
+        match shape.get_mut(dim) {
+            Some(0) if by.numel() > 0 && body.layout.ndim() > 1 => {
+                return Err(Error::runtime("index_select(): self indexing axis dim should be positive"));
+            }
+            Some(n) => *n = by.numel(),
+            None if by.numel() != 1 => {
+                return Err(Error::runtime(format!(
+                    "index_select(): Index to scalar can have only 1 value, got {} value(s)",
+                    by.numel()
+                )));
+            }
+            None => {}
+        }
+        let out = Body::new(&shape, body.dtype, body.device())?;
+        if out.numel() > 0 {
+            let (size, stride) = size_and_stride(&body, dim);
+            let index = by.with_layout(down(&by, dim, &shape));
+            let source = body.with_layout(along(&body, dim, &shape));
+            get("index_select", &out, &source, &[By { index: &index, size, stride, dim }], false).map_err(
+                |error| match error.fault() {
+                    Fault::Beyond { .. } => Error::index("index out of range in self"),
+                    _ => error,
+                },
+            )?;
+        }
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, at: Meta, dim: i64, index: &Tensor) -> Result<Tensor> {
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        IndexAdd::call(&zeros, dim, index, g, Scalar::Int(1))
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        check_vector("index_select", index)?;
+        let made = on_lines(b, input, &[], dim, |x, _, at| match index.is_batched() {
+            false => IndexSelect::call(x, at, index),
+            true => Gather::call(x, at, &spread_positions(b, index, at, &x.shape())?),
+        })?;
+        from_lines(b, made, input)
+    }
+}
+
+/// Slices of `input` along `dim`, picked by a vector of indices.
+#[operator(
+    function,
+    method,
+    out(message = "index_select(): self and result must have the same scalar type", apart),
+    sample = "listed(named(name))"
+)]
+pub fn index_select(input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+    IndexSelect::call(input, dim, index)
+}
+
+/// `source` times `alpha`, in its own dtype.
+fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    let number = create::full(&[], alpha, source.dtype(), source.device());
+    crate::ops::reduction::reduce::quietly(|| crate::ops::elementwise::arithmetic::mul(source, &number?))
+        .map(Tensor::new)
+}
+
+/// `input` with the slices of `source`, times `alpha`, added where `index` points.
+#[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
+impl IndexAdd {
+    fn check(input: &Body, dim: i64, index: &Tensor, source: &Tensor, _: Scalar) -> Result<()> {
+        check_slices("index_add_", input, &source.body(), dim, index)?;
+        check_writable(input)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar) -> Result<()> {
+        if alpha.is_one() {
+            return add_slices(input, &source.body(), dim, index);
+        }
+        add_slices(input, &scaled(source, alpha)?.body(), dim, index)
+    }
+    fn d_input(g: V) -> V {
+        g
+    }
+    fn d_source(g: V, dim: i64, index: &Tensor, alpha: Scalar, source: Unread) -> V {
+        let Unread = source;
+        let g = g.then(|g| IndexSelect::call(&g, dim, index));
+        if alpha.is_one() { g } else { g * V::from(alpha).conj() }
+    }
+    fn batch(
+        b: &Batch,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: Scalar,
+    ) -> Result<Tensor> {
+        if alpha.is_one() {
+            return placed(b, input, dim, index, source, Put::Add);
+        }
+        placed(b, input, dim, index, &crate::ops::elementwise::arithmetic::mul(source, alpha)?, Put::Add)
+    }
+}
+
+/// A vector of indices lying along `dim` of `shape`.
+pub(crate) fn down(by: &Body, dim: usize, shape: &[usize]) -> Layout {
+    let mut layout = Layout {
+        shape: Dims::from_slice(shape),
+        strides: smallvec::smallvec![0; shape.len()],
+        offset: by.layout.offset,
+    };
+    if let Some(s) = layout.strides.get_mut(dim) {
+        *s = by.layout.strides.first().copied().unwrap_or(0);
+    }
+    layout
+}

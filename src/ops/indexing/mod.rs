@@ -1,0 +1,9 @@
+//! Reading and writing where indices or masks point.
+
+pub mod advanced;
+pub mod index;
+pub mod index_reduce;
+pub mod nonzero;
+pub mod scatter;
+pub mod scatter_reduce;
+pub mod slice_checks;

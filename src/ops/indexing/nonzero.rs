@@ -1,0 +1,89 @@
+//! Where elements are not zero, and what lies where a mask says.
+
+use crate::base::{DType, Dims, Layout, Result, broadcast};
+use crate::operator::kernel::{copy, fork};
+use crate::ops::shape::view;
+use crate::tensor::{Body, Tensor};
+
+/// The shape that a tensor and its mask stretch to: at least a vector.
+pub(crate) fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
+    let shape = broadcast(mask, x)?;
+    Ok(if shape.is_empty() { smallvec::smallvec![1] } else { shape })
+}
+
+pub(crate) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
+    fork!([x, mask],
+    cpu: {
+        let count = crate::cpu::sort::nonzero_count(mask.host()?)?;
+        let out = Body::new(&[count], x.dtype, x.device())?;
+        crate::cpu::sort::masked_select(out.host()?.ptr, count, x.host()?, mask.host()?)?;
+        Ok(out)
+    },
+    gpu: {
+        if x.dtype.is_complex() {
+            let [re, im] = crate::operator::kernel::parts(x)?;
+            return crate::ops::complex::from_parts(&select_masked(&re, mask)?, &select_masked(&im, mask)?);
+        }
+        let (buffer, count) = crate::gpu::masked_select(x.gpu()?, mask.gpu()?)?;
+        Ok(on_gpu(buffer, &[count], x.dtype, x.device()))
+    })
+}
+
+/// The positions of elements that are not zero: (count, ndim), row by row.
+pub(crate) fn positions(x: &Body) -> Result<Body> {
+    if x.storage.is_nowhere() {
+        return Err(crate::transforms::vmap::refuse_dynamic("nonzero"));
+    }
+    let ndim = x.layout.ndim();
+    fork!([x],
+    cpu: {
+        let count = crate::cpu::sort::nonzero_count(x.host()?)?;
+        let out = Body::new(&[count, ndim], DType::I64, x.device())?;
+        crate::cpu::sort::nonzero_into(x.host()?, out.host()?.ptr.cast(), count)?;
+        Ok(out)
+    },
+    gpu: {
+        if x.dtype.is_complex() {
+            let truth = Body::new(x.shape(), DType::Bool, x.device())?;
+            copy(&truth, x)?;
+            return positions(&truth);
+        }
+        let (buffer, count) = crate::gpu::nonzero(x.gpu()?)?;
+        Ok(on_gpu(buffer, &[count, ndim], DType::I64, x.device()))
+    })
+}
+
+/// Positions as PyTorch lays them out: each dimension's together.
+pub(crate) fn by_columns(rows: Body) -> Result<Body> {
+    let [count, ndim] = rows.shape()[..] else { return Ok(rows) };
+    let columns = Layout { strides: smallvec::smallvec![1, count], ..Layout::contiguous(&[count, ndim]) };
+    if ndim < 2 || count == 0 {
+        return Ok(rows.with_layout(columns));
+    }
+    let out = Body { layout: columns, ..Body::new(&[ndim, count], DType::I64, rows.device())? };
+    copy(&out, &rows)?;
+    Ok(out)
+}
+
+/// A body over a buffer that a shader just filled.
+#[cfg(feature = "gpu")]
+fn on_gpu(buffer: crate::gpu::Buffer, shape: &[usize], dtype: DType, device: crate::base::Device) -> Body {
+    let bytes = crate::base::numel(shape) * dtype.size();
+    let storage = crate::storage::Storage::from_gpu(buffer, bytes, device);
+    Body::plain(storage, crate::base::Layout::contiguous(shape), dtype)
+}
+
+/// Where `t` is not zero, one vector per dimension, which lie between each other.
+pub fn nonzero_columns(t: &Tensor) -> Result<Vec<Tensor>> {
+    columns(t, positions(&t.body())?)
+}
+
+/// The same as PyTorch gives them: one behind the other.
+pub fn nonzero_vectors(t: &Tensor) -> Result<Vec<Tensor>> {
+    columns(t, by_columns(positions(&t.body())?)?)
+}
+
+fn columns(t: &Tensor, positions: Body) -> Result<Vec<Tensor>> {
+    let all = Tensor::new(positions);
+    (0..t.ndim()).map(|d| view::select(&all, 1, d as i64)).collect()
+}

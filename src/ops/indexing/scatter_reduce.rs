@@ -1,0 +1,303 @@
+//! `scatter_reduce`: what meets at a place is summed, multiplied, averaged, or the largest or smallest is kept.
+
+use crate::base::Put;
+use crate::operator::pointwise::apply;
+use crate::operator::prelude::*;
+use crate::operator::{dtype_checks, inplace};
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::indexing::index::{Gather, Scatter, from_lines, on_lines};
+use crate::ops::indexing::scatter::{MaskedFill0, Scatter1};
+use crate::ops::reduction::reduce;
+use crate::ops::reduction::reduce::quietly;
+use crate::tensor::facts::{Keep, Shown};
+use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad};
+
+/// What becomes of values that meet.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Meeting {
+    Sum,
+    Prod,
+    Mean,
+    Max,
+    Min,
+}
+
+impl Keep for Meeting {
+    fn shown(&self) -> Shown {
+        Shown::Text(self.name().into())
+    }
+}
+
+impl Meeting {
+    fn named(name: &str) -> Result<Meeting> {
+        let all = [Meeting::Sum, Meeting::Prod, Meeting::Mean, Meeting::Max, Meeting::Min];
+        all.into_iter().find(|how| how.name() == name).ok_or_else(|| {
+            Error::runtime(format!(
+                "reduce argument must be either sum, prod, mean, amax or amin, got {name}"
+            ))
+        })
+    }
+
+    /// PyTorch's name for it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Meeting::Sum => "sum",
+            Meeting::Prod => "prod",
+            Meeting::Mean => "mean",
+            Meeting::Max => "amax",
+            Meeting::Min => "amin",
+        }
+    }
+
+    fn put(self) -> Put {
+        match self {
+            Meeting::Sum | Meeting::Mean => Put::Add,
+            Meeting::Prod => Put::Mul,
+            Meeting::Max => Put::Max,
+            Meeting::Min => Put::Min,
+        }
+    }
+}
+
+/// Where values of `input` take no part: what the first that is sent there meets.
+fn neutral(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Meeting) -> Result<Tensor> {
+    let number = match how {
+        // Any of the values sent will do as the first.
+        Meeting::Max | Meeting::Min => return Scatter::call(input, dim, index, src, Put::Assign),
+        Meeting::Prod => Scalar::Int(1),
+        Meeting::Sum | Meeting::Mean => Scalar::Int(0),
+    };
+    Scatter1::call(input, dim, index, number)
+}
+
+pub(crate) fn reduced(
+    input: &Tensor,
+    src: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    how: Meeting,
+    own: bool,
+) -> Result<Tensor> {
+    let start = if own { input.clone() } else { neutral(input, src, dim, index, how)? };
+    let out = Scatter::call(&start, dim, index, src, how.put())?;
+    if how != Meeting::Mean {
+        return Ok(out);
+    }
+    let count = meetings(input, dim, index, own)?;
+    if input.dtype().is_differentiable() {
+        return a::div(&out, &count);
+    }
+    a::floor_divide(&out, &create::to_dtype(&count, input.dtype())?)
+}
+
+/// How many values meet at each place, 1 where none does.
+fn meetings(input: &Tensor, dim: i64, index: &Tensor, own: bool) -> Result<Tensor> {
+    let start = create::full(&input.shape(), Scalar::Int(i64::from(own)), input.dtype(), input.device())?;
+    let ones = create::ones(&index.shape(), input.dtype(), input.device())?;
+    let count = Scatter::call(&start, dim, index, &ones, Put::Add)?;
+    a::maximum(&crate::ops::complex::real(&count)?, 1.0)
+}
+
+/// A reduction that is to be differentiated: its operands, and what it made.
+pub(crate) struct Reduced<'a> {
+    pub input: &'a Tensor,
+    pub src: &'a Tensor,
+    pub result: &'a Tensor,
+    pub dim: i64,
+    /// Where each element of `src` is sent.
+    pub index: &'a Tensor,
+    pub how: Meeting,
+    pub own: bool,
+    /// The derivative of the source's share where several zeros meet.
+    pub twice: &'static Derivative,
+}
+
+/// What a change of the input and of the source does to a product, largest or smallest value.
+struct Shares {
+    input: Tensor,
+    src: Tensor,
+}
+
+impl Reduced<'_> {
+    /// The gradient of the input where it takes part everywhere.
+    pub fn for_input(&self, g: V) -> Result<V> {
+        Ok(match self.how {
+            Meeting::Sum => g,
+            Meeting::Mean => g / V::from(meetings(self.input, self.dim, self.index, self.own)?),
+            _ => g * V::from(self.shares()?.input),
+        })
+    }
+
+    /// The gradient of the source; `sent` is what comes of a gradient where elements are sent.
+    pub fn for_source(&self, g: V, sent: impl FnOnce(V) -> V) -> Result<V> {
+        Ok(match self.how {
+            Meeting::Sum => sent(g),
+            Meeting::Mean => sent(g / V::from(meetings(self.input, self.dim, self.index, self.own)?)),
+            _ => sent(g) * V::from(self.shares()?.src),
+        })
+    }
+
+    fn again(&self, input: &Tensor, src: &Tensor) -> Result<Tensor> {
+        ScatterReduce::call(input, self.dim, self.index, src, self.how, self.own)
+    }
+
+    fn shares(&self) -> Result<Shares> {
+        let &Reduced { input, src, result, dim, index, how, own, twice } = self;
+        let there = |t: &Tensor| Gather::call(t, dim, index);
+        if how == Meeting::Prod {
+            let without_zeros = |t: &Tensor| MaskedFill0::call(t, &a::eq(t, 0.0)?, Scalar::Int(1));
+            let (full_input, full_src) = (without_zeros(input)?, without_zeros(src)?);
+            let others = self.again(&full_input, src)?;
+            // A single zero among the values sent: the product of the others is its share.
+            let zero = a::eq(src, 0.0)?;
+            let none = create::zeros(&result.shape(), src.dtype(), src.device())?;
+            let counted = create::to_dtype(&zero, src.dtype())?;
+            let zeros = there(&Scatter::call(&none, dim, index, &counted, Put::Add)?)?;
+            let single = a::logical_and(&zero, &a::eq(&zeros, 1.0)?)?;
+            let beside = there(&self.again(input, &full_src)?)?;
+            let usual = a::div(&there(result)?, &full_src)?;
+            let picked = apply(&a::choose::ROW, &[(&beside).into(), (&usual).into(), (&single).into()])?;
+            let several = picked.requires_grad()
+                && !picked.is_batched()
+                && reduce::any(&a::gt(&zeros, 1.0)?, None, false)?.item()?.as_bool();
+            let src = if several { underivable(&picked, twice) } else { picked };
+            return Ok(Shares { input: a::div(&others, &full_input)?, src });
+        }
+        let hit = |t: &Tensor, y: &Tensor| create::to_dtype(&a::eq(t, y)?, y.dtype());
+        let (mut for_input, for_src) = (hit(input, result)?, hit(src, &there(result)?)?);
+        if !own {
+            for_input = Scatter1::call(&for_input, dim, index, Scalar::Int(0))?;
+        }
+        // Equal ones share.
+        let ties = a::maximum(&Scatter::call(&for_input, dim, index, &for_src, Put::Add)?, 1.0)?;
+        Ok(Shares { input: a::div(&for_input, &ties)?, src: a::div(&for_src, &there(&ties)?)? })
+    }
+}
+
+/// A derivative that is an error: where several zeros meet, it is that of none of the formulas above.
+macro_rules! no_derivative {
+    ($message:literal) => {
+        crate::tensor::Derivative {
+            facts: None,
+            name: "torch::autograd::Error",
+            apply: |_| Err(crate::base::Error::runtime($message)),
+        }
+    };
+}
+pub(crate) use no_derivative;
+
+static SEVERAL_ZEROS: Derivative = no_derivative!(
+    "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
+);
+
+/// The same values, with this derivative.
+fn underivable(shares: &Tensor, twice: &'static Derivative) -> Tensor {
+    let body = shares.body().clone();
+    let mut recorder = Recorder::new(twice);
+    recorder.input(Some(shares));
+    let node = recorder.publish(&[&body]);
+    let made = Tensor::new(body);
+    made.set_history(Some(Edge { node, output: 0 }));
+    made
+}
+
+#[primitive]
+impl ScatterReduce {
+    fn forward(
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<Body> {
+        quietly(|| reduced(input, src, dim, index, reduce, include_self))
+    }
+    fn d_input(
+        g: V,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        result: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<V> {
+        let g =
+            Reduced { input, src, result, dim, index, how: reduce, own: include_self, twice: &SEVERAL_ZEROS }
+                .for_input(g)?;
+        Ok(if include_self { g } else { g.then(|g| Scatter1::call(&g, dim, index, Scalar::Int(0))) })
+    }
+    fn d_src(
+        g: V,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        result: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<V> {
+        Reduced { input, src, result, dim, index, how: reduce, own: include_self, twice: &SEVERAL_ZEROS }
+            .for_source(g, |g| g.then(|g| Gather::call(&g, dim, index)))
+    }
+    fn batch(
+        b: &Batch,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        reduce: Meeting,
+        include_self: bool,
+    ) -> Result<Tensor> {
+        let made = on_lines(b, input, &[index, src], dim, |x, rest, at| {
+            ScatterReduce::call(x, at, &rest[0], &rest[1], reduce, include_self)
+        })?;
+        from_lines(b, made, input)
+    }
+}
+
+/// What `src` sends to each place, summed, multiplied, averaged, or the largest or smallest.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "indexed(lambda x, dim, i, y: T.scatter_reduce(x, dim, i, y, 'mean'), lambda draw, where: [values(where, draw(SEEDS))])"
+)]
+pub fn scatter_reduce(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+    #[default(true)] include_self: bool,
+) -> Result<Tensor> {
+    let how = Meeting::named(reduce)?;
+    if matches!(how, Meeting::Max | Meeting::Min) {
+        dtype_checks::order("scatter_gather_tensor_cpu_reduce_amax", input.dtype())?;
+    }
+    if input.dtype().is_complex() && any_requires_grad([input, src]) {
+        return Err(Error::not_implemented(
+            "scatter_reduce does not support automatic differentiation for outputs with complex dtype.",
+        ));
+    }
+    ScatterReduce::call(input, dim, index, src, how, include_self)
+}
+
+/// The same, written over `input`.
+#[inplace(scatter_reduce)]
+pub fn scatter_reduce_(
+    input: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    src: &Tensor,
+    reduce: &str,
+    #[default(true)] include_self: bool,
+) -> Result<()> {
+    let make = |input: &Tensor| scatter_reduce(input, dim, index, src, reduce, include_self);
+    inplace::by_result(input, &[index, src], make, |body, made| {
+        [index, src].into_iter().try_for_each(|t| inplace::check_disjoint(input, t))?;
+        inplace::replace(body, made)
+    })
+}

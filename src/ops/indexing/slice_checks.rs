@@ -1,0 +1,109 @@
+//! Which slices `index_add` and `index_copy` take, and in which order they refuse what does not fit.
+
+use crate::base::{Dims, Error, Result, wrap_dim};
+use crate::ops::indexing::index::check_index;
+use crate::tensor::{Body, Tensor};
+
+/// The shape without one dimension.
+fn across(body: &Body, dim: usize) -> Dims {
+    body.shape().iter().enumerate().filter(|(d, _)| *d != dim).map(|(_, &n)| n).collect()
+}
+
+/// Whether `index_copy`'s source may go with its target at all.
+fn check_copied(out: &Body, source: &Body, count: usize) -> Result<()> {
+    let (from, to) = (source.layout.ndim(), out.layout.ndim());
+    if from != to && from > 0 && to > 0 {
+        return Err(Error::index(format!(
+            "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source dimensionality \
+             ({from}), destination dimensionality ({to})"
+        )));
+    }
+    if from == 0 && count != 1 {
+        return Err(Error::index(format!(
+            "index_copy_(): When source is scalar, index should have one element (got {count})"
+        )));
+    }
+    Ok(())
+}
+
+/// The shape rule of `index_copy`: the slices first, then how many.
+fn check_copies(out: &Body, source: &Body, at: usize, count: usize) -> Result<()> {
+    let (to, from) = (across(out, at), across(source, at));
+    if to != from {
+        return Err(Error::runtime(format!(
+            "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: {} at dimension \
+             {at} and source slice shape: {} at dimension {}.",
+            spaced(&to),
+            spaced(&from),
+            if source.layout.ndim() == 0 { 0 } else { at }
+        )));
+    }
+    match source.shape().get(at) {
+        Some(&picked) if picked != count => Err(Error::index(format!(
+            "index_copy_(): Number of indices ({count}) should be equal to source.size(dim) ({picked})"
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn spaced(sizes: &[usize]) -> String {
+    sizes.iter().map(usize::to_string).collect::<Vec<_>>().join(" ")
+}
+
+/// The shape rule of `index_add`: how many first, then the slices.
+fn check_added(out: &Body, source: &Body, at: usize, count: usize) -> Result<()> {
+    if at > 0 && at >= source.layout.ndim() {
+        return Err(Error::runtime(format!(
+            "index_add_(): Indexing dim {at} is out of bounds of the source tensor with dim {}",
+            source.layout.ndim()
+        )));
+    }
+    match source.shape().get(at) {
+        None if count != 1 => {
+            return Err(Error::index(format!("Dimension specified as {at} but tensor has no dimensions")));
+        }
+        Some(&picked) if picked != count => {
+            return Err(Error::runtime(format!(
+                "index_add_(): Number of indices ({count}) should be equal to source.size(dim): ({picked}), for dim: {at}"
+            )));
+        }
+        _ => {}
+    }
+    let alike = out.layout.ndim() == source.layout.ndim()
+        && (out.layout.ndim() == 0 || across(out, at) == across(source, at));
+    if alike {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = {:?} \
+         source.shape = {:?}",
+        out.shape(),
+        source.shape()
+    )))
+}
+
+/// The shape rule of `index_add` and `index_copy`.
+pub fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<usize> {
+    let at = wrap_dim(dim, out.layout.ndim())?;
+    if index.ndim() > 1 {
+        return Err(Error::index(format!(
+            "{op}(): Index is supposed to be a vector, but got dim: {}",
+            index.ndim()
+        )));
+    }
+    let copies = op == "index_copy_";
+    if copies {
+        check_copied(out, source, index.numel())?;
+    }
+    check_index(op, index)?;
+    if source.dtype != out.dtype {
+        return Err(Error::runtime(format!(
+            "{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
+            out.dtype.scalar_name(),
+            source.dtype.scalar_name()
+        )));
+    }
+    let check = if copies { check_copies } else { check_added };
+    check(out, source, at, index.numel())?;
+    Ok(at)
+}

@@ -1,0 +1,410 @@
+//! Products of matrices and vectors.
+
+use crate::base::{Dims, broadcast};
+use crate::operator::kernel::matmul as multiply;
+use crate::operator::prelude::*;
+use crate::ops::elementwise::arithmetic;
+use crate::ops::linalg::product::mv;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::rearrange::contiguous;
+use crate::ops::shape::view::first_row;
+use crate::ops::shape::view::{
+    expand, ints, reshape, reshaped, squeeze_one, t, transpose, unsafe_view, unsqueeze,
+};
+use crate::tensor::any_requires_grad;
+use crate::tensor::facts::{Keep, Shown};
+
+pub(crate) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
+    if a.dtype() == b.dtype() {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "expected m1 and m2 to have the same dtype, but got: {} != {}",
+        a.dtype().c_name(),
+        b.dtype().c_name()
+    )))
+}
+
+/// A batched product of operands with at least two dimensions; batches broadcast.
+fn batched(a: &Body, b: &Body, dtype: DType) -> Result<Body> {
+    let (na, nb) = (a.layout.ndim(), b.layout.ndim());
+    let (m, k) = (a.shape()[na - 2], a.shape()[na - 1]);
+    let n = b.shape()[nb - 1];
+    let batch = broadcast(&a.shape()[..na - 2], &b.shape()[..nb - 2])?;
+    let shaped = |rows: usize, columns: usize| {
+        let mut shape = batch.clone();
+        shape.extend([rows, columns]);
+        shape
+    };
+    let a = a.with_layout(a.layout.broadcast_to(&shaped(m, k)));
+    let b = b.with_layout(b.layout.broadcast_to(&shaped(k, n)));
+    let out = Body::new(&shaped(m, n), dtype, a.device().joined(b.device()))?;
+    multiply(&out, &a, &b, 1.0, 0.0)?;
+    Ok(out)
+}
+
+/// Which of two matrices lie column by column: so do their gradients, then.
+#[derive(Clone, Copy)]
+pub struct Columns {
+    left: bool,
+    right: bool,
+}
+
+impl Keep for Columns {
+    fn shown(&self) -> Shown {
+        Shown::Nothing
+    }
+}
+
+impl Columns {
+    pub fn of(left: &Tensor, right: &Tensor) -> Columns {
+        let by_columns = |t: &Tensor| {
+            let body = t.body();
+            let layout = &body.layout;
+            layout.ndim() == 2 && layout.strides[0] == 1 && layout.strides[1] == layout.shape[0]
+        };
+        Columns { left: by_columns(left), right: by_columns(right) }
+    }
+
+    /// The gradient of the left operand of `left @ right`.
+    pub fn left_gradient(self, g: &V, right: &V) -> V {
+        if self.left {
+            turned(&right.clone().conj().matmul(turned(g)))
+        } else {
+            g.matmul(turned(right).conj())
+        }
+    }
+
+    /// That of the right one.
+    pub fn right_gradient(self, g: &V, left: &V) -> V {
+        if self.right {
+            turned(&turned(g).matmul(left.clone().conj()))
+        } else {
+            turned(left).conj().matmul(g)
+        }
+    }
+}
+
+fn turned(matrix: &V) -> V {
+    matrix.clone().then(|m| t(&m))
+}
+
+/// Refuses what a product of batches has no loop for; where there is nothing to multiply none is needed.
+pub(crate) fn check_batch_dtypes(name: &'static str, a: &Body, b: &Body) -> Result<()> {
+    match a.dtype {
+        _ if is_nothing(a, b) => Ok(()),
+        DType::Bool => Err(Fault::NoKernel { op: name, dtype: a.dtype }.into()),
+        _ if a.dtype == b.dtype => Ok(()),
+        _ => Err(Error::runtime(format!(
+            "expected scalar type {} but found {}",
+            a.dtype.scalar_name(),
+            b.dtype.scalar_name()
+        ))),
+    }
+}
+
+/// Whether a product has no element, or none of its factors.
+pub(crate) fn is_nothing(a: &Body, b: &Body) -> bool {
+    a.numel() == 0 || b.numel() == 0
+}
+
+/// Up to so many columns of samples are rows of one product with the shared matrix.
+const COLUMNS: usize = 4;
+
+fn check_matrices(a: &[usize], b: &[usize]) -> Result<()> {
+    for (shape, which) in [(a, "self"), (b, "mat2")] {
+        if shape.len() != 2 {
+            return Err(Error::runtime(format!(
+                "mm: {which} must be a matrix, got {}-D tensor",
+                shape.len()
+            )));
+        }
+    }
+    if a[1] != b[0] {
+        return Err(Error::runtime(format!(
+            "mm: mat1 and mat2 shapes cannot be multiplied ({}x{} and {}x{})",
+            a[0], a[1], b[0], b[1]
+        )));
+    }
+    Ok(())
+}
+
+#[primitive(
+    tangent = multilinear,
+    shows(
+        self_sym_sizes = sizes(input),
+        mat2_sym_sizes = sizes(mat2),
+        self_sym_strides = strides(input),
+        mat2_sym_strides = strides(mat2)
+    )
+)]
+impl Mm {
+    fn forward(input: &Tensor, mat2: &Tensor, #[hidden] columns: Columns) -> Result<Body> {
+        let _ = columns;
+        let (a, b) = (input.body(), mat2.body());
+        check_matrices(a.shape(), b.shape())?;
+        same_dtype(input, mat2)?;
+        batched(&a, &b, a.dtype)
+    }
+    fn d_input(g: V, mat2: V, columns: Columns) -> V {
+        columns.left_gradient(&g, &mat2)
+    }
+    fn d_mat2(g: V, input: V, columns: Columns) -> V {
+        columns.right_gradient(&g, &input)
+    }
+    /// Batches of matrices where both operands are batched, one tall product where only one is.
+    fn batch(b: &Batch, input: &Tensor, mat2: &Tensor, _columns: Columns) -> Result<Tensor> {
+        let (x, y) = (input, mat2);
+        check_matrices(&x.shape(), &y.shape())?;
+        let made = match (x.is_batched(), y.is_batched()) {
+            (true, false) => matmul(x.physical(), y),
+            // Few columns: the transposed product is a tall one.
+            (false, true) if y.shape()[1] <= COLUMNS => {
+                let turned = |t: &Tensor| transpose(t, -2, -1);
+                matmul(&turned(y.physical())?, &turned(x)?).and_then(|t| turned(&t))
+            }
+            (false, true) => product(x, y.physical()),
+            _ => product(&b.full(x)?, &b.full(y)?),
+        };
+        made.map(|t| b.wrap(t))
+    }
+}
+
+pub(crate) fn check_batches(a: &[usize], b: &[usize]) -> Result<()> {
+    for (shape, which) in [(a, "batch1"), (b, "batch2")] {
+        if shape.len() != 3 {
+            return Err(Error::runtime(format!("{which} must be a 3D tensor")));
+        }
+    }
+    if a[0] != b[0] || a[2] != b[1] {
+        return Err(Error::runtime(format!(
+            "Expected size for first two dimensions of batch2 tensor to be: [{}, {}] but got: [{}, {}].",
+            a[0], a[2], b[0], b[1]
+        )));
+    }
+    Ok(())
+}
+
+#[primitive(tangent = multilinear)]
+impl Bmm {
+    fn forward(input: &Tensor, mat2: &Tensor) -> Result<Body> {
+        let (a, b) = (input.body(), mat2.body());
+        check_batches(a.shape(), b.shape())?;
+        check_batch_dtypes("bmm", &a, &b)?;
+        // The second's dtype counts where they may differ.
+        batched(&a, &b, b.dtype)
+    }
+    fn d_input(g: V, mat2: V) -> V {
+        g.matmul(mat2.mh())
+    }
+    fn d_mat2(g: V, input: V) -> V {
+        input.mh().matmul(g)
+    }
+    fn batch(b: &Batch, input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+        check_batches(&input.shape(), &mat2.shape())?;
+        product(&b.full(input)?, &b.full(mat2)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = multilinear)]
+impl Dot {
+    fn forward(input: &Tensor, tensor: &Tensor) -> Result<Body> {
+        let (a, b) = (input.body(), tensor.body());
+        let row = a.with_layout(a.layout.unsqueeze(0)?);
+        let column = b.with_layout(b.layout.unsqueeze(1)?);
+        Ok(drop_dims(batched(&row, &column, a.dtype)?, &[0, 1]))
+    }
+    fn d_input(g: V, tensor: V) -> V {
+        g * tensor.conj()
+    }
+    fn d_tensor(g: V, input: V) -> V {
+        g * input.conj()
+    }
+    fn batch(b: &Batch, input: &Tensor, tensor: &Tensor) -> Result<Tensor> {
+        let products = arithmetic::mul(&b.full(input)?, &b.full(tensor)?)?;
+        reduce::Sum1::call(&products, smallvec::smallvec![-1], false).map(|t| b.wrap(t))
+    }
+}
+
+/// A product of operands with two dimensions each, or a batch of such.
+pub fn product(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    match (a.ndim(), b.ndim()) {
+        (2, 2) => mm(a, b),
+        (3, 3) if a.shape()[0] == b.shape()[0] => bmm(a, b),
+        (x, y) if x >= 2 && y >= 2 => {
+            let (sa, sb) = (a.shape(), b.shape());
+            let batch = broadcast(&sa[..x - 2], &sb[..y - 2])?;
+            let flat = |t: &Tensor, s: &Dims| -> Result<Tensor> {
+                let mut full = ints(&batch);
+                full.extend(ints(&s[s.len() - 2..]));
+                let wide = expand(t, full)?;
+                reshape(&wide, &[batch.iter().product(), s[s.len() - 2], s[s.len() - 1]])
+            };
+            let out = bmm(&flat(a, &sa)?, &flat(b, &sb)?)?;
+            let mut shape = batch.clone();
+            shape.extend([sa[x - 2], sb[y - 1]]);
+            unsafe_view(&out, shape)
+        }
+        _ => Err(Fault::Runtime("both arguments to matmul need to be at least 1D".into()).into()),
+    }
+}
+
+/// Whether a batch is one tall matrix to its product with a matrix or vector.
+fn folds(a: &Tensor, b: &Tensor) -> bool {
+    let (large, small) = if a.ndim() >= b.ndim() { (a, b) } else { (b, a) };
+    let n = large.ndim();
+    if n < 3 || small.ndim() > 2 {
+        return false;
+    }
+    if small.requires_grad() || small.is_batched() {
+        return true;
+    }
+    if a.ndim() == 2 {
+        return false;
+    }
+    let body = large.body();
+    let (mut shape, mut strides) = (body.layout.shape.clone(), body.layout.strides.clone());
+    if a.ndim() < b.ndim() {
+        shape.swap(n - 2, n - 1);
+        strides.swap(n - 2, n - 1);
+    }
+    shape.contains(&0) || (0..n - 2).all(|i| strides[i] == strides[i + 1] * shape[i + 1])
+}
+
+/// The product as one of a tall matrix.
+fn folded(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let turned = a.ndim() < b.ndim();
+    let large = if turned { transpose(b, -2, -1)? } else { a.clone() };
+    let small = if !turned {
+        b.clone()
+    } else if a.ndim() == 2 {
+        t(a)?
+    } else {
+        a.clone()
+    };
+    let mut shape = large.shape();
+    let columns = shape.pop().unwrap_or(1);
+    let tall = reshaped(&large, &[shape.iter().product(), columns])?;
+    if small.ndim() == 1 {
+        return unsafe_view(&mv(&tall, &small)?, shape);
+    }
+    shape.push(small.shape()[1]);
+    let out = unsafe_view(&mm(&tall, &small)?, shape)?;
+    if turned { contiguous(&transpose(&out, -2, -1)?, None) } else { Ok(out) }
+}
+
+/// The product as one of two batches of equally many matrices.
+fn of_batches(a: &Tensor, b: &Tensor) -> Result<Tensor> {
+    let (sa, sb) = (a.shape(), b.shape());
+    let (x, y) = (sa.len(), sb.len());
+    if (x, y) == (3, 3) && sa[0] != sb[0] {
+        let wants = |t: &Tensor| t.requires_grad() || t.is_batched();
+        if sa[0] == 1 && wants(a) {
+            return matmul(&squeeze_one(a, 0)?, b);
+        }
+        if sb[0] == 1 && wants(b) {
+            return matmul(a, &squeeze_one(b, 0)?);
+        }
+    }
+    let (rows, inner) = if x > 1 { (sa[x - 2], sa[x - 1]) } else { (1, sa[0]) };
+    let (inner2, columns) = if y > 1 { (sb[y - 2], sb[y - 1]) } else { (sb[0], 1) };
+    let mut shape = broadcast(&sa[..x.max(2) - 2], &sb[..y.max(2) - 2])?;
+    let count = shape.iter().product();
+    let recorded = any_requires_grad([a, b]);
+    let flat = |t: &Tensor, m: usize, n: usize| {
+        let mut full = ints(&shape);
+        full.extend([m as i64, n as i64]);
+        if !recorded && t.ndim() == 3 && full == ints(&t.shape()) {
+            return Ok(t.clone());
+        }
+        reshaped(&expand(t, full)?, &[count, m, n])
+    };
+    let left = flat(a, rows, inner)?;
+    let right = flat(&if y == 1 { unsqueeze(b, 1)? } else { b.clone() }, inner2, columns)?;
+    let out = bmm(&left, &right)?;
+    if x > 1 {
+        shape.push(rows);
+    }
+    if y > 1 {
+        shape.push(columns);
+    }
+    unsafe_view(&out, shape)
+}
+
+/// Product of two matrices.
+#[operator(
+    function,
+    method,
+    out(declared, early),
+    overloads((1, 1), (2, 2)),
+    sample = "product(name, lambda i, j, k, b: [(i, j), (j, k)])"
+)]
+pub fn mm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+    Mm::call(input, mat2, Columns::of(input, mat2))
+}
+
+/// Products of two batches of matrices.
+#[operator(
+    function,
+    method,
+    out(declared, early),
+    overloads((1, 1), (2, 2)),
+    sample = "product(name, lambda i, j, k, b: [(b, i, j), (b, j, k)])"
+)]
+pub fn bmm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
+    Bmm::call(input, mat2)
+}
+
+/// Inner product of two vectors.
+#[operator(
+    function,
+    method,
+    out(message = "result dtype {target} does not match input dtype {result}", early),
+    sample = "product(name, lambda i, j, k, b: [(i,), (i,)])"
+)]
+pub fn dot(input: &Tensor, tensor: &Tensor) -> Result<Tensor> {
+    if input.ndim() != 1 || tensor.ndim() != 1 {
+        return Err(Error::runtime(format!(
+            "1D tensors expected, but got {}D and {}D tensors",
+            input.ndim(),
+            tensor.ndim()
+        )));
+    }
+    if input.dtype() != tensor.dtype() {
+        return Err(Error::runtime(format!(
+            "dot : expected both vectors to have same dtype, but found {} and {}",
+            input.dtype().scalar_name(),
+            tensor.dtype().scalar_name()
+        )));
+    }
+    let (n, m) = (input.numel(), tensor.numel());
+    if n != m {
+        return Err(Error::runtime(format!(
+            "inconsistent tensor size, expected tensor [{n}] and src [{m}] to have the same number of elements, but got {n} and \
+             {m} elements respectively"
+        )));
+    }
+    if input.dtype() == DType::Bool {
+        return Err(Fault::NoKernel { op: "dot", dtype: DType::Bool }.into());
+    }
+    Dot::call(input, tensor)
+}
+
+/// Matrix product; vectors are rows on the left and columns on the right, batches broadcast.
+#[operator(function, method, out(declared, early), sample = "any_product(name)")]
+pub fn matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let (x, y) = (input.ndim(), other.ndim());
+    if x == 0 || y == 0 {
+        return Err(Error::runtime(format!(
+            "both arguments to matmul need to be at least 1D, but they are {x}D and {y}D"
+        )));
+    }
+    match (x, y) {
+        (2, 2) => mm(input, other),
+        (1, 1) => dot(input, other),
+        (2, 1) => mv(input, other),
+        (1, 2) => first_row(mm(&unsqueeze(input, 0)?, other)?),
+        _ if folds(input, other) => folded(input, other),
+        _ => of_batches(input, other),
+    }
+}

@@ -1,0 +1,593 @@
+//! Losses, and how they are reduced to one number.
+
+use crate::base::numel;
+use crate::operator::prelude::*;
+use crate::operator::{dtype_checks, pointwise};
+use crate::ops::creation::create::to_dtype;
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::nn::loss_classes::{Classes, NllLoss, NllLoss2D};
+use crate::ops::nn::loss_formula::*;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::{reduce, softmax};
+use crate::ops::shape::view;
+use crate::ops::shape::view::reshape;
+use crate::tensor::any_requires_grad;
+use crate::tensor::facts::{Keep, Shown};
+
+/// What becomes of a loss per element.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Reduction {
+    None,
+    Mean,
+    Sum,
+}
+
+impl Keep for Reduction {
+    fn shown(&self) -> Shown {
+        Shown::Int(match self {
+            Reduction::None => 0,
+            Reduction::Mean => 1,
+            Reduction::Sum => 2,
+        })
+    }
+}
+
+impl Reduction {
+    fn new(name: &str, size_average: Option<bool>, reduce: Option<bool>) -> Result<Reduction> {
+        if size_average.is_some() || reduce.is_some() {
+            return Ok(match (size_average.unwrap_or(true), reduce.unwrap_or(true)) {
+                (true, true) => Reduction::Mean,
+                (false, true) => Reduction::Sum,
+                (_, false) => Reduction::None,
+            });
+        }
+        match name {
+            "none" => Ok(Reduction::None),
+            "mean" => Ok(Reduction::Mean),
+            "sum" => Ok(Reduction::Sum),
+            other => Err(Error::value(format!("{other} is not a valid value for reduction"))),
+        }
+    }
+
+    pub fn apply(self, loss: V) -> V {
+        match self {
+            Reduction::None => loss,
+            Reduction::Sum => loss.then(|t| reduce::Sum::call(&t)),
+            Reduction::Mean => loss.then(|t| reduce::mean(&t, None, false, None)),
+        }
+    }
+
+    /// The gradient of the loss per element; `count` of them went into a mean.
+    fn undo(self, g: V, count: usize) -> V {
+        if self == Reduction::Mean { g / count as f64 } else { g }
+    }
+
+    /// The gradient of losses that grow by `factor * slope`. What came in is multiplied with as it is: who writes over it
+    /// must be told that it was saved.
+    fn scale(self, slope: V, factor: f64, g: V) -> V {
+        let factor = if self == Reduction::Mean { factor / numel(&slope.shape()) as f64 } else { factor };
+        in_order(if factor == 1.0 { slope * g } else { slope * factor * g })
+    }
+}
+
+/// How many elements two broadcast operands have.
+fn joint(x: &V, y: &V) -> Result<usize> {
+    Ok(numel(&crate::base::broadcast(&x.shape(), &y.shape())?))
+}
+
+/// Runs a formula over operators that are not recorded.
+fn formula(compute: impl FnOnce() -> V) -> Result<Body> {
+    quietly(|| compute().tensor())
+}
+
+/// The difference that a loss's gradient is made of.
+fn gap(x: V, y: V) -> V {
+    x.with(y, Gap::call)
+}
+
+/// `input - target`, whose derivative keeps both though it needs neither: who writes over one is told that it was saved.
+#[primitive]
+impl Gap {
+    fn forward(input: &Tensor, target: &Tensor) -> Result<Body> {
+        formula(|| difference(input, target))
+    }
+    fn d_input(g: V, input: Unread, target: Unread) -> V {
+        let (Unread, Unread) = (input, target);
+        g
+    }
+    fn d_target(g: V, input: Unread, target: Unread) -> V {
+        let (Unread, Unread) = (input, target);
+        -g
+    }
+    fn batch(_b: &Batch, input: &Tensor, target: &Tensor) -> Result<Tensor> {
+        difference(input, target).tensor()
+    }
+}
+
+#[primitive]
+impl MseLoss {
+    fn forward(input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Body> {
+        formula(|| square_of(input, target, reduction))
+    }
+    fn d_input(g: V, input: V, target: V, reduction: Reduction) -> V {
+        reduction.scale(gap(input, target), 2.0, g)
+    }
+    fn d_target(g: V, input: V, target: V, reduction: Reduction) -> V {
+        reduction.scale(gap(target, input), 2.0, g)
+    }
+    fn batch(_b: &Batch, input: &Tensor, target: &Tensor, reduction: Reduction) -> Result<Tensor> {
+        square_of(input, target, reduction).tensor()
+    }
+}
+
+/// Quadratic within `beta` of zero, linear beyond.
+#[primitive]
+impl SmoothL1Loss {
+    fn forward(input: &Tensor, target: &Tensor, reduction: Reduction, beta: f64) -> Result<Body> {
+        formula(|| smooth_of(input, target, reduction, beta))
+    }
+    fn d_input(g: V, input: V, target: V, reduction: Reduction, beta: f64) -> V {
+        reduction.scale(clipped(gap(input, target), beta), 1.0 / beta, g)
+    }
+    fn d_target(g: V, input: V, target: V, reduction: Reduction, beta: f64) -> V {
+        reduction.scale(clipped(gap(target, input), beta), 1.0 / beta, g)
+    }
+    fn batch(_b: &Batch, input: &Tensor, target: &Tensor, reduction: Reduction, beta: f64) -> Result<Tensor> {
+        smooth_of(input, target, reduction, beta).tensor()
+    }
+}
+
+/// Quadratic within `delta` of zero, linear with slope `delta` beyond.
+#[primitive]
+impl HuberLoss {
+    fn forward(input: &Tensor, target: &Tensor, reduction: Reduction, delta: f64) -> Result<Body> {
+        formula(|| huber_of(input, target, reduction, delta))
+    }
+    fn d_input(g: V, input: V, target: V, reduction: Reduction, delta: f64) -> V {
+        reduction.scale(clipped(gap(input, target), delta), 1.0, g)
+    }
+    fn d_target(g: V, input: V, target: V, reduction: Reduction, delta: f64) -> V {
+        reduction.scale(clipped(gap(target, input), delta), 1.0, g)
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        target: &Tensor,
+        reduction: Reduction,
+        delta: f64,
+    ) -> Result<Tensor> {
+        huber_of(input, target, reduction, delta).tensor()
+    }
+}
+
+/// Cross entropy of probabilities.
+#[primitive]
+impl BinaryCrossEntropy {
+    fn forward(
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Body> {
+        formula(|| entropy_of(input, target, weight, reduction))
+    }
+    fn d_input(g: V, input: V, target: V, weight: Option<Tensor>, reduction: Reduction) -> Result<V> {
+        let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
+        let slope = maximum(&input * (1.0 - &input), 1e-12);
+        Ok(g * ((input - target) / slope))
+    }
+    fn d_target(g: V, input: V, target: V, weight: Option<Tensor>, reduction: Reduction) -> Result<V> {
+        let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
+        Ok(g * (log(1.0 - &input) - log(input)))
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        entropy_of(input, target, weight, reduction).tensor()
+    }
+}
+
+/// Cross entropy of sigmoids.
+#[primitive]
+impl BinaryCrossEntropyWithLogits {
+    fn forward(
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        pos_weight: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Body> {
+        formula(|| logit_entropy_of(input, target, weight, pos_weight, reduction))
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        target: V,
+        weight: Option<Tensor>,
+        pos_weight: Option<Tensor>,
+        reduction: Reduction,
+    ) -> Result<V> {
+        let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
+        // d/dx of soft_minus is sigmoid(x) - 1.
+        Ok(g * ((1.0 - &target) + emphasis(&target, pos_weight.as_ref()) * (sigmoid(input) - 1.0)))
+    }
+    fn d_target(
+        g: V,
+        input: V,
+        target: V,
+        weight: Option<Tensor>,
+        pos_weight: Option<V>,
+        reduction: Reduction,
+    ) -> Result<V> {
+        let g = weighted(reduction.undo(g, joint(&input, &target)?), weight.as_ref());
+        let positive = pos_weight.unwrap_or(V::from(1.0));
+        Ok(g * ((positive - 1.0) * soft_minus(&input) - input))
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        target: &Tensor,
+        weight: Option<&Tensor>,
+        pos_weight: Option<&Tensor>,
+        reduction: Reduction,
+    ) -> Result<Tensor> {
+        logit_entropy_of(input, target, weight, pos_weight, reduction).tensor()
+    }
+}
+
+fn check_target(input: &Tensor, target: &Tensor, weight: Option<&Tensor>) -> Result<()> {
+    if !matches!(target.dtype(), DType::I64 | DType::U8) {
+        return Err(Error::runtime(format!(
+            "expected target dtype to be Long or Byte, but got {}",
+            target.dtype().scalar_name()
+        )));
+    }
+    let (x, t) = (input.shape(), target.shape());
+    let classes = x[if x.len() > 1 { 1 } else { 0 }];
+    if x.len() > 1 && (t.is_empty() || x[0] != t[0]) {
+        return Err(Error::value(format!(
+            "Expected input batch_size ({}) to match target batch_size ({}).",
+            x[0],
+            t.first().copied().unwrap_or(1)
+        )));
+    }
+    if x.len() > 2 && x[2..] != t[1..] {
+        let mut wanted = Dims::from_slice(&[x[0]]);
+        wanted.extend_from_slice(&x[2..]);
+        return Err(Error::runtime(if x.len() == 4 {
+            format!("size mismatch (got input: {:?} , target: {:?}", x.as_slice(), t.as_slice())
+        } else {
+            format!("Expected target size {:?}, got {:?}", wanted.as_slice(), t.as_slice())
+        }));
+    }
+    if x.len() <= 2 && t.len() + 1 != x.len() {
+        return Err(Error::runtime("0D or 1D target tensor expected, multi-target not supported"));
+    }
+    match weight.map(Tensor::shape) {
+        Some(w) if w.as_slice() != [classes] => Err(Error::runtime(format!(
+            "weight tensor should be defined either for all {classes} classes or no classes but got weight tensor of \
+             shape: {:?}",
+            w.as_slice()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+fn negative_log(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    ignored: i64,
+    how: Reduction,
+) -> Result<Tensor> {
+    if input.ndim() == 0 {
+        return Err(Error::value("Expected 1 or more dimensions (got 0)"));
+    }
+    check_target(input, target, weight)?;
+    let shape = input.shape();
+    if !input.dtype().is_float() {
+        let op = if shape.len() > 2 { "nll_loss2d_forward_out_frame" } else { "nll_loss_out_frame" };
+        return Err(Fault::NoKernel { op, dtype: input.dtype() }.into());
+    }
+    match shape.len() {
+        1 | 2 => NllLoss::call(input, target, weight, ignored, how),
+        4 => NllLoss2D::call(input, target, weight, ignored, how),
+        // PyTorch's graph shows other numbers of dimensions as planes.
+        _ => {
+            let (n, plane) = (shape[0], numel(&shape[2..]));
+            let planes = reshape(input, &[n, shape[1], 1, plane])?;
+            let loss = NllLoss2D::call(&planes, &reshape(target, &[n, 1, plane])?, weight, ignored, how)?;
+            if how == Reduction::None { reshape(&loss, &target.shape()) } else { Ok(loss) }
+        }
+    }
+}
+
+/// Refuses what has no kernel in the type that both promote to.
+fn check_types(op: &'static str, input: &Tensor, target: &Tensor) -> Result<()> {
+    let dtype = input.dtype().promote(target.dtype());
+    if dtype.is_float() { Ok(()) } else { Err(Fault::NoKernel { op, dtype }.into()) }
+}
+
+/// Both in the shape that they broadcast to, as views.
+fn stretched(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
+    let (own, other) = (input.shape(), target.shape());
+    if own != other {
+        crate::base::caution(&format!(
+            "Using a target size (torch.Size({:?})) that is different to the input size (torch.Size({:?})). This will likely \
+             lead to incorrect results due to broadcasting. Please ensure they have the same size.",
+            other.as_slice(),
+            own.as_slice()
+        ))?;
+    }
+    let shape = crate::base::broadcast(&own, &other)?;
+    let stretch = |t: &Tensor| {
+        if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) }
+    };
+    Ok((stretch(input)?, stretch(target)?))
+}
+
+fn same_size(input: &Tensor, target: &Tensor, message: impl Fn(String, String) -> String) -> Result<()> {
+    if input.shape() == target.shape() {
+        return Ok(());
+    }
+    let size = |t: &Tensor| format!("torch.Size({:?})", t.shape().as_slice());
+    Err(Error::value(message(size(target), size(input))))
+}
+
+/// Mean squared difference.
+#[operator(nn, elementwise, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
+pub fn mse_loss(
+    input: &Tensor,
+    target: &Tensor,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".into())] reduction: &str,
+    weight: Option<&Tensor>,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, size_average, reduce)?;
+    let (input, target) = stretched(input, target)?;
+    check_types("mse_cpu", &input, &target)?;
+    let Some(weight) = weight else { return MseLoss::call(&input, &target, how) };
+    if weight.shape() != input.shape() {
+        return Err(Error::value("Weights and input must have the same size."));
+    }
+    let loss = a::mul(&MseLoss::call(&input, &target, Reduction::None)?, weight)?;
+    match how {
+        Reduction::Mean => a::div(&reduce::Sum::call(&loss)?, &reduce::Sum::call(weight)?),
+        how => how.apply(loss.into()).tensor(),
+    }
+}
+
+/// Mean absolute difference.
+#[operator(
+    nn,
+    elementwise,
+    sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS), (3.0, 4.0)))"
+)]
+pub fn l1_loss(
+    input: &Tensor,
+    target: &Tensor,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".into())] reduction: &str,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, size_average, reduce)?;
+    let (input, target) = stretched(input, target)?;
+    how.apply(abs(V::from(input) - V::from(target))).tensor()
+}
+
+/// Quadratic within `beta` of zero, linear beyond.
+#[operator(nn, elementwise, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
+pub fn smooth_l1_loss(
+    input: &Tensor,
+    target: &Tensor,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".into())] reduction: &str,
+    #[default(1.0)] beta: f64,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, size_average, reduce)?;
+    if beta < 0.0 {
+        return Err(Error::runtime("smooth_l1_loss does not support negative values for beta."));
+    }
+    if beta == 0.0 {
+        return l1_loss(input, target, size_average, reduce, reduction);
+    }
+    let (input, target) = stretched(input, target)?;
+    check_types("smooth_l1_cpu", &input, &target)?;
+    SmoothL1Loss::call(&input, &target, how, beta)
+}
+
+/// Quadratic within `delta` of zero, linear with slope `delta` beyond.
+#[operator(nn, elementwise, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
+pub fn huber_loss(
+    input: &Tensor,
+    target: &Tensor,
+    #[default("mean".into())] reduction: &str,
+    #[default(1.0)] delta: f64,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, None, None)?;
+    if delta <= 0.0 {
+        return Err(Error::runtime("huber_loss does not support non-positive values for delta."));
+    }
+    let dtype = input.dtype();
+    pointwise::check_cast(dtype.promote(target.dtype()), dtype)?;
+    let (input, target) = stretched(input, target)?;
+    check_types("huber_cpu", &input, &target)?;
+    to_dtype(&HuberLoss::call(&input, &target, how, delta)?, dtype)
+}
+
+/// Cross entropy of probabilities and their targets.
+#[operator(
+    nn,
+    sample = "fixed([(3, 2), (3, 2)], lambda x, y: [F.binary_cross_entropy(x, y, T.tensor([0.5, 2.0], device=x.device).to(x.dtype), reduction=r) for r in ('mean', 'sum', 'none')], (0.1, 0.9))"
+)]
+pub fn binary_cross_entropy(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".into())] reduction: &str,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, size_average, reduce)?;
+    same_size(input, target, |t, i| {
+        format!(
+            "Using a target size ({t}) that is different to the input size ({i}) is deprecated. Please ensure they have \
+             the same size."
+        )
+    })?;
+    if target.dtype() != input.dtype() {
+        let (found, expected) = (target.dtype().scalar_name(), input.dtype().scalar_name());
+        return Err(Error::runtime(format!("Found dtype {found} but expected {expected}")));
+    }
+    check_types("binary_cross_entropy", input, target)?;
+    // Nobody looks at the values of samples.
+    if !input.is_batched() {
+        let message = "all elements of input should be between 0 and 1";
+        dtype_checks::improbable("binary_cross_entropy", &input.body(), message)?;
+    }
+    BinaryCrossEntropy::call(input, target, weight, how)
+}
+
+/// Cross entropy of sigmoids and their targets.
+#[operator(
+    nn,
+    elementwise,
+    sample = "fixed([(3, 2), (3, 2)], lambda x, y: [F.binary_cross_entropy_with_logits(x, y, w, reduction=r, pos_weight=w) for w in [T.tensor([0.5, 2.0], device=x.device).to(x.dtype)] for r in ('mean', 'sum', 'none')])"
+)]
+pub fn binary_cross_entropy_with_logits(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    size_average: Option<bool>,
+    reduce: Option<bool>,
+    #[default("mean".into())] reduction: &str,
+    pos_weight: Option<&Tensor>,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, size_average, reduce)?;
+    same_size(input, target, |t, i| format!("Target size ({t}) must be the same as input size ({i})"))?;
+    if !input.dtype().is_float() {
+        return Err(Fault::NoKernel { op: "log_sigmoid_cpu", dtype: input.dtype() }.into());
+    }
+    // The loss is written over a difference of the target.
+    let dtype = target.dtype();
+    dtype_checks::booleans("sub", &[target.into(), target.into()])?;
+    pointwise::check_cast(input.dtype().promote(dtype), dtype)?;
+    if dtype.is_complex() && any_requires_grad([input, target]) {
+        return Err(Error::not_implemented(
+            "binary_cross_entropy_with_logits does not support automatic differentiation for outputs with complex dtype.",
+        ));
+    }
+    to_dtype(&BinaryCrossEntropyWithLogits::call(input, target, weight, pos_weight, how)?, dtype)
+}
+
+/// Minus the log-probability of each target class.
+#[operator(nn, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
+pub fn nll_loss(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    size_average: Option<bool>,
+    #[default(-100)] ignore_index: i64,
+    reduce: Option<bool>,
+    #[default("mean".into())] reduction: &str,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, size_average, reduce)?;
+    negative_log(input, target, weight, ignore_index, how)
+}
+
+/// Cross entropy of softmax and target classes or probabilities.
+#[operator(nn, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
+pub fn cross_entropy(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    size_average: Option<bool>,
+    #[default(-100)] ignore_index: i64,
+    reduce: Option<bool>,
+    #[default("mean".into())] reduction: &str,
+    #[default(0.0)] label_smoothing: f64,
+) -> Result<Tensor> {
+    let how = Reduction::new(reduction, size_average, reduce)?;
+    if !(0.0..=1.0).contains(&label_smoothing) {
+        return Err(Error::runtime(format!(
+            "label_smoothing must be between 0.0 and 1.0. Got: {label_smoothing}"
+        )));
+    }
+    if input.ndim() == 0 {
+        return Err(Error::value("Expected 1 or more dimensions (got 0)"));
+    }
+    if target.shape() == input.shape() && !target.dtype().is_float() {
+        return Err(Error::runtime(format!(
+            "Expected floating point type for target with class probabilities, got {}",
+            target.dtype().scalar_name()
+        )));
+    }
+    let dim = Classes::dim(input.ndim());
+    let logs = softmax::LogSoftmax::call(input, dim)?;
+    if target.shape() == input.shape() {
+        return against_probabilities(&logs, target, weight, how, label_smoothing);
+    }
+    let hard = negative_log(&logs, target, weight, ignore_index, how)?;
+    if label_smoothing == 0.0 {
+        return Ok(hard);
+    }
+    let classes = input.shape()[dim as usize] as f64;
+    let all = Classes { target: target.clone(), weight: weight.cloned(), ignored: ignore_index };
+    let soft = smoothed(&logs, all, how)?;
+    (V::from(hard) * (1.0 - label_smoothing) + soft * (label_smoothing / classes)).tensor()
+}
+
+/// A class vector lying along the classes of a tensor.
+fn along_classes(weight: &Tensor, ndim: usize) -> Result<V> {
+    let mut shape: Dims = smallvec::smallvec![1; ndim];
+    shape[Classes::dim(ndim) as usize] = weight.numel();
+    reshape(weight, &shape).map(V::from)
+}
+
+/// The loss against all classes alike, for label smoothing.
+fn smoothed(logs: &Tensor, classes: Classes, how: Reduction) -> Result<V> {
+    let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
+    let all = match &classes.weight {
+        Some(weight) => V::from(logs) * along_classes(weight, ndim)?,
+        None => V::from(logs),
+    };
+    let index = classes.index(ndim, false)?;
+    let share = classes.share(&index, ndim, logs.dtype())?;
+    let counted = ne(V::from(&classes.target), classes.ignored as f64);
+    let loss = select(0.0, -all.sum(&[dim], false), counted);
+    Ok(match how {
+        Reduction::Mean => loss.then(|t| reduce::Sum::call(&t)) / share.then(|t| reduce::Sum::call(&t)),
+        how => how.apply(loss),
+    })
+}
+
+fn against_probabilities(
+    logs: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    how: Reduction,
+    smoothing: f64,
+) -> Result<Tensor> {
+    let (ndim, dim) = (logs.ndim(), Classes::dim(logs.ndim()));
+    let classes = logs.shape()[dim as usize];
+    let mut target = V::from(target);
+    if smoothing > 0.0 {
+        target = target * (1.0 - smoothing) + V::from(smoothing / classes as f64);
+    }
+    let mut product = V::from(logs) * target;
+    if let Some(weight) = weight {
+        product = product * along_classes(weight, ndim)?;
+    }
+    match how {
+        Reduction::None => -product.sum(&[dim], false),
+        Reduction::Sum => -product.then(|t| reduce::Sum::call(&t)),
+        Reduction::Mean => -product.then(|t| reduce::Sum::call(&t)) / (logs.numel() / classes.max(1)) as f64,
+    }
+    .tensor()
+}

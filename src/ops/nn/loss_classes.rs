@@ -1,0 +1,258 @@
+//! The loss of target classes, which picks one element of each row.
+
+use crate::base::Put;
+use crate::operator::prelude::*;
+use crate::ops::creation::create::to_dtype;
+use crate::ops::indexing::index::{gather, scatter_into};
+use crate::ops::nn::loss::Reduction;
+use crate::ops::reduction::reduce;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::shape::view;
+use crate::ops::shape::view::{reshape, unsqueeze};
+
+fn sum(all: V) -> V {
+    all.then(|t| reduce::Sum::call(&t))
+}
+
+fn loss(
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    ignored: i64,
+    how: Reduction,
+) -> Result<Tensor> {
+    Classes { target: target.clone(), weight: weight.cloned(), ignored }.loss(input, how).tensor()
+}
+
+/// The gradient of the loss, which another derivative may ask for: the input has a part in it, though it changes nothing.
+fn spread(
+    grad: &Tensor,
+    input: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    ignored: i64,
+    how: Reduction,
+) -> Result<Tensor> {
+    let classes = Classes { target: target.clone(), weight: weight.cloned(), ignored };
+    let at = Meta { shape: input.shape(), dtype: input.dtype(), device: input.device() };
+    classes.gradient(V::from(grad), &at, how)
+}
+
+/// The losses of PyTorch's two graphs of the same formula: classes along the last of one or two dimensions, or along the
+/// second of four. The gradient is a primitive as well.
+macro_rules! nll_loss {
+    ($($Loss:ident, $Backward:ident;)*) => { $(
+        #[primitive]
+        impl $Loss {
+            fn forward(
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Body> {
+                quietly(|| loss(input, target, weight, ignore_index, reduction))
+            }
+            fn d_input(
+                g: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                $Backward::call(g, input, target, weight.as_ref(), ignore_index, reduction)
+            }
+            fn batch(
+                _b: &Batch,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                loss(input, target, weight, ignore_index, reduction)
+            }
+        }
+
+        #[primitive(tangent = fn)]
+        impl $Backward {
+            fn forward(
+                grad: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Body> {
+                quietly(|| spread(grad, input, target, weight, ignore_index, reduction))
+            }
+            fn d_grad(
+                g: &Tensor,
+                target: &Tensor,
+                weight: Option<Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                $Loss::call(g, target, weight.as_ref(), ignore_index, reduction)
+            }
+            fn d_input(g: V) -> V {
+                blank(g)
+            }
+            fn tangent(
+                t_grad: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                $Backward::call(t_grad, input, target, weight.as_ref(), ignore_index, reduction)
+            }
+            fn batch(
+                _b: &Batch,
+                grad: &Tensor,
+                input: &Tensor,
+                target: &Tensor,
+                weight: Option<&Tensor>,
+                ignore_index: i64,
+                reduction: Reduction,
+            ) -> Result<Tensor> {
+                spread(grad, input, target, weight, ignore_index, reduction)
+            }
+        }
+    )* };
+}
+nll_loss! {
+    NllLoss, NllLossBackward;
+    NllLoss2D, NllLoss2DBackward;
+}
+
+/// Target classes, what each class counts, and the class that counts nothing.
+pub struct Classes {
+    pub target: Tensor,
+    pub weight: Option<Tensor>,
+    pub ignored: i64,
+}
+
+impl Classes {
+    /// Along which dimension classes lie.
+    pub fn dim(ndim: usize) -> i64 {
+        i64::from(ndim > 1)
+    }
+
+    /// Whether every target counts the same, which takes a third of the steps.
+    fn all_count(&self) -> Result<bool> {
+        let target = &self.target;
+        if self.weight.is_some()
+            || target.is_batched()
+            || target.dtype() != DType::I64
+            || !target.device().is_cpu()
+        {
+            return Ok(false);
+        }
+        // SAFETY: the view describes the target's memory.
+        Ok(unsafe { !crate::cpu::index::holds(target.body().host()?, self.ignored) })
+    }
+
+    /// Targets with the ignored ones made class 0, as an index into the input.
+    pub fn index(&self, ndim: usize, all_count: bool) -> Result<Tensor> {
+        if all_count {
+            return unsqueeze(&self.target, Self::dim(ndim));
+        }
+        let target = to_dtype(&self.target, DType::I64)?;
+        let counted = select(
+            0.0,
+            V::from(&target),
+            crate::ops::elementwise::formula::ne(V::from(&target), self.ignored as f64),
+        );
+        unsqueeze(&counted.cast(DType::I64).tensor()?, Self::dim(ndim))
+    }
+
+    /// What each target counts: its class's weight, nothing when ignored.
+    pub fn share(&self, index: &Tensor, ndim: usize, dtype: DType) -> Result<V> {
+        let target = V::from(&to_dtype(&self.target, DType::I64)?);
+        let counted = crate::ops::elementwise::formula::ne(target, self.ignored as f64);
+        let Some(weight) = &self.weight else { return Ok(counted.cast(dtype)) };
+        let dim = Self::dim(ndim) as usize;
+        let flat = reshape(index, &[index.numel()])?;
+        let picked = crate::ops::indexing::index::index_select(weight, 0, &flat)?;
+        let mut shape = index.shape();
+        shape.remove(dim);
+        Ok(select(0.0, V::from(reshape(&picked, &shape)?), counted))
+    }
+
+    pub fn loss(&self, input: &Tensor, how: Reduction) -> V {
+        self.reduced(input, how).unwrap_or_else(|e| V::from(Err(e)))
+    }
+
+    fn reduced(&self, input: &Tensor, how: Reduction) -> Result<V> {
+        let (ndim, all_count) = (input.ndim(), self.all_count()?);
+        let index = self.index(ndim, all_count)?;
+        let picked = gather(input, Self::dim(ndim), &index).map_err(|e| self.out_of_bounds(e, input))?;
+        let picked = V::from(view::squeeze(&picked, Some(smallvec::smallvec![Self::dim(ndim)]))?);
+        let (loss, total) = if all_count {
+            (-picked, V::from(self.target.numel() as f64))
+        } else {
+            let share = self.share(&index, ndim, input.dtype())?;
+            // An ignored element counts nothing even when it is infinite.
+            let loss = -(select(picked * &share, 0.0, eq(&share, 0.0)));
+            (loss, if how == Reduction::Mean { sum(share) } else { share })
+        };
+        Ok(match how {
+            Reduction::None => loss,
+            Reduction::Sum => sum(loss),
+            Reduction::Mean => sum(loss) / total,
+        })
+    }
+
+    pub fn gradient(&self, g: V, at: &Meta, how: Reduction) -> Result<Tensor> {
+        let (ndim, all_count) = (at.shape.len(), self.all_count()?);
+        let index = self.index(ndim, all_count)?;
+        let mut shape = index.shape();
+        shape.remove(Self::dim(ndim) as usize);
+        let spread = if all_count {
+            -(if how == Reduction::Mean { g / self.target.numel() as f64 } else { g })
+        } else {
+            let share = self.share(&index, ndim, at.dtype)?;
+            let g = if how == Reduction::Mean { g / sum(share.clone()) } else { g };
+            select(-g * &share, 0.0, eq(share, 0.0))
+        };
+        let zeros = crate::ops::creation::create::zeros(&at.shape, at.dtype, at.device)?;
+        spread
+            .expand(&shape)
+            .then(|t| {
+                scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), &index, Put::Assign)
+            })
+            .tensor()
+    }
+
+    /// Names the class that the input does not have.
+    fn out_of_bounds(&self, error: Error, input: &Tensor) -> Error {
+        if !matches!(error.fault(), Fault::Beyond { .. }) {
+            return error;
+        }
+        let classes = input.shape()[Self::dim(input.ndim()) as usize] as i64;
+        let wrong = || -> Result<i64> {
+            let t = V::from(&to_dtype(&self.target, DType::I64)?);
+            let outside = crate::ops::elementwise::formula::either(
+                lt(&t, 0.0),
+                crate::ops::elementwise::formula::ge(&t, classes as f64),
+            );
+            let outside = crate::ops::elementwise::formula::both(
+                outside,
+                crate::ops::elementwise::formula::ne(&t, self.ignored as f64),
+            )
+            .tensor()?;
+            let first = crate::ops::sorting::sort::masked_select(
+                &reshape(&self.target, &[self.target.numel()])?,
+                &reshape(&outside, &[outside.numel()])?,
+            )?;
+            view::select(&first, 0, 0)?.item().map(Scalar::as_i64)
+        };
+        match wrong() {
+            Ok(target) => Error::index(format!("Target {target} is out of bounds.")),
+            Err(_) => error,
+        }
+    }
+}

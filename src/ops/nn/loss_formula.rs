@@ -1,0 +1,91 @@
+//! Losses as formulas over differentiable values; their rows compute them in one node.
+
+use crate::operator::grad_expr::V;
+use crate::ops::elementwise::formula::{abs, exp, le, log, lt, maximum, select, sign};
+use crate::ops::nn::loss::Reduction;
+use crate::tensor::Tensor;
+
+/// `x - y` in the type that both promote to; truth values are numbers here.
+pub fn difference(x: impl Into<V>, y: impl Into<V>) -> V {
+    match (x.into(), y.into()) {
+        (V::Tensor(x), V::Tensor(y)) => {
+            let dtype = x.dtype().promote(y.dtype());
+            V::from(x).cast(dtype) - V::from(y).cast(dtype)
+        }
+        (x, y) => x - y,
+    }
+}
+
+/// A gradient whose dimensions lie in their order, however its operands do.
+pub fn in_order(grad: V) -> V {
+    grad.then(|t| {
+        if t.is_special() || t.body().layout.is_contiguous() {
+            Ok(t)
+        } else {
+            crate::ops::creation::create::clone_dense(&t)
+        }
+    })
+}
+
+/// Slope of the smooth losses: the difference, at most `knee` either way.
+pub fn clipped(difference: V, knee: f64) -> V {
+    select(sign(&difference) * knee, &difference, lt(abs(&difference), knee))
+}
+
+/// The loss of probabilities, with logarithms no smaller than -100.
+pub fn entropy(p: &V, target: &V) -> V {
+    let bounded = |x: V| maximum(log(x), -100.0);
+    -(target * bounded(p.clone()) + (1.0 - target) * bounded(1.0 - p))
+}
+
+pub fn weighted(loss: V, weight: Option<&Tensor>) -> V {
+    match weight {
+        Some(weight) => loss * V::from(weight),
+        None => loss,
+    }
+}
+
+/// `log(1 + exp(-|x|)) + max(-x, 0)`: the logarithm of the sigmoid, negated, without overflow.
+pub fn soft_minus(x: &V) -> V {
+    crate::ops::elementwise::formula::log1p(exp(-abs(x))) + maximum(-x, 0.0)
+}
+
+/// How much more than 1 positive targets count.
+pub fn emphasis(target: &V, positive: Option<&Tensor>) -> V {
+    match positive {
+        Some(weight) => (V::from(weight) - 1.0) * target + 1.0,
+        None => V::from(1.0),
+    }
+}
+
+pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
+    let d = difference(x, target);
+    how.apply(&d * &d)
+}
+
+pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
+    // The square is of the signed difference: its second derivative stands where the two are equal.
+    let d = difference(x, target);
+    how.apply(select(abs(&d) - 0.5 * beta, &d * &d * (0.5 / beta), lt(abs(&d), beta)))
+}
+
+pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
+    let d = difference(x, target);
+    how.apply(select((abs(&d) - 0.5 * delta) * delta, &d * &d * 0.5, le(abs(&d), delta)))
+}
+
+pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {
+    how.apply(weighted(entropy(&x.into(), &target.into()), weight))
+}
+
+pub fn logit_entropy_of(
+    x: &Tensor,
+    target: &Tensor,
+    weight: Option<&Tensor>,
+    positive: Option<&Tensor>,
+    how: Reduction,
+) -> V {
+    let (x, t) = (V::from(x), V::from(target));
+    let loss = (1.0 - &t) * &x + emphasis(&t, positive) * soft_minus(&x);
+    how.apply(weighted(loss, weight))
+}

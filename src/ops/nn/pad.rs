@@ -1,0 +1,483 @@
+//! Padding: tensors with more, or fewer, elements at the ends of their last dimensions. What is put there is a number, or
+//! the tensor's own elements: mirrored, the outermost ones repeated, or those of the other end.
+
+use crate::base::MemoryFormat;
+use crate::operator::inplace;
+use crate::operator::kernel::{copy, filled};
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::shape::join;
+use crate::ops::shape::rearrange::{flip, preserved};
+use crate::ops::shape::view::slice;
+
+/// Where the elements beyond the ends come from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Edge {
+    /// Mirrored at the outermost element, which is not repeated.
+    Reflect,
+    /// The outermost element.
+    Replicate,
+}
+
+/// How a stretch of the result is made of one of the input.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum How {
+    Straight,
+    Backwards,
+    /// Of one element.
+    Repeated,
+}
+
+/// `length` elements from `to` on are those from `from` on.
+#[derive(Clone, Copy)]
+struct Stretch {
+    to: usize,
+    from: usize,
+    length: usize,
+    how: How,
+}
+
+impl Stretch {
+    fn source(&self) -> usize {
+        if self.how == How::Repeated { 1 } else { self.length }
+    }
+}
+
+/// `size` elements with `before` and `after` more; negative numbers take away.
+#[derive(Clone, Copy)]
+struct Side {
+    before: i64,
+    after: i64,
+    size: i64,
+}
+
+impl Side {
+    /// How many elements there will be; an error when it is no size.
+    fn total(&self) -> Option<i64> {
+        self.size.checked_add(self.before)?.checked_add(self.after)
+    }
+
+    /// The stretches that make the result: what lies before, the elements themselves, what lies after.
+    fn stretches(&self, edge: Edge) -> Vec<Stretch> {
+        let (n, left) = (self.size, self.before);
+        let total = self.total().unwrap_or(0);
+        // Where the elements themselves begin and end in the result.
+        let (first, last) = (left.clamp(0, total), (left + n).clamp(0, total));
+        let how = if edge == Edge::Reflect { How::Backwards } else { How::Repeated };
+        // Element `o` of the result stands for number `o - left` of the input.
+        let lowest = |from: i64, to: i64| match edge {
+            Edge::Replicate if from < left => 0,
+            Edge::Replicate => n - 1,
+            Edge::Reflect if from < left => left - to + 1,
+            Edge::Reflect => 2 * (n - 1) - (to - 1 - left),
+        };
+        let stretch = |from: i64, to: i64, source: i64, how| Stretch {
+            to: from as usize,
+            from: source as usize,
+            length: (to - from) as usize,
+            how,
+        };
+        let mut all = Vec::new();
+        if first > 0 {
+            all.push(stretch(0, first, lowest(0, first), how));
+        }
+        if last > first {
+            all.push(stretch(first, last, first - left, How::Straight));
+        }
+        let start = last.max(first);
+        if total > start {
+            all.push(stretch(start, total, lowest(start, total), how));
+        }
+        all
+    }
+}
+
+/// The sides of the last dimensions, from the last one on: as they are told.
+fn sides(shape: &[usize], pad: &[i64]) -> Vec<Side> {
+    let sizes = shape.iter().rev();
+    pad.chunks_exact(2)
+        .zip(sizes)
+        .map(|(pair, &n)| Side { before: pair[0], after: pair[1], size: n as i64 })
+        .collect()
+}
+
+/// The shape with these sides.
+fn padded_shape(shape: &[usize], sides: &[Side]) -> Result<Dims> {
+    let mut shape = Dims::from_slice(shape);
+    let ndim = shape.len();
+    for (i, side) in sides.iter().enumerate() {
+        let total = side.total().and_then(|n| usize::try_from(n).ok());
+        shape[ndim - 1 - i] = total.ok_or_else(|| {
+            Error::runtime(format!(
+                "The input size {}, plus negative padding {} and {} resulted in a negative output size, which is invalid. \
+                 Check dimension {} of your input.",
+                side.size,
+                side.before,
+                side.after,
+                ndim - 1 - i
+            ))
+        })?;
+    }
+    Ok(shape)
+}
+
+/// One stretch of each side: a block of the result, and the block of the input that it is made of.
+struct Block {
+    stretches: Vec<Stretch>,
+}
+
+impl Block {
+    /// Every choice of a stretch from each side.
+    fn all(sides: &[Side], edge: Edge) -> Vec<Block> {
+        let mut all = vec![Block { stretches: Vec::new() }];
+        for side in sides {
+            let own = side.stretches(edge);
+            let with = |block: &Block| {
+                let extend = |s: &Stretch| Block { stretches: [&block.stretches[..], &[*s]].concat() };
+                own.iter().map(extend).collect::<Vec<_>>()
+            };
+            all = all.iter().flat_map(with).collect();
+        }
+        all
+    }
+
+    fn dims(&self, ndim: usize) -> impl Iterator<Item = (usize, &Stretch)> {
+        self.stretches.iter().enumerate().map(move |(i, stretch)| (ndim - 1 - i, stretch))
+    }
+
+    fn part(&self, body: &Body, of: impl Fn(&Stretch) -> (usize, usize)) -> Result<Body> {
+        let mut layout = body.layout.clone();
+        for (dim, stretch) in self.dims(body.layout.ndim()) {
+            let (start, length) = of(stretch);
+            layout = layout.narrow(dim as i64, start as i64, length as i64)?;
+        }
+        Ok(body.with_layout(layout))
+    }
+
+    fn in_result(&self, body: &Body) -> Result<Body> {
+        self.part(body, |s| (s.to, s.length))
+    }
+
+    fn in_input(&self, body: &Body) -> Result<Body> {
+        self.part(body, |s| (s.from, s.source()))
+    }
+
+    /// The elements in the order of the other side, where some dimensions run backwards.
+    fn turned(&self, body: &Body) -> Result<Body> {
+        let turned = self.dims(body.layout.ndim()).filter(|(_, s)| s.how == How::Backwards && s.length > 1);
+        let dims: Ints = turned.map(|(dim, _)| dim as i64).collect();
+        if dims.is_empty() {
+            return Ok(body.clone());
+        }
+        quietly(|| flip(&Tensor::new(body.clone()), Sizes(dims)))
+    }
+
+    fn is_straight(&self) -> bool {
+        self.stretches.iter().all(|s| s.how == How::Straight)
+    }
+}
+
+/// `x` with its own elements beyond its ends.
+fn extended(x: &Body, pad: &[i64], edge: Edge) -> Result<Body> {
+    let sides = sides(x.shape(), pad);
+    let mut out = Body::new(&padded_shape(x.shape(), &sides)?, x.dtype, x.device())?;
+    if sides.len() > 1 {
+        out.layout = MemoryFormat::suggested(&x.layout).layout(&out.layout)?;
+    }
+    if out.numel() == 0 {
+        return Ok(out);
+    }
+    for block in Block::all(&sides, edge) {
+        let place = block.in_result(&out)?;
+        let source = block.turned(&block.in_input(x)?)?;
+        copy(&place, &source.with_layout(source.layout.broadcast_to(place.shape())))?;
+    }
+    Ok(out)
+}
+
+/// The gradient of [`extended`]: each element gets the sum of what is made of it.
+fn folded(g: &Body, like: &Meta, pad: &[i64], edge: Edge) -> Result<Body> {
+    let sides = sides(&like.shape, pad);
+    let out = filled(&like.shape, Scalar::Int(0), g.dtype, g.device())?;
+    if g.numel() == 0 {
+        return Ok(out);
+    }
+    // What lies in the middle goes first: nothing is there yet.
+    let (middle, rest): (Vec<_>, Vec<_>) = Block::all(&sides, edge).into_iter().partition(Block::is_straight);
+    for block in middle {
+        copy(&block.in_input(&out)?, &block.in_result(g)?)?;
+    }
+    for block in rest {
+        let part = Tensor::new(block.turned(&block.in_result(g)?)?);
+        let ndim = part.ndim();
+        let repeated = block.dims(ndim).filter(|(_, s)| s.how == How::Repeated);
+        let dims: Ints = repeated.map(|(dim, _)| dim as i64).collect();
+        let sum = || match dims.is_empty() {
+            true => Ok(part.clone()),
+            false => crate::ops::reduction::reduce::sum(&part, Some(dims.clone()), true, None),
+        };
+        let place = block.in_input(&out)?;
+        let sum = quietly(|| a::add(&Tensor::new(place.clone()), &sum()?))?;
+        copy(&place, &sum)?;
+    }
+    Ok(out)
+}
+
+/// The primitives of one kind of edge and a number of dimensions: the gradient is one as well.
+macro_rules! extended {
+    ($($Pad:ident, $Backward:ident, $edge:ident, $kernel:tt;)*) => { $(
+        #[primitive(tangent = linear, dtypes = number($kernel))]
+        impl $Pad {
+            fn forward(input: &Tensor, padding: Ints) -> Result<Body> {
+                extended(&input.body(), &padding, Edge::$edge)
+            }
+            fn d_input(g: V, input: Tensor, padding: Ints) -> V {
+                g.then(|g| $Backward::call(&g, &input, padding))
+            }
+            fn batch(b: &Batch, input: &Tensor, padding: Ints) -> Result<Tensor> {
+                Ok(b.wrap($Pad::call(&b.full(input)?, padding)?))
+            }
+        }
+
+        #[primitive(tangent = linear)]
+        impl $Backward {
+            fn forward(grad_output: &Tensor, input: &Tensor, padding: Ints) -> Result<Body> {
+                folded(&grad_output.body(), &input.body().meta(), &padding, Edge::$edge)
+            }
+            fn d_grad_output(g: V, padding: Ints) -> V {
+                g.then(|g| $Pad::call(&g, padding))
+            }
+            fn d_input(at: Meta) -> Result<Tensor> {
+                create::zeros(&at.shape, at.dtype, at.device)
+            }
+            fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor, padding: Ints) -> Result<Tensor> {
+                Ok(b.wrap($Backward::call(&b.full(grad_output)?, &b.full(input)?, padding)?))
+            }
+        }
+    )* };
+}
+extended! {
+    ReflectionPad1D, ReflectionPad1DBackward, Reflect, "reflection_pad1d";
+    ReflectionPad2D, ReflectionPad2DBackward, Reflect, "reflection_pad2d";
+    ReflectionPad3D, ReflectionPad3DBackward, Reflect, "reflection_pad3d";
+    ReplicationPad1D, ReplicationPad1DBackward, Replicate, "replication_pad1d";
+    ReplicationPad2D, ReplicationPad2DBackward, Replicate, "replication_pad2d";
+    ReplicationPad3D, ReplicationPad3DBackward, Replicate, "replication_pad3d";
+}
+
+/// `x` with a number beyond its ends.
+fn surrounded(x: &Body, pad: &[i64], value: Scalar) -> Result<Body> {
+    let sides = sides(x.shape(), pad);
+    // What is taken away goes first.
+    let ndim = x.layout.ndim();
+    let mut kept = x.layout.clone();
+    for (i, side) in sides.iter().enumerate() {
+        let dim = (ndim - 1 - i) as i64;
+        let (before, after) = (side.before.min(0), side.after.min(0));
+        let fewer = side.size.checked_add(before).and_then(|n| n.checked_add(after)).unwrap_or(-1);
+        kept = kept.narrow(dim, before.saturating_neg().min(side.size), fewer)?;
+    }
+    if pad.iter().all(|&n| n <= 0) {
+        return preserved(&x.with_layout(kept));
+    }
+    let shape = padded_shape(x.shape(), &sides)?;
+    let mut out = Body::new(&shape, x.dtype, x.device())?;
+    out.layout = MemoryFormat::suggested(&x.layout).layout(&out.layout)?;
+    crate::operator::kernel::fill(&out, value)?;
+    let mut place = out.layout.clone();
+    for (i, side) in sides.iter().enumerate() {
+        let dim = ndim - 1 - i;
+        place = place.narrow(dim as i64, side.before.max(0), kept.shape[dim] as i64)?;
+    }
+    copy(&out.with_layout(place), &x.with_layout(kept))?;
+    Ok(out)
+}
+
+fn check_count(pad: &[i64], ndim: usize) -> Result<()> {
+    if !pad.len().is_multiple_of(2) {
+        return Err(Error::runtime("Padding length must be divisible by 2"));
+    }
+    if pad.len() > 2 * ndim {
+        return Err(Error::runtime(format!(
+            "Padding length should be less than or equal to two times the input dimension but got padding length {} and \
+             input of dimension {ndim}",
+            pad.len()
+        )));
+    }
+    Ok(())
+}
+
+#[primitive]
+impl ConstantPadNd {
+    fn forward(input: &Tensor, pad: Ints, value: Scalar) -> Result<Body> {
+        surrounded(&input.body(), &pad, value)
+    }
+    fn d_input(g: V, pad: Ints) -> V {
+        let back = pad.iter().map(|n| n.saturating_neg()).collect();
+        g.then(|g| ConstantPadNd::call(&g, back, Scalar::Int(0)))
+    }
+    fn batch(b: &Batch, input: &Tensor, pad: Ints, value: Scalar) -> Result<Tensor> {
+        Ok(b.wrap(ConstantPadNd::call(&b.full(input)?, pad, value)?))
+    }
+}
+
+/// `input` with `value` before and after the elements of its last dimensions: two counts for each, the last one first;
+/// negative ones take away.
+#[operator(function, sample = "view(lambda draw, shape: lambda x: T.constant_pad_nd(x, (1, 2), 0.5), 1)")]
+pub fn constant_pad_nd(
+    input: &Tensor,
+    pad: Ints,
+    #[default(Scalar::Int(0))] value: Scalar,
+) -> Result<Tensor> {
+    check_count(&pad, input.ndim())?;
+    ConstantPadNd::call(input, pad, value)
+}
+
+/// What PyTorch's kernels of each dimensionality ask of the sizes.
+fn check_sizes(input: &Tensor, pad: &[i64], edge: Edge) -> Result<()> {
+    let (shape, count) = (input.shape(), pad.len() / 2);
+    let ndim = shape.len();
+    let batched = usize::from(ndim == count + 2);
+    if shape[batched..].contains(&0) {
+        return Err(Error::runtime(format!(
+            "Expected {}D or {}D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but \
+             got: {:?}",
+            count + 1,
+            count + 2,
+            shape.as_slice()
+        )));
+    }
+    let sides = sides(&shape, pad);
+    for (i, side) in sides.iter().enumerate().filter(|_| edge == Edge::Reflect) {
+        if side.before >= side.size || side.after >= side.size {
+            return Err(Error::runtime(format!(
+                "Argument #{}: Padding size should be less than the corresponding input dimension, but got: padding ({}, {}) \
+                 at dimension {} of input {:?}",
+                4 + 2 * i,
+                side.before,
+                side.after,
+                ndim - 1 - i,
+                shape.as_slice()
+            )));
+        }
+    }
+    let totals: Vec<i64> = sides.iter().map(|side| side.total().unwrap_or(-1)).collect();
+    if totals.iter().all(|&n| n >= 1) {
+        return Ok(());
+    }
+    if count == 1 {
+        return Err(Error::runtime(format!(
+            "input (W: {}) is too small. Calculated output W: {}",
+            sides[0].size, totals[0]
+        )));
+    }
+    let told = |sizes: Vec<i64>, between: &str| {
+        let names = ["W", "H", "D"].iter().zip(sizes).map(|(name, n)| format!("{name}: {n}"));
+        let names: Vec<String> = names.collect();
+        names.into_iter().rev().collect::<Vec<_>>().join(between)
+    };
+    Err(Error::runtime(format!(
+        "Calculated output {} must be >= 1 in every dimension (input {})",
+        told(totals, " "),
+        told(sides.iter().map(|side| side.size).collect(), ", ")
+    )))
+}
+
+/// The elements of the other end beyond each end: all of it written into new memory, stretch by stretch.
+fn wrapped(input: &Tensor, pad: &[i64]) -> Result<Tensor> {
+    let shape = input.shape();
+    let sides = sides(&shape, pad);
+    // What is taken away goes first, and what is left goes round.
+    let around = |side: &Side| {
+        let left = side.size + side.before.min(0) + side.after.min(0);
+        side.before > side.size || side.after > side.size || left < side.before.max(side.after).max(0)
+    };
+    if sides.iter().any(around) {
+        return Err(Error::runtime("Padding value causes wrapping around more than once."));
+    }
+    let whole = padded_shape(&shape, &sides)?;
+    let ndim = shape.len();
+    let dim = |i: usize| (ndim - 1 - i) as i64;
+    let part = |t: &Tensor, dim: i64, start: i64, end: i64| slice(t, dim, Some(start), Some(end), 1);
+    if input.is_batched() {
+        // Samples cannot be written into what has none.
+        let mut made = input.clone();
+        for (i, side) in sides.iter().enumerate() {
+            let own = part(&made, dim(i), (-side.before).max(0), side.size + side.after.min(0))?;
+            let length = own.shape()[ndim - 1 - i] as i64;
+            let before = part(&own, dim(i), length - side.before.max(0), length)?;
+            let after = part(&own, dim(i), 0, side.after.max(0))?;
+            made = join::cat(&[before, own, after], dim(i))?;
+        }
+        return Ok(made);
+    }
+    let out = Tensor::new(Body::new(&whole, input.dtype(), input.device())?);
+    let (mut place, mut own) = (out.clone(), input.clone());
+    for (i, side) in sides.iter().enumerate() {
+        let total = whole[ndim - 1 - i] as i64;
+        place = part(&place, dim(i), side.before.max(0), total - side.after.max(0))?;
+        own = part(&own, dim(i), (-side.before).max(0), side.size + side.after.min(0))?;
+    }
+    inplace::copy_into(&place, &own)?;
+    for (i, side) in sides.iter().enumerate() {
+        let total = whole[ndim - 1 - i] as i64;
+        let (before, after) = (side.before.max(0), side.after.max(0));
+        if before > 0 {
+            let source = part(&out, dim(i), total - before - after, total - after)?;
+            inplace::copy_into(&part(&out, dim(i), 0, before)?, &source)?;
+        }
+        if after > 0 {
+            let source = part(&out, dim(i), before, before + after)?;
+            inplace::copy_into(&part(&out, dim(i), total - after, total)?, &source)?;
+        }
+    }
+    Ok(out)
+}
+
+/// `input` with more elements before and after those of its last dimensions: two counts for each, the last one first;
+/// negative ones take away. They are `value`, or by `mode` the tensor's own: "reflect", "replicate", "circular".
+#[operator(
+    nn,
+    name = "pad",
+    sample = "fixed([(2, 3, 4)], lambda x: [F.pad(x, (2, -1), m) for m in ('constant', 'reflect', 'replicate', 'circular')])"
+)]
+pub fn nn_pad(
+    input: &Tensor,
+    pad: Ints,
+    #[default("constant".into())] mode: &str,
+    value: Option<f64>,
+) -> Result<Tensor> {
+    check_count(&pad, input.ndim())?;
+    if mode == "constant" {
+        let value = value.map_or(Scalar::Int(0), Scalar::Float);
+        return ConstantPadNd::call(input, pad, value);
+    }
+    if value.is_some_and(|value| value != 0.0) {
+        return Err(Error::runtime(format!("Padding mode \"{mode}\" doesn't take in value argument")));
+    }
+    let (count, ndim) = (pad.len() / 2, input.ndim());
+    if !["reflect", "replicate", "circular"].contains(&mode) {
+        return Err(Error::not_implemented(format!("Unrecognised padding mode {mode}")));
+    }
+    if !(1..=3).contains(&count) || ndim != count + 1 && ndim != count + 2 {
+        return Err(Error::not_implemented(format!(
+            "Padding size {} is not supported for {ndim}D input tensor.",
+            pad.len()
+        )));
+    }
+    match mode {
+        "circular" => return wrapped(input, &pad),
+        "reflect" => check_sizes(input, &pad, Edge::Reflect)?,
+        _ => check_sizes(input, &pad, Edge::Replicate)?,
+    }
+    match (mode, count) {
+        ("reflect", 1) => ReflectionPad1D::call(input, pad),
+        ("reflect", 2) => ReflectionPad2D::call(input, pad),
+        ("reflect", _) => ReflectionPad3D::call(input, pad),
+        (_, 1) => ReplicationPad1D::call(input, pad),
+        (_, 2) => ReplicationPad2D::call(input, pad),
+        _ => ReplicationPad3D::call(input, pad),
+    }
+}

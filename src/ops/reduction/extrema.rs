@@ -1,0 +1,395 @@
+//! The largest and the smallest: their values, their places, both at once.
+
+use crate::base::{Fold, Put};
+use crate::operator::dtype_checks;
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic::{maximum, minimum};
+use crate::ops::indexing::index::{gather, scatter_into};
+use crate::ops::reduction::reduce::folded;
+use crate::ops::shape::view::{reshape, squeeze_one, unsqueeze};
+use crate::transforms::vmap::rules;
+
+/// Refuses to look for an extremum among no elements.
+pub fn check_not_empty(op: &str, x: &Body, dim: Option<&[i64]>) -> Result<()> {
+    if x.numel() > 0 {
+        return Ok(());
+    }
+    let dims = crate::ops::reduction::reduce::dims_or_all(dim, x.layout.ndim())?;
+    match dim {
+        None | Some([]) => {
+            let message = format!(
+                "{op}(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the \
+                 'dim' argument."
+            );
+            Err(if op.starts_with("arg") { Error::index(message) } else { Error::runtime(message) })
+        }
+        Some(_) => match dims.iter().find(|&&d| x.shape()[d] == 0) {
+            Some(d) => {
+                let called = if op == "aminmax" { "" } else { "()" };
+                Err(Error::index(format!("{op}{called}: Expected reduction dim {d} to have non-zero size.")))
+            }
+            None => Ok(()),
+        },
+    }
+}
+
+/// The gradient of an extremum `y`, shared evenly among the elements that are equal to it.
+pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
+    let y = y.unreduce(at, dim, keepdim);
+    let winners = either(eq(&x, &y), both(is_nan(&x), is_nan(&y)));
+    let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true).cast(at.dtype);
+    select(0.0, g.unreduce(at, dim, keepdim) / count, winners)
+}
+
+/// The same of all elements, whose gradients lie in their order.
+pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
+    crate::ops::nn::loss_formula::in_order(shared(g, x, y, at, &None, false))
+}
+
+/// The same by a product: what is not finite reaches all elements.
+fn scaled(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) -> V {
+    let winners = eq(y.unreduce(at, dim, keepdim), &x).cast(at.dtype);
+    let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true);
+    g.unreduce(at, dim, keepdim) * winners / count
+}
+
+fn check_ordered(op: &str, dtype: DType) -> Result<()> {
+    if !dtype.is_complex() {
+        return Ok(());
+    }
+    Err(Error::type_error(format!("{op}(): does not support complex input")))
+}
+
+fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
+    let body = input.body();
+    if body.dtype == DType::Bool {
+        return Err(Error::not_implemented(format!("{op}(): does not support bool input")));
+    }
+    let dim = dim.map(|d| [d]);
+    let dim = dim.as_ref().map(<[i64; 1]>::as_slice);
+    check_not_empty(op, &body, dim)?;
+    check_ordered(op, body.dtype)?;
+    folded(fold, &body, dim, keepdim, DType::I64)
+}
+
+/// The gradient of values picked along `dim`, put where they were; they have that dimension where it was kept.
+pub fn returned(g: Tensor, indices: Tensor, at: &Meta, dim: i64, kept: bool) -> Result<Tensor> {
+    let (mut g, mut indices) = (g, indices);
+    if !kept && !at.shape.is_empty() {
+        (g, indices) = (unsqueeze(&g, dim)?, unsqueeze(&indices, dim)?);
+    }
+    let zeros = create::zeros(&at.shape, g.dtype(), at.device)?;
+    scatter_into(&zeros, &g, dim, &indices, Put::Add)
+}
+
+/// What of `t` lies where values were picked.
+pub fn picked(t: &Tensor, indices: &Tensor, dim: i64, kept: bool) -> Result<Tensor> {
+    let indices = create::shallow(indices);
+    if kept || t.ndim() == 0 {
+        return gather(t, dim, &indices);
+    }
+    squeeze_one(&gather(t, dim, &unsqueeze(&indices, dim)?)?, dim)
+}
+
+/// The extremum along a dimension and its index.
+fn along(input: &Tensor, dim: i64, keepdim: bool, largest: bool) -> Result<[Body; 2]> {
+    let x = input.body();
+    let name = if largest { "max" } else { "min" };
+    let at = wrap_dim(dim, x.layout.ndim())?;
+    check_ordered(name, x.dtype)?;
+    check_not_empty(name, &x, Some(&[dim]))?;
+    if x.layout.ndim() == 0 {
+        let zero = crate::operator::kernel::filled(&[], Scalar::Int(0), DType::I64, x.device())?;
+        return Ok([crate::operator::kernel::duplicate(&x)?, zero]);
+    }
+    let kept = kept_shape(x.shape(), &[at]);
+    let values = Body::new(&kept, x.dtype, x.device())?;
+    let indices = Body::new(&kept, DType::I64, x.device())?;
+    if values.numel() > 0 {
+        fork!([&values, &x],
+            cpu: done(crate::cpu::reduce::max_with_index(values.host()?, indices.host()?, x.host()?, at, largest)),
+            gpu: crate::gpu::max_with_index(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
+    }
+    Ok([values, indices].map(|body| if keepdim { body } else { drop_dims(body, &[at]) }))
+}
+
+/// The extremum over dimensions, or of all elements.
+fn over(fold: Fold, input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Body> {
+    let body = input.body();
+    let (name, kernel) =
+        if fold == Fold::Max { ("amax", "max_values_cpu") } else { ("amin", "min_values_cpu") };
+    dtype_checks::order(kernel, body.dtype)?;
+    check_not_empty(name, &body, Some(dim))?;
+    folded(fold, &body, Some(dim), keepdim, body.dtype)
+}
+
+fn of_all(fold: Fold, input: &Tensor) -> Result<Body> {
+    let body = input.body();
+    check_not_empty(if fold == Fold::Max { "max" } else { "min" }, &body, None)?;
+    folded(fold, &body, None, false, body.dtype)
+}
+
+/// Where the extremum of each sample is.
+fn places_of_samples(
+    b: &Batch,
+    input: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+    find: fn(&Tensor, Option<i64>, bool) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let x = b.full(input)?;
+    if let Some(dim) = dim {
+        return rules::along(b, &x, (dim, keepdim), |x, (dim, keepdim)| find(x, Some(dim), keepdim));
+    }
+    let line = reshape(&x, &b.shape(&[x.shape()[b.k()..].iter().product()]))?;
+    let kept = if keepdim { b.rank(&x) } else { 0 };
+    reshape(&find(&line, Some(-1), false)?, &b.shape(&vec![1; kept])).map(|t| b.wrap(t))
+}
+
+#[primitive(
+    batch = along(dim, keepdim),
+    tangent = fn,
+    results(values, indices),
+    shows(self_sym_sizes = sizes(input))
+)]
+impl Max {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        along(input, dim, keepdim, true)
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
+    }
+}
+
+#[primitive(
+    batch = along(dim, keepdim),
+    tangent = fn,
+    results(values, indices),
+    shows(self_sym_sizes = sizes(input))
+)]
+impl Min {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        along(input, dim, keepdim, false)
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
+    }
+}
+
+#[primitive]
+impl Max1 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        of_all(Fold::Max, input)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        shared_by_all(g, input, result, &at)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        rules::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
+            Amax::call(x, dim.unwrap_or_default(), keepdim)
+        })
+    }
+}
+
+#[primitive]
+impl Min1 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        of_all(Fold::Min, input)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        shared_by_all(g, input, result, &at)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        rules::over(b, &b.full(input)?, (None, false), |x, (dim, keepdim)| {
+            Amin::call(x, dim.unwrap_or_default(), keepdim)
+        })
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Amax {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        over(Fold::Max, input, &dim, keepdim)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
+        scaled(g, input, result, &at, &Some(dim), keepdim)
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Amin {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        over(Fold::Min, input, &dim, keepdim)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
+        scaled(g, input, result, &at, &Some(dim), keepdim)
+    }
+}
+
+#[primitive]
+impl Argmax {
+    fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
+        place("argmax", Fold::ArgMax, input, dim, keepdim)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        places_of_samples(b, input, dim, keepdim, Argmax::call)
+    }
+}
+
+#[primitive]
+impl Argmin {
+    fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {
+        place("argmin", Fold::ArgMin, input, dim, keepdim)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Tensor> {
+        places_of_samples(b, input, dim, keepdim, Argmin::call)
+    }
+}
+
+#[primitive(results(min, max))]
+impl Aminmax {
+    fn forward(input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<[Body; 2]> {
+        let (body, dims) = (input.body(), dim.map(|d| [d]));
+        let dims = dims.as_ref().map(<[i64; 1]>::as_slice);
+        let low = folded(Fold::Min, &body, dims, keepdim, body.dtype)?;
+        Ok([low, folded(Fold::Max, &body, dims, keepdim, body.dtype)?])
+    }
+    fn d_input(
+        g: [Option<V>; 2],
+        input: V,
+        min: V,
+        max: V,
+        at: Meta,
+        dim: Option<i64>,
+        keepdim: bool,
+    ) -> Option<V> {
+        let dim = dim.map(|d| smallvec::smallvec![d]);
+        let [low, high] = g;
+        let low = low.map(|g| shared(g, input.clone(), min, &at, &dim, keepdim));
+        let high = high.map(|g| shared(g, input, max, &at, &dim, keepdim));
+        match (low, high) {
+            (Some(low), Some(high)) => Some(low + high),
+            (low, high) => low.or(high),
+        }
+    }
+    fn batch(_b: &Batch, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<[Tensor; 2]> {
+        let Some(dim) = dim else { return Ok([Min1::call(input)?, Max1::call(input)?]) };
+        let dims: Ints = smallvec::smallvec![dim];
+        Ok([Amin::call(input, dims.clone(), keepdim)?, Amax::call(input, dims, keepdim)?])
+    }
+}
+
+/// The largest element; along `dim` its index, too; or the larger elements of two tensors.
+#[operator(function, method, out, sample = "extreme(name)")]
+pub fn max(input: &Tensor) -> Result<Tensor> {
+    Max1::call(input)
+}
+
+/// The largest elements along `dim`, and where they are.
+#[overload(max.dim, out(declared), returns(values, indices))]
+pub fn max_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    Max::call(input, dim, keepdim)
+}
+
+/// The larger elements of two tensors.
+#[overload(max.other)]
+pub fn max_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    maximum(input, other)
+}
+
+/// The smallest element; along `dim` its index, too; or the smaller elements of two tensors.
+#[operator(function, method, out, sample = "extreme(name)")]
+pub fn min(input: &Tensor) -> Result<Tensor> {
+    Min1::call(input)
+}
+
+/// The smallest elements along `dim`, and where they are.
+#[overload(min.dim, out(declared), returns(values, indices))]
+pub fn min_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    Min::call(input, dim, keepdim)
+}
+
+/// The smaller elements of two tensors.
+#[overload(min.other)]
+pub fn min_of_two(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    minimum(input, other)
+}
+
+/// The largest elements over dimensions; equal ones share the gradient.
+#[operator(
+    function,
+    method,
+    out(
+        message = "Expected the dtype for input and out to match, but got {result} for input's dtype and {target} for out's dtype."
+    ),
+    sample = "reduction(name, shapes=FULL)"
+)]
+pub fn amax(
+    input: &Tensor,
+    #[default(Ints::new())] dim: Ints,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    Amax::call(input, dim, keepdim)
+}
+
+/// The smallest elements over dimensions; equal ones share the gradient.
+#[operator(
+    function,
+    method,
+    out(
+        message = "Expected the dtype for input and out to match, but got {result} for input's dtype and {target} for out's dtype."
+    ),
+    sample = "reduction(name, shapes=FULL)"
+)]
+pub fn amin(
+    input: &Tensor,
+    #[default(Ints::new())] dim: Ints,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    Amin::call(input, dim, keepdim)
+}
+
+/// Where the largest element is: along `dim`, or among all.
+#[operator(function, method, out(declared), unrecorded)]
+pub fn argmax(input: &Tensor, dim: Option<i64>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Argmax::call(input, dim, keepdim)
+}
+
+/// Where the smallest element is: along `dim`, or among all.
+#[operator(function, method, out(declared), unrecorded)]
+pub fn argmin(input: &Tensor, dim: Option<i64>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Argmin::call(input, dim, keepdim)
+}
+
+/// The smallest and the largest element.
+#[operator(function, method, out(declared), returns(min, max), sample = "extreme_pair()")]
+pub fn aminmax(
+    input: &Tensor,
+    #[keyword] dim: Option<i64>,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    if input.dtype().is_complex() {
+        return Err(Error::type_error(format!(
+            "aminmax not implemented for {}",
+            input.dtype().scalar_name()
+        )));
+    }
+    let body = input.body();
+    match dim {
+        None if body.numel() == 0 => {
+            return Err(Error::runtime(
+                "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.",
+            ));
+        }
+        None => {}
+        Some(dim) => check_not_empty("aminmax", &body, Some(&[dim]))?,
+    }
+    Aminmax::call(input, dim, keepdim)
+}

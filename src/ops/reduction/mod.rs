@@ -1,0 +1,8 @@
+//! Many elements to one, or to as many along a dimension.
+
+pub mod areas;
+pub mod extrema;
+pub mod reduce;
+pub mod scan;
+pub mod softmax;
+pub mod spread;

@@ -1,0 +1,401 @@
+//! Reductions: many elements to one.
+
+use crate::base::Fold;
+use crate::operator::kernel::reduce;
+use crate::operator::prelude::*;
+use crate::ops::creation::create::{read_as, to_dtype};
+use crate::ops::elementwise::{arithmetic, unary};
+use crate::ops::shape::view::{expand, ints};
+use crate::tensor::mode;
+use crate::transforms::vmap::rules;
+
+/// The dimensions to reduce, wrapped and checked; none given (or an empty list) means all.
+pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
+    match dims {
+        None | Some([]) => Ok((0..ndim).collect()),
+        Some(dims) => {
+            let mut out = Dims::new();
+            for &d in dims {
+                let d = wrap_dim(d, ndim)?;
+                if out.contains(&d) {
+                    return Err(Error::runtime(format!(
+                        "dim {d} appears multiple times in the list of dims"
+                    )));
+                }
+                if ndim > 0 {
+                    out.push(d);
+                }
+            }
+            Ok(out)
+        }
+    }
+}
+
+/// Sums of integers and bools are int64.
+fn sum_dtype(dtype: DType) -> DType {
+    if dtype.is_differentiable() { dtype } else { DType::I64 }
+}
+
+/// Reduces over `dim` (all dimensions without it) and drops what was reduced, unless it is kept.
+pub fn folded(fold: Fold, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: DType) -> Result<Body> {
+    let dims = dims_or_all(dim, x.layout.ndim())?;
+    let out = reduce(fold, x, &dims, dtype)?;
+    Ok(if keepdim { out } else { drop_dims(out, &dims) })
+}
+
+fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
+    let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, x], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, dims)),
+            gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, dims))?;
+    }
+    Ok(out)
+}
+
+fn averaged(x: &Body, dim: Option<&[i64]>, keepdim: bool) -> Result<Body> {
+    let dims = dims_or_all(dim, x.layout.ndim())?;
+    let out = if x.dtype.is_complex() {
+        crate::ops::complex::mean(x, &dims, mean_over)?
+    } else {
+        mean_over(x, &dims)?
+    };
+    Ok(if keepdim { out } else { drop_dims(out, &dims) })
+}
+
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Sum {
+    fn forward(input: &Tensor) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::Sum, &body, None, false, sum_dtype(body.dtype))
+    }
+    fn d_input(g: V, at: Meta) -> V {
+        g.unreduce(&at, &None, false)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        rules::over(b, &b.full(input)?, (Ints::new(), false), |x, (dim, keepdim)| Sum1::call(x, dim, keepdim))
+    }
+}
+
+#[primitive(batch = over(dim, keepdim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Sum1 {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::Sum, &body, Some(&dim), keepdim, sum_dtype(body.dtype))
+    }
+    fn d_input(g: V, at: Meta, dim: Ints, keepdim: bool) -> V {
+        g.unreduce(&at, &Some(dim), keepdim)
+    }
+}
+
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input), self_sym_numel = numel(input)))]
+impl Mean {
+    fn forward(input: &Tensor) -> Result<Body> {
+        averaged(&input.body(), None, false)
+    }
+    fn d_input(g: V, at: Meta) -> V {
+        g.unreduce(&at, &None, false) / crate::base::numel(&at.shape) as f64
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        rules::over(b, &b.full(input)?, (Ints::new(), false), |x, (dim, keepdim)| {
+            Mean1::call(x, dim, keepdim)
+        })
+    }
+}
+
+#[primitive(
+    batch = over(dim, keepdim),
+    tangent = linear,
+    shows(self_sym_sizes = sizes(input), self_sym_numel = numel(input))
+)]
+impl Mean1 {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        averaged(&input.body(), Some(&dim), keepdim)
+    }
+    fn d_input(g: V, at: Meta, dim: Ints, keepdim: bool) -> Result<V> {
+        let n = count(&at.shape, Some(&dim))?;
+        Ok(g.unreduce(&at, &Some(dim), keepdim) / n)
+    }
+}
+
+#[primitive]
+impl Prod {
+    fn forward(input: &Tensor) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::Prod, &body, None, false, sum_dtype(body.dtype))
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        if at.shape.is_empty() { g } else { all_but_one(g, input, result) }
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        Prod1::call(&rules::line(b, &b.full(input)?)?, -1, false).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(batch = along(dim, keepdim))]
+impl Prod1 {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::Prod, &body, Some(&[dim]), keepdim, sum_dtype(body.dtype))
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: i64, keepdim: bool) -> Result<V> {
+        if at.shape.is_empty() {
+            return Ok(g);
+        }
+        let shape = kept_shape(&at.shape, &[wrap_dim(dim, at.shape.len())?]);
+        let kept = |v: V| if keepdim { v } else { v.reshape(&shape) };
+        Ok(without_one(kept(g), input, kept(result), dim))
+    }
+}
+
+/// Numbers alone are summed.
+#[primitive(batch = over(dim, keepdim))]
+impl Nansum {
+    fn forward(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+        let numbers = quietly(|| zero_for_nan(input.into()).tensor())?;
+        folded(Fold::Sum, &numbers, dim.as_deref(), keepdim, numbers.dtype)
+    }
+    fn d_input(g: V, input: V, at: Meta, dim: Option<Ints>, keepdim: bool) -> V {
+        select(g.unreduce(&at, &dim, keepdim), 0.0, is_nan(input))
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl All {
+    fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::All, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Any {
+    fn forward(#[constant] input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+        let body = input.body();
+        folded(Fold::Any, &body, dim.as_deref(), keepdim, truth_dtype(body.dtype))
+    }
+}
+
+/// uint8 once stood for truth, and still does here.
+fn truth_dtype(dtype: DType) -> DType {
+    if dtype == DType::U8 { DType::U8 } else { DType::Bool }
+}
+
+/// A body computed with operators that are not recorded.
+pub fn quietly(compute: impl FnOnce() -> Result<Tensor>) -> Result<Body> {
+    mode::with_grad(false, compute).map(|t| t.body().clone())
+}
+
+fn zero_for_nan(x: V) -> V {
+    select(&x, 0.0, is_nan(&x))
+}
+
+/// The gradient of the product `y` of all elements.
+fn all_but_one(g: V, x: V, y: V) -> V {
+    if !x.is_batched() && matches!(has_zero(&x), Ok(false)) {
+        return g * (y / x).conj();
+    }
+    let (shape, flat) = (x.shape(), x.clone().reshape(&[crate::base::numel(&x.shape())]));
+    without_one(g.reshape(&[1]), flat, y.reshape(&[1]), 0).reshape(&shape)
+}
+
+/// The gradient of a product `y` along `dim`: `g` times the product of all elements but one.
+fn without_one(g: V, x: V, y: V, dim: i64) -> V {
+    if x.is_batched() {
+        return g * x.then(|t| crate::ops::reduction::scan::exclusive_product(&t, dim));
+    }
+    match has_zero(&x) {
+        // Where an element is zero, dividing it out of the product would be 0/0.
+        Ok(true) => g * x.then(|t| crate::ops::reduction::scan::exclusive_product(&t, dim)).conj(),
+        Ok(false) => g * (y / x).conj(),
+        Err(e) => V::from(Err(e)),
+    }
+}
+
+fn has_zero(x: &V) -> Result<bool> {
+    let zeros = x.clone().then(|t| unary::logical_not(&t)).tensor()?;
+    Ok(any(&zeros, None, false)?.item()?.as_bool())
+}
+
+/// How many elements each result is reduced from.
+pub fn count(shape: &[usize], dims: Option<&[i64]>) -> Result<f64> {
+    Ok(dims_or_all(dims, shape.len())?.iter().map(|&d| shape[d]).product::<usize>() as f64)
+}
+
+/// Undoes broadcasting: the sum of `t` to `shape`, which broadcasts to t's.
+pub fn sum_to(t: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    if shape.is_empty() {
+        return Sum::call(t);
+    }
+    let have = t.shape();
+    if have.as_slice() == shape {
+        return Ok(t.clone());
+    }
+    let lead = have.len().saturating_sub(shape.len());
+    let dims: Ints = (0..have.len())
+        .filter(|&i| i < lead || (shape[i - lead] == 1 && have[i] != 1))
+        .map(|i| i as i64)
+        .collect();
+    let summed = if dims.is_empty() { t.clone() } else { Sum1::call(t, dims, true)? };
+    crate::ops::shape::view::reshape(&summed, shape)
+}
+
+/// Stretches a reduction's gradient over `shape`.
+pub fn unreduce(g: &Tensor, shape: &[usize], dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    expand(&kept(g, shape.len(), dims, keepdim)?, ints(shape))
+}
+
+/// A reduction's result or gradient as if it had kept the `ndim` dimensions, unless it broadcasts as it is.
+pub fn kept(y: &Tensor, ndim: usize, dims: Option<&[i64]>, keepdim: bool) -> Result<Tensor> {
+    let mut y = y.clone();
+    if keepdim || y.ndim() == ndim || (y.ndim() == 0 && dims.is_none_or(<[i64]>::is_empty)) {
+        return Ok(y);
+    }
+    let mut reduced = dims_or_all(dims, ndim)?;
+    reduced.sort_unstable();
+    for dim in reduced {
+        y = crate::ops::shape::view::unsqueeze(&y, dim as i64)?;
+    }
+    Ok(y)
+}
+
+fn as_dtype(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    dtype.map_or(Ok(input.clone()), |dtype| read_as(input, dtype))
+}
+
+/// Sum of all elements, or over dimensions.
+#[operator(
+    function,
+    method,
+    out(declared, computes, with = "dim"),
+    overloads((0, 1), (1, 3)),
+    sample = "reduction(name)"
+)]
+pub fn sum(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    if dtype == Some(DType::Bool) {
+        return any(&to_dtype(input, DType::Bool)?, dim, keepdim);
+    }
+    let input = &as_dtype(input, dtype)?;
+    match dim {
+        None if !keepdim => Sum::call(input),
+        dim => Sum1::call(input, dim.unwrap_or_default(), keepdim),
+    }
+}
+
+/// Mean of all elements, or over dimensions.
+#[operator(function, method, out, overloads((0, 1), (1, 3)), sample = "reduction(name, shapes=FULL)")]
+pub fn mean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let input = &as_dtype(input, dtype)?;
+    if !input.dtype().is_differentiable() {
+        return Err(Error::not_implemented(format!(
+            "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {}",
+            input.dtype().scalar_name()
+        )));
+    }
+    match dim {
+        None if !keepdim => Mean::call(input),
+        dim => Mean1::call(input, dim.unwrap_or_default(), keepdim),
+    }
+}
+
+/// Product of all elements, or over one dimension.
+#[operator(
+    function,
+    method,
+    out(declared, computes, with = "dim"),
+    overloads((0, 1), (1, 3)),
+    sample = "reduction(name, several=False)"
+)]
+pub fn prod(
+    input: &Tensor,
+    dim: Option<i64>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let input = &as_dtype(input, dtype)?;
+    if dtype == Some(DType::Bool) {
+        return all(input, dim.map(|dim| smallvec::smallvec![dim]), keepdim);
+    }
+    match dim {
+        None => Prod::call(input),
+        Some(dim) => Prod1::call(input, dim, keepdim),
+    }
+}
+
+/// Sum of the elements that are not NaN.
+#[operator(function, method, out, sample = "reduction(name)")]
+pub fn nansum(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    if input.dtype().is_complex() {
+        return Err(Error::not_implemented("nansum on CPU does not support complex inputs"));
+    }
+    if !input.dtype().is_float() {
+        return sum(input, dim, keepdim, dtype);
+    }
+    if dtype.is_some_and(|dtype| !dtype.is_differentiable()) {
+        return sum(&zero_for_nan(V::from(input)).tensor()?, dim, keepdim, dtype);
+    }
+    Nansum::call(&as_dtype(input, dtype)?, dim, keepdim)
+}
+
+/// Mean of the elements that are not NaN.
+#[operator(function, method, out(called = "nansum"), composite, sample = "reduction(name, shapes=FULL)")]
+pub fn nanmean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    if !input.dtype().is_float() {
+        return Err(Error::not_implemented(format!(
+            "nanmean(): expected input to have floating point or complex dtype but got {}",
+            input.dtype().scalar_name()
+        )));
+    }
+    let numbers = unary::logical_not(&unary::isnan(input)?)?;
+    let count = sum(&numbers, Some(dim.clone().unwrap_or_default()), keepdim, None)?;
+    arithmetic::div(&Nansum::call(&as_dtype(input, dtype)?, dim, keepdim)?, &count)
+}
+
+/// Whether all elements are not zero.
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(truths = "all only supports bool tensor for result, got: {target}"),
+    overloads((0, 0), (0, 2), (1, 2))
+)]
+pub fn all(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    All::call(input, dim, keepdim)
+}
+
+/// Whether any element is not zero.
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(truths = "any only supports bool tensor for result, got: {target}"),
+    overloads((0, 0), (0, 2), (1, 2))
+)]
+pub fn any(input: &Tensor, dim: Option<Ints>, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    Any::call(input, dim, keepdim)
+}
+
+/// How many elements are not zero.
+#[operator(function, method, unrecorded, overloads((0, 1), (1, 1)))]
+pub fn count_nonzero(input: &Tensor, dim: Option<Ints>) -> Result<Tensor> {
+    mode::with_grad(false, || Sum1::call(&arithmetic::ne(input, 0i64)?, dim.unwrap_or_default(), false))
+}

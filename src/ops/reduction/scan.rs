@@ -1,0 +1,328 @@
+//! Scans: each element becomes the sum (product, largest, …) of those up to it.
+
+use crate::base::numel;
+use crate::operator::prelude::*;
+use crate::operator::view_part::embed;
+use crate::operator::{dtype_checks, inplace};
+use crate::ops::creation::create::{read_as, to_dtype};
+use crate::ops::elementwise::{arithmetic, unary};
+use crate::ops::indexing::index::numbers;
+use crate::ops::reduction::extrema::{picked, returned};
+use crate::ops::reduction::reduce;
+use crate::ops::shape::{rearrange, view};
+use crate::tensor::mode;
+use view::narrow;
+
+/// Runs one of the running sums and products of both devices.
+macro_rules! scan {
+    ($cpu:path, $gpu:ident, $input:expr, $dim:expr) => {{
+        let x = at_least_vector(&$input.body());
+        let dim = wrap_dim($dim, x.layout.ndim())?;
+        let out = Body::new(x.shape(), x.dtype, x.device())?;
+        if out.numel() > 0 {
+            fork!([&out, &x], cpu: done($cpu(out.host()?, x.host()?, dim)),
+                gpu: match crate::gpu::Scan::$gpu {
+                    sum @ crate::gpu::Scan::Sum => crate::operator::kernel::part_by_part(&out, &x, |out, x| crate::gpu::scan(sum, out.gpu()?, x.gpu()?, dim)),
+                    other => crate::gpu::scan(other, out.gpu()?, x.gpu()?, dim),
+                })?;
+        }
+        Ok(with_shape(out, &$input.shape()))
+    }};
+}
+
+#[primitive(batch = along(dim), tangent = linear)]
+impl Cumsum {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
+        scan!(crate::cpu::scan::cumsum, Sum, input, dim)
+    }
+    fn d_input(g: V, dim: i64) -> V {
+        reversed_sum(g, dim)
+    }
+}
+
+#[primitive(batch = along(dim))]
+impl Cumprod {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
+        if input.dtype().is_complex() && !input.device().is_cpu() {
+            return reduce::quietly(|| crate::ops::complex::running_product(input, dim));
+        }
+        scan!(crate::cpu::scan::cumprod, Prod, input, dim)
+    }
+    fn d_input(g: V, input: Tensor, result: V, at: Meta, dim: i64) -> Result<Tensor> {
+        if at.shape.is_empty() { g.tensor() } else { cumprod_grad(g, input, result, dim) }
+    }
+}
+
+#[primitive(batch = along(dim))]
+impl Logcumsumexp {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
+        let x = at_least_vector(&input.body());
+        let dim = wrap_dim(dim, x.layout.ndim())?;
+        if !x.dtype.is_differentiable() {
+            return Err(Fault::NoKernel { op: "logcumsumexp_out_cpu", dtype: x.dtype }.into());
+        }
+        if x.dtype.is_complex() && !x.device().is_cpu() {
+            return Err(Fault::NoShader { op: "logcumsumexp", dtype: x.dtype }.into());
+        }
+        let out = Body::new(x.shape(), x.dtype, x.device())?;
+        if out.numel() > 0 {
+            fork!([&out, &x], cpu: crate::cpu::scan::logcumsumexp(out.host()?, x.host()?, dim),
+                gpu: crate::gpu::scan(crate::gpu::Scan::LogSumExp, out.gpu()?, x.gpu()?, dim))?;
+        }
+        Ok(with_shape(out, &input.shape()))
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: i64) -> V {
+        // Positive and negative gradients apart, so that both can go through logarithms; minus infinity has no weight.
+        let result = select(&result, 0.0, eq(&result, f64::NEG_INFINITY));
+        let part = |logs: V| {
+            let sums = reversed(logs - &result, dim).then(|t| Logcumsumexp::call(&t, dim));
+            exp(&input + reversed(sums, dim))
+        };
+        match at.dtype.is_complex() {
+            _ if at.shape.is_empty() => g,
+            true => part(log(g.conj())).conj(),
+            false => part(log_of(g.clone())) - part(log_of(-g)),
+        }
+    }
+}
+
+/// `log(g)` where `g` is positive, minus infinity elsewhere.
+fn log_of(g: V) -> V {
+    let none = le(&g, 0.0);
+    select(log(select(g, 1.0, none.clone())), f64::NEG_INFINITY, none)
+}
+
+/// `x` from back to front along `dim`.
+pub fn reverse(x: &Tensor, dim: i64) -> Result<Tensor> {
+    if x.ndim() == 0 {
+        return Ok(x.clone());
+    }
+    rearrange::flip(x, Sizes(smallvec::smallvec![dim]))
+}
+
+fn reversed(x: V, dim: i64) -> V {
+    x.then(|t| reverse(&t, dim))
+}
+
+/// Each element becomes the sum of those from it on.
+fn reversed_sum(x: V, dim: i64) -> V {
+    x.then(|t| {
+        if t.numel() <= 1 || t.shape()[wrap_dim(dim, t.ndim())?] == 1 {
+            return Ok(t);
+        }
+        reverse(&Cumsum::call(&reverse(&t, dim)?, dim)?, dim)
+    })
+}
+
+/// Like `x`, moved on by one along `dim`, with 1 at the start.
+fn shifted(x: &Tensor, dim: i64) -> Result<Tensor> {
+    let shape = x.shape();
+    let at = wrap_dim(dim, shape.len())?;
+    let n = shape[at] as i64;
+    if n == 0 {
+        return Ok(x.clone());
+    }
+    let dense = Layout::contiguous(&shape);
+    let first = crate::operator::kernel::filled(&shape, Scalar::Int(0), x.dtype(), x.device())?;
+    crate::operator::kernel::fill(&first.with_layout(dense.narrow(dim, 0, 1)?), Scalar::Int(1))?;
+    let rest = embed(&narrow(x, dim, 0, n - 1)?, shape.clone(), dense.narrow(dim, 1, n - 1)?)?;
+    arithmetic::add(&rest, &Tensor::new(first))
+}
+
+/// For each element the product of all others along `dim`, without a division.
+pub fn exclusive_product(x: &Tensor, dim: i64) -> Result<Tensor> {
+    let before = Cumprod::call(&shifted(x, dim)?, dim)?;
+    let after = reverse(&Cumprod::call(&shifted(&reverse(x, dim)?, dim)?, dim)?, dim)?;
+    arithmetic::mul(&before, &after)
+}
+
+fn cumprod_grad(g: V, x: Tensor, y: V, dim: i64) -> Result<Tensor> {
+    if x.numel() <= 1 || x.shape()[wrap_dim(dim, x.ndim())?] == 1 {
+        return g.tensor();
+    }
+    let zero = unary::logical_not(&x)?;
+    let batched = g.is_batched() || x.is_batched();
+    if !batched && !reduce::any(&zero, None, false)?.item()?.as_bool() {
+        return (reversed_sum(g * y.conj(), dim) / V::from(x).conj()).tensor();
+    }
+    if mode::grad_enabled() || g.is_special() || x.is_special() || x.dtype().is_complex() {
+        return every_cumprod(g, &x, dim);
+    }
+    // Before the first zero as above; at it the products without it; behind it nothing.
+    let zeros_so_far = V::from(Cumsum::call(&to_dtype(&zero, DType::I64)?, dim));
+    let (x, zero) = (V::from(x), V::from(zero));
+    let first = both(zero, eq(&zeros_so_far, 1.0));
+    let spared = select(&x, 1.0, first.clone()).then(|t| Cumprod::call(&t, dim));
+    let at_first = reversed_sum(select(&g * &spared, 0.0, eq(&zeros_so_far, 0.0)), dim);
+    let before = reversed_sum(&g * &y, dim) / &x;
+    select(select(0.0, before, eq(&zeros_so_far, 0.0)), at_first, first).tensor()
+}
+
+/// The gradient with every product without an element spelled out: quadratic, but right at zeros to any order.
+fn every_cumprod(g: V, x: &Tensor, dim: i64) -> Result<Tensor> {
+    let ndim = x.ndim();
+    let last = view::transpose(x, dim, -1)?;
+    let n = last.shape()[ndim - 1];
+    let numbers = numbers(0, 1, n, x.device())?;
+    let column = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[n, 1]))));
+    let row = V::from(Tensor::new(numbers.with_layout(Layout::contiguous(&[1, n]))));
+    // Row k of a square holds the factors with the k-th replaced by 1.
+    let factors = V::from(view::unsqueeze(&last, -2)?);
+    let spared = select(factors, 1.0, eq(&column, &row)).then(|t| Cumprod::call(&t, -1));
+    let upper = select(0.0, spared, ge(&row, &column));
+    let g = g.transpose(dim, -1).then(|t| view::unsqueeze(&t, -2));
+    let grad = (g * upper.conj()).sum(&[-1], false).transpose(dim, -1);
+    grad.then(|t| rearrange::contiguous(&t, None)).tensor()
+}
+
+/// Refuses truth values where there is anything to run over.
+fn numbers_in(kernel: &'static str, x: Tensor) -> Result<Tensor> {
+    match x.dtype() {
+        DType::Bool if x.ndim() > 0 && x.numel() > 0 => {
+            Err(Fault::NoKernel { op: kernel, dtype: DType::Bool }.into())
+        }
+        _ => Ok(x),
+    }
+}
+
+/// Running largest (or smallest) value and its index.
+fn running(input: &Tensor, dim: i64, largest: bool) -> Result<[Body; 2]> {
+    let x = at_least_vector(&input.body());
+    let at = wrap_dim(dim, x.layout.ndim())?;
+    dtype_checks::order(if largest { "cummax_cpu" } else { "cummin_cpu" }, x.dtype)?;
+    let values = Body::new(x.shape(), x.dtype, x.device())?;
+    let indices = Body::new(x.shape(), DType::I64, x.device())?;
+    if values.numel() > 0 {
+        fork!([&values, &x], cpu: done(match largest {
+                true => crate::cpu::scan::cummax(values.host()?, indices.host()?, x.host()?, at),
+                false => crate::cpu::scan::cummin(values.host()?, indices.host()?, x.host()?, at),
+            }),
+            gpu: crate::gpu::cum_extreme(values.gpu()?, indices.gpu()?, x.gpu()?, at, largest))?;
+    }
+    Ok([with_shape(values, &input.shape()), with_shape(indices, &input.shape())])
+}
+
+/// The gradient goes to where the values were; of nothing it is PyTorch's own input.
+fn running_grad(g: Tensor, input: Tensor, indices: Tensor, at: &Meta, dim: i64) -> Result<Tensor> {
+    if numel(&at.shape) == 0 { Ok(input) } else { returned(g, indices, at, dim, true) }
+}
+
+#[primitive(batch = along(dim), tangent = fn, results(values, indices))]
+impl Cummax {
+    fn forward(input: &Tensor, dim: i64) -> Result<[Body; 2]> {
+        running(input, dim, true)
+    }
+    fn d_input(g: Tensor, input: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
+        running_grad(g, input, indices, &at, dim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        picked(t_input, indices, dim, true)
+    }
+}
+
+#[primitive(batch = along(dim), tangent = fn, results(values, indices))]
+impl Cummin {
+    fn forward(input: &Tensor, dim: i64) -> Result<[Body; 2]> {
+        running(input, dim, false)
+    }
+    fn d_input(g: Tensor, input: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
+        running_grad(g, input, indices, &at, dim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        picked(t_input, indices, dim, true)
+    }
+}
+
+/// Sums and products of integers are int64.
+fn widened(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    let dtype = dtype.unwrap_or(if input.dtype().is_differentiable() { input.dtype() } else { DType::I64 });
+    read_as(input, dtype)
+}
+
+/// Running sum along a dimension.
+#[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
+pub fn cumsum(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    Cumsum::call(&numbers_in("cumsum_out_cpu", widened(input, dtype)?)?, dim)
+}
+
+/// Running product along a dimension.
+#[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
+pub fn cumprod(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    Cumprod::call(&numbers_in("cumprod_out_cpu", widened(input, dtype)?)?, dim)
+}
+
+/// Logarithm of the running sum of exponentials along a dimension.
+#[operator(
+    function,
+    method,
+    out(message = "expected scalar_type {result} but found {target}"),
+    sample = "over_dim(name)"
+)]
+pub fn logcumsumexp(input: &Tensor, dim: i64) -> Result<Tensor> {
+    Logcumsumexp::call(input, dim)
+}
+
+/// Running largest value along a dimension, and where it is.
+#[operator(
+    function,
+    method,
+    out(message = "expected scalar_type {result} but found {target}"),
+    returns(values, indices),
+    sample = "over_dim(name, result=first)"
+)]
+pub fn cummax(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+    Cummax::call(input, dim)
+}
+
+/// Running smallest value along a dimension, and where it is.
+#[operator(
+    function,
+    method,
+    out(message = "expected scalar_type {result} but found {target}"),
+    returns(values, indices),
+    sample = "over_dim(name, result=first)"
+)]
+pub fn cummin(input: &Tensor, dim: i64) -> Result<[Tensor; 2]> {
+    Cummin::call(input, dim)
+}
+
+/// The in-place forms compute in the target's own dtype, whatever a new result would have.
+fn overwrite(
+    target: &Tensor,
+    dtype: Option<DType>,
+    kernel: &'static str,
+    scan: impl FnOnce(&Tensor) -> Result<Tensor>,
+) -> Result<()> {
+    if let Some(dtype) = dtype.filter(|&d| d != target.dtype()) {
+        return Err(Error::runtime(format!(
+            "Bad in-place call: input tensor dtype {} and output tensor dtype {} should match",
+            c_name(target.dtype()),
+            c_name(dtype)
+        )));
+    }
+    inplace::overwrite(target, &scan(&numbers_in(kernel, target.clone())?)?)
+}
+
+/// The running sum, over the tensor.
+#[inplace(cumsum)]
+pub fn cumsum_(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<()> {
+    overwrite(input, dtype, "cumsum_out_cpu", |x| Cumsum::call(x, dim))
+}
+
+/// The running product, over the tensor.
+#[inplace(cumprod)]
+pub fn cumprod_(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<()> {
+    overwrite(input, dtype, "cumprod_out_cpu", |x| Cumprod::call(x, dim))
+}
+
+/// The dtype as C++ calls it.
+fn c_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F32 => "float",
+        DType::F64 => "double",
+        DType::I16 => "short int",
+        DType::I32 => "int",
+        DType::I64 => "long int",
+        other => other.name(),
+    }
+}

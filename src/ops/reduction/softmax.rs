@@ -1,0 +1,206 @@
+//! Softmax and what is built like it.
+
+use crate::base::caution;
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::creation::create::{default_dtype, to_dtype};
+use crate::ops::elementwise::{arithmetic, unary};
+use crate::ops::reduction::extrema::amax;
+use crate::ops::reduction::reduce::{dims_or_all, quietly};
+use crate::transforms::vmap::rules;
+
+fn normalized(op: &'static str, input: &Tensor, dim: i64, log: bool) -> Result<Body> {
+    let x = at_least_vector(&input.body());
+    let dim = wrap_dim(dim, x.layout.ndim())?;
+    if !x.dtype.is_float() && x.numel() > 0 {
+        let op = match (dim + 1 == x.layout.ndim(), log) {
+            (true, true) => "log_softmax_lastdim_kernel_impl",
+            (true, false) => "softmax_lastdim_kernel_impl",
+            _ => op,
+        };
+        return Err(Fault::NoKernel { op, dtype: x.dtype }.into());
+    }
+    let out = Body::new(x.shape(), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        // What lies across the result is turned first, all at once.
+        let across = out.device().is_cpu() && x.layout.strides.last() != out.layout.strides.last();
+        if across {
+            crate::operator::kernel::copy(&out, &x)?;
+        }
+        let x = if across { &out } else { &x };
+        fork!([&out, x], cpu: crate::cpu::softmax::softmax(out.host()?, x.host()?, dim, log),
+            gpu: crate::gpu::softmax(out.gpu()?, x.gpu()?, dim, log))?;
+    }
+    Ok(with_shape(out, &input.shape()))
+}
+
+/// The gradient by one kernel.
+fn normalized_grad(g: &Body, y: &Body, dim: i64, log: bool) -> Result<Body> {
+    let shape = y.shape();
+    let (g, y) = (at_least_vector(g), at_least_vector(y));
+    let dim = wrap_dim(dim, y.layout.ndim())?;
+    let out = Body::new(y.shape(), y.dtype, y.device())?;
+    if out.numel() > 0 {
+        fork!([&out, &g, &y],
+            cpu: crate::cpu::softmax::softmax_backward(out.host()?, g.host()?, y.host()?, dim, log),
+            gpu: crate::gpu::softmax_backward(out.gpu()?, g.gpu()?, y.gpu()?, dim, log))?;
+    }
+    Ok(with_shape(out, shape))
+}
+
+/// PyTorch's rule for gradients of single numbers under `vmap` gives zeros that know of nothing.
+fn unless_single(g: &V, formula: impl FnOnce() -> V) -> V {
+    if g.is_batched() && g.shape().is_empty() {
+        return g.clone().then(|g| unary::zeros_of(&create::shallow(&g)));
+    }
+    formula()
+}
+
+/// Along `dim` of every sample; samples without dimensions have no slope.
+fn of_samples(
+    b: &Batch,
+    input: &Tensor,
+    dim: i64,
+    call: impl FnOnce(&Tensor, i64) -> Result<Tensor>,
+) -> Result<Tensor> {
+    let mut x = b.full(input)?;
+    if b.rank(&x) == 0 {
+        x = arithmetic::add(&create::shallow(&x), &unary::zeros_of(&x)?)?;
+    }
+    rules::along(b, &x, (dim,), |x, (dim,)| call(x, dim))
+}
+
+#[primitive]
+impl Softmax {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
+        normalized("softmax_kernel_impl", input, dim, false)
+    }
+    fn d_input(g: V, result: V, dim: i64) -> V {
+        unless_single(&g, || &result * (&g - (&g * &result).sum(&[dim], true)))
+    }
+    fn fast_d_input(g: Body, result: Body, dim: i64) -> Result<Body> {
+        normalized_grad(&g, &result, dim, false)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64) -> Result<Tensor> {
+        of_samples(b, input, dim, Softmax::call)
+    }
+}
+
+#[primitive]
+impl LogSoftmax {
+    fn forward(input: &Tensor, dim: i64) -> Result<Body> {
+        normalized("log_softmax_kernel_impl", input, dim, true)
+    }
+    fn d_input(g: V, result: V, dim: i64) -> V {
+        unless_single(&g, || &g - exp(&result) * g.clone().sum(&[dim], true))
+    }
+    fn fast_d_input(g: Body, result: Body, dim: i64) -> Result<Body> {
+        normalized_grad(&g, &result, dim, true)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64) -> Result<Tensor> {
+        of_samples(b, input, dim, LogSoftmax::call)
+    }
+}
+
+/// `log(sum(exp(x)))` without overflow: the largest element is taken out first.
+fn log_sum(input: &Tensor, dim: &Ints, keepdim: bool) -> Result<Tensor> {
+    let axes = dims_or_all(Some(dim), input.ndim())?;
+    let x = V::from(input);
+    if input.numel() == 0 {
+        return log(exp(x).sum(dim, keepdim)).tensor();
+    }
+    // (Of complex numbers the one with the largest real part: that is whose exponential is largest.)
+    let sizes = V::from(input).re().tensor()?;
+    let top = V::from(amax(&sizes, dim.clone(), true));
+    // An infinite largest element must not become infinity minus infinity.
+    let top = select(0.0, &top, is_finite(&top));
+    let sum = log(exp(x - &top).sum(dim, true)) + top;
+    let sum = sum.tensor()?;
+    let body = sum.body().clone();
+    Ok(Tensor::new(if keepdim { body } else { drop_dims(body, &axes) }))
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Logsumexp {
+    fn forward(input: &Tensor, dim: Ints, keepdim: bool) -> Result<Body> {
+        quietly(|| log_sum(input, &dim, keepdim))
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta, dim: Ints, keepdim: bool) -> V {
+        let result = result.unreduce(&at, &Some(dim.clone()), keepdim);
+        g.unreduce(&at, &Some(dim), keepdim) * exp(&input - &result).conj()
+    }
+}
+
+fn as_dtype(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
+    dtype.map_or(Ok(input.clone()), |dtype| to_dtype(input, dtype))
+}
+
+/// `exp(input) / sum(exp(input))` along `dim`.
+#[operator(function, method, out(declared, called = "aten::softmax"), sample = "over_dim(name)")]
+pub fn softmax(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    Softmax::call(&as_dtype(input, dtype)?, dim)
+}
+
+/// The logarithm of softmax along `dim`.
+#[operator(function, method, out(declared, called = "aten::log_softmax"), sample = "over_dim(name)")]
+pub fn log_softmax(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+    LogSoftmax::call(&as_dtype(input, dtype)?, dim)
+}
+
+/// The logarithm of the sum of exponentials over `dim`, without overflow.
+#[operator(
+    function,
+    method,
+    out(floating = "logsumexp(): Expected floating point type for result tensor, but got: {target}"),
+    sample = "over_dim(name)"
+)]
+pub fn logsumexp(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    let input =
+        if input.dtype().is_differentiable() { input.clone() } else { to_dtype(input, default_dtype())? };
+    Logsumexp::call(&input, dim, keepdim)
+}
+
+/// The dimension that a softmax is along: without one it is guessed, as it once was.
+fn guessed_dim(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
+    let Some(dim) = dim else {
+        caution(&format!(
+            "Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
+        ))?;
+        return Ok(i64::from(!matches!(input.ndim(), 0 | 1 | 3)));
+    };
+    Ok(dim)
+}
+
+/// `exp(input) / sum(exp(input))` along `dim`.
+#[operator(nn, name = "softmax", sample = "over_dim(name)")]
+pub fn nn_softmax(
+    input: &Tensor,
+    dim: Option<i64>,
+    #[default(3)] _stacklevel: i64,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    softmax(input, guessed_dim("softmax", input, dim)?, dtype)
+}
+
+/// The logarithm of softmax along `dim`.
+#[operator(nn, name = "log_softmax", sample = "over_dim(name)")]
+pub fn nn_log_softmax(
+    input: &Tensor,
+    dim: Option<i64>,
+    #[default(3)] _stacklevel: i64,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    log_softmax(input, guessed_dim("log_softmax", input, dim)?, dtype)
+}
+
+/// Softmax of `-input` along `dim`.
+#[operator(nn, sample = "over_dim(F.softmin)")]
+pub fn softmin(
+    input: &Tensor,
+    dim: Option<i64>,
+    #[default(3)] _stacklevel: i64,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let dim = guessed_dim("softmin", input, dim)?;
+    softmax(&arithmetic::neg(input)?, dim, dtype)
+}

@@ -1,0 +1,485 @@
+//! Spread and size: variances, standard deviations, norms.
+
+use crate::base::{Fold, caution};
+use crate::operator::prelude::*;
+use crate::ops::creation::create::to_dtype;
+use crate::ops::elementwise::{arithmetic, unary};
+use crate::ops::reduction::reduce::{count, dims_or_all, folded, kept, mean, quietly};
+
+fn spread_over(x: &Body, dims: &[usize], correction: f64, root: bool) -> Result<Body> {
+    let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        fork!([&out, x], cpu: crate::cpu::reduce::var(out.host()?, x.host()?, dims, correction, root),
+            gpu: crate::gpu::var(out.gpu()?, x.gpu()?, dims, correction, root))?;
+    }
+    Ok(out)
+}
+
+fn spread(
+    input: &Tensor,
+    dim: &Option<Ints>,
+    correction: Option<Scalar>,
+    keepdim: bool,
+    root: bool,
+) -> Result<Body> {
+    let (x, correction) = (input.body(), correction.map_or(1.0, Scalar::as_f64));
+    if !x.dtype.is_differentiable() {
+        return Err(Error::not_implemented("std and var only support floating point and complex dtypes"));
+    }
+    let dims = dims_or_all(dim.as_deref(), x.layout.ndim())?;
+    let out = if x.dtype.is_complex() {
+        crate::ops::complex::variance(spread_over(&x.as_parts(), &dims, correction, false)?, root)?
+    } else {
+        spread_over(&x, &dims, correction, root)?
+    };
+    Ok(if keepdim { out } else { drop_dims(out, &dims) })
+}
+
+/// The gradient of a variance: twice the distance from the mean, over the degrees of freedom.
+fn spread_grad(
+    g: V,
+    x: V,
+    at: &Meta,
+    dim: &Option<Ints>,
+    correction: Option<Scalar>,
+    keepdim: bool,
+) -> Result<V> {
+    let n = count(&at.shape, dim.as_deref())?;
+    let freedom = (n - correction.map_or(1.0, Scalar::as_f64)).max(0.0);
+    let mean = x.clone().sum(dim.as_deref().unwrap_or_default(), true) / n;
+    let g = if keepdim || dim.is_none() {
+        g
+    } else {
+        g.reshape(&kept_shape(&at.shape, &dims_or_all(dim.as_deref(), at.shape.len())?))
+    };
+    // Of all elements, and too few: a constant without a history, infinite but where nothing varies.
+    if freedom == 0.0 && (dim.is_none() || at.shape.is_empty()) {
+        return Ok(g * select(f64::INFINITY, f64::NAN, eq(x, mean)).cast(at.dtype));
+    }
+    Ok(g * (2.0 / freedom) * (x - mean))
+}
+
+/// From the gradient of a standard deviation `y` to that of its variance; 0 where nothing varies.
+fn root_grad(g: V, y: V) -> V {
+    select(g / (&y * 2.0), 0.0, eq(y, 0.0))
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Var {
+    fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
+        spread(input, &dim, correction, keepdim, false)
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<V> {
+        spread_grad(g, input, &at, &dim, correction, keepdim)
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl Std {
+    fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
+        spread(input, &dim, correction, keepdim, true)
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        result: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<V> {
+        spread_grad(root_grad(g, result), input, &at, &dim, correction, keepdim)
+    }
+}
+
+/// Both results' gradients together.
+fn with_mean_grad(
+    spread: Option<V>,
+    mean: Option<V>,
+    at: &Meta,
+    dim: &Option<Ints>,
+    keepdim: bool,
+) -> Result<Option<V>> {
+    let n = count(&at.shape, dim.as_deref())?;
+    let mean = mean.map(|g| (g / n).unreduce(at, dim, keepdim));
+    Ok(match (spread, mean) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    })
+}
+
+fn mean_of(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+    quietly(|| mean(input, dim, keepdim, None))
+}
+
+#[primitive]
+impl VarMean {
+    fn forward(
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Body; 2]> {
+        Ok([spread(input, &dim, correction, keepdim, false)?, mean_of(input, dim, keepdim)?])
+    }
+    fn d_input(
+        g: [Option<V>; 2],
+        input: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<Option<V>> {
+        let [var, mean] = g;
+        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        with_mean_grad(var, mean, &at, &dim, keepdim)
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Tensor; 2]> {
+        Ok([Var::call(input, dim.clone(), correction, keepdim)?, mean(input, dim, keepdim, None)?])
+    }
+}
+
+#[primitive]
+impl StdMean {
+    fn forward(
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Body; 2]> {
+        Ok([spread(input, &dim, correction, keepdim, true)?, mean_of(input, dim, keepdim)?])
+    }
+    fn d_input(
+        g: [Option<V>; 2],
+        input: V,
+        result0: V,
+        at: Meta,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<Option<V>> {
+        let [std, mean] = g;
+        let var = std.map(|g| root_grad(g, result0));
+        let var = var.map(|g| spread_grad(g, input, &at, &dim, correction, keepdim)).transpose()?;
+        with_mean_grad(var, mean, &at, &dim, keepdim)
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        dim: Option<Ints>,
+        correction: Option<Scalar>,
+        keepdim: bool,
+    ) -> Result<[Tensor; 2]> {
+        Ok([Std::call(input, dim.clone(), correction, keepdim)?, mean(input, dim, keepdim, None)?])
+    }
+}
+
+#[primitive(batch = over(dim, keepdim))]
+impl LinalgVectorNorm {
+    fn forward(input: &Tensor, ord: Scalar, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
+        norm_of(input, ord.as_f64(), &dim, keepdim)
+    }
+    fn d_input(
+        g: V,
+        input: V,
+        result: V,
+        at: Meta,
+        ord: Scalar,
+        dim: Option<Ints>,
+        keepdim: bool,
+    ) -> Option<V> {
+        // The number of elements that are not zero has no slope.
+        let ord = ord.as_f64();
+        (ord != 0.0).then(|| norm_grad(g, input, result, &at, ord, &dim, keepdim))
+    }
+}
+
+/// A largest or smallest magnitude needs an element.
+fn no_identity(x: &Body, ord: f64, dims: Option<&[i64]>) -> Result<()> {
+    let refuse = |place: String| {
+        let name = if ord > 0.0 { "inf".into() } else { ord.to_string() };
+        Err(Error::runtime(format!(
+            "linalg.vector_norm cannot compute the {name} norm on {place} empty and the operation does not have an identity"
+        )))
+    };
+    match dims {
+        None if x.numel() == 0 => refuse("an empty tensor because the tensor is".into()),
+        Some(dims) => match dims
+            .iter()
+            .find(|&&d| wrap_dim(d, x.layout.ndim()).is_ok_and(|at| x.shape().get(at) == Some(&0)))
+        {
+            Some(d) => refuse(format!("the dimension {d}because this dimension is")),
+            None => Ok(()),
+        },
+        None => Ok(()),
+    }
+}
+
+fn norm_of(input: &Tensor, ord: f64, dim: &Option<Ints>, keepdim: bool) -> Result<Body> {
+    let x = input.body();
+    let dims = dim.as_deref();
+    // Sums of halves overflow long before their norm does.
+    let wide = if x.dtype.to_real() == DType::F64 { DType::F64 } else { DType::F32 };
+    let magnitudes = || quietly(|| unary::abs(input));
+    if ord < 0.0 || ord == f64::INFINITY {
+        no_identity(&x, ord, dims)?;
+    }
+    let reduced = dims_or_all(dims, x.layout.ndim())?;
+    // Any norm of one number is its magnitude, which powers and roots would round.
+    let ord = if ord != 0.0 && reduced.iter().all(|&d| x.shape()[d] == 1) { 1.0 } else { ord };
+    let body = match ord {
+        0.0 => {
+            let marks = quietly(|| arithmetic::ne(input, 0.0))?;
+            folded(Fold::Sum, &marks, dims, keepdim, wide)?
+        }
+        1.0 => folded(Fold::SumAbs, &x, dims, keepdim, wide)?,
+        2.0 => {
+            let squares = Tensor::new(folded(Fold::SumSq, &x, dims, keepdim, wide)?);
+            quietly(|| unary::sqrt(&squares))?
+        }
+        f64::INFINITY | f64::NEG_INFINITY => {
+            let fold = if ord > 0.0 { Fold::Max } else { Fold::Min };
+            if x.numel() == 0 && ord > 0.0 {
+                let shape = kept_shape(x.shape(), &reduced);
+                let zeros = crate::operator::kernel::filled(&shape, Scalar::Int(0), wide, x.device())?;
+                if keepdim { zeros } else { drop_dims(zeros, &reduced) }
+            } else {
+                crate::ops::reduction::extrema::check_not_empty("linalg.vector_norm", &x, dims)?;
+                folded(fold, &magnitudes()?, dims, keepdim, wide)?
+            }
+        }
+        _ => {
+            let powers = quietly(|| arithmetic::pow(&unary::abs(input)?, ord))?;
+            let sum = Tensor::new(folded(Fold::Sum, &powers, dims, keepdim, wide)?);
+            quietly(|| arithmetic::pow(&sum, 1.0 / ord))?
+        }
+    };
+    let dtype = x.dtype.to_real();
+    quietly(|| to_dtype(&Tensor::new(body), dtype))
+}
+
+fn norm_grad(g: V, x: V, y: V, at: &Meta, ord: f64, dim: &Option<Ints>, keepdim: bool) -> V {
+    let kept = |v: V| v.then(|t| kept(&t, at.shape.len(), dim.as_deref(), keepdim)).cast(at.dtype);
+    let (g, y) = (kept(g), kept(y));
+    match ord {
+        1.0 => g * sign(x),
+        2.0 => g * select(x / &y, 0.0, eq(y, 0.0)),
+        _ if ord.is_infinite() => {
+            // Equal ones share the gradient.
+            let winners = eq(abs(&x), y);
+            let count = winners.clone().sum(dim.as_deref().unwrap_or_default(), true).cast(at.dtype);
+            sign(x) * select(0.0, g / count, winners)
+        }
+        _ => {
+            let weight = select(g / pow(&y, ord - 1.0), 0.0, eq(y, 0.0));
+            let slope = select(pow(abs(&x), ord - 1.0), 0.0, eq(&x, 0.0));
+            sign(x) * slope * weight
+        }
+    }
+}
+
+/// Refuses what varies in no way that counts, and warns of too few elements to vary.
+fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scalar>) -> Result<()> {
+    if name.ends_with("_mean") && !input.dtype().is_differentiable() {
+        return Err(Error::not_implemented(format!("{name} only support floating point and complex dtypes")));
+    }
+    let few = |n| n <= correction.map_or(1.0, Scalar::as_f64) && input.dtype().is_differentiable();
+    if count(&input.shape(), dim.as_deref()).is_ok_and(few) {
+        caution(&format!(
+            "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input \
+             numel divided by output numel)."
+        ))?;
+    }
+    Ok(())
+}
+
+/// What `unbiased` says as a correction.
+fn corrected(unbiased: bool) -> Option<Scalar> {
+    Some(Scalar::Int(i64::from(unbiased)))
+}
+
+/// Variance over `dim`.
+#[overload(var.dim, out)]
+pub fn var_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("var", input, &dim, corrected(unbiased))?;
+    Var::call(input, dim, corrected(unbiased), keepdim)
+}
+
+/// Variance of all elements, or over `dim`; divided by their number less `correction`.
+#[operator(function, method, out, sample = "spread_of(name)")]
+pub fn var(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("var", input, &dim, correction)?;
+    Var::call(input, dim, correction, keepdim)
+}
+
+/// Variance of all elements.
+#[overload(var)]
+pub fn var_of_all(input: &Tensor, unbiased: bool) -> Result<Tensor> {
+    check("var", input, &None, corrected(unbiased))?;
+    Var::call(input, None, corrected(unbiased), false)
+}
+
+/// Standard deviation over `dim`.
+#[overload(std.dim, out)]
+pub fn std_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("std", input, &dim, corrected(unbiased))?;
+    Std::call(input, dim, corrected(unbiased), keepdim)
+}
+
+/// Standard deviation of all elements, or over `dim`.
+#[operator(function, method, out, sample = "spread_of(name)")]
+pub fn std(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<Tensor> {
+    check("std", input, &dim, correction)?;
+    Std::call(input, dim, correction, keepdim)
+}
+
+/// Standard deviation of all elements.
+#[overload(std)]
+pub fn std_of_all(input: &Tensor, unbiased: bool) -> Result<Tensor> {
+    check("std", input, &None, corrected(unbiased))?;
+    Std::call(input, None, corrected(unbiased), false)
+}
+
+/// Variance and mean over `dim`.
+#[overload(var_mean.dim)]
+pub fn var_mean_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("var_mean", input, &dim, corrected(unbiased))?;
+    VarMean::call(input, dim, corrected(unbiased), keepdim)
+}
+
+/// Variance and mean of all elements, or over `dim`.
+#[operator(function, sample = "spread_of(name)")]
+pub fn var_mean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("var_mean", input, &dim, correction)?;
+    VarMean::call(input, dim, correction, keepdim)
+}
+
+/// Variance and mean of all elements.
+#[overload(var_mean)]
+pub fn var_mean_of_all(input: &Tensor, unbiased: bool) -> Result<[Tensor; 2]> {
+    check("var_mean", input, &None, corrected(unbiased))?;
+    VarMean::call(input, None, corrected(unbiased), false)
+}
+
+/// Standard deviation and mean over `dim`.
+#[overload(std_mean.dim)]
+pub fn std_mean_over(
+    input: &Tensor,
+    #[required] dim: Option<Ints>,
+    #[default(true)] unbiased: bool,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("std_mean", input, &dim, corrected(unbiased))?;
+    StdMean::call(input, dim, corrected(unbiased), keepdim)
+}
+
+/// Standard deviation and mean of all elements, or over `dim`.
+#[operator(function, sample = "spread_of(name)")]
+pub fn std_mean(
+    input: &Tensor,
+    dim: Option<Ints>,
+    #[keyword] correction: Option<Scalar>,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    check("std_mean", input, &dim, correction)?;
+    StdMean::call(input, dim, correction, keepdim)
+}
+
+/// Standard deviation and mean of all elements.
+#[overload(std_mean)]
+pub fn std_mean_of_all(input: &Tensor, unbiased: bool) -> Result<[Tensor; 2]> {
+    check("std_mean", input, &None, corrected(unbiased))?;
+    StdMean::call(input, None, corrected(unbiased), false)
+}
+
+fn order(p: Option<Arg>) -> Result<Scalar> {
+    match p {
+        None => Ok(Scalar::Int(2)),
+        Some(Arg::Str(name)) if name == "fro" => Ok(Scalar::Int(2)),
+        Some(Arg::Str(name)) => {
+            Err(Error::runtime(format!("linalg.matrix_norm: Order {name} not supported.")))
+        }
+        Some(other) => other.number().ok_or_else(|| Error::type_error("norm(): argument 'p' must be Number")),
+    }
+}
+
+/// The norm of order `p` of all elements, or over `dim`.
+#[operator(function, method, out(declared, called = "linalg_vector_norm"), sample = "normed(name)")]
+pub fn norm(
+    input: &Tensor,
+    p: Option<Arg>,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    dtype: Option<DType>,
+) -> Result<Tensor> {
+    let ord = order(p)?;
+    let given = input.dtype();
+    if !given.is_differentiable() {
+        return Err(Error::not_implemented(format!(
+            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            given.scalar_name()
+        )));
+    }
+    let input = match dtype {
+        Some(wanted) if !wanted.is_differentiable() => {
+            return Err(Error::runtime(format!(
+                "linalg.vector_norm: dtype should be floating point or complex, but got {}",
+                wanted.scalar_name()
+            )));
+        }
+        Some(wanted) if given.promote(wanted) != wanted => {
+            return Err(Error::runtime(format!(
+                "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified \
+             dtype ({})",
+                given.scalar_name(),
+                wanted.scalar_name()
+            )));
+        }
+        Some(wanted) => to_dtype(input, wanted)?,
+        None => input.clone(),
+    };
+    LinalgVectorNorm::call(&input, ord, dim, keepdim)
+}

@@ -1,0 +1,349 @@
+//! Several tensors made one, stretched to one shape, or cut into slices.
+
+use crate::base::{MemoryFormat, caution_once, room};
+use crate::operator::kernel::{copy, on_host};
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::shape::split::check_count;
+use crate::ops::shape::view;
+use crate::ops::shape::view::ints;
+use std::sync::atomic::AtomicBool;
+
+/// A new tensor with the parts one after the other along `dim`; a memory format that all have is the result's where `formats`.
+fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
+    on_host(&parts.iter().collect::<Vec<_>>())?;
+    let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);
+    let device = parts.iter().fold(parts[0].device(), |device, part| device.joined(part.device()));
+    let mut out = Body::new(&shape, dtype, device)?;
+    let format = MemoryFormat::suggested(&parts[0].layout);
+    if formats
+        && format != MemoryFormat::Contiguous
+        && parts.iter().all(|p| MemoryFormat::suggested(&p.layout) == format)
+    {
+        out.layout = format.layout(&out.layout)?;
+    }
+    let mut start = 0;
+    for (part, &length) in parts.iter().zip(lengths) {
+        let place = out.layout.slice(dim as i64, Some(start), Some(start + length as i64), 1)?;
+        if length > 0 {
+            copy(&out.with_layout(place), part)?;
+        }
+        start += length as i64;
+    }
+    Ok(out)
+}
+
+fn some<'a>(name: &str, tensors: &'a [Tensor]) -> Result<&'a [Tensor]> {
+    if tensors.is_empty() {
+        return Err(Error::runtime(format!("{name} expects a non-empty TensorList")));
+    }
+    Ok(tensors)
+}
+
+fn each(tensors: &[Tensor], f: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Vec<Tensor>> {
+    room::collect(tensors.iter().map(f))
+}
+
+/// An empty vector joins anything, as it always could.
+fn skipped(t: &Tensor) -> bool {
+    t.shape().as_slice() == [0]
+}
+
+/// Refuses what does not fit together. The dimension, and how long each part is along it.
+fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
+    let Some(first) = tensors.iter().find(|t| !skipped(t)).or(tensors.first()) else {
+        return Err(Error::value("torch.cat(): expected a non-empty list of Tensors"));
+    };
+    if let Some(i) = tensors.iter().position(|t| t.ndim() == 0) {
+        return Err(Error::runtime(format!(
+            "zero-dimensional tensor (at position {i}) cannot be concatenated"
+        )));
+    }
+    let mut shape = first.shape();
+    // Where all are such, `dim` counts for nothing.
+    let dim = if skipped(first) { 0 } else { dim };
+    let at = wrap_dim(dim, shape.len())?;
+    shape[at] = 0;
+    let mut lengths = room::list(tensors.len())?;
+    for (i, t) in tensors.iter().enumerate() {
+        let own = t.shape();
+        if skipped(t) && shape.len() != 1 {
+            lengths.push(0);
+            continue;
+        }
+        if own.len() != shape.len() {
+            return Err(Error::runtime(format!(
+                "Tensors must have same number of dimensions: got {} and {}",
+                shape.len(),
+                own.len()
+            )));
+        }
+        if let Some(d) = (0..own.len()).find(|&d| d != at && own[d] != shape[d]) {
+            return Err(Error::runtime(format!(
+                "Sizes of tensors must match except in dimension {at}. Expected size {} but got size {} for tensor number \
+                 {i} in the list.",
+                shape[d], own[d]
+            )));
+        }
+        shape[at] += own[at];
+        lengths.push(own[at]);
+    }
+    Ok((dim, lengths))
+}
+
+#[primitive(tangent = linear)]
+impl Cat {
+    fn forward(tensors: &[Tensor], dim: i64, #[hidden] lengths: &[usize]) -> Result<Body> {
+        let parts: Vec<Body> = room::collect(tensors.iter().map(|t| Ok(t.body().clone())))?;
+        let mut shape =
+            Dims::from_slice(parts.iter().find(|p| p.shape() != [0]).unwrap_or(&parts[0]).shape());
+        let at = wrap_dim(dim, shape.len())?;
+        shape[at] = lengths.iter().sum();
+        join(shape, at, &parts, lengths, true)
+    }
+    fn d_tensors(
+        g: &Tensor,
+        at: Vec<Option<Meta>>,
+        wants: Vec<bool>,
+        dim: i64,
+        lengths: &[usize],
+    ) -> Result<Vec<Option<Tensor>>> {
+        let mut start = 0;
+        let mut part = |(i, at): (usize, Option<Meta>)| -> Result<Option<Tensor>> {
+            let (from, length) = (start, lengths[i] as i64);
+            start += length;
+            let Some(at) = at.filter(|_| wants[i]) else { return Ok(None) };
+            if at.shape.as_slice() == [0] {
+                return create::zeros(&[0], at.dtype, at.device).map(Some);
+            }
+            create::to_dtype(&view::narrow(g, dim, from, length)?, at.dtype).map(Some)
+        };
+        at.into_iter().enumerate().map(&mut part).collect()
+    }
+    fn batch(b: &Batch, tensors: &[Tensor], dim: i64, _lengths: &[usize]) -> Result<Tensor> {
+        // Physically an empty vector does not join anything.
+        let rank = tensors.iter().find(|t| !skipped(t)).map_or(1, Tensor::ndim);
+        let real = tensors.iter().filter(|t| rank == 1 || !skipped(t));
+        let full = real.map(|t| b.full(t)).collect::<Result<Vec<_>>>()?;
+        cat(&full, b.dim(dim, rank)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl Stack {
+    fn forward(tensors: &[Tensor], dim: i64) -> Result<Body> {
+        let mut shape = tensors[0].shape();
+        let at = wrap_dim(dim, shape.len() + 1)?;
+        shape.insert(at, tensors.len());
+        let raised = |t: &Tensor| -> Result<Body> {
+            let body = t.body();
+            Ok(body.with_layout(body.layout.unsqueeze(at as i64)?))
+        };
+        let parts = room::collect(tensors.iter().map(raised))?;
+        join(shape, at, &parts, &room::filled(1, tensors.len())?, false)
+    }
+    fn d_tensors(
+        g: &Tensor,
+        at: Vec<Option<Meta>>,
+        wants: Vec<bool>,
+        dim: i64,
+    ) -> Result<Vec<Option<Tensor>>> {
+        let part = |(i, at): (usize, Option<Meta>)| -> Result<Option<Tensor>> {
+            let Some(at) = at.filter(|_| wants[i]) else { return Ok(None) };
+            create::to_dtype(&view::select(g, dim, i as i64)?, at.dtype).map(Some)
+        };
+        at.into_iter().enumerate().map(part).collect()
+    }
+    fn batch(b: &Batch, tensors: &[Tensor], dim: i64) -> Result<Tensor> {
+        let full = tensors.iter().map(|t| b.full(t)).collect::<Result<Vec<_>>>()?;
+        stack(&full, b.dim(dim, tensors[0].ndim() + 1)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(copy, batch = along(dim), tangent = linear)]
+impl Unbind {
+    fn forward(input: &Tensor, dim: i64) -> Result<Vec<Layout>> {
+        let layout = input.body().layout.clone();
+        let count = layout.shape[wrap_dim(dim, layout.ndim())?];
+        check_count(count)?;
+        room::collect((0..count as i64).map(|i| layout.select(dim, i)))
+    }
+    fn d_input(g: Vec<Option<Tensor>>, at: Meta, dim: i64) -> Result<Tensor> {
+        let mut shape = at.shape.clone();
+        shape.remove(wrap_dim(dim, at.shape.len())?);
+        let zeros = |shape: &[usize]| create::zeros(shape, at.dtype, at.device);
+        let parts = room::collect(g.into_iter().map(|g| g.map_or_else(|| zeros(&shape), Ok)))?;
+        if parts.is_empty() { zeros(&at.shape) } else { stack(&parts, dim) }
+    }
+}
+
+/// The tensors one after the other along a dimension.
+#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+pub fn cat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
+    let (dim, lengths) = parts_along(tensors, dim)?;
+    Cat::call(tensors, dim, &lengths)
+}
+
+/// The tensors one after the other along a dimension (`cat`).
+#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+pub fn concat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
+    cat(tensors, dim)
+}
+
+/// The tensors one after the other along a dimension (`cat`).
+#[operator(function, out, sample = "joined(name, True)")]
+pub fn concatenate(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
+    cat(tensors, dim)
+}
+
+/// The tensors as slices across a new dimension.
+#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+pub fn stack(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
+    let Some(first) = tensors.first() else {
+        return Err(Error::runtime("stack expects a non-empty TensorList"));
+    };
+    let shape = first.shape();
+    wrap_dim(dim, shape.len() + 1)?;
+    if let Some((i, t)) = tensors.iter().enumerate().find(|(_, t)| t.shape() != shape) {
+        return Err(Error::runtime(format!(
+            "stack expects each tensor to be equal size, but got {:?} at entry 0 and {:?} at entry {i}",
+            shape.as_slice(),
+            t.shape().as_slice()
+        )));
+    }
+    Stack::call(tensors, dim)
+}
+
+/// The tensors side by side: along the columns, vectors end to end.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn hstack(tensors: &[Tensor]) -> Result<Tensor> {
+    let one = |t: &Tensor| if t.ndim() == 0 { view::reshape(t, &[1]) } else { Ok(t.clone()) };
+    let tensors = each(some("hstack", tensors)?, one)?;
+    let dim = i64::from(tensors.first().is_some_and(|t| t.ndim() > 1));
+    cat(&tensors, dim)
+}
+
+/// The tensors on top of each other: along the rows.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn vstack(tensors: &[Tensor]) -> Result<Tensor> {
+    cat(&each(some("vstack", tensors)?, atleast_2d)?, 0)
+}
+
+/// The tensors on top of each other (`vstack`).
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn row_stack(tensors: &[Tensor]) -> Result<Tensor> {
+    vstack(tensors)
+}
+
+/// The tensors behind each other: along the third dimension.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn dstack(tensors: &[Tensor]) -> Result<Tensor> {
+    cat(&each(some("dstack", tensors)?, atleast_3d)?, 2)
+}
+
+/// The tensors as columns.
+#[operator(function, out(promoted, resizes, called = "cat"), sample = "joined(name, False)")]
+pub fn column_stack(tensors: &[Tensor]) -> Result<Tensor> {
+    let column = |t: &Tensor| if t.ndim() <= 1 { view::reshape(t, &[t.numel(), 1]) } else { Ok(t.clone()) };
+    cat(&each(some("column_stack", tensors)?, column)?, 1)
+}
+
+/// What has no dimensions has no slices.
+pub fn check_unbind(input: &Tensor) -> Result<()> {
+    if input.ndim() > 0 {
+        return Ok(());
+    }
+    Err(Error::index("Dimension specified as 0 but tensor has no dimensions"))
+}
+
+/// A view of every slice across a dimension.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: (lambda d: lambda x: x.unbind(d))(dim_of(draw, shape)), 1)"
+)]
+pub fn unbind(input: &Tensor, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    check_unbind(input)?;
+    Unbind::call(input, dim)
+}
+
+/// A view with at least one dimension.
+#[operator(function, sample = "view(lambda draw, shape: T.atleast_1d)")]
+pub fn atleast_1d(input: &Tensor) -> Result<Tensor> {
+    if input.ndim() == 0 { view::reshape(input, &[1]) } else { Ok(input.clone()) }
+}
+
+/// A view with at least two dimensions.
+#[operator(function, sample = "view(lambda draw, shape: T.atleast_2d)")]
+pub fn atleast_2d(input: &Tensor) -> Result<Tensor> {
+    match input.ndim() {
+        0 => view::reshape(input, &[1, 1]),
+        1 => view::unsqueeze(input, 0),
+        _ => Ok(input.clone()),
+    }
+}
+
+/// A view with at least three dimensions.
+#[operator(function, sample = "view(lambda draw, shape: T.atleast_3d)")]
+pub fn atleast_3d(input: &Tensor) -> Result<Tensor> {
+    match input.ndim() {
+        0 => view::reshape(input, &[1, 1, 1]),
+        1 => view::unsqueeze(&view::unsqueeze(input, 0)?, -1),
+        2 => view::unsqueeze(input, -1),
+        _ => Ok(input.clone()),
+    }
+}
+
+/// The tensors stretched to the shape that all of them broadcast to: views, or those themselves that have it.
+#[operator(function, sample = "fixed([(3,), (2, 1)], lambda a, b: T.broadcast_tensors(a, b))")]
+pub fn broadcast_tensors(#[elsewhere] tensors: Several) -> Result<Vec<Tensor>> {
+    let mut shape = Dims::new();
+    for t in &tensors.0 {
+        shape = crate::base::broadcast(&shape, &t.shape())?;
+    }
+    each(&tensors.0, |t| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, ints(&shape)) })
+}
+
+/// Coordinates of a grid: each vector stretched along a dimension of its own (views).
+#[operator(function, sample = "fixed([(2,), (3,)], lambda a, b: T.meshgrid(a, b, indexing='xy'))")]
+pub fn meshgrid(tensors: Several, indexing: Option<String>) -> Result<Vec<Tensor>> {
+    let first = tensors.0.first().ok_or_else(|| Error::runtime("meshgrid expects a non-empty TensorList"))?;
+    if let Some(t) = tensors.0.iter().find(|t| t.ndim() > 1) {
+        return Err(Error::runtime(format!(
+            "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: {:?}",
+            t.shape().as_slice()
+        )));
+    }
+    if tensors.0.iter().any(|t| t.dtype() != first.dtype()) {
+        return Err(Error::runtime("torch.meshgrid expects all tensors to have the same dtype"));
+    }
+    let swap = match indexing.as_deref() {
+        None => {
+            static TOLD: AtomicBool = AtomicBool::new(false);
+            caution_once(
+                &TOLD,
+                "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
+            )?;
+            false
+        }
+        Some("ij") => false,
+        Some("xy") => tensors.0.len() > 1,
+        Some(other) => {
+            return Err(Error::runtime(format!(
+                "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: {other}"
+            )));
+        }
+    };
+    let mut order: Vec<usize> = (0..tensors.0.len()).collect();
+    if swap {
+        order.swap(0, 1);
+    }
+    let shape: Ints = order.iter().map(|&i| tensors.0[i].numel() as i64).collect();
+    let place = |(i, t): (usize, Tensor)| {
+        let mut own: Dims = smallvec::smallvec![1; shape.len()];
+        let at = order.iter().position(|&o| o == i).unwrap_or(i);
+        own[at] = t.numel();
+        view::expand(&view::reshaped(&t, &own)?, shape.clone())
+    };
+    tensors.0.into_iter().enumerate().map(place).collect()
+}

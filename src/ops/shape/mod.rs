@@ -1,0 +1,13 @@
+//! Views and copies of the same elements in other shapes.
+
+pub mod join;
+pub mod rearrange;
+pub mod split;
+pub mod triangle;
+pub mod view;
+pub mod view_copies;
+pub mod view_scatter;
+
+// Where these stood before.
+#[allow(unused_imports, reason = "a bridge")]
+pub use rearrange::*;

@@ -1,0 +1,380 @@
+//! One tensor cut into several views, with one node for all of them, or into parts that are tensors of their own.
+
+use crate::base::room;
+use crate::operator::prelude::*;
+use crate::ops::creation::create::zeros;
+use crate::ops::shape::join::cat;
+use crate::ops::shape::view;
+
+/// Refuses more parts than memory can hold the tensors for.
+pub fn check_count(count: usize) -> Result<()> {
+    /// What the view, its place in lists, and its object in Python take, or more.
+    const PART: usize = 512;
+    if count < 1 << 16 { Ok(()) } else { room::check(count, PART) }
+}
+
+/// How long equal parts of `size` are; the last may be shorter.
+pub fn even(total: usize, size: i64) -> Result<Vec<usize>> {
+    let size = size as usize;
+    let count = if size == 0 { 1 } else { total.div_ceil(size).max(1) };
+    check_count(count)?;
+    room::collect((0..count).map(|i| Ok(size.min(total - i * size))))
+}
+
+/// How long parts of these sizes are.
+pub fn given(sizes: &[i64]) -> Result<Vec<usize>> {
+    room::collect(sizes.iter().map(|&n| Ok(n as usize)))
+}
+
+/// The layouts of parts of `input`, one after the other.
+fn parts(input: &Tensor, dim: i64, lengths: impl FnOnce(usize) -> Result<Vec<usize>>) -> Result<Vec<Layout>> {
+    let layout = input.body().layout.clone();
+    let lengths = lengths(layout.shape[wrap_dim(dim, layout.ndim())?])?;
+    let mut start = 0;
+    room::collect(lengths.into_iter().map(|length| {
+        let from = start;
+        start += length as i64;
+        layout.slice(dim, Some(from), Some(start), 1)
+    }))
+}
+
+/// The gradient of what was cut: those of the parts joined, zeros where a part got none.
+pub fn joined(
+    g: Vec<Option<Tensor>>,
+    at: &Meta,
+    dim: i64,
+    lengths: impl FnOnce(usize) -> Result<Vec<usize>>,
+) -> Result<Tensor> {
+    let along = wrap_dim(dim, at.shape.len())?;
+    let part = |(g, length): (Option<Tensor>, usize)| match g {
+        Some(g) => Ok(g),
+        None => {
+            let mut shape = at.shape.clone();
+            shape[along] = length;
+            zeros(&shape, at.dtype, at.device)
+        }
+    };
+    cat(&room::collect(g.into_iter().zip(lengths(at.shape[along])?).map(part))?, dim)
+}
+
+#[primitive(copy, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Split {
+    fn forward(input: &Tensor, split_size: i64, dim: i64) -> Result<Vec<Layout>> {
+        parts(input, dim, |total| even(total, split_size))
+    }
+    fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
+        joined(g, &at, dim, |total| even(total, split_size))
+    }
+}
+
+#[primitive(copy, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl SplitWithSizes {
+    fn forward(input: &Tensor, split_sizes: &[i64], dim: i64) -> Result<Vec<Layout>> {
+        parts(input, dim, |_| given(split_sizes))
+    }
+    fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
+        joined(g, &at, dim, |_| given(split_sizes))
+    }
+}
+
+#[primitive(untied, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl UnsafeSplit {
+    fn forward(input: &Tensor, split_size: i64, dim: i64) -> Result<Vec<Layout>> {
+        parts(input, dim, |total| even(total, split_size))
+    }
+    fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_size: i64, dim: i64) -> Result<Tensor> {
+        joined(g, &at, dim, |total| even(total, split_size))
+    }
+}
+
+#[primitive(untied, batch = along(dim), tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl UnsafeSplitWithSizes {
+    fn forward(input: &Tensor, split_sizes: &[i64], dim: i64) -> Result<Vec<Layout>> {
+        parts(input, dim, |_| given(split_sizes))
+    }
+    fn d_input(g: Vec<Option<Tensor>>, at: Meta, split_sizes: &Ints, dim: i64) -> Result<Tensor> {
+        joined(g, &at, dim, |_| given(split_sizes))
+    }
+}
+
+/// Refuses parts of a size that there are not.
+pub fn check_size(input: &Tensor, size: i64, dim: i64) -> Result<()> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
+    }
+    if size < 0 {
+        return Err(Error::runtime(format!(
+            "split expects split_size be non-negative, but got split_size={size}"
+        )));
+    }
+    let total = input.shape()[wrap_dim(dim, input.ndim())?];
+    if size == 0 && total != 0 {
+        return Err(Error::runtime(format!(
+            "split_size can only be 0 if dimension size is 0, but got dimension size of {total}"
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses parts that are not the whole.
+pub fn check_sizes(input: &Tensor, sizes: &[i64], dim: i64) -> Result<()> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("split expects at least a 1-dimensional tensor"));
+    }
+    let at = wrap_dim(dim, input.ndim())?;
+    let total = input.shape()[at] as i64;
+    if sizes.iter().any(|&n| n < 0) {
+        return Err(Error::runtime(format!(
+            "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes={sizes:?}"
+        )));
+    }
+    if sizes.iter().sum::<i64>() != total {
+        return Err(Error::runtime(format!(
+            "split_with_sizes expects split_sizes to sum exactly to {total} (input tensor's size at dimension {at}), but got \
+             split_sizes={sizes:?}"
+        )));
+    }
+    Ok(())
+}
+
+/// How nearly equal parts are made: of this size, or, of nothing, of these sizes.
+enum Chunks {
+    Of(i64),
+    Empty(Vec<i64>),
+}
+
+fn chunks_of(input: &Tensor, chunks: i64, dim: i64) -> Result<Chunks> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime("chunk expects at least a 1-dimensional tensor"));
+    }
+    if chunks <= 0 {
+        return Err(Error::runtime(format!("chunk expects `chunks` to be greater than 0, got: {chunks}")));
+    }
+    let total = input.shape()[wrap_dim(dim, input.ndim())?];
+    if total == 0 {
+        check_count(chunks as usize)?;
+        return Ok(Chunks::Empty(room::filled(0, chunks as usize)?));
+    }
+    Ok(Chunks::Of(total.div_ceil(chunks as usize) as i64))
+}
+
+/// The argument, or the number that a tensor of one integer stands for.
+fn as_number(given: Arg) -> Result<Arg> {
+    match &given {
+        Arg::Tensor(t) if t.numel() == 1 && t.dtype().is_int() => Ok(Arg::Int(t.item()?.as_i64())),
+        _ => Ok(given),
+    }
+}
+
+/// Views of parts along a dimension: of this size, or of these sizes.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: (lambda d: lambda x: x.split(1, d))(dim_of(draw, shape)), 1)"
+)]
+pub fn split(tensor: &Tensor, split_size_or_sections: Arg, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    match as_number(split_size_or_sections)? {
+        Arg::Int(size) => {
+            check_size(tensor, size, dim)?;
+            Split::call(tensor, size, dim)
+        }
+        Arg::Ints(sizes) => split_with_sizes(tensor, &sizes, dim),
+        other => Err(Error::type_error(format!(
+            "split_with_sizes(): argument 'split_sizes' (position 2) must be tuple of ints, not {}",
+            other.type_name()
+        ))),
+    }
+}
+
+/// Views of parts of the given sizes along a dimension.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.split_with_sizes([1, shape[0] - 1]), 1)"
+)]
+pub fn split_with_sizes(input: &Tensor, split_sizes: &[i64], #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    check_sizes(input, split_sizes, dim)?;
+    SplitWithSizes::call(input, split_sizes, dim)
+}
+
+/// So many views of nearly equal parts along a dimension; fewer when it is short.
+#[operator(
+    function,
+    method,
+    composite,
+    sample = "view(lambda draw, shape: (lambda d: lambda x: x.chunk(2, d))(dim_of(draw, shape)), 1)"
+)]
+pub fn chunk(input: &Tensor, chunks: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    match chunks_of(input, chunks, dim)? {
+        Chunks::Of(size) => Split::call(input, size, dim),
+        Chunks::Empty(sizes) => SplitWithSizes::call(input, &sizes, dim),
+    }
+}
+
+/// The parts of `chunk` with no tie to each other: each may be written in place, and only one of them should be used.
+#[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.unsafe_chunk(2), 1)")]
+pub fn unsafe_chunk(input: &Tensor, chunks: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    match chunks_of(input, chunks, dim)? {
+        Chunks::Of(size) => UnsafeSplit::call(input, size, dim),
+        Chunks::Empty(sizes) => UnsafeSplitWithSizes::call(input, &sizes, dim),
+    }
+}
+
+/// The parts of `split`, see `unsafe_chunk`.
+#[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.unsafe_split(2), 1)")]
+pub fn unsafe_split(input: &Tensor, split_size: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    check_size(input, split_size, dim)?;
+    UnsafeSplit::call(input, split_size, dim)
+}
+
+/// The parts of `split_with_sizes`, see `unsafe_chunk`.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.unsafe_split_with_sizes([1, shape[0] - 1]), 1)"
+)]
+pub fn unsafe_split_with_sizes(
+    input: &Tensor,
+    split_sizes: &[i64],
+    #[default(0)] dim: i64,
+) -> Result<Vec<Tensor>> {
+    check_sizes(input, split_sizes, dim)?;
+    UnsafeSplitWithSizes::call(input, split_sizes, dim)
+}
+
+/// `input` cut before each of `places`.
+fn cut(input: &Tensor, places: &[i64], dim: i64) -> Result<Vec<Tensor>> {
+    let mut start = 0;
+    let whole = input.shape()[dim as usize] as i64;
+    let part = |end| view::slice(input, dim, Some(std::mem::replace(&mut start, end)), Some(end), 1);
+    room::collect(places.iter().copied().chain([whole]).map(part))
+}
+
+/// Where nearly equal parts of `dim` begin, but for the first.
+fn section_starts(input: &Tensor, sections: i64, dim: i64) -> Result<Ints> {
+    let total = input.shape()[wrap_dim(dim, input.ndim())?];
+    if sections <= 0 {
+        return Err(Error::runtime(format!("number of sections must be larger than 0, got {sections}")));
+    }
+    let n = sections as usize;
+    let (each, longer) = (total / n, total % n);
+    check_count(n)?;
+    Ok(Ints::from_vec(room::collect((1..n).map(|i| Ok((i * each + i.min(longer)) as i64)))?))
+}
+
+/// `tensor_split` wants a dimension.
+fn cuttable(input: &Tensor, dim: i64) -> Result<i64> {
+    if input.ndim() == 0 {
+        return Err(Error::runtime(
+            "tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims",
+        ));
+    }
+    Ok(wrap_dim(dim, input.ndim())? as i64)
+}
+
+/// Views of nearly equal parts, or of the parts between these indices, which a tensor holds.
+#[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.tensor_split(2), 1)")]
+pub fn tensor_split(
+    input: &Tensor,
+    #[elsewhere] tensor_indices_or_sections: &Tensor,
+    #[default(0)] dim: i64,
+) -> Result<Vec<Tensor>> {
+    let (at, t) = (cuttable(input, dim)?, tensor_indices_or_sections);
+    let refuse = |what: String| {
+        Err(Error::runtime(format!("tensor_split expected tensor_indices_or_sections to {what}")))
+    };
+    if !t.device().is_cpu() {
+        return refuse(format!("be on cpu, but it's on {}", t.device()));
+    }
+    if t.ndim() > 1 {
+        return refuse(format!(
+            "be a zero-dimensional or one-dimensional tensor, but got a tensor with {} dims",
+            t.ndim()
+        ));
+    }
+    if t.dtype() != DType::I64 {
+        return refuse(format!("have dtype of long, but got {}", t.dtype().scalar_name()));
+    }
+    let flat = view::reshape(t, &[t.numel()])?;
+    let number = |i: usize| Ok(view::select(&flat, 0, i as i64)?.item()?.as_i64());
+    if t.ndim() == 0 {
+        return split_into_sections(input, number(0)?, at);
+    }
+    cut(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
+}
+
+/// Views of nearly equal parts.
+#[overload(tensor_split.sections)]
+pub fn split_into_sections(input: &Tensor, sections: i64, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    let at = cuttable(input, dim)?;
+    cut(input, &section_starts(input, sections, at)?, at)
+}
+
+/// Views of the parts between these indices.
+#[overload(tensor_split.indices)]
+pub fn split_at_indices(input: &Tensor, indices: Ints, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    cut(input, &indices, cuttable(input, dim)?)
+}
+
+/// `hsplit` and its sisters want tensors of so many dimensions.
+fn check_rank(name: &str, input: &Tensor, ndim: usize) -> Result<()> {
+    if input.ndim() < ndim {
+        return Err(Error::runtime(format!(
+            "torch.{name} requires a tensor with at least {ndim} dimension, but got a tensor with {} dimensions!",
+            input.ndim()
+        )));
+    }
+    Ok(())
+}
+
+/// They want whole parts, too.
+fn whole(name: &str, input: &Tensor, ndim: usize, sections: i64, dim: usize) -> Result<Vec<Tensor>> {
+    check_rank(name, input, ndim)?;
+    let total = input.shape()[dim];
+    if sections <= 0 || total as i64 % sections != 0 {
+        return Err(Error::runtime(format!(
+            "torch.{name} attempted to split along dimension {dim}, but the size of the dimension {total} is not divisible \
+             by the split_size {sections}!"
+        )));
+    }
+    split_into_sections(input, sections, dim as i64)
+}
+
+/// `tensor_split` along the columns.
+#[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.hsplit(1), 1)")]
+pub fn hsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+    whole("hsplit", input, 1, sections, usize::from(input.ndim() > 1))
+}
+
+/// `tensor_split` along the columns, at these indices.
+#[overload(hsplit.array)]
+pub fn hsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
+    check_rank("hsplit", input, 1)?;
+    split_at_indices(input, indices, i64::from(input.ndim() > 1))
+}
+
+/// `tensor_split` along the rows.
+#[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.vsplit(1), 2)")]
+pub fn vsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+    whole("vsplit", input, 2, sections, 0)
+}
+
+/// `tensor_split` along the rows, at these indices.
+#[overload(vsplit.array)]
+pub fn vsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
+    check_rank("vsplit", input, 2)?;
+    split_at_indices(input, indices, 0)
+}
+
+/// `tensor_split` along the third dimension.
+#[operator(function, method, composite, sample = "view(lambda draw, shape: lambda x: x.dsplit(1), 3)")]
+pub fn dsplit(input: &Tensor, sections: i64) -> Result<Vec<Tensor>> {
+    whole("dsplit", input, 3, sections, 2)
+}
+
+/// `tensor_split` along the third dimension, at these indices.
+#[overload(dsplit.array)]
+pub fn dsplit_at(input: &Tensor, indices: Ints) -> Result<Vec<Tensor>> {
+    check_rank("dsplit", input, 3)?;
+    split_at_indices(input, indices, 2)
+}

@@ -1,0 +1,270 @@
+//! Triangles and diagonals of matrices.
+
+use crate::operator::kernel::{copy, duplicate, filled, part_by_part};
+use crate::operator::prelude::*;
+use crate::ops::shape::view::{diagonal as diagonal_view, put_back, reshaped};
+
+/// A dense copy of `x` with zeros outside the triangle.
+fn triangle(name: &str, x: &Body, diagonal: i64, lower: bool) -> Result<Body> {
+    if x.layout.ndim() < 2 {
+        return Err(Error::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
+    }
+    if x.device().is_cpu() {
+        let out = duplicate(x)?;
+        fork!([&out], cpu: done(crate::cpu::triangle::keep_triangle(out.host()?, diagonal, lower)), gpu: Ok(()))?;
+        return Ok(out);
+    }
+    let out = Body::new(x.shape(), x.dtype, x.device())?;
+    if out.numel() > 0 {
+        part_by_part(
+            &out,
+            x,
+            |out, x| fork!([out, x], cpu: Ok(()), gpu: crate::gpu::triangle(out.gpu()?, x.gpu()?, diagonal, lower)),
+        )?;
+    }
+    Ok(out)
+}
+
+/// The shape of `diag_embed` and where its diagonal lies.
+fn embedding(shape: &[usize], offset: i64, dim1: i64, dim2: i64) -> Result<(Dims, Layout)> {
+    let ndim = shape.len() + 1;
+    let (a, b) = (wrap_dim(dim1, ndim)?, wrap_dim(dim2, ndim)?);
+    if a == b {
+        return Err(Error::runtime(format!("diagonal dimensions cannot be identical {dim1}, {dim2}")));
+    }
+    let n = shape[shape.len() - 1] + offset.unsigned_abs() as usize;
+    let mut whole = Dims::from_slice(&shape[..shape.len() - 1]);
+    whole.insert(a.min(b), n);
+    whole.insert(a.max(b), n);
+    let place = Layout::contiguous(&whole).diagonal(offset, a as i64, b as i64)?;
+    Ok((whole, place))
+}
+
+/// Samples of a triangle are matrices.
+fn of_matrices(b: &Batch, input: &Tensor, name: &str) -> Result<Tensor> {
+    let x = b.full(input)?;
+    if b.rank(&x) < 2 {
+        return Err(Error::runtime(format!("{name}: input tensor must have at least 2 dimensions")));
+    }
+    Ok(x)
+}
+
+#[primitive(tangent = linear)]
+impl Tril {
+    fn forward(input: &Tensor, diagonal: i64) -> Result<Body> {
+        triangle("tril", &input.body(), diagonal, true)
+    }
+    fn d_input(g: &Tensor, diagonal: i64) -> Result<Tensor> {
+        tril(g, diagonal)
+    }
+    fn batch(b: &Batch, input: &Tensor, diagonal: i64) -> Result<Tensor> {
+        tril(&of_matrices(b, input, "tril")?, diagonal).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl Triu {
+    fn forward(input: &Tensor, diagonal: i64) -> Result<Body> {
+        triangle("triu", &input.body(), diagonal, false)
+    }
+    fn d_input(g: &Tensor, diagonal: i64) -> Result<Tensor> {
+        triu(g, diagonal)
+    }
+    fn batch(b: &Batch, input: &Tensor, diagonal: i64) -> Result<Tensor> {
+        triu(&of_matrices(b, input, "triu")?, diagonal).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl DiagEmbed {
+    fn forward(input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
+        let body = input.body();
+        if body.layout.ndim() == 0 {
+            return Err(Error::runtime("diag_embed: the input has no dimension to put on a diagonal"));
+        }
+        let (shape, place) = embedding(body.shape(), offset, dim1, dim2)?;
+        let out = filled(&shape, Scalar::Int(0), body.dtype, body.device())?;
+        copy(&out.with_layout(place), &body)?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        diagonal_view(g, offset, dim1, dim2)
+    }
+    fn batch(b: &Batch, input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        let x = b.full(input)?;
+        let rank = b.rank(&x) + 1;
+        diag_embed(&x, offset, b.dim(dim1, rank)?, b.dim(dim2, rank)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Trace {
+    fn forward(input: &Tensor) -> Result<Body> {
+        let body = input.body();
+        if body.layout.ndim() != 2 {
+            return Err(Error::runtime(format!(
+                "trace: expected a matrix, but got tensor with dim {}",
+                body.layout.ndim()
+            )));
+        }
+        if body.dtype == DType::Bool {
+            return Err(Fault::NoKernel { op: "trace", dtype: body.dtype }.into());
+        }
+        let line = Tensor::new(body.with_layout(body.layout.diagonal(0, 0, 1)?));
+        let sum = crate::ops::reduction::reduce::Sum::call(&line)?;
+        let body = sum.body().clone();
+        Ok(body)
+    }
+    fn d_input(g: V, at: Meta) -> Result<V> {
+        let length = Layout::contiguous(&at.shape).diagonal(0, 0, 1)?.shape;
+        Ok(g.expand(&length).then(|g| put_back(&g, at, |l| l.diagonal(0, 0, 1))))
+    }
+    fn batch(_: &Batch, input: &Tensor) -> Result<Tensor> {
+        crate::ops::reduction::reduce::Sum::call(&diagonal_view(input, 0, 0, 1)?)
+    }
+}
+
+/// Rows and columns of a triangle's places, as a matrix of two rows.
+fn places(rows: i64, columns: i64, offset: i64, lower: bool, dtype: DType, device: Device) -> Result<Tensor> {
+    if rows < 0 || columns < 0 {
+        let (what, n) = if rows < 0 { ("row", rows) } else { ("col", columns) };
+        return Err(Error::runtime(format!("{what} must be non-negative, got{n}")));
+    }
+    if !matches!(dtype, DType::I32 | DType::I64) {
+        let op = if lower { "tril_indices" } else { "triu_indices" };
+        return Err(Fault::NoKernel { op, dtype }.into());
+    }
+    let count = places_below(rows, columns, i128::from(offset) + i128::from(lower));
+    let count = if lower { count } else { i128::from(rows) * i128::from(columns) - count };
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    let body = Body::new(&[2, count], DType::I64, Device::Cpu)?;
+    let (mut at, start) = (0, body.host()?.ptr.cast::<i64>());
+    // Rows before or behind these have no place.
+    let first = if lower { offset.saturating_neg().clamp(0, rows) } else { 0 };
+    let last = if lower { rows } else { columns.saturating_sub(offset).clamp(0, rows) };
+    for row in if count > 0 { first..last } else { 0..0 } {
+        let edge = row.saturating_add(offset);
+        let range =
+            if lower { 0..edge.saturating_add(1).clamp(0, columns) } else { edge.clamp(0, columns)..columns };
+        for column in range {
+            // SAFETY: as many places as were counted, each a row and a column.
+            unsafe {
+                start.add(at).write(row);
+                start.add(count + at).write(column);
+            }
+            at += 1;
+        }
+    }
+    debug_assert_eq!(at, count);
+    crate::ops::creation::create::to_device(
+        &crate::ops::creation::create::to_dtype(&Tensor::new(body), dtype)?,
+        device,
+    )
+}
+
+/// How many places of a matrix lie left of a diagonal: in each row as many as its number plus `offset`.
+fn places_below(rows: i64, columns: i64, offset: i128) -> i128 {
+    let (rows, columns) = (i128::from(rows), i128::from(columns));
+    // Rows that have some, but not all.
+    let (some, all) = ((-offset).clamp(0, rows), (columns - offset).clamp(0, rows));
+    let growing = (some + offset + all - 1 + offset) * (all - some) / 2;
+    growing + (rows - all) * columns
+}
+
+/// The lower triangle of matrices, zeros above the `diagonal`.
+#[operator(
+    function,
+    method,
+    inplace,
+    out(declared),
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.tril(k))(draw(st.integers(-2, 2))), 2)"
+)]
+pub fn tril(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
+    Tril::call(input, diagonal)
+}
+
+/// The upper triangle of matrices, zeros below the `diagonal`.
+#[operator(
+    function,
+    method,
+    inplace,
+    out(declared),
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.triu(k))(draw(st.integers(-2, 2))), 2)"
+)]
+pub fn triu(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
+    Triu::call(input, diagonal)
+}
+
+/// Matrices of zeros with the last dimension of `input` on a diagonal.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.diag_embed(k))(draw(st.integers(-1, 1))), 1)"
+)]
+pub fn diag_embed(
+    input: &Tensor,
+    #[default(0)] offset: i64,
+    #[default(-2)] dim1: i64,
+    #[default(-1)] dim2: i64,
+) -> Result<Tensor> {
+    DiagEmbed::call(input, offset, dim1, dim2)
+}
+
+/// Sum of a matrix' diagonal.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.trace(), shapes=st.sampled_from([(3, 3), (2, 4), (0, 2)]))"
+)]
+pub fn trace(input: &Tensor) -> Result<Tensor> {
+    Trace::call(input)
+}
+
+/// A vector as the diagonal of a matrix of zeros, or the diagonal of a matrix.
+#[operator(
+    function,
+    method,
+    out(declared, called = "aten::diag_embed"),
+    sample = "view(lambda draw, shape: (lambda k: lambda x: x.diag(k))(draw(st.integers(-1, 1))), shapes=st.sampled_from([(3,), (2, 3), (3, 3)]))"
+)]
+pub fn diag(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
+    match input.ndim() {
+        1 => diag_embed(input, diagonal, -2, -1),
+        2 => crate::ops::shape::view_copies::diagonal_copy(input, diagonal, 0, 1),
+        n => Err(Error::runtime(format!("diag(): Supports 1D or 2D tensors. Got {n}D"))),
+    }
+}
+
+/// A matrix with the flattened elements on a diagonal.
+#[operator(function, method, sample = "view(lambda draw, shape: lambda x: x.diagflat(1))")]
+pub fn diagflat(input: &Tensor, #[default(0)] offset: i64) -> Result<Tensor> {
+    diag_embed(&reshaped(input, &[input.numel()])?, offset, -2, -1)
+}
+
+/// Rows and columns of the places in a lower triangle.
+#[operator(function)]
+pub fn tril_indices(
+    row: i64,
+    col: i64,
+    #[default(0)] offset: i64,
+    #[default(DType::I64)] dtype: DType,
+    #[default(Device::Cpu)] device: Device,
+    layout: Option<String>,
+) -> Result<Tensor> {
+    let _ = layout;
+    places(row, col, offset, true, dtype, device)
+}
+
+/// Rows and columns of the places in an upper triangle.
+#[operator(function)]
+pub fn triu_indices(
+    row: i64,
+    col: i64,
+    #[default(0)] offset: i64,
+    #[default(DType::I64)] dtype: DType,
+    #[default(Device::Cpu)] device: Device,
+    layout: Option<String>,
+) -> Result<Tensor> {
+    let _ = layout;
+    places(row, col, offset, false, dtype, device)
+}

@@ -1,0 +1,157 @@
+//! Copies with another tensor in the place of one of their views: `select_scatter`, `slice_scatter`, `diagonal_scatter`.
+
+use crate::base::views::may_overlap;
+use crate::operator::kernel::carry;
+use crate::operator::prelude::*;
+use crate::operator::view_part::{erase, put_part};
+use crate::ops::creation::create;
+use crate::ops::shape::view::{diagonal, select, slice};
+use crate::tensor::Part;
+
+/// A copy of `input` that lies as it does, with `src` where a view of it would lie.
+fn patched(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Body> {
+    let (own, src) = (input.body(), src.body());
+    let apart = !may_overlap(&own.layout);
+    let layout = if apart { own.layout.clone() } else { Layout::contiguous(own.shape()) };
+    let part = Part { lies: view(&layout)?, dtype: own.dtype, whole: layout };
+    let whole = part.laid(&own)?;
+    carry(&part.of(&whole), &src)?;
+    Ok(whole)
+}
+
+/// The same of samples, each of which lies in order.
+fn samples_patched(
+    input: &Tensor,
+    src: &Tensor,
+    view: impl FnOnce(&Layout) -> Result<Layout>,
+) -> Result<Tensor> {
+    put_part(input, src, Part::in_dense(input, view(&Layout::contiguous(&input.shape()))?))
+}
+
+/// `grad` without its part in the view that was put over.
+fn outside(grad: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
+    erase(grad, Part::in_dense(grad, view(&Layout::contiguous(&grad.shape()))?))
+}
+
+#[primitive(tangent = linear)]
+impl SelectScatter {
+    fn forward(input: &Tensor, src: &Tensor, dim: i64, index: i64) -> Result<Body> {
+        patched(input, src, |whole| whole.select(dim, index))
+    }
+    fn d_input(g: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        outside(g, |whole| whole.select(dim, index))
+    }
+    fn d_src(g: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        select(g, dim, index)
+    }
+    fn batch(_: &Batch, input: &Tensor, src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        samples_patched(input, src, |whole| whole.select(dim, index))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl SliceScatter {
+    fn forward(
+        input: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: i64,
+    ) -> Result<Body> {
+        patched(input, src, |whole| whole.slice(dim, start, end, step))
+    }
+    fn d_input(g: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
+        outside(g, |whole| whole.slice(dim, start, end, step))
+    }
+    fn d_src(g: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
+        slice(g, dim, start, end, step)
+    }
+    fn batch(
+        _: &Batch,
+        input: &Tensor,
+        src: &Tensor,
+        dim: i64,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: i64,
+    ) -> Result<Tensor> {
+        samples_patched(input, src, |whole| whole.slice(dim, start, end, step))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl DiagonalScatter {
+    fn forward(input: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Body> {
+        patched(input, src, |whole| whole.diagonal(offset, dim1, dim2))
+    }
+    fn d_input(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        outside(g, |whole| whole.diagonal(offset, dim1, dim2))
+    }
+    fn d_src(g: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        diagonal(g, offset, dim1, dim2)
+    }
+    fn batch(_: &Batch, input: &Tensor, src: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        samples_patched(input, src, |whole| whole.diagonal(offset, dim1, dim2))
+    }
+}
+
+/// `src` in the type of `input`, where it has the shape of the view that it is put over.
+fn fitting(input: &Tensor, src: &Tensor, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
+    let place = view(&Layout::contiguous(&input.shape()))?;
+    if src.shape() != place.shape {
+        return Err(Error::runtime(format!(
+            "expected src to have a size equal to the slice of self. src size = {:?}, slice size = {:?}",
+            src.shape().as_slice(),
+            place.shape.as_slice()
+        )));
+    }
+    create::to_device(&create::to_dtype(src, input.dtype())?, input.device())
+}
+
+/// A copy of `input` with `src` as one slice across `dim`.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.select_scatter(x.select(0, 0) * 2, 0, 0), 1)"
+)]
+pub fn select_scatter(input: &Tensor, #[elsewhere] src: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+    let src = fitting(input, src, |whole| whole.select(dim, index))?;
+    SelectScatter::call(input, &src, dim, index)
+}
+
+/// A copy of `input` with `src` as every `step`-th slice from `start` to `end`.
+#[operator(
+    function,
+    method,
+    out(declared, called = "aten::slice_scatter"),
+    sample = "view(lambda draw, shape: lambda x: x.slice_scatter(x[1:] * 2, 0, 1), 1)"
+)]
+pub fn slice_scatter(
+    input: &Tensor,
+    #[elsewhere] src: &Tensor,
+    #[default(0)] dim: i64,
+    start: Option<i64>,
+    end: Option<i64>,
+    #[default(1)] step: i64,
+) -> Result<Tensor> {
+    let src = fitting(input, src, |whole| whole.slice(dim, start, end, step))?;
+    SliceScatter::call(input, &src, dim, start, end, step)
+}
+
+/// A copy of `input` with `src` as a diagonal.
+#[operator(
+    function,
+    method,
+    sample = "view(lambda draw, shape: lambda x: x.diagonal_scatter(x.diagonal() * 2), 2)"
+)]
+pub fn diagonal_scatter(
+    input: &Tensor,
+    #[elsewhere] src: &Tensor,
+    #[default(0)] offset: i64,
+    #[default(0)] dim1: i64,
+    #[default(1)] dim2: i64,
+) -> Result<Tensor> {
+    let src = fitting(input, src, |whole| whole.diagonal(offset, dim1, dim2))?;
+    DiagonalScatter::call(input, &src, offset, dim1, dim2)
+}

@@ -1,0 +1,509 @@
+//! Order and position: sorting, the largest few, medians.
+
+use crate::base::Dims;
+use crate::base::views::dense_like;
+use crate::operator::dtype_checks;
+use crate::operator::kernel::filled;
+use crate::operator::prelude::*;
+use crate::operator::row::Out;
+use crate::ops::creation::create;
+use crate::ops::elementwise::{arithmetic as a, unary};
+use crate::ops::indexing::index;
+use crate::ops::indexing::nonzero::{by_columns, positions, select_masked, shape_with_mask};
+pub use crate::ops::indexing::nonzero::{nonzero_columns, nonzero_vectors};
+use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
+use crate::ops::reduction::reduce::{quietly, sum};
+use crate::ops::shape::view;
+use crate::tensor::{mode, records, saved_hooks};
+use crate::transforms::vmap::rules;
+
+/// Values picked along a dimension, and where they were.
+struct Picked {
+    values: Body,
+    indices: Body,
+}
+
+impl Picked {
+    fn new(x: &Body, dim: usize, size: usize) -> Result<Picked> {
+        let mut shape = Dims::from_slice(x.shape());
+        shape[dim] = size;
+        Ok(Picked {
+            values: Body::new(&shape, x.dtype, x.device())?,
+            indices: Body::new(&shape, DType::I64, x.device())?,
+        })
+    }
+
+    fn map(self, change: impl Fn(Body) -> Body) -> Picked {
+        Picked { values: change(self.values), indices: change(self.indices) }
+    }
+
+    /// Elements `start` to `start + length` along `dim`.
+    fn part(self, dim: usize, start: usize, length: usize) -> Result<Picked> {
+        let cut = |body: &Body| -> Result<Body> {
+            crate::operator::kernel::duplicate(&body.with_layout(body.layout.narrow(
+                dim as i64,
+                start as i64,
+                length as i64,
+            )?))
+        };
+        Ok(Picked { values: cut(&self.values)?, indices: cut(&self.indices)? })
+    }
+}
+
+fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
+    if x.dtype.is_complex() {
+        return Err(Error::type_error(" Sort does not support complex dtypes on CPU"));
+    }
+    let mut out = Picked::new(x, dim, x.shape()[dim])?;
+    if x.device().is_cpu() {
+        let layout = dense_like(&x.layout);
+        (out.values.layout, out.indices.layout) = (layout.clone(), layout);
+    }
+    if x.numel() > 0 {
+        let (values, indices) = (&out.values, &out.indices);
+        fork!([values, x], cpu: crate::cpu::sort::sort(values.host()?, indices.host()?, x.host()?, dim, descending),
+            gpu: crate::gpu::sort(values.gpu()?, indices.gpu()?, x.gpu()?, dim, descending))?;
+    }
+    Ok(out)
+}
+
+/// The `k` largest or smallest; on the GPU the head of all, sorted.
+fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
+    if x.dtype.is_complex() {
+        return Err(Error::type_error(" topk does not support complex dtypes on CPU"));
+    }
+    if !x.device().is_cpu() {
+        return sorted(x, dim, largest)?.part(dim, 0, k);
+    }
+    let out = Picked::new(x, dim, k)?;
+    if out.values.numel() > 0 {
+        let (values, indices) = (out.values.host()?, out.indices.host()?);
+        // SAFETY: the outputs are new and have size k along the dimension.
+        unsafe { crate::cpu::sort::topk(values, indices, x.host()?, k, dim, largest)? };
+    }
+    Ok(out)
+}
+
+/// The `k`-th smallest, counted from 1.
+fn kth(x: &Body, k: usize, dim: usize) -> Result<Picked> {
+    dtype_checks::order("kthvalue_cpu", x.dtype)?;
+    if !x.device().is_cpu() {
+        return sorted(x, dim, false)?.part(dim, k - 1, 1);
+    }
+    let out = Picked::new(x, dim, 1)?;
+    if out.values.numel() > 0 {
+        let (values, indices) = (out.values.host()?, out.indices.host()?);
+        // SAFETY: the outputs are new and have size 1 along the dimension.
+        unsafe { crate::cpu::sort::kthvalue(values, indices, x.host()?, k, dim)? };
+    }
+    Ok(out)
+}
+
+/// The lower median; a line with a NaN has NaN.
+fn middle(x: &Body, dim: usize) -> Result<Picked> {
+    dtype_checks::order("median_cpu", x.dtype)?;
+    let found = kth(x, x.shape()[dim].div_ceil(2), dim)?;
+    if !x.dtype.is_float() || found.values.numel() == 0 {
+        return Ok(found);
+    }
+    // NaN is the largest of its line, if it is there.
+    let top = top(x, 1, dim, true)?;
+    let nan = quietly(|| unary::isnan(&Tensor::new(top.values.clone())))?;
+    let nan = Tensor::new(nan);
+    let choose = |no: Body, yes: Body| -> Result<Body> {
+        let (no, yes) = (Tensor::new(no), Tensor::new(yes));
+        quietly(|| {
+            crate::operator::pointwise::apply(&a::choose::ROW, &[(&yes).into(), (&no).into(), (&nan).into()])
+        })
+    };
+    Ok(Picked { values: choose(found.values, top.values)?, indices: choose(found.indices, top.indices)? })
+}
+
+/// The lower median of the elements that are not NaN.
+fn middle_number(x: &Body, dim: usize) -> Result<Picked> {
+    if !x.dtype.is_float() {
+        return middle(x, dim);
+    }
+    let all = sorted(x, dim, false)?;
+    let numbers = unary::logical_not(&unary::isnan(&Tensor::new(x.clone()))?)?;
+    let count = sum(&numbers, Some(smallvec::smallvec![dim as i64]), true, None)?;
+    let place = a::clamp_min_number(&a::floor_divide(&a::sub(&count, 1i64)?, 2i64)?, 0i64)?;
+    let pick = |from: Body| -> Result<Body> {
+        let body = index::gather(&Tensor::new(from), dim as i64, &place)?;
+        Ok(body.body().clone())
+    };
+    Ok(Picked { values: pick(all.values)?, indices: pick(all.indices)? })
+}
+
+/// What `pick` finds along a dimension.
+fn along(
+    input: &Tensor,
+    dim: i64,
+    keepdim: bool,
+    pick: impl FnOnce(&Body, usize) -> Result<Picked>,
+) -> Result<[Body; 2]> {
+    let x = at_least_vector(&input.body());
+    let at = wrap_dim(dim, x.layout.ndim())?;
+    let picked = mode::with_grad(false, || pick(&x, at))?;
+    let Picked { values, indices } = match (input.ndim(), keepdim) {
+        (0, _) => picked.map(|body| with_shape(body, &[])),
+        (_, true) => picked,
+        _ => picked.map(|body| drop_dims(body, &[at])),
+    };
+    Ok([values, indices])
+}
+
+#[primitive(batch = along(dim), tangent = fn, results(values, indices), shows(self_sym_sizes = sizes(input)))]
+impl Sort {
+    fn forward(input: &Tensor, dim: i64, descending: bool) -> Result<[Body; 2]> {
+        along(input, dim, true, |x, at| sorted(x, at, descending))
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
+        returned(g, indices, &at, dim, true)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        picked(t_input, indices, dim, true)
+    }
+}
+
+/// Where it is said whether equal elements keep their order, which they do anyway.
+#[primitive(batch = along(dim), tangent = fn, results(values, indices), shows(self_sym_sizes = sizes(input)))]
+impl Sort1 {
+    fn forward(input: &Tensor, dim: i64, descending: bool) -> Result<[Body; 2]> {
+        along(input, dim, true, |x, at| sorted(x, at, descending))
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
+        returned(g, indices, &at, dim, true)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        picked(t_input, indices, dim, true)
+    }
+}
+
+#[primitive(batch = along(dim), tangent = fn, results(values, indices), shows(self_sym_sizes = sizes(input)))]
+impl Topk {
+    fn forward(input: &Tensor, k: usize, dim: i64, largest: bool) -> Result<[Body; 2]> {
+        along(input, dim, true, |x, at| top(x, k, at, largest))
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64) -> Result<Tensor> {
+        returned(g, indices, &at, dim, true)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64) -> Result<Tensor> {
+        picked(t_input, indices, dim, true)
+    }
+}
+
+#[primitive(
+    batch = along(dim, keepdim),
+    tangent = fn,
+    results(values, indices),
+    shows(self_sym_sizes = sizes(input))
+)]
+impl Kthvalue {
+    fn forward(input: &Tensor, k: usize, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        along(input, dim, keepdim, |x, at| kth(x, k, at))
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
+    }
+}
+
+#[primitive(
+    batch = along(dim, keepdim),
+    tangent = fn,
+    results(values, indices),
+    shows(self_sym_sizes = sizes(input))
+)]
+impl Median1 {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        along(input, dim, keepdim, middle)
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
+    }
+}
+
+#[primitive(
+    batch = along(dim, keepdim),
+    tangent = fn,
+    results(values, indices),
+    shows(self_sym_sizes = sizes(input))
+)]
+impl Nanmedian1 {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        along(input, dim, keepdim, middle_number)
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
+    }
+}
+
+/// The median of all elements, as one line; of none it is NaN.
+fn middle_of_all(input: &Tensor, numbers: bool) -> Result<Body> {
+    let x = input.body();
+    if x.numel() == 0 {
+        let nan = create::full(&[], Scalar::Float(f64::NAN), DType::F32, x.device())?;
+        return quietly(|| create::to_dtype(&nan, x.dtype));
+    }
+    if x.dtype == DType::Bool || x.dtype.is_complex() {
+        return Err(Fault::NoKernel { op: "median_cpu", dtype: x.dtype }.into());
+    }
+    mode::with_grad(false, || {
+        let line = view::reshape(input, &[x.numel()])?;
+        let line = line.body();
+        let picked = if numbers { middle_number(&line, 0)? } else { middle(&line, 0)? };
+        Ok(with_shape(picked.values, &[]))
+    })
+}
+
+#[primitive]
+impl Median {
+    fn forward(input: &Tensor) -> Result<Body> {
+        middle_of_all(input, false)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        shared_by_all(g, input, result, &at)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        let [middle, _] = Median1::call(&rules::line(b, &b.full(input)?)?, -1, false)?;
+        Ok(b.wrap(middle))
+    }
+}
+
+#[primitive]
+impl Nanmedian {
+    fn forward(input: &Tensor) -> Result<Body> {
+        middle_of_all(input, true)
+    }
+    fn d_input(g: V, input: V, result: V, at: Meta) -> V {
+        shared_by_all(g, input, result, &at)
+    }
+    fn batch(b: &Batch, input: &Tensor) -> Result<Tensor> {
+        let [middle, _] = Nanmedian1::call(&rules::line(b, &b.full(input)?)?, -1, false)?;
+        Ok(b.wrap(middle))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl MaskedSelect {
+    fn forward(input: &Tensor, #[constant] mask: &Tensor) -> Result<Body> {
+        let (x, mask) = (input.body(), mask.body());
+        let shape = shape_with_mask(x.shape(), mask.shape())?;
+        let wide = |body: &Body| body.with_layout(body.layout.broadcast_to(&shape));
+        select_masked(&wide(&x), &wide(&mask))
+    }
+    fn d_input(g: &Tensor, at: Meta, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        let shape = shape_with_mask(&at.shape, &mask.shape())?;
+        let mask = view::expand(mask, view::ints(&shape))?;
+        let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
+        let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
+        // They lie as the input does; a batch of samples may lie in any way.
+        if !input.is_batched() {
+            zeros.layout = dense_like(&input.body().layout.broadcast_to(&shape));
+        }
+        index::index_put(&Tensor::new(zeros), &places, g, false)
+    }
+    /// A mask that all samples share.
+    fn batch(b: &Batch, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        if mask.is_batched() {
+            return Err(Error::runtime(
+                "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for \
+                 each batch this would return a differently shaped Tensor. Please file an issue at \
+                 https://github.com/pytorch/pytorch/issues if you need this feature.",
+            ));
+        }
+        let n = mask.numel();
+        let places = nonzero_columns(&view::reshape(mask, &[n])?)?.swap_remove(0);
+        let lines = view::reshape(&b.full(input)?, &b.shape(&[n]))?;
+        Ok(b.wrap(index::index_select(&lines, b.k() as i64, &places)?))
+    }
+}
+
+fn checked(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
+    wrap_dim(dim, input.ndim())?;
+    check_not_empty(op, &input.body(), Some(&[dim]))
+}
+
+/// The elements in order along `dim`, and where they were.
+#[operator(
+    function,
+    method,
+    out(declared),
+    returns(values, indices),
+    sample = "over_dim(name, result=first)"
+)]
+pub fn sort(
+    input: &Tensor,
+    #[default(-1)] dim: i64,
+    #[default(false)] descending: bool,
+    stable: Option<bool>,
+) -> Result<[Tensor; 2]> {
+    if stable.is_some() {
+        return Sort1::call(input, dim, descending);
+    }
+    Sort::call(input, dim, descending)
+}
+
+/// The indices that sort `input` along `dim`.
+#[operator(function, method, unrecorded)]
+pub fn argsort(
+    input: &Tensor,
+    #[default(-1)] dim: i64,
+    #[default(false)] descending: bool,
+    #[default(false)] stable: bool,
+) -> Result<Tensor> {
+    let _ = stable;
+    // Hooks get the indices that the values' gradient would need.
+    if input.is_batched() || saved_hooks::active() {
+        return Sort::call(input, dim, descending).map(|[_, indices]| indices);
+    }
+    // As if the values were wanted, too: a view that must not be used any more is refused.
+    records([input])?;
+    let [_, indices] = along(input, dim, true, |x, at| sorted(x, at, descending))?;
+    Ok(Tensor::new(indices))
+}
+
+/// The elements in order along the first dimension.
+#[operator(function, method, out(declared, called = "sort"), sample = "elements(name)")]
+pub fn msort(input: &Tensor) -> Result<Tensor> {
+    Sort::call(input, 0, false).map(|[values, _]| values)
+}
+
+/// The `k` largest (or smallest) elements along `dim`, best first, and where they were.
+#[operator(
+    function,
+    method,
+    out(declared),
+    returns(values, indices),
+    sample = "shaped(lambda draw, shape: lambda x: x.topk(2, -1)[0], st.sampled_from([(4,), (2, 3)]))"
+)]
+pub fn topk(
+    input: &Tensor,
+    k: i64,
+    #[default(-1)] dim: i64,
+    #[default(true)] largest: bool,
+    #[default(true)] sorted: bool,
+) -> Result<[Tensor; 2]> {
+    let _ = sorted;
+    let at = wrap_dim(dim, input.ndim())?;
+    let most = input.shape().get(at).copied().unwrap_or(1);
+    let k = usize::try_from(k).ok().filter(|&k| k <= most);
+    let k = k.ok_or_else(|| Error::runtime("selected index k out of range"))?;
+    if input.dtype() == DType::Bool {
+        return Err(Error::not_implemented("topk does not support bool dtypes on CPU"));
+    }
+    Topk::call(input, k, dim, largest)
+}
+
+/// The `k`-th smallest element along `dim`, counted from 1, and where it was.
+#[operator(
+    function,
+    method,
+    out(message = "output values must be of same type as input", apart),
+    returns(values, indices),
+    sample = "shaped(lambda draw, shape: lambda x: x.kthvalue(2, -1)[0], st.sampled_from([(4,), (2, 3)]))"
+)]
+pub fn kthvalue(
+    input: &Tensor,
+    k: i64,
+    #[default(-1)] dim: i64,
+    #[default(false)] keepdim: bool,
+) -> Result<[Tensor; 2]> {
+    let at = wrap_dim(dim, input.ndim())?;
+    checked("kthvalue", input, dim)?;
+    let most = input.shape().get(at).copied().unwrap_or(1);
+    let k = usize::try_from(k).ok().filter(|&k| k >= 1 && k <= most).ok_or_else(|| {
+        Error::runtime(format!("kthvalue(): selected number k out of range for dimension {at}"))
+    })?;
+    if input.dtype() == DType::Bool && input.ndim() > 0 {
+        return Err(Fault::NoKernel { op: "kthvalue_cpu", dtype: DType::Bool }.into());
+    }
+    Kthvalue::call(input, k, dim, keepdim)
+}
+
+fn check_median(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
+    checked(op, input, dim)?;
+    match input.dtype() {
+        DType::Bool => Err(Fault::NoKernel { op: "median_out", dtype: DType::Bool }.into()),
+        _ => Ok(()),
+    }
+}
+
+/// The lower median of all elements; along `dim` also where it was.
+#[operator(function, method, sample = "extreme(name)")]
+pub fn median(input: &Tensor) -> Result<Tensor> {
+    Median::call(input)
+}
+
+/// The lower medians along `dim`, and where they were.
+#[overload(median.dim, returns(values, indices))]
+pub fn median_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    check_median("median", input, dim)?;
+    Median1::call(input, dim, keepdim)
+}
+
+/// The lower median of the elements that are not NaN; along `dim` also where it was.
+#[operator(function, method, sample = "extreme(name)")]
+pub fn nanmedian(input: &Tensor) -> Result<Tensor> {
+    Nanmedian::call(input)
+}
+
+/// The lower medians of the elements along `dim` that are not NaN, and where they were.
+#[overload(nanmedian.dim, returns(values, indices))]
+pub fn nanmedian_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    check_median("nanmedian", input, dim)?;
+    Nanmedian1::call(input, dim, keepdim)
+}
+
+/// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(message = "nonzero: Expected out tensor to have scalar type Long but got scalar type{target}")
+)]
+pub fn nonzero(input: &Tensor, #[default(false)] as_tuple: bool) -> Result<Out> {
+    if !as_tuple {
+        return argwhere(input).map(Out::Tensor);
+    }
+    if input.is_batched() {
+        return Err(crate::transforms::vmap::refuse_rule("nonzero_numpy"));
+    }
+    let vector = if input.ndim() > 0 { input.clone() } else { view::reshape(input, &[1])? };
+    nonzero_vectors(&vector).map(Out::from)
+}
+
+/// Where elements are not zero: one row each.
+#[operator(function, method, unrecorded)]
+pub fn argwhere(input: &Tensor) -> Result<Tensor> {
+    by_columns(positions(&input.body())?).map(Tensor::new)
+}
+
+/// The elements where `mask` is true, as a vector.
+#[operator(
+    function,
+    method,
+    out(message = "masked_select(): self and result must have the same scalar type", apart),
+    sample = "masked(named(name))"
+)]
+pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    if mask.dtype() != DType::Bool {
+        return Err(Error::runtime("masked_select: expected BoolTensor for mask"));
+    }
+    if !crate::transforms::vmap::any(&[input, mask]) {
+        return MaskedSelect::call(input, mask);
+    }
+    let shape = shape_with_mask(&input.shape(), &mask.shape())?;
+    let wide =
+        |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
+    MaskedSelect::call(&wide(input)?, &wide(mask)?)
+}

@@ -1,0 +1,348 @@
+//! Forward mode: the tangents of what an operator made, from its inputs' tangents and its row. A pointwise derivative is
+//! its own transpose, a linear operator is its own tangent map, and for the rest two reverse passes give the tangent.
+
+pub(crate) mod missing;
+pub(crate) mod pair;
+pub(crate) mod pointwise;
+pub mod rule;
+pub(crate) mod write;
+
+pub use pair::{check_shape, make_dual, pair, unpack_dual};
+pub use pointwise::pointwise;
+pub use write::{before_write, erase, put, remember_write, rewrite};
+
+use crate::base::views::may_overlap;
+use crate::base::{DType, Error, Result, Scalar};
+use crate::operator::inplace;
+use crate::ops::creation::create;
+use crate::ops::shape::view;
+use crate::storage;
+use crate::tensor::tangents;
+use crate::tensor::{Body, Edge, Grads, Saved, Tensor, mode};
+use crate::transforms::vmap::Batch;
+use std::sync::OnceLock;
+
+/// How an operator's tangent follows from its row.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Rule {
+    /// The operator itself, on the tangents.
+    Linear,
+    /// The sum of the operator on each input's tangent and the other inputs.
+    Multilinear,
+    /// The same for all inputs but the first, which is added to what the others give.
+    Added,
+    /// Zero: nothing moves with the input.
+    Still,
+    /// From the derivative: the gradient is linear in what comes in, and the gradient of that map is the tangent.
+    Transposed,
+}
+
+/// The rule that the words in a row's brackets name.
+pub const fn rule(words: &[&str]) -> Rule {
+    let mut i = 0;
+    while i < words.len() {
+        if crate::operator::same(words[i], "linear") {
+            return Rule::Linear;
+        }
+        if crate::operator::same(words[i], "multilinear") {
+            return Rule::Multilinear;
+        }
+        if crate::operator::same(words[i], "added") {
+            return Rule::Added;
+        }
+        if crate::operator::same(words[i], "still") {
+            return Rule::Still;
+        }
+        i += 1;
+    }
+    Rule::Transposed
+}
+
+/// Gradients of outputs (each with what comes in) with respect to inputs, and whether they are recorded themselves.
+pub type Reverse = fn(&[(Tensor, Tensor)], &[Tensor], bool) -> Result<Vec<Option<Tensor>>>;
+
+/// The scheduler, a room above: it serves here from the first level on that is entered.
+pub static REVERSE: OnceLock<Reverse> = OnceLock::new();
+
+fn reverse(roots: &[(Tensor, Tensor)], inputs: &[Tensor], create_graph: bool) -> Result<Vec<Option<Tensor>>> {
+    let reverse = REVERSE.get().ok_or_else(|| Error::runtime("forward mode without a level"))?;
+    reverse(roots, inputs, create_graph)
+}
+
+/// An operator as a function of its tensors.
+pub type Map<'a> = &'a dyn Fn(&[Tensor]) -> Result<Vec<Tensor>>;
+
+/// Gives the outputs of an operator their tangents. The inputs are as they were when it was called.
+#[cold]
+pub fn attach<'a>(outputs: &'a [Tensor], inputs: &[&'a Tensor], rule: Rule, map: Map) -> Result<()> {
+    attach_by_rule(outputs, inputs, rule, map, &|i| inputs.get(i).copied())
+}
+
+/// [`attach`] where `source` says which input a node saves under a number.
+#[cold]
+pub fn attach_by_rule<'a>(
+    outputs: &'a [Tensor],
+    inputs: &[&Tensor],
+    rule: Rule,
+    map: Map,
+    source: &dyn Fn(usize) -> Option<&'a Tensor>,
+) -> Result<()> {
+    attach_by(outputs, inputs, source, &|lower, tangents, _| {
+        let found = match rule {
+            Rule::Linear => linear(lower, tangents, map)?,
+            Rule::Multilinear => multilinear(lower, tangents, map)?,
+            Rule::Added if tangents[1..].iter().any(Option::is_some) => added(lower, tangents, map)?,
+            Rule::Still => outputs.iter().map(|y| zeros_like(y).map(Some)).collect::<Result<_>>()?,
+            Rule::Added | Rule::Transposed => transposed(lower, tangents, map)?,
+        };
+        Ok(found.into())
+    })
+}
+
+/// The tangents of results, from the inputs without those of a level, these, and the results.
+pub type Own<'a> = &'a dyn Fn(&[Tensor], &[Option<Tensor>], &[Tensor]) -> Result<Grads>;
+
+/// The same by a rule of its own.
+#[cold]
+pub fn attach_by<'a>(
+    outputs: &'a [Tensor],
+    inputs: &[&Tensor],
+    source: &dyn Fn(usize) -> Option<&'a Tensor>,
+    rule: Own,
+) -> Result<()> {
+    if is_still(inputs.iter().copied()) {
+        return Ok(());
+    }
+    for level in tangents::levels_of(inputs.iter().copied()) {
+        let lower: Vec<Tensor> = inputs.iter().map(|t| t.below(level)).collect();
+        let tangents: Vec<Option<Tensor>> = inputs.iter().map(|t| t.tangent(level)).collect();
+        let made: Vec<Tensor> = outputs.iter().map(|t| t.below(level)).collect();
+        let found = rule(&lower, &tangents, &made)?;
+        // A tangent of another dtype than what it moves spreads.
+        let alike =
+            lower.iter().zip(&tangents).all(|(x, t)| t.as_ref().is_none_or(|t| t.dtype() == x.dtype()));
+        for (output, tangent) in outputs.iter().zip(found) {
+            if let Some(mut tangent) = tangent.filter(|_| output.dtype().is_differentiable()) {
+                if alike && tangent.dtype() != output.dtype() {
+                    tangent = create::to_dtype(&tangent, output.dtype())?;
+                }
+                output.set_tangent(level, own(output, tangent)?)?;
+            }
+        }
+    }
+    remember(outputs, source);
+    Ok(())
+}
+
+/// Whether nothing moves although tangents are there: operators on nothing but tensors of inference mode follow none.
+fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
+    !mode::inference() && storage::birth() == 0 && inputs.all(Tensor::is_inference)
+}
+
+/// [`attach`] for an operator with one output.
+#[cold]
+pub fn attach_one(
+    output: &Tensor,
+    inputs: &[&Tensor],
+    rule: Rule,
+    map: &dyn Fn(&[Tensor]) -> Result<Tensor>,
+) -> Result<()> {
+    attach(std::slice::from_ref(output), inputs, rule, &|xs| Ok(vec![map(xs)?]))
+}
+
+/// [`attach`] for an operator on a list, linear in all of it.
+pub fn joined(made: Tensor, inputs: &[Tensor], map: &dyn Fn(&[Tensor]) -> Result<Tensor>) -> Result<Tensor> {
+    if inputs.iter().any(Tensor::is_dual) {
+        attach_one(&made, &inputs.iter().collect::<Vec<_>>(), Rule::Linear, map)?;
+    }
+    Ok(made)
+}
+
+/// Lets the node of these outputs remember the tangents of what it saved.
+fn remember<'a>(outputs: &'a [Tensor], input: impl Fn(usize) -> Option<&'a Tensor>) {
+    if let Some(Edge { node, .. }) = outputs.iter().find_map(Tensor::history) {
+        tangents::remember(&node, |source| match source.checked_sub(Saved::OUTPUT) {
+            Some(output) => outputs.get(usize::from(output)),
+            None => input(usize::from(source)),
+        });
+    }
+}
+
+fn zeros_like(t: &Tensor) -> Result<Tensor> {
+    create::zeros(&t.shape(), t.dtype(), t.device())
+}
+
+fn linear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
+    let moved = |(x, t): (&Tensor, &Option<Tensor>)| match t {
+        Some(t) => Ok(t.clone()),
+        None if x.dtype().is_differentiable() => zeros_like(x),
+        None => Ok(x.clone()),
+    };
+    let moved = lower.iter().zip(tangents).map(moved).collect::<Result<Vec<_>>>()?;
+    Ok(map(&moved)?.into_iter().map(Some).collect())
+}
+
+fn multilinear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
+    let mut sums: Vec<Option<Tensor>> = Vec::new();
+    for (i, tangent) in tangents.iter().enumerate() {
+        let Some(tangent) = tangent else { continue };
+        let mut moved = lower.to_vec();
+        moved[i] = tangent.clone();
+        let parts = map(&moved)?;
+        sums.resize(parts.len(), None);
+        for (sum, part) in sums.iter_mut().zip(parts) {
+            *sum = Some(match sum.take() {
+                Some(sum) => crate::ops::elementwise::arithmetic::add(&sum, &part)?,
+                None => part,
+            });
+        }
+    }
+    for (i, _) in tangents.iter().enumerate().filter(|(_, tangent)| tangent.is_none()) {
+        let others = lower.iter().enumerate().filter(|(j, _)| *j != i).map(|(_, x)| x);
+        let others = missing::recorded(others);
+        for sum in sums.iter_mut().flatten() {
+            *sum = missing::beside(sum, &others)?;
+        }
+    }
+    Ok(sums)
+}
+
+/// An input on a node of its own, so that a gradient for it alone can be asked for.
+fn source(x: &Tensor) -> Result<Tensor> {
+    if x.requires_grad() {
+        return view::alias(x);
+    }
+    let fresh = unrecorded(x, true)?;
+    fresh.set_requires_grad(true)?;
+    Ok(fresh)
+}
+
+/// The same values without their history, and the same tangents: with theirs, or without too.
+pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
+    if let Some(batched) = x.as_batched() {
+        let value = unrecorded(&batched.value, keep)?;
+        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+    }
+    let fresh = create::shallow_input(x);
+    for level in x.dual_levels() {
+        if let Some(tangent) = x.tangent(level) {
+            fresh.set_tangent(level, if keep { tangent } else { unrecorded(&tangent, false)? })?;
+        }
+    }
+    Ok(fresh)
+}
+
+/// The same values and history without tangents.
+pub fn bare(x: &Tensor) -> Tensor {
+    match x.as_batched() {
+        Some(batched) => Tensor::batched(bare(&batched.value), batched.levels.clone()),
+        None => x.below(0),
+    }
+}
+
+/// What is added moves along with the first of the products.
+fn added(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
+    let nothing = zeros_like(&lower[0])?;
+    let first = std::cell::Cell::new(Some(tangents[0].clone().unwrap_or_else(|| nothing.clone())));
+    multilinear(&lower[1..], &tangents[1..], &|factors| {
+        let start = first.take().unwrap_or_else(|| nothing.clone());
+        map(&[std::slice::from_ref(&start), factors].concat())
+    })
+}
+
+/// Whether a value, or a tangent that it carries, wants a gradient.
+fn is_recorded(t: &Tensor) -> bool {
+    t.requires_grad() || t.dual_levels().iter().any(|&l| t.tangent(l).is_some_and(|t| is_recorded(&t)))
+}
+
+fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
+    let recording = mode::grad_enabled() && lower.iter().chain(tangents.iter().flatten()).any(is_recorded);
+    mode::with_grad(true, || {
+        let moved: Vec<usize> = (0..lower.len()).filter(|&i| tangents[i].is_some()).collect();
+        let mut xs = lower.to_vec();
+        // The engine gives gradients of a tensor's own dtype: a wider tangent needs a point as wide.
+        for (i, x) in xs.iter_mut().enumerate() {
+            if let Some(t) = tangents[i].as_ref().filter(|t| t.dtype() != x.dtype()) {
+                *x = create::to_dtype(x, x.dtype().promote(t.dtype()))?;
+            }
+        }
+        for x in xs.iter_mut().filter(|x| x.is_inference()) {
+            *x = unrecorded(x, true)?;
+        }
+        for &i in &moved {
+            xs[i] = source(&xs[i])?;
+        }
+        let sources: Vec<Tensor> = moved.iter().map(|&i| xs[i].clone()).collect();
+        let outputs = map(&xs)?;
+        // What comes in does not matter, as the gradient is linear in it; zero would be a corner of some formulas.
+        let mut roots: Vec<(Tensor, Tensor)> = Vec::new();
+        let mut places: Vec<Option<usize>> = Vec::new();
+        for output in &outputs {
+            places.push(output.requires_grad().then_some(roots.len()));
+            if output.requires_grad() {
+                let incoming = create::ones(&output.shape(), output.dtype(), output.device())?;
+                incoming.set_requires_grad(true)?;
+                roots.push((output.clone(), incoming));
+            }
+        }
+        let gradients = reverse(&roots, &sources, true)?;
+        let pairs: Vec<(Tensor, Tensor)> = gradients
+            .into_iter()
+            .zip(&moved)
+            .filter_map(|(g, &i)| Some((g.filter(Tensor::requires_grad)?, tangents[i].clone()?)))
+            .collect();
+        let incoming: Vec<Tensor> = roots.into_iter().map(|(_, u)| u).collect();
+        let found = if pairs.is_empty() {
+            vec![None; incoming.len()]
+        } else {
+            reverse(&pairs, &incoming, recording)?
+        };
+        Ok(places.into_iter().map(|p| p.and_then(|p| found[p].clone())).collect())
+    })
+}
+
+/// A tangent as its output needs it: of its shape, and with bytes of its own that lie as the output's do, so that
+/// views of both match and a write to one tangent is no write to another. A view's tangent is a view.
+pub fn own(output: &Tensor, tangent: Tensor) -> Result<Tensor> {
+    let body = output.body();
+    let mut tangent = tangent;
+    if tangent.shape().as_slice() != body.shape() {
+        tangent = view::expand(&tangent, view::ints(body.shape()))?;
+    }
+    let alike = lies_alike(&body, &tangent.body());
+    if alike && (output.moves_with().is_some() || is_free(&tangent)) {
+        return Ok(tangent);
+    }
+    // What has to lie otherwise takes the output's dtype, too.
+    let room = room(&body, if alike { tangent.dtype() } else { body.dtype }, &tangent)?;
+    inplace::copy_into(&room, &tangent)?;
+    Ok(room)
+}
+
+/// Whether nobody else has this tensor's bytes, and each of its elements has some of its own.
+fn is_free(t: &Tensor) -> bool {
+    let alone = |t: &Tensor| t.handles() == 1 && t.body().storage.is_unique();
+    match t.as_batched() {
+        Some(batched) => {
+            t.handles() == 1 && alone(&batched.value) && !may_overlap(&batched.value.body().layout)
+        }
+        None => alone(t),
+    }
+}
+
+/// Whether an element lies at the same place of both, and is read alike.
+pub fn lies_alike(a: &Body, b: &Body) -> bool {
+    let apart = |i: usize| a.layout.shape[i] != 1 && a.layout.strides[i] != b.layout.strides[i];
+    a.layout.shape == b.layout.shape
+        && a.layout.offset == b.layout.offset
+        && a.lazy == b.lazy
+        && !(0..a.layout.ndim()).any(apart)
+}
+
+/// Zeros that lie as `body` does: for each sample, where `values` are to go there that have samples.
+fn room(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
+    let (batch, end) = (Batch::of([values]), body.layout.end());
+    let whole = crate::operator::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
+    let room = Body { lazy: body.lazy, ..whole.with_layout(batch.place(&body.layout, end)) };
+    Ok(batch.wrap(Tensor::new(room)))
+}

@@ -1,0 +1,89 @@
+//! Duals as users make them and take them apart.
+
+use crate::base::{Error, Result};
+use crate::operator::inplace;
+use crate::ops::shape::view;
+use crate::tensor::Tensor;
+use crate::tensor::tangents::{self, DualLevel};
+use crate::transforms::forward::{is_still, lies_alike, own, room};
+use crate::transforms::vmap::Batch;
+
+/// Refuses a tangent of another shape than its tensor's.
+pub fn check_shape(tensor: &Tensor, tangent: &Tensor) -> Result<()> {
+    let body = tensor.body();
+    if tangent.shape().as_slice() != body.shape() {
+        return Err(Error::runtime(format!(
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not \
+             supported. Tensor is of size {:?} while the given forward gradient is of size {:?}.",
+            body.shape(),
+            tangent.shape().as_slice()
+        )));
+    }
+    Ok(())
+}
+
+/// A tangent for a tensor that the user pairs with it: as it is where it lies as its tensor does, else a copy of its dtype.
+fn paired(tensor: &Tensor, tangent: &Tensor) -> Result<Tensor> {
+    check_shape(tensor, tangent)?;
+    let body = tensor.body();
+    if lies_alike(&body, &tangent.body()) {
+        return Ok(tangent.clone());
+    }
+    let room = room(&body, body.dtype, tangent)?;
+    inplace::copy_into(&room, tangent)?;
+    Ok(room)
+}
+
+/// `tensor` (the same bytes) with a tangent.
+pub fn make_dual(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<Tensor> {
+    if tensor.is_batched() {
+        // Samples that only the tangent has stay its own affair.
+        let batch = Batch::of([tensor]);
+        return Ok(batch.wrap(make_dual(tensor.physical(), &batch.lowered(tangent)?, level)?));
+    }
+    if tensor.tangent(level).is_some() {
+        return Err(Error::runtime(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported.",
+        ));
+    }
+    if tangent.tangent(level).is_some() {
+        return Err(Error::runtime(
+            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.",
+        ));
+    }
+    let dual = aloof(tensor, level)?;
+    if !is_still([tensor, tangent].into_iter()) {
+        dual.set_tangent(level, paired(tensor, tangent)?)?;
+    }
+    Ok(dual)
+}
+
+/// Gives a tensor that is new the tangent that moves its samples.
+pub fn pair(tensor: &Tensor, tangent: &Tensor, level: DualLevel) -> Result<()> {
+    let (physical, tangent) = (tensor.physical(), Batch::of([tensor]).lowered(tangent)?);
+    physical.set_tangent(level, own(physical, tangent)?)
+}
+
+/// The tensor without its tangent at `level`, and that tangent.
+pub fn unpack_dual(tensor: &Tensor, level: DualLevel) -> Result<(Tensor, Option<Tensor>)> {
+    if let Some(batched) = tensor.as_batched() {
+        let (value, tangent) = unpack_dual(&batched.value, level)?;
+        let batch = Batch::of([tensor]);
+        return Ok((batch.wrap(value), tangent.map(|t| batch.raised(&t)).transpose()?));
+    }
+    Ok((aloof(tensor, level)?, tensor.tangent(level).filter(|_| tangents::enabled())))
+}
+
+/// A view with the tangents of other levels than this one, which does not follow those of what it shows.
+fn aloof(tensor: &Tensor, level: DualLevel) -> Result<Tensor> {
+    let carried = tangents::set_enabled(false);
+    let view = view::View::call(tensor, tensor.shape());
+    tangents::set_enabled(carried);
+    let view = view.inspect(Tensor::keep_aloof)?;
+    for other in tensor.dual_levels().into_iter().filter(|&l| l != level) {
+        if let Some(tangent) = tensor.tangent(other) {
+            view.set_tangent(other, tangent)?;
+        }
+    }
+    Ok(view)
+}

@@ -1,0 +1,110 @@
+//! The tangents of pointwise operators, by their rows' formulas.
+
+use crate::base::Result;
+use crate::operator::grad_expr::V;
+use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply};
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic;
+use crate::tensor::{Saved, Tensor, tangents};
+use crate::transforms::forward::{Rule, attach_one, is_still, missing, own, remember};
+use smallvec::SmallVec;
+
+/// How an angle moves: one fraction, exact where the numbers are.
+fn turned(operands: &[Operand], level: tangents::DualLevel) -> Option<V> {
+    let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
+    let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
+    let by_x = x.tangent(level).map(|t| -&at_y * V::from(t));
+    let by_y = y.tangent(level).map(|t| &at_x * V::from(t));
+    let top = match (by_x, by_y) {
+        (Some(a), Some(b)) => a + b,
+        (a, b) => a.or(b)?,
+    };
+    Some(top / (&at_y * &at_y + &at_x * &at_x))
+}
+
+/// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
+#[cold]
+pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) -> Result<()> {
+    if op.gradients.is_empty() || !output.dtype().is_differentiable() {
+        return Ok(());
+    }
+    // A number is a tensor to PyTorch where the row says so.
+    if !(op.wraps && operands.iter().any(|o| matches!(o, Operand::Scalar(_))))
+        && is_still(operands.iter().filter_map(Operand::tensor))
+    {
+        return Ok(());
+    }
+    let tensors = || operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
+    // A derivative with respect to a complex number need not be its own transpose.
+    if output.dtype().is_complex() || tensors().any(|t| t.dtype().is_complex()) {
+        let inputs: Vec<&Tensor> = tensors().collect();
+        return attach_one(output, &inputs, Rule::Transposed, &|xs| {
+            let mut next = xs.iter();
+            let moved =
+                |o: &Operand<'_>| if let Operand::Scalar(s) = o { Some(Operand::Scalar(*s)) } else { None };
+            let operands: Option<SmallVec<[Operand; 4]>> =
+                operands.iter().map(|o| moved(o).or_else(|| next.next().map(Operand::Tensor))).collect();
+            apply(op, &operands.unwrap_or_default())
+        });
+    }
+    for level in tangents::levels_of(tensors()) {
+        let result = output.below(level);
+        let (mut sum, mut alike): (Option<V>, bool) = (None, true);
+        let mut factors: Vec<Tensor> = Vec::new();
+        for gradient in op.gradients {
+            let moved = match operands.get(usize::from(gradient.of)) {
+                Some(Operand::Tensor(t)) => Some(*t),
+                Some(Operand::Scalar(_)) if op.wraps => None,
+                _ => continue,
+            };
+            let known = |&source: &u16| match source {
+                GRAD => V::misuse(),
+                Saved::OUTPUT => V::from(&result),
+                place => match operands.get(usize::from(place)) {
+                    Some(Operand::Tensor(t)) => V::from(t.below(level)),
+                    Some(Operand::Scalar(s)) => V::from(*s),
+                    None => V::misuse(),
+                },
+            };
+            let part = |g: &V| {
+                let value = |source: &u16| if *source == GRAD { g.clone() } else { known(source) };
+                (gradient.formal)(&gradient.sources.iter().map(value).collect::<SmallVec<[V; 4]>>())
+            };
+            let Some((moved, tangent)) = moved.and_then(|t| Some((t, t.tangent(level)?))) else {
+                let sources: Vec<V> = gradient.sources.iter().filter(|s| **s != GRAD).map(known).collect();
+                let recorded = missing::recorded(
+                    sources.iter().filter_map(|v| if let V::Tensor(t) = v { Some(t) } else { None }),
+                );
+                // Factors that are only compared have no say.
+                if !recorded.is_empty() && part(&missing::zero(&result)?).tensor()?.requires_grad() {
+                    factors.extend(recorded);
+                }
+                continue;
+            };
+            alike &= tangent.dtype() == moved.dtype();
+            let part = part(&V::from(&tangent));
+            sum = Some(match sum {
+                Some(sum) => sum + part,
+                None => part,
+            });
+        }
+        if std::ptr::eq(op, &arithmetic::atan2::ROW) {
+            // Its one fraction knows of both.
+            sum = turned(operands, level);
+            factors.clear();
+        }
+        if let Some(sum) = sum {
+            let mut sum = sum.tensor()?;
+            // PyTorch conjugates it for an operator on one tensor: what lies otherwise takes the dtype of what it moves.
+            let turned = sum.dtype().is_complex() && tensors().count() == 1 && !op.wraps;
+            let dtype = if alike || turned { output.dtype() } else { output.dtype().promote(sum.dtype()) };
+            if sum.dtype() != dtype {
+                sum = create::to_dtype(&sum, dtype)?;
+            }
+            output.set_tangent(level, missing::beside(&own(output, sum)?, &factors)?)?;
+        }
+    }
+    let outputs = std::slice::from_ref(output);
+    remember(outputs, |i| if let Some(Operand::Tensor(t)) = operands.get(i) { Some(*t) } else { None });
+    Ok(())
+}

@@ -1,0 +1,153 @@
+//! The parameters and results of a tangent rule of a primitive's own.
+
+use crate::base::{Error, Result};
+use crate::operator::V;
+use crate::operator::derivative::IntoGrads;
+use crate::operator::primitive::Group;
+use crate::tensor::{Grads, Tensor};
+
+/// A call in forward mode, at one level: the values of the operands that have edges, their tangents, the results.
+pub struct Moving<'a> {
+    pub(crate) groups: &'a [Group<'a>],
+    pub(crate) lower: &'a [Tensor],
+    pub(crate) tangents: &'a [Option<Tensor>],
+    pub outputs: &'a [Tensor],
+}
+
+impl Moving<'_> {
+    /// Where operand `at` is among those that have edges; those that were left out are not there.
+    fn range(&self, edges: &[bool], at: usize) -> std::ops::Range<usize> {
+        let count = |i: usize| self.groups[i].iter().count();
+        let start: usize = (0..at).filter(|&i| edges[i]).map(count).sum();
+        start..start + count(at)
+    }
+
+    fn value(&self, edges: &[bool], at: usize) -> Option<Tensor> {
+        if edges[at] {
+            self.lower.get(self.range(edges, at).start).cloned()
+        } else {
+            self.groups[at].get(0).cloned()
+        }
+        .filter(|_| self.groups[at].get(0).is_some())
+    }
+}
+
+/// How a tangent rule's parameter is found.
+pub trait Pick: Sized {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self>;
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self>;
+    fn output(moving: &Moving, at: usize) -> Result<Self>;
+}
+fn absent() -> Error {
+    Error::runtime("an operand that is not there was asked for")
+}
+impl Pick for Option<Tensor> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        let range = moving.range(edges, at);
+        Ok(if range.is_empty() { None } else { moving.tangents[range.start].clone() })
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.value(edges, at))
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        Ok(moving.outputs.get(at).cloned())
+    }
+}
+impl Pick for Tensor {
+    /// Zeros where it does not move.
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        match Option::<Tensor>::tangent(moving, edges, at)? {
+            Some(t) => Ok(t),
+            None => {
+                let x = moving.value(edges, at).ok_or_else(absent)?;
+                crate::ops::creation::create::zeros(&x.shape(), x.dtype(), x.device())
+            }
+        }
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        moving.value(edges, at).ok_or_else(absent)
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        moving.outputs.get(at).cloned().ok_or_else(absent)
+    }
+}
+impl Pick for V {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        <Tensor as Pick>::tangent(moving, edges, at).map(V::from)
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        <Tensor as Pick>::value(moving, edges, at).map(V::from)
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        <Tensor as Pick>::output(moving, at).map(V::from)
+    }
+}
+impl Pick for Option<V> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(Option::<Tensor>::tangent(moving, edges, at)?.map(V::from))
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.value(edges, at).map(V::from))
+    }
+    fn output(moving: &Moving, at: usize) -> Result<Self> {
+        Ok(moving.outputs.get(at).cloned().map(V::from))
+    }
+}
+/// The tangents of a list, nothing where one does not move.
+impl Pick for Vec<Option<Tensor>> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.tangents[moving.range(edges, at)].to_vec())
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.lower[moving.range(edges, at)].iter().cloned().map(Some).collect())
+    }
+    fn output(moving: &Moving, _: usize) -> Result<Self> {
+        Ok(moving.outputs.iter().cloned().map(Some).collect())
+    }
+}
+impl Pick for Vec<Tensor> {
+    fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        let zero = |(t, x): (&Option<Tensor>, &Tensor)| match t {
+            Some(t) => Ok(t.clone()),
+            None => crate::ops::creation::create::zeros(&x.shape(), x.dtype(), x.device()),
+        };
+        let range = moving.range(edges, at);
+        moving.tangents[range.clone()].iter().zip(&moving.lower[range]).map(zero).collect()
+    }
+    fn value(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
+        Ok(moving.lower[moving.range(edges, at)].to_vec())
+    }
+    fn output(moving: &Moving, _: usize) -> Result<Self> {
+        Ok(moving.outputs.to_vec())
+    }
+}
+
+/// What a tangent rule may end in: the tangent of the first result, or one for each.
+pub trait IntoTangents {
+    fn put(self, tangents: &mut Grads) -> Result<()>;
+}
+impl IntoTangents for V {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        IntoGrads::put(self, tangents, 0)
+    }
+}
+impl IntoTangents for Tensor {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        IntoGrads::put(self, tangents, 0)
+    }
+}
+impl<T: IntoTangents> IntoTangents for Result<T> {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        self?.put(tangents)
+    }
+}
+impl<T: IntoGrads, const N: usize> IntoTangents for [T; N] {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        self.into_iter().enumerate().try_for_each(|(i, t)| t.put(tangents, i))
+    }
+}
+impl<T: IntoGrads> IntoTangents for Vec<T> {
+    fn put(self, tangents: &mut Grads) -> Result<()> {
+        self.into_iter().enumerate().try_for_each(|(i, t)| t.put(tangents, i))
+    }
+}

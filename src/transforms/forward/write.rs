@@ -1,0 +1,97 @@
+//! What a write in place does to tangents.
+
+use crate::base::Result;
+use crate::operator::inplace;
+use crate::operator::pointwise::Operand;
+use crate::ops::creation::create;
+use crate::ops::shape::{rearrange, view};
+use crate::tensor::tangents::{self, DualLevel};
+use crate::tensor::{Edge, Saved, Tensor};
+use crate::transforms::forward::{own, room, zeros_like};
+
+/// Lets a node that stands for an in-place write remember the tangents of what it saved.
+pub fn remember_write(edge: &Edge, operands: &[Operand], target: &Tensor) {
+    tangents::remember(&edge.node, |source| match source {
+        Saved::OUTPUT => Some(target),
+        place => match operands.get(usize::from(place)) {
+            Some(Operand::Tensor(t)) => Some(t),
+            _ => None,
+        },
+    });
+}
+
+/// A tensor that is about to be written over, as an operator is to see it: what its tangents are made of is not written.
+pub fn before_write(target: &Tensor) -> Result<Tensor> {
+    if let Some(batched) = target.as_batched() {
+        let value = before_write(&batched.value)?;
+        return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
+    }
+    let seen = Tensor::of(rearrange::preserved(&target.body())?, target.edge());
+    for level in target.dual_levels() {
+        if let Some(tangent) = target.tangent(level) {
+            seen.set_tangent(level, rearrange::clone_as_it_lies(&tangent)?)?;
+        }
+    }
+    Ok(seen)
+}
+
+/// `target` was overwritten with values that have `result`'s tangents.
+#[cold]
+pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
+    for level in tangents::levels_of([target, result]) {
+        match (target.tangent(level), result.tangent(level)) {
+            (Some(old), Some(new)) if old.same(&new) => {}
+            (Some(old), Some(new)) => inplace::copy_into(&old, &new.below(level))?,
+            (Some(old), None) => inplace::copy_into(&old, &create::zeros(&[], old.dtype(), old.device())?)?,
+            (None, Some(new)) => begin(target, level, new)?,
+            (None, None) => {}
+        }
+    }
+    Ok(())
+}
+
+/// `target` was overwritten with constants.
+#[cold]
+pub fn erase(target: &Tensor) -> Result<()> {
+    for level in tangents::levels_of([target]) {
+        if let Some(tangent) = target.tangent(level) {
+            crate::ops::creation::fill::zero_(&tangent)?;
+        }
+    }
+    Ok(())
+}
+
+/// The first tangent of a tensor that was there before. A view's lies in its base's, which is zero elsewhere.
+fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
+    let Some(base) = target.moves_with() else {
+        return target.set_tangent(level, own(target, tangent)?);
+    };
+    let whole = match base.tangent(level) {
+        Some(whole) => whole,
+        None => {
+            let whole = room(&base.body(), base.dtype(), &tangent)?;
+            base.set_tangent(level, whole.clone())?;
+            whole
+        }
+    };
+    let part = view::part(&whole, &target.body())?;
+    // What is written may be a view of what became dual here: its values count, not what it moves with from now on.
+    inplace::copy_into(&part, &tangent.below(level))?;
+    target.set_tangent(level, part)
+}
+
+/// `write` put `values` into `target`: it does so with their tangents too.
+#[cold]
+pub fn put(target: &Tensor, values: &Tensor, write: &dyn Fn(&Tensor, &Tensor) -> Result<()>) -> Result<()> {
+    for level in tangents::levels_of([target, values]) {
+        let moved = values.tangent(level).map_or_else(|| zeros_like(values), Ok)?;
+        if target.tangent(level).is_none() {
+            let body = target.body();
+            begin(target, level, room(&body, body.dtype, &moved)?)?;
+        }
+        if let Some(tangent) = target.tangent(level) {
+            write(&tangent, &moved)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,263 @@
+//! The rules of `vmap` that primitives name. Where the samples lie in front of an operand's dimensions, a rule says which
+//! call on the whole is the calls on the samples.
+
+pub use crate::transforms::vmap::Batch;
+
+use crate::base::{Dims, Error, Result};
+use crate::operator::Ints;
+use crate::operator::primitive::Call;
+use crate::operator::results::Tensors;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::{join, view};
+use crate::tensor::Tensor;
+
+#[cold]
+pub fn no_rule(node: &str) -> Error {
+    Error::not_implemented(format!("vmap: {node} has no batching rule"))
+}
+
+/// An operand's physical form with the samples of all levels in front.
+pub trait Full {
+    type Own;
+    fn full(self, b: &Batch) -> Result<Self::Own>;
+}
+impl Full for &Tensor {
+    type Own = Tensor;
+    fn full(self, b: &Batch) -> Result<Tensor> {
+        b.full(self)
+    }
+}
+impl Full for Option<&Tensor> {
+    type Own = Option<Tensor>;
+    fn full(self, b: &Batch) -> Result<Option<Tensor>> {
+        self.map(|t| b.full(t)).transpose()
+    }
+}
+impl Full for &[Tensor] {
+    type Own = Vec<Tensor>;
+    fn full(self, b: &Batch) -> Result<Vec<Tensor>> {
+        self.iter().map(|t| b.full(t)).collect()
+    }
+}
+impl Full for &[Option<Tensor>] {
+    type Own = Vec<Option<Tensor>>;
+    fn full(self, b: &Batch) -> Result<Vec<Option<Tensor>>> {
+        self.iter().map(|t| t.as_ref().map(|t| b.full(t)).transpose()).collect()
+    }
+}
+
+/// What a call on the whole made, as the mapped function sees it.
+pub trait Wrap: Sized {
+    fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self>;
+    fn wrap(self, b: &Batch) -> Result<Self> {
+        self.each(&|t| Ok(b.wrap(t)))
+    }
+}
+impl Wrap for Tensor {
+    fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
+        f(self)
+    }
+}
+impl<const N: usize> Wrap for [Tensor; N] {
+    fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
+        let made: Result<Vec<Tensor>> = self.into_iter().map(f).collect();
+        made?.try_into().map_err(|_| Error::runtime("a rule of vmap made another number of results"))
+    }
+}
+impl Wrap for Vec<Tensor> {
+    fn each(self, f: &dyn Fn(Tensor) -> Result<Tensor>) -> Result<Self> {
+        self.into_iter().map(f).collect()
+    }
+}
+
+/// Nothing depends on where an element lies; all operands have one shape.
+pub fn pointwise<R: Wrap>(
+    b: &Batch,
+    x: &Tensor,
+    (): (),
+    op: impl FnOnce(&Tensor, ()) -> Result<R>,
+) -> Result<R> {
+    op(x, ())?.wrap(b)
+}
+
+/// More dimensions in front change nothing: what goes over the last ones.
+pub fn in_front<R: Wrap>(
+    b: &Batch,
+    x: &Tensor,
+    (): (),
+    op: impl FnOnce(&Tensor, ()) -> Result<R>,
+) -> Result<R> {
+    op(x, ())?.wrap(b)
+}
+
+/// A dimension, and perhaps whether it is kept.
+pub trait Line: Sized {
+    fn dim(&self) -> i64;
+    fn at(self, dim: i64, real: bool) -> Self;
+    fn keeps(&self) -> bool;
+}
+impl Line for (i64,) {
+    fn dim(&self) -> i64 {
+        self.0
+    }
+    fn at(self, dim: i64, _: bool) -> Self {
+        (dim,)
+    }
+    fn keeps(&self) -> bool {
+        true
+    }
+}
+impl Line for (i64, bool) {
+    fn dim(&self) -> i64 {
+        self.0
+    }
+    fn at(self, dim: i64, real: bool) -> Self {
+        (dim, self.1 && real)
+    }
+    fn keeps(&self) -> bool {
+        false
+    }
+}
+
+/// Along one dimension, which moves behind the samples. Samples without dimensions are taken as vectors of one.
+pub fn along<R: Wrap, L: Line>(
+    b: &Batch,
+    x: &Tensor,
+    line: L,
+    op: impl FnOnce(&Tensor, L) -> Result<R>,
+) -> Result<R> {
+    let rank = b.rank(x);
+    let at = b.dim(line.dim(), rank)?;
+    if rank > 0 {
+        return op(x, line.at(at, true))?.wrap(b);
+    }
+    let keeps = line.keeps();
+    let made = op(&view::unsqueeze(x, -1)?, line.at(at, false))?;
+    if keeps { made.each(&|t| view::squeeze_one(&t, -1))?.wrap(b) } else { made.wrap(b) }
+}
+
+/// The dimensions of a reduction.
+pub trait Axes: Sized {
+    fn seen(&self) -> Option<&[i64]>;
+    fn of(dims: Ints) -> Self;
+}
+impl Axes for Ints {
+    fn seen(&self) -> Option<&[i64]> {
+        Some(self)
+    }
+    fn of(dims: Ints) -> Self {
+        dims
+    }
+}
+impl Axes for Option<Ints> {
+    fn seen(&self) -> Option<&[i64]> {
+        self.as_deref()
+    }
+    fn of(dims: Ints) -> Self {
+        Some(dims)
+    }
+}
+
+/// Over several dimensions, or all, kept or not.
+pub fn over<R: Wrap, D: Axes>(
+    b: &Batch,
+    x: &Tensor,
+    (dims, keepdim): (D, bool),
+    op: impl FnOnce(&Tensor, (D, bool)) -> Result<R>,
+) -> Result<R> {
+    let rank = b.rank(x);
+    let seen = reduce::dims_or_all(dims.seen(), rank)?;
+    if rank == 0 {
+        let dims = D::of(smallvec::smallvec![b.k() as i64]);
+        return op(&view::unsqueeze(x, -1)?, (dims, false))?.wrap(b);
+    }
+    let dims = seen.iter().map(|&d| (d + b.k()) as i64).collect();
+    op(x, (D::of(dims), keepdim))?.wrap(b)
+}
+
+/// All seen elements as one dimension, the last.
+pub fn line(b: &Batch, x: &Tensor) -> Result<Tensor> {
+    view::reshape(x, &b.shape(&[x.shape()[b.k()..].iter().product()]))
+}
+
+/// The samples join the first dimension, which the operator keeps apart anyway: convolutions, pools.
+pub fn merged<R: Wrap>(
+    b: &Batch,
+    x: &Tensor,
+    (): (),
+    op: impl FnOnce(&Tensor, ()) -> Result<R>,
+) -> Result<R> {
+    let (shape, k) = (x.shape(), b.k());
+    let first = *shape.get(k).ok_or_else(|| Error::runtime("vmap: a sample without dimensions"))?;
+    let mut flat: Dims = smallvec::smallvec![b.sizes.iter().product::<usize>() * first];
+    flat.extend_from_slice(&shape[k + 1..]);
+    let made = op(&view::reshape(x, &flat)?, ())?;
+    let count: usize = b.sizes.iter().product();
+    made.each(&|t| {
+        let own = t.shape();
+        let mut wide = b.sizes.clone();
+        wide.push(own[0] / count.max(1));
+        wide.extend_from_slice(&own[1..]);
+        view::reshape(&t, &wide)
+    })?
+    .wrap(b)
+}
+
+/// What the calls on samples made, stacked.
+pub trait Stack: Sized {
+    fn of(made: Tensors) -> Result<Self>;
+    fn list(self) -> Vec<Tensor>;
+}
+impl Stack for Tensor {
+    fn of(made: Tensors) -> Result<Self> {
+        made.into_iter().next().ok_or_else(|| Error::runtime("a primitive made nothing"))
+    }
+    fn list(self) -> Vec<Tensor> {
+        vec![self]
+    }
+}
+impl<const N: usize> Stack for [Tensor; N] {
+    fn of(made: Tensors) -> Result<Self> {
+        made.into_vec().try_into().map_err(|_| Error::runtime("a primitive made another number of results"))
+    }
+    fn list(self) -> Vec<Tensor> {
+        self.into()
+    }
+}
+impl Stack for Vec<Tensor> {
+    fn of(made: Tensors) -> Result<Self> {
+        Ok(made.into_vec())
+    }
+    fn list(self) -> Vec<Tensor> {
+        self
+    }
+}
+
+/// One sample after the other, for what seldom runs.
+pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Result<R> {
+    let b = call.batch();
+    let flat = |t: &Tensor| -> Result<Tensor> {
+        let full = b.full(t)?;
+        let mut shape: Dims = smallvec::smallvec![b.sizes.iter().product()];
+        shape.extend_from_slice(&t.shape());
+        view::reshape(&full, &shape)
+    };
+    let count: usize = b.sizes.iter().product();
+    let whole = call.operands().map(flat).collect::<Result<Vec<_>>>()?;
+    let mut made: Vec<Vec<Tensor>> = Vec::with_capacity(count);
+    for i in 0..count {
+        let sample = whole.iter().map(|t| view::select(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
+        made.push(op(&sample)?.list());
+    }
+    let Some(first) = made.first() else {
+        return Err(Error::runtime("vmap: there are no samples to try the operator on"));
+    };
+    let together = |k: usize| -> Result<Tensor> {
+        let all: Vec<Tensor> = made.iter().map(|results| results[k].clone()).collect();
+        let all = join::stack(&all, 0)?;
+        let mut shape = b.sizes.clone();
+        shape.extend_from_slice(&all.shape()[1..]);
+        Ok(b.wrap(view::reshape(&all, &shape)?))
+    };
+    R::of((0..first.len()).map(together).collect::<Result<Tensors>>()?)
+}

@@ -1,0 +1,122 @@
+//! Tensors that all samples share, met by what each sample has of its own. Mostly broadcasting does. It does not where a
+//! transform inside of the `vmap` wants a gradient for each sample, nor where the samples share a value that moves
+//! along a tangent of their own: these get samples themselves.
+
+use crate::base::{Error, Layout, Result};
+use crate::ops::creation::create;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::view::{expand, ints, unsqueeze};
+use crate::tensor::tangents::DualLevel;
+use crate::tensor::{Level, Tensor, any_requires_grad};
+use crate::transforms::forward;
+use crate::transforms::vmap::level::{is_live, reversed_within};
+use crate::transforms::vmap::{Batch, moved, raised};
+use gradiron_macros::primitive;
+use smallvec::SmallVec;
+
+impl Batch {
+    /// The tensor with samples of its own at all these levels, where it needs them.
+    pub fn settle(&self, t: &Tensor) -> Result<Option<Tensor>> {
+        if !self.levels.iter().all(|&level| is_live(level)) {
+            return Err(escaped());
+        }
+        let own = t.as_batched().map(|b| b.levels.as_slice()).unwrap_or_default();
+        let needs = |level: &Level| !own.contains(level) && (moves_at(t, *level) || is_wanted(t, *level));
+        if self.levels.iter().any(needs) { self.lowered(t).map(|t| Some(self.wrap(t))) } else { Ok(None) }
+    }
+
+    pub fn settle_all(&self, tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+        tensors.iter().map(|t| self.settle(t)).collect()
+    }
+}
+
+/// The operands of one call, each with samples of its own where it needs them.
+pub fn settled(tensors: &[&Tensor]) -> Result<SmallVec<[Option<Tensor>; 4]>> {
+    Batch::of(tensors.iter().copied()).settle_all(tensors)
+}
+
+/// Whether a sample outlived the `vmap` that it belongs to.
+pub fn has_escaped(t: &Tensor) -> bool {
+    t.as_batched().is_some_and(|batched| !batched.levels.iter().all(|&level| is_live(level)))
+}
+
+#[cold]
+fn escaped() -> Error {
+    Error::runtime(
+        "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see \
+         https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in \
+         `gen_vmap_plumbing` Please file an issue if it looks like the latter",
+    )
+}
+
+fn is_wanted(t: &Tensor, level: Level) -> bool {
+    reversed_within(level) && any_requires_grad([t])
+}
+
+/// Whether a tangent has samples of this level.
+fn moves_at(t: &Tensor, level: Level) -> bool {
+    let physical = t.physical();
+    physical.is_dual()
+        && physical.dual_levels().into_iter().filter_map(|l| physical.tangent(l)).any(|tangent| {
+            tangent.as_batched().is_some_and(|b| b.levels.contains(&level)) || moves_at(&tangent, level)
+        })
+}
+
+/// The samples of a level that `t` has none of as a dimension: all the same, but where their tangents differ.
+pub fn stretched(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tensor> {
+    if moves_at(t, level) {
+        let wide = create::clone_dense(&stretched(&forward::bare(t), level, size, at)?)?;
+        for (number, moving) in tangents(t)? {
+            forward::pair(
+                &wide,
+                &crate::transforms::vmap::remove_dim(&moving, level, size, at as i64)?,
+                number,
+            )?;
+        }
+        return Ok(wide);
+    }
+    let column = unsqueeze(t, at as i64)?;
+    if is_wanted(t, level) {
+        return SpreadOut::call(&column, at as i64, size as i64, i64::from(level));
+    }
+    let mut shape = ints(&column.shape());
+    shape[at] = size as i64;
+    expand(&column, shape)
+}
+
+/// The dimension `dim`, of size 1, stretched over the `size` samples of a level (a view). A transform that began inside of it
+/// differentiates for each sample alone: the gradient stays a batch of gradients. For everybody else it is the sum over the
+/// samples.
+#[primitive(tangent = linear)]
+impl SpreadOut {
+    fn forward(input: &Tensor, dim: i64, size: i64, level: i64) -> Result<Layout> {
+        let _ = level; // The derivative asks for it.
+        let mut sizes = ints(&input.shape());
+        sizes[dim as usize] = size;
+        input.body().layout.expand(&sizes)
+    }
+    fn d_input(g: &Tensor, dim: i64, level: i64) -> Result<Tensor> {
+        collected(g, dim as usize, level as Level)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, size: i64, level: i64) -> Result<Tensor> {
+        SpreadOut::call(&b.full(input)?, dim + b.k() as i64, size, level).map(|t| b.wrap(t))
+    }
+}
+
+/// A tensor's tangents, as samples where it is a sample.
+fn tangents(t: &Tensor) -> Result<Vec<(DualLevel, Tensor)>> {
+    let (physical, batch) = (t.physical(), Batch::of([t]));
+    let each = |l| physical.tangent(l).map(|found| Ok((l, raised(&batch.levels, &found)?)));
+    physical.dual_levels().into_iter().filter_map(each).collect()
+}
+
+/// The gradient of what was stretched along `dim`: a batch of gradients inside of the level's `vmap`, their sum outside.
+pub fn collected(g: &Tensor, dim: usize, level: Level) -> Result<Tensor> {
+    if !is_live(level) {
+        return reduce::Sum1::call(g, smallvec::smallvec![dim as i64], true);
+    }
+    let mut levels = crate::tensor::Levels::new();
+    levels.push(level);
+    let sample = raised(&levels, &moved(g, dim, 0)?)?;
+    unsqueeze(&sample, dim as i64)
+}

@@ -1,0 +1,44 @@
+//! Places, sizes and shapes of samples as those of the whole.
+
+use crate::base::{DType, Dims, Layout, Result};
+use crate::ops::shape::view;
+use crate::ops::shape::view::ints;
+use crate::tensor::{Part, Tensor};
+use crate::transforms::vmap::{Batch, Ints};
+
+impl Batch {
+    /// A place in a dense sample as a place in all the dense samples.
+    pub fn place(&self, place: &Layout, numel: usize) -> Layout {
+        let mut stride = numel;
+        let mut out = place.clone();
+        for &size in self.sizes.iter().rev() {
+            out.shape.insert(0, size);
+            out.strides.insert(0, stride);
+            stride *= size;
+        }
+        out
+    }
+
+    /// The same of a sample that lies in any way; all lie one after the other.
+    pub fn placed(&self, place: &Part, dtype: DType) -> Part {
+        let room = place.whole.end().next_multiple_of(2);
+        Part {
+            whole: self.place(&place.whole, room),
+            dtype: place.dtype,
+            lies: self.place(&place.lies, room * dtype.size() / place.dtype.size()),
+        }
+    }
+
+    /// Sizes that the user gave, with the batch in front; those of a seen rank may be more than `x` has.
+    pub fn widened(&self, x: &Tensor, count: usize) -> Result<Tensor> {
+        let seen = Dims::from_slice(&x.shape()[self.k()..]);
+        let mut shape = self.shape(&[]);
+        shape.extend(std::iter::repeat_n(1, count.saturating_sub(seen.len())));
+        shape.extend_from_slice(&seen);
+        view::reshape(x, &shape)
+    }
+
+    pub fn lead(&self, rest: &[i64]) -> Ints {
+        ints(&self.sizes).into_iter().chain(rest.iter().copied()).collect()
+    }
+}

@@ -1,0 +1,124 @@
+//! Writing in place: the target must have the samples of all that is written into it.
+
+use crate::base::{Error, Result};
+use crate::operator::Value;
+use crate::ops::indexing::scatter::masked_fill;
+use crate::ops::shape::view::reshape;
+use crate::tensor::{Level, Tensor};
+use crate::transforms::vmap::Batch;
+
+/// Refuses to write many samples into a tensor that has only one.
+pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
+    match foreign_level(target, others) {
+        Some(_) => Err(refusal("inplace arithmetic", "in a vmap")),
+        None => Ok(()),
+    }
+}
+
+/// The same for an operator by name: PyTorch names those for which it has no rule of its own.
+pub fn check_operator(name: &str, target: &Tensor, others: &[&Tensor]) -> Result<()> {
+    const RULED: &[&str] = &[
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "atan2",
+        "copysign",
+        "clamp_min",
+        "clamp_max",
+        "logical_and",
+        "logical_or",
+        "logical_xor",
+    ];
+    match foreign_level(target, others) {
+        Some(level) if !RULED.contains(&name) => {
+            let depth = crate::transforms::vmap::depth_of(level).unwrap_or(1);
+            Err(refusal(&format!("aten::{name}_"), &format!("at level {depth}")))
+        }
+        Some(_) => check_target(target, others),
+        None => Ok(()),
+    }
+}
+
+/// The innermost level that some operand has samples of and the target has not.
+fn foreign_level(target: &Tensor, others: &[&Tensor]) -> Option<Level> {
+    let own = target.as_batched().map(|b| b.levels.as_slice()).unwrap_or_default();
+    let levels = |t: &&Tensor| t.as_batched().map(|b| b.levels.clone()).unwrap_or_default();
+    others.iter().flat_map(levels).filter(|l| !own.contains(l)).max()
+}
+
+#[cold]
+fn refusal(what: &str, place: &str) -> Error {
+    Error::runtime(format!(
+        "vmap: {what}(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more \
+         elements than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over {place}. \
+         Please try to use out-of-place operators instead of {what}. If said operator is being called inside the PyTorch \
+         framework, please file a bug report instead."
+    ))
+}
+
+/// `target.copy_(source)`.
+pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    check_target(target, &[source])?;
+    let batch = Batch::of([target]);
+    let (to, from) = (target.shape(), source.shape());
+    if !crate::base::broadcast(&from, &to).is_ok_and(|s| s == to) {
+        return Err(Error::runtime(format!(
+            "The expanded size of the tensor must match the existing size: {:?} cannot be written into {:?}",
+            from.as_slice(),
+            to.as_slice()
+        )));
+    }
+    crate::operator::inplace::copy_into(target.physical(), &batch.aligned(source, to.len())?)
+}
+
+/// `target` becomes `result`, values and history.
+pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
+    check_target(target, &[result])?;
+    let (to, from) = (target.shape(), result.shape());
+    if to != from {
+        return Err(Error::runtime(format!(
+            "output with shape {:?} doesn't match the broadcast shape {:?}",
+            to.as_slice(),
+            from.as_slice()
+        )));
+    }
+    let batch = Batch::of([target]);
+    crate::operator::inplace::overwrite(target.physical(), &batch.full(result)?)
+}
+
+/// `target` becomes the view of itself that `made` is.
+pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) -> Result<()> {
+    let (place, made) = (target.physical(), made.physical());
+    // Asked before the write is counted, as for tensors that stand for themselves.
+    let history = made.history();
+    let body = made.body().clone();
+    body.storage.bump();
+    place.set_body(body);
+    if recording {
+        place.put_history(history);
+    }
+    for level in made.dual_levels() {
+        if let Some(tangent) = made.tangent(level) {
+            place.set_tangent(level, tangent)?;
+        }
+    }
+    target.refresh_batched();
+    Ok(())
+}
+
+/// `target[mask] = value` for one value: where the mask is true is for each sample to say.
+pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
+    let (to, have) = (target.shape(), mask.shape());
+    if have.len() > to.len() || have.as_slice() != &to[..have.len()] {
+        return Err(Error::index(format!(
+            "The shape of the mask {:?} does not match the shape of the indexed tensor {:?}",
+            have.as_slice(),
+            to.as_slice()
+        )));
+    }
+    let mut wide = have;
+    wide.resize(to.len(), 1);
+    let (mask, value) = (reshape(mask, &wide)?, reshape(value, &[])?);
+    crate::operator::inplace::overwrite(target, &masked_fill(target, &mask, Value::Tensor(value))?)
+}
