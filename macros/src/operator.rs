@@ -31,6 +31,7 @@ const WORDS: &[&str] = &[
     "elementwise",
     "formula",
     "short",
+    "aten",
 ];
 const OUT: &[&str] = &[
     "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "early", "called", "with",
@@ -51,6 +52,8 @@ struct Facts {
     elementwise: bool,
     arities: TokenStream,
     formula: Option<TokenStream>,
+    /// ATen's names with a tensor and with a number.
+    by_kind: Option<[String; 2]>,
     /// The short way: one of its own, or by the parameters.
     short: Option<Option<syn::Expr>>,
 }
@@ -70,6 +73,16 @@ impl Facts {
             "elementwise" => self.elementwise = true,
             "overloads" => self.arities = clause.list.clone().unwrap_or_default(),
             "formula" => self.formula = clause.value.clone(),
+            "aten" => match &clause.idents()?[..] {
+                [tensor] => self.by_kind = Some([tensor.to_string(), String::new()]),
+                [tensor, number] => self.by_kind = Some([tensor.to_string(), number.to_string()]),
+                _ => {
+                    return Err(Error::new(
+                        clause.span(),
+                        "`aten(Tensor, Scalar)`: with a tensor, with a number",
+                    ));
+                }
+            },
             _ => return Err(clause.unknown(WORDS)),
         }
         Ok(())
@@ -236,19 +249,19 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         _ => quote!(#op::Forms(0 #(| #op::Forms::#bits)* #out_bit)),
     };
     let out = match (&facts.out, &of, role) {
-        (Some(out), ..) => quote!(Some(#out)),
+        (Some(out), ..) => quote!(#out),
         (None, Some(of), Role::Overload) => quote!(#of.out),
-        _ => quote!(Some(#op::OutFacts::NONE)),
+        _ => quote!(#op::OutFacts::NONE),
     };
     let unrecorded = facts.unrecorded;
-    let out = if unrecorded {
-        quote!(match #out { Some(out) => Some(#op::OutFacts { unrecorded: true, ..out }), None => None })
-    } else {
-        out
-    };
+    let out = if unrecorded { quote!(#op::OutFacts { unrecorded: true, ..#out }) } else { out };
     let (aliases, fields, sample, composite) =
         (&facts.aliases, &facts.fields, &facts.sample, facts.composite);
     let (arities, elementwise) = (&facts.arities, facts.elementwise);
+    let by_kind = match &facts.by_kind {
+        Some([tensor, number]) => quote!(Some([#tensor, #number])),
+        None => quote!(None),
+    };
     let formula = facts.formula.as_ref().map_or(quote!(None), |formula| quote!(Some(#formula)));
     // What has no operand has no gradient.
     let operands = params
@@ -305,6 +318,8 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
             inplace_of: #inplace_of,
             returns: <#returned as #op::Returned>::STUB,
             out: #out,
+            by_kind: #by_kind,
+            scaled: None,
             short: #short,
             composite: #composite,
             arities: &[#arities],

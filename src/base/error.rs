@@ -28,6 +28,9 @@ pub enum Fault {
     /// An operator that knows no complex numbers at all.
     #[error("{0} is not supported for complex types")]
     NoComplex(&'static str),
+    /// A TypeError of a kernel that orders its operands, where these are complex.
+    #[error("{0}")]
+    Unordered(String),
     /// The operator exists, but has no shader for this dtype; nothing moves to the CPU by itself.
     #[error(
         "\"{op}\" is not implemented on the GPU for '{}': move the operands with .cpu() to compute it there",
@@ -117,4 +120,4 @@ macro_rules! shorthand {
         pub fn $name(message: impl Into<String>) -> Error { Fault::$variant(message.into()).into() }
     )* } };
 }
-shorthand!(runtime => Runtime, index => Index, value => Value, type_error => Type, not_implemented => NotImplemented);
+shorthand!(runtime => Runtime, index => Index, value => Value, type_error => Type, unordered => Unordered, not_implemented => NotImplemented);

@@ -4,21 +4,31 @@
 //! and device of the input it is for. What follows a semicolon there is saved as PyTorch saves it, though the formula has
 //! no use for it: who writes over it, or runs the node twice, gets the same error.
 
-/// `/// doc` `name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
+/// `/// doc` `[clauses] name(inputs; scalar params) -> output : Class = expression, input: |g, saved…| derivative;`
+/// The clauses are those of `clauses!`.
 /// After an expression, `=> powers { 2.0: expression }` has quicker ones for constant last operands, and `=> words { expression }`
 /// says the same of eight bytes at once.
 macro_rules! pointwise {
-    ($( $(#[doc = $doc:literal])* $([$($form:ident),*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
+    ($( $(#[doc = $doc:literal])* $([$($clause:tt)*])? $name:ident ( $($in:ident),+ $(; $($p:ident = $pd:expr),+)? ) $(-> $y:ident)? : $class:ident
         = $f:expr $(=> $quick:ident $way:tt)?
         $(, $wrt:ident : |$($arg:ident),* $(; $($kept:ident),*)?| $d:expr $(=> $quick_d:ident $way_d:tt)?)* ; )*) => {
         $(
             #[allow(non_upper_case_globals, non_camel_case_types, dead_code, unused_imports, clippy::approx_constant, clippy::excessive_precision)]
             pub mod $name {
                 use super::*;
-                use $crate::operator::pointwise::{Expr, Gradient, Pointwise, backward, loops};
+                use $crate::operator::clauses::{Clauses, clauses};
+                use $crate::operator::pointwise::{Expr, Gradient, Pointwise, backward, loops, number};
                 enum Place { $($in,)+ $($($p,)+)? }
-                const FORMS: $crate::operator::Forms = $crate::operator::declare::forms!(15 $(; $($form),*)?);
+                const CLAUSES: Clauses = {
+                    #[allow(unused_mut)]
+                    let mut said = Clauses::NONE;
+                    clauses!(said; $($($clause)*)?);
+                    said
+                };
+                const FORMS: $crate::operator::Forms = CLAUSES.forms;
                 const COUNT: usize = [$(stringify!($in)),+].len();
+                const NODE: &str = if CLAUSES.node.is_empty() { $crate::ops::node_name!($name) } else { CLAUSES.node };
+                const BY_NUMBER: &str = if CLAUSES.by_number.is_empty() { NODE } else { CLAUSES.by_number };
                 /// Where each name of a formula comes from.
                 mod source {
                     use super::Place;
@@ -27,6 +37,9 @@ macro_rules! pointwise {
                     $($(pub const $p: u16 = Place::$p as u16;)+)?
                     $(pub const $y: u16 = $crate::tensor::Saved::OUTPUT;)?
                 }
+                /// What compares gives truth values, of which nothing is recorded.
+                const TRUTHS: bool =
+                    matches!($crate::ops::pointwise::Class::$class, $crate::ops::pointwise::Class::Compare);
                 fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {
                     backward(&ROW, step)
                 }
@@ -48,23 +61,30 @@ macro_rules! pointwise {
                         ],
                         forms: FORMS,
                         differentiable: $crate::operator::declare::any!($($wrt)*)
-                            && !matches!($crate::operator::pointwise::Class::$class, $crate::operator::pointwise::Class::Compare),
+                            && !TRUTHS,
                         call: |args| $crate::operator::pointwise::call(&ROW, args),
                         call_inplace: Some(|args| $crate::operator::pointwise::call_inplace(&ROW, args)),
-                        ..$crate::operator::Row::OLD
+                        aliases: CLAUSES.aliases,
+                        by_kind: CLAUSES.aten,
+                        out: $crate::operator::OutFacts { unrecorded: TRUTHS, ..CLAUSES.out },
+                        arities: CLAUSES.arities,
+                        scaled: CLAUSES.scaled,
+                        elementwise: true,
+                        ..$crate::operator::Row::PLAIN
                     },
                     class: $crate::operator::pointwise::Class::$class,
                     inputs: COUNT,
-                    defaults: &[$($($pd as f64),+)?],
+                    defaults: &[$($(number(stringify!($pd), $pd as f64)),+)?],
                     forward: Expr {
                         key: concat!(stringify!($name), ""),
                         inputs: &[$(stringify!($in),)+ $($(stringify!($p),)+)?],
                         wgsl: stringify!($f),
-                        loops: loops!([$($($form),*)?] $class; ($($in,)+ $($($p,)+)?) $f $(=> $quick $way)?),
+                        loops: loops!([$($($clause)*)?] $class; ($($in,)+ $($($p,)+)?) $f $(=> $quick $way)?),
+                        of_parts: CLAUSES.of_parts,
                     },
-                    derivative: $crate::tensor::Derivative { facts: None, name: $crate::operator::node_name!($name), apply },
-                    by_number: $crate::tensor::Derivative { facts: None, name: $crate::operator::node_name!($name, "_by_number"), apply },
-                    wraps: $crate::operator::wraps_numbers(stringify!($name)),
+                    derivative: $crate::tensor::Derivative { facts: None, name: NODE, apply },
+                    by_number: $crate::tensor::Derivative { facts: None, name: BY_NUMBER, apply },
+                    clauses: CLAUSES,
                     order: &$crate::operator::saved_order([$(stringify!($in),)+ $($(stringify!($p),)+)?]),
                     always: $crate::operator::always_saved([$($crate::operator::source_bits(&[$(source::$arg,)* $($(source::$kept),*)?])),*]),
                     gradients: &[$(Gradient {
@@ -76,6 +96,7 @@ macro_rules! pointwise {
                             inputs: &[$(stringify!($arg)),*],
                             wgsl: stringify!($d),
                             loops: loops!(Float; ($($arg,)*) $d $(=> $quick_d $way_d)?),
+                            of_parts: None,
                         },
                         formal: |values| {
                             use $crate::ops::elementwise::formula::*;
@@ -99,26 +120,22 @@ macro_rules! pointwise {
     };
 }
 
-/// `name(inputs) = row;` the pointwise formulas of `row` under another name, that of another node.
+/// `[clauses] name(inputs) = row;` the pointwise formulas of `row` under another name, with the nodes and the facts of that.
 macro_rules! renamed {
-    ($( $name:ident ( $($in:ident),+ ) = $row:ident; )*) => {
+    ($( [$($clause:tt)*] $name:ident ( $($in:ident),+ ) = $row:ident; )*) => {
         $(pub mod $name {
-            use $crate::operator::{Kind, Param, node_name, pointwise::Pointwise};
-            const PARAMS: &[Param] =
-                &[$(Param { name: stringify!($in), kind: Kind::Operand, optional: false, default: None, keyword: false, elsewhere: false }),+];
-            pub static ROW: Pointwise = super::$row::ROW.renamed(
-                stringify!($name),
-                PARAMS,
-                [node_name!($name), node_name!($name, "_by_number")],
-            );
+            use $crate::operator::clauses::{Clauses, clauses};
+            use $crate::operator::{Kind, Param, pointwise::Pointwise};
+            const PARAMS: &[Param] = &[$(Param { name: stringify!($in), kind: Kind::Operand, ..Param::PLAIN }),+];
+            const CLAUSES: Clauses = {
+                let mut said = super::$row::ROW.clauses;
+                clauses!(said; $($clause)*);
+                said.form("hidden")
+            };
+            pub static ROW: Pointwise = super::$row::ROW.renamed(stringify!($name), PARAMS, CLAUSES);
         })*
         pub static RENAMED: &[&$crate::operator::pointwise::Pointwise] = &[$(&$name::ROW),*];
     };
-}
-
-macro_rules! forms {
-    ($base:literal) => { $crate::operator::Forms($base) };
-    ($base:literal; $($form:ident),*) => { $crate::operator::Forms($crate::operator::forms($base, &[$(stringify!($form)),*])) };
 }
 
 macro_rules! any {
@@ -130,4 +147,4 @@ macro_rules! any {
     };
 }
 
-pub(crate) use {any, forms, pointwise, renamed};
+pub(crate) use {any, pointwise, renamed};

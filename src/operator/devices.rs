@@ -7,7 +7,7 @@ use crate::tensor::Tensor;
 
 /// Refuses operands that are scattered over devices.
 pub fn check(row: &Row, args: &[Arg]) -> Result<()> {
-    if !any_elsewhere() || row.elementwise || matches!(row.family, "pointwise" | "compare") {
+    if !any_elsewhere() || row.elementwise {
         return Ok(());
     }
     let mut first: Option<Device> = None;

@@ -1,94 +1,39 @@
 //! Operand types and values that a pointwise row has no answer for, checked before anything is written.
 
 use crate::base::{DType, Dims, Error, Fault, Fold, Result, Scalar};
+use crate::operator::clauses::NoComplex;
 use crate::operator::kernel::{fork, reduce};
 use crate::operator::pointwise::{Class, Operand, Pointwise};
 use crate::tensor::{Body, Tensor};
 
-/// What PyTorch calls the kernels of rows whose own name, with `_cpu`, is not it.
-const KERNELS: &[(&str, &str)] = &[
-    ("floor_divide", "div_floor_cpu"),
-    ("floor_quotient", "div_floor_cpu"),
-    ("trunc_quotient", "div_trunc_cpu"),
-    ("round", "round_vml_cpu"),
-    ("erf", "erf_vml_cpu"),
-    ("erfc", "erfc_vml_cpu"),
-    ("erfinv", "erfinv_vml_cpu"),
-    ("lgamma", "lgamma_vml_cpu"),
-    ("digamma", "digamma"),
-    ("bit_invert", "bitwise_not_cpu"),
-    ("gelu_erf", "GeluKernelImpl"),
-    ("gelu_tanh", "GeluKernelImpl"),
-    ("abs", "abs_cpu"),
-    ("ceil", "ceil_vml_cpu"),
-    ("floor", "floor_vml_cpu"),
-    ("trunc", "trunc_vml_cpu"),
-    ("frac", "frac_cpu"),
-    ("fmod", "fmod_cpu"),
-    ("remainder", "remainder_cpu"),
-    ("pow_tensor", "pow"),
-    ("pow_number", "pow"),
-    ("hypot", "hypot_cpu"),
-    ("logaddexp", "logaddexp_cpu"),
-    ("leaky_relu", "leaky_relu_cpu"),
-    ("elu", "elu_cpu"),
-    ("leaky_relu_over", "leaky_relu_cpu"),
-    ("elu_over", "elu_cpu"),
-    ("silu", "silu_cpu"),
-    ("softplus", "softplus_cpu"),
-    ("logsigmoid", "log_sigmoid_cpu"),
-    ("clamp_both", "clamp_scalar_cpu"),
-    ("clamp_tensors", "clamp_cpu"),
-    ("clamp_low", "clamp_min_scalar_cpu"),
-    ("clamp_min_number", "clamp_min_scalar_cpu"),
-    ("clamp_high", "clamp_max_scalar_cpu"),
-    ("clamp_max_number", "clamp_max_scalar_cpu"),
-    ("bitwise_left_shift", "lshift_cpu"),
-    ("bitwise_right_shift", "rshift_cpu"),
-];
-
 /// What PyTorch calls a row's kernel where it has none for a dtype.
-pub fn kernel(row: &'static str) -> &'static str {
-    KERNELS.iter().find(|k| k.0 == row).map_or(row, |k| k.1)
+pub fn kernel(op: &Pointwise) -> &'static str {
+    if op.clauses.kernel.is_empty() { op.row.name } else { op.clauses.kernel }
+}
+
+/// That a row has no kernel for a dtype: by the kernel's name, or by the row's where it is called alike.
+#[cold]
+pub fn unknown(op: &Pointwise, dtype: DType) -> Error {
+    match op.clauses.kernel {
+        "" => Fault::NoKernelOf { op: op.row.name, dtype }.into(),
+        op => Fault::NoKernel { op, dtype }.into(),
+    }
 }
 
 /// Pointwise operators that have no meaning, or no kernel, for complex numbers.
 #[cold]
-pub fn complex(row: &'static str, dtype: DType) -> Error {
-    match row {
-        "maximum" | "minimum" | "fmax" | "fmin" => {
-            Error::type_error(format!("{row} not implemented for complex tensors."))
-        }
-        "heaviside" => Error::not_implemented("heaviside is not yet implemented for complex tensors."),
-        "sign" => Error::not_implemented(
-            "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead.",
-        ),
-        "floor" | "ceil" | "trunc" => {
-            Error::not_implemented(format!("{row} is not supported for complex inputs"))
-        }
-        "deg2rad" | "rad2deg" => {
-            Error::not_implemented(format!("{row} is not supported for complex tensors."))
-        }
-        _ if row.starts_with("clamp") => Fault::NoComplex("clamp").into(),
-        _ => match KERNELS.iter().find(|k| k.0 == row) {
-            Some((_, op)) => Fault::NoKernel { op, dtype }.into(),
-            None => Fault::NoKernelOf { op: row, dtype }.into(),
-        },
+pub fn complex(op: &Pointwise, dtype: DType) -> Error {
+    match op.clauses.no_complex {
+        NoComplex::NoKernel => unknown(op, dtype),
+        NoComplex::Of(name) => Fault::NoComplex(name).into(),
+        NoComplex::Words(text) => Error::not_implemented(text),
+        NoComplex::Type(text) => Error::unordered(text),
     }
 }
 
 /// Refuses to order complex numbers.
 pub fn order(kernel: &'static str, dtype: DType) -> Result<()> {
     if dtype.is_complex() { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }
-}
-
-/// Bitwise operators on floats, and shifts of truth values.
-#[cold]
-pub fn bits(row: &'static str, dtype: DType) -> Error {
-    match kernel(row) {
-        own if own == row => Fault::NoKernelOf { op: row, dtype }.into(),
-        op => Fault::NoKernel { op, dtype }.into(),
-    }
 }
 
 /// A whole number as C++ prints it as a float: six digits.
@@ -113,22 +58,15 @@ pub fn narrowed(op: &Pointwise, at: usize, number: Scalar, to: DType) -> Result<
         let name = to.scalar_name();
         Error::runtime(format!("Clamp {which} value {shown} is outside the representable range of {name}"))
     };
-    match (op.row.name, at) {
-        ("clamp_low" | "clamp_min_number" | "clamp_both", 1) if value > most => Err(outside("min")),
-        ("clamp_high" | "clamp_max_number", 1) | ("clamp_both", 2) if value < least => Err(outside("max")),
-        ("clamp_low" | "clamp_min_number" | "clamp_high" | "clamp_max_number" | "clamp_both", _) => {
-            Ok(value.clamp(least, most))
+    let [min, max] = op.clauses.bounds;
+    match Some(at as u16) {
+        bound if bound == min && value > most => Err(outside("min")),
+        bound if bound == max && value < least => Err(outside("max")),
+        _ if min.or(max).is_some() => Ok(value.clamp(least, most)),
+        _ if op.clauses.no_wrap && !number.fits(to) => {
+            Err(crate::operator::kernel::overflow(to.fixed_name()))
         }
-        ("pow" | "choose", _) if !number.fits(to) => Err(crate::operator::kernel::overflow(to.fixed_name())),
         _ => Ok(to.wrap(value)),
-    }
-}
-
-pub fn check(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<()> {
-    match op.class {
-        Class::Divide if !promoted.is_float() => divisor(operands[1]),
-        Class::Alike | Class::FloatAlike => types(op.row.name, operands),
-        _ => Ok(()),
     }
 }
 
@@ -145,14 +83,14 @@ pub fn numbers(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<
 }
 
 /// Subtraction and negation have no meaning for truth values, whatever their shapes.
-pub fn booleans(name: &str, operands: &[Operand]) -> Result<()> {
+pub fn booleans(operands: &[Operand]) -> Result<()> {
     let is_bool =
         |o: &&Operand| matches!(o, Operand::Scalar(Scalar::Bool(_))) || dtype_of(o) == Some(DType::Bool);
     let count = operands.iter().filter(is_bool).count();
     let advice = "If you are trying to invert a mask, use the `~` or `logical_not()` operator instead.";
     Err(Error::not_implemented(match count {
         0 => return Ok(()),
-        _ if name == "neg" => format!("Negation, the `-` operator, on a bool tensor is not supported. {advice}"),
+        _ if operands.len() == 1 => format!("Negation, the `-` operator, on a bool tensor is not supported. {advice}"),
         2 => "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` \
               operator instead."
             .into(),
@@ -161,7 +99,7 @@ pub fn booleans(name: &str, operands: &[Operand]) -> Result<()> {
 }
 
 /// Integers cannot be divided by zero. (On the GPU nobody waits to see: there the result is undefined, as in CUDA.)
-fn divisor(divisor: Operand) -> Result<()> {
+pub fn divisor(divisor: Operand) -> Result<()> {
     let zero = match divisor {
         Operand::Scalar(number) => number.as_i64() == 0,
         Operand::Tensor(t) if !t.device().is_cpu() => false,
@@ -173,49 +111,7 @@ fn divisor(divisor: Operand) -> Result<()> {
     if zero { Err(Error::runtime("ZeroDivisionError")) } else { Ok(()) }
 }
 
-/// Rows that do not promote their operands.
-fn types(name: &str, operands: &[Operand]) -> Result<()> {
-    let dtypes: smallvec::SmallVec<[Option<DType>; 4]> = operands.iter().map(dtype_of).collect();
-    match (name, dtypes.as_slice()) {
-        ("heaviside", [Some(a), Some(b)]) if a != b => {
-            Err(Error::runtime("heaviside is not yet implemented for tensors with different dtypes."))
-        }
-        ("lerp", [Some(a), rest @ ..]) => {
-            // A 0-d weight is as good as a number.
-            let free =
-                |which| which == "weight" && matches!(operands[2], Operand::Tensor(t) if t.ndim() == 0);
-            match rest
-                .iter()
-                .zip(["end", "weight"])
-                .find(|(b, which)| b.is_some_and(|b| b != *a) && !free(*which))
-            {
-                Some((Some(b), which)) => Err(Error::runtime(format!(
-                    "expected dtype {} for `{which}` but got dtype {}",
-                    a.c_name(),
-                    b.c_name()
-                ))),
-                _ if !a.is_differentiable() => {
-                    Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype: *a }.into())
-                }
-                _ => match operands[2] {
-                    Operand::Scalar(weight) => crate::operator::kernel::holds(*a, weight),
-                    Operand::Tensor(_) => Ok(()),
-                },
-            }
-        }
-        ("addcdiv", [_, Some(a), Some(b), ..]) if !a.is_differentiable() && !b.is_differentiable() => {
-            Err(Error::runtime(
-                "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
-             division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * \
-             torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) \
-             for float inputs.",
-            ))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn dtype_of(operand: &Operand) -> Option<DType> {
+pub fn dtype_of(operand: &Operand) -> Option<DType> {
     if let Operand::Tensor(t) = operand { Some(t.dtype()) } else { None }
 }
 

@@ -1,6 +1,7 @@
 //! The machinery of operators, which knows none: what a row says ([`row`], facts), and how a call of a primitive runs
 //! ([`primitive`]). `docs/rows.md` explains the language that families write.
 
+pub mod clauses;
 pub mod conj_neg;
 pub mod copy_slices;
 pub mod declare;
@@ -45,12 +46,12 @@ pub use crate::base::{Error, Result};
 pub use crate::tensor::{Body, Derivative, Grads, Meta, Step, Tensor, facts};
 pub use grad_expr::{IntoGrad, V};
 pub(crate) use names::same;
-pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bits, wraps_numbers};
+pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bits};
 pub use operand::Operand;
 pub use registry::{Registered, rows};
 pub use row::{
-    Arg, Forms, FromArg, History, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Several, Short,
-    Sizes, Value, operand_kind, take,
+    Arg, Forms, FromArg, History, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled, Several,
+    Short, Sizes, Value, operand_kind, take,
 };
 pub use smallvec;
 
@@ -115,47 +116,4 @@ pub const fn plain_name(name: &'static str) -> &'static str {
         Ok(plain) => plain,
         Err(_) => name,
     }
-}
-
-/// The forms of a row from the words in its brackets.
-pub const fn forms(base: u8, words: &[&str]) -> u8 {
-    let (mut forms, mut i) = (base, 0);
-    while i < words.len() {
-        let word = words[i];
-        forms = if same(word, "complex") || same(word, "narrow") {
-            forms
-        } else if same(word, "hidden") {
-            0
-        } else if same(word, "nn") {
-            Forms::NN
-        } else if same(word, "no_method") {
-            forms & !Forms::METHOD & !Forms::INPLACE
-        } else if same(word, "no_function") {
-            forms & !Forms::FUNCTION & !Forms::OUT
-        } else if same(word, "no_inplace") {
-            forms & !Forms::INPLACE
-        } else if same(word, "no_out") {
-            forms & !Forms::OUT
-        } else if same(word, "inplace") {
-            forms | Forms::INPLACE
-        } else if same(word, "out") {
-            forms | Forms::OUT
-        } else if same(word, "alpha") {
-            forms | Forms::ALPHA
-        } else if same(word, "tensors") {
-            forms | Forms::TENSORS
-        } else if same(word, "numbers") {
-            forms | Forms::NUMBERS
-        } else if same(word, "linear")
-            || same(word, "multilinear")
-            || same(word, "still")
-            || same(word, "added")
-        {
-            forms
-        } else {
-            panic!("unknown word in a row's brackets")
-        };
-        i += 1;
-    }
-    forms
 }

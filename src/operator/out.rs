@@ -47,24 +47,12 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
     Some(())
 }
 
-/// Kernels that write their own dtype only, and say which one they found.
-const FOUND: &[&str] = &["abs", "ceil", "floor", "frac", "lerp", "neg", "sgn", "sign", "softplus", "trunc"];
-
 /// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.
 pub fn check_dtype(row: &Row, from: DType, to: DType) -> Result<()> {
     if from == to {
         return Ok(());
     }
-    if let Some(out) = &row.out {
-        return check_rule(out.rule, from, to);
-    }
-    let (result, target) = (from.scalar_name(), to.scalar_name());
-    let message = match row.name {
-        name if FOUND.contains(&name) => format!("Found dtype {target} but expected {result}"),
-        "heaviside" => "heaviside is not yet implemented for tensors with different dtypes.".into(),
-        _ => return Ok(()),
-    };
-    Err(Error::runtime(message))
+    check_rule(row.out.rule, from, to)
 }
 
 fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
@@ -92,74 +80,17 @@ fn check_rule(rule: OutRule, from: DType, to: DType) -> Result<()> {
 
 /// Whether PyTorch's operator refuses inputs that share memory with what it writes, pointwise ones aside.
 pub fn keeps_apart(row: &Row) -> bool {
-    row.out.is_some_and(|out| out.apart || out.resizes)
-}
-
-/// Whether it gives its target the new shape before it asks that.
-pub fn resizes_first(row: &Row) -> bool {
-    row.out.is_some_and(|out| out.resizes)
-}
-
-/// Operators that give truths or places: nothing is recorded of them, whatever wants gradients.
-const UNRECORDED: &[&str] = &[
-    "eq",
-    "ge",
-    "greater",
-    "greater_equal",
-    "gt",
-    "le",
-    "less",
-    "less_equal",
-    "logical_and",
-    "logical_not",
-    "logical_or",
-    "logical_xor",
-    "lt",
-    "ne",
-    "not_equal",
-];
-
-pub fn is_unrecorded(row: &Row) -> bool {
-    if let Some(out) = &row.out {
-        return out.unrecorded;
-    }
-    UNRECORDED.contains(&row.name)
-}
-
-/// Whether `out=` says in which dtype a row computes, unless that is asked for.
-pub fn computes_as_target(row: &Row) -> bool {
-    row.out.is_some_and(|out| out.computes)
-}
-
-/// Whether a row resizes what it is given without a word.
-pub fn resizes_silently(row: &Row) -> bool {
-    match &row.out {
-        Some(out) => out.silent,
-        None => row.name == "logsigmoid",
-    }
+    row.out.apart || row.out.resizes
 }
 
 /// The words for `out=` that meets a gradient.
 pub fn refusal(row: &Row) -> String {
-    if row.out.is_some_and(|out| out.room) {
+    if row.out.room {
         return "cannot resize variables that require grad".into();
     }
+    let called = if row.out.called.is_empty() { row.name } else { row.out.called };
     format!(
-        "{}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires \
-         grad.",
-        refusing(row)
+        "{called}(): functions with out=... arguments don't support automatic differentiation, but one of the arguments \
+         requires grad."
     )
-}
-
-/// The operator that PyTorch names there: the one that it composes of, or its own with a mark when that has no derivative.
-fn refusing(row: &Row) -> String {
-    if let Some(out) = &row.out {
-        return if out.called.is_empty() { row.name.into() } else { out.called.into() };
-    }
-    match row.name {
-        "logsigmoid" => "log_sigmoid_forward",
-        name @ ("floor_divide" | "heaviside") => return format!("aten::{name}"),
-        name => name,
-    }
-    .into()
 }

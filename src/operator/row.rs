@@ -173,10 +173,14 @@ pub struct Row {
     pub overloads: Option<&'static Row>,
     /// The operator whose in-place form this is.
     pub inplace_of: Option<&'static Row>,
-    /// What it returns, as a stub says it; empty of rows in the old form.
+    /// What it returns, as a stub says it.
     pub returns: &'static str,
-    /// What `out=` asks; nothing of rows in the old form, which stand in tables.
-    pub out: Option<OutFacts>,
+    /// What `out=` asks.
+    pub out: OutFacts,
+    /// ATen's names of a signature that stands for two: with a tensor beside the first operand, and with a number.
+    pub by_kind: Option<[&'static str; 2]>,
+    /// The call whose second operand is taken `alpha` times.
+    pub scaled: Option<Scaled>,
     /// The short way of the method.
     pub short: Option<Short>,
     /// Whether PyTorch makes it of other operators: then arguments are looked at first.
@@ -193,6 +197,10 @@ pub struct Row {
     /// Where it stands in the source.
     pub at: (&'static str, u32),
 }
+
+/// Changes the arguments of a sum or difference so that the second operand is taken `alpha` times; or says which other row
+/// takes them now.
+pub type Scaled = fn(&mut SmallVec<[Arg; 8]>, Scalar) -> Result<Option<&'static Row>>;
 
 /// The formula for these arguments, where there is one.
 pub type FindFormula = fn(&[Arg]) -> Option<Formula>;
@@ -259,8 +267,8 @@ pub enum OutRule {
 }
 
 impl Row {
-    /// What rows in the old form do not say.
-    pub const OLD: Row = Row {
+    /// What most rows do not say.
+    pub const PLAIN: Row = Row {
         name: "",
         doc: "",
         family: "",
@@ -273,8 +281,10 @@ impl Row {
         aten: "",
         overloads: None,
         inplace_of: None,
-        returns: "",
-        out: None,
+        returns: "Tensor",
+        out: OutFacts::NONE,
+        by_kind: None,
+        scaled: None,
         short: None,
         composite: false,
         arities: &[],

@@ -24,7 +24,7 @@ impl From<Error> for PyErr {
                 PyIndexError::new_err(text)
             }
             Fault::Value(_) => PyValueError::new_err(text),
-            Fault::Type(_) => PyTypeError::new_err(text),
+            Fault::Type(_) | Fault::Unordered(_) => PyTypeError::new_err(text),
             Fault::NotImplemented(_) | Fault::NoShader { .. } => PyNotImplementedError::new_err(text),
             Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_) => {
                 PyNotImplementedError::new_err(text)

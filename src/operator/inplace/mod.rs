@@ -5,7 +5,7 @@ pub mod expanded;
 use crate::base::{Error, Fault, Layout, Result, broadcast, caution};
 use crate::operator::kernel::{carry, copy};
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
-use crate::operator::row::{Arg, Out, OutFacts, OutRule, Row};
+use crate::operator::row::{Arg, Out, OutRule, Row};
 use crate::tensor::{
     Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_counted,
     check_inplace, finish_inplace, is_counted, mode, saved_hooks,
@@ -338,7 +338,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
         |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));
     let made = if target.physical().is_dual() { call(&before_write(target, args)?) } else { call(args) };
     let made = made.map_err(|error| unfit(&target.body(), error))?;
-    let declared = matches!(row.out, Some(OutFacts { rule: OutRule::Declared, .. }));
+    let declared = row.out.rule == OutRule::Declared;
     if let Out::Tensor(result) = &made
         && declared
         && result.shape() != target.shape()
@@ -349,7 +349,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
             result.shape().as_slice()
         )));
     }
-    if row.elementwise || row.family == "pointwise" {
+    if row.elementwise {
         tensors().skip(1).try_for_each(|t| check_aligned(&target.body(), &t.body()))?;
     }
     match made {

@@ -1,17 +1,17 @@
 //! Which loops an expression is compiled into: one for each type that its row's class computes in.
 
 /// The loops of one expression, per class; a row whose brackets begin with `complex` has complex ones as well, one with
-/// `narrow` there has some of narrow integers.
+/// `narrow` among them some of narrow integers.
 macro_rules! loops {
-    ([complex $(, $word:ident)*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
+    ([complex $($clause:tt)*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops { c64: Some(loops!(@complex c64; $class; $names $e)),
             c128: Some(loops!(@complex c128; $class; $names $e)),
-            ..loops!([$($word),*] $class; $names $e $(=> $quick $way)?)
+            ..loops!([$($clause)*] $class; $names $e $(=> $quick $way)?)
         }
     };
-    ([$($word:ident),*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
+    ([$($clause:tt)*] $class:ident; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops {
-            narrow: loops!(@narrow [$($word),*] $class; $names $e),
+            narrow: loops!(@narrow [$($clause)*] $class; $names $e),
             ..loops!($class; $names $e $(=> $quick $way)?)
         }
     };
@@ -37,6 +37,7 @@ macro_rules! loops {
     (Choose; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; f32 f64 i64; ($($x),*) $($e)+) };
     (Compare; ($($x:ident,)*) $($e:tt)+) => { loops!(@ true; f32 f64 i64; ($($x),*) $($e)+) };
     (Test; ($($x:ident,)*) $($e:tt)+) => { loops!(@ true; f32 f64; ($($x),*) $($e)+) };
+    (Shift; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; i64; ($($x),*) $($e)+) };
     (Bits; ($($x:ident,)*) $($e:tt)+) => { loops!(@ false; i64; ($($x),*) $($e)+) };
     (@ $p:tt; $($t:ident)+; $names:tt $e:expr $(=> $quick:ident $way:tt)?) => {
         $crate::cpu::pointwise::Loops {
@@ -60,13 +61,13 @@ macro_rules! loops {
         }),*]
     };
     (@words $names:tt { $e:expr }) => { Some($crate::cpu::pointwise::pointwise_loop!(i64; $names $e)) };
-    (@narrow [narrow $(, $word:ident)*] Compare; ($($x:ident,)*) $e:expr) => {
+    (@narrow [narrow $($clause:tt)*] Compare; ($($x:ident,)*) $e:expr) => {
         Some($crate::cpu::pointwise::narrow::narrow!(u8; ($($x)*) u8::from($e)))
     };
-    (@narrow [narrow $(, $word:ident)*] $class:ident; ($($x:ident,)*) $e:expr) => {
+    (@narrow [narrow $($clause:tt)*] $class:ident; ($($x:ident,)*) $e:expr) => {
         Some($crate::cpu::pointwise::narrow::narrow!(T; ($($x)*) $e))
     };
-    (@narrow [$other:ident $(, $word:ident)*] $($rest:tt)+) => { loops!(@narrow [$($word),*] $($rest)+) };
+    (@narrow [$other:tt $($clause:tt)*] $($rest:tt)+) => { loops!(@narrow [$($clause)*] $($rest)+) };
     (@narrow [] $($rest:tt)+) => { None };
 }
 pub(crate) use loops;

@@ -2,15 +2,14 @@
 
 use crate::base::views::{dense_like, ordered_strides};
 use crate::base::{DType, Dims, Layout};
+use crate::operator::clauses::Lies;
 use crate::operator::pointwise::layout_formula::LayoutFormula;
 use crate::operator::pointwise::{Class, Gradient, Input, Plan, Pointwise, compute_type};
-use crate::ops::elementwise::arithmetic::{clamp_high, clamp_low, pow, pow_number};
-use crate::ops::elementwise::compare::replace_special;
 use crate::tensor::{Body, BodyRef};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 
-/// Results keep their operands' order of dimensions (a choice asks its condition first); powers of a number do not.
+/// Results keep their operands' order of dimensions (a choice asks its condition first), unless the row says otherwise.
 pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<Layout> {
     let contiguous = bodies.iter().flatten().all(|b| b.layout.is_contiguous());
     // Beyond that, only strides over single elements could say more.
@@ -20,12 +19,10 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
     let mut found: SmallVec<[Cow<Layout>; 4]> =
         bodies.iter().enumerate().filter_map(|(at, body)| Some(read(op, plan, at, body.as_ref()?))).collect();
     let contiguous = contiguous || found.iter().all(|l| l.is_contiguous());
-    let is = |row: &Pointwise| std::ptr::eq(op, row);
-    if is(&pow_number::ROW) {
-        return None;
-    }
-    if is(&replace_special::ROW) {
-        return found.first().map(|only| dense_like(only));
+    match op.clauses.lies {
+        Lies::RowMajor => return None,
+        Lies::First => return found.first().map(|first| dense_like(first)),
+        Lies::Operands | Lies::Tensors => {}
     }
     if op.class == Class::Choose {
         found.rotate_right(1);
@@ -33,7 +30,7 @@ pub fn kept(op: &Pointwise, plan: &Plan, bodies: &[Option<BodyRef>]) -> Option<L
     // A number counts as a tensor without dimensions, where it is an operand like the other.
     let number = bodies.iter().take(op.inputs).any(Option::is_none)
         && (op.class == Class::Choose || op.inputs == 2)
-        && !(is(&pow::ROW) || is(&clamp_low::ROW) || is(&clamp_high::ROW));
+        && op.clauses.lies == Lies::Operands;
     let alike = found.iter().all(|l| l.shape == plan.shape) && (!number || plan.shape.is_empty());
     if alike && contiguous {
         return None;
@@ -66,9 +63,6 @@ pub fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -
     Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 }
 }
 
-/// Rows whose gradients PyTorch makes in one pass over the gradient and the value, in this order.
-const ONE_PASS: &[&str] = &["elu", "softplus", "replace_special"];
-
 /// The same for a gradient, by the steps of its formula.
 pub fn of_gradient(op: &Pointwise, gradient: &Gradient, shape: &[usize], inputs: &[Input]) -> Option<Layout> {
     let layout = |input: &Input| if let Input::Body(body) = input { Some(body.layout.clone()) } else { None };
@@ -77,7 +71,7 @@ pub fn of_gradient(op: &Pointwise, gradient: &Gradient, shape: &[usize], inputs:
     if all.iter().flatten().all(Layout::is_contiguous) || !inputs.iter().all(on_host) {
         return None;
     }
-    if !ONE_PASS.contains(&op.row.name) {
+    if !op.clauses.one_pass {
         let values: SmallVec<[LayoutFormula; 4]> = all.into_iter().map(LayoutFormula).collect();
         return (gradient.layout)(&values).0.filter(|layout| layout.shape.as_slice() == shape);
     }

@@ -12,6 +12,7 @@ pub mod small;
 
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Layout, Result, Scalar, broadcast};
 use crate::cpu::pointwise::{Loop, Loops, Source, powers, run, words};
+use crate::operator::clauses::Clauses;
 use crate::operator::grad_expr::V;
 use crate::operator::names::OUTPUTS;
 use crate::operator::pointwise::layout_formula::LayoutFormula;
@@ -25,6 +26,18 @@ pub use crate::operator::pointwise::inplace::{
     apply_inplace, check_cast, check_writable, keep_old, overlaps,
 };
 pub(crate) use crate::operator::pointwise::kernel_table::loops;
+
+/// A default as a row writes it: whole numbers stay so.
+pub const fn number(written: &str, value: f64) -> Scalar {
+    let (digits, mut i) = (written.as_bytes(), 0);
+    while i < digits.len() {
+        if digits[i] == b'.' || digits[i] == b'e' {
+            return Scalar::Float(value);
+        }
+        i += 1;
+    }
+    Scalar::Int(value as i64)
+}
 
 /// The source that is the incoming gradient.
 pub const GRAD: u16 = u16::MAX;
@@ -44,7 +57,7 @@ pub enum Class {
     Real,
     /// As `Plain`, but an integer divisor must not be zero.
     Divide,
-    /// As `Arith`, with a rule of its own on its operands' types.
+    /// As `Arith`, where operands are not promoted: a clause `check` says to what.
     Alike,
     /// As `Alike`, floating point only.
     FloatAlike,
@@ -52,6 +65,8 @@ pub enum Class {
     Compare,
     /// Integers and bool.
     Bits,
+    /// Integers.
+    Shift,
     /// The last operand is a condition that has no say in the type.
     Choose,
     /// Floating point only, keeps the type, gives bool.
@@ -69,6 +84,8 @@ pub struct Expr {
     pub inputs: &'static [&'static str],
     pub wgsl: &'static str,
     pub loops: Loops,
+    /// The row that computes it of the imaginary and the real part of complex numbers.
+    pub of_parts: Option<fn() -> &'static Pointwise>,
 }
 
 pub struct Gradient {
@@ -90,13 +107,13 @@ pub struct Pointwise {
     pub class: Class,
     /// Operands; what follows them in `row.params` are scalar arguments.
     pub inputs: usize,
-    pub defaults: &'static [f64],
+    pub defaults: &'static [Scalar],
     pub forward: Expr,
     pub derivative: Derivative,
     /// The same under the name that PyTorch has for a number as the last operand.
     pub by_number: Derivative,
-    /// Whether PyTorch makes a tensor, with an edge, of a number.
-    pub wraps: bool,
+    /// What the row says beside its formula.
+    pub clauses: Clauses,
     /// In which order operands are saved.
     pub order: &'static [u8],
     /// What is saved whichever gradients are wanted.
@@ -185,10 +202,9 @@ pub struct Plan {
 
 impl Class {
     /// The types computed in and returned, from the promoted type of the operands.
-    fn types(self, row: &Row, promoted: DType) -> Result<(DType, DType)> {
-        let no_kernel = |dtype| {
-            Error::from(Fault::NoKernel { op: crate::operator::dtype_checks::kernel(row.name), dtype })
-        };
+    fn types(self, op: &Pointwise, promoted: DType) -> Result<(DType, DType)> {
+        let no_kernel =
+            |dtype| Error::from(Fault::NoKernel { op: crate::operator::dtype_checks::kernel(op), dtype });
         Ok(match self {
             Class::Modulus | Class::Angle if promoted.is_complex() => (promoted, promoted.to_real()),
             Class::Float | Class::Angle if !promoted.is_differentiable() => {
@@ -198,19 +214,16 @@ impl Class {
             Class::Compare => (compute_type(promoted), DType::Bool),
             Class::Test if promoted.is_differentiable() => (compute_type(promoted), DType::Bool),
             Class::Test => (DType::F64, DType::Bool),
-            Class::Bits if promoted.is_differentiable() => {
-                return Err(crate::operator::dtype_checks::bits(row.name, promoted));
+            Class::Bits | Class::Shift if promoted.is_differentiable() => {
+                return Err(crate::operator::dtype_checks::unknown(op, promoted));
             }
-            Class::Bits if promoted == DType::Bool && row.name.ends_with("shift") => {
-                return Err(crate::operator::dtype_checks::bits(row.name, promoted));
+            Class::Shift if promoted == DType::Bool => {
+                return Err(crate::operator::dtype_checks::unknown(op, promoted));
             }
             Class::Plain | Class::Divide | Class::Modulus if promoted == DType::Bool => {
                 return Err(no_kernel(promoted));
             }
             Class::Real if !promoted.is_differentiable() => return Err(no_kernel(promoted)),
-            Class::Arith if promoted == DType::Bool && row.name == "addcmul" => {
-                return Err(Fault::NoKernel { op: "addcmul_cpu_out", dtype: promoted }.into());
-            }
             _ => (compute_type(promoted), promoted),
         })
     }
@@ -218,7 +231,7 @@ impl Class {
 
 pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
     if op.class == Class::Number {
-        crate::operator::dtype_checks::booleans(op.row.name, operands)?;
+        crate::operator::dtype_checks::booleans(operands)?;
     }
     // A row's parameters have no say in its type, nor has the condition of a choice.
     let typed =
@@ -253,11 +266,14 @@ pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
         _ => result_type(typed.iter().copied()),
     };
     if promoted.is_complex() && op.forward.loops.c128.is_none() {
-        return Err(crate::operator::dtype_checks::complex(op.row.name, promoted));
+        return Err(crate::operator::dtype_checks::complex(op, promoted));
     }
-    let (compute, result) = op.class.types(&op.row, promoted)?;
-    if matches!(op.class, Class::Divide | Class::Alike | Class::FloatAlike) {
-        crate::operator::dtype_checks::check(op, operands, promoted)?;
+    let (compute, result) = op.class.types(op, promoted)?;
+    if op.class == Class::Divide && !promoted.is_float() {
+        crate::operator::dtype_checks::divisor(operands[1])?;
+    }
+    if let Some(check) = op.clauses.check {
+        check(operands)?;
     }
     let scales = operands.len() > op.inputs && op.class != Class::Float;
     if scales || op.class == Class::Choose {
@@ -305,11 +321,10 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
         }
         return execute_gpu(expr, compute, out, inputs);
     }
-    // An angle is a function of the parts, which there are vectors for.
-    if let (true, "angle", [Input::Body(x)]) = (compute.is_complex(), name, inputs) {
-        let ([re, im], atan2) =
-            (crate::operator::kernel::parts(x)?, &crate::ops::elementwise::arithmetic::atan2::ROW);
-        return execute(name, &atan2.forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
+    // What is a function of the parts has kernels with vectors.
+    if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
+        let [re, im] = crate::operator::kernel::parts(x)?;
+        return execute(name, &row().forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
     }
     let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
     let Some(kernel) = expr.loop_for_number(last, compute).or_else(|| expr.loops.of(compute)) else {
@@ -520,7 +535,7 @@ pub fn record(
             operands.iter().map(|o| if let Operand::Scalar(s) = o { Some(*s) } else { None }).collect();
         recorder.params(Box::new(numbers));
         // A factor or a divisor is a tensor to PyTorch.
-        if op.wraps {
+        if op.clauses.wraps {
             recorder.saves_number();
         }
     }
@@ -568,7 +583,7 @@ pub fn values(op: &'static Pointwise, args: &[Arg]) -> Result<SmallVec<[Value; 4
             take(name, params, args, i, None)?
         } else {
             match args.get(i) {
-                None | Some(Arg::Missing) => Value::Scalar(Scalar::Float(op.defaults[i - op.inputs])),
+                None | Some(Arg::Missing) => Value::Scalar(op.defaults[i - op.inputs]),
                 _ => Value::Scalar(take(name, params, args, i, None)?),
             }
         });

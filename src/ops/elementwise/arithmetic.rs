@@ -1,30 +1,24 @@
 //! Pointwise operators on two or three operands.
 
-use crate::base::{DType, Result, Scalar};
+use crate::base::{DType, Error, Fault, Result, Scalar};
+use crate::operator::V;
 use crate::operator::declare::{pointwise, renamed};
-use crate::operator::pointwise::result_type;
+use crate::operator::pointwise::{Operand, Pointwise, result_type};
 use crate::operator::row::{Arg, Row};
+use crate::tensor::tangents::DualLevel;
+use smallvec::SmallVec;
 
 /// The row for a sum or difference whose second operand is taken `alpha` times, with its arguments.
-pub fn scaled(
-    row: &'static Row,
-    args: &mut smallvec::SmallVec<[Arg; 8]>,
+fn scaled(
+    row: &'static Pointwise,
+    args: &mut SmallVec<[Arg; 8]>,
     alpha: Scalar,
-) -> Result<&'static Row> {
-    if alpha.is_one() {
-        return Ok(row);
-    }
-    if row.name == "rsub" {
-        // It is the first operand that is taken so often.
-        args.push(Arg::from(alpha));
-        let number = !matches!(args[1], Arg::Tensor(_));
-        return Ok(if number { &rsub_number_scaled::ROW.row } else { &rsub_scaled::ROW.row });
-    }
+) -> Result<Option<&'static Row>> {
     let numbers = args.iter().any(|a| matches!(a, Arg::Tensor(t) if t.dtype() != DType::Bool));
     match &args[1] {
         Arg::Tensor(_) if numbers => {
             args.push(Arg::from(alpha));
-            return Ok(if row.name == "sub" { &sub_scaled::ROW.row } else { &add_scaled::ROW.row });
+            return Ok(Some(&row.row));
         }
         Arg::Tensor(t) => args[1] = Arg::Tensor(mul(t, Scalar::Bool(alpha.as_bool()))?),
         other => {
@@ -36,49 +30,127 @@ pub fn scaled(
             }
         }
     }
-    Ok(row)
+    Ok(None)
+}
+
+fn add_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
+    scaled(&add_scaled::ROW, args, alpha)
+}
+
+fn sub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
+    scaled(&sub_scaled::ROW, args, alpha)
+}
+
+/// It is the first operand that is taken so often.
+fn rsub_times(args: &mut SmallVec<[Arg; 8]>, alpha: Scalar) -> Result<Option<&'static Row>> {
+    args.push(Arg::from(alpha));
+    let number = !matches!(args[1], Arg::Tensor(_));
+    Ok(Some(if number { &rsub_number_scaled::ROW.row } else { &rsub_scaled::ROW.row }))
+}
+
+/// How an angle moves: one fraction, exact where the numbers are.
+fn turned(operands: &[Operand], level: DualLevel) -> Option<V> {
+    let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
+    let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
+    let by_x = x.tangent(level).map(|t| -&at_y * V::from(t));
+    let by_y = y.tangent(level).map(|t| &at_x * V::from(t));
+    let top = match (by_x, by_y) {
+        (Some(a), Some(b)) => a + b,
+        (a, b) => a.or(b)?,
+    };
+    Some(top / (&at_y * &at_y + &at_x * &at_x))
+}
+
+fn same_dtypes(operands: &[Operand]) -> Result<()> {
+    match operands {
+        [Operand::Tensor(a), Operand::Tensor(b)] if a.dtype() != b.dtype() => {
+            Err(Error::runtime("heaviside is not yet implemented for tensors with different dtypes."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// `lerp` promotes nothing.
+fn interpolated(operands: &[Operand]) -> Result<()> {
+    let [Operand::Tensor(first), end, weight] = operands else { return Ok(()) };
+    let dtype = first.dtype();
+    let other = |operand: &Operand| operand.tensor().map(|t| (t.dtype(), t.ndim())).filter(|t| t.0 != dtype);
+    // A 0-d weight is as good as a number.
+    let wrong = match (other(end), other(weight)) {
+        (Some((dtype, _)), _) => Some(("end", dtype)),
+        (_, Some((dtype, ndim))) if ndim > 0 => Some(("weight", dtype)),
+        _ => None,
+    };
+    if let Some((which, found)) = wrong {
+        return Err(Error::runtime(format!(
+            "expected dtype {} for `{which}` but got dtype {}",
+            dtype.c_name(),
+            found.c_name()
+        )));
+    }
+    if !dtype.is_differentiable() {
+        return Err(Fault::NoKernel { op: "lerp_kernel_scalar", dtype }.into());
+    }
+    if let Operand::Scalar(weight) = weight { crate::operator::kernel::holds(dtype, *weight) } else { Ok(()) }
+}
+
+/// `addcdiv` divides no whole numbers.
+fn divided(operands: &[Operand]) -> Result<()> {
+    match operands {
+        [_, Operand::Tensor(a), Operand::Tensor(b), ..]
+            if !a.dtype().is_differentiable() && !b.dtype().is_differentiable() =>
+        {
+            Err(Error::runtime(
+                "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true \
+                 division of tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * \
+                 torch.trunc(tensor1 / tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) \
+                 for float inputs.",
+            ))
+        }
+        _ => Ok(()),
+    }
 }
 
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [complex, numbers, alpha, narrow] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
+    [complex, numbers, alpha = add_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, overloads((1, 2)), shows(alpha = 1)] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
-    [complex, numbers, alpha, narrow] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [complex, numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
-    [complex, hidden] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
+    [complex, hidden, node = "AddBackward0"] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
     /// `input - alpha * other`.
-    [complex, hidden] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
+    [complex, hidden, node = "SubBackward0"] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// `other - input`.
-    [complex, no_method, no_out, alpha, narrow] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    [complex, no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1)] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// `other - alpha * input`.
-    [complex, hidden] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
+    [complex, hidden, node = "RsubBackward0"] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
     /// The same of a number.
-    [complex, hidden] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
+    [complex, hidden, node = "RsubBackward1"] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
     /// Product of both operands.
-    [complex, numbers, narrow] mul(input, other): Arith = input * other,
+    [complex, numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply"] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
-    [complex, hidden] div(input, other): Float = input / other,
+    [complex, hidden, wraps, unbatched = Refused] div(input, other): Float = input / other,
         input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other / other);
     /// `input * 2 ** other`.
     [complex, tensors] ldexp(input, other) -> y: Float = input * exp2(other),
         input: |g, other| g * conj(exp2(other)), other: |g, y| g * conj(y * 0.6931471805599453);
     /// The opposite, `-input`.
-    [complex] neg(input): Number = -input, input: |g| -g;
+    [complex, alias = "negative", out(found)] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
-    [numbers] floor_divide(input, other): Divide = floor_div(input, other);
+    [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1))] floor_divide(input, other): Divide = floor_div(input, other);
     /// The same, with a gradient of zero.
-    [hidden] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor")] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
     /// Quotient rounded towards zero.
-    [hidden] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc")] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
     /// Remainder with the sign of the divisor, as Python's `%`.
-    [numbers] remainder(input, other): Divide = remainder(input, other),
+    [numbers, node = "RemainderBackward1", by_number = "RemainderBackward0", kernel = "remainder_cpu", overloads((1, 1), (1, 1))] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
     /// Remainder with the sign of the dividend, as C's `fmod`.
-    fmod(input, other): Divide = fmod(input, other),
+    [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1))] fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex, hidden] pow(input, exponent): Arith = pow(input, exponent)
+    [complex, hidden, no_wrap, lies = Tensors] pow(input, exponent): Arith = pow(input, exponent)
             => powers { 3.0: (input * input) * input, 0.5: sqrt(input), -0.5: rsqrt(input), -1.0: recip(input), -2.0: recip(input * input) },
         input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0))
             => powers {
@@ -89,92 +161,92 @@ pointwise! {
                 -1.0: g * (exponent * recip(input * input)),
             };
     /// `input` to the power of a tensor.
-    [complex, hidden] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
+    [complex, hidden, node = "PowBackward1", kernel = "pow"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| g * select(conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [complex, hidden] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
+    [complex, hidden, node = "PowBackward2", kernel = "pow", lies = RowMajor] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex, hidden] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
+    [complex, hidden, node = "PowBackward0"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
     /// `input * input`, as a power.
-    [complex, hidden] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
+    [complex, hidden, node = "PowBackward0", shows(exponent = 2)] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
     /// `input` as a power, which derivatives of squares are made of.
-    [complex, hidden] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
+    [complex, hidden, node = "PowBackward0", shows(exponent = 1)] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
     /// Angle of the point (`other`, `input`).
-    [tensors] atan2(input, other): Float = atan2(input, other),
+    [tensors, alias = "arctan2", unbatched = Misfit, tangent = turned] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
         other: |g, input, other| g * -input * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0)));
     /// Length of the hypotenuse: `sqrt(input² + other²)`.
-    [tensors] hypot(input, other) -> y: Real = hypot(input, other),
+    [tensors, kernel = "hypot_cpu"] hypot(input, other) -> y: Real = hypot(input, other),
         input: |g, input, y| g * input / y, other: |g, other, y| g * other / y;
     /// Magnitude of `input` with the sign of `other`.
-    copysign(input, other) -> y: Float = copysign(input, other),
+    [by_number = "CopysignBackward1", unbatched = Misfit, overloads((1, 1), (1, 1))] copysign(input, other) -> y: Float = copysign(input, other),
         input: |g, input, y| g * select(y / select(input, 1.0, eq(input, 0.0)), 0.0, eq(input, 0.0)),
         other: |g; y| g * 0.0;
     /// The larger of both operands; NaN wins.
-    [tensors, narrow, no_inplace] maximum(input, other): Arith = maximum(input, other),
+    [tensors, narrow, no_inplace, no_complex = Type("maximum not implemented for complex tensors.")] maximum(input, other): Arith = maximum(input, other),
         input: |g, input, other| select(select(g, 0.0, lt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, lt(other, input)), g * 0.5, eq(input, other));
     /// The smaller of both operands; NaN wins.
-    [tensors, narrow, no_inplace] minimum(input, other): Arith = minimum(input, other),
+    [tensors, narrow, no_inplace, no_complex = Type("minimum not implemented for complex tensors.")] minimum(input, other): Arith = minimum(input, other),
         input: |g, input, other| select(select(g, 0.0, gt(input, other)), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, gt(other, input)), g * 0.5, eq(input, other));
     /// The larger of both operands; a number wins over NaN.
-    [tensors, no_inplace] fmax(input, other): Arith = fmax(input, other),
+    [tensors, no_inplace, no_complex = Type("fmax not implemented for complex tensors.")] fmax(input, other): Arith = fmax(input, other),
         input: |g, input, other| select(select(0.0, g, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(ge(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// The smaller of both operands; a number wins over NaN.
-    [tensors, no_inplace] fmin(input, other): Arith = fmin(input, other),
+    [tensors, no_inplace, no_complex = Type("fmin not implemented for complex tensors.")] fmin(input, other): Arith = fmin(input, other),
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    [complex, tensors, no_inplace] logaddexp(input, other): Real
+    [complex, tensors, no_inplace, kernel = "logaddexp_cpu"] logaddexp(input, other): Real
         = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
             + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, other| g / conj(exp(other - input) + 1.0), other: |g, input, other| g / conj(exp(input - other) + 1.0);
     /// `input * log(other)`, 0 where `input` is 0.
-    [numbers] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
+    [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1))] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
         other: |g, input, other| g * input / other;
     /// 0 below zero, 1 above, `values` at zero.
-    [tensors] heaviside(input, values): Alike = heaviside(input, values);
+    [tensors, underived, node = "NotImplemented", check = same_dtypes, no_complex = Words("heaviside is not yet implemented for complex tensors."), out(message = "heaviside is not yet implemented for tensors with different dtypes.", called = "aten::heaviside")] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex, narrow] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex, narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both differ.
-    [complex, narrow] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex, narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less.
-    [narrow] lt(input, other): Compare = lt(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "LtBackward1", by_number = "LtBackward0", alias = "less", overloads((1, 1), (1, 1))] lt(input, other): Compare = lt(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less or equal.
-    [narrow] le(input, other): Compare = le(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "LeBackward1", by_number = "LeBackward0", alias = "less_equal", overloads((1, 1), (1, 1))] le(input, other): Compare = le(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is greater.
-    [narrow] gt(input, other): Compare = gt(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "GtBackward1", by_number = "GtBackward0", alias = "greater", overloads((1, 1), (1, 1))] gt(input, other): Compare = gt(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is greater or equal.
-    [narrow] ge(input, other): Compare = ge(input, other), input: |g| blank(g), other: |g| blank(g);
+    [narrow, node = "GeBackward1", by_number = "GeBackward0", alias = "greater_equal", overloads((1, 1), (1, 1))] ge(input, other): Compare = ge(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both are not zero.
-    [complex, tensors] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
+    [complex, tensors, unbatched = Refused] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
     /// Whether one is not zero.
-    [complex, tensors] logical_or(input, other): Compare = either(truth(input), truth(other)) => words { input | other };
+    [complex, tensors, unbatched = Refused] logical_or(input, other): Compare = either(truth(input), truth(other)) => words { input | other };
     /// Whether exactly one is not zero.
-    [complex, tensors] logical_xor(input, other): Compare = differ(truth(input), truth(other)) => words { input ^ other };
+    [complex, tensors, unbatched = Refused] logical_xor(input, other): Compare = differ(truth(input), truth(other)) => words { input ^ other };
     /// Bitwise and.
-    [numbers] bitwise_and(input, other): Bits = bit_and(input, other) => words { input & other };
+    [numbers, overloads((1, 1), (1, 1))] bitwise_and(input, other): Bits = bit_and(input, other) => words { input & other };
     /// Bitwise or.
-    [numbers] bitwise_or(input, other): Bits = bit_or(input, other) => words { input | other };
+    [numbers, overloads((1, 1), (1, 1))] bitwise_or(input, other): Bits = bit_or(input, other) => words { input | other };
     /// Bitwise exclusive or.
-    [numbers] bitwise_xor(input, other): Bits = bit_xor(input, other) => words { input ^ other };
+    [numbers, overloads((1, 1), (1, 1))] bitwise_xor(input, other): Bits = bit_xor(input, other) => words { input ^ other };
     /// Bits shifted to the left.
-    [numbers] bitwise_left_shift(input, other): Bits = shl(input, other);
+    [numbers, kernel = "lshift_cpu", overloads((1, 1), (1, 1))] bitwise_left_shift(input, other): Shift = shl(input, other);
     /// Bits shifted to the right.
-    [numbers] bitwise_right_shift(input, other): Bits = shr(input, other);
+    [numbers, kernel = "rshift_cpu", overloads((1, 1), (1, 1))] bitwise_right_shift(input, other): Shift = shr(input, other);
     /// `yes` where `condition`, else `no`.
-    [complex, hidden] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
+    [complex, hidden, wraps, no_wrap, node = "WhereBackward0"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
         yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
-    [hidden] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
+    [hidden, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(0.0, g, both(gt(input, low), lt(input, high)));
     /// `input` kept between two tensors, which share the gradient where they meet.
-    [hidden] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
+    [hidden, node = "ClampBackward0", kernel = "clamp_cpu", no_complex = Of("clamp")] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(select(g, 0.0, either(lt(input, low), gt(input, high))), g * 0.5,
             both(lt(low, high), either(eq(input, low), eq(input, high)))),
         low: |g, input, low, high| select(select(0.0, g, both(lt(input, low), le(low, high))), g * 0.5,
@@ -182,28 +254,28 @@ pointwise! {
         high: |g, input, low, high| select(select(0.0, g, either(gt(low, high), both(gt(input, high), le(low, high)))),
             g * 0.5, both(lt(low, high), eq(input, high)));
     /// `input`, but at least a number.
-    [hidden] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
+    [hidden, node = "ClampMinBackward0", kernel = "clamp_min_scalar_cpu", no_complex = Of("clamp"), min = min] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
     /// `input`, but at most a number.
-    [hidden] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
+    [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
-    [complex] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
+    [complex, node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, out(found), overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// `input + value * tensor1 * tensor2`.
-    [complex, tensors] addcmul(input, tensor1, tensor2; value = 1): Arith = input + value * tensor1 * tensor2,
+    [complex, tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = input + value * tensor1 * tensor2,
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
-    [complex, tensors] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
+    [complex, tensors, check = divided, overloads((2, 3))] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }
 
 renamed! {
     // `clamp_min` and `clamp_max` of tensors.
-    clamp_above(input, min) = maximum;
-    clamp_below(input, max) = minimum;
+    [node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp")] clamp_above(input, min) = maximum;
+    [node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp")] clamp_below(input, max) = minimum;
     // `clamp` with one bound: a tensor, or a number.
-    clamp_from(input, min) = maximum;
-    clamp_upto(input, max) = minimum;
-    clamp_low(input, min) = clamp_min_number;
-    clamp_high(input, max) = clamp_max_number;
+    [node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none)] clamp_from(input, min) = maximum;
+    [node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none)] clamp_upto(input, max) = minimum;
+    [node = "ClampBackward1", lies = Tensors, shows(max = none)] clamp_low(input, min) = clamp_min_number;
+    [node = "ClampBackward1", lies = Tensors, shows(min = none)] clamp_high(input, max) = clamp_max_number;
 }

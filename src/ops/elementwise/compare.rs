@@ -11,7 +11,7 @@ use crate::tensor::mode;
 
 pointwise! {
     /// NaN and infinities replaced by numbers.
-    [hidden] replace_special(input; nan = 0.0, high = 0.0, low = 0.0): Float
+    [hidden, node = "NanToNumBackward0", lies = First, one_pass] replace_special(input; nan = 0.0, high = 0.0, low = 0.0): Float
         = select(select(input, nan, is_nan(input)), select(low, high, gt(input, 0.0)), is_inf(input)),
         input: |g, input| select(0.0, g, is_finite(input));
 }
@@ -120,6 +120,7 @@ pub fn equal(input: &Tensor, other: &Tensor) -> Result<bool> {
     function,
     method,
     inplace,
+    elementwise,
     out(message = "nan_to_num: dtype of out: {target} should be same as input: {result}"),
     sample = "elements(name)"
 )]

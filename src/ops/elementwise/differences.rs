@@ -19,10 +19,10 @@ pointwise! {
             conj((input * 3.141592653589793 * cos(input * 3.141592653589793) - sin(input * 3.141592653589793)) / (input * input * 3.141592653589793)),
             0.0, eq(input, 0.0));
     /// `log(input / (1 - input))`.
-    [hidden] logit_free(input): Float = log(input / (1.0 - input)),
+    [hidden, node = "LogitBackward0", shows(eps = none)] logit_free(input): Float = log(input / (1.0 - input)),
         input: |g, input| select(g / (input * (1.0 - input)), log(input * (1.0 - input)), either(lt(input, 0.0), gt(input, 1.0)));
     /// The same of `input` kept `eps` away from 0 and 1.
-    [hidden] logit_within(input; eps = 0): Float
+    [hidden, node = "LogitBackward0"] logit_within(input; eps = 0): Float
         = log(select(select(input, 1.0 - eps, gt(input, 1.0 - eps)), eps, lt(input, eps))
             / (1.0 - select(select(input, 1.0 - eps, gt(input, 1.0 - eps)), eps, lt(input, eps)))),
         input: |g, input, eps| select(g / (input * (1.0 - input)), 0.0, either(lt(input, eps), gt(input, 1.0 - eps)));
@@ -46,7 +46,7 @@ fn check_neighbour(input: &Tensor, other: &Tensor, dim: usize) -> Result<()> {
 
 fn not_complex(name: &str, input: &Tensor) -> Result<()> {
     if input.dtype().is_complex() {
-        return Err(Error::type_error(format!("{name} does not support complex inputs.")));
+        return Err(Error::unordered(format!("{name} does not support complex inputs.")));
     }
     Ok(())
 }

@@ -1,17 +1,18 @@
 //! Pointwise operators on one operand: exponential, trigonometric, hyperbolic, rounding, activations.
 
 use crate::operator::declare::pointwise;
+use crate::ops::elementwise::arithmetic::atan2;
 
 pointwise! {
     /// Magnitude of each element.
-    [complex] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
+    [complex, alias = "absolute", kernel = "abs_cpu", out(found)] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
-    sign(input): Arith = sign(input), input: |g| blank(g);
+    [no_complex = Words("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."), out(found)] sign(input): Arith = sign(input), input: |g| blank(g);
     /// The direction of each element: its sign, or a complex number of magnitude 1.
-    [complex] sgn(input) -> y: Arith = sign(input),
+    [complex, out(found)] sgn(input) -> y: Arith = sign(input),
         input: |g, input, y| sgn_gradient(g, input, y);
     /// The angle in the plane: 0 or π for real numbers.
-    [complex, no_inplace] angle(input): Angle = angle(input),
+    [complex, no_inplace, of_parts = atan2] angle(input): Angle = angle(input),
         input: |g, input| angle_gradient(g, input);
     /// The complex conjugate, computed.
     [complex, hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
@@ -42,11 +43,11 @@ pointwise! {
     /// Tangent of each element.
     [complex] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
     /// Arcsine.
-    [complex] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
+    [complex, alias = "arcsin"] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
     /// Arccosine.
-    [complex] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
+    [complex, alias = "arccos"] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
     /// Arctangent.
-    [complex] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
+    [complex, alias = "arctan"] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
     /// Hyperbolic sine.
     [complex] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
     /// Hyperbolic cosine.
@@ -54,21 +55,21 @@ pointwise! {
     /// Hyperbolic tangent.
     [complex] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
     /// Inverse hyperbolic sine.
-    [complex] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
+    [complex, alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
     /// Inverse hyperbolic cosine.
-    [complex] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
+    [complex, alias = "arccosh"] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
     /// Inverse hyperbolic tangent.
-    [complex] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
+    [complex, alias = "arctanh"] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
     /// Error function.
-    erf(input): Float = erf(input), input: |g, input| exp(-(input * input)) * 1.1283791670955126 * g;
+    [kernel = "erf_vml_cpu"] erf(input): Float = erf(input), input: |g, input| exp(-(input * input)) * 1.1283791670955126 * g;
     /// `1 - erf(input)`.
-    erfc(input): Float = erfc(input), input: |g, input| exp(-(input * input)) * -1.1283791670955126 * g;
+    [kernel = "erfc_vml_cpu"] erfc(input): Float = erfc(input), input: |g, input| exp(-(input * input)) * -1.1283791670955126 * g;
     /// Inverse of the error function.
-    erfinv(input): Float = erfinv(input), input: |g, input| exp(erfinv(input) * erfinv(input)) * 0.8862269254527580 * g;
+    [kernel = "erfinv_vml_cpu"] erfinv(input): Float = erfinv(input), input: |g, input| exp(erfinv(input) * erfinv(input)) * 0.8862269254527580 * g;
     /// Logarithm of the gamma function's magnitude.
-    lgamma(input): Float = lgamma(input), input: |g, input| g * digamma(input);
+    [kernel = "lgamma_vml_cpu"] lgamma(input): Float = lgamma(input), input: |g, input| g * digamma(input);
     /// Derivative of `lgamma`.
-    digamma(input): Float = digamma(input), input: |g, input| g * trigamma(input);
+    [kernel = "digamma"] digamma(input): Float = digamma(input), input: |g, input| g * trigamma(input);
     /// Derivative of `digamma`.
     [hidden] trigamma(input): Float = trigamma(input), input: |g, input| g * polygamma(2.0, input);
     /// The `n`th derivative of `digamma`.
@@ -76,57 +77,57 @@ pointwise! {
     /// `1 / (1 + exp(-input))`.
     [complex] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
-    [nn, out] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
+    [nn, node = "LogSigmoidBackward0", kernel = "log_sigmoid_cpu", out(silent, called = "log_sigmoid_forward")] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
     /// Zeros that know of `input`.
     [hidden] zeros_of(input): Plain = nought(input), input: |g| blank(g);
     /// `input` where positive, else 0. (The zero of its derivative is made of `y`: second derivatives know where they end.)
     [hidden] relu(input) -> y: Float = maximum(input, 0.0), input: |g, y| select(nought(y), g, not(le(y, 0.0)));
     /// `input` where positive, else `negative_slope * input`. (Nothing of `g` is saved, but second derivatives know of `input`.)
-    [hidden] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
+    [hidden, kernel = "leaky_relu_cpu"] leaky_relu(input; negative_slope = 0.01): Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, input, negative_slope| select(g * negative_slope, select(nought(input), g, gt(input, 0.0)), gt(input, 0.0));
     /// `input` where positive, else `alpha * (exp(input) - 1)`.
-    [hidden] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
+    [hidden, kernel = "elu_cpu", one_pass, shows(scale = 1, input_scale = 1)] elu(input; alpha = 1.0): Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, input, alpha| g * select(1.0, alpha * exp(select(0.0, input, lt(input, 0.0))), le(input, 0.0));
     /// `leaky_relu` in place, whose result is positive where what it was made of is.
-    [hidden] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
+    [hidden, node = "LeakyReluBackward1", kernel = "leaky_relu_cpu"] leaky_relu_over(input; negative_slope = 0.01) -> y: Real = select(input * negative_slope, input, gt(input, 0.0)),
         input: |g, y, negative_slope| select(g * negative_slope, select(nought(y), g, gt(y, 0.0)), gt(y, 0.0));
     /// `elu` in place, likewise.
-    [hidden] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
+    [hidden, node = "EluBackward1", kernel = "elu_cpu", shows(scale = 1, input_scale = 1)] elu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input), input, gt(input, 0.0)),
         input: |g, y, alpha| g * select(1.0, y + alpha, le(y, 0.0));
     /// `log(1 + exp(beta * input)) / beta`; the identity above `threshold`.
-    [nn, out] softplus(input; beta = 1.0, threshold = 20.0): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
+    [nn, kernel = "softplus_cpu", one_pass, out(found)] softplus(input; beta = 1, threshold = 20): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| g * select(sigmoid(input * beta), 1.0, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
-    [complex, hidden] silu(input): Real = input * sigmoid(input),
+    [complex, hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
-    [hidden] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
+    [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
         input: |g, input| g * ((erf(input * 0.7071067811865476) + 1.0) * 0.5 + input * exp(input * input * -0.5) * 0.3989422804014327);
     /// The same with tanh for the distribution.
-    [hidden] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
+    [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "tanh")] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
         input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
                 * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
     /// Largest integer not above.
-    floor(input): Plain = floor(input), input: |g| blank(g);
+    [kernel = "floor_vml_cpu", no_complex = Words("floor is not supported for complex inputs"), out(found)] floor(input): Plain = floor(input), input: |g| blank(g);
     /// Smallest integer not below.
-    ceil(input): Plain = ceil(input), input: |g| blank(g);
+    [kernel = "ceil_vml_cpu", no_complex = Words("ceil is not supported for complex inputs"), out(found)] ceil(input): Plain = ceil(input), input: |g| blank(g);
     /// Nearest integer, halves to even.
-    [hidden] round(input): Plain = round(input), input: |g| blank(g);
+    [hidden, kernel = "round_vml_cpu"] round(input): Plain = round(input), input: |g| blank(g);
     /// Nearest decimal fraction: `up` or `down` is the power of ten.
-    [hidden] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| blank(g);
+    [hidden, node = "RoundBackward1"] round_places(input; up = 1.0, down = 1.0): Plain = round(input * up / down) / up * down, input: |g| blank(g);
     /// Integer part.
-    trunc(input): Plain = trunc(input), input: |g| blank(g);
+    [alias = "fix", kernel = "trunc_vml_cpu", no_complex = Words("trunc is not supported for complex inputs"), out(found)] trunc(input): Plain = trunc(input), input: |g| blank(g);
     /// Fractional part, with the sign of `input`.
-    frac(input): Real = frac(input), input: |g| g;
+    [kernel = "frac_cpu", out(found)] frac(input): Real = frac(input), input: |g| g;
     /// Degrees to radians.
-    deg2rad(input): Float = input * 0.017453292519943295, input: |g| g * 0.017453292519943295;
+    [no_complex = Words("deg2rad is not supported for complex tensors.")] deg2rad(input): Float = input * 0.017453292519943295, input: |g| g * 0.017453292519943295;
     /// Radians to degrees.
-    rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
+    [no_complex = Words("rad2deg is not supported for complex tensors.")] rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
     /// Whether each element is zero.
     [complex] logical_not(input): Compare = not(truth(input)) => words { input ^ 0x0101_0101_0101_0101 };
     /// Bits inverted; for bool the opposite.
-    [hidden] bit_invert(input): Bits = bit_not(input);
+    [hidden, kernel = "bitwise_not_cpu"] bit_invert(input): Bits = bit_not(input);
     /// Whether each element is NaN.
     [complex, no_inplace] isnan(input): Test = is_nan(input);
     /// Whether each element is infinite.

@@ -10,7 +10,7 @@ pointwise! {
     [hidden] threshold(input; threshold = 0.0, value = 0.0): Plain = select(input, value, le(input, threshold)),
         input: |g, input, threshold| select(g, nought(input), le(input, threshold));
     /// `threshold` in place.
-    [hidden] threshold_over(input; threshold = 0.0, value = 0.0): Plain = select(input, value, le(input, threshold)),
+    [hidden, node = "ThresholdBackward1"] threshold_over(input; threshold = 0.0, value = 0.0): Plain = select(input, value, le(input, threshold)),
         input: |g, input, threshold| select(g, nought(input), le(input, threshold));
     /// A line from 0 to 1 between -3 and 3.
     [hidden] hardsigmoid(input): Real = minimum(maximum(input + 3.0, 0.0), 6.0) / 6.0,
@@ -25,15 +25,15 @@ pointwise! {
     [hidden] celu(input; alpha = 1.0): Real = select(alpha * expm1(input / alpha), input, gt(input, 0.0)),
         input: |g, input, alpha| g * select(1.0, exp(select(0.0, input, lt(input, 0.0)) / alpha), le(input, 0.0));
     /// `celu` in place.
-    [hidden] celu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input / alpha), input, gt(input, 0.0)),
+    [hidden, node = "CeluBackward1"] celu_over(input; alpha = 1.0) -> y: Real = select(alpha * expm1(input / alpha), input, gt(input, 0.0)),
         input: |g, y, alpha| g * select(1.0, y / alpha + 1.0, le(y, 0.0));
     /// `scale` times `input` where positive, `scale * alpha * (exp(input * input_scale) - 1)` elsewhere.
-    [hidden] elu_scaled(input; alpha = 1.0, scale = 1.0, input_scale = 1.0): Real
+    [hidden, node = "EluBackward0"] elu_scaled(input; alpha = 1.0, scale = 1.0, input_scale = 1.0): Real
         = select(alpha * scale * expm1(input * input_scale), input * scale, gt(input, 0.0)),
         input: |g, input, alpha, scale, input_scale| g * select(scale,
             input_scale * alpha * scale * exp(select(0.0, input, lt(input, 0.0)) * input_scale), le(input, 0.0));
     /// The same in place.
-    [hidden] elu_scaled_over(input; alpha = 1.0, scale = 1.0, input_scale = 1.0) -> y: Real
+    [hidden, node = "EluBackward1"] elu_scaled_over(input; alpha = 1.0, scale = 1.0, input_scale = 1.0) -> y: Real
         = select(alpha * scale * expm1(input * input_scale), input * scale, gt(input, 0.0)),
         input: |g, y, alpha, scale, input_scale| g * select(scale, input_scale * (y + alpha * scale), le(y, 0.0));
     /// 0 within `lambd` of zero.

@@ -476,7 +476,7 @@ pub fn binary_cross_entropy_with_logits(
     }
     // The loss is written over a difference of the target.
     let dtype = target.dtype();
-    dtype_checks::booleans("sub", &[target.into(), target.into()])?;
+    dtype_checks::booleans(&[target.into(), target.into()])?;
     pointwise::check_cast(input.dtype().promote(dtype), dtype)?;
     if dtype.is_complex() && any_requires_grad([input, target]) {
         return Err(Error::not_implemented(

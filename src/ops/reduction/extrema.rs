@@ -58,7 +58,7 @@ fn check_ordered(op: &str, dtype: DType) -> Result<()> {
     if !dtype.is_complex() {
         return Ok(());
     }
-    Err(Error::type_error(format!("{op}(): does not support complex input")))
+    Err(Error::unordered(format!("{op}(): does not support complex input")))
 }
 
 fn place(op: &str, fold: Fold, input: &Tensor, dim: Option<i64>, keepdim: bool) -> Result<Body> {

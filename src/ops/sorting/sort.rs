@@ -52,7 +52,7 @@ impl Picked {
 
 fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
     if x.dtype.is_complex() {
-        return Err(Error::type_error(" Sort does not support complex dtypes on CPU"));
+        return Err(Error::unordered(" Sort does not support complex dtypes on CPU"));
     }
     let mut out = Picked::new(x, dim, x.shape()[dim])?;
     if x.device().is_cpu() {
@@ -70,7 +70,7 @@ fn sorted(x: &Body, dim: usize, descending: bool) -> Result<Picked> {
 /// The `k` largest or smallest; on the GPU the head of all, sorted.
 fn top(x: &Body, k: usize, dim: usize, largest: bool) -> Result<Picked> {
     if x.dtype.is_complex() {
-        return Err(Error::type_error(" topk does not support complex dtypes on CPU"));
+        return Err(Error::unordered(" topk does not support complex dtypes on CPU"));
     }
     if !x.device().is_cpu() {
         return sorted(x, dim, largest)?.part(dim, 0, k);

@@ -1,6 +1,6 @@
 //! `out=`: results written into tensors that the caller brings.
 
-use crate::base::{DType, caution};
+use crate::base::{DType, Error, Fault, Result, caution};
 use crate::operator::inplace::Place;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Out, Row};
@@ -10,13 +10,13 @@ use crate::python::tensor::methods::{LONG, PyTensor};
 use crate::python::transforms::forward;
 use crate::python::types::NAMED;
 use crate::tensor::{Body, Tensor, any_requires_grad};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
 /// What makes tensors, or sums, does so in the target's dtype, unless another one is asked for.
 pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
-    if let (true, Ok(target)) = (crate::operator::out::computes_as_target(row), target.cast::<PyTensor>())
+    if let (true, Ok(target)) = (row.out.computes, target.cast::<PyTensor>())
         && let Some(at) = row.params.iter().position(|p| p.name == "dtype")
         && matches!(args.get(at), Some(Arg::Missing | Arg::None))
     {
@@ -55,7 +55,7 @@ pub fn write<'py>(
         _ => return Err(PyRuntimeError::new_err(format!("{} does not take out=", row.name))),
     };
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
-    if let (true, Ok(target)) = (row.elementwise || row.family == "pointwise", target.cast::<PyTensor>()) {
+    if let (true, Ok(target)) = (row.elementwise, target.cast::<PyTensor>()) {
         crate::operator::inplace::check_out(&target.get().tensor, &results[0], tensors())?;
     }
     forward::refuse_out(row.name, args, &targets)?;
@@ -75,7 +75,7 @@ pub fn write<'py>(
     checked.iter().try_for_each(Place::make_room)?;
     for (place, value) in checked.iter().zip(&results) {
         // What is only room is not written.
-        place.write(!row.out.is_some_and(|out| out.room) || place.target.shape() != value.shape())?;
+        place.write(!row.out.room || place.target.shape() != value.shape())?;
     }
     warned?;
     match NAMED.get(py) {
@@ -98,7 +98,7 @@ fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -
         _ => crate::operator::inplace::check_apart(lies, &t.body()),
     };
     let keeps_apart = crate::operator::out::keeps_apart(row);
-    if keeps_apart && !crate::operator::out::resizes_first(row) {
+    if keeps_apart && !row.out.resizes {
         inputs(args).try_for_each(|t| meets(&target.body(), t))?;
     }
     let place = Place::of(target, value)?;
@@ -130,26 +130,24 @@ fn apart(row: &Row, fields: &[&str], places: &[Place]) -> PyResult<()> {
 }
 
 /// Refuses to write where gradients would have to flow.
-fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> PyResult<()> {
-    let recorded = !crate::operator::out::is_unrecorded(row) && any_requires_grad(inputs(args).chain(places));
-    if recorded { Err(PyRuntimeError::new_err(crate::operator::out::refusal(row))) } else { Ok(()) }
+fn refuse(row: &Row, args: &[Arg], places: &[Tensor]) -> Result<()> {
+    let recorded = !row.out.unrecorded && any_requires_grad(inputs(args).chain(places));
+    if recorded { Err(Error::runtime(crate::operator::out::refusal(row))) } else { Ok(()) }
 }
 
 /// What to say of a call that failed: that it would not have been recorded comes first.
 #[cold]
-pub fn refused(py: Python<'_>, row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: PyErr) -> PyErr {
-    // The parser's errors come before, but not those of kernels.
-    if error.is_instance_of::<PyTypeError>(py) && !error.to_string().contains("complex") {
+pub fn refused(row: &Row, args: &[Arg], target: &Bound<'_, PyAny>, error: Error) -> Error {
+    // What is wrong with the arguments comes before, but not what kernels refuse.
+    if matches!(error.fault(), Fault::Type(_)) {
         return error;
     }
     let place = target.cast::<PyTensor>().map(|place| place.get().tensor.clone());
     let place = Vec::from_iter(place);
     let unfit = || match (inputs(args).next(), place.first()) {
         // That a product has no kernel is found last.
-        (Some(input), Some(place))
-            if row.out.is_some_and(|out| out.early) && input.dtype() == DType::Bool =>
-        {
-            Ok(crate::operator::out::check_dtype(row, DType::Bool, place.dtype())?)
+        (Some(input), Some(place)) if row.out.early && input.dtype() == DType::Bool => {
+            crate::operator::out::check_dtype(row, DType::Bool, place.dtype())
         }
         _ => Ok(()),
     };
@@ -167,7 +165,7 @@ fn inputs(args: &[Arg]) -> impl Iterator<Item = &Tensor> {
 /// Only a tensor without elements is resized without a warning.
 fn warn_of_resizing(row: &Row, place: &Tensor, value: &Tensor) -> PyResult<()> {
     let (have, want) = (place.shape(), value.shape());
-    if have == want || place.numel() == 0 || crate::operator::out::resizes_silently(row) {
+    if have == want || place.numel() == 0 || row.out.silent {
         return Ok(());
     }
     Ok(caution(&format!(

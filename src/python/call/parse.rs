@@ -1,7 +1,7 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
 use crate::base::{Error, Fault, Result as CoreResult, Scalar};
-use crate::operator::{Arg, Forms, Ints, Kind, Out, Param, Row, conj_neg, out};
+use crate::operator::{Arg, Forms, Ints, Kind, Out, Param, Row, conj_neg};
 use crate::python::call::signature_errors;
 use crate::python::call::signature_errors::{explain, mismatch, too_many};
 use crate::python::call::table;
@@ -351,7 +351,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
     }
     let out = call.keywords.iter().any(|(name, _)| name == "out");
-    let needed = row.out.map_or("", |out| out.with);
+    let needed = row.out.with;
     let given = |(param, arg): (&Param, &Arg)| param.name == needed && !matches!(arg, Arg::Missing);
     if out && !needed.is_empty() && !params.iter().zip(&*args).any(given) {
         // Only the overload with `dim`, or with a choice, has `out`.
@@ -481,7 +481,7 @@ pub fn run<T: Send>(
     args: &[Arg],
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
-    run_or(py, row, args, stale_or, body)
+    run_or(py, row, args, &stale_or, body)
 }
 
 /// The same; `blame` says what was wrong where something was.
@@ -489,7 +489,7 @@ pub fn run_or<T: Send>(
     py: Python<'_>,
     row: &Row,
     args: &[Arg],
-    blame: fn(Error, &Row, &[Arg]) -> Error,
+    blame: &dyn Fn(Error, &Row, &[Arg]) -> Error,
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
     crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
@@ -506,7 +506,7 @@ pub fn run_or<T: Send>(
 /// A view whose base was written behind its back is refused before anything else is looked at.
 #[cold]
 pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
-    if row.composite || out::is_unrecorded(row) {
+    if row.composite || row.out.unrecorded {
         return error;
     }
     let tensors = args.iter().flat_map(|arg| match arg {
@@ -515,7 +515,7 @@ pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
         _ => &[],
     });
     match error.fault() {
-        Fault::Type(_) => error,
+        Fault::Type(_) | Fault::Unordered(_) => error,
         _ => records(tensors).err().unwrap_or(error),
     }
 }

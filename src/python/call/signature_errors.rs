@@ -1,5 +1,5 @@
 //! How a call that fits no signature is reported. PyTorch words it by how many of an operator's overloads could have taken
-//! that many arguments; a row here stands for all of its overloads, so their counts are listed.
+//! that many arguments; a row that stands for several overloads lists their counts.
 
 use crate::base::DType;
 use crate::operator::{Forms, Kind, Row};
@@ -10,31 +10,6 @@ use crate::python::types::{PyDType, PyDevice, dtype_of};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
-
-/// The least and the most arguments of each overload, without the first operand and `out`.
-const OVERLOADS: &[(&str, &[(usize, usize)])] = &[
-    ("add", &[(1, 2)]),
-    ("addcdiv", &[(2, 3)]),
-    ("addcmul", &[(2, 3)]),
-    ("bitwise_and", &[(1, 1), (1, 1)]),
-    ("bitwise_left_shift", &[(1, 1), (1, 1)]),
-    ("bitwise_or", &[(1, 1), (1, 1)]),
-    ("bitwise_right_shift", &[(1, 1), (1, 1)]),
-    ("bitwise_xor", &[(1, 1), (1, 1)]),
-    ("copysign", &[(1, 1), (1, 1)]),
-    ("eq", &[(1, 1), (1, 1)]),
-    ("floor_divide", &[(1, 1), (1, 1)]),
-    ("fmod", &[(1, 1), (1, 1)]),
-    ("ge", &[(1, 1), (1, 1)]),
-    ("gt", &[(1, 1), (1, 1)]),
-    ("le", &[(1, 1), (1, 1)]),
-    ("lerp", &[(2, 2), (2, 2)]),
-    ("lt", &[(1, 1), (1, 1)]),
-    ("ne", &[(1, 1), (1, 1)]),
-    ("remainder", &[(1, 1), (1, 1)]),
-    ("sub", &[(1, 2)]),
-    ("xlogy", &[(1, 1), (1, 1)]),
-];
 
 /// What Python calls an object's type; PyTorch's own with their module.
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
@@ -63,8 +38,7 @@ pub fn explain(error: PyErr, row: &Row, call: &Call<'_, '_>, signature: &str) ->
             format!("Tensor.{}() takes no keyword arguments", call.name)
         });
     }
-    let old = || OVERLOADS.iter().find(|o| o.0 == row.name).map_or(&[][..], |o| o.1);
-    let overloads = if row.arities.is_empty() { old() } else { row.arities };
+    let overloads = row.arities;
     if overloads.is_empty() {
         return error;
     }

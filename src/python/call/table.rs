@@ -258,7 +258,9 @@ fn call<'py>(
     let mut row = own;
     if let Some(alpha) = extra.alpha {
         check_alpha(&args, alpha)?;
-        row = ops::elementwise::arithmetic::scaled(row, &mut args, alpha)?;
+        if let (Some(scaled), false) = (row.scaled, alpha.is_one()) {
+            row = scaled(&mut args, alpha)?.unwrap_or(row);
+        }
     }
     match entry.style {
         Style::Inplace => {
@@ -272,9 +274,11 @@ fn call<'py>(
                     return Ok(target);
                 }
                 out::prepare(own, &target, &mut args);
-                let refused = |error| out::refused(py, own, &args, &target, error);
+                let refused = |error, row: &Row, given: &[Arg]| {
+                    out::refused(own, &args, &target, stale_or(error, row, given))
+                };
                 // What is written elsewhere is not recorded, and not offered to hooks.
-                let made = mode::with_grad(false, || run(py, row, &args, row.call)).map_err(refused)?;
+                let made = mode::with_grad(false, || run_or(py, row, &args, &refused, row.call))?;
                 return out::write(py, (own, &entry.name), &args, made, target);
             }
             result(py, run(py, row, &args, row.call)?)
@@ -341,9 +345,9 @@ fn write(py: Python<'_>, row: &'static Row, args: &[Arg]) -> PyResult<()> {
     // That the view may not be written is told before that it is outdated; what it is written from comes first.
     let blame = |error, row: &Row, args: &[Arg]| stale_or(error, row, args.get(1..).unwrap_or_default());
     if let Some(own) = row.call_inplace {
-        return run_or(py, row, args, blame, |args| or_with_values(args, own)).map(drop);
+        return run_or(py, row, args, &blame, |args| or_with_values(args, own)).map(drop);
     }
-    run_or(py, row, args, blame, |args| {
+    run_or(py, row, args, &blame, |args| {
         or_with_values(args, |args| crate::operator::inplace::apply(row, args))
     })
 }
@@ -430,27 +434,6 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.setattr("_nn", nn)
 }
 
-/// Second names that PyTorch gives to rows, in all their forms.
-const ALIASES: &[(&str, &str)] = &[
-    ("abs", "absolute"),
-    ("acos", "arccos"),
-    ("acosh", "arccosh"),
-    ("asin", "arcsin"),
-    ("asinh", "arcsinh"),
-    ("atan", "arctan"),
-    ("atan2", "arctan2"),
-    ("atanh", "arctanh"),
-    ("ge", "greater_equal"),
-    ("gt", "greater"),
-    ("le", "less_equal"),
-    ("lt", "less"),
-    ("mul", "multiply"),
-    ("ne", "not_equal"),
-    ("neg", "negative"),
-    ("sub", "subtract"),
-    ("trunc", "fix"),
-];
-
 fn collect() -> Vec<Entry> {
     let pointwise: std::collections::HashMap<*const Row, &'static Pointwise> =
         ops::pointwise_rows().map(|p| (std::ptr::from_ref(&p.row), p)).collect();
@@ -479,11 +462,7 @@ fn collect() -> Vec<Entry> {
                 name,
             });
         };
-        let others = ALIASES
-            .iter()
-            .filter(|(of, _)| *of == row.name && !row.forms.has(Forms::NN))
-            .map(|(_, other)| *other);
-        for name in std::iter::once(row.name).chain(others).chain(row.aliases.iter().copied()) {
+        for name in std::iter::once(row.name).chain(row.aliases.iter().copied()) {
             if row.forms.has(Forms::FUNCTION) || row.forms.has(Forms::NN) {
                 add(Style::Function, name.into());
             }

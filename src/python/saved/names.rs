@@ -42,7 +42,7 @@ pub fn is_pointwise(node: &Node) -> bool {
 
 /// Whether numbers among this node's operands count as tensors.
 pub fn wraps_numbers(node: &Node) -> bool {
-    matches!(node.kind, Kind::Op(derivative) if pointwise(derivative).is_some_and(|op| op.wraps))
+    matches!(node.kind, Kind::Op(derivative) if pointwise(derivative).is_some_and(|op| op.clauses.wraps))
 }
 
 fn node_name(row: &'static str) -> String {
@@ -73,7 +73,7 @@ pub fn names(node: &Node) -> Vec<(String, u16)> {
         let operands = op.inputs as u16;
         let numbers = node.params.as_ref().and_then(|params| params.downcast_ref::<Numbers>());
         let number = |s: u16| numbers.is_some_and(|n| n.get(usize::from(s)).is_some_and(Option::is_some));
-        let tensor = |s: &u16| *s < operands && (op.wraps || !number(*s)) || *s == Saved::OUTPUT;
+        let tensor = |s: &u16| *s < operands && (op.clauses.wraps || !number(*s)) || *s == Saved::OUTPUT;
         sources.filter(tensor).for_each(&mut add);
     }
     node.saves().values.iter().for_each(|saved| add(saved.source));

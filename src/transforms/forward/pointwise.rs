@@ -4,23 +4,9 @@ use crate::base::Result;
 use crate::operator::grad_expr::V;
 use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply};
 use crate::ops::creation::create;
-use crate::ops::elementwise::arithmetic;
 use crate::tensor::{Saved, Tensor, tangents};
 use crate::transforms::forward::{Rule, attach_one, is_still, missing, own, remember};
 use smallvec::SmallVec;
-
-/// How an angle moves: one fraction, exact where the numbers are.
-fn turned(operands: &[Operand], level: tangents::DualLevel) -> Option<V> {
-    let [Operand::Tensor(y), Operand::Tensor(x)] = operands else { return None };
-    let (at_y, at_x) = (V::from(y.below(level)), V::from(x.below(level)));
-    let by_x = x.tangent(level).map(|t| -&at_y * V::from(t));
-    let by_y = y.tangent(level).map(|t| &at_x * V::from(t));
-    let top = match (by_x, by_y) {
-        (Some(a), Some(b)) => a + b,
-        (a, b) => a.or(b)?,
-    };
-    Some(top / (&at_y * &at_y + &at_x * &at_x))
-}
 
 /// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
 #[cold]
@@ -29,7 +15,7 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
         return Ok(());
     }
     // A number is a tensor to PyTorch where the row says so.
-    if !(op.wraps && operands.iter().any(|o| matches!(o, Operand::Scalar(_))))
+    if !(op.clauses.wraps && operands.iter().any(|o| matches!(o, Operand::Scalar(_))))
         && is_still(operands.iter().filter_map(Operand::tensor))
     {
         return Ok(());
@@ -54,7 +40,7 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
         for gradient in op.gradients {
             let moved = match operands.get(usize::from(gradient.of)) {
                 Some(Operand::Tensor(t)) => Some(*t),
-                Some(Operand::Scalar(_)) if op.wraps => None,
+                Some(Operand::Scalar(_)) if op.clauses.wraps => None,
                 _ => continue,
             };
             let known = |&source: &u16| match source {
@@ -88,15 +74,14 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
                 None => part,
             });
         }
-        if std::ptr::eq(op, &arithmetic::atan2::ROW) {
-            // Its one fraction knows of both.
-            sum = turned(operands, level);
+        if let Some(rule) = op.clauses.tangent {
+            sum = rule(operands, level);
             factors.clear();
         }
         if let Some(sum) = sum {
             let mut sum = sum.tensor()?;
             // PyTorch conjugates it for an operator on one tensor: what lies otherwise takes the dtype of what it moves.
-            let turned = sum.dtype().is_complex() && tensors().count() == 1 && !op.wraps;
+            let turned = sum.dtype().is_complex() && tensors().count() == 1 && !op.clauses.wraps;
             let dtype = if alike || turned { output.dtype() } else { output.dtype().promote(sum.dtype()) };
             if sum.dtype() != dtype {
                 sum = create::to_dtype(&sum, dtype)?;

@@ -1,6 +1,7 @@
 //! Pointwise rows: operands are aligned, the rest is broadcasting.
 
 use crate::base::{Error, Result, broadcast};
+use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::{Class, Operand, Pointwise, result_type};
 use crate::ops::creation::create::to_dtype;
 use crate::tensor::Tensor;
@@ -82,8 +83,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         return apply(op, &chosen);
     }
     // PyTorch leaves the samples of a single operand where they are, but where it takes a number for a second tensor.
-    let alone =
-        given.len() == 1 && (operands.len() == 1 || !["add", "sub", "mul", "div"].contains(&op.row.name));
+    let wraps = op.clauses.wraps && op.inputs == 2;
+    let alone = given.len() == 1 && (operands.len() == 1 || !wraps);
     let batch = Batch::of(given.iter().copied());
     if alone && let Some((whole, place)) = batch.as_given(given[0])? {
         let physical = |o: &Operand<'_>| {
@@ -92,7 +93,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Result<Tensor> {
         let operands: SmallVec<[Operand; 4]> = operands.iter().map(physical).collect();
         return batch.wrap_given(&crate::operator::pointwise::apply(op, &operands)?, place);
     }
-    let pair = given.len() == 2 || ["add", "sub", "mul", "div", "floor_divide"].contains(&op.row.name);
+    let pair = given.len() == 2 || wraps || op.clauses.underived;
     if pair && operands.len() == 2 && op.class != Class::Compare {
         check_first(operands)?;
     }
@@ -134,12 +135,11 @@ fn misfit(target: &Tensor, others: &[&Tensor]) -> Option<Error> {
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
     let given = operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None });
     let others: SmallVec<[&Tensor; 4]> = given.collect();
-    crate::transforms::vmap::write::check_operator(op.row.name, target, &others).map_err(|error| match op
-        .row
-        .name
-    {
-        "add" | "atan2" | "copysign" => misfit(target, &others).unwrap_or(error),
-        _ => error,
+    crate::transforms::vmap::write::check_operator(op, target, &others).map_err(|error| {
+        match op.clauses.unbatched {
+            Unbatched::Misfit => misfit(target, &others).unwrap_or(error),
+            _ => error,
+        }
     })?;
     let shape = target.shape();
     for other in &others {

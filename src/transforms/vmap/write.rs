@@ -2,6 +2,8 @@
 
 use crate::base::{Error, Result};
 use crate::operator::Value;
+use crate::operator::clauses::Unbatched;
+use crate::operator::pointwise::Pointwise;
 use crate::ops::indexing::scatter::masked_fill;
 use crate::ops::shape::view::reshape;
 use crate::tensor::{Level, Tensor};
@@ -15,25 +17,12 @@ pub fn check_target(target: &Tensor, others: &[&Tensor]) -> Result<()> {
     }
 }
 
-/// The same for an operator by name: PyTorch names those for which it has no rule of its own.
-pub fn check_operator(name: &str, target: &Tensor, others: &[&Tensor]) -> Result<()> {
-    const RULED: &[&str] = &[
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "atan2",
-        "copysign",
-        "clamp_min",
-        "clamp_max",
-        "logical_and",
-        "logical_or",
-        "logical_xor",
-    ];
+/// The same for a pointwise operator: PyTorch names those for which it has no rule of its own.
+pub fn check_operator(op: &Pointwise, target: &Tensor, others: &[&Tensor]) -> Result<()> {
     match foreign_level(target, others) {
-        Some(level) if !RULED.contains(&name) => {
+        Some(level) if op.clauses.unbatched == Unbatched::NoRule => {
             let depth = crate::transforms::vmap::depth_of(level).unwrap_or(1);
-            Err(refusal(&format!("aten::{name}_"), &format!("at level {depth}")))
+            Err(refusal(&format!("aten::{}_", op.row.name), &format!("at level {depth}")))
         }
         Some(_) => check_target(target, others),
         None => Ok(()),
