@@ -16,6 +16,7 @@ pub mod names;
 pub mod operand;
 pub mod out;
 pub mod pointwise;
+pub(crate) mod prelude;
 pub mod primitive;
 pub mod program;
 pub mod record;
@@ -27,20 +28,6 @@ pub mod view_part;
 // What the macros' code calls, until it asks there itself.
 pub use crate::transforms::forward::rule as moving;
 pub use crate::transforms::vmap::rules as batch;
-
-/// What a family's file begins with.
-#[allow(unused_imports, reason = "it is for rows to come, too")]
-pub(crate) mod prelude {
-    pub use super::batch::Batch;
-    pub use super::derivative::Unread;
-    pub use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Scalar, wrap_dim};
-    pub use crate::operator::kernel::{at_least_vector, drop_dims, kept_shape, with_shape};
-    pub(crate) use crate::operator::kernel::{done, fork};
-    pub use crate::operator::{Arg, Ints, Several, Sizes, V, Value};
-    pub use crate::ops::elementwise::formula::*;
-    pub use crate::tensor::{Body, Meta, Tensor};
-    pub use gradiron_macros::{inplace, operator, overload, primitive};
-}
 
 pub use crate::base::{Error, Result};
 pub use crate::tensor::{Body, Derivative, Grads, Meta, Step, Tensor, facts};

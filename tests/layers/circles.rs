@@ -1,0 +1,265 @@
+//! Which files know which: what a file's imports and paths name, followed to where it is defined, and the circles there are.
+
+use super::{code, word};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What a file says of others: its imports, the paths in its code, and the words there.
+struct Said {
+    imports: Vec<Import>,
+    paths: Vec<Vec<String>>,
+    words: BTreeSet<String>,
+    defines: BTreeSet<String>,
+}
+
+/// One import: where from, and the name that it has here (`*` for all).
+struct Import {
+    path: Vec<String>,
+    name: String,
+}
+
+/// Words, and the signs between them, without the module of tests.
+fn tokens(code: &str) -> Vec<&str> {
+    let code = code.find("#[cfg(test)]\nmod tests {").map_or(code, |at| &code[..at]);
+    let mut tokens = Vec::new();
+    let mut rest = code.trim_start();
+    while let Some(c) = rest.chars().next() {
+        let long = if c.is_alphanumeric() || c == '_' {
+            word(rest).len()
+        } else if rest.starts_with("::") {
+            2
+        } else {
+            c.len_utf8()
+        };
+        tokens.push(&rest[..long]);
+        rest = rest[long..].trim_start();
+    }
+    tokens
+}
+
+fn is_word(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_alphabetic() || c == '_')
+}
+
+/// The imports of one `use`, from its tokens; gives back how many those were.
+fn imports(tokens: &[&str], before: &[String], found: &mut Vec<Import>) -> usize {
+    let mut path = before.to_vec();
+    let mut at = 0;
+    let end = |path: &[String], name: &str, found: &mut Vec<Import>| {
+        let path = path.iter().filter(|part| *part != "self" || path[0] == "self").cloned().collect();
+        found.push(Import { path, name: name.to_owned() });
+    };
+    loop {
+        match tokens[at] {
+            "::" => at += 1,
+            "*" => {
+                end(&path, "*", found);
+                return at + 1;
+            }
+            "{" => {
+                at += 1;
+                while tokens[at] != "}" {
+                    at += imports(&tokens[at..], &path, found);
+                    at += usize::from(tokens[at] == ",");
+                }
+                return at + 1;
+            }
+            "as" => {
+                end(&path, tokens[at + 1], found);
+                return at + 2;
+            }
+            token if is_word(token) => {
+                path.push(token.to_owned());
+                at += 1;
+                if !matches!(tokens[at], "::" | "as") {
+                    let named = path.iter().rev().find(|part| *part != "self").cloned().unwrap_or_default();
+                    end(&path, &named, found);
+                    return at;
+                }
+            }
+            _ => return at,
+        }
+    }
+}
+
+fn said(text: &str) -> Said {
+    let code = code(text);
+    let tokens = tokens(&code);
+    let (mut all, mut paths, mut words, mut defines) =
+        (Vec::new(), Vec::new(), BTreeSet::new(), BTreeSet::new());
+    let mut at = 0;
+    while at < tokens.len() {
+        let (token, next) = (tokens[at], tokens.get(at + 1).copied().unwrap_or_default());
+        if token == "use" && (is_word(next) || next == "{") {
+            at += 1 + imports(&tokens[at + 1..], &[], &mut all);
+            continue;
+        }
+        let lifetime = at > 0 && tokens[at - 1] == "'";
+        if !lifetime && matches!(token, "fn" | "struct" | "enum" | "trait" | "type" | "const" | "static") {
+            defines.insert(next.to_owned());
+        }
+        if token == "mod" {
+            at += 2;
+            continue;
+        }
+        if token == "macro_rules" {
+            defines.insert(tokens[at + 2].to_owned());
+        }
+        if is_word(token) && next == "::" {
+            let mut path = vec![token.to_owned()];
+            while tokens.get(at + 1) == Some(&"::") && tokens.get(at + 2).is_some_and(|t| is_word(t)) {
+                path.push(tokens[at + 2].to_owned());
+                at += 2;
+            }
+            words.insert(path[0].clone());
+            paths.push(path);
+        } else if is_word(token) {
+            words.insert(token.to_owned());
+        }
+        at += 1;
+    }
+    Said { imports: all, paths, words, defines }
+}
+
+/// All files, by the path of their module.
+pub struct Modules(BTreeMap<Vec<String>, Said>);
+
+impl Modules {
+    pub fn read(sources: &[(String, String)]) -> Modules {
+        let module = |file: &str| -> Vec<String> {
+            let path = file.strip_prefix("src/").unwrap().strip_suffix(".rs").unwrap();
+            path.strip_suffix("/mod").unwrap_or(path).split('/').map(str::to_owned).collect()
+        };
+        Modules(sources.iter().map(|(file, text)| (module(file), said(text))).collect())
+    }
+
+    /// A path as the crate's root sees it; none where it leads out of the crate.
+    fn absolute(&self, from: &[String], path: &[String]) -> Option<Vec<String>> {
+        let mut base = from.to_vec();
+        let mut rest = path;
+        match path.first()?.as_str() {
+            "crate" => (base, rest) = (Vec::new(), &path[1..]),
+            "self" => rest = &path[1..],
+            "super" => {
+                while rest.first().is_some_and(|part| part == "super") {
+                    base.pop();
+                    rest = &rest[1..];
+                }
+            }
+            first => {
+                let child = [from, &path[..1]].concat();
+                if !self.0.contains_key(&child) {
+                    let import = self.0[from].imports.iter().find(|import| import.name == first)?;
+                    if import.path.first().is_some_and(|part| part == first) {
+                        return None;
+                    }
+                    base = self.absolute(from, &import.path)?;
+                    rest = &path[1..];
+                }
+            }
+        }
+        base.extend(rest.iter().cloned());
+        Some(base)
+    }
+
+    /// The module that a path of the crate names something of, past those that only hand it on; and whether it is the
+    /// module itself that the path names.
+    fn owner(&self, path: &[String], depth: usize) -> Option<(Vec<String>, bool)> {
+        let long = (0..=path.len()).rev().find(|&n| self.0.contains_key(&path[..n]))?;
+        let (module, rest) = path.split_at(long);
+        let Some(name) = rest.first() else { return Some((module.to_vec(), true)) };
+        let own = &self.0[module];
+        if depth > 8 || own.defines.contains(name) {
+            return Some((module.to_vec(), false));
+        }
+        for import in own.imports.iter().filter(|import| import.name == *name) {
+            if let Some(base) = self.absolute(module, &import.path) {
+                return self.owner(&[&base[..], &rest[1..]].concat(), depth + 1);
+            }
+        }
+        for import in own.imports.iter().filter(|import| import.name == "*") {
+            if let Some(base) = self.absolute(module, &import.path)
+                && self.names(&base, 0).contains(name)
+            {
+                return self.owner(&[&base[..], rest].concat(), depth + 1);
+            }
+        }
+        Some((module.to_vec(), false))
+    }
+
+    /// What a module defines and hands on.
+    fn names(&self, module: &[String], depth: usize) -> BTreeSet<String> {
+        let Some(own) = self.0.get(module).filter(|_| depth < 4) else { return BTreeSet::new() };
+        let mut names = own.defines.clone();
+        for import in &own.imports {
+            if import.name != "*" {
+                names.insert(import.name.clone());
+            } else if let Some(base) = self.absolute(module, &import.path) {
+                names.extend(self.names(&base, depth + 1));
+            }
+        }
+        names
+    }
+
+    /// The modules of which a module's code names something.
+    fn known_to(&self, module: &[String]) -> BTreeSet<Vec<String>> {
+        let own = &self.0[module];
+        let mut known = BTreeSet::new();
+        let mut add = |path: &[String], whole: bool| {
+            if let Some((owner, is_module)) = self.owner(path, 0)
+                && (whole || !is_module)
+                && owner != module
+            {
+                known.insert(owner);
+            }
+        };
+        for import in &own.imports {
+            let Some(path) = self.absolute(module, &import.path) else { continue };
+            if import.name == "*" {
+                for name in self.names(&path, 0).intersection(&own.words) {
+                    add(&[&path[..], std::slice::from_ref(name)].concat(), false);
+                }
+            } else if import.name == "_" || own.words.contains(&import.name) {
+                add(&path, false);
+            }
+        }
+        for path in &own.paths {
+            if let Some(path) = self.absolute(module, path) {
+                add(&path, false);
+            }
+        }
+        known
+    }
+
+    /// The largest set of modules, all below `rooms`, of which each leads to each.
+    pub fn largest_circle(&self, rooms: &[&str]) -> Vec<String> {
+        let inside =
+            |module: &&Vec<String>| module.first().is_some_and(|room| rooms.contains(&room.as_str()));
+        let nodes: Vec<&Vec<String>> = self.0.keys().filter(inside).collect();
+        let place = |module: &Vec<String>| nodes.iter().position(|node| *node == module);
+        let edges: Vec<Vec<usize>> =
+            nodes.iter().map(|node| self.known_to(node).iter().filter_map(place).collect()).collect();
+        let reached = |start: usize| {
+            let (mut seen, mut todo) = (vec![false; nodes.len()], vec![start]);
+            while let Some(at) = todo.pop() {
+                for &next in &edges[at] {
+                    if !std::mem::replace(&mut seen[next], true) {
+                        todo.push(next);
+                    }
+                }
+            }
+            seen
+        };
+        let reach: Vec<Vec<bool>> = (0..nodes.len()).map(reached).collect();
+        let circle = |a: usize| -> Vec<String> {
+            let round = (0..nodes.len()).filter(|&b| reach[a][b] && reach[b][a]);
+            round.map(|b| nodes[b].join("::")).collect()
+        };
+        (0..nodes.len()).map(circle).max_by_key(Vec::len).unwrap_or_default()
+    }
+
+    /// How many times a module of `below` knows one of `above`.
+    pub fn arrows(&self, below: &[&str], above: &str) -> usize {
+        let from = self.0.keys().filter(|module| below.contains(&module[0].as_str()));
+        from.map(|module| self.known_to(module).iter().filter(|known| known[0] == above).count()).sum()
+    }
+}
