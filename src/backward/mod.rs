@@ -288,6 +288,7 @@ fn derive(
         note_sizes(span, node, grads, wanted);
     }
     let _turn = anomaly::turn(node);
+    crate::storage::reserve::check()?;
     let results = match &node.kind {
         Kind::Op(derivative) => {
             let step = Step::new(node, grads, create_graph, wanted, retain_graph)?;

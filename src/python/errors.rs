@@ -2,8 +2,11 @@
 
 use crate::base::{Error, Fault, Guidance};
 use crate::python::modes::anomaly;
+use crate::storage::reserve;
 use pyo3::PyErrArguments;
-use pyo3::exceptions::{PyIndexError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyIndexError, PyMemoryError, PyNotImplementedError, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyString;
@@ -29,7 +32,7 @@ impl From<Error> for PyErr {
             Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_) => {
                 PyNotImplementedError::new_err(text)
             }
-            Fault::OutOfMemory { .. } => out_of_memory(text),
+            Fault::OutOfMemory { .. } => out_of_memory(&text),
             Fault::Guided(guidance) => PyRuntimeError::new_err(Told(guidance)),
             _ => PyRuntimeError::new_err(text),
         }
@@ -46,10 +49,15 @@ impl PyErrArguments for Told {
     }
 }
 
-fn out_of_memory(text: String) -> PyErr {
-    Python::attach(|py| match OUT_OF_MEMORY.get(py).and_then(|class| class.bind(py).call1((&text,)).ok()) {
-        Some(instance) => PyErr::from_value(instance),
-        None => PyRuntimeError::new_err(text),
+/// Made by Python alone, of what the reserve held: there may be no memory for it.
+pub fn out_of_memory(text: &str) -> PyErr {
+    reserve::spend();
+    let instance = |py: Python<'_>| match OUT_OF_MEMORY.get(py) {
+        Some(class) => class.call1(py, (text,)),
+        None => Ok(py.get_type::<PyMemoryError>().call0()?.unbind()),
+    };
+    Python::attach(|py| {
+        instance(py).map_or_else(|error| error, |made| PyErr::from_value(made.into_bound(py)))
     })
 }
 

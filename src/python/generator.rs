@@ -6,6 +6,7 @@ use crate::ops::random::Generator;
 use crate::python::tensor::methods;
 use crate::python::tensor::methods::PyTensor;
 use crate::python::types::{PyDevice, device_from, device_object};
+use crate::storage::reserve;
 use crate::tensor::{Body, Tensor};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -50,6 +51,7 @@ impl PyGenerator {
     #[new]
     #[pyo3(signature = (device = None))]
     fn new(device: Option<&Bound<'_, PyAny>>) -> PyResult<PyGenerator> {
+        reserve::check()?;
         let device = device.filter(|d| !d.is_none()).map_or(Ok(Device::Cpu), device_from)?;
         Ok(PyGenerator(Generator::new(device)))
     }

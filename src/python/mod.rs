@@ -167,7 +167,8 @@ fn register(
 #[pymodule]
 fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
-    crate::storage::reserve::restore()?;
+    crate::storage::reserve::restore();
+    crate::storage::reserve::check()?;
     crate::base::caution::set_host(errors::warn);
     module.add_class::<tensor::methods::PyTensor>()?;
     module.add_class::<types::PyDType>()?;

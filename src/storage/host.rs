@@ -3,7 +3,7 @@
 
 use super::reserve;
 use crate::base::{Result, room};
-use std::alloc::{Layout, alloc, dealloc};
+use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -59,7 +59,7 @@ fn alignment(size: usize) -> usize {
 
 fn give_back(ptr: NonNull<u8>, size: usize) {
     // SAFETY: the pointer came from `fresh` with this size.
-    unsafe { dealloc(ptr.as_ptr(), Layout::from_size_align_unchecked(size, alignment(size))) }
+    unsafe { System.dealloc(ptr.as_ptr(), Layout::from_size_align_unchecked(size, alignment(size))) }
 }
 
 #[cfg(target_os = "linux")]
@@ -83,8 +83,8 @@ fn fresh(size: usize, zeroed: bool, asked: usize) -> Result<NonNull<u8>> {
     reserve::check()?;
     let refuse = || room::refused(asked);
     let layout = Layout::from_size_align(size, alignment(size)).map_err(|_| refuse())?;
-    // SAFETY: the layout's size is not zero.
-    let get = |layout| NonNull::new(unsafe { alloc(layout) });
+    // SAFETY: the layout's size is not zero. What may be refused is asked of the system alone: no reserve is spent for it.
+    let get = |layout| NonNull::new(unsafe { System.alloc(layout) });
     let ptr = get(layout)
         .or_else(|| {
             trim();

@@ -8,59 +8,61 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// The reserve comes in blocks, which fragmented memory has room for, too.
-const BLOCK: usize = 256 << 10;
-/// As many as an operator that runs may still need beside its results.
-const BLOCKS: usize = 64;
-/// As many must be had again before the next may begin.
-const LEAST: usize = 8;
+/// A block so large that the system's allocator maps it apart: given back, it serves every thread and every size.
+const BLOCK: usize = 33 << 20;
 const PLACE: Layout = match Layout::from_size_align(BLOCK, 64) {
     Ok(layout) => layout,
     Err(_) => panic!("a block has a size"),
 };
 
-/// The first block; each begins with the address of the next.
-static RESERVE: AtomicPtr<u8> = AtomicPtr::new(null_mut());
+/// What an operator that runs may still need beside its results; then what it takes to say that there is no more. Nobody
+/// touches the blocks: they cost address space alone.
+static RESERVE: [AtomicPtr<u8>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
 static SPENT: AtomicBool = AtomicBool::new(false);
 
 /// Refuses to go on where the reserve is gone and cannot be had again.
 #[inline]
 pub fn check() -> Result<()> {
-    if SPENT.load(Ordering::Relaxed) { restore() } else { Ok(()) }
+    if is_spent() { Err(room::refused(BLOCK)) } else { Ok(()) }
 }
 
-/// Takes the reserve, if there is none.
+/// The same for those who refuse in words of their own, without memory for them.
+#[inline]
+pub fn is_spent() -> bool {
+    SPENT.load(Ordering::Relaxed) && !restore()
+}
+
+/// Takes the reserve, as far as it is not there; the last block first. Gives whether it is whole.
 #[cold]
-pub fn restore() -> Result<()> {
-    let (mut first, mut count) = (null_mut(), 0);
-    while count < BLOCKS {
-        // SAFETY: the layout has a size, and room for an address at its start.
-        let block = unsafe { System.alloc(PLACE) };
-        if block.is_null() {
-            break;
+pub fn restore() -> bool {
+    let whole = RESERVE.iter().rev().all(|place| {
+        if !place.load(Ordering::Relaxed).is_null() {
+            return true;
         }
-        // SAFETY: as above.
-        unsafe { block.cast::<*mut u8>().write(first) };
-        (first, count) = (block, count + 1);
-    }
-    if count < LEAST {
-        give_back(first);
-        SPENT.store(true, Ordering::Relaxed);
-        return Err(room::refused(BLOCK));
-    }
-    SPENT.store(false, Ordering::Relaxed);
-    give_back(RESERVE.swap(first, Ordering::AcqRel));
-    Ok(())
+        // SAFETY: the layout has a size.
+        let block = unsafe { System.alloc(PLACE) };
+        give_back(place.swap(block, Ordering::Relaxed));
+        !block.is_null()
+    });
+    SPENT.store(!whole, Ordering::Relaxed);
+    whole
 }
 
-fn give_back(mut block: *mut u8) {
-    while !block.is_null() {
-        // SAFETY: `restore` made this list of blocks with this layout, and the swap made it ours alone.
-        unsafe {
-            let next = block.cast::<*mut u8>().read();
-            System.dealloc(block, PLACE);
-            block = next;
-        }
+/// Gives the reserve up: Python, which has none, makes its error of it.
+#[cold]
+pub fn spend() {
+    RESERVE.iter().for_each(give_up);
+}
+
+fn give_up(place: &AtomicPtr<u8>) {
+    SPENT.store(true, Ordering::Relaxed);
+    give_back(place.swap(null_mut(), Ordering::Relaxed));
+}
+
+fn give_back(block: *mut u8) {
+    if !block.is_null() {
+        // SAFETY: `restore` got it with this layout, and a swap made it ours alone.
+        unsafe { System.dealloc(block, PLACE) };
     }
 }
 
@@ -68,18 +70,22 @@ fn give_back(mut block: *mut u8) {
 #[cold]
 fn at_any_price(get: impl Fn() -> *mut u8) -> *mut u8 {
     trim();
-    let found = get();
-    if !found.is_null() {
-        return found;
+    let mut places = RESERVE.iter();
+    loop {
+        let found = get();
+        if !found.is_null() {
+            return found;
+        }
+        match places.next() {
+            Some(place) => give_up(place),
+            None => return found,
+        }
     }
-    SPENT.store(true, Ordering::Relaxed);
-    give_back(RESERVE.swap(null_mut(), Ordering::AcqRel));
-    get()
 }
 
 /// Larger blocks are asked for in ways that may fail: nothing is given up for them.
 fn is_small(size: usize) -> bool {
-    size <= 8 * BLOCKS * BLOCK
+    size <= 4 * BLOCK
 }
 
 pub struct Allocator;

@@ -196,7 +196,7 @@ def test_many_small_things_until_memory_is_gone():
 import resource
 with open("/proc/self/statm") as f:
     now = int(f.read().split()[0]) * resource.getpagesize()
-cap = now + (160 << 20)
+cap = now + (100 << 20)
 resource.setrlimit(resource.RLIMIT_AS, (cap, resource.RLIM_INFINITY))
 
 def chain(step):

@@ -37,6 +37,14 @@ def test_what_areas_refuse():
         T.trapezoid(T.tensor([True, False]))
 
 
+@pytest.mark.parametrize("x", [(), (tensor(1.0),), (T.ones(0),), (T.ones(1),), (T.ones(4, 4),)], ids=str)
+def test_a_number_has_no_area(x):
+    with pytest.raises(IndexError, match="^Dimension specified as (-1|0) but tensor has no dimensions"):
+        T.trapezoid(tensor(3.0), *x)
+    with pytest.raises(IndexError, match=r"^(slice\(\) cannot be applied to a 0-dim tensor|Dimension specified as 0 but tensor)"):
+        T.cumulative_trapezoid(tensor(3.0), *x)
+
+
 def test_powers_as_columns():
     x = tensor([1.0, 2.0, 3.0])
     assert_values(T.vander(x), [[1.0, 1.0, 1.0], [4.0, 2.0, 1.0], [9.0, 3.0, 1.0]])

@@ -466,3 +466,12 @@ def test_numpys_integers_are_integers():
         assert x[one]._is_view() and x[one].tolist() == [3.0, 4.0, 5.0] and x[0, one].item() == 1.0
     x[np.int64(1)][0] = 7.0
     assert x.tolist() == [[0.0, 1.0, 2.0], [7.0, 4.0, 5.0]]
+
+
+def test_masks_without_dimensions_in_index_put():
+    x, yes, value = T.ones(3, 4), T.tensor(True), tensor(5.0)
+    with pytest.raises(IndexError, match=r"^too many indices for tensor of dimension 2 \(got 3\)"):
+        x.index_put((yes, yes, T.tensor([1])), value)
+    assert x.index_put((yes, T.tensor([1])), value).tolist() == x.index_put((T.tensor([1]),), value).tolist()
+    with pytest.raises((IndexError, RuntimeError)):
+        x.index_put((yes, yes), value)

@@ -566,21 +566,27 @@ fn as_recorded(op: &str, value: Value) -> Result<Value> {
     }
 }
 
+fn too_many(input: &Tensor, count: usize) -> Error {
+    Error::index(format!("too many indices for tensor of dimension {} (got {count})", input.ndim()))
+}
+
 /// The places that index tensors and masks name, which have to go with `input` and `values`.
 fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Option<Tensor>>, Tensor)> {
     if indices.is_empty() {
         return Err(Error::index("At least one index should be provided"));
+    }
+    if indices.len() > input.ndim() {
+        return Err(too_many(input, indices.len()));
     }
     let mut by = Vec::new();
     for index in indices {
         by.extend(expand_masks(input, by.len(), index.clone())?.into_iter().map(Some));
     }
     if by.len() > input.ndim() {
-        return Err(Error::index(format!(
-            "too many indices for tensor of dimension {} (got {})",
-            input.ndim(),
-            by.len()
-        )));
+        return Err(too_many(input, by.len()));
+    }
+    if by.is_empty() {
+        return Err(Error::index("index_put: masks without dimensions name no elements"));
     }
     advanced::check_places(input, &by)?;
     if values.dtype() != input.dtype() {

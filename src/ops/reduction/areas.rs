@@ -25,12 +25,29 @@ fn without_truths(name: &str, x: Option<&Tensor>, y: &Tensor) -> Result<()> {
     Ok(())
 }
 
+fn no_dims(dim: i64) -> Error {
+    Error::index(format!("Dimension specified as {dim} but tensor has no dimensions"))
+}
+
+fn length(t: &Tensor, dim: i64) -> Result<i64> {
+    let at = wrap_dim(dim, t.ndim())?;
+    t.shape().get(at).map(|&n| n as i64).ok_or_else(|| no_dims(0))
+}
+
+/// The last place along a dimension that is sliced.
+fn at_end(t: &Tensor, dim: i64) -> Result<i64> {
+    if t.ndim() == 0 {
+        return Err(Error::index("slice() cannot be applied to a 0-dim tensor."));
+    }
+    Ok(length(t, dim)? - 1)
+}
+
 /// The widths between the points of `x`, which stand along `dim` of `y`.
 fn widths(name: &str, y: &Tensor, x: &Tensor, dim: i64) -> Result<Tensor> {
     let (at, n) = (wrap_dim(dim, y.ndim())?, y.ndim());
     let mut x = x.clone();
     if x.ndim() == 1 {
-        if x.shape()[0] != y.shape()[at] {
+        if x.shape()[0] as i64 != length(y, dim)? {
             return Err(Error::runtime(format!("{name}: There must be one `x` value for each sample point")));
         }
         let mut shape = vec![1; n];
@@ -41,13 +58,13 @@ fn widths(name: &str, y: &Tensor, x: &Tensor, dim: i64) -> Result<Tensor> {
             x = unsqueeze(&x, 0)?;
         }
     }
-    let last = x.shape()[wrap_dim(dim, x.ndim())?] as i64 - 1;
+    let last = at_end(&x, dim)?;
     a::sub(&part(&x, dim, 1, last)?, &part(&x, dim, 0, last)?)
 }
 
 /// Sums of neighbours along a dimension.
 fn neighbours(y: &Tensor, dim: i64) -> Result<Tensor> {
-    let last = y.shape()[wrap_dim(dim, y.ndim())?] as i64 - 1;
+    let last = at_end(y, dim)?;
     a::add(&part(y, dim, 0, last)?, &part(y, dim, 1, last)?)
 }
 
@@ -69,6 +86,7 @@ fn nothing(y: &Tensor, dim: i64) -> Result<Option<Tensor>> {
 /// The area under `y` along a dimension, over the places `x`, by trapezoids.
 #[operator(function, alias = "trapz", sample = "over_dim(lambda y, dim: T.trapezoid(y, dim=dim, dx=0.5))")]
 pub fn trapezoid(y: &Tensor, x: &Tensor, #[default(-1)] dim: i64) -> Result<Tensor> {
+    length(y, dim)?;
     if let Some(empty) = nothing(y, dim)? {
         return Ok(empty);
     }
@@ -86,6 +104,9 @@ pub fn trapezoid_dx(
     dx: f64,
     #[default(-1)] dim: i64,
 ) -> Result<Tensor> {
+    if y.ndim() == 0 {
+        return Err(no_dims(dim));
+    }
     if let Some(empty) = nothing(y, dim)? {
         return Ok(empty);
     }

@@ -10,12 +10,14 @@ use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{
     Args, Call, choose, parse, result, run, run_or, running, scalar_from, stale_or,
 };
+use crate::python::errors::out_of_memory;
 use crate::python::modes::autocast::{self, PolicyCell};
 use crate::python::modes::default_device;
 use crate::python::modes::profile;
 use crate::python::tensor::methods::{PyTensor, wrap};
 use crate::python::transforms::func;
 use crate::python::types;
+use crate::storage::reserve;
 use crate::tensor::mode;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
@@ -83,6 +85,10 @@ unsafe fn enter(
 ) -> *mut ffi::PyObject {
     // SAFETY: Python holds the interpreter while it calls us.
     let py = unsafe { Python::assume_attached() };
+    if reserve::is_spent() {
+        out_of_memory("DefaultCPUAllocator: can't allocate memory: there is none left").restore(py);
+        return std::ptr::null_mut();
+    }
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let entries =
             ENTRIES.get().ok_or_else(|| PyRuntimeError::new_err("the operator table is not ready"))?;

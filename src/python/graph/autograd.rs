@@ -12,6 +12,7 @@ use crate::python::graph::node::{hang, node_object, view_object};
 use crate::python::sequences::{collected, look_up};
 use crate::python::tensor::methods::{PyTensor, wrap};
 use crate::python::transforms::vmap;
+use crate::storage::reserve;
 use crate::tensor::{Edge, Kind, NodeRef, Tensor, When, mode};
 use crate::transforms::func;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -362,6 +363,7 @@ pub fn node_hook<'py>(
     hook: Py<PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     collector::follow(py)?;
+    reserve::check()?;
     let id = hang(node, when, hook);
     Ok(Bound::new(py, Handle::new(node, id))?.into_any())
 }

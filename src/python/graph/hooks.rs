@@ -5,6 +5,7 @@ use crate::python::graph::autograd;
 use crate::python::graph::collector;
 use crate::python::graph::node::hang;
 use crate::python::tensor::methods::PyTensor;
+use crate::storage::reserve;
 use crate::tensor::{Node, NodeRef, When};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -52,6 +53,7 @@ impl Handle {
     #[new]
     #[pyo3(signature = (hooks_dict, *, extra_dict = None))]
     fn by_hand(hooks_dict: &Bound<'_, PyAny>, extra_dict: Option<&Bound<'_, PyAny>>) -> PyResult<Handle> {
+        reserve::check()?;
         let mut all = vec![hooks_dict.clone()];
         if let Some(extra) = extra_dict {
             match extra.cast::<PyList>() {
@@ -126,6 +128,7 @@ pub struct Early {
 
 impl Early {
     pub fn new(py: Python<'_>, when: When, hook: Py<PyAny>) -> PyResult<Early> {
+        reserve::check()?;
         Ok(Early { when, hook, handle: Py::new(py, Handle::coming())? })
     }
     pub fn handle<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {

@@ -10,6 +10,7 @@ use crate::python::graph::metadata;
 use crate::python::identity;
 use crate::python::saved::values;
 use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::storage::reserve;
 use crate::tensor::{Edge, Held, Hook, Kind, Node, NodeRef, Tensor, When, any_hosted};
 use pyo3::exceptions::PyAttributeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
@@ -86,6 +87,7 @@ static PLACE: AtomicUsize = AtomicUsize::new(0);
 /// A node's object, of its own class. PyO3 makes objects of the base class only, so the first one shows where the value
 /// lies, and the others are written there.
 fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
+    reserve::check()?;
     if PLACE.load(Ordering::Relaxed) == 0 {
         let probe = Bound::new(py, PyNode { node: node.clone() })?;
         PLACE.store(std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize, Ordering::Relaxed);

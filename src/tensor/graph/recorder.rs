@@ -2,7 +2,7 @@
 
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
-use crate::storage::birth;
+use crate::storage::{birth, reserve};
 use crate::tensor::{Body, Derivative, Edge, Kept, Kind, LATE, Node, Saved, Tensor, mode};
 use std::any::Any;
 use std::sync::OnceLock;
@@ -126,9 +126,11 @@ impl Recorder {
         self
     }
 
-    /// Refuses what must not be recorded: views whose base was written behind their back, values of inference mode.
+    /// Refuses what must not be recorded: views whose base was written behind their back, values of inference mode; and a
+    /// graph that grows without memory for it.
     #[inline]
     pub fn check<'a>(&self, inputs: impl Iterator<Item = &'a Tensor>) -> Result<()> {
+        reserve::check()?;
         if self.views != 0 {
             inputs.into_iter().try_for_each(Tensor::check_view)?;
         }
