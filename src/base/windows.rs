@@ -1,5 +1,7 @@
 //! Windows that slide over an image: of convolutions, of pools, of images that are laid out as columns.
 
+use super::{Result, room};
+
 /// Their sizes and steps; dimensions that an image does not have come first, with size and step 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Windows {
@@ -13,6 +15,11 @@ pub struct Windows {
 }
 
 impl Windows {
+    /// Refuses more windows, or taps, than kernels have room to list.
+    pub fn check(&self) -> Result<()> {
+        (0..3).try_for_each(|d| room::check(self.result[d].saturating_add(self.kernel[d]), 128))
+    }
+
     /// Elements of a window.
     pub fn taps(&self) -> usize {
         self.kernel.iter().product()

@@ -8,22 +8,24 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 
-/// A block so large that the system's allocator maps it apart: given back, it serves every thread and every size.
-const BLOCK: usize = 33 << 20;
-const PLACE: Layout = match Layout::from_size_align(BLOCK, 64) {
-    Ok(layout) => layout,
-    Err(_) => panic!("a block has a size"),
-};
+/// A block so large that the system's allocator maps it apart: given back, it serves every thread and every size. Where
+/// memory is in pieces, less must do.
+const SIZES: [usize; 4] = [33 << 20, 8 << 20, 2 << 20, 1 << 20];
 
-/// What an operator that runs may still need beside its results; then what it takes to say that there is no more. Nobody
-/// touches the blocks: they cost address space alone.
+fn layout(size: usize) -> Layout {
+    // SAFETY: the alignment is a power of two, and no size is near the largest.
+    unsafe { Layout::from_size_align_unchecked(size, 64) }
+}
+
+/// What an operator that runs may still need beside its results; then what it takes to say that there is no more. A block
+/// begins with its size; nobody touches the rest, which costs address space alone.
 static RESERVE: [AtomicPtr<u8>; 2] = [const { AtomicPtr::new(null_mut()) }; 2];
 static SPENT: AtomicBool = AtomicBool::new(false);
 
 /// Refuses to go on where the reserve is gone and cannot be had again.
 #[inline]
 pub fn check() -> Result<()> {
-    if is_spent() { Err(room::refused(BLOCK)) } else { Ok(()) }
+    if is_spent() { Err(room::refused(SIZES[0])) } else { Ok(()) }
 }
 
 /// The same for those who refuse in words of their own, without memory for them.
@@ -39,13 +41,24 @@ pub fn restore() -> bool {
         if !place.load(Ordering::Relaxed).is_null() {
             return true;
         }
-        // SAFETY: the layout has a size.
-        let block = unsafe { System.alloc(PLACE) };
+        let block =
+            SIZES.iter().map(|&size| taken(size)).find(|block| !block.is_null()).unwrap_or(null_mut());
         give_back(place.swap(block, Ordering::Relaxed));
         !block.is_null()
     });
     SPENT.store(!whole, Ordering::Relaxed);
     whole
+}
+
+fn taken(size: usize) -> *mut u8 {
+    // SAFETY: the layout has a size, and room for it at its start.
+    unsafe {
+        let block = System.alloc(layout(size));
+        if !block.is_null() {
+            block.cast::<usize>().write(size);
+        }
+        block
+    }
 }
 
 /// Gives the reserve up: Python, which has none, makes its error of it.
@@ -61,8 +74,8 @@ fn give_up(place: &AtomicPtr<u8>) {
 
 fn give_back(block: *mut u8) {
     if !block.is_null() {
-        // SAFETY: `restore` got it with this layout, and a swap made it ours alone.
-        unsafe { System.dealloc(block, PLACE) };
+        // SAFETY: `taken` got it with this layout and wrote its size, and a swap made it ours alone.
+        unsafe { System.dealloc(block, layout(block.cast::<usize>().read())) };
     }
 }
 
@@ -85,7 +98,7 @@ fn at_any_price(get: impl Fn() -> *mut u8) -> *mut u8 {
 
 /// Larger blocks are asked for in ways that may fail: nothing is given up for them.
 fn is_small(size: usize) -> bool {
-    size <= 4 * BLOCK
+    size <= 4 * SIZES[0]
 }
 
 pub struct Allocator;

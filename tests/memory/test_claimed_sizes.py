@@ -227,3 +227,31 @@ for make in (lambda: T.ones(1), lambda: x.clone(), lambda: x.unbind(), lambda: x
     assert issubclass(more(make), (T.OutOfMemoryError, MemoryError))
     assert (T.ones(2) + 1).tolist() == [2.0, 2.0]
 """)
+
+
+WINDOWS = [
+    "F.adaptive_avg_pool1d(T.ones(1, 1, 4), n)",
+    "F.interpolate(T.ones(1, 1, 4), n)",
+    "F.interpolate(T.ones(1, 1, 4), n, mode='linear')",
+    "F.max_pool1d(T.ones(1, 1, 4), 2 * n, padding=n)",
+    "F.max_pool1d(T.ones(1, 1, 4), 2 * n, padding=n, stride=1)",
+    "F.avg_pool1d(T.ones(1, 1, 4), 2 * n, padding=n, stride=1)",
+    "F.unfold(T.ones(1, 1, 4, 4), 2, padding=n)",
+    "T.tensor_split(T.ones(2), T.zeros(1, dtype=T.int64).expand(n))",
+    "T.vmap(lambda x: T.nn.functional.unfold(x, 1))(T.zeros(n, 1, 0, 0))",
+]
+
+
+@pytest.mark.gradiron
+@pytest.mark.parametrize("call", WINDOWS)
+def test_more_windows_than_memory(call):
+    """Kernels list their windows and taps: what there is no room for is refused before."""
+    python_ok(f"""{LIARS}
+F = T.nn.functional
+for n in (2**28 + 8, 2**33, 2**61):
+    try:
+        {call}
+    except (RuntimeError, MemoryError, ValueError, TypeError, OverflowError):
+        continue
+    raise AssertionError(n)
+""")

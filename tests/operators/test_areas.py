@@ -41,7 +41,9 @@ def test_what_areas_refuse():
 def test_a_number_has_no_area(x):
     with pytest.raises(IndexError, match="^Dimension specified as (-1|0) but tensor has no dimensions"):
         T.trapezoid(tensor(3.0), *x)
-    with pytest.raises(IndexError, match=r"^(slice\(\) cannot be applied to a 0-dim tensor|Dimension specified as 0 but tensor)"):
+    with pytest.raises(
+        IndexError, match=r"^(slice\(\) cannot be applied to a 0-dim tensor|Dimension specified as 0 but tensor)"
+    ):
         T.cumulative_trapezoid(tensor(3.0), *x)
 
 

@@ -107,15 +107,10 @@ pub unsafe fn backward_input(
     bias: Option<Strided>,
 ) -> Result<()> {
     // Elements of the image that lie a stride apart meet the same taps: each such part is a convolution of its own.
-    let (s, mut parts) = (conv.stride, vec![]);
-    for d in 0..s[0].min(conv.image[0]) {
-        for h in 0..s[1].min(conv.image[1]) {
-            for w in 0..s[2].min(conv.image[2]) {
-                parts.push([d, h, w]);
-            }
-        }
-    }
-    for start in parts {
+    let s = conv.stride;
+    let [depth, height, width] = [0, 1, 2].map(|d| s[d].min(conv.image[d]));
+    for part in 0..depth * height * width {
+        let start = [part / (height * width), part / width % height, part % width];
         let chosen: [Vec<usize>; 3] = [0, 1, 2].map(|d| {
             let meets = |k: &usize| {
                 (start[d] + conv.padding[d] + s[d] * conv.dilation[d] * conv.kernel[d] - k * conv.dilation[d])

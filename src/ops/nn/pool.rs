@@ -70,23 +70,21 @@ impl Slide<'_> {
     fn pool(&self, shape: &[usize], count: Count) -> Result<Pool> {
         let sizes = image(shape, self.kernel.len());
         let result: Result<Ints> = (0..sizes.len()).map(|d| self.count(d, sizes[d])).collect();
-        Ok(Pool {
-            windows: Windows {
-                image: three(&sizes, 1),
-                kernel: three(self.kernel, 1),
-                result: three(&result?, 1),
-                stride: three(self.stride, 1),
-                padding: three(self.padding, 0),
-                dilation: three(self.dilation, 1),
-            },
-            adaptive: false,
-            count,
-        })
+        let windows = Windows {
+            image: three(&sizes, 1),
+            kernel: three(self.kernel, 1),
+            result: three(&result?, 1),
+            stride: three(self.stride, 1),
+            padding: three(self.padding, 0),
+            dilation: three(self.dilation, 1),
+        };
+        windows.check()?;
+        Ok(Pool { windows, adaptive: false, count })
     }
 }
 
 /// Windows that divide the image.
-fn adaptive(shape: &[usize], output: &[i64]) -> Pool {
+fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
     let windows = Windows {
         image: three(&image(shape, output.len()), 1),
         kernel: [1; 3],
@@ -95,7 +93,8 @@ fn adaptive(shape: &[usize], output: &[i64]) -> Pool {
         padding: [0; 3],
         dilation: [1; 3],
     };
-    Pool { windows, adaptive: true, count: Count::Inside }
+    windows.check()?;
+    Ok(Pool { windows, adaptive: true, count: Count::Inside })
 }
 
 fn dense(x: &Body) -> Result<Body> {
@@ -516,7 +515,7 @@ macro_rules! pools {
         impl $Parts {
             fn forward(input: &Tensor, #[hidden] output_size: &Ints) -> Result<Body> {
                 let input = input.body();
-                means($adaptive_avg, &input, &adaptive(input.shape(), output_size), $dims, &[], None)
+                means($adaptive_avg, &input, &adaptive(input.shape(), output_size)?, $dims, &[], None)
             }
             fn d_input(g: Tensor, input: Tensor) -> Result<Tensor> {
                 $PartsBack::call(&g, &input)
@@ -527,7 +526,7 @@ macro_rules! pools {
         impl $PartsBack {
             fn forward(grad_output: &Tensor, input: &Tensor) -> Result<Body> {
                 let (g, input) = (grad_output.body(), input.body());
-                let pool = adaptive(input.shape(), &image(g.shape(), $dims));
+                let pool = adaptive(input.shape(), &image(g.shape(), $dims))?;
                 means($adaptive_avg, &g, &pool, $dims, &[], Some(&input))
             }
             fn d_grad_output(g: Tensor, at: Meta) -> Result<Tensor> {
@@ -548,7 +547,7 @@ macro_rules! pools {
         impl $PartsMax {
             fn forward(input: &Tensor, #[hidden] output_size: &Ints) -> Result<[Body; 2]> {
                 let input = input.body();
-                largest($adaptive_max, &input, &adaptive(input.shape(), output_size), $dims, &[])
+                largest($adaptive_max, &input, &adaptive(input.shape(), output_size)?, $dims, &[])
             }
             fn d_input(g: Tensor, input: Tensor, result1: Tensor) -> Result<Tensor> {
                 $PartsMaxBack::call(&g, &input, &result1)
@@ -562,7 +561,7 @@ macro_rules! pools {
         impl $PartsMaxBack {
             fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Body> {
                 let (g, input) = (grad_output.body(), input.body());
-                let pool = adaptive(input.shape(), &image(g.shape(), $dims));
+                let pool = adaptive(input.shape(), &image(g.shape(), $dims))?;
                 returned(&g, &indices.body(), &input, Some(&pool), $dims)
             }
             fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {

@@ -1,7 +1,7 @@
 //! Resizing along the last dimensions, by every rule: each place of the result is a weighted sum of a few places of the
 //! input, dimension by dimension, so that one kernel does it all, and its transpose is the gradient.
 
-use crate::base::{MemoryFormat, Taps, numel};
+use crate::base::{MemoryFormat, Taps, numel, room};
 use crate::operator::kernel::copy;
 use crate::operator::prelude::*;
 use crate::ops::reduction::reduce::quietly;
@@ -195,6 +195,7 @@ fn resized(x: &Body, sizes: &[usize], ways: &[Way], back: bool) -> Result<Body> 
         let out = in_format(&shape, wide, now.device(), format)?;
         let [outer, inner] = around(&shape, format, dim);
         if out.numel() > 0 {
+            room::check(from.saturating_add(to), 256)?;
             let taps = if back { ways[k].taps(to, from).transposed() } else { ways[k].taps(from, to) };
             fork!([&out, &now],
                 cpu: crate::cpu::resample::resample(out.host()?, now.host()?, outer, inner, &taps),

@@ -585,7 +585,7 @@ fn run_whole(
         return Err(Error::runtime("Expected sequence length to be larger than 0 in RNN"));
     }
     let flat = view::reshape(&input, &[steps * samples, width])?;
-    let sizes = vec![samples as i64; steps];
+    let sizes = crate::base::room::filled(samples as i64, steps)?;
     let [out, h, c] = run(&flat, &sizes, hidden, cells, params, options)?;
     let out = view::reshape(&out, &[steps, samples, out.shape()[1]])?;
     Ok([if batch_first { view::transpose(&out, 0, 1)? } else { out }, h, c])

@@ -12,7 +12,7 @@ fn windows(
     dilation: &Ints,
     padding: &Ints,
     stride: &Ints,
-) -> (Windows, [i64; 2]) {
+) -> Result<(Windows, [i64; 2])> {
     let count = |d: usize| {
         let window = dilation[d].saturating_mul(kernel[d] - 1).saturating_add(1);
         image[d].saturating_add(2 * padding[d]).saturating_sub(window).div_euclid(stride[d]) + 1
@@ -27,7 +27,8 @@ fn windows(
         padding: three(padding, 0),
         dilation: three(dilation, 1),
     };
-    (windows, counts)
+    windows.check()?;
+    Ok((windows, counts))
 }
 
 fn check_dtype(op: &'static str, dtype: DType) -> Result<()> {
@@ -81,7 +82,7 @@ impl Im2Col {
         stride: &Ints,
     ) -> Result<Body> {
         let input = input.body();
-        let (windows, _) = windows(&last_two(input.shape()), kernel_size, dilation, padding, stride);
+        let (windows, _) = windows(&last_two(input.shape()), kernel_size, dilation, padding, stride)?;
         let lead = input.layout.ndim() - 3;
         let mut shape = Dims::from_slice(&input.shape()[..lead]);
         shape.extend([input.shape()[lead] * windows.taps(), windows.positions()]);
@@ -112,7 +113,7 @@ impl Col2Im {
         stride: &Ints,
     ) -> Result<Body> {
         let input = input.body();
-        let (windows, _) = windows(output_size, kernel_size, dilation, padding, stride);
+        let (windows, _) = windows(output_size, kernel_size, dilation, padding, stride)?;
         let lead = input.layout.ndim() - 2;
         let mut shape = Dims::from_slice(&input.shape()[..lead]);
         shape.push(input.shape()[lead] / windows.taps());
@@ -191,7 +192,7 @@ pub fn im2col(
         )));
     }
     let size = last_two(&shape);
-    let (_, counts) = windows(&size, &kernel_size, &dilation, &padding, &stride);
+    let (_, counts) = windows(&size, &kernel_size, &dilation, &padding, &stride)?;
     if counts.iter().any(|&n| n < 1) {
         return Err(Error::runtime(format!(
             "Given input with spatial size {}, kernel_size={}, dilation={}, padding={}, calculated shape of the array of sliding \
@@ -247,7 +248,7 @@ pub fn col2im(
             pair(&kernel_size)
         )));
     }
-    let (_, [high, wide]) = windows(&output_size, &kernel_size, &dilation, &padding, &stride);
+    let (_, [high, wide]) = windows(&output_size, &kernel_size, &dilation, &padding, &stride)?;
     let given = shape[batched + 1];
     let fits = high >= 1 && wide >= 1 && high.checked_mul(wide) == Some(given as i64);
     if !fits {

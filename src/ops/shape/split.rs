@@ -300,6 +300,7 @@ pub fn tensor_split(
     if t.ndim() == 0 {
         return split_into_sections(input, number(0)?, at);
     }
+    room::check(t.numel(), 3 * size_of::<i64>())?;
     cut(input, &(0..t.numel()).map(number).collect::<Result<Ints>>()?, at)
 }
 

@@ -3,7 +3,7 @@
 
 pub use crate::transforms::vmap::Batch;
 
-use crate::base::{Dims, Error, Result};
+use crate::base::{Dims, Error, Result, room};
 use crate::operator::Ints;
 use crate::operator::primitive::Call;
 use crate::operator::results::Tensors;
@@ -244,7 +244,7 @@ pub fn each<R: Stack>(call: &Call, op: impl Fn(&[Tensor]) -> Result<R>) -> Resul
     };
     let count: usize = b.sizes.iter().product();
     let whole = call.operands().map(flat).collect::<Result<Vec<_>>>()?;
-    let mut made: Vec<Vec<Tensor>> = Vec::with_capacity(count);
+    let mut made: Vec<Vec<Tensor>> = room::list(count)?;
     for i in 0..count {
         let sample = whole.iter().map(|t| view::select(t, 0, i as i64)).collect::<Result<Vec<_>>>()?;
         made.push(op(&sample)?.list());
