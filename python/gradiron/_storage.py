@@ -284,12 +284,16 @@ def rebuild_lazy(
 
 def reduce(self: Tensor, protocol: Any = None) -> Any:
     """What a pickle holds: the storage, how the tensor lies in it, and what the user hung on the tensor."""
-    if self._backward_hooks:
-        from .nn import Parameter
+    from .nn import Parameter
+
+    if type(self) is Parameter:
+        from ._utils import reduce_tensor
+
+        return reduce_tensor(self)
+    if self._backward_hooks and not isinstance(self, Parameter):
         from .utils.hooks import warn_if_has_hooks
 
-        if not isinstance(self, Parameter):
-            warn_if_has_hooks(self)
+        warn_if_has_hooks(self)
     place = (untyped_storage(self), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad)
     state = self.__dict__
     if self.is_conj() or self.is_neg():

@@ -78,3 +78,13 @@ def test_producers_of_old():
 
     with pytest.raises(AttributeError, match="__dlpack_device__"):
         T.from_dlpack(Odd())
+
+
+def test_a_copied_parameter_begins_anew():
+    p = T.nn.Parameter(T.ones(2))
+    with T.no_grad():
+        p.add_(1)
+    p.note = "kept"
+    made = copy.copy(p)
+    assert type(made) is T.nn.Parameter and made._version == 0 and made.note == "kept"
+    assert made.data_ptr() == p.data_ptr() and pickle.loads(pickle.dumps(p)).tolist() == [2, 2]

@@ -500,3 +500,15 @@ def test_new():
     assert "dtype" in str(error.value)
     with pytest.raises(RuntimeError, match="legacy constructor expects device type: cpu but device type: cuda was passed"):
         x.new(2, device="cuda")
+
+
+@pytest.mark.parametrize("kind", ["int64", "uint8", "bool"])
+def test_a_tensor_of_floats_is_no_whole_number(kind):
+    kind = getattr(T, kind)
+    for number in (T.tensor(1.5), T.tensor([1.5]), T.tensor(1j)):
+        with pytest.raises(TypeError, match="^only integer tensors of a single element can be converted to an index"):
+            T.tensor([1, number], dtype=kind)
+    assert T.tensor([T.tensor(1), T.tensor([True]), 1.5], dtype=kind).tolist() == [1, 1, 1]
+    assert T.tensor([T.tensor(1.5), 2]).tolist() == [1.5, 2.0]
+    with pytest.raises(RuntimeError, match="^value cannot be converted to type double without overflow"):
+        T.tensor([T.tensor(1j)], dtype=T.float64)

@@ -9,7 +9,7 @@ use crate::python::call::signature_errors::{dtype_argument, too_long};
 use crate::python::data::arrays::{from_array, is_array};
 use crate::python::modes::default_device;
 use crate::python::sequences::{look_up, to_list};
-use crate::python::tensor::methods::{PyTensor, tell_of_loss, wrap};
+use crate::python::tensor::methods::{PyTensor, no_index, tell_of_loss, wrap};
 use crate::python::transforms::vmap;
 use crate::python::types::device_from;
 use crate::tensor::{Body, Tensor};
@@ -59,6 +59,8 @@ fn survey(object: &Bound<'_, PyAny>, shape: &mut Dims, depth: usize) -> PyResult
 /// A number for a tensor: whole numbers of more than 64 bits go into those of floats only.
 enum Noted {
     Number(Scalar),
+    /// From a tensor of floats, which is no index: whole numbers and truth values do not take it.
+    OfFloats(Scalar),
     TooLong(f64),
 }
 
@@ -97,7 +99,16 @@ fn flatten(
             return Err(PyValueError::new_err("only one element tensors can be converted to Python scalars"));
         }
         tell_of_loss(&t.get().tensor)?;
-        return spread(&t.get().tensor, shape, depth, kind, out);
+        let first = out.len();
+        spread(&t.get().tensor, shape, depth, kind, out)?;
+        if t.get().tensor.dtype().is_differentiable() {
+            for noted in &mut out[first..] {
+                if let Noted::Number(number) = *noted {
+                    *noted = Noted::OfFloats(number);
+                }
+            }
+        }
+        return Ok(());
     }
     if is_array(object)? {
         let t = from_array(object)?;
@@ -212,6 +223,9 @@ fn fits(value: &Noted, dtype: DType) -> PyResult<Scalar> {
         Noted::TooLong(_) if dtype.is_int() => return Err(too_long()),
         Noted::TooLong(number) => Scalar::Float(number),
         Noted::Number(number) => number,
+        Noted::OfFloats(_) if !dtype.is_differentiable() => return Err(no_index()),
+        Noted::OfFloats(Scalar::Complex(..)) if dtype.is_float() => return Err(overflow("double").into()),
+        Noted::OfFloats(number) => number,
     };
     if matches!(value, Scalar::Complex(..)) && !dtype.is_complex() {
         return match dtype {

@@ -92,6 +92,11 @@ fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, P
     Ok(settle(allocate(py, tensor)?))
 }
 
+/// What is no whole number counts nothing.
+pub fn no_index() -> PyErr {
+    PyTypeError::new_err("only integer tensors of a single element can be converted to an index")
+}
+
 /// Where the Rust value lies in an object of the class, found on the first one.
 pub(in crate::python) static PLACE: AtomicUsize = AtomicUsize::new(0);
 
@@ -455,9 +460,7 @@ impl PyTensor {
     }
     fn __index__(&self) -> PyResult<i64> {
         if self.tensor.dtype().is_differentiable() || self.tensor.numel() != 1 {
-            return Err(PyTypeError::new_err(
-                "only integer tensors of a single element can be converted to an index",
-            ));
+            return Err(no_index());
         }
         Ok(self.tensor.item()?.as_i64())
     }
