@@ -664,5 +664,8 @@ def unfolded(name):
 
 
 def of_row(name, sample):
-    """The sampler that a row asks for: an expression over the functions of this file, `T` and `F`; `name` is the row's."""
-    return eval(sample, {**globals(), "name": name, "F": T.nn.functional}) if sample else None
+    """The sampler that a row asks for: an expression over the functions of this file and of matrices.py, `T` and `F`; `name` is
+    the row's."""
+    import matrices
+
+    return eval(sample, {**globals(), **vars(matrices), "name": name, "F": T.nn.functional}) if sample else None

@@ -22,6 +22,7 @@ const WORDS: &[&str] = &[
     "alpha",
     "out",
     "name",
+    "space",
     "alias",
     "returns",
     "sample",
@@ -43,6 +44,7 @@ const OUT: &[&str] = &[
 struct Facts {
     name: Option<String>,
     forms: Vec<Ident>,
+    space: String,
     out: Option<TokenStream>,
     aliases: Vec<String>,
     fields: Vec<String>,
@@ -64,6 +66,7 @@ impl Facts {
             "function" | "method" | "inplace" | "nn" | "alpha" => self.forms.push(clause.word.clone()),
             "out" => self.out = Some(out(clause)?),
             "name" => self.name = Some(clause.text()?),
+            "space" => self.space = clause.text()?,
             "alias" => self.aliases.push(clause.text()?),
             "returns" => self.fields = clause.idents()?.iter().map(|i| i.unraw().to_string()).collect(),
             "sample" => self.sample = clause.text()?,
@@ -255,8 +258,8 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     };
     let unrecorded = facts.unrecorded;
     let out = if unrecorded { quote!(#op::OutFacts { unrecorded: true, ..#out }) } else { out };
-    let (aliases, fields, sample, composite) =
-        (&facts.aliases, &facts.fields, &facts.sample, facts.composite);
+    let (aliases, fields, sample, composite, space) =
+        (&facts.aliases, &facts.fields, &facts.sample, facts.composite, &facts.space);
     let (arities, elementwise) = (&facts.arities, facts.elementwise);
     let by_kind = match &facts.by_kind {
         Some([tensor, number]) => quote!(Some([#tensor, #number])),
@@ -312,6 +315,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
                 call
             },
             call_inplace: #call_inplace,
+            space: #space,
             aliases: &[#(#aliases),*],
             aten: #aten,
             overloads: #overloads,

@@ -301,7 +301,9 @@ fn reads(this: &Primitive, f: &ImplItemFn, wrt: usize, kept: &mut Kept) -> Resul
                     .collect();
                 all.lets.push(quote!(let #local: #bare = [#(#places),*];));
             }
-            Source::Tensor(i) if crate::call::is(&bare, "Meta") => {
+            Source::Tensor(i)
+                if crate::call::is(crate::call::argument(&bare, "Option").unwrap_or(&bare), "Meta") =>
+            {
                 let place = this.place(i);
                 all.lets.push(quote!(let #local: #bare = #op::derivative::FetchMeta::meta(step, &#place)?;))
             }

@@ -60,9 +60,9 @@ from math import e, inf, nan, pi
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
 _MODULES = """
-    __future__ func nn optim ops viz testing cuda utils random profiler multiprocessing serialization storage _tensor_str _utils
-    version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions mps xpu accelerator _dynamo
-    _inductor
+    __future__ func linalg nn optim ops viz testing cuda utils random profiler multiprocessing serialization storage _utils
+    _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions mps xpu
+    accelerator _dynamo _inductor
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.

@@ -59,6 +59,9 @@ pub enum Fault {
     /// An index beyond its dimension (a number, and which dimension); a RuntimeError in the operators that go along one.
     #[error("{}", beyond(*index, *size))]
     Beyond { index: Option<(i64, usize)>, size: usize, along: bool },
+    /// A factorisation or a system of equations without an answer.
+    #[error("{0}")]
+    LinAlg(String),
     #[error("{0}")]
     Value(String),
     #[error("{0}")]
@@ -120,4 +123,4 @@ macro_rules! shorthand {
         pub fn $name(message: impl Into<String>) -> Error { Fault::$variant(message.into()).into() }
     )* } };
 }
-shorthand!(runtime => Runtime, index => Index, value => Value, type_error => Type, unordered => Unordered, not_implemented => NotImplemented);
+shorthand!(runtime => Runtime, linalg => LinAlg, index => Index, value => Value, type_error => Type, unordered => Unordered, not_implemented => NotImplemented);

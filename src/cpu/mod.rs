@@ -9,6 +9,7 @@ mod element;
 pub mod flip;
 pub mod grid;
 pub mod index;
+pub mod linalg;
 mod line;
 pub mod math;
 pub mod matmul;

@@ -165,6 +165,8 @@ pub struct Row {
     pub call: fn(&[Arg]) -> Result<Out>,
     /// Writes the result over the first argument.
     pub call_inplace: Option<CallInplace>,
+    /// The module where its function stands, by the first word of its name: `linalg` for `linalg_qr`; at the top where empty.
+    pub space: &'static str,
     /// Second names, in all forms.
     pub aliases: &'static [&'static str],
     /// ATen's name of this signature: `dim` of `max.dim`.
@@ -277,6 +279,7 @@ impl Row {
         differentiable: false,
         call: |_| Ok(Out::None),
         call_inplace: None,
+        space: "",
         aliases: &[],
         aten: "",
         overloads: None,

@@ -14,6 +14,13 @@ use pyo3::types::PyString;
 /// `gradiron.OutOfMemoryError`, a RuntimeError; made on the Python side.
 pub static OUT_OF_MEMORY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
+pyo3::create_exception!(
+    gradiron._core,
+    _LinAlgError,
+    PyRuntimeError,
+    "A factorisation or a system of equations without an answer."
+);
+
 impl From<Error> for PyErr {
     #[cold]
     fn from(error: Error) -> PyErr {
@@ -28,6 +35,7 @@ impl From<Error> for PyErr {
             }
             Fault::Value(_) => PyValueError::new_err(text),
             Fault::Type(_) | Fault::Unordered(_) => PyTypeError::new_err(text),
+            Fault::LinAlg(_) => _LinAlgError::new_err(text),
             Fault::NotImplemented(_) | Fault::NoShader { .. } => PyNotImplementedError::new_err(text),
             Fault::NoKernel { .. } | Fault::NoKernelOf { .. } | Fault::NoComplex(_) => {
                 PyNotImplementedError::new_err(text)

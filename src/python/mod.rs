@@ -135,6 +135,7 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         });
         dict.set_item("signatures", signatures.collect::<Vec<_>>())?;
         dict.set_item("sample", row.sample)?;
+        dict.set_item("space", row.space)?;
         dict.set_item("aliases", row.aliases.to_vec())?;
         for (key, form) in [
             ("function", crate::operator::Forms::FUNCTION),
@@ -325,5 +326,6 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     #[cfg(feature = "gpu")]
     module.setattr("_gpu", modes::gpu::module(py)?)?;
     tensor::host_state::prepare(py)?;
+    module.setattr("_LinAlgError", py.get_type::<errors::_LinAlgError>())?;
     call::table::install(py, module)
 }

@@ -89,6 +89,21 @@ CALLS = {
     "logspace": (T.tensor(0.0), T.tensor(1.0), 3),
     "fill": (f(3), T.tensor(5.0)),
     "ldexp": (f(3), i(1, 2, 3)),
+    "cholesky_solve": (f(2, 2), f(2, 2)),
+    "triangular_solve": (f(2, 2), f(2, 2)),
+    "linalg_solve": (f(2, 2), f(2, 2)),
+    "linalg_solve_ex": (f(2, 2), f(2, 2)),
+    "linalg_solve_triangular": (f(2, 2), f(2, 2), True),
+    "linalg_lu_solve": (f(2, 2), T.tensor([1, 2], dtype=T.int32), f(2, 2)),
+    "lu_solve": (f(2, 2), f(2, 2), T.tensor([1, 2], dtype=T.int32)),
+    "lu_unpack": (f(2, 2), T.tensor([1, 2], dtype=T.int32)),
+    "linalg_householder_product": (f(3, 3), f(3)),
+    "orgqr": (f(3, 3), f(3)),
+    "ormqr": (f(3, 3), f(3), f(3, 3)),
+    "linalg_lstsq": (f(3, 3), f(3, 3)),
+    "linalg_matmul": MATRICES,
+    "linalg_multi_dot": (MATRICES,),
+    "linalg_tensorsolve": (f(3, 3), f(3)),
     "polar": (f(3), f(3)),
     "ctc_loss": (f(3, 1, 4), i([1, 2]), (3,), (2,)),
     "rnn_tanh": (f(2, 1, 3), f(1, 1, 4), weights(1), *LAYER),
@@ -120,7 +135,12 @@ FREE = {
 # (row, operand): may lie on the CPU while the others are on the GPU, or the other way round as well.
 ALONG = {("index_put", 1), ("masked_fill", 2)}
 # Arguments at the end that have to be named.
-KEYWORD = {"max": ("other",), "min": ("other",), "cov": ("correction", "fweights", "aweights")}
+KEYWORD = {
+    "max": ("other",),
+    "min": ("other",),
+    "cov": ("correction", "fweights", "aweights"),
+    "linalg_solve_triangular": ("upper",),
+}
 # Its indices have to be on the CPU, whatever they cut.
 ON_HOST = {"tensor_split"}
 
@@ -165,7 +185,7 @@ def caller(name, row):
     if row["nn"]:
         return getattr(F, name)
     if row["function"]:
-        return getattr(T, name)
+        return getattr(T, name, None) or getattr(T._core, name)
     return getattr(T.Tensor, name if row["method"] else f"{name}_")
 
 

@@ -16,7 +16,7 @@ STEP = 1e-5
 
 
 def homes(name):
-    for home in (T, T.nn.functional):
+    for home in (T, T.nn.functional, getattr(T, "_core", T)):
         if hasattr(home, name):
             return getattr(home, name)
     return (lambda x, *a, **k: getattr(x, name)(*a, **k)) if hasattr(T.Tensor, name) else None

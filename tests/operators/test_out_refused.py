@@ -1,5 +1,6 @@
 """`out=` of every row: a call that is refused has written and resized nothing, whichever target was wrong, and how."""
 
+import functools
 import itertools
 import warnings
 
@@ -46,12 +47,31 @@ def volumes():
         "max_unpool2d": [x, at % 4, (2, 2)],
         "max_unpool3d": [x, at, (2, 2, 2), (1, 1, 1), (0, 0, 0)],
         "col2im": [x[0, 0], (1, 2), (1, 1), (1, 1), (0, 0), (1, 1)],
+    } | matrices()
+
+
+def matrices():
+    """The same with matrices that have what is asked for."""
+    a, pivots = T.eye(2) * 3 + 1, T.tensor([1, 2], dtype=T.int32)
+    return {
+        "linalg_cholesky": [a],
+        "lu_unpack": [a, pivots],
+        "linalg_lu_solve": [a, pivots, a],
+        "lu_solve": [a, a, pivots],
+        "linalg_solve_triangular": [a, a],
+        "linalg_tensorinv": [T.eye(6).reshape(2, 3, 6)],
+        "linalg_lstsq": [T.eye(3, 2), T.ones(3, 1)],
     }
+
+
+# What has to be given by name.
+NAMED = {"linalg_solve_triangular": {"upper": True}, "linalg_lstsq": {"driver": "gelsd"}}
 
 
 def call_of(row):
     """A function of `out` that works without, and the tensors that it reads."""
     function = getattr(T._core._nn if row["nn"] else T._core, row["name"])
+    function = functools.partial(function, **NAMED.get(row["name"], {}))
     choices = operands()
     needed = [kind for _, kind, _, default in row["params"] if default is None]
     x = choices["Tensor"][0]

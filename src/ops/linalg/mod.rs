@@ -1,9 +1,20 @@
-//! Products of matrices, and what is made of them.
+//! Products of matrices, factorisations, and what is made of them.
 
+pub mod cholesky;
+pub mod eigh;
 pub mod einsum;
+mod factors;
+pub mod functions;
+pub mod inverse;
+pub mod lu;
 pub mod matmul;
+pub mod norms;
 pub mod product;
+pub mod qr;
+pub mod solve;
+pub mod svd;
 pub mod tensordot;
+pub mod triangular;
 
 // Where these stood before.
 #[allow(unused_imports, reason = "a bridge")]

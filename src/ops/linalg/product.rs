@@ -605,16 +605,15 @@ pub fn kron(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     sample = "shaped(lambda draw, shape: (lambda n: lambda x: x.matrix_power(n))(draw(st.integers(2, 4))), st.just((2, 3, 3)))"
 )]
 pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
+    super::factors::check_square("linalg.matrix_power", input)?;
+    if n < 0 {
+        let back = n
+            .checked_neg()
+            .ok_or_else(|| Error::runtime("linalg.matrix_power: the exponent is too small"))?;
+        return matrix_power(&super::solve::linalg_inv(input)?, back);
+    }
     let shape = input.shape();
     let k = shape.len();
-    if k < 2 || shape[k - 1] != shape[k - 2] {
-        return Err(Error::runtime("linalg.matrix_power: A must be batches of square matrices"));
-    }
-    if n < 0 {
-        return Err(Error::not_implemented(
-            "matrix_power: negative powers need the inverse, which gradiron does not have yet",
-        ));
-    }
     if n == 0 {
         let eye = zeros(&[shape[k - 1]; 2], input.dtype(), input.device())?;
         let line = eye.body().layout.diagonal(0, 0, 1)?;

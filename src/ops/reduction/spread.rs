@@ -455,31 +455,35 @@ pub fn norm(
     #[default(false)] keepdim: bool,
     dtype: Option<DType>,
 ) -> Result<Tensor> {
-    let ord = order(p)?;
+    if let Some(Arg::Str(name)) = &p
+        && name == "nuc"
+    {
+        let dim = dim.unwrap_or_else(|| smallvec::smallvec![-2, -1]);
+        return crate::ops::linalg::norms::named_matrix_norm(input, name.clone(), dim, keepdim, dtype);
+    }
+    LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", input, dtype)?, order(p)?, dim, keepdim)
+}
+
+/// What a norm is computed of: in a dtype that is asked for, and not narrower.
+pub fn in_dtype(name: &str, input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
     let given = input.dtype();
     if !given.is_differentiable() {
         return Err(Error::not_implemented(format!(
-            "linalg.vector_norm: Expected a floating point or complex tensor as input. Got {}",
+            "{name}: Expected a floating point or complex tensor as input. Got {}",
             given.scalar_name()
         )));
     }
-    let input = match dtype {
-        Some(wanted) if !wanted.is_differentiable() => {
-            return Err(Error::runtime(format!(
-                "linalg.vector_norm: dtype should be floating point or complex, but got {}",
-                wanted.scalar_name()
-            )));
-        }
-        Some(wanted) if given.promote(wanted) != wanted => {
-            return Err(Error::runtime(format!(
-                "linalg.vector_norm: the dtype of the input ({}) should be convertible without narrowing to the specified \
-             dtype ({})",
-                given.scalar_name(),
-                wanted.scalar_name()
-            )));
-        }
-        Some(wanted) => to_dtype(input, wanted)?,
-        None => input.clone(),
-    };
-    LinalgVectorNorm::call(&input, ord, dim, keepdim)
+    match dtype {
+        Some(wanted) if !wanted.is_differentiable() => Err(Error::runtime(format!(
+            "{name}: dtype should be floating point or complex, but got {}",
+            wanted.scalar_name()
+        ))),
+        Some(wanted) if given.promote(wanted) != wanted => Err(Error::runtime(format!(
+            "{name}: the dtype of the input ({}) should be convertible without narrowing to the specified dtype ({})",
+            given.scalar_name(),
+            wanted.scalar_name()
+        ))),
+        Some(wanted) => to_dtype(input, wanted),
+        None => Ok(input.clone()),
+    }
 }

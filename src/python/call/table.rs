@@ -58,9 +58,9 @@ type Stub = unsafe extern "C" fn(
 
 static ENTRIES: OnceLock<Vec<Entry>> = OnceLock::new();
 
-const STUBS: usize = 1024;
+const STUBS: usize = 1280;
 
-seq_macro::seq!(N in 0..1024 {
+seq_macro::seq!(N in 0..1280 {
     static TABLE: [Stub; STUBS] = [#(stub::<N>,)*];
 });
 
@@ -433,6 +433,8 @@ pub fn install(py: Python<'_>, module: &Bound<'_, PyModule>) -> PyResult<()> {
         };
         match entry.style {
             Style::Function if entry.row.forms.has(Forms::NN) => nn.setattr(&*entry.name, made)?,
+            // What has a module of its own is within reach of the package alone.
+            Style::Function if !entry.row.space.is_empty() => module.setattr(&*entry.name, made)?,
             Style::Function => module.add(&*entry.name, made)?,
             _ => class.setattr(&*entry.name, made)?,
         }

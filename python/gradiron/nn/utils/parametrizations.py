@@ -112,7 +112,8 @@ class _Orthogonal(Module):
             X = _core.cat([X, X.new_zeros((*X.shape[:-1], rows - cols))], -1)
         skew = X - X.mH
         if self.orthogonal_map == _OrthMaps.cayley:
-            raise NotImplementedError("the Cayley map needs linalg.solve, which is not there yet")
+            identity = _core.eye(rows, dtype=X.dtype, device=X.device)
+            return _core.linalg_solve(identity - 0.5 * skew, identity + 0.5 * skew)[..., :cols]
         return _matrix_exp(skew)[..., :cols]
 
     def _reflect(self, X: Tensor) -> Tensor:

@@ -426,6 +426,4 @@ def _channels(t: Tensor, dim: int, kept: Tensor) -> Tensor:
 def _compute_norm(t: Tensor, n: Any, dim: int) -> Tensor:
     """The norm of each channel."""
     dims = [d for d in range(t.dim()) if d != dim % t.dim()]
-    if n == "nuc":
-        raise NotImplementedError("the nuclear norm needs linalg.matrix_norm, which is not there yet")
     return _core.norm(t, 2 if n == "fro" else n, dims)

@@ -1,0 +1,246 @@
+//! Factorisations of matrices that lie column by column: one file each, with LAPACK's signs and pivots.
+
+pub mod cholesky;
+pub mod eigh;
+pub mod lu;
+mod number;
+pub mod qr;
+pub mod svd;
+pub mod triangular;
+
+use super::par;
+use crate::base::{DType, Fault, Result, Strided};
+pub use number::Number;
+
+/// The items of a batch, each of which is `len` elements in a row.
+struct Items<T> {
+    start: par::Shared<T>,
+    len: usize,
+}
+
+impl<T: Copy> Items<T> {
+    /// Items of the last `dims` dimensions.
+    fn of(x: &Strided, dims: usize) -> Items<T> {
+        let len = x.shape[x.shape.len() - dims..].iter().product();
+        Items { start: par::Shared::new(x.ptr.cast::<T>().cast_const()), len }
+    }
+
+    /// # Safety
+    /// The batch is dense and alive, has an item `at`, and nobody else uses that now.
+    #[allow(clippy::mut_from_ref, reason = "each item is used by one task")]
+    unsafe fn item(&self, at: usize) -> &mut [T] {
+        // SAFETY: the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.start.get().add(at * self.len), self.len) }
+    }
+}
+
+/// Runs `body` for the number of each matrix; `work` is about what one costs.
+fn each(count: usize, work: usize, body: impl Fn(usize) + Sync) {
+    let grain = (par::GRAIN / work.max(1)).max(1);
+    par::ranges(count, grain, |range| range.for_each(&body));
+}
+
+/// How many items the dimensions before the last `dims` count.
+fn count(x: &Strided, dims: usize) -> usize {
+    x.shape[..x.shape.len() - dims].iter().product()
+}
+
+/// The last two sizes.
+fn sizes(x: &Strided) -> [usize; 2] {
+    let n = x.shape.len();
+    [x.shape[n - 2], x.shape[n - 1]]
+}
+
+/// Calls the code with `T` for the dtype: real and complex numbers of two widths.
+macro_rules! numbers {
+    ($op:literal, $dtype:expr, $T:ident => $code:expr) => {{
+        use $crate::cpu::math::complex::Complex;
+        match $dtype {
+            DType::F32 => {
+                type $T = f32;
+                $code
+            }
+            DType::F64 => {
+                type $T = f64;
+                $code
+            }
+            DType::C64 => {
+                type $T = Complex<f32>;
+                $code
+            }
+            DType::C128 => {
+                type $T = Complex<f64>;
+                $code
+            }
+            dtype => return Err(Fault::NoKernel { op: $op, dtype }.into()),
+        }
+    }};
+}
+
+/// Lower triangles `L` with `a = L Lᴴ`, from the lower triangles of `a`, in their place; `info` is 0, or the order of the
+/// leading minor that is not positive.
+///
+/// # Safety
+/// As for all functions here: the views are live, each is used by nobody else if it is written to, matrices lie densely
+/// column by column and other operands densely, and all have equally many items.
+pub unsafe fn cholesky(a: Strided, info: Strided) -> Result<()> {
+    let n = sizes(&a)[0];
+    numbers!("cholesky_cpu", a.dtype, T => {
+        let (matrices, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&info, 0));
+        // SAFETY: handed on.
+        each(count(&a, 2), n * n * n / 3, |i| unsafe { infos.item(i)[0] = cholesky::factor(matrices.item(i), n) as i32 });
+    });
+    Ok(())
+}
+
+/// Solves `a x = b` in the place of `b` for triangles `a`.
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) -> Result<()> {
+    let [n, columns] = sizes(&b);
+    numbers!("triangular_solve_cpu", b.dtype, T => {
+        let (triangles, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&b, 2));
+        // SAFETY: handed on.
+        each(count(&b, 2), n * n * columns, |i| unsafe {
+            triangular::solve(triangles.item(i), n, right.item(i), upper, unit);
+        });
+    });
+    Ok(())
+}
+
+/// Householder's reflectors of `a` below the diagonal, with `r` on and above it; their factors in `tau`.
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn reflect(a: Strided, tau: Strided) -> Result<()> {
+    let [m, n] = sizes(&a);
+    numbers!("geqrf_cpu", a.dtype, T => {
+        let (matrices, factors) = (Items::<T>::of(&a, 2), Items::<T>::of(&tau, 1));
+        // SAFETY: handed on.
+        each(count(&a, 2), 2 * m * n * m.min(n), |i| unsafe { qr::reflect(matrices.item(i), m, n, factors.item(i)) });
+    });
+    Ok(())
+}
+
+/// The product of the reflectors that [`reflect`] made, over them.
+///
+/// # Safety
+/// As [`cholesky`]; `q` has at most as many columns as rows and at least as many as `tau` has factors.
+pub unsafe fn unreflect(q: Strided, tau: Strided) -> Result<()> {
+    let [m, n] = sizes(&q);
+    numbers!("orgqr_cpu", q.dtype, T => {
+        let (matrices, factors) = (Items::<T>::of(&q, 2), Items::<T>::of(&tau, 1));
+        // SAFETY: handed on.
+        each(count(&q, 2), 2 * m * n * m.min(n), |i| unsafe { qr::product(matrices.item(i), m, n, factors.item(i)) });
+    });
+    Ok(())
+}
+
+/// `L` and `U` of `a` in its place, the rows that changed places (from 1), and the first pivot that is zero (from 1, else 0).
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn lu(a: Strided, pivots: Strided, info: Strided) -> Result<()> {
+    let [m, n] = sizes(&a);
+    numbers!("lu_cpu", a.dtype, T => {
+        let (matrices, rows, infos) = (Items::<T>::of(&a, 2), Items::<i32>::of(&pivots, 1), Items::<i32>::of(&info, 0));
+        // SAFETY: handed on.
+        each(count(&a, 2), m * n * m.min(n), |i| unsafe {
+            infos.item(i)[0] = lu::factor(matrices.item(i), m, n, rows.item(i)) as i32;
+        });
+    });
+    Ok(())
+}
+
+/// Solves `a x = b`, or `aᴴ x = b`, in the place of `b`, by what [`lu`] made of `a`.
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn lu_solve(lu: Strided, pivots: Strided, b: Strided, adjoint: bool) -> Result<()> {
+    let [n, columns] = sizes(&b);
+    numbers!("lu_solve_cpu", b.dtype, T => {
+        let (factors, right, rows) = (Items::<T>::of(&lu, 2), Items::<T>::of(&b, 2), Items::<i32>::of(&pivots, 1));
+        // SAFETY: handed on.
+        each(count(&b, 2), 2 * n * n * columns, |i| unsafe {
+            lu::solve(factors.item(i), n, rows.item(i), right.item(i), adjoint);
+        });
+    });
+    Ok(())
+}
+
+/// Determinants of what [`lu`] factored; with `sizes` their directions, and the logarithms of their sizes there.
+///
+/// # Safety
+/// As [`cholesky`]; `logarithms` has the real dtype.
+pub unsafe fn determinant(
+    lu: Strided,
+    pivots: Strided,
+    out: Strided,
+    logarithms: Option<Strided>,
+) -> Result<()> {
+    let n = sizes(&lu)[0];
+    numbers!("lu_cpu", lu.dtype, T => {
+        let (factors, rows, found) = (Items::<T>::of(&lu, 2), Items::<i32>::of(&pivots, 1), Items::<T>::of(&out, 0));
+        let lines = logarithms.map(|x| Items::<<T as Number>::Real>::of(&x, 0));
+        // SAFETY: handed on.
+        each(count(&lu, 2), n, |i| unsafe {
+            let (value, size) = lu::determinant(factors.item(i), n, rows.item(i), lines.is_some());
+            found.item(i)[0] = value;
+            if let Some(lines) = &lines {
+                lines.item(i)[0] = <T as Number>::Real::real(size);
+            }
+        });
+    });
+    Ok(())
+}
+
+/// The permutations that pivots stand for.
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn exchanges(pivots: Strided, from: Strided, to: Strided) -> Result<()> {
+    let (rows, starts, ends) =
+        (Items::<i32>::of(&pivots, 1), Items::<i64>::of(&from, 1), Items::<i64>::of(&to, 1));
+    // SAFETY: handed on.
+    each(count(&from, 1), from.shape[from.shape.len() - 1], |i| unsafe {
+        lu::exchanges(rows.item(i), starts.item(i), ends.item(i));
+    });
+    Ok(())
+}
+
+/// Ascending eigenvalues of Hermitian matrices, of which the lower triangles are read; their vectors in the place of `a`.
+/// `info` is not 0 where the iteration did not end.
+///
+/// # Safety
+/// As [`cholesky`]; `values` has the real dtype.
+pub unsafe fn eigh(a: Strided, values: Strided, info: Strided) -> Result<()> {
+    let n = sizes(&a)[0];
+    numbers!("linalg_eigh_cpu", a.dtype, T => {
+        let matrices = Items::<T>::of(&a, 2);
+        let (lines, infos) = (Items::<<T as Number>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
+        // SAFETY: handed on.
+        each(count(&a, 2), 9 * n * n * n, |i| unsafe {
+            infos.item(i)[0] = eigh::decompose(matrices.item(i), n, lines.item(i)) as i32;
+        });
+    });
+    Ok(())
+}
+
+/// Descending singular values of the first columns of `a`, as many as `v` has and at most as many as `a` has rows; left vectors in
+/// their place, and in the columns behind what completes a basis; right ones as columns of `v`. `info` is not 0 where the iteration did not end.
+///
+/// # Safety
+/// As [`cholesky`]; `values` has the real dtype.
+pub unsafe fn svd(a: Strided, values: Strided, v: Strided, info: Strided) -> Result<()> {
+    let ([m, _], n) = (sizes(&a), sizes(&v)[0]);
+    numbers!("linalg_svd_cpu", a.dtype, T => {
+        let (matrices, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&v, 2));
+        let (lines, infos) = (Items::<<T as Number>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
+        // SAFETY: handed on.
+        each(count(&a, 2), 30 * m * n * n, |i| unsafe {
+            infos.item(i)[0] = svd::decompose(matrices.item(i), m, n, lines.item(i), right.item(i)) as i32;
+        });
+    });
+    Ok(())
+}

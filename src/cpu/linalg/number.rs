@@ -1,0 +1,134 @@
+//! What factorisations ask of a number: real or complex, of either width.
+
+use crate::cpu::math::complex::Complex;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+
+pub trait Number:
+    Copy
+    + Send
+    + Sync
+    + PartialEq
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + 'static
+{
+    type Real: Number<Real = Self::Real>;
+    const EPSILON: f64;
+    const COMPLEX: bool;
+    fn new(re: f64, im: f64) -> Self;
+    fn re(self) -> f64;
+    fn im(self) -> f64;
+    fn conj(self) -> Self;
+    fn scaled(self, by: f64) -> Self;
+
+    fn zero() -> Self {
+        Self::new(0.0, 0.0)
+    }
+    fn one() -> Self {
+        Self::new(1.0, 0.0)
+    }
+    fn real(re: f64) -> Self {
+        Self::new(re, 0.0)
+    }
+    /// The magnitude.
+    fn size(self) -> f64 {
+        if Self::COMPLEX { self.re().hypot(self.im()) } else { self.re().abs() }
+    }
+    /// The magnitude that chooses pivots.
+    fn weight(self) -> f64 {
+        if Self::COMPLEX { self.re().abs() + self.im().abs() } else { self.re().abs() }
+    }
+    /// The square of the magnitude.
+    fn square(self) -> f64 {
+        if Self::COMPLEX { self.re() * self.re() + self.im() * self.im() } else { self.re() * self.re() }
+    }
+}
+
+macro_rules! number {
+    ($($T:ident),*) => { $(
+        impl Number for $T {
+            type Real = $T;
+            const EPSILON: f64 = $T::EPSILON as f64;
+            const COMPLEX: bool = false;
+            #[inline(always)]
+            fn new(re: f64, _: f64) -> $T { re as $T }
+            #[inline(always)]
+            fn re(self) -> f64 { f64::from(self) }
+            #[inline(always)]
+            fn im(self) -> f64 { 0.0 }
+            #[inline(always)]
+            fn conj(self) -> $T { self }
+            #[inline(always)]
+            fn scaled(self, by: f64) -> $T { self * by as $T }
+        }
+
+        impl Number for Complex<$T> {
+            type Real = $T;
+            const EPSILON: f64 = $T::EPSILON as f64;
+            const COMPLEX: bool = true;
+            #[inline(always)]
+            fn new(re: f64, im: f64) -> Self { Complex { re: re as $T, im: im as $T } }
+            #[inline(always)]
+            fn re(self) -> f64 { f64::from(self.re) }
+            #[inline(always)]
+            fn im(self) -> f64 { f64::from(self.im) }
+            #[inline(always)]
+            fn conj(self) -> Self { Complex { re: self.re, im: -self.im } }
+            #[inline(always)]
+            fn scaled(self, by: f64) -> Self { Complex { re: self.re * by as $T, im: self.im * by as $T } }
+        }
+    )* };
+}
+number!(f32, f64);
+
+/// `y += a * x`
+#[inline]
+pub fn add_scaled<T: Number>(y: &mut [T], a: T, x: &[T]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = *y + a * x;
+    }
+}
+
+/// The sum of `conj(x) * y`.
+#[inline]
+pub fn dot<T: Number>(x: &[T], y: &[T]) -> T {
+    // Four sums at once: the compiler may not reorder one.
+    let mut sums = [T::zero(); 4];
+    let (head_x, tail_x) = x.as_chunks::<4>();
+    let (head_y, tail_y) = y[..x.len()].as_chunks::<4>();
+    for (x, y) in head_x.iter().zip(head_y) {
+        for k in 0..4 {
+            sums[k] = sums[k] + x[k].conj() * y[k];
+        }
+    }
+    for (k, (&x, &y)) in tail_x.iter().zip(tail_y).enumerate() {
+        sums[k] = sums[k] + x.conj() * y;
+    }
+    (sums[0] + sums[1]) + (sums[2] + sums[3])
+}
+
+/// The length of a vector, whose squares neither overflow nor vanish.
+pub fn length<T: Number>(x: &[T]) -> f64 {
+    let square: f64 = x.iter().map(|x| x.square()).sum();
+    if square > 1e-290 && square < 1e290 {
+        return square.sqrt();
+    }
+    let largest = x
+        .iter()
+        .fold(0.0, |top: f64, x| if x.weight() > top || x.weight().is_nan() { x.weight() } else { top });
+    if largest == 0.0 || !largest.is_finite() {
+        return largest;
+    }
+    let small = x.iter().map(|x| (x.re() / largest).powi(2) + (x.im() / largest).powi(2));
+    largest * small.sum::<f64>().sqrt()
+}
+
+/// Two different columns of a matrix with `m` rows.
+pub fn columns<T>(a: &mut [T], m: usize, i: usize, j: usize) -> (&mut [T], &mut [T]) {
+    debug_assert!(i < j);
+    let (left, right) = a.split_at_mut(j * m);
+    (&mut left[i * m..(i + 1) * m], &mut right[..m])
+}

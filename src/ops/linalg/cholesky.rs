@@ -1,0 +1,162 @@
+//! Cholesky's triangle, and what it solves.
+#![allow(non_snake_case, reason = "PyTorch's parameters are A and L")]
+
+use super::factors::*;
+use super::triangular::{check_pair, solved};
+use crate::base::broadcast;
+use crate::operator::prelude::*;
+
+fn factor(x: &Body, upper: bool, checked: Checked) -> Result<[Body; 2]> {
+    let info = codes(x)?;
+    // The transpose of an upper triangle is the lower one of the conjugate, whose factor is transposed in turn.
+    let out = by_columns(&if upper { transposed(x)? } else { x.clone() })?;
+    if out.numel() > 0 {
+        fork!([&out, &info],
+            cpu: crate::cpu::linalg::cholesky(out.host()?, info.host()?),
+            gpu: no_shader("linalg_cholesky", out.dtype))?;
+    }
+    if let Some(name) = checked.0
+        && let Some((place, order)) = first_failure(&info)?
+    {
+        return Err(Error::linalg(format!(
+            "{name}: {place}The factorization could not be completed because the input is not positive-definite (the \
+             leading minor of order {order} is not positive-definite)."
+        )));
+    }
+    if !upper {
+        return Ok([out, info]);
+    }
+    Ok([by_columns(&transposed(&out)?)?, info])
+}
+
+#[primitive(batch = in_front, results(L, info))]
+impl LinalgCholeskyEx {
+    fn forward(input: &Tensor, upper: bool, #[hidden] checked: Checked) -> Result<[Body; 2]> {
+        factor(&input.body(), upper, checked)
+    }
+    fn d_input(g: V, L: V, upper: bool) -> V {
+        let (g, l) = if upper { (g.mh(), L.mh()) } else { (g, L) };
+        let inner = l.mh().matmul(g);
+        let inner = (tril(inner.clone(), 0) + tril(inner, -1).mh()) * 0.5;
+        let left = solved(&l.mh(), &inner, true, true, false);
+        solved(&l, &left, false, false, false)
+    }
+}
+
+/// The triangles `L` with `L Lᴴ = A`, or `U` with `Uᴴ U = A`, of positive matrices.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(squares(lambda x: [T.linalg.cholesky(positive(x)), T.linalg.cholesky(positive(x), upper=True)]))"
+)]
+pub fn linalg_cholesky(
+    A: &Tensor,
+    #[keyword]
+    #[default(false)]
+    upper: bool,
+) -> Result<Tensor> {
+    check_square("linalg.cholesky", A)?;
+    check_floating("linalg.cholesky", A, true)?;
+    let [l, _] = LinalgCholeskyEx::call(A, upper, Checked(Some("linalg.cholesky")))?;
+    Ok(l)
+}
+
+/// The same with codes in place of an error: the order of the leading minor that is not positive, or 0.
+#[operator(
+    function,
+    space = "linalg",
+    returns(L, info),
+    out(declared),
+    sample = "on_host(squares(lambda x: T.linalg.cholesky_ex(positive(x))))"
+)]
+pub fn linalg_cholesky_ex(
+    A: &Tensor,
+    #[keyword]
+    #[default(false)]
+    upper: bool,
+    #[default(false)] check_errors: bool,
+) -> Result<[Tensor; 2]> {
+    check_square("linalg.cholesky", A)?;
+    check_floating("linalg.cholesky", A, true)?;
+    LinalgCholeskyEx::call(A, upper, Checked(check_errors.then_some("linalg.cholesky_ex")))
+}
+
+/// `X` with `L Lᴴ X = B`.
+fn by_triangle(b: &V, l: &V, upper: bool) -> V {
+    if upper {
+        return solved(l, &solved(&l.mh(), b, false, true, false), true, true, false);
+    }
+    solved(&l.mh(), &solved(l, b, false, true, false), true, true, false)
+}
+
+#[primitive]
+impl CholeskySolve {
+    fn forward(input: &Tensor, input2: &Tensor, upper: bool) -> Result<Body> {
+        crate::ops::reduction::reduce::quietly(|| by_triangle(&input.into(), &input2.into(), upper).tensor())
+    }
+    fn d_input(g: V, input2: V, at: Meta, upper: bool) -> V {
+        by_triangle(&g, &input2, upper).sum_to(&at.shape)
+    }
+    fn d_input2(g: V, input2: V, result: V, at: Meta, upper: bool) -> V {
+        let common = by_triangle(&g, &input2, upper).matmul(result.mh());
+        let common = &common + common.mh();
+        let whole = if upper { -input2.matmul(common) } else { -common.matmul(input2) };
+        whole.sum_to(&at.shape)
+    }
+    fn batch(b: &Batch, input: &Tensor, input2: &Tensor, upper: bool) -> Result<Tensor> {
+        let [x, y] = aligned(b, input, input2)?;
+        CholeskySolve::call(&x, &y, upper).map(|t| b.wrap(t))
+    }
+}
+
+/// The solution of `A x = input`, given Cholesky's triangle of `A`.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "on_host(squares(lambda x: T.cholesky_solve(x[..., :2], x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
+)]
+pub fn cholesky_solve(input: &Tensor, L: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {
+    for (name, x) in [("b", input), ("u", L)] {
+        if x.ndim() < 2 {
+            return Err(Error::runtime(format!(
+                "{name} should have at least 2 dimensions, but has {} dimensions instead",
+                x.ndim()
+            )));
+        }
+    }
+    check_pair("cholesky_solve", input, L)?;
+    broadcast(&input.shape()[..input.ndim() - 2], &L.shape()[..L.ndim() - 2])?;
+    if input.device().is_cpu() && input.dtype().size() == 2 {
+        return Err(Fault::NoKernel { op: "cholesky_solve_cpu", dtype: input.dtype() }.into());
+    }
+    CholeskySolve::call(input, L, upper)
+}
+
+#[primitive(batch = in_front)]
+impl CholeskyInverse {
+    fn forward(input: &Tensor, upper: bool) -> Result<Body> {
+        let units = Tensor::new(super::solve::units(&input.body())?);
+        crate::ops::reduction::reduce::quietly(|| by_triangle(&units.into(), &input.into(), upper).tensor())
+    }
+    fn d_input(g: V, input: V, result: V, upper: bool) -> V {
+        let common = result.matmul((&g + g.mh()).matmul(&result));
+        if upper { -input.matmul(common) } else { -common.matmul(input) }
+    }
+}
+
+/// The inverse of the matrix whose Cholesky's triangle this is.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "on_host(squares(lambda x: T.cholesky_inverse(x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
+)]
+pub fn cholesky_inverse(L: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {
+    check_square("cholesky_inverse", L)?;
+    if !matches!(L.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
+        return Err(Fault::NoKernel { op: "cholesky_inverse_out_cpu", dtype: L.dtype() }.into());
+    }
+    CholeskyInverse::call(L, upper)
+}

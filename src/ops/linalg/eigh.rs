@@ -1,0 +1,120 @@
+//! Eigenvalues of Hermitian matrices.
+#![allow(non_snake_case, reason = "PyTorch's names are A and UPLO")]
+
+use super::factors::*;
+use crate::operator::kernel::filled;
+use crate::operator::prelude::*;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::view;
+
+fn decomposed(x: &Body, upper: bool) -> Result<[Body; 2]> {
+    let n = rows_and_columns(x.shape())[0];
+    let info = codes(x)?;
+    // The lower triangle of the transpose is that of the conjugate.
+    let vectors = by_columns(&if upper { transposed(x)? } else { x.clone() })?;
+    let vectors = if upper && x.dtype.is_complex() {
+        by_columns(&reduce::quietly(|| crate::ops::complex::conj_physical(&Tensor::new(vectors)))?)?
+    } else {
+        vectors
+    };
+    let values = filled(&batch_of(x, &[n]), Scalar::Int(0), x.dtype.to_real(), x.device())?;
+    if vectors.numel() > 0 || !has_kernel(x.dtype) {
+        fork!([&vectors, &values, &info],
+            cpu: crate::cpu::linalg::eigh(vectors.host()?, values.host()?, info.host()?),
+            gpu: no_shader("linalg_eigh", x.dtype))?;
+    }
+    if let Some((place, code)) = first_failure(&info)? {
+        return Err(Error::linalg(format!(
+            "linalg.eigh: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too many \
+             repeated eigenvalues (error code: {code})."
+        )));
+    }
+    Ok([values, vectors])
+}
+
+#[primitive(batch = in_front, results(eigenvalues, eigenvectors))]
+impl LinalgEigh {
+    fn forward(A: &Tensor, #[hidden] upper: bool) -> Result<[Body; 2]> {
+        decomposed(&A.body(), upper)
+    }
+    fn d_A(g: [Option<V>; 2], eigenvalues: V, eigenvectors: V) -> Result<V> {
+        let row = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -2));
+        let high = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -1));
+        let adjoint = eigenvectors.mh();
+        Ok(match g {
+            [Some(values), None] => (&eigenvectors * row(&values)).matmul(adjoint),
+            [values, Some(vectors)] => {
+                let turned = adjoint.matmul(vectors);
+                if turned.is_complex() && !turned.is_special() {
+                    check_phase(&turned)?;
+                }
+                // What moves vectors is skew.
+                let turned = (&turned - turned.mh()) * 0.5;
+                let line = unit_of(&eigenvalues)?;
+                let gaps = row(&eigenvalues) - high(&eigenvalues) + &line;
+                let dtype = eigenvectors.clone().tensor()?.dtype();
+                let inner =
+                    plus(Some(turned / gaps * (1.0 - line)), values.map(|g| diagonal_matrix(g.cast(dtype))));
+                let inner = inner.unwrap_or_else(V::misuse);
+                eigenvectors.matmul(inner.matmul(adjoint))
+            }
+            [None, None] => return Err(Error::runtime("a derivative was called without a gradient")),
+        })
+    }
+}
+
+/// The unit matrix beside a vector.
+fn unit_of(values: &V) -> Result<V> {
+    let t = values.clone().tensor()?;
+    let n = *t.shape().last().unwrap_or(&0);
+    let ones = crate::ops::creation::create::ones(&[n], t.dtype(), t.device())?;
+    Ok(diagonal_matrix(V::from(ones)))
+}
+
+/// Complex vectors have any phase: a loss that depends on it has no gradient.
+fn check_phase(turned: &V) -> Result<()> {
+    let line = turned.clone().then(|t| view::diagonal(&t, 0, -2, -1));
+    let imaginary = abs(line.then(|t| crate::ops::complex::imag(&t))).tensor()?;
+    let imaginary = crate::ops::creation::factories::detach(&imaginary)?;
+    if imaginary.numel() > 0 && crate::ops::reduction::extrema::max(&imaginary)?.item()?.as_f64() > 1e-2 {
+        return Err(Error::runtime(
+            "linalg_eigh_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The \
+             specified loss function depends on this quantity, so it is ill-defined.",
+        ));
+    }
+    Ok(())
+}
+
+fn is_upper(UPLO: &str) -> Result<bool> {
+    match UPLO {
+        "U" | "u" => Ok(true),
+        "L" | "l" => Ok(false),
+        other => Err(Error::runtime(format!("Expected UPLO argument to be 'L' or 'U', but got {other}"))),
+    }
+}
+
+/// Ascending eigenvalues of Hermitian matrices, of which one triangle is read, and their vectors as columns.
+#[operator(
+    function,
+    space = "linalg",
+    returns(eigenvalues, eigenvectors),
+    out(declared),
+    sample = "on_host(squares(lambda x: signless(*T.linalg.eigh(symmetric(apart(x))))))"
+)]
+pub fn linalg_eigh(A: &Tensor, #[default("L".to_string())] UPLO: String) -> Result<[Tensor; 2]> {
+    check_square("linalg.eigh", A)?;
+    LinalgEigh::call(A, is_upper(&UPLO)?)
+}
+
+/// Ascending eigenvalues of Hermitian matrices, of which one triangle is read.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(squares(lambda x: T.linalg.eigvalsh(symmetric(apart(x)))))"
+)]
+pub fn linalg_eigvalsh(A: &Tensor, #[default("L".to_string())] UPLO: String) -> Result<Tensor> {
+    check_square("linalg.eigh", A)?;
+    let [values, _] = LinalgEigh::call(A, is_upper(&UPLO)?)?;
+    Ok(values)
+}

@@ -1,0 +1,226 @@
+//! What all factorisations share: memory by columns, and the refusals of what has none.
+
+use crate::operator::kernel::{copy, filled};
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::shape::triangle;
+use crate::ops::shape::view;
+use crate::tensor::facts::{Keep, Shown};
+
+/// The operator in whose name a kernel refuses matrices; none asks for codes instead.
+#[derive(Clone, Copy)]
+pub struct Checked(pub Option<&'static str>);
+
+impl Keep for Checked {
+    fn shown(&self) -> Shown {
+        Shown::Nothing
+    }
+}
+
+/// New matrices that lie column by column.
+pub fn columns(shape: &[usize], dtype: DType, device: Device) -> Result<Body> {
+    let mut turned = Dims::from_slice(shape);
+    let n = turned.len();
+    turned.swap(n - 2, n - 1);
+    transposed(&Body::new(&turned, dtype, device)?)
+}
+
+pub fn transposed(x: &Body) -> Result<Body> {
+    Ok(x.with_layout(x.layout.transpose(-2, -1)?))
+}
+
+/// A copy that lies column by column.
+pub fn by_columns(x: &Body) -> Result<Body> {
+    let out = columns(x.shape(), x.dtype, x.device())?;
+    copy(&out, x)?;
+    Ok(out)
+}
+
+/// The dimensions before the matrices'.
+pub fn lead(x: &Body) -> &[usize] {
+    &x.shape()[..x.layout.ndim() - 2]
+}
+
+pub fn rows_and_columns(shape: &[usize]) -> [usize; 2] {
+    [shape[shape.len() - 2], shape[shape.len() - 1]]
+}
+
+/// A shape of the same batch.
+pub fn batch_of(x: &Body, rest: &[usize]) -> Dims {
+    let mut shape = Dims::from_slice(lead(x));
+    shape.extend_from_slice(rest);
+    shape
+}
+
+/// A number of success for each matrix.
+pub fn codes(x: &Body) -> Result<Body> {
+    filled(lead(x), Scalar::Int(0), DType::I32, x.device())
+}
+
+/// The first matrix without success, and its code; the batch's number is left out of a single matrix.
+pub fn first_failure(codes: &Body) -> Result<Option<(String, i64)>> {
+    if codes.numel() == 0 {
+        return Ok(None);
+    }
+    let view = codes.host()?;
+    // SAFETY: the codes are dense and alive, and the kernel that wrote them is done.
+    let all = unsafe { std::slice::from_raw_parts(view.ptr.cast::<i32>(), codes.numel()) };
+    let found = all.iter().position(|&code| code != 0);
+    let single = codes.layout.ndim() == 0;
+    let place = |at: usize| if single { String::new() } else { format!("(Batch element {at}): ") };
+    Ok(found.map(|at| (place(at), i64::from(all[at]))))
+}
+
+/// Factorisations have no shaders.
+#[cold]
+pub fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
+    Err(Fault::NoShader { op, dtype }.into())
+}
+
+pub fn check_matrix(name: &str, operand: &str, x: &Tensor) -> Result<()> {
+    if x.ndim() >= 2 {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("{name}: The input tensor {operand} must have at least 2 dimensions.")))
+}
+
+pub fn check_square(name: &str, x: &Tensor) -> Result<()> {
+    check_matrix(name, "A", x)?;
+    let [rows, columns] = rows_and_columns(&x.shape());
+    if rows == columns {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "{name}: A must be batches of square matrices, but they are {rows} by {columns} matrices"
+    )))
+}
+
+/// Refuses whole numbers; halves too, where the operator says so itself.
+pub fn check_floating(name: &str, x: &Tensor, halves: bool) -> Result<()> {
+    let dtype = x.dtype();
+    if !dtype.is_differentiable() {
+        return Err(Error::not_implemented(format!(
+            "{name}: Expected a floating point or complex tensor as input. Got {}",
+            dtype.scalar_name()
+        )));
+    }
+    if !halves && dtype.size() == 2 {
+        return Err(Error::not_implemented(format!(
+            "{name}: Low precision dtypes not supported. Got {}",
+            dtype.scalar_name()
+        )));
+    }
+    Ok(())
+}
+
+/// Refuses two operands of different dtypes.
+pub fn check_same(name: &str, a: &Tensor, b: &Tensor) -> Result<()> {
+    if a.dtype() == b.dtype() {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "{name}: Expected A and B to have the same dtype, but found A of type {} and B of type {} instead",
+        a.dtype().scalar_name(),
+        b.dtype().scalar_name()
+    )))
+}
+
+/// Refuses a right side that does not fit its matrix.
+pub fn check_sides(name: &str, a: &[usize], b: &[usize], left: bool) -> Result<()> {
+    let ([n, _], [rows, columns]) = (rows_and_columns(a), rows_and_columns(b));
+    if n == if left { rows } else { columns } {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "{name}: Incompatible shapes of A and B for the equation {} = B ({n}x{} and {rows}x{columns})",
+        if left { "AX" } else { "XA" },
+        a[a.len() - 1],
+    )))
+}
+
+/// Two operands of a sample with the samples in front and equally many dimensions.
+pub fn aligned(b: &Batch, x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
+    let (x, y) = (b.full(x)?, b.full(y)?);
+    let rank = b.rank(&x).max(b.rank(&y));
+    let wide = |mut t: Tensor| -> Result<Tensor> {
+        while b.rank(&t) < rank {
+            t = view::unsqueeze(&t, b.k() as i64)?;
+        }
+        Ok(t)
+    };
+    Ok([wide(x)?, wide(y)?])
+}
+
+pub fn tril(x: V, diagonal: i64) -> V {
+    x.then(|t| triangle::tril(&t, diagonal))
+}
+
+pub fn triu(x: V, diagonal: i64) -> V {
+    x.then(|t| triangle::triu(&t, diagonal))
+}
+
+/// `x` and its conjugate transpose, added, with a diagonal that is counted once.
+pub fn twice_symmetric(x: V) -> V {
+    let n = x.shape().last().copied().unwrap_or(0);
+    let sum = &x + x.mh();
+    let V::Tensor(like) = &sum else { return sum };
+    let once = create::zeros(&[n], like.dtype().to_real(), like.device()).and_then(|zeros| {
+        triangle::diag_embed(&crate::ops::elementwise::arithmetic::add(&zeros, 0.5)?, 0, -2, -1)
+    });
+    sum * (1.0 - V::from(once))
+}
+
+/// Matrices side by side.
+pub fn cat_columns(parts: &[V]) -> V {
+    let parts: Result<Vec<Tensor>> = parts.iter().map(|v| v.clone().tensor()).collect();
+    V::from(parts.and_then(|parts| crate::ops::shape::join::cat(&parts, -1)))
+}
+
+/// The same from top to bottom.
+pub fn cat_rows(parts: &[V]) -> V {
+    let parts: Result<Vec<Tensor>> = parts.iter().map(|v| v.clone().tensor()).collect();
+    V::from(parts.and_then(|parts| crate::ops::shape::join::cat(&parts, -2)))
+}
+
+/// The sum of what is there.
+pub fn plus(a: Option<V>, b: Option<V>) -> Option<V> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a + b),
+        (a, b) => a.or(b),
+    }
+}
+
+/// Columns `start` to `end`.
+pub fn columns_of(x: &V, start: usize, end: usize) -> V {
+    x.clone().then(|t| view::narrow(&t, -1, start as i64, (end - start) as i64))
+}
+
+/// Rows `start` to `end`.
+pub fn rows_of(x: &V, start: usize, end: usize) -> V {
+    x.clone().then(|t| view::narrow(&t, -2, start as i64, (end - start) as i64))
+}
+
+/// A vector as the diagonal of a matrix.
+pub fn diagonal_matrix(x: V) -> V {
+    x.then(|t| triangle::diag_embed(&t, 0, -2, -1))
+}
+
+/// A copy that lies row by row.
+pub fn dense_copy(x: &Body) -> Result<Body> {
+    let out = Body::new(x.shape(), x.dtype, x.device())?;
+    copy(&out, x)?;
+    Ok(out)
+}
+
+/// Whether matrices of this dtype can be factored; what has no elements is refused as well.
+pub fn has_kernel(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F64 | DType::C64 | DType::C128)
+}
+
+/// Refuses what is composed of operators that have no shaders, in its own name.
+pub fn refuse_gpu(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
+    match tensors.iter().find(|t| !t.device().is_cpu()) {
+        Some(t) => no_shader(op, t.dtype()),
+        None => Ok(()),
+    }
+}

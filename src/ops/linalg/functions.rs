@@ -1,0 +1,499 @@
+//! What is made of products and solutions: exponentials, reflections, chains, systems of many dimensions.
+#![allow(non_snake_case, reason = "PyTorch's names are A and B")]
+
+use super::factors::*;
+use super::product::LinalgCross;
+use super::solve::{linalg_inv, linalg_solve};
+use crate::base::broadcast;
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::reduction::reduce;
+use crate::ops::reduction::scan;
+use crate::ops::shape::join;
+use crate::ops::shape::view;
+
+/// Padé's coefficients of order 13, and the largest norm that they are good for.
+const PADE: [f64; 14] = [
+    64764752532480000.0,
+    32382376266240000.0,
+    7771770303897600.0,
+    1187353796428800.0,
+    129060195264000.0,
+    10559470521600.0,
+    670442572800.0,
+    33522128640.0,
+    1323241920.0,
+    40840800.0,
+    960960.0,
+    16380.0,
+    182.0,
+    1.0,
+];
+const REACH: f64 = 5.37;
+
+/// The exponential by a quotient of polynomials of `A / 2ˢ`, squared `s` times.
+fn exponential(A: &Tensor) -> Result<Tensor> {
+    if A.numel() == 0 {
+        return create::clone_dense(A);
+    }
+    // Halves by way of what has a solver.
+    let own = A.dtype();
+    let wide = if own.size() == 2 { create::to_dtype(A, DType::F32)? } else { A.clone() };
+    let size =
+        super::norms::linalg_matrix_norm(&wide, Scalar::Int(1), smallvec::smallvec![-2, -1], false, None)?;
+    let size = crate::ops::reduction::extrema::max(&size)?.item()?.as_f64();
+    let halvings = if size > REACH && size.is_finite() { (size / REACH).log2().ceil() } else { 0.0 };
+    let x = V::from(wide) * 0.5f64.powf(halvings);
+    let unit = V::from(Tensor::new(super::solve::units(&x.clone().tensor()?.body())?));
+    let x2 = x.matmul(&x);
+    let x4 = x2.matmul(&x2);
+    let x6 = x4.matmul(&x2);
+    let c = PADE;
+    let of = |a: f64, b: f64, d: f64| &x6 * a + &x4 * b + &x2 * d;
+    let odd = x.matmul(x6.matmul(of(c[13], c[11], c[9])) + of(c[7], c[5], c[3]) + &unit * c[1]);
+    let even = x6.matmul(of(c[12], c[10], c[8])) + of(c[6], c[4], c[2]) + &unit * c[0];
+    let mut y = (&even - &odd).with(&even + &odd, |a, b| linalg_solve(a, b, true));
+    for _ in 0..halvings as usize {
+        y = y.matmul(&y);
+    }
+    y.cast(own).tensor()
+}
+
+#[primitive(batch = in_front)]
+impl LinalgMatrixExp {
+    fn forward(A: &Tensor) -> Result<Body> {
+        reduce::quietly(|| exponential(A))
+    }
+    /// The exponential of a block matrix has the derivative beside it.
+    fn d_A(g: V, A: V) -> V {
+        let n = *A.shape().last().unwrap_or(&0);
+        let (a, zeros) = (A.mh(), A.mh() * 0.0);
+        let above = cat_columns(&[a.clone(), g]);
+        let below = cat_columns(&[zeros, a]);
+        let whole = cat_rows(&[above, below]).then(|t| LinalgMatrixExp::call(&t));
+        columns_of(&rows_of(&whole, 0, n), n, 2 * n)
+    }
+}
+
+fn check_exponent(A: &Tensor) -> Result<()> {
+    check_square("linalg.matrix_exp", A)?;
+    check_floating("linalg.matrix_exp", A, true)
+}
+
+/// The exponential of matrices: the sum of their powers by factorials.
+#[operator(function, space = "linalg", sample = "on_host(squares(lambda x: T.linalg.matrix_exp(x)))")]
+pub fn linalg_matrix_exp(A: &Tensor) -> Result<Tensor> {
+    check_exponent(A)?;
+    LinalgMatrixExp::call(A)
+}
+
+/// The exponential of matrices.
+#[operator(function, method, sample = "on_host(squares(lambda x: T.matrix_exp(x)))")]
+pub fn matrix_exp(input: &Tensor) -> Result<Tensor> {
+    linalg_matrix_exp(input)
+}
+
+/// The matrix multiplied with itself `n` times; its inverse, where `n` is negative.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(squares(lambda x: [T.linalg.matrix_power(steep(x), n) for n in (-2, 0, 1, 3)]))"
+)]
+pub fn linalg_matrix_power(A: &Tensor, n: i64) -> Result<Tensor> {
+    super::product::matrix_power(A, n)
+}
+
+/// `x` reflected by `k` vectors, the last one first; by the first one first if `turned`, which undoes it.
+fn reflected(vectors: &V, tau: &V, mut x: V, k: usize, turned: bool) -> V {
+    for step in 0..k {
+        let at = if turned { step } else { k - 1 - step };
+        let v = columns_of(vectors, at, at + 1);
+        let factor = tau.clone().then(|t| {
+            let one = view::narrow(&t, -1, at as i64, 1)?;
+            view::unsqueeze(&one, -1)
+        });
+        let factor = if turned { factor.conj() } else { factor };
+        let along = v.mh().matmul(&x);
+        x = x - (factor * v).matmul(along);
+    }
+    x
+}
+
+/// The vectors below the diagonal, with their ones.
+fn reflectors(x: &Tensor, k: usize) -> Result<V> {
+    let [m, _] = rows_and_columns(&x.shape());
+    let below = tril(columns_of(&V::from(x), 0, k), -1);
+    Ok(below
+        + V::from(crate::ops::creation::factories::eye(
+            m as i64,
+            Some(k as i64),
+            Some(x.dtype()),
+            None,
+            Some(x.device()),
+            None,
+            false,
+        )?))
+}
+
+fn check_reflectors(name: &str, x: &Tensor, tau: &Tensor) -> Result<()> {
+    if x.ndim() < 2 {
+        return Err(Error::runtime(format!("{name}: input must have at least 2 dimensions.")));
+    }
+    if x.ndim() != tau.ndim() + 1 {
+        return Err(Error::runtime(format!(
+            "{name}: Expected tau to have one dimension less than input, but got tau.ndim equal to {} and input.ndim is equal \
+             to {}",
+            tau.ndim(),
+            x.ndim()
+        )));
+    }
+    Ok(())
+}
+
+/// The first columns of the product of reflections: what `geqrf` gives as vectors and factors.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(squares(lambda x: T.linalg.householder_product(x, x[..., 0])))"
+)]
+pub fn linalg_householder_product(A: &Tensor, tau: &Tensor) -> Result<Tensor> {
+    let name = "torch.linalg.householder_product";
+    if A.ndim() < 2 {
+        return Err(Error::runtime(format!("{name}: input must have at least 2 dimensions.")));
+    }
+    let ([m, n], shape) = (rows_and_columns(&A.shape()), tau.shape());
+    if m < n {
+        return Err(Error::runtime(format!(
+            "{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
+        )));
+    }
+    let k = shape.last().copied().unwrap_or(0);
+    if n < k {
+        return Err(Error::runtime(format!(
+            "{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
+        )));
+    }
+    check_reflectors(name, A, tau)?;
+    if A.dtype() != tau.dtype() {
+        return Err(Error::runtime(format!(
+            "{name}: tau dtype {} does not match input dtype {}",
+            tau.dtype().scalar_name(),
+            A.dtype().scalar_name()
+        )));
+    }
+    refuse_gpu("linalg_householder_product", &[A, tau])?;
+    let unit = crate::ops::creation::factories::eye(
+        m as i64,
+        Some(n as i64),
+        Some(A.dtype()),
+        None,
+        Some(A.device()),
+        None,
+        false,
+    )?;
+    let unit = V::from(view::expand(&unit, view::ints(&A.shape()))?);
+    reflected(&reflectors(A, k)?, &V::from(tau), unit, k, false).tensor()
+}
+
+/// The first columns of the product of reflections.
+#[operator(function, method, out(declared), sample = "on_host(squares(lambda x: T.orgqr(x, x[..., 0])))")]
+pub fn orgqr(input: &Tensor, input2: &Tensor) -> Result<Tensor> {
+    linalg_householder_product(input, input2)
+}
+
+/// A matrix multiplied by the product of reflections, on the left or right, or by its conjugate transpose.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "on_host(squares(lambda x: [T.ormqr(x, x[..., 0], x, left, t) for left in (True, False) for t in (True, False)]))"
+)]
+pub fn ormqr(
+    input: &Tensor,
+    input2: &Tensor,
+    input3: &Tensor,
+    #[default(true)] left: bool,
+    #[default(false)] transpose: bool,
+) -> Result<Tensor> {
+    let name = "torch.ormqr";
+    check_reflectors(name, input, input2)?;
+    let k = input2.shape().last().copied().unwrap_or(0);
+    let ([m, _], [rows, columns]) = (rows_and_columns(&input.shape()), rows_and_columns(&input3.shape()));
+    let (side, which) = if left { (rows, -2) } else { (columns, -1) };
+    if side < k {
+        return Err(Error::runtime(format!(
+            "{name}: other.shape[{which}] must be greater than or equal to tau.shape[-1]"
+        )));
+    }
+    if side != m {
+        return Err(Error::runtime(format!("{name}: other.shape[{which}] must be equal to input.shape[-2]")));
+    }
+    for (other, what) in [(input2, "tau"), (input3, "other")] {
+        if other.dtype() != input.dtype() {
+            return Err(Error::runtime(format!(
+                "{name}: Expected input and {what} to have the same dtype, but input has dtype{} and {what} has dtype {}",
+                input.dtype().scalar_name(),
+                other.dtype().scalar_name()
+            )));
+        }
+    }
+    refuse_gpu("ormqr", &[input, input2, input3])?;
+    let (vectors, tau, x) = (reflectors(input, k)?, V::from(input2), V::from(input3));
+    if left {
+        return reflected(&vectors, &tau, x, k, transpose).tensor();
+    }
+    // x Q is the conjugate transpose of Qᴴ xᴴ.
+    reflected(&vectors, &tau, x.mh(), k, !transpose).mh().tensor()
+}
+
+/// The cheapest order of a chain's products, by the usual table.
+fn cheapest(sizes: &[usize]) -> Vec<Vec<usize>> {
+    let n = sizes.len() - 1;
+    let mut cost = vec![vec![0.0f64; n]; n];
+    let mut at = vec![vec![0; n]; n];
+    for length in 1..n {
+        for i in 0..n - length {
+            let j = i + length;
+            cost[i][j] = f64::INFINITY;
+            for k in i..j {
+                let product = sizes[i] as f64 * sizes[k + 1] as f64 * sizes[j + 1] as f64;
+                let whole = cost[i][k] + cost[k + 1][j] + product;
+                if whole < cost[i][j] {
+                    (cost[i][j], at[i][j]) = (whole, k);
+                }
+            }
+        }
+    }
+    at
+}
+
+fn chained(tensors: &[Tensor], at: &[Vec<usize>], i: usize, j: usize) -> Result<Tensor> {
+    if i == j {
+        return Ok(tensors[i].clone());
+    }
+    let k = at[i][j];
+    super::matmul::matmul(&chained(tensors, at, i, k)?, &chained(tensors, at, k + 1, j)?)
+}
+
+/// The product of a chain of matrices in the cheapest order; the first and the last may be vectors.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "fixed([(2,), (2, 3), (3, 1), (1, 2)], lambda *xs: T.linalg.multi_dot(xs))"
+)]
+pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
+    let n = tensors.len();
+    let refuse = |text: String| Err(Error::runtime(format!("multi_dot(): {text}")));
+    if n < 2 {
+        return refuse(format!("expected at least 2 tensors but got {n}"));
+    }
+    for (i, t) in tensors.iter().enumerate() {
+        let (edge, name) = (i == 0 || i == n - 1, if i == 0 { "first" } else { "last" });
+        match t.ndim() {
+            2 => {}
+            1 if edge => {}
+            d if edge => return refuse(format!("the {name} tensor must be 1D or 2D but got {d}D")),
+            d => return refuse(format!("tensor {i} must be 2D but got {d}D")),
+        }
+        if t.dtype() != tensors[0].dtype() {
+            return refuse(format!(
+                "all tensors must have be the same dtype but tensor 0 is {} and tensor {i} {}",
+                tensors[0].dtype().scalar_name(),
+                t.dtype().scalar_name()
+            ));
+        }
+    }
+    let mut chain = tensors.to_vec();
+    let (row, column) = (chain[0].ndim() == 1, chain[n - 1].ndim() == 1);
+    if row {
+        chain[0] = view::unsqueeze(&chain[0], 0)?;
+    }
+    if column {
+        chain[n - 1] = view::unsqueeze(&chain[n - 1], -1)?;
+    }
+    for i in 1..n {
+        let (a, b) = (chain[i - 1].shape(), chain[i].shape());
+        if a[1] != b[0] {
+            return refuse(format!(
+                "tensors {} and {i} with shapes {:?} and {:?} cannot be multiplied",
+                i - 1,
+                a.as_slice(),
+                b.as_slice()
+            ));
+        }
+    }
+    let mut sizes: Vec<usize> = chain.iter().map(|t| t.shape()[0]).collect();
+    sizes.push(chain[n - 1].shape()[1]);
+    let mut made = chained(&chain, &cheapest(&sizes), 0, n - 1)?;
+    if column {
+        made = view::squeeze_one(&made, -1)?;
+    }
+    if row { view::squeeze_one(&made, 0) } else { Ok(made) }
+}
+
+/// The inverse of a tensor as a map from its last dimensions to its first `ind`.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(fixed([(2, 2, 4)], lambda x: T.linalg.tensorinv(x + 3 * T.eye(4, dtype=x.dtype).reshape(2, 2, 4), 2)))"
+)]
+pub fn linalg_tensorinv(A: &Tensor, #[default(2)] ind: i64) -> Result<Tensor> {
+    if ind <= 0 {
+        return Err(Error::runtime("Expected a strictly positive integer for 'ind'"));
+    }
+    let shape = A.shape();
+    let (first, last) = shape.split_at((ind as usize).min(shape.len()));
+    let (rows, columns): (usize, usize) = (first.iter().product(), last.iter().product());
+    if rows != columns {
+        return Err(Error::runtime(format!(
+            "Expected self to satisfy the requirement prod(self.shape[ind:]) == prod(self.shape[:ind]), but got {columns} != \
+             {rows}"
+        )));
+    }
+    let mut out = Dims::from_slice(last);
+    out.extend_from_slice(first);
+    view::reshape(&linalg_inv(&view::reshape(A, &[rows, columns])?)?, &out)
+}
+
+/// The solution of `tensordot(A, X) = B`.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(fixed([(2, 2, 4), (2, 2)], lambda x, y: T.linalg.tensorsolve(x + 3 * T.eye(4, dtype=x.dtype).reshape(2, 2, 4), y)))"
+)]
+pub fn linalg_tensorsolve(A: &Tensor, B: &Tensor, dims: Option<Ints>) -> Result<Tensor> {
+    let mut x = A.clone();
+    if let Some(dims) = dims {
+        let n = A.ndim();
+        let last = dims.iter().map(|&d| wrap_dim(d, n)).collect::<Result<Vec<_>>>()?;
+        let order: Ints =
+            (0..n).filter(|d| !last.contains(d)).chain(last.iter().copied()).map(|d| d as i64).collect();
+        x = view::permute(&x, order)?;
+    }
+    let shape = x.shape();
+    let (first, last) = shape.split_at(B.ndim().min(shape.len()));
+    let (rows, columns): (usize, usize) = (first.iter().product(), last.iter().product());
+    if rows != columns {
+        return Err(Error::runtime(format!(
+            "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), but got \
+             {columns} != {rows}"
+        )));
+    }
+    let found = linalg_solve(&view::reshape(&x, &[rows, columns])?, &view::reshape(B, &[rows])?, true)?;
+    view::reshape(&found, last)
+}
+
+/// Vector product along a dimension of size 3.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "fixed([(2, 3), (1, 3)], lambda a, b: T.linalg.cross(a, b))"
+)]
+pub fn linalg_cross(
+    input: &Tensor,
+    other: &Tensor,
+    #[keyword]
+    #[default(-1)]
+    dim: i64,
+) -> Result<Tensor> {
+    let (n, other_n) = (input.ndim(), other.ndim());
+    if n != other_n {
+        return Err(Error::runtime("linalg.cross: inputs must have the same number of dimensions."));
+    }
+    let at = wrap_dim(dim, n)?;
+    let (a, b) = (input.shape()[at], other.shape()[at]);
+    if a != 3 || b != 3 {
+        return Err(Error::runtime(format!(
+            "linalg.cross: inputs dimension {dim} must have length 3. Got {a} and {b}"
+        )));
+    }
+    broadcast(&input.shape(), &other.shape())?;
+    LinalgCross::call(input, other, at as i64)
+}
+
+/// Inner products along a dimension; of complex vectors the first is conjugated.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "fixed([(2, 3), (1, 3)], lambda a, b: T.linalg.vecdot(a, b))"
+)]
+pub fn linalg_vecdot(
+    x: &Tensor,
+    y: &Tensor,
+    #[keyword]
+    #[default(-1)]
+    dim: i64,
+) -> Result<Tensor> {
+    check_floating("linalg.vecdot", x, true)?;
+    if x.dtype() != y.dtype() {
+        return Err(Error::runtime(format!(
+            "linalg.vecdot: Expected x and y to have the same dtype, but found x of type {} and y of type {} instead",
+            x.dtype().scalar_name(),
+            y.dtype().scalar_name()
+        )));
+    }
+    (V::from(x).conj() * V::from(y)).sum(&[dim], false).tensor()
+}
+
+/// Powers of the elements, from 0 on.
+#[operator(
+    function,
+    space = "linalg",
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.linalg.vander(x), least=1))"
+)]
+pub fn linalg_vander(x: &Tensor, #[keyword] N: Option<i64>) -> Result<Tensor> {
+    let dtype = x.dtype();
+    if dtype == DType::Bool || dtype.size() == 2 && dtype.is_differentiable() {
+        return Err(Error::not_implemented(format!(
+            "linalg.vander supports floating point, complex, and integer tensors, but got {}",
+            dtype.scalar_name()
+        )));
+    }
+    if x.ndim() == 0 {
+        return Err(Error::runtime("x should be at least 1-dimensional."));
+    }
+    let shape = x.shape();
+    let n = N.unwrap_or(shape[shape.len() - 1] as i64);
+    if n <= 1 && N.is_some() {
+        return Err(Error::runtime("N must be greater than 1."));
+    }
+    let mut wide = view::ints(&shape);
+    wide.push((n - 1).max(0));
+    let column = view::unsqueeze(x, -1)?;
+    let mut one = shape.clone();
+    one.push(1);
+    let dtype = if dtype.is_differentiable() { dtype } else { DType::I64 };
+    let ones = create::ones(&one, dtype, x.device())?;
+    let powers = scan::cumprod(&view::expand(&column, wide)?, -1, None)?;
+    join::cat(&[ones, powers], -1)
+}
+
+/// A diagonal of matrices (a view).
+#[operator(
+    function,
+    space = "linalg",
+    sample = "view(lambda draw, shape: lambda x: T.linalg.diagonal(x), 2)"
+)]
+pub fn linalg_diagonal(
+    A: &Tensor,
+    #[keyword]
+    #[default(0)]
+    offset: i64,
+    #[default(-2)] dim1: i64,
+    #[default(-1)] dim2: i64,
+) -> Result<Tensor> {
+    view::diagonal(A, offset, dim1, dim2)
+}
+
+/// Matrix product.
+#[operator(function, space = "linalg", out(declared, called = "matmul"), sample = "any_product('matmul')")]
+pub fn linalg_matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    super::matmul::matmul(input, other)
+}

@@ -1,0 +1,291 @@
+//! What is made of singular values and eigenvalues: inverses of any matrix, ranks, least squares, roots.
+#![allow(non_snake_case, reason = "PyTorch's names are A and B")]
+
+use super::eigh::{LinalgEigh, linalg_eigvalsh};
+use super::factors::*;
+use super::svd::{LinalgSvd, linalg_svdvals};
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::elementwise::unary;
+use crate::ops::reduction::extrema::amax;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::view;
+
+/// Bounds below which a value counts as zero: a number, or one for each matrix.
+#[derive(Clone)]
+pub enum Bound {
+    Number(f64),
+    Each(V),
+}
+
+impl Bound {
+    fn value(self) -> V {
+        match self {
+            Bound::Number(x) => V::from(x),
+            Bound::Each(x) => x.then(|t| view::unsqueeze(&t, -1)),
+        }
+    }
+}
+
+fn epsilon(dtype: DType) -> f64 {
+    if matches!(dtype.to_real(), DType::F64) { f64::EPSILON } else { f64::from(f32::EPSILON) }
+}
+
+/// The relative bound that stands where none is given.
+fn usual(A: &Tensor, atol: Option<&Bound>, rtol: Option<Bound>) -> Bound {
+    let [m, n] = rows_and_columns(&A.shape());
+    let small = epsilon(A.dtype()) * m.max(n) as f64;
+    match (rtol, atol) {
+        (Some(rtol), _) => rtol,
+        (None, Some(Bound::Number(atol))) if *atol > 0.0 => Bound::Number(0.0),
+        (None, Some(Bound::Each(atol))) => {
+            let zeros = select(small, 0.0, gt(atol, 0.0)).cast(A.dtype().to_real());
+            Bound::Each(zeros)
+        }
+        (None, _) => Bound::Number(small),
+    }
+}
+
+/// What values, along the last dimension, have to exceed.
+fn threshold(values: &V, atol: Option<Bound>, rtol: Bound) -> V {
+    let largest = values.clone().then(|t| amax(&t, smallvec::smallvec![-1], true));
+    let atol = atol.map_or(V::from(0.0), Bound::value);
+    let relative = rtol.value() * largest;
+    let V::Tensor(like) = &relative else { return relative };
+    let dtype = like.dtype();
+    if let V::Tensor(_) = atol { maximum(atol.cast(dtype), relative) } else { maximum(relative, atol) }
+}
+
+fn pseudo_inverse(A: &Tensor, atol: Option<Bound>, rtol: Bound, hermitian: bool) -> Result<Tensor> {
+    if A.numel() == 0 {
+        let mut shape = A.shape();
+        let n = shape.len();
+        shape.swap(n - 2, n - 1);
+        return create::zeros(&shape, A.dtype(), A.device());
+    }
+    let row = |x: V| x.then(|t| view::unsqueeze(&t, -2));
+    let inverted = |values: &V, sizes: &V| {
+        select(0.0, recip(values), gt(sizes, threshold(sizes, atol.clone(), rtol.clone()))).cast(A.dtype())
+    };
+    if hermitian {
+        let [values, vectors] = LinalgEigh::call(A, false)?.map(V::from);
+        let inverse = inverted(&values, &abs(&values));
+        return (&vectors * row(inverse)).matmul(vectors.mh()).tensor();
+    }
+    let [u, s, vh] = LinalgSvd::call(A, false)?.map(V::from);
+    (vh.mh() * row(inverted(&s, &s))).matmul(u.mh()).tensor()
+}
+
+#[primitive(batch = in_front)]
+impl LinalgPinv {
+    fn forward(
+        A: &Tensor,
+        #[hidden] atol: Option<f64>,
+        #[hidden] rtol: f64,
+        hermitian: bool,
+    ) -> Result<Body> {
+        reduce::quietly(|| pseudo_inverse(A, atol.map(Bound::Number), Bound::Number(rtol), hermitian))
+    }
+    fn d_A(g: V, A: V, result: V, at: Meta) -> V {
+        let [m, n] = rows_and_columns(&at.shape);
+        let (inverse, adjoint, g) = (&result, result.mh(), g.mh());
+        if m <= n {
+            let k = g.matmul(inverse);
+            let first = k.matmul(&adjoint);
+            -inverse.matmul(&k).mh() + &first - A.matmul(inverse).matmul(&first)
+                + adjoint.matmul(inverse).matmul(&g - k.matmul(&A))
+        } else {
+            let k = inverse.matmul(&g);
+            let first = adjoint.matmul(&k);
+            -k.matmul(inverse).mh() + (&g - A.matmul(&k)).matmul(inverse).matmul(&adjoint) + &first
+                - first.matmul(inverse).matmul(&A)
+        }
+    }
+}
+
+fn check_invertible(A: &Tensor) -> Result<()> {
+    if A.ndim() >= 2 && has_kernel(A.dtype()) {
+        return Ok(());
+    }
+    let sizes: Vec<String> = A.shape().iter().map(usize::to_string).collect();
+    Err(Error::runtime(format!(
+        "linalg.pinv({}{{[{}]}}): expected a tensor with 2 or more dimensions of float, double, cfloat or cdouble types",
+        A.dtype().scalar_name(),
+        sizes.join(", ")
+    )))
+}
+
+fn bound(x: Option<&Tensor>) -> Option<Bound> {
+    x.map(|x| Bound::Each(V::from(x)))
+}
+
+/// The inverse of what can be inverted of a matrix: singular values above a bound.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(rectangles(lambda x: T.linalg.pinv(apart(x))), squares(lambda x: T.linalg.pinv(symmetric(apart(x)), hermitian=True)))"
+)]
+pub fn linalg_pinv(
+    A: &Tensor,
+    #[keyword] atol: Option<f64>,
+    rtol: Option<f64>,
+    #[default(false)] hermitian: bool,
+) -> Result<Tensor> {
+    check_invertible(A)?;
+    let Bound::Number(rtol) = usual(A, atol.map(Bound::Number).as_ref(), rtol.map(Bound::Number)) else {
+        return Err(Error::runtime("linalg.pinv: a bound is no number"));
+    };
+    LinalgPinv::call(A, atol, rtol, hermitian)
+}
+
+/// The same with a relative bound alone.
+#[overload(linalg_pinv.rcond)]
+pub fn linalg_pinv_rcond(A: &Tensor, rcond: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
+    check_invertible(A)?;
+    LinalgPinv::call(A, None, rcond, hermitian)
+}
+
+/// The same with a bound for each matrix.
+#[overload(linalg_pinv.atol_rtol_tensor)]
+pub fn linalg_pinv_bounds(
+    A: &Tensor,
+    #[keyword] atol: Option<&Tensor>,
+    rtol: Option<&Tensor>,
+    #[default(false)] hermitian: bool,
+) -> Result<Tensor> {
+    check_invertible(A)?;
+    let atol = bound(atol);
+    let rtol = usual(A, atol.as_ref(), bound(rtol));
+    pseudo_inverse(A, atol, rtol, hermitian)
+}
+
+/// The inverse of what can be inverted of a matrix.
+#[operator(function, method, sample = "on_host(rectangles(lambda x: T.pinverse(apart(x))))")]
+pub fn pinverse(input: &Tensor, #[default(1e-15)] rcond: f64) -> Result<Tensor> {
+    linalg_pinv_rcond(input, rcond, false)
+}
+
+fn rank(A: &Tensor, atol: Option<Bound>, rtol: Option<Bound>, hermitian: bool) -> Result<Tensor> {
+    let name = "torch.linalg.matrix_rank";
+    check_matrix(name, "input", A)?;
+    if !has_kernel(A.dtype()) {
+        return Err(Error::runtime("This function doesn't handle types other than float and double"));
+    }
+    let A = crate::ops::creation::factories::detach(A)?;
+    let rtol = usual(&A, atol.as_ref(), rtol);
+    let values =
+        if hermitian { unary::abs(&linalg_eigvalsh(&A, "L".into())?)? } else { linalg_svdvals(&A, None)? };
+    if A.numel() == 0 {
+        let shape = A.shape();
+        return create::zeros(&shape[..shape.len() - 2], DType::I64, A.device());
+    }
+    let values = V::from(values);
+    let above = gt(&values, threshold(&values, atol, rtol)).tensor()?;
+    reduce::sum(&above, Some(smallvec::smallvec![-1]), false, None)
+}
+
+/// How many singular values exceed a bound.
+#[operator(function, space = "linalg", unrecorded, out, sample = "underived")]
+pub fn linalg_matrix_rank(
+    A: &Tensor,
+    #[keyword] atol: Option<f64>,
+    rtol: Option<f64>,
+    #[default(false)] hermitian: bool,
+) -> Result<Tensor> {
+    rank(A, atol.map(Bound::Number), rtol.map(Bound::Number), hermitian)
+}
+
+/// How many exceed an absolute bound.
+#[overload(linalg_matrix_rank.tol)]
+pub fn linalg_matrix_rank_tol(A: &Tensor, tol: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
+    rank(A, Some(Bound::Number(tol)), Some(Bound::Number(0.0)), hermitian)
+}
+
+/// How many exceed a bound of each matrix.
+#[overload(linalg_matrix_rank.atol_rtol_tensor)]
+pub fn linalg_matrix_rank_bounds(
+    A: &Tensor,
+    #[keyword] atol: Option<&Tensor>,
+    rtol: Option<&Tensor>,
+    #[default(false)] hermitian: bool,
+) -> Result<Tensor> {
+    rank(A, bound(atol), bound(rtol), hermitian)
+}
+
+/// `X` for which `A X` is nearest to `B`; the squares of what is left, the rank, and singular values, as the driver has them.
+#[operator(
+    function,
+    space = "linalg",
+    returns(solution, residuals, rank, singular_values),
+    out(declared),
+    sample = "on_host(rectangles(lambda x: T.linalg.lstsq(apart(x), x)[0]))"
+)]
+pub fn linalg_lstsq(
+    A: &Tensor,
+    B: &Tensor,
+    rcond: Option<f64>,
+    #[keyword] driver: Option<String>,
+) -> Result<[Tensor; 4]> {
+    let name = "torch.linalg.lstsq";
+    if A.ndim() < 2 {
+        return Err(Error::runtime(format!("{name}: input must have at least 2 dimensions.")));
+    }
+    if B.ndim() < 1 {
+        return Err(Error::runtime(format!("{name}: other must have at least 1 dimension.")));
+    }
+    if A.dtype() != B.dtype() {
+        return Err(Error::runtime(format!(
+            "{name}: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}",
+            A.dtype().scalar_name(),
+            B.dtype().scalar_name()
+        )));
+    }
+    let gap = A.ndim() as i64 - B.ndim() as i64;
+    if !(0..=1).contains(&gap) {
+        return Err(Error::runtime(format!(
+            "{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
+        )));
+    }
+    let driver = driver.as_deref().unwrap_or("gelsy");
+    if !matches!(driver, "gels" | "gelsy" | "gelsd" | "gelss") {
+        return Err(Error::runtime(format!(
+            "{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
+        )));
+    }
+    let vector = super::solve::is_vector(&A.shape(), &B.shape());
+    let sides = if vector { view::unsqueeze(B, -1)? } else { B.clone() };
+    let ([m, n], [rows, _]) = (rows_and_columns(&A.shape()), rows_and_columns(&sides.shape()));
+    if m != rows {
+        return Err(Error::runtime(if vector {
+            format!("{name}: input.size(-2) should match other.size(-1)")
+        } else {
+            format!("{name}: input.size(-2) should match other.size(-2)")
+        }));
+    }
+    check_floating("linalg.lstsq", A, true)?;
+    let rcond = rcond.unwrap_or(epsilon(A.dtype()) * m.max(n) as f64);
+    let inverse = V::from(LinalgPinv::call(A, None, rcond, false)?);
+    let found = inverse.matmul(V::from(&sides));
+    let solution = if vector { found.clone().then(|t| view::squeeze_one(&t, -1)) } else { found.clone() };
+    let (real, device) = (A.dtype().to_real(), A.device());
+    let nothing = |dtype| create::zeros(&[0], dtype, device);
+    let ranked = driver != "gels";
+    let rank = if ranked { rank(A, None, Some(Bound::Number(rcond)), false)? } else { nothing(DType::I64)? };
+    let whole = !ranked || {
+        let short = lt(V::from(&rank), n as f64).tensor()?;
+        rank.is_batched() || !reduce::any(&short, None, false)?.item()?.as_bool()
+    };
+    let residuals = if m > n && whole && driver != "gelsy" {
+        let rest = abs(V::from(A).matmul(found) - V::from(&sides)).re();
+        crate::ops::creation::factories::detach(&(&rest * &rest).sum(&[-2], false).tensor()?)?
+    } else {
+        nothing(real)?
+    };
+    let values = if matches!(driver, "gelsd" | "gelss") {
+        linalg_svdvals(&crate::ops::creation::factories::detach(A)?, None)?
+    } else {
+        nothing(real)?
+    };
+    Ok([solution.tensor()?, residuals, rank, values])
+}

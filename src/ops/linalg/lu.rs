@@ -1,0 +1,372 @@
+//! Gauss' elimination: the factors, and what they solve.
+#![allow(non_snake_case, reason = "PyTorch's names are A, B, LU, L and U")]
+
+use super::factors::*;
+use super::triangular::solved;
+use crate::base::broadcast;
+use crate::operator::kernel::filled;
+use crate::operator::prelude::*;
+use crate::ops::indexing::index;
+use crate::ops::shape::view;
+
+/// `[LU, pivots, info]` of matrices.
+pub fn factored(x: &Body) -> Result<[Body; 3]> {
+    let [m, n] = rows_and_columns(x.shape());
+    let (lu, info) = (by_columns(x)?, codes(x)?);
+    let pivots = filled(&batch_of(x, &[m.min(n)]), Scalar::Int(0), DType::I32, x.device())?;
+    if lu.numel() > 0 || !has_kernel(x.dtype) {
+        fork!([&lu, &pivots, &info],
+            cpu: crate::cpu::linalg::lu(lu.host()?, pivots.host()?, info.host()?),
+            gpu: no_shader("linalg_lu_factor", lu.dtype))?;
+    }
+    Ok([lu, pivots, info])
+}
+
+/// The solution of `A x = b`, or of `Aᴴ x = b`, for factored matrices; batches broadcast.
+pub fn substituted(lu: &Body, pivots: &Body, b: &Body, adjoint: bool) -> Result<Body> {
+    let batch = broadcast(lead(lu), lead(b))?;
+    let wide = |x: &Body, rest: &[usize]| {
+        let mut shape = batch.clone();
+        shape.extend_from_slice(rest);
+        x.with_layout(x.layout.broadcast_to(&shape))
+    };
+    let out = by_columns(&wide(b, &rows_and_columns(b.shape())))?;
+    if out.numel() == 0 {
+        return Ok(out);
+    }
+    let n = rows_and_columns(lu.shape())[0];
+    let (lu, pivots) = (by_columns(&wide(lu, &[n, n]))?, dense_copy(&wide(pivots, &[n]))?);
+    fork!([&lu, &pivots, &out],
+        cpu: crate::cpu::linalg::lu_solve(lu.host()?, pivots.host()?, out.host()?, adjoint),
+        gpu: no_shader("linalg_lu_solve", out.dtype))?;
+    Ok(out)
+}
+
+#[primitive(batch = in_front, results(from, to))]
+impl Exchanges {
+    fn forward(#[constant] pivots: &Tensor, rows: i64) -> Result<[Body; 2]> {
+        let pivots = dense_copy(&pivots.body())?;
+        let mut shape = Dims::from_slice(&pivots.shape()[..pivots.layout.ndim() - 1]);
+        shape.push(rows as usize);
+        let make = || Body::new(&shape, DType::I64, pivots.device());
+        let made = [make()?, make()?];
+        if made[0].numel() > 0 {
+            fork!([&pivots, &made[0], &made[1]],
+                cpu: crate::cpu::linalg::exchanges(pivots.host()?, made[0].host()?, made[1].host()?),
+                gpu: no_shader("lu_unpack", pivots.dtype))?;
+        }
+        Ok(made)
+    }
+}
+
+/// The permutations that pivots stand for: `Pᵀ x` takes these rows of `x`, `P x` those.
+fn exchanges(pivots: &Tensor, rows: usize) -> Result<[Tensor; 2]> {
+    Exchanges::call(pivots, rows as i64)
+}
+
+/// Rows taken in this order.
+fn ordered(x: &V, order: &Tensor) -> V {
+    x.clone().then(|t| {
+        let (shape, places) = (t.shape(), order.shape());
+        let [rows, width] = rows_and_columns(&shape);
+        let (batch, count) = places.split_at(places.len() - 1);
+        let batch = broadcast(&shape[..shape.len() - 2], batch)?;
+        let wide = |t: &Tensor, rows: usize| {
+            let mut shape = batch.clone();
+            shape.extend([rows, width]);
+            view::expand(t, view::ints(&shape))
+        };
+        index::gather(&wide(&t, rows)?, -2, &wide(&view::unsqueeze(order, -1)?, count[0])?)
+    })
+}
+
+/// The gradient of the matrix from those of its factors.
+fn of_factors(gl: Option<&V>, gu: Option<&V>, l: &V, u: &V, to: &Tensor, [m, n]: [usize; 2]) -> V {
+    let k = m.min(n);
+    let (l1, u1) = (rows_of(l, 0, k), columns_of(u, 0, k));
+    // What the longer factor has beyond the square moves the triangle of the other.
+    let below = plus(
+        gl.map(|gl| l1.mh().matmul(rows_of(gl, 0, k))),
+        gu.filter(|_| n > m).map(|gu| -columns_of(gu, k, n).matmul(columns_of(u, k, n).mh())),
+    );
+    let above = plus(
+        gu.map(|gu| columns_of(gu, 0, k).matmul(u1.mh())),
+        gl.filter(|_| m > n).map(|gl| -rows_of(l, k, m).mh().matmul(rows_of(gl, k, m))),
+    );
+    let inner = plus(below.map(|x| tril(x, -1)), above.map(|x| triu(x, 0))).unwrap_or_else(V::misuse);
+    let first = solved(&l1.mh(), &solved(&u1.mh(), &inner, false, false, false), true, true, true);
+    let whole = if n > m {
+        let rest = gu.map(|gu| solved(&l1.mh(), &columns_of(gu, k, n), true, true, true));
+        cat_columns(&[first, rest.unwrap_or_else(|| columns_of(u, k, n) * 0.0)])
+    } else if m > n {
+        let rest = gl.map(|gl| solved(&u1.mh(), &rows_of(gl, k, m), false, false, false));
+        cat_rows(&[first, rest.unwrap_or_else(|| rows_of(l, k, m) * 0.0)])
+    } else {
+        first
+    };
+    ordered(&whole, to)
+}
+
+/// `L` with its ones, and `U`, out of one matrix.
+fn apart(lu: &V, [m, n]: [usize; 2]) -> [V; 2] {
+    let k = m.min(n);
+    let l = tril(columns_of(lu, 0, k), -1);
+    let ones = l.clone().then(|l| {
+        let body = l.body();
+        let eye = filled(&[m, k], Scalar::Int(0), body.dtype, body.device())?;
+        let line = eye.layout.diagonal(0, 0, 1)?;
+        crate::operator::kernel::fill(&eye.with_layout(line), Scalar::Int(1))?;
+        Ok(Tensor::new(eye))
+    });
+    [l + ones, triu(rows_of(lu, 0, k), 0)]
+}
+
+#[primitive(batch = in_front, results(LU, pivots, info))]
+impl LinalgLuFactorEx {
+    fn forward(A: &Tensor, pivot: bool, #[hidden] checked: Checked) -> Result<[Body; 3]> {
+        let _ = pivot;
+        let made = factored(&A.body())?;
+        if let Some(name) = checked.0
+            && let Some((place, order)) = first_failure(&made[2])?
+        {
+            return Err(Error::runtime(format!(
+                "{name}: {place}U[{order},{order}] is zero and using it on lu_solve would result in a division by zero. If \
+                 you still want to perform the factorization, consider calling linalg.lu(A, pivot) or \
+                 linalg.lu_factor_ex(A, pivot)"
+            )));
+        }
+        Ok(made)
+    }
+    fn d_A(g: V, LU: V, pivots: Tensor, at: Meta) -> Result<V> {
+        let sizes = rows_and_columns(&at.shape);
+        let [l, u] = apart(&LU, sizes);
+        let k = sizes[0].min(sizes[1]);
+        let (gl, gu) = (tril(columns_of(&g, 0, k), -1), triu(rows_of(&g, 0, k), 0));
+        let [_, to] = exchanges(&pivots, sizes[0])?;
+        Ok(of_factors(Some(&gl), Some(&gu), &l, &u, &to, sizes))
+    }
+}
+
+fn check_pivoted(name: &str, A: &Tensor, pivot: bool) -> Result<()> {
+    if A.ndim() < 2 {
+        return Err(Error::runtime(format!(
+            "{name}: Expected tensor with 2 or more dimensions. Got size: {:?} instead",
+            A.shape().as_slice()
+        )));
+    }
+    if pivot {
+        return Ok(());
+    }
+    Err(Error::runtime("linalg.lu_factor: LU without pivoting is not implemented on the CPU"))
+}
+
+/// `L` and `U` in one matrix, and the rows that changed places.
+#[operator(
+    function,
+    space = "linalg",
+    returns(LU, pivots),
+    out(declared),
+    sample = "on_host(rectangles(lambda x: T.linalg.lu_factor(steep(x))[0]))"
+)]
+pub fn linalg_lu_factor(
+    A: &Tensor,
+    #[keyword]
+    #[default(true)]
+    pivot: bool,
+) -> Result<[Tensor; 2]> {
+    check_pivoted("torch.lu_factor", A, pivot)?;
+    let [lu, pivots, _] = LinalgLuFactorEx::call(A, pivot, Checked(Some("torch.linalg.lu_factor")))?;
+    Ok([lu, pivots])
+}
+
+/// The same with codes in place of an error: which pivot is zero, or 0.
+#[operator(
+    function,
+    space = "linalg",
+    returns(LU, pivots, info),
+    out(declared),
+    sample = "on_host(rectangles(lambda x: T.linalg.lu_factor_ex(steep(x))[0]))"
+)]
+pub fn linalg_lu_factor_ex(
+    A: &Tensor,
+    #[keyword]
+    #[default(true)]
+    pivot: bool,
+    #[default(false)] check_errors: bool,
+) -> Result<[Tensor; 3]> {
+    check_pivoted("torch.lu_factor", A, pivot)?;
+    LinalgLuFactorEx::call(A, pivot, Checked(check_errors.then_some("torch.linalg.lu_factor_ex")))
+}
+
+#[primitive(batch = in_front, results(L, U))]
+impl LuUnpack {
+    fn forward(LU_data: &Tensor) -> Result<[Body; 2]> {
+        let x = LU_data.body();
+        let [m, n] = rows_and_columns(x.shape());
+        let made = crate::tensor::mode::with_grad(false, || {
+            let [l, u] = apart(&V::from(Tensor::new(x.clone())), [m, n]);
+            Ok::<_, Error>([l.tensor()?, u.tensor()?])
+        })?;
+        Ok(made.map(|t| t.body().clone()))
+    }
+    fn d_LU_data(g: [Option<V>; 2], at: Meta) -> V {
+        let [m, n] = rows_and_columns(&at.shape);
+        let k = m.min(n);
+        let [gl, gu] = g;
+        let wide = |x: V, rows: usize, columns: usize| {
+            x.then(|t| {
+                crate::ops::nn::pad::constant_pad_nd(
+                    &t,
+                    (&[0, columns as i64, 0, rows as i64][..]).into(),
+                    Scalar::Int(0),
+                )
+            })
+        };
+        let gl = gl.map(|g| wide(tril(g, -1), 0, n - k));
+        let gu = gu.map(|g| wide(triu(g, 0), m - k, 0));
+        plus(gl, gu).unwrap_or_else(V::misuse)
+    }
+}
+
+/// `P`, whose columns are those of the unit matrix in another order.
+fn permutation(order: &Tensor, dtype: DType) -> Result<Tensor> {
+    let shape = order.shape();
+    let ones = crate::ops::creation::create::ones(&shape, dtype, order.device())?;
+    ordered(&diagonal_matrix(ones.into()), order).tensor()
+}
+
+/// Rows exchanged, `L` and `U` of what `lu_factor` gave.
+#[operator(
+    function,
+    returns(P, L, U),
+    out(declared),
+    sample = "on_host(rectangles(lambda x: T.lu_unpack(*T.linalg.lu_factor(steep(x)))[1:]))"
+)]
+pub fn lu_unpack(
+    LU_data: &Tensor,
+    LU_pivots: &Tensor,
+    #[default(true)] unpack_data: bool,
+    #[default(true)] unpack_pivots: bool,
+) -> Result<[Tensor; 3]> {
+    if LU_data.ndim() < 2 {
+        return Err(Error::runtime(format!(
+            "torch.lu_unpack: Expected tensor with 2 or more dimensions. Got size: {:?} instead",
+            LU_data.shape().as_slice()
+        )));
+    }
+    if unpack_pivots && LU_pivots.dtype() != DType::I32 {
+        return Err(Error::runtime(
+            "torch.lu_unpack: LU_pivots is expected to be a contiguous tensor of torch.int32 dtype.\nNote: this function is \
+             intended to be used with the output produced by torch.linalg.lu_factor",
+        ));
+    }
+    let mut wanted = LU_data.shape();
+    let columns = wanted.pop().unwrap_or(0);
+    let rows = wanted.pop().unwrap_or(0);
+    wanted.push(rows.min(columns));
+    if unpack_pivots && LU_pivots.shape() != wanted {
+        return Err(Error::value(format!(
+            "Expected LU_pivots to have shape {:?} but got {:?} instead.",
+            wanted.as_slice(),
+            LU_pivots.shape().as_slice()
+        )));
+    }
+    let none = || crate::ops::creation::create::zeros(&[0], LU_data.dtype(), LU_data.device());
+    let [l, u] = if unpack_data { LuUnpack::call(LU_data)? } else { [none()?, none()?] };
+    let p =
+        if unpack_pivots { permutation(&exchanges(LU_pivots, rows)?[1], LU_data.dtype())? } else { none()? };
+    Ok([p, l, u])
+}
+
+/// `P L U = A`: exchanged rows and two triangles.
+#[operator(
+    function,
+    space = "linalg",
+    returns(P, L, U),
+    out(declared),
+    sample = "on_host(rectangles(lambda x: T.linalg.lu(steep(x))[1:]))"
+)]
+pub fn linalg_lu(
+    A: &Tensor,
+    #[keyword]
+    #[default(true)]
+    pivot: bool,
+) -> Result<[Tensor; 3]> {
+    check_pivoted("linalg.lu", A, pivot)?;
+    let [lu, pivots, _] = LinalgLuFactorEx::call(A, pivot, Checked(None))?;
+    lu_unpack(&lu, &pivots, true, true)
+}
+
+/// The solution of a system whose matrix is factored, on the left or right, or of its conjugate transpose.
+fn by_factors(lu: &V, pivots: &Tensor, b: &V, left: bool, adjoint: bool) -> Result<V> {
+    if !left {
+        return Ok(by_factors(lu, pivots, &b.mh(), true, !adjoint)?.mh());
+    }
+    let [from, to] = exchanges(pivots, *pivots.shape().last().unwrap_or(&0))?;
+    Ok(if adjoint {
+        let x = solved(&lu.mh(), b, false, true, false);
+        ordered(&solved(&lu.mh(), &x, true, true, true), &to)
+    } else {
+        let x = solved(lu, &ordered(b, &from), false, true, true);
+        solved(lu, &x, true, true, false)
+    })
+}
+
+/// The solution of `A X = B` of what `lu_factor` made of `A`, or of `X A = B`; of its conjugate transpose if `adjoint`.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(right_sides(lambda x, y, left: T.linalg.lu_solve(*T.linalg.lu_factor(steep(x)), y, left=left)))"
+)]
+pub fn linalg_lu_solve(
+    LU: &Tensor,
+    pivots: &Tensor,
+    B: &Tensor,
+    #[keyword]
+    #[default(true)]
+    left: bool,
+    #[default(false)] adjoint: bool,
+) -> Result<Tensor> {
+    let name = "torch.linalg.lu_solve";
+    check_floating(name, LU, true)?;
+    if LU.dtype() != B.dtype() {
+        return Err(Error::runtime(format!(
+            "linalg.lu_solve: Expected LU and B to have the same dtype, but found LU of type {} and B of type {} instead",
+            LU.dtype().scalar_name(),
+            B.dtype().scalar_name()
+        )));
+    }
+    if pivots.dtype() != DType::I32 {
+        return Err(Error::runtime("linalg.lu_solve: pivots should be a Tensor of scalar type torch.int32"));
+    }
+    check_square(name, LU)?;
+    check_matrix(name, "B", B)?;
+    check_sides("linalg.lu_solve", &LU.shape(), &B.shape(), left)?;
+    if LU.shape()[..LU.ndim() - 1] != pivots.shape()[..] {
+        return Err(Error::runtime(format!(
+            "linalg.lu_solve: Expected LU.shape[:-1] and pivots.shape to be the same, but got pivots with shape {:?} instead",
+            pivots.shape().as_slice()
+        )));
+    }
+    refuse_gpu("linalg_lu_solve", &[LU, B])?;
+    by_factors(&LU.into(), pivots, &B.into(), left, adjoint)?.tensor()
+}
+
+/// The solution of `A x = input` of what `lu_factor` made of `A`. Use `linalg.lu_solve`.
+#[operator(
+    function,
+    method,
+    out(declared),
+    sample = "on_host(squares(lambda x: unwarned(T.lu_solve)(x[..., :2], *T.linalg.lu_factor(steep(x)))))"
+)]
+pub fn lu_solve(input: &Tensor, LU_data: &Tensor, LU_pivots: &Tensor) -> Result<Tensor> {
+    static TOLD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
+    crate::base::caution_once(
+        &TOLD,
+        "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\nNote \
+         that torch.linalg.lu_solve has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX \
+         = torch.linalg.lu_solve(LU, pivots, B)",
+    )?;
+    linalg_lu_solve(LU_data, LU_pivots, input, true, false)
+}

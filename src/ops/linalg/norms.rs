@@ -1,0 +1,325 @@
+//! Sizes of vectors and matrices, and how far a matrix is from a singular one.
+#![allow(non_snake_case, reason = "PyTorch's name is A")]
+
+use super::factors::*;
+use super::solve::LinalgInvEx;
+use super::svd::linalg_svdvals;
+use crate::base::caution_once;
+use crate::operator::prelude::*;
+use crate::ops::reduction::extrema::{amax, amin};
+use crate::ops::reduction::reduce;
+use crate::ops::reduction::spread::{LinalgVectorNorm, in_dtype};
+use crate::ops::shape::view;
+use smallvec::smallvec;
+use std::sync::atomic::AtomicBool;
+
+/// The norm of order `ord` of all elements, or over `dim`.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "shaped(lambda draw, shape: lambda x: T.linalg.vector_norm(x, 3))"
+)]
+pub fn linalg_vector_norm(
+    x: &Tensor,
+    #[default(Scalar::Int(2))] ord: Scalar,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    #[keyword] dtype: Option<DType>,
+) -> Result<Tensor> {
+    LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", x, dtype)?, ord, dim, keepdim)
+}
+
+/// The two dimensions of the matrices, both counted from the front.
+fn matrix_dims(name: &str, A: &Tensor, dim: &[i64]) -> Result<[i64; 2]> {
+    let &[a, b] = dim else {
+        return Err(Error::runtime(format!("{name}: dim must be a 2-tuple. Got {}", join(dim))));
+    };
+    let n = A.ndim();
+    let (a, b) = (wrap_dim(a, n)?, wrap_dim(b, n)?);
+    if a == b {
+        return Err(Error::runtime(format!("{name}: dims must be different. Got ({}, {})", dim[0], dim[1])));
+    }
+    Ok([a as i64, b as i64])
+}
+
+fn join(numbers: &[i64]) -> String {
+    let all: Vec<String> = numbers.iter().map(i64::to_string).collect();
+    all.join(" ")
+}
+
+/// Singular values over two dimensions, along the last of the result.
+fn values_over(A: &Tensor, [a, b]: [i64; 2]) -> Result<Tensor> {
+    let order: Ints = (0..A.ndim() as i64).filter(|&d| d != a && d != b).chain([a, b]).collect();
+    let turned = if order.windows(2).all(|w| w[0] < w[1]) { A.clone() } else { view::permute(A, order)? };
+    linalg_svdvals(&turned, None)
+}
+
+fn with_kept(y: &Tensor, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
+    if !keepdim {
+        return Ok(y.clone());
+    }
+    view::unsqueeze(&view::unsqueeze(y, dims[0].min(dims[1]))?, dims[0].max(dims[1]))
+}
+
+fn by_number(A: &Tensor, ord: f64, dims: [i64; 2], keepdim: bool) -> Result<Tensor> {
+    let size = ord.abs();
+    let pick = |y: &Tensor, dim: i64, keepdim: bool| {
+        let dim = smallvec![dim];
+        if ord > 0.0 { amax(y, dim, keepdim) } else { amin(y, dim, keepdim) }
+    };
+    if size == 2.0 {
+        let found = pick(&values_over(A, dims)?, -1, false)?;
+        return with_kept(&found, dims, keepdim);
+    }
+    // Sums of columns, or of rows.
+    let [summed, mut other] = if size == 1.0 { dims } else { [dims[1], dims[0]] };
+    if !keepdim && summed < other {
+        other -= 1;
+    }
+    let sums = LinalgVectorNorm::call(A, Scalar::Int(1), Some(smallvec![summed]), keepdim)?;
+    pick(&sums, other, keepdim)
+}
+
+fn check_order(ord: f64) -> Result<()> {
+    if [1.0, 2.0, f64::INFINITY].contains(&ord.abs()) {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("linalg.matrix_norm: Order {ord} not supported.")))
+}
+
+fn prepared(A: &Tensor, dim: &[i64], dtype: Option<DType>, halves: bool) -> Result<(Tensor, [i64; 2])> {
+    let name = "linalg.matrix_norm";
+    check_matrix(name, "A", A)?;
+    check_floating(name, A, halves)?;
+    let dims = matrix_dims(name, A, dim)?;
+    Ok((in_dtype(name, A, dtype)?, dims))
+}
+
+/// The norm of matrices by the largest or smallest singular value (2, -2), sum of a column (1, -1) or of a row (inf, -inf).
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(rectangles(lambda x: [T.linalg.matrix_norm(apart(x), p) for p in ('fro', 'nuc', 2, -2, 1, -float('inf'))]))"
+)]
+pub fn linalg_matrix_norm(
+    A: &Tensor,
+    ord: Scalar,
+    #[default(smallvec![-2, -1])] dim: Ints,
+    #[default(false)] keepdim: bool,
+    #[keyword] dtype: Option<DType>,
+) -> Result<Tensor> {
+    check_order(ord.as_f64())?;
+    let (A, dims) = prepared(A, &dim, dtype, true)?;
+    by_number(&A, ord.as_f64(), dims, keepdim)
+}
+
+/// The norm of matrices by the root of the sum of squares (`fro`), or by the sum of singular values (`nuc`).
+#[overload(linalg_matrix_norm.str_ord)]
+pub fn named_matrix_norm(
+    A: &Tensor,
+    #[default("fro".to_string())] ord: String,
+    #[default(smallvec![-2, -1])] dim: Ints,
+    #[default(false)] keepdim: bool,
+    #[keyword] dtype: Option<DType>,
+) -> Result<Tensor> {
+    match ord.as_str() {
+        "fro" => {
+            let (A, dims) = prepared(A, &dim, dtype, true)?;
+            LinalgVectorNorm::call(&A, Scalar::Int(2), Some(Ints::from_slice(&dims)), keepdim)
+        }
+        "nuc" => {
+            let (A, dims) = prepared(A, &dim, dtype, false)?;
+            let sum = reduce::sum(&values_over(&A, dims)?, Some(smallvec![-1]), false, None)?;
+            with_kept(&sum, dims, keepdim)
+        }
+        other => Err(Error::runtime(format!("linalg.matrix_norm: Order {other} not supported."))),
+    }
+}
+
+/// The norm of vectors or matrices.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(rectangles(lambda x: [T.linalg.norm(apart(x)), T.linalg.norm(apart(x), 'nuc', dim=(-2, -1)), \
+              T.linalg.norm(apart(x), 3, dim=-1)]))"
+)]
+pub fn linalg_norm(
+    input: &Tensor,
+    ord: Option<Scalar>,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    #[keyword] dtype: Option<DType>,
+) -> Result<Tensor> {
+    let n = input.ndim();
+    if let Some(dim) = &dim
+        && !matches!(dim.len(), 1 | 2)
+    {
+        return Err(Error::runtime(format!(
+            "linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim:?}"
+        )));
+    }
+    let Some(ord) = ord else {
+        return linalg_vector_norm(input, Scalar::Int(2), dim, keepdim, dtype);
+    };
+    if dim.is_none() && !matches!(n, 1 | 2) {
+        return Err(Error::runtime(format!(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {n}D."
+        )));
+    }
+    match dim {
+        Some(dim) if dim.len() == 2 => linalg_matrix_norm(input, ord, dim, keepdim, dtype),
+        None if n == 2 => linalg_matrix_norm(input, ord, smallvec![0, 1], keepdim, dtype),
+        dim => linalg_vector_norm(input, ord, dim, keepdim, dtype),
+    }
+}
+
+/// The norm of matrices, by its name.
+#[overload(linalg_norm.ord_str)]
+pub fn named_norm(
+    input: &Tensor,
+    ord: String,
+    dim: Option<Ints>,
+    #[default(false)] keepdim: bool,
+    #[keyword] dtype: Option<DType>,
+) -> Result<Tensor> {
+    if let Some(dim) = &dim
+        && !matches!(dim.len(), 1 | 2)
+    {
+        return Err(Error::runtime(format!(
+            "linalg.norm: If dim is specified, it must be of length 1 or 2. Got {dim:?}"
+        )));
+    }
+    if dim.is_none() && !matches!(input.ndim(), 1 | 2) {
+        return Err(Error::runtime(format!(
+            "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got {}D.",
+            input.ndim()
+        )));
+    }
+    named_matrix_norm(input, ord, dim.unwrap_or_else(|| smallvec![-2, -1]), keepdim, dtype)
+}
+
+/// The sum of singular values.
+#[operator(
+    function,
+    out(declared, called = "linalg_svdvals"),
+    sample = "on_host(rectangles(lambda x: unwarned(T.nuclear_norm)(apart(x))))"
+)]
+pub fn nuclear_norm(input: &Tensor, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    caution_of_nuclear_norm()?;
+    named_matrix_norm(input, "nuc".into(), smallvec![-2, -1], keepdim, None)
+}
+
+fn caution_of_nuclear_norm() -> Result<()> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    caution_once(
+        &TOLD,
+        "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch \
+         release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead",
+    )
+}
+
+/// The sum of singular values over two dimensions.
+#[overload(nuclear_norm.dim)]
+pub fn nuclear_norm_over(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    caution_of_nuclear_norm()?;
+    named_matrix_norm(input, "nuc".into(), dim, keepdim, None)
+}
+
+/// The root of the sum of squares over the dimensions.
+#[operator(
+    function,
+    out(declared, called = "linalg_vector_norm"),
+    sample = "over_dim(unwarned(T.frobenius_norm))"
+)]
+pub fn frobenius_norm(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> Result<Tensor> {
+    static TOLD: AtomicBool = AtomicBool::new(false);
+    caution_once(
+        &TOLD,
+        "at::frobenius_norm is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch \
+         release. Please use `linalg.vector_norm(A, 2., dim, keepdim)` instead",
+    )?;
+    if !input.dtype().is_differentiable() {
+        return Err(Error::not_implemented(format!(
+            "norm(): input dtype should be either floating point or complex. Got {} instead.",
+            input.dtype().scalar_name()
+        )));
+    }
+    if dim.len() > 2 {
+        return Err(Error::runtime(format!(
+            "Expected at most 2 dimensions, but got {} dimensions instead.",
+            dim.len()
+        )));
+    }
+    LinalgVectorNorm::call(input, Scalar::Int(2), (!dim.is_empty()).then_some(dim), keepdim)
+}
+
+fn check_condition(A: &Tensor) -> Result<()> {
+    if A.ndim() >= 2 {
+        return Ok(());
+    }
+    Err(Error::runtime("linalg.cond: The input tensor must have at least 2 dimensions."))
+}
+
+/// The norm of the inverse by that of the matrix: infinite where there is none.
+fn by_inverse(A: &Tensor, norm: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    check_square("linalg.inv", A)?;
+    check_floating("linalg.inv", A, false)?;
+    let of_matrix = norm(A)?;
+    let [inverse, info] = LinalgInvEx::call(A, Checked(None))?;
+    let inverse = norm(&inverse)?;
+    select(V::from(of_matrix) * V::from(inverse), f64::INFINITY, ne(V::from(info), 0.0)).tensor()
+}
+
+/// How much larger relative errors of a solution may be than those of its right side.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(squares(lambda x: [T.linalg.cond(apart(x), p) for p in (None, -2, 1, float('inf'), 'fro', 'nuc')]))"
+)]
+pub fn linalg_cond(A: &Tensor, p: Option<Scalar>) -> Result<Tensor> {
+    check_condition(A)?;
+    let ord = p.map_or(2.0, Scalar::as_f64);
+    if ord.abs() == 2.0 {
+        let values = linalg_svdvals(A, None)?;
+        if values.shape().last() == Some(&0) {
+            return reduce::sum(&values, Some(smallvec![-1]), false, None);
+        }
+        let end = |at| V::from(view::select(&values, -1, at));
+        return (if ord > 0.0 { end(0) / end(-1) } else { end(-1) / end(0) }).tensor();
+    }
+    if ![1.0, f64::INFINITY].contains(&ord.abs()) {
+        return Err(Error::value(format!("linalg.cond got an invalid norm type: {ord}")));
+    }
+    let [rows, columns] = rows_and_columns(&A.shape());
+    if rows != columns {
+        return Err(Error::runtime(format!(
+            "linalg.cond(ord={ord}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
+        )));
+    }
+    by_inverse(A, |x| linalg_matrix_norm(x, Scalar::Float(ord), smallvec![-2, -1], false, None))
+}
+
+/// The same by the norm `fro` or `nuc`.
+#[overload(linalg_cond.p_str)]
+pub fn linalg_cond_named(A: &Tensor, p: String) -> Result<Tensor> {
+    check_condition(A)?;
+    if p == "nuc" {
+        let values = V::from(linalg_svdvals(A, None)?);
+        let sum = |x: V| x.sum(&[-1], false);
+        return (sum(values.clone()) * sum(recip(values))).tensor();
+    }
+    if p != "fro" {
+        return Err(Error::value(format!("linalg.cond got an invalid norm type: {p}")));
+    }
+    let [rows, columns] = rows_and_columns(&A.shape());
+    if rows != columns {
+        return Err(Error::runtime(format!(
+            "linalg.cond(ord={p}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
+        )));
+    }
+    by_inverse(A, |x| named_matrix_norm(x, p.clone(), smallvec![-2, -1], false, None))
+}

@@ -1,0 +1,117 @@
+//! Orthogonal columns times a triangle.
+#![allow(non_snake_case, reason = "PyTorch's names are A, Q and R")]
+
+use super::factors::*;
+use super::triangular::solved;
+use crate::operator::kernel::copy;
+use crate::operator::prelude::*;
+
+fn part(x: &Body, dim: i64, length: usize) -> Result<Body> {
+    Ok(x.with_layout(x.layout.narrow(dim, 0, length as i64)?))
+}
+
+/// The upper triangle of a part of the rows, in memory of its own.
+fn triangle_of(reflected: &Body, rows: usize) -> Result<Body> {
+    let r = by_columns(&part(reflected, -2, rows)?)?;
+    let lower = transposed(&r)?;
+    if r.numel() > 0 {
+        fork!([&lower], cpu: done(crate::cpu::triangle::keep_triangle(lower.host()?, 0, true)),
+            gpu: no_shader("linalg_qr", r.dtype))?;
+    }
+    Ok(r)
+}
+
+fn decompose(x: &Body, mode: &str) -> Result<[Body; 2]> {
+    let [m, n] = rows_and_columns(x.shape());
+    let (k, device) = (m.min(n), x.device());
+    let complete = mode == "complete";
+    let a = by_columns(x)?;
+    let tau = Body::new(&batch_of(x, &[k]), x.dtype, device)?;
+    if a.numel() > 0 {
+        fork!([&a, &tau], cpu: crate::cpu::linalg::reflect(a.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
+    }
+    let r = triangle_of(&a, if complete { m } else { k })?;
+    if mode == "r" {
+        return Ok([Body::new(&[0], x.dtype, device)?, r]);
+    }
+    let width = if complete { m } else { k };
+    let q = columns(&batch_of(x, &[m, width]), x.dtype, device)?;
+    if q.numel() > 0 {
+        if k > 0 {
+            copy(&part(&q, -1, k)?, &part(&a, -1, k)?)?;
+        }
+        fork!([&q, &tau], cpu: crate::cpu::linalg::unreflect(q.host()?, tau.host()?), gpu: no_shader("linalg_qr", x.dtype))?;
+    }
+    Ok([q, r])
+}
+
+/// The gradient of a tall or square matrix.
+fn tall(gq: Option<V>, gr: Option<V>, q: &V, r: &V) -> V {
+    let inner = match (&gq, &gr) {
+        (Some(gq), Some(gr)) => gr.matmul(r.mh()) - q.mh().matmul(gq),
+        (None, Some(gr)) => gr.matmul(r.mh()),
+        (Some(gq), None) => -q.mh().matmul(gq),
+        (None, None) => return V::misuse(),
+    };
+    let whole = q.matmul(twice_symmetric(triu(inner, 0)));
+    let whole = if let Some(gq) = gq { whole + gq } else { whole };
+    // … times the inverse of rᴴ.
+    solved(&r.mh(), &whole, false, false, false)
+}
+
+/// That of a wide one: the columns behind the first square are `q` times those of `r`.
+fn wide(gq: Option<V>, gr: Option<V>, q: &V, r: &V, [m, n]: [usize; 2]) -> V {
+    let (square, rest) = (columns_of(r, 0, m), columns_of(r, m, n));
+    let Some(gr) = gr else {
+        let first = tall(gq, None, q, &square);
+        let none = q.matmul(&rest) * 0.0;
+        return cat_columns(&[first, none]);
+    };
+    let (of_square, of_rest) = (columns_of(&gr, 0, m), columns_of(&gr, m, n));
+    let more = q.matmul(&rest).matmul(of_rest.mh());
+    let gq = Some(if let Some(gq) = gq { gq + more } else { more });
+    let second = q.matmul(&of_rest);
+    cat_columns(&[tall(gq, Some(of_square), q, &square), second])
+}
+
+#[primitive(batch = in_front, results(Q, R))]
+impl LinalgQr {
+    fn forward(input: &Tensor, mode: String) -> Result<[Body; 2]> {
+        decompose(&input.body(), &mode)
+    }
+    fn d_input(g: [Option<V>; 2], Q: V, R: V, at: Meta, mode: String) -> Result<V> {
+        let sizes = rows_and_columns(&at.shape);
+        if mode == "r" {
+            return Err(Error::runtime(
+                "The derivative of linalg.qr depends on Q, which is not computed when mode='r'. Please use \
+                 torch.linalg.qr(A, mode='reduced') if you are going to require gradients",
+            ));
+        }
+        if mode == "complete" && sizes[0] > sizes[1] {
+            return Err(Error::runtime(
+                "The QR decomposition is not differentiable when mode='complete' and nrows > ncols.",
+            ));
+        }
+        let [gq, gr] = g;
+        Ok(if sizes[0] >= sizes[1] { tall(gq, gr, &Q, &R) } else { wide(gq, gr, &Q, &R, sizes) })
+    }
+}
+
+/// Orthonormal columns `Q` and upper triangles `R` with `Q R = A`.
+#[operator(
+    function,
+    space = "linalg",
+    returns(Q, R),
+    out(declared),
+    sample = "on_host(rectangles(lambda x: T.linalg.qr(steep(x))))"
+)]
+pub fn linalg_qr(A: &Tensor, #[default("reduced".to_string())] mode: String) -> Result<[Tensor; 2]> {
+    check_matrix("linalg.qr", "A", A)?;
+    check_floating("linalg.qr", A, true)?;
+    if !matches!(mode.as_str(), "reduced" | "complete" | "r") {
+        return Err(Error::runtime(format!(
+            "qr received unrecognized mode '{mode}' but expected one of 'reduced' (default), 'r', or 'complete'"
+        )));
+    }
+    LinalgQr::call(A, mode)
+}
