@@ -22,6 +22,51 @@ independent_coins | D.Independent(D.Bernoulli(T.full((2, 3), 0.3)), 2) | T.ones(
 transformed | D.TransformedDistribution(D.Normal(t(0, 1), 1), [D.ExpTransform()]) | t(0.5, 2)
 squashed | D.TransformedDistribution(D.Normal(t(0, 1), 0.5), [D.TanhTransform(), D.AffineTransform(1, -2)]) | t(0.5, 2)
 sigmoid | D.TransformedDistribution(D.Uniform(t(0), t(1)), [D.SigmoidTransform().inv, D.AffineTransform(1, 2)]) | t(0.5, 2)
+exponential | D.Exponential(t(0.5, 2)) | t(0.2, 3)
+gamma | D.Gamma(t(0.5, 1, 7), t(1, 2, 0.5)) | t(0.2, 3, 9)
+gamma_numbers | D.Gamma(0.5, 2) | t(0.2, 3, 9)
+chi2 | D.Chi2(t(1, 3)) | t(0.5, 2)
+beta | D.Beta(t(0.5, 2), t(0.5, 5)) | t(0.2, 0.7)
+beta_numbers | D.Beta(2, 3.5) | t(0.2, 0.7)
+dirichlet | D.Dirichlet(T.tensor([[0.3, 2.0, 5.0], [0.5, 0.5, 0.2]])) | t(0.2, 0.5, 0.3)
+poisson | D.Poisson(t(0.5, 3, 40)) | t(0, 2, 37)
+binomial | D.Binomial(10, t(0.2, 0.5, 0.9)) | t(3, 5, 10)
+binomial_logits | D.Binomial(t(3, 5, 70), logits=t(-1, 0, 3)) | t(3, 2, 66)
+negative_binomial | D.NegativeBinomial(t(2, 5), t(0.3, 0.8)) | t(1, 17)
+geometric | D.Geometric(t(0.2, 1)) | t(3, 0)
+geometric_logits | D.Geometric(logits=t(-1, 1)) | t(3, 0)
+laplace | D.Laplace(t(0, 1), t(1, 3)) | t(-0.5, 2)
+cauchy | D.Cauchy(t(0, 1), t(1, 3)) | t(-0.5, 2)
+half_normal | D.HalfNormal(t(1, 3)) | t(0.5, 2)
+half_cauchy | D.HalfCauchy(t(1, 3)) | t(0.5, 2)
+log_normal | D.LogNormal(t(0, 1), t(1, 0.5)) | t(0.5, 2)
+logistic_normal | D.LogisticNormal(t(0, 1), t(1, 0.5)) | t(0.2, 0.3, 0.5)
+gumbel | D.Gumbel(t(0, 1), t(1, 0.5)) | t(0.5, 2)
+student | D.StudentT(t(0.8, 1.5, 5), 1, t(1, 2, 3)) | t(0.5, 2, -1)
+fisher | D.FisherSnedecor(t(1, 3), t(2, 7)) | t(0.5, 2)
+weibull | D.Weibull(t(1, 2), t(0.7, 3)) | t(0.5, 2)
+pareto | D.Pareto(t(1, 2), t(0.7, 3)) | t(1.5, 2)
+kumaraswamy | D.Kumaraswamy(t(1, 2), t(0.7, 3)) | t(0.5, 0.2)
+inverse_gamma | D.InverseGamma(t(1, 3), t(0.7, 3)) | t(0.5, 2)
+one_hot | D.OneHotCategorical(t(0.2, 1, 3)) | t(0, 0, 1)
+straight_through | D.OneHotCategoricalStraightThrough(logits=t(0.2, 1, 3)) | t(0, 0, 1)
+multinomial | D.Multinomial(7, t(0.2, 1, 3)) | t(1, 2, 4)
+multinomial_rows | D.Multinomial(5, logits=T.tensor([[0.0, 1.0], [2.0, 0.5]])) | t(1, 4)
+relaxed_bernoulli | D.RelaxedBernoulli(t(0.7), t(0.2, 0.8)) | t(0.5, 0.2)
+relaxed_one_hot | D.RelaxedOneHotCategorical(t(0.7), t(0.2, 0.8, 1)) | t(0.5, 0.2, 0.3)
+mixture | D.MixtureSameFamily(D.Categorical(t(1, 2)), D.Normal(t(0, 3), t(1, 0.5))) | t(0.5)
+mixture_vectors | D.MixtureSameFamily(D.Categorical(t(1, 2)), D.Independent(D.Normal(T.zeros(2, 3), t(1, 2, 3)), 1)) | t(0.5, 1, 2)
+continuous_bernoulli | D.ContinuousBernoulli(t(0.2, 0.5, 0.9)) | t(0.3, 0.5, 0.1)
+continuous_bernoulli_logits | D.ContinuousBernoulli(logits=t(-1, 0, 4)) | t(0.3, 0.5, 0.1)
+von_mises | D.VonMises(t(0, 1), t(0.5, 6)) | t(0.3, 2)
+generalized_pareto | D.GeneralizedPareto(t(0, 1), t(1, 2), t(0.3, 0.9)) | t(0.5, 2)
+generalized_pareto_bounded | D.GeneralizedPareto(t(0, 1), t(1, 2), t(-0.3, 0)) | t(0.5, 2)
+multivariate | D.MultivariateNormal(t(0, 1), T.tensor([[2.0, 0.5], [0.5, 1.0]])) | t(0.5, 2)
+multivariate_tril | D.MultivariateNormal(T.zeros(3, 2), scale_tril=T.tensor([[2.0, 0.0], [0.5, 1.0]])) | t(0.5, 2)
+multivariate_precision | D.MultivariateNormal(t(0, 1), precision_matrix=T.tensor([[2.0, 0.5], [0.5, 1.0]])) | t(0.5, 2)
+lowrank | D.LowRankMultivariateNormal(t(0, 1, 2), T.tensor([[2.0, 0.5], [0.5, 1.0], [1.0, 0.0]]), t(1, 2, 0.5)) | t(0.5, 2, 1)
+lkj | D.LKJCholesky(3, t(0.7, 2)) | T.tensor([[1.0, 0.0, 0.0], [0.6, 0.8, 0.0], [0.0, 0.6, 0.8]])
+wishart | D.Wishart(t(3, 5), T.tensor([[2.0, 0.5], [0.5, 1.0]])) | T.tensor([[1.0, 0.2], [0.2, 3.0]])
 """
 
 # `p` and `q`.
@@ -33,6 +78,38 @@ D.Categorical(t(0.1, 2, 0)) | D.Categorical(t(1, 2, 3))
 D.Categorical(t(0.1, 2, 1)) | D.Categorical(t(1, 0, 3))
 D.Independent(D.Normal(T.zeros(2, 3), 1), 1) | D.Independent(D.Normal(T.ones(2, 3), 2), 1)
 D.Normal(0, 1) | D.Bernoulli(0.5)
+D.Multinomial(3, t(1, 2)) | D.Multinomial(3, t(1, 2))
+D.OneHotCategorical(t(0.1, 2, 0)) | D.OneHotCategorical(t(1, 2, 3))
+D.Binomial(5, t(0.3, 0.6)) | D.Binomial(t(5, 3), t(0.2, 0.9))
+D.Binomial(3, t(0.3, 0.6)) | D.Binomial(5, t(0.2, 0.9))
+D.LogNormal(t(0, 1), 1) | D.LogNormal(t(0.5, -1), t(2, 0.3))
+D.HalfNormal(t(1, 2)) | D.HalfNormal(t(0.5, 3))
+D.Chi2(t(1, 2)) | D.Chi2(t(0.5, 3))
+D.Chi2(t(1, 2)) | D.Gamma(t(0.5, 3), 2)
+D.Geometric(t(0.3, 0.6)) | D.Geometric(t(0.2, 0.9))
+D.Dirichlet(t(0.3, 1, 2)) | D.Dirichlet(t(1, 2, 0.5))
+D.MultivariateNormal(t(0, 1), T.tensor([[2.0, 0.5], [0.5, 1.0]])) | D.MultivariateNormal(t(1, 1), T.tensor([[1.0, 0.1], [0.1, 3.0]]))
+D.MultivariateNormal(t(0, 1), T.tensor([[2.0, 0.5], [0.5, 1.0]])) | D.LowRankMultivariateNormal(t(1, 1), T.tensor([[1.0], [0.1]]), t(1, 2))
+D.LowRankMultivariateNormal(t(1, 1), T.tensor([[1.0], [0.1]]), t(1, 2)) | D.MultivariateNormal(t(0, 1), T.tensor([[2.0, 0.5], [0.5, 1.0]]))
+D.LowRankMultivariateNormal(t(1, 1), T.tensor([[1.0], [0.1]]), t(1, 2)) | D.LowRankMultivariateNormal(t(0, 1), T.tensor([[0.5], [0.3]]), t(2, 2))
+"""
+
+# Each of these against each.
+MIXED = """
+D.Normal(t(0, 1.5), t(1, 0.5))
+D.Uniform(t(0.2, -1), t(0.7, 3))
+D.Uniform(t(1, 2), t(3, 5))
+D.Beta(t(0.5, 2), t(0.5, 3))
+D.Gamma(t(0.5, 2), t(0.5, 3))
+D.Exponential(t(0.5, 2))
+D.Laplace(t(0, 1.5), t(1, 0.5))
+D.Gumbel(t(0, 1.5), t(1, 0.5))
+D.Cauchy(t(0, 1.5), t(1, 0.5))
+D.Pareto(t(1, 1.5), t(1.5, 3))
+D.Poisson(t(1.5, 3))
+D.Bernoulli(t(0.5, 0.3))
+D.Binomial(5, t(0.5, 0.3))
+D.ContinuousBernoulli(t(0.5, 0.3))
 """
 
 # What is refused, in PyTorch's words.
@@ -90,6 +167,11 @@ d.expand((2, *d.batch_shape)).sample()
 
 def rows(text):
     return [[part.strip() for part in line.split("|")] for line in text.strip().splitlines()]
+
+
+def pairs():
+    mixed = MIXED.strip().splitlines()
+    return rows(PAIRS) + [[p, q] for p in mixed for q in mixed]
 
 
 def names(T, **more):
@@ -177,6 +259,6 @@ def all_answers(T):
     return {
         "answers": {name: answers(T, code, value) for name, code, value in rows(CASES)},
         "gradients": {name: gradients(T, code, value) for name, code, value in rows(CASES)},
-        "divergences": {f"{p} | {q}": divergence(T, p, q) for p, q in rows(PAIRS)},
+        "divergences": {f"{p} | {q}": divergence(T, p, q) for p, q in pairs()},
         "refused": {code: refusal(T, code) for (code,) in rows(REFUSED)},
     }

@@ -183,6 +183,10 @@ class Distribution:
         """The shape of samples: theirs, the batch's, the event's."""
         return Size((*sample_shape, *self._batch_shape, *self._event_shape))
 
+    def _room(self, parameter: Tensor, sample_shape: Any) -> Tensor:
+        """Room for samples, to be drawn into: of a parameter's dtype, without a history."""
+        return torch.empty(self._extended_shape(sample_shape), dtype=parameter.dtype, device=parameter.device)
+
     def _validate_sample(self, value: Any) -> None:
         """Refuses what cannot be a sample."""
         if not isinstance(value, Tensor):

@@ -19,6 +19,7 @@ class TransformedDistribution(Distribution):
     """Samples of a base distribution, passed through transforms one after the other."""
 
     arg_constraints: Any = {}
+    base_dist: Any
 
     def __init__(self, base_distribution: Any, transforms: Any, validate_args: bool | None = None) -> None:
         if isinstance(transforms, Transform):
@@ -45,7 +46,7 @@ class TransformedDistribution(Distribution):
         self.base_dist = Independent(base_distribution, missing) if missing > 0 else base_distribution
         event_dim = whole.codomain.event_dim + max(-missing, 0)
         cut = len(shape) - event_dim
-        super().__init__(shape[:cut], shape[cut:], validate_args=validate_args)
+        super().__init__(_listed(shape[:cut]), _listed(shape[cut:]), validate_args=validate_args)
 
     def expand(self, batch_shape: Any, _instance: Any = None) -> Any:
         new = self._get_checked_instance(TransformedDistribution, _instance)

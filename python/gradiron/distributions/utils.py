@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from numbers import Number
 from typing import Any
@@ -123,6 +124,12 @@ class Odds:
     def param_shape(self) -> Size:
         """The shape of the parameter."""
         return self._param.size()
+
+
+def mvlgamma(a: Tensor, p: int) -> Tensor:
+    """The logarithm of the multivariate gamma function of dimension `p`, in which `a` may be learned."""
+    steps = torch.arange(p, dtype=a.dtype, device=a.device) / 2
+    return p * (p - 1) / 4 * math.log(math.pi) + torch.lgamma(a.unsqueeze(-1) - steps).sum(-1)
 
 
 def tril_matrix_to_vec(mat: Tensor, diag: int = 0) -> Tensor:

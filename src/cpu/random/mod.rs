@@ -1,6 +1,8 @@
 //! Random numbers: PyTorch's own, draw by draw, so that a seed means the same in both libraries.
 
+mod counts;
 mod engine;
+mod gamma;
 mod normal;
 
 use super::element::{Element, by_dtype};
@@ -170,6 +172,85 @@ pub unsafe fn log_normal(generator: &mut Generator, out: Strided, mean: f64, std
 unsafe fn floats(out: &Strided, next: &mut dyn FnMut() -> f64) {
     // SAFETY: handed on.
     unsafe { by_dtype!(out.dtype, T => each::<T>(out, &mut || T::from_f64(next()))) }
+}
+
+/// What is drawn for each element of `from`, one after the other in row-major order, or computed from elements.
+///
+/// # Safety
+/// As [`uniform`], for all views; they have one shape and float dtypes.
+pub unsafe fn of_each<const N: usize>(
+    out: Strided,
+    from: [Strided; N],
+    mut draw: impl FnMut([f64; N]) -> f64,
+) {
+    let walk = Walk::new(out.shape, [out.strides]);
+    let sources = Walk::new(out.shape, from.each_ref().map(|f| f.strides));
+    for i in 0..walk.numel() {
+        let places = sources.at(i);
+        // SAFETY: the walks stay inside the views.
+        unsafe {
+            let read = |j: usize| {
+                Scalar::read(from[j].dtype, from[j].ptr.add(places[j] * from[j].dtype.size())).as_f64()
+            };
+            let value = draw(std::array::from_fn(read));
+            Scalar::Float(value).write(out.dtype, out.ptr.add(walk.at(i)[0] * out.dtype.size()));
+        }
+    }
+}
+
+/// How PyTorch rounds what it computes for this dtype.
+fn precision(dtype: DType) -> fn(f64) -> f64 {
+    if dtype == DType::F64 { |x| x } else { |x| f64::from(x as f32) }
+}
+
+/// Samples of the Poisson distribution with the rates `rate`.
+///
+/// # Safety
+/// As [`of_each`]; so for the rest.
+pub unsafe fn poisson(generator: &mut Generator, out: Strided, rate: Strided) {
+    // SAFETY: handed on.
+    unsafe { of_each(out, [rate], |[rate]| counts::poisson(generator, rate)) }
+}
+
+/// How many of `count` trials of probability `p` succeed.
+///
+/// # Safety
+/// As [`of_each`].
+pub unsafe fn binomial(generator: &mut Generator, out: Strided, count: Strided, p: Strided) {
+    let round = precision(out.dtype);
+    // SAFETY: handed on.
+    unsafe { of_each(out, [count, p], |[count, p]| counts::binomial(generator, count, p, round)) }
+}
+
+/// Samples of the gamma distribution with rate 1, never zero.
+///
+/// # Safety
+/// As [`of_each`].
+pub unsafe fn gamma(generator: &mut Generator, out: Strided, alpha: Strided) {
+    let (round, least) = (
+        precision(alpha.dtype),
+        if out.dtype == DType::F64 { f64::MIN_POSITIVE } else { f32::MIN_POSITIVE.into() },
+    );
+    // SAFETY: handed on.
+    unsafe { of_each(out, [alpha], |[alpha]| gamma::gamma(generator, alpha, round).max(least)) }
+}
+
+/// The derivatives of gamma samples by their shapes.
+///
+/// # Safety
+/// As [`of_each`].
+pub unsafe fn gamma_slope(out: Strided, alpha: Strided, sample: Strided) {
+    // SAFETY: handed on.
+    unsafe { of_each(out, [alpha, sample], |[alpha, x]| gamma::gamma_slope(alpha, x)) }
+}
+
+/// The derivatives of beta samples by their first shape.
+///
+/// # Safety
+/// As [`of_each`].
+pub unsafe fn dirichlet_slope(out: Strided, x: Strided, alpha: Strided, total: Strided) {
+    // SAFETY: handed on.
+    unsafe { of_each(out, [x, alpha, total], |[x, alpha, total]| gamma::dirichlet_slope(x, alpha, total)) }
 }
 
 /// Dimensions as they lie in memory: the order in which PyTorch fills a tensor.

@@ -1,6 +1,7 @@
 //! Random numbers: on the CPU PyTorch's own, on the GPU from a counter, so that they depend on the seed alone.
 
 mod choice;
+mod families;
 pub mod means;
 
 use self::means::NORMAL;

@@ -1,0 +1,221 @@
+//! Families of distributions that are drawn element by element: Poisson, binomial, gamma and Dirichlet.
+
+use super::{Generator, stream};
+use crate::base::{Dims, Fold};
+use crate::cpu::random as cpu;
+use crate::operator::prelude::*;
+use crate::ops::create::shallow;
+use crate::ops::kernel::{done, fork};
+use crate::ops::view::{expand, ints};
+use crate::ops::{arithmetic as a, create, kernel, reduce};
+
+/// Row-major room for what is made of these elements.
+fn room(like: &Body) -> Result<Body> {
+    Body::new(like.shape(), like.dtype, like.device())
+}
+
+fn on_cpu_only(op: &'static str, out: &Body) -> Result<()> {
+    Err(Fault::NoShader { op, dtype: out.dtype }.into())
+}
+
+fn need(kernel: &'static str, dtype: DType, halves: bool) -> Result<()> {
+    let known = matches!(dtype, DType::F32 | DType::F64) || (halves && dtype.is_float());
+    if known { Ok(()) } else { Err(Fault::NoKernel { op: kernel, dtype }.into()) }
+}
+
+/// Refuses a gradient in PyTorch's words.
+fn underived<T>(op: &str) -> Result<T> {
+    Err(Error::runtime(format!("derivative for aten::{op} is not implemented")))
+}
+
+/// Operands of one dtype, broadcast to one shape.
+fn together<const N: usize>(tensors: [&Tensor; N]) -> Result<[Tensor; N]> {
+    let dtype = tensors[0].dtype();
+    let mut shape = tensors[0].shape();
+    for t in &tensors[1..] {
+        if t.dtype() != dtype {
+            let (found, expected) = (t.dtype().scalar_name(), dtype.scalar_name());
+            return Err(Error::runtime(format!("Found dtype {found} but expected {expected}")));
+        }
+        shape = crate::base::broadcast(&shape, &t.shape())?;
+    }
+    let mut wide = tensors.map(shallow);
+    for t in &mut wide {
+        *t = expand(t, ints(&shape))?;
+    }
+    Ok(wide)
+}
+
+#[primitive(tangent = still, batch = none)]
+impl Poisson {
+    fn forward(input: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
+        let rate = input.body();
+        need("poisson_cpu", rate.dtype, true)?;
+        let out = room(&rate)?;
+        if out.numel() == 0 {
+            return Ok(out);
+        }
+        let dims: Dims = (0..rate.layout.ndim()).collect();
+        if Tensor::new(kernel::reduce(Fold::Min, &rate, &dims, DType::F64)?).item()?.as_f64() < 0.0 {
+            return Err(Error::runtime("invalid Poisson rate, expected rate to be non-negative"));
+        }
+        let mut s = stream(&generator);
+        fork!([&out, &rate], cpu: done(cpu::poisson(&mut s.cpu, out.host()?, rate.host()?)),
+            gpu: on_cpu_only("poisson", &out))?;
+        Ok(out)
+    }
+    fn d_input(g: V) -> V {
+        blank(g)
+    }
+}
+
+#[primitive(node = "NotImplemented", tangent = fn, batch = none)]
+impl Binomial {
+    fn forward(count: &Tensor, prob: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
+        let (count, prob) = (count.body(), prob.body());
+        need("binomial_cpu", count.dtype, false)?;
+        let out = room(&count)?;
+        let mut s = stream(&generator);
+        fork!([&out, &count, &prob],
+            cpu: done(cpu::binomial(&mut s.cpu, out.host()?, count.host()?, prob.host()?)),
+            gpu: on_cpu_only("binomial", &out))?;
+        Ok(out)
+    }
+    fn d_count() -> Result<V> {
+        underived("binomial")
+    }
+    fn d_prob() -> Result<V> {
+        underived("binomial")
+    }
+    fn tangent() -> Result<Tensor> {
+        underived("binomial")
+    }
+}
+
+#[primitive(batch = none)]
+impl StandardGamma {
+    fn forward(input: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
+        let alpha = input.body();
+        need("gamma_cpu", alpha.dtype, false)?;
+        let out = room(&alpha)?;
+        let mut s = stream(&generator);
+        fork!([&out, &alpha], cpu: done(cpu::gamma(&mut s.cpu, out.host()?, alpha.host()?)),
+            gpu: on_cpu_only("_standard_gamma", &out))?;
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, input: &Tensor, result: &Tensor) -> Result<Tensor> {
+        a::mul(g, &_standard_gamma_grad(input, result)?)
+    }
+}
+
+#[primitive(tangent = fn, batch = none)]
+impl StandardGammaGrad {
+    fn forward(input: &Tensor, output: &Tensor) -> Result<Body> {
+        let (alpha, sample) = (input.body(), output.body());
+        need("_standard_gamma_grad_cpu", alpha.dtype, false)?;
+        let out = room(&alpha)?;
+        fork!([&out, &alpha, &sample],
+            cpu: done(cpu::gamma_slope(out.host()?, alpha.host()?, sample.host()?)),
+            gpu: on_cpu_only("_standard_gamma_grad", &out))?;
+        Ok(out)
+    }
+    fn d_input() -> Result<V> {
+        Err(Error::not_implemented("the derivative for '_standard_gamma_grad' is not implemented."))
+    }
+    fn d_output() -> Result<V> {
+        Err(Error::not_implemented("the derivative for '_standard_gamma_grad' is not implemented."))
+    }
+    fn tangent() -> Result<Tensor> {
+        underived("_standard_gamma_grad")
+    }
+}
+
+#[primitive(node = "NotImplemented", tangent = fn, batch = none)]
+impl SampleDirichlet {
+    fn forward(input: &Tensor, #[hidden] generator: Option<Generator>) -> Result<Body> {
+        let alpha = input.body();
+        need("dirichlet", alpha.dtype, false)?;
+        let wide = create::to_dtype(&shallow(input), DType::F64)?;
+        let drawn = StandardGamma::call(&wide, generator)?;
+        let shares = a::div(&drawn, &reduce::sum(&drawn, Some(smallvec::smallvec![-1]), true, None)?)?;
+        // Neither 0 nor 1, as seen in the dtype.
+        let single = alpha.dtype == DType::F32;
+        let least = if single { f32::MIN_POSITIVE.into() } else { f64::MIN_POSITIVE };
+        let most = if single { (1.0 - f32::EPSILON / 2.0).into() } else { 1.0 - f64::EPSILON / 2.0 };
+        let inside = a::minimum(&a::maximum(&shares, least)?, most)?;
+        Ok(create::to_dtype(&inside, alpha.dtype)?.body().clone())
+    }
+    fn d_input() -> Result<V> {
+        underived("_sample_dirichlet")
+    }
+    fn tangent() -> Result<Tensor> {
+        underived("_sample_dirichlet")
+    }
+}
+
+#[primitive(node = "NotImplemented", tangent = fn, batch = none)]
+impl DirichletGrad {
+    fn forward(x: &Tensor, alpha: &Tensor, total: &Tensor) -> Result<Body> {
+        let (x, alpha, total) = (x.body(), alpha.body(), total.body());
+        need("_dirichlet_grad_cpu", x.dtype, false)?;
+        let out = room(&x)?;
+        fork!([&out, &x, &alpha, &total],
+            cpu: done(cpu::dirichlet_slope(out.host()?, x.host()?, alpha.host()?, total.host()?)),
+            gpu: on_cpu_only("_dirichlet_grad", &out))?;
+        Ok(out)
+    }
+    fn derivative(wants: [bool; 3]) -> Result<[Option<V>; 3]> {
+        let _ = wants;
+        underived("_dirichlet_grad")
+    }
+    fn tangent() -> Result<Tensor> {
+        underived("_dirichlet_grad")
+    }
+}
+
+/// Counts that are distributed by Poisson's law, with the rates in `input`.
+#[operator(function, sample = "random")]
+pub fn poisson(input: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
+    Poisson::call(input, generator)
+}
+
+/// How many of `count` trials succeed that each do with probability `prob`.
+#[operator(function, sample = "random")]
+pub fn binomial(count: &Tensor, prob: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
+    for (name, t) in [("count", count), ("prob", prob)] {
+        if !t.dtype().is_float() {
+            return Err(Error::value(format!(
+                "binomial only supports floating-point dtypes for {name}, got: {}",
+                t.dtype().scalar_name()
+            )));
+        }
+    }
+    let [count, prob] = together([count, prob])?;
+    Binomial::call(&count, &prob, generator)
+}
+
+/// Samples of gamma distributions of rate 1, with the shapes in `input`.
+#[operator(function, sample = "random")]
+pub fn _standard_gamma(input: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
+    StandardGamma::call(input, generator)
+}
+
+/// How `output`, drawn by `_standard_gamma`, moves with its shape.
+#[operator(function, sample = "random")]
+pub fn _standard_gamma_grad(input: &Tensor, output: &Tensor) -> Result<Tensor> {
+    let [input, output] = together([input, output])?;
+    StandardGammaGrad::call(&input, &output)
+}
+
+/// Samples of Dirichlet distributions, with concentrations along the last dimension of `input`.
+#[operator(function, sample = "random")]
+pub fn _sample_dirichlet(input: &Tensor, generator: Option<Generator>) -> Result<Tensor> {
+    SampleDirichlet::call(input, generator)
+}
+
+/// How a share `x` moves with its concentration `alpha`, where all sum to `total`, divided by what is left of it.
+#[operator(function, sample = "random")]
+pub fn _dirichlet_grad(x: &Tensor, alpha: &Tensor, total: &Tensor) -> Result<Tensor> {
+    let [x, alpha, total] = together([x, alpha, total])?;
+    DirichletGrad::call(&x, &alpha, &total)
+}
