@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from typing import Any
 
 MISSING = object()
@@ -124,3 +125,73 @@ def spread(prefix: Any, tree: Tree) -> list[Any] | None:
             return None
         out += inner
     return out
+
+
+# PyTorch's names of the same.
+
+TreeSpec = Tree
+
+
+def _flatten_until(value: Any, is_leaf: Callable[[Any], bool] | None) -> tuple[list[Any], Tree]:
+    if is_leaf is None:
+        return flatten(value)
+    found = None if is_leaf(value) else _parts(value)
+    if found is None:
+        return [value], LEAF
+    kind, context, items = found
+    parts = [_flatten_until(item, is_leaf) for item in items]
+    return [leaf for leaves, _ in parts for leaf in leaves], Tree(kind, context, [tree for _, tree in parts])
+
+
+def tree_flatten(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> tuple[list[Any], Tree]:
+    """The leaves in order, and the structure that they were in; `is_leaf` says what is not taken apart."""
+    return _flatten_until(tree, is_leaf)
+
+
+def tree_unflatten(leaves: Iterable[Any], treespec: Tree) -> Any:
+    """The structure with these leaves."""
+    leaves = list(leaves)
+    if len(leaves) != treespec.count:
+        raise ValueError(
+            f"tree_unflatten(leaves, treespec): `leaves` has length {len(leaves)} but the spec refers to a pytree that "
+            f"holds {treespec.count} items ({treespec})."
+        )
+    return unflatten(leaves, treespec)
+
+
+def tree_leaves(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> list[Any]:
+    """The leaves in order."""
+    return _flatten_until(tree, is_leaf)[0]
+
+
+def tree_structure(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Tree:
+    """The structure without the leaves."""
+    return _flatten_until(tree, is_leaf)[1]
+
+
+def tree_map(func: Callable[..., Any], tree: Any, *rests: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The structure with what `func` makes of each leaf, and of those in the same place of the others."""
+    leaves, spec = _flatten_until(tree, is_leaf)
+    others = []
+    for rest in rests:
+        more = spread(rest, spec)
+        if more is None or tree_structure(rest, is_leaf) != spec:
+            raise ValueError(f"tree_map: a tree has another structure than the first, {spec}")
+        others.append(more)
+    return tree_unflatten([func(*each) for each in zip(leaves, *others, strict=True)], spec)
+
+
+def tree_map_only(kind: Any, func: Callable[[Any], Any], tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> Any:
+    """The same for leaves of some types, or of which a function says yes; the others stay."""
+    chosen = kind if callable(kind) and not isinstance(kind, type) else lambda leaf: isinstance(leaf, kind)
+    return tree_map(lambda leaf: func(leaf) if chosen(leaf) else leaf, tree, is_leaf=is_leaf)
+
+
+def tree_all(pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether it holds of every leaf."""
+    return all(map(pred, tree_leaves(tree, is_leaf)))
+
+
+def tree_any(pred: Callable[[Any], bool], tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether it holds of a leaf."""
+    return any(map(pred, tree_leaves(tree, is_leaf)))
