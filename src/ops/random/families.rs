@@ -14,6 +14,7 @@ fn room(like: &Body) -> Result<Body> {
     Body::new(like.shape(), like.dtype, like.device())
 }
 
+#[cfg(feature = "gpu")]
 fn on_cpu_only(op: &'static str, out: &Body) -> Result<()> {
     Err(Fault::NoShader { op, dtype: out.dtype }.into())
 }
