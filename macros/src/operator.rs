@@ -33,6 +33,7 @@ const WORDS: &[&str] = &[
     "formula",
     "short",
     "aten",
+    "expanded",
 ];
 const OUT: &[&str] = &[
     "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "early", "called", "with",
@@ -54,6 +55,7 @@ struct Facts {
     elementwise: bool,
     arities: TokenStream,
     formula: Option<TokenStream>,
+    expanded: Option<TokenStream>,
     /// ATen's names with a tensor and with a number.
     by_kind: Option<[String; 2]>,
     /// The short way: one of its own, or by the parameters.
@@ -76,6 +78,7 @@ impl Facts {
             "elementwise" => self.elementwise = true,
             "overloads" => self.arities = clause.list.clone().unwrap_or_default(),
             "formula" => self.formula = clause.value.clone(),
+            "expanded" => self.expanded = clause.value.clone(),
             "aten" => match &clause.idents()?[..] {
                 [tensor] => self.by_kind = Some([tensor.to_string(), String::new()]),
                 [tensor, number] => self.by_kind = Some([tensor.to_string(), number.to_string()]),
@@ -266,6 +269,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         None => quote!(None),
     };
     let formula = facts.formula.as_ref().map_or(quote!(None), |formula| quote!(Some(#formula)));
+    let expanded = facts.expanded.as_ref().map_or(quote!(None), |write| quote!(Some(#write)));
     // What has no operand has no gradient.
     let operands = params
         .iter()
@@ -328,6 +332,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
             composite: #composite,
             arities: &[#arities],
             elementwise: #elementwise,
+            expanded: #expanded,
             formula: #formula,
             sample: #sample,
             at: (file!(), line!()),

@@ -75,6 +75,9 @@ pub struct Clauses {
     pub one_pass: bool,
     pub unbatched: Unbatched,
     pub tangent: Option<OwnTangent>,
+    /// What it makes of complex numbers where shaders know real ones only.
+    #[cfg(feature = "gpu")]
+    pub by_parts: Option<crate::operator::pointwise::complex_parts::Formula>,
     /// The row that computes the same of the imaginary and the real part of complex numbers.
     pub of_parts: Option<fn() -> &'static Pointwise>,
 }
@@ -102,6 +105,8 @@ impl Clauses {
         one_pass: false,
         unbatched: Unbatched::NoRule,
         tangent: None,
+        #[cfg(feature = "gpu")]
+        by_parts: None,
         of_parts: None,
     };
 
@@ -139,6 +144,13 @@ macro_rules! clauses {
     ($c:ident;) => {};
     // What the kernels make of these is the matter of `loops!`.
     ($c:ident; complex $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
+    ($c:ident; complex = $formula:ident $(, $($rest:tt)*)?) => {
+        #[cfg(feature = "gpu")]
+        {
+            $c.by_parts = Some($crate::ops::elementwise::complex_formulas::$formula);
+        }
+        clauses!($c; $($($rest)*)?);
+    };
     ($c:ident; narrow $(, $($rest:tt)*)?) => { clauses!($c; $($($rest)*)?); };
     ($c:ident; wraps $(, $($rest:tt)*)?) => { $c.wraps = true; clauses!($c; $($($rest)*)?); };
     ($c:ident; underived $(, $($rest:tt)*)?) => { $c.underived = true; clauses!($c; $($($rest)*)?); };

@@ -80,6 +80,8 @@ macro_rules! pointwise {
                         inputs: &[$(stringify!($in),)+ $($(stringify!($p),)+)?],
                         wgsl: stringify!($f),
                         loops: loops!([$($($clause)*)?] $class; ($($in,)+ $($($p,)+)?) $f $(=> $quick $way)?),
+                        #[cfg(feature = "gpu")]
+                        by_parts: CLAUSES.by_parts,
                         of_parts: CLAUSES.of_parts,
                     },
                     derivative: $crate::tensor::Derivative { facts: None, name: NODE, apply },
@@ -96,6 +98,8 @@ macro_rules! pointwise {
                             inputs: &[$(stringify!($arg)),*],
                             wgsl: stringify!($d),
                             loops: loops!(Float; ($($arg,)*) $d $(=> $quick_d $way_d)?),
+                            #[cfg(feature = "gpu")]
+                            by_parts: None,
                             of_parts: None,
                         },
                         formal: |values| {

@@ -37,8 +37,8 @@ pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bi
 pub use operand::Operand;
 pub use registry::{Registered, rows};
 pub use row::{
-    Arg, Forms, FromArg, History, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled, Several,
-    Short, Sizes, Value, operand_kind, take,
+    Arg, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled, Several, Short,
+    Sizes, Value, operand_kind, take,
 };
 pub use smallvec;
 

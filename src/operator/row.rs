@@ -5,7 +5,7 @@ use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar};
 use crate::operator::pointwise::Pointwise;
 use crate::ops::random::Generator;
 use crate::tensor::facts::{Keep, Shown};
-use crate::tensor::{Edge, Tensor};
+use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;
 
 /// What a parameter takes; the Python room parses by it and names it in errors.
@@ -192,6 +192,8 @@ pub struct Row {
     pub arities: &'static [(usize, usize)],
     /// Whether it goes element by element: single elements may come from the CPU, and what it writes may be what it reads.
     pub elementwise: bool,
+    /// Writes in place where one element of the target stands for several, element after element; says whether it did.
+    pub expanded: Option<WriteExpanded>,
     /// The one pointwise formula that a call may come to, which then writes straight where its result shall be.
     pub formula: Option<FindFormula>,
     /// How tests draw arguments: an expression over `tests/samples.py`.
@@ -203,6 +205,9 @@ pub struct Row {
 /// Changes the arguments of a sum or difference so that the second operand is taken `alpha` times; or says which other row
 /// takes them now.
 pub type Scaled = fn(&mut SmallVec<[Arg; 8]>, Scalar) -> Result<Option<&'static Row>>;
+
+/// Writes over the first argument, which is expanded.
+pub type WriteExpanded = fn(&Body, &[Arg]) -> Result<bool>;
 
 /// The formula for these arguments, where there is one.
 pub type FindFormula = fn(&[Arg]) -> Option<Formula>;
@@ -292,6 +297,7 @@ impl Row {
         composite: false,
         arities: &[],
         elementwise: false,
+        expanded: None,
         formula: None,
         sample: "",
         at: ("", 0),
@@ -360,46 +366,14 @@ pub type CallInplace = fn(&[Arg]) -> Result<Tensor>;
 pub trait FromArg: Sized {
     const KIND: Kind;
     const OPTIONAL: bool = false;
-    const HOLDS_TENSOR: bool = false;
-    /// What a node keeps of it beside its saved values, which a tensor is one of.
-    type Kept;
     fn from_arg(arg: &Arg) -> Option<Self>;
-    fn keep(&self) -> Self::Kept;
-    /// The argument again; `saved` gives the tensor that was saved of it.
-    fn found(kept: &Self::Kept, saved: impl FnOnce(Option<Edge>) -> Result<Tensor>) -> Result<Self>;
-    /// The tensor in this argument, where there is one.
-    #[inline]
-    fn as_tensor(&self) -> Option<&Tensor> {
-        None
-    }
 }
-
-/// For an argument without tensors to save: a node keeps all of it.
-macro_rules! kept_whole {
-    () => {
-        type Kept = Self;
-        fn keep(&self) -> Self {
-            self.clone()
-        }
-        fn found(
-            kept: &Self,
-            _: impl FnOnce(Option<$crate::tensor::Edge>) -> $crate::base::Result<$crate::tensor::Tensor>,
-        ) -> $crate::base::Result<Self> {
-            Ok(kept.clone())
-        }
-    };
-}
-
-/// The history of a tensor among the arguments; its values are saved like an input's.
-#[derive(Clone)]
-pub struct History(Option<Edge>);
 
 macro_rules! from_arg {
     ($($ty:ty, $kind:ident, |$arg:ident| $get:expr;)*) => { $(
         impl FromArg for $ty {
             const KIND: Kind = Kind::$kind;
             fn from_arg($arg: &Arg) -> Option<$ty> { $get }
-            kept_whole!();
         }
     )* };
 }
@@ -431,20 +405,8 @@ from_arg! {
 
 impl FromArg for Tensor {
     const KIND: Kind = Kind::Tensor;
-    const HOLDS_TENSOR: bool = true;
-    type Kept = History;
     fn from_arg(arg: &Arg) -> Option<Tensor> {
         if let Arg::Tensor(t) = arg { Some(t.clone()) } else { None }
-    }
-    fn keep(&self) -> History {
-        History(self.edge())
-    }
-    fn found(kept: &History, saved: impl FnOnce(Option<Edge>) -> Result<Tensor>) -> Result<Tensor> {
-        saved(kept.0.clone())
-    }
-    #[inline]
-    fn as_tensor(&self) -> Option<&Tensor> {
-        Some(self)
     }
 }
 
@@ -453,7 +415,6 @@ macro_rules! internal {
     ($($ty:ty),*) => { $(impl FromArg for $ty {
         const KIND: Kind = Kind::Any;
         fn from_arg(_: &Arg) -> Option<$ty> { None }
-        kept_whole!();
     })* };
 }
 internal!(crate::base::Dims, crate::base::Layout, crate::base::Put, crate::tensor::Part);
@@ -461,26 +422,11 @@ internal!(crate::base::Dims, crate::base::Layout, crate::base::Put, crate::tenso
 impl<T: FromArg> FromArg for Option<T> {
     const KIND: Kind = T::KIND;
     const OPTIONAL: bool = true;
-    const HOLDS_TENSOR: bool = T::HOLDS_TENSOR;
-    type Kept = Option<T::Kept>;
     fn from_arg(arg: &Arg) -> Option<Option<T>> {
         match arg {
             Arg::None | Arg::Missing => Some(None),
             other => T::from_arg(other).map(Some),
         }
-    }
-    fn keep(&self) -> Option<T::Kept> {
-        self.as_ref().map(T::keep)
-    }
-    fn found(
-        kept: &Option<T::Kept>,
-        saved: impl FnOnce(Option<Edge>) -> Result<Tensor>,
-    ) -> Result<Option<T>> {
-        kept.as_ref().map(|kept| T::found(kept, saved)).transpose()
-    }
-    #[inline]
-    fn as_tensor(&self) -> Option<&Tensor> {
-        self.as_ref().and_then(T::as_tensor)
     }
 }
 

@@ -1,7 +1,5 @@
 //! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
 
-pub mod expanded;
-
 use crate::base::{Error, Fault, Layout, Result, broadcast, caution};
 use crate::operator::kernel::{carry, copy};
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
@@ -285,15 +283,14 @@ pub fn check<'a>(target: &'a Tensor, others: impl IntoIterator<Item = &'a Tensor
     check_inplace(target, any_requires_grad([target].into_iter().chain(others)))
 }
 
-/// Warns of a write into a tensor whose elements share memory.
-pub fn warn_stretched(target: &Tensor, operator: &str) -> Result<()> {
+/// Warns of a write into a tensor whose elements share memory; `form` is how indexing asks for the same.
+pub fn warn_stretched(target: &Tensor, operator: &str, form: &str) -> Result<()> {
     if !target.body().layout.is_stretched() {
         return Ok(());
     }
-    let what = if operator == "index_put" { "tensor[indices] = tensor" } else { "tensor[mask] = scalar" };
     caution(&format!(
         "Use of {operator}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
-         This also applies to advanced indexing e.g. {what}"
+         This also applies to advanced indexing e.g. {form}"
     ))
 }
 
@@ -354,11 +351,9 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     }
     match made {
         Out::Tensor(result) if target.body().layout.is_stretched() => {
-            rewrite(target, &result, |body, new| {
-                if expanded::write(row, body, args)? {
-                    return Ok(());
-                }
-                replace(body, new)
+            rewrite(target, &result, |body, new| match row.expanded {
+                Some(write) if write(body, args)? => Ok(()),
+                _ => replace(body, new),
             })
         }
         Out::Tensor(result) => overwrite(target, &result),

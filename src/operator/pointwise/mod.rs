@@ -84,6 +84,9 @@ pub struct Expr {
     pub inputs: &'static [&'static str],
     pub wgsl: &'static str,
     pub loops: Loops,
+    /// What it makes of complex numbers where shaders know real ones only.
+    #[cfg(feature = "gpu")]
+    pub by_parts: Option<complex_parts::Formula>,
     /// The row that computes it of the imaginary and the real part of complex numbers.
     pub of_parts: Option<fn() -> &'static Pointwise>,
 }
@@ -314,10 +317,10 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
     #[cfg(feature = "gpu")]
     if out.storage.gpu().is_some() {
         if compute.is_complex() {
-            if crate::operator::pointwise::complex_parts::execute(name, out, inputs)? {
-                return Ok(());
-            }
-            return Err(Fault::NoShader { op: name, dtype: out.dtype }.into());
+            return match expr.by_parts {
+                Some(formula) if complex_parts::execute(formula, out, inputs)? => Ok(()),
+                _ => Err(Fault::NoShader { op: name, dtype: out.dtype }.into()),
+            };
         }
         return execute_gpu(expr, compute, out, inputs);
     }

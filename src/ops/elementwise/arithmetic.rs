@@ -113,30 +113,30 @@ fn divided(operands: &[Operand]) -> Result<()> {
 
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [complex, numbers, alpha = add_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, overloads((1, 2)), shows(alpha = 1)] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
+    [complex = add, numbers, alpha = add_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, overloads((1, 2)), shows(alpha = 1)] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
-    [complex, numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
+    [complex = sub, numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
-    [complex, hidden, node = "AddBackward0"] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
+    [complex = add_scaled, hidden, node = "AddBackward0"] add_scaled(input, other; alpha = 1): Arith = input + alpha * other, input: |g| g, other: |g, alpha| g * conj(alpha);
     /// `input - alpha * other`.
-    [complex, hidden, node = "SubBackward0"] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
+    [complex = sub_scaled, hidden, node = "SubBackward0"] sub_scaled(input, other; alpha = 1): Number = input - alpha * other, input: |g| g, other: |g, alpha| -g * conj(alpha);
     /// `other - input`.
-    [complex, no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1)] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
+    [complex = rsub, no_method, no_out, alpha = rsub_times, narrow, by_number = "RsubBackward1", shows(alpha = 1)] rsub(input, other): Number = other - input, input: |g| -g, other: |g| g;
     /// `other - alpha * input`.
     [complex, hidden, node = "RsubBackward0"] rsub_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha), other: |g| g;
     /// The same of a number.
     [complex, hidden, node = "RsubBackward1"] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
     /// Product of both operands.
-    [complex, numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply"] mul(input, other): Arith = input * other,
+    [complex = mul, numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply"] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
-    [complex, hidden, wraps, unbatched = Refused] div(input, other): Float = input / other,
+    [complex = div, hidden, wraps, aten(Tensor, Tensor), unbatched = Refused] div(input, other): Float = input / other,
         input: |g, other| g / conj(other), other: |g, input, other| -g * conj(input / other / other);
     /// `input * 2 ** other`.
     [complex, tensors] ldexp(input, other) -> y: Float = input * exp2(other),
         input: |g, other| g * conj(exp2(other)), other: |g, y| g * conj(y * 0.6931471805599453);
     /// The opposite, `-input`.
-    [complex, alias = "negative", out(found)] neg(input): Number = -input, input: |g| -g;
+    [complex = neg, alias = "negative", out(found)] neg(input): Number = -input, input: |g| -g;
     /// Quotient rounded towards minus infinity.
     [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1))] floor_divide(input, other): Divide = floor_div(input, other);
     /// The same, with a gradient of zero.
@@ -150,7 +150,7 @@ pointwise! {
     [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1))] fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex, hidden, no_wrap, lies = Tensors] pow(input, exponent): Arith = pow(input, exponent)
+    [complex = pow, hidden, no_wrap, lies = Tensors] pow(input, exponent): Arith = pow(input, exponent)
             => powers { 3.0: (input * input) * input, 0.5: sqrt(input), -0.5: rsqrt(input), -1.0: recip(input), -2.0: recip(input * input) },
         input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0))
             => powers {
@@ -161,18 +161,18 @@ pointwise! {
                 -1.0: g * (exponent * recip(input * input)),
             };
     /// `input` to the power of a tensor.
-    [complex, hidden, node = "PowBackward1", kernel = "pow"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
+    [complex = pow, hidden, node = "PowBackward1", kernel = "pow"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| g * select(conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [complex, hidden, node = "PowBackward2", kernel = "pow", lies = RowMajor] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
+    [complex = pow_number, hidden, node = "PowBackward2", kernel = "pow", lies = RowMajor] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex, hidden, node = "PowBackward0"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
+    [complex = pow, hidden, node = "PowBackward0"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
     /// `input * input`, as a power.
-    [complex, hidden, node = "PowBackward0", shows(exponent = 2)] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
+    [complex = pow_square, hidden, node = "PowBackward0", shows(exponent = 2)] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
     /// `input` as a power, which derivatives of squares are made of.
-    [complex, hidden, node = "PowBackward0", shows(exponent = 1)] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
+    [complex = pow_one, hidden, node = "PowBackward0", shows(exponent = 1)] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
     /// Angle of the point (`other`, `input`).
     [tensors, alias = "arctan2", unbatched = Misfit, tangent = turned] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),
@@ -201,7 +201,7 @@ pointwise! {
         input: |g, input, other| select(select(0.0, g, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other)),
         other: |g, input, other| select(select(g, 0.0, either(le(input, other), is_nan(other))), g * 0.5, eq(input, other));
     /// `log(exp(input) + exp(other))`, without overflow.
-    [complex, tensors, no_inplace, kernel = "logaddexp_cpu"] logaddexp(input, other): Real
+    [complex = logaddexp, tensors, no_inplace, kernel = "logaddexp_cpu"] logaddexp(input, other): Real
         = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
             + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, other| g / conj(exp(other - input) + 1.0), other: |g, input, other| g / conj(exp(input - other) + 1.0);
@@ -212,9 +212,9 @@ pointwise! {
     /// 0 below zero, 1 above, `values` at zero.
     [tensors, underived, node = "NotImplemented", check = same_dtypes, no_complex = Words("heaviside is not yet implemented for complex tensors."), out(message = "heaviside is not yet implemented for tensors with different dtypes.", called = "aten::heaviside")] heaviside(input, values): Alike = heaviside(input, values);
     /// Whether both are equal.
-    [complex, narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex = eq, narrow, node = "EqBackward1", by_number = "EqBackward0", overloads((1, 1), (1, 1))] eq(input, other): Compare = eq(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both differ.
-    [complex, narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
+    [complex = ne, narrow, node = "NeBackward1", by_number = "NeBackward0", alias = "not_equal", overloads((1, 1), (1, 1))] ne(input, other): Compare = ne(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less.
     [narrow, node = "LtBackward1", by_number = "LtBackward0", alias = "less", overloads((1, 1), (1, 1))] lt(input, other): Compare = lt(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether `input` is less or equal.
@@ -224,11 +224,11 @@ pointwise! {
     /// Whether `input` is greater or equal.
     [narrow, node = "GeBackward1", by_number = "GeBackward0", alias = "greater_equal", overloads((1, 1), (1, 1))] ge(input, other): Compare = ge(input, other), input: |g| blank(g), other: |g| blank(g);
     /// Whether both are not zero.
-    [complex, tensors, unbatched = Refused] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
+    [complex = logical_and, tensors, unbatched = Refused] logical_and(input, other): Compare = both(truth(input), truth(other)) => words { input & other };
     /// Whether one is not zero.
-    [complex, tensors, unbatched = Refused] logical_or(input, other): Compare = either(truth(input), truth(other)) => words { input | other };
+    [complex = logical_or, tensors, unbatched = Refused] logical_or(input, other): Compare = either(truth(input), truth(other)) => words { input | other };
     /// Whether exactly one is not zero.
-    [complex, tensors, unbatched = Refused] logical_xor(input, other): Compare = differ(truth(input), truth(other)) => words { input ^ other };
+    [complex = logical_xor, tensors, unbatched = Refused] logical_xor(input, other): Compare = differ(truth(input), truth(other)) => words { input ^ other };
     /// Bitwise and.
     [numbers, overloads((1, 1), (1, 1))] bitwise_and(input, other): Bits = bit_and(input, other) => words { input & other };
     /// Bitwise or.
@@ -240,7 +240,7 @@ pointwise! {
     /// Bits shifted to the right.
     [numbers, kernel = "rshift_cpu", overloads((1, 1), (1, 1))] bitwise_right_shift(input, other): Shift = shr(input, other);
     /// `yes` where `condition`, else `no`.
-    [complex, hidden, wraps, no_wrap, node = "WhereBackward0"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
+    [complex = choose, hidden, wraps, no_wrap, node = "WhereBackward0"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
         yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
     [hidden, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
@@ -258,13 +258,13 @@ pointwise! {
     /// `input`, but at most a number.
     [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
-    [complex, node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, out(found), overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
+    [complex = lerp, aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, out(found), overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
     /// `input + value * tensor1 * tensor2`.
-    [complex, tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = input + value * tensor1 * tensor2,
+    [complex = addcmul, tensors, kernel = "addcmul_cpu_out", overloads((2, 3))] addcmul(input, tensor1, tensor2; value = 1): Plain = input + value * tensor1 * tensor2,
         input: |g| g, tensor1: |g, tensor2, value| g * conj(tensor2 * value), tensor2: |g, tensor1, value| g * conj(tensor1 * value);
     /// `input + value * tensor1 / tensor2`.
-    [complex, tensors, check = divided, overloads((2, 3))] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
+    [complex = addcdiv, tensors, check = divided, overloads((2, 3))] addcdiv(input, tensor1, tensor2; value = 1): FloatAlike = input + value * (tensor1 / tensor2),
         input: |g; tensor2| g, tensor1: |g, tensor2, value| g * conj(value / tensor2),
         tensor2: |g, tensor1, tensor2, value| -g * conj(tensor1 * value / (tensor2 * tensor2));
 }

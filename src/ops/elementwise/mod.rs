@@ -2,6 +2,10 @@
 
 pub mod arithmetic;
 pub mod compare;
+#[cfg(feature = "gpu")]
+pub mod complex_formulas;
+#[cfg(feature = "gpu")]
+pub mod complex_numbers;
 pub mod differences;
 #[cfg(test)]
 mod example;

@@ -140,6 +140,7 @@ pub fn pow(input: Value, exponent: Value) -> Result<Tensor> {
     elementwise,
     formula = quotient,
     alias = "divide",
+    aten(Tensor, Tensor),
     overloads((1, 1), (2, 2), (2, 2)),
     sample = "elements(name, 2)"
 )]
@@ -193,6 +194,7 @@ pub fn bitwise_not(input: &Tensor) -> Result<Tensor> {
     elementwise,
     formula = bounded,
     alias = "clip",
+    aten(Tensor),
     overloads((0, 2), (0, 2)),
     sample = "clamped()"
 )]
@@ -218,6 +220,7 @@ pub fn clamp(input: &Tensor, min: Option<Value>, max: Option<Value>) -> Result<T
     inplace,
     out,
     elementwise,
+    aten(Tensor),
     overloads((1, 1), (1, 1)),
     sample = "pointwise(lambda x: T.clamp_min(x, 0.3), 1, WIDE)"
 )]
@@ -233,6 +236,7 @@ pub fn clamp_min(input: &Tensor, min: Value) -> Result<Tensor> {
     inplace,
     out,
     elementwise,
+    aten(Tensor),
     overloads((1, 1), (1, 1)),
     sample = "pointwise(lambda x: T.clamp_max(x, 0.3), 1, WIDE)"
 )]

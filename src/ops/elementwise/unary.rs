@@ -5,61 +5,61 @@ use crate::ops::elementwise::arithmetic::atan2;
 
 pointwise! {
     /// Magnitude of each element.
-    [complex, alias = "absolute", kernel = "abs_cpu", out(found)] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
+    [complex = abs, alias = "absolute", kernel = "abs_cpu", out(found)] abs(input): Modulus = abs(input), input: |g, input| g * sign(input);
     /// -1, 0 or 1 by the sign of each element.
     [no_complex = Words("Unlike NumPy, torch.sign is not intended to support complex numbers. Please use torch.sgn instead."), out(found)] sign(input): Arith = sign(input), input: |g| blank(g);
     /// The direction of each element: its sign, or a complex number of magnitude 1.
-    [complex, out(found)] sgn(input) -> y: Arith = sign(input),
+    [complex = sgn, out(found)] sgn(input) -> y: Arith = sign(input),
         input: |g, input, y| sgn_gradient(g, input, y);
     /// The angle in the plane: 0 or π for real numbers.
-    [complex, no_inplace, of_parts = atan2] angle(input): Angle = angle(input),
+    [complex = angle, no_inplace, of_parts = atan2] angle(input): Angle = angle(input),
         input: |g, input| angle_gradient(g, input);
     /// The complex conjugate, computed.
-    [complex, hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
+    [complex = conj_physical, hidden] conj_physical(input): Arith = conj(input), input: |g| conj(g);
     /// e to the power of each element.
-    [complex] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
+    [complex = exp] exp(input) -> y: Float = exp(input), input: |g, y| g * conj(y);
     /// 2 to the power of each element.
-    [complex] exp2(input) -> y: Float = exp2(input), input: |g, y| g * conj(y * 0.6931471805599453);
+    [complex = exp2] exp2(input) -> y: Float = exp2(input), input: |g, y| g * conj(y * 0.6931471805599453);
     /// `exp(input) - 1`, exact near 0.
-    [complex] expm1(input) -> y: Float = expm1(input), input: |g, y| g * conj(y + 1.0);
+    [complex = expm1] expm1(input) -> y: Float = expm1(input), input: |g, y| g * conj(y + 1.0);
     /// Natural logarithm.
-    [complex] log(input): Float = log(input), input: |g, input| g / conj(input);
+    [complex = log] log(input): Float = log(input), input: |g, input| g / conj(input);
     /// Logarithm to the base 2.
-    [complex] log2(input): Float = log2(input), input: |g, input| g / conj(input * 0.6931471805599453);
+    [complex = log2] log2(input): Float = log2(input), input: |g, input| g / conj(input * 0.6931471805599453);
     /// Logarithm to the base 10.
-    [complex] log10(input): Float = log10(input), input: |g, input| g / conj(input * 2.302585092994046);
+    [complex = log10] log10(input): Float = log10(input), input: |g, input| g / conj(input * 2.302585092994046);
     /// `log(1 + input)`, exact near 0.
-    [complex] log1p(input): Float = log1p(input), input: |g, input| g / conj(input + 1.0);
+    [complex = log1p] log1p(input): Float = log1p(input), input: |g, input| g / conj(input + 1.0);
     /// Square root.
-    [complex] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
+    [complex = sqrt] sqrt(input) -> y: Float = sqrt(input), input: |g, y| g / conj(y * 2.0);
     /// `1 / sqrt(input)`.
-    [complex] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * -0.5 * conj(y * y * y);
+    [complex = rsqrt] rsqrt(input) -> y: Float = rsqrt(input), input: |g, y| g * -0.5 * conj(y * y * y);
     /// `1 / input`.
-    [complex] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
+    [complex = reciprocal] reciprocal(input) -> y: Float = recip(input), input: |g, y| -g * conj(y * y);
     /// Sine of each element.
-    [complex] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
+    [complex = sin] sin(input): Float = sin(input), input: |g, input| g * conj(cos(input));
     /// Cosine of each element.
-    [complex] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
+    [complex = cos] cos(input): Float = cos(input), input: |g, input| g * conj(-sin(input));
     /// Tangent of each element.
-    [complex] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
+    [complex = tan] tan(input) -> y: Float = tan(input), input: |g, y| g * conj(y * y + 1.0);
     /// Arcsine.
-    [complex, alias = "arcsin"] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
+    [complex = asin, alias = "arcsin"] asin(input): Float = asin(input), input: |g, input| g * conj(rsqrt(1.0 - input * input));
     /// Arccosine.
-    [complex, alias = "arccos"] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
+    [complex = acos, alias = "arccos"] acos(input): Float = acos(input), input: |g, input| g * conj(-rsqrt(1.0 - input * input));
     /// Arctangent.
-    [complex, alias = "arctan"] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
+    [complex = atan, alias = "arctan"] atan(input): Float = atan(input), input: |g, input| g / conj(input * input + 1.0);
     /// Hyperbolic sine.
-    [complex] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
+    [complex = sinh] sinh(input): Float = sinh(input), input: |g, input| g * conj(cosh(input));
     /// Hyperbolic cosine.
-    [complex] cosh(input): Float = cosh(input), input: |g, input| g * conj(sinh(input));
+    [complex = cosh] cosh(input): Float = cosh(input), input: |g, input| g * conj(sinh(input));
     /// Hyperbolic tangent.
-    [complex] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
+    [complex = tanh] tanh(input) -> y: Float = tanh(input), input: |g, y| g * conj(1.0 - y * y);
     /// Inverse hyperbolic sine.
-    [complex, alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
+    [complex = asinh, alias = "arcsinh"] asinh(input): Float = asinh(input), input: |g, input| g * conj(rsqrt(input * input + 1.0));
     /// Inverse hyperbolic cosine.
-    [complex, alias = "arccosh"] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
+    [complex = acosh, alias = "arccosh"] acosh(input): Float = acosh(input), input: |g, input| g * conj(acosh_slope(input));
     /// Inverse hyperbolic tangent.
-    [complex, alias = "arctanh"] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
+    [complex = atanh, alias = "arctanh"] atanh(input): Float = atanh(input), input: |g, input| g * 1.0 / conj(1.0 - input * input);
     /// Error function.
     [kernel = "erf_vml_cpu"] erf(input): Float = erf(input), input: |g, input| exp(-(input * input)) * 1.1283791670955126 * g;
     /// `1 - erf(input)`.
@@ -75,7 +75,7 @@ pointwise! {
     /// The `n`th derivative of `digamma`.
     [hidden] polygamma(input; n = 2): Float = polygamma(n, input), input: |g, input, n| g * polygamma(n + 1.0, input);
     /// `1 / (1 + exp(-input))`.
-    [complex] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
+    [complex = sigmoid] sigmoid(input) -> y: Float = sigmoid(input), input: |g, y| g * conj(y * (1.0 - y));
     /// `log(sigmoid(input))`, without overflow.
     [nn, node = "LogSigmoidBackward0", kernel = "log_sigmoid_cpu", out(silent, called = "log_sigmoid_forward")] logsigmoid(input): Real = minimum(input, 0.0) - log1p(exp(-abs(input))), input: |g, input| g * sigmoid(-input);
     /// Zeros that know of `input`.
@@ -98,7 +98,7 @@ pointwise! {
     [nn, kernel = "softplus_cpu", one_pass, out(found)] softplus(input; beta = 1, threshold = 20): Real = select(log1p(exp(input * beta)) / beta, input, gt(input * beta, threshold)),
         input: |g, input, beta, threshold| g * select(sigmoid(input * beta), 1.0, gt(input * beta, threshold));
     /// `input * sigmoid(input)`.
-    [complex, hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
+    [complex = silu, hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
@@ -125,13 +125,13 @@ pointwise! {
     /// Radians to degrees.
     [no_complex = Words("rad2deg is not supported for complex tensors.")] rad2deg(input): Float = input * 57.29577951308232, input: |g| g * 57.29577951308232;
     /// Whether each element is zero.
-    [complex] logical_not(input): Compare = not(truth(input)) => words { input ^ 0x0101_0101_0101_0101 };
+    [complex = logical_not] logical_not(input): Compare = not(truth(input)) => words { input ^ 0x0101_0101_0101_0101 };
     /// Bits inverted; for bool the opposite.
     [hidden, kernel = "bitwise_not_cpu"] bit_invert(input): Bits = bit_not(input);
     /// Whether each element is NaN.
-    [complex, no_inplace] isnan(input): Test = is_nan(input);
+    [complex = isnan, no_inplace] isnan(input): Test = is_nan(input);
     /// Whether each element is infinite.
-    [complex, no_inplace] isinf(input): Test = is_inf(input);
+    [complex = isinf, no_inplace] isinf(input): Test = is_inf(input);
     /// Whether each element is neither infinite nor NaN.
-    [complex, no_inplace] isfinite(input): Test = is_finite(input);
+    [complex = isfinite, no_inplace] isfinite(input): Test = is_finite(input);
 }

@@ -384,7 +384,7 @@ pub fn scatter(
 }
 
 /// The same, written over `input`.
-#[inplace(scatter, overloads((3, 3), (4, 4), (3, 3), (4, 4)))]
+#[inplace(scatter, aten(src, value), overloads((3, 3), (4, 4), (3, 3), (4, 4)))]
 pub fn scatter_(
     input: &Tensor,
     dim: i64,
@@ -485,6 +485,16 @@ pub fn index_copy_(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) ->
     IndexCopy::over(input, dim, index, source)
 }
 
+/// Warns of `x[indices] = tensor` where elements of `x` share memory.
+pub fn warn_put(target: &Tensor) -> Result<()> {
+    warn_stretched(target, "index_put", "tensor[indices] = tensor")
+}
+
+/// Warns of `x[mask] = number` where elements of `x` share memory.
+pub fn warn_fill(target: &Tensor) -> Result<()> {
+    warn_stretched(target, "masked_fill", "tensor[mask] = scalar")
+}
+
 /// `input` with one number in the slices that `index` names.
 #[primitive]
 impl IndexFill0 {
@@ -534,6 +544,16 @@ impl IndexFill1 {
     }
 }
 
+/// Warns of `x[indices] = tensor` where elements of `x` share memory.
+pub fn warn_put(target: &Tensor) -> Result<()> {
+    warn_stretched(target, "index_put", "tensor[indices] = tensor")
+}
+
+/// Warns of `x[mask] = number` where elements of `x` share memory.
+pub fn warn_fill(target: &Tensor) -> Result<()> {
+    warn_stretched(target, "masked_fill", "tensor[mask] = scalar")
+}
+
 /// `input` with one number in the slices that `index` names.
 #[operator(
     function,
@@ -549,9 +569,9 @@ pub fn index_fill(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: 
 }
 
 /// The same, written over `input`.
-#[inplace(index_fill, overloads((3, 3), (3, 3)))]
+#[inplace(index_fill, aten(int_Tensor, int_Scalar), overloads((3, 3), (3, 3)))]
 pub fn index_fill_(input: &Tensor, dim: i64, index: &Tensor, #[elsewhere] value: Value) -> Result<()> {
-    warn_stretched(input, "index_fill")?;
+    warn_stretched(input, "index_fill", "tensor[mask] = scalar")?;
     match as_recorded("index_fill_", value)? {
         Value::Tensor(value) => IndexFill1::over(input, dim, index, &value),
         Value::Scalar(value) => IndexFill0::over(input, dim, index, value),
@@ -623,7 +643,7 @@ pub fn index_put_(
     #[elsewhere] values: &Tensor,
     #[default(false)] accumulate: bool,
 ) -> Result<()> {
-    warn_stretched(input, "index_put")?;
+    warn_put(input)?;
     inplace::check(input, [values])?;
     let (by, values) = places(input, indices, values)?;
     advanced::index_put_into(input, input, &by, &values, accumulate)
@@ -691,9 +711,9 @@ pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> 
 }
 
 /// The same, written over `input`.
-#[inplace(masked_fill, overloads((2, 2), (2, 2)))]
+#[inplace(masked_fill, aten(Tensor, Scalar), overloads((2, 2), (2, 2)))]
 pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<()> {
-    warn_stretched(input, "masked_fill")?;
+    warn_fill(input)?;
     let given: Vec<&Tensor> =
         [mask].into_iter().chain(if let Value::Tensor(t) = &value { Some(t) } else { None }).collect();
     inplace::by_result(

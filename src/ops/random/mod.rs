@@ -349,7 +349,7 @@ pub fn random_(
 }
 
 /// Ones with probability `p` (a number, or one for each element), else zeros.
-#[inplace(bernoulli, overloads((0, 1), (1, 2)))]
+#[inplace(bernoulli, aten(Tensor, float), overloads((0, 1), (1, 2)))]
 pub fn bernoulli_(
     input: &Tensor,
     #[default(Value::Scalar(Scalar::Float(0.5)))] p: Value,

@@ -1,6 +1,6 @@
 //! Triangles and diagonals of matrices.
 
-use crate::operator::kernel::{copy, duplicate, filled, part_by_part};
+use crate::operator::kernel::{copy, duplicate, fill, filled, part_by_part};
 use crate::operator::prelude::*;
 use crate::ops::shape::view::{diagonal as diagonal_view, put_back, reshaped};
 
@@ -171,12 +171,54 @@ fn places_below(rows: i64, columns: i64, offset: i128) -> i128 {
     growing + (rows - all) * columns
 }
 
+/// Whether the matrices of a batch follow each other in memory; what the first dimension does does not count, nor how
+/// few batches lie.
+fn lies_in_batches(target: &Body) -> bool {
+    let layout = &target.layout;
+    let n = layout.ndim();
+    let mut expected: usize = layout.shape[n.saturating_sub(2)..].iter().product();
+    n <= 3
+        || (0..n - 2).rev().all(|i| {
+            let fits =
+                layout.strides[i] == expected || (i == 0 && (layout.strides[i] == 0 || layout.shape[i] == 1));
+            expected *= layout.shape[i];
+            fits
+        })
+}
+
+/// Zeros beyond the diagonal of an expanded tensor, line by line: those of one line are seen by all that share its memory.
+fn write_expanded(target: &Body, args: &[Arg], lower: bool) -> Result<bool> {
+    if !lies_in_batches(target) {
+        return Ok(false);
+    }
+    let diagonal = if let [_, Arg::Int(diagonal), ..] = args { *diagonal } else { 0 };
+    let [rows, columns] = [wrap_dim(-2, target.layout.ndim())?, wrap_dim(-1, target.layout.ndim())?];
+    let (rows, columns) = (target.shape()[rows] as i64, target.shape()[columns] as i64);
+    for row in 0..rows {
+        let edge = row.saturating_add(diagonal);
+        let zeros =
+            if lower { edge.saturating_add(1).clamp(0, columns)..columns } else { 0..edge.clamp(0, columns) };
+        let line = target.layout.select(-2, row)?.narrow(-1, zeros.start, zeros.end - zeros.start)?;
+        fill(&target.with_layout(line), Scalar::Int(0))?;
+    }
+    Ok(true)
+}
+
+fn tril_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
+    write_expanded(target, args, true)
+}
+
+fn triu_expanded(target: &Body, args: &[Arg]) -> Result<bool> {
+    write_expanded(target, args, false)
+}
+
 /// The lower triangle of matrices, zeros above the `diagonal`.
 #[operator(
     function,
     method,
     inplace,
     out(declared),
+    expanded = tril_expanded,
     sample = "view(lambda draw, shape: (lambda k: lambda x: x.tril(k))(draw(st.integers(-2, 2))), 2)"
 )]
 pub fn tril(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
@@ -189,6 +231,7 @@ pub fn tril(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {
     method,
     inplace,
     out(declared),
+    expanded = triu_expanded,
     sample = "view(lambda draw, shape: (lambda k: lambda x: x.triu(k))(draw(st.integers(-2, 2))), 2)"
 )]
 pub fn triu(input: &Tensor, #[default(0)] diagonal: i64) -> Result<Tensor> {

@@ -178,7 +178,7 @@ pub struct Extra<'py> {
 pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
     let params = &row.params[usize::from(call.receiver.is_some()).min(row.params.len())..];
     if call.keywords.is_empty()
-        && let Some(fits) = fits_in_places(row, params, call.positional)
+        && let Some(fits) = fits_in_places(params, call.positional)
     {
         return fits;
     }
@@ -192,7 +192,7 @@ pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
         if object.is_none() {
             return param.optional || param.default == Some("None") || param.kind == Kind::Any;
         }
-        !is_strict(row, param, object) && is_of_kind(param.kind, object)
+        !is_strict(param, object) && is_of_kind(param.kind, object)
     };
     let given = call.positional;
     let ints = |from: usize| given[from..].iter().all(|object| int_from(object).is_some());
@@ -218,7 +218,7 @@ pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
 }
 
 /// The same for arguments that are all in their places; nothing where a list may be spread over them.
-fn fits_in_places(row: &Row, params: &[Param], given: &[Bound<'_, PyAny>]) -> Option<bool> {
+fn fits_in_places(params: &[Param], given: &[Bound<'_, PyAny>]) -> Option<bool> {
     for (at, param) in params.iter().enumerate() {
         if matches!(param.kind, Kind::Sizes | Kind::Several) || param.kind == Kind::Ints && params.len() == 1
         {
@@ -230,7 +230,7 @@ fn fits_in_places(row: &Row, params: &[Param], given: &[Bound<'_, PyAny>]) -> Op
             Some(object) if object.is_none() => {
                 param.optional || param.default == Some("None") || param.kind == Kind::Any
             }
-            Some(object) => !is_strict(row, param, object) && is_of_kind(param.kind, object),
+            Some(object) => !is_strict(param, object) && is_of_kind(param.kind, object),
         };
         if !fits {
             return Some(false);
@@ -299,7 +299,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
     let from = list.unwrap_or(0);
     if spread && call.positional[from..].iter().all(|a| fits(rest[from].kind, a)) {
         for (i, (param, object)) in rest[..from].iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(row, call.name, param, Some(i + 1), object)?;
+            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
         }
         let left = &call.positional[from..];
         args[first + from] = match rest[from].kind {
@@ -316,7 +316,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
             return Err(too_many(call, least, rest.len()));
         }
         for (i, (param, object)) in rest.iter().zip(call.positional).enumerate() {
-            args[first + i] = accept(row, call.name, param, Some(i + 1), object)?;
+            args[first + i] = accept(call.name, param, Some(i + 1), object)?;
         }
     }
     for (name, object) in call.keywords {
@@ -328,7 +328,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
                         call.name
                     )));
                 }
-                args[at] = accept(row, call.name, &params[at], None, object)?;
+                args[at] = accept(call.name, &params[at], None, object)?;
             }
             None if name == "out" && row.forms.has(Forms::OUT) => {
                 let tensors = object.is_instance_of::<PyTensor>() || tensors_from(object).is_some();
@@ -393,13 +393,13 @@ fn known_as(param: &Param, given: &str) -> bool {
 }
 
 /// Where a number is no list of one, and a tensor of one element no number unless it has no dimensions.
-fn is_strict(row: &Row, param: &Param, object: &Bound<'_, PyAny>) -> bool {
+fn is_strict(param: &Param, object: &Bound<'_, PyAny>) -> bool {
     match param.kind {
         Kind::Ints | Kind::Sizes if is_list(object) => false,
         Kind::Ints | Kind::Sizes => match param.name {
             "size" | "sizes" | "shape" | "normalized_shape" | "split_sizes" | "repeats" | "pad" => true,
-            "dims" => row.name != "roll",
-            "stride" => row.name.ends_with("strided"),
+            "dims" => !param.optional,
+            "stride" => !param.optional && param.default.is_none(),
             "dims_self" | "dims_other" => true,
             _ => false,
         },
@@ -411,14 +411,8 @@ fn is_strict(row: &Row, param: &Param, object: &Bound<'_, PyAny>) -> bool {
     }
 }
 
-fn accept(
-    row: &Row,
-    name: &str,
-    param: &Param,
-    position: Option<usize>,
-    object: &Bound<'_, PyAny>,
-) -> PyResult<Arg> {
-    if is_strict(row, param, object) && !object.is_none() {
+fn accept(name: &str, param: &Param, position: Option<usize>, object: &Bound<'_, PyAny>) -> PyResult<Arg> {
+    if is_strict(param, object) && !object.is_none() {
         return Err(mismatch(name, param.name, param.kind, position, object));
     }
     match read(param.kind, object)? {

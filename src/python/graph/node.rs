@@ -226,7 +226,7 @@ impl PyNode {
         let own: Vec<String> = slf.py().get_type::<PyAny>().call_method1("__dir__", (slf,))?.extract()?;
         let hidden = |name: &String| name == "variable" && !slf.get().node.is_leaf();
         let mut names: Vec<String> = own.into_iter().filter(|name| !hidden(name)).collect();
-        names.extend(values::attributes(slf.py(), &slf.get().node));
+        names.extend(values::attributes(&slf.get().node));
         Ok(names)
     }
     /// `_saved_self`, `_raw_saved_self`, …

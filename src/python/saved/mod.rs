@@ -1,6 +1,5 @@
 //! What nodes saved, as Python sees it.
 
 pub mod arguments;
-pub mod facts;
 pub mod names;
 pub mod values;

@@ -4,7 +4,6 @@ use crate::python::errors;
 use crate::python::graph::collector::{self, Start};
 use crate::python::graph::node;
 use crate::python::saved::arguments;
-use crate::python::saved::facts;
 use crate::python::saved::names;
 use crate::python::sequences::Listed;
 use crate::python::tensor::methods::{PyTensor, wrap};
@@ -269,7 +268,7 @@ pub fn unpack_at(node: &NodeRef, at: usize) -> PyResult<Tensor> {
 /// did not save it.
 fn place(node: &NodeRef, name: &str) -> Option<Option<usize>> {
     let names = names::names(node);
-    let source = names.iter().find(|(n, _)| n == name)?.1;
+    let source = names.iter().find(|(n, _)| *n == name)?.1;
     Some(node.saves().values.iter().position(|saved| saved.source == source))
 }
 
@@ -297,7 +296,7 @@ pub fn attribute<'py>(py: Python<'py>, node: &NodeRef, name: &str) -> PyResult<O
                 Ok(Some(Bound::new(py, SavedTensor { node: node.clone(), at: Some(usize::MAX) })?.into_any()))
             }
             // A row's formula still says what there was.
-            false if names::is_pointwise(node) && place(node, wanted).is_none() => Ok(None),
+            false if names::pointwise(node).is_some() && place(node, wanted).is_none() => Ok(None),
             false => Err(freed_error(Some(node)).into()),
         };
     }
@@ -318,7 +317,7 @@ fn by_facts<'py>(
     raw: bool,
 ) -> PyResult<Option<Bound<'py, PyAny>>> {
     if !raw && let Some(value) = facts.attribute(node, wanted) {
-        return facts::shown(py, value).map(Some);
+        return arguments::shown(py, value).map(Some);
     }
     let Some(&(_, saved)) = facts.saved.iter().find(|(name, _)| *name == wanted) else { return Ok(None) };
     if node.saves().freed {
@@ -345,7 +344,7 @@ fn by_facts<'py>(
 }
 
 /// The names of a node's attributes for saved values.
-pub fn attributes(py: Python<'_>, node: &NodeRef) -> Vec<String> {
+pub fn attributes(node: &NodeRef) -> Vec<String> {
     if let Some(facts) = node.facts() {
         let tensors =
             facts.saved.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]);
@@ -356,7 +355,7 @@ pub fn attributes(py: Python<'_>, node: &NodeRef) -> Vec<String> {
     }
     let names = names::names(node);
     let tensors = names.iter().flat_map(|(name, _)| [format!("_saved_{name}"), format!("_raw_saved_{name}")]);
-    let arguments = arguments::arguments(py, node);
+    let arguments = arguments::arguments(node);
     let mut all: Vec<String> =
         tensors.chain(arguments.into_iter().map(|name| format!("_saved_{name}"))).collect();
     all.sort();
@@ -370,10 +369,10 @@ pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList
         return Err(freed_error(Some(node)).into());
     }
     let list = PyList::empty(py);
-    let names: Vec<(String, u16)> = match node.facts() {
+    let names: Vec<(&'static str, u16)> = match node.facts() {
         Some(facts) => {
             let named = |&(name, saved): &(&'static str, SavedAt)| {
-                facts.sources(node, saved).map(move |source| (name.to_owned(), source))
+                facts.sources(node, saved).map(move |source| (name, source))
             };
             facts.saved.iter().flat_map(named).collect()
         }

@@ -3,6 +3,7 @@
 use crate::base::{DType, Dims, Error, Scalar};
 use crate::operator::Value;
 use crate::ops;
+use crate::ops::indexing::scatter;
 use crate::ops::shape::view;
 use crate::python::call::parse::{attached, scalar_from};
 use crate::python::call::signature_errors::{too_long, type_name};
@@ -364,10 +365,10 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         let value = if own { ops::creation::create::clone_dense(&value)? } else { value };
         let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
         if !fills || number.is_none() {
-            crate::operator::inplace::warn_stretched(&part, "index_put")?;
+            scatter::warn_put(&part)?;
         }
         if fills {
-            crate::operator::inplace::warn_stretched(&part, "masked_fill")?;
+            scatter::warn_fill(&part)?;
         }
         return Ok(ops::indexing::index::index_put_into(t, &part, &advanced, &value, false)?);
     }

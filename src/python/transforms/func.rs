@@ -90,25 +90,22 @@ pub fn check_operands(op: &'static Pointwise, operands: &[Operand]) -> Result<()
 /// PyTorch's name for an in-place operator on a tensor and these operands: by the overload that takes them.
 fn written_name(row: &Row, operands: &[Arg]) -> String {
     let name = row.name.strip_suffix('_').unwrap_or(row.name);
-    let either = row.params.get(1).is_some_and(|p| p.kind == Kind::Operand);
-    let tensor = |at: usize| matches!(operands.get(at), Some(Arg::Tensor(_)));
-    let number = |at: usize| operands.get(at).is_some_and(|a| a.number().is_some());
-    let overload = match name {
-        "add" | "sub" | "mul" | "div" if operands.len() > 1 => ".Tensor",
-        "masked_fill" | "lerp" if tensor(2) => ".Tensor",
-        "masked_fill" | "lerp" => ".Scalar",
-        "index_fill" if tensor(3) => ".int_Tensor",
-        "index_fill" => ".int_Scalar",
-        "scatter" if tensor(3) => ".src",
-        "scatter" => ".value",
-        "squeeze" if number(1) => ".dim",
-        "bernoulli" if tensor(1) => ".Tensor",
-        "bernoulli" => ".float",
-        "clamp" | "clamp_min" | "clamp_max" if tensor(1) || tensor(2) => ".Tensor",
-        "clamp" | "clamp_min" | "clamp_max" => "",
-        _ if either && operands.len() == 2 && tensor(1) => ".Tensor",
-        _ if either && operands.len() == 2 && number(1) => ".Scalar",
-        _ => "",
+    // Operands that may be numbers say which overload it is.
+    let either = || row.params.iter().zip(operands).skip(1).filter(|(p, _)| p.kind == Kind::Operand);
+    let tensor = either().any(|(_, arg)| matches!(arg, Arg::Tensor(_)));
+    let overload = match row.by_kind {
+        Some([with_tensor, with_number]) => {
+            if tensor {
+                with_tensor
+            } else {
+                with_number
+            }
+        }
+        None if !row.aten.is_empty() => row.aten,
+        None if operands.len() == 2 && tensor => "Tensor",
+        None if operands.len() == 2 && either().any(|(_, arg)| arg.number().is_some()) => "Scalar",
+        None => "",
     };
-    format!("aten::{name}_{overload}")
+    let dot = if overload.is_empty() { "" } else { "." };
+    format!("aten::{name}_{dot}{overload}")
 }

@@ -131,8 +131,8 @@ pub fn source(edges: &[bool], start: usize, at: usize) -> u16 {
 }
 
 impl Facts {
-    /// Of a node whose row is in the old form: its first operands are its edges, what it saves stands in tables.
-    pub const OLD: Facts = Facts {
+    /// Of a node of which nothing is known but the edges of its first operands.
+    pub const NONE: Facts = Facts {
         saved: &[],
         kept: &[],
         shown: &[],
