@@ -544,16 +544,6 @@ impl IndexFill1 {
     }
 }
 
-/// Warns of `x[indices] = tensor` where elements of `x` share memory.
-pub fn warn_put(target: &Tensor) -> Result<()> {
-    warn_stretched(target, "index_put", "tensor[indices] = tensor")
-}
-
-/// Warns of `x[mask] = number` where elements of `x` share memory.
-pub fn warn_fill(target: &Tensor) -> Result<()> {
-    warn_stretched(target, "masked_fill", "tensor[mask] = scalar")
-}
-
 /// `input` with one number in the slices that `index` names.
 #[operator(
     function,
