@@ -1,9 +1,9 @@
-//! The error function of f64, its complement and its inverse. They share two fits, so they stand together.
+//! The error function of f64, its complement, its inverse and the normal distribution. They share two fits, so they stand together.
 
 use super::common::poly;
 use super::exponential::{exp, expm1_core, scaled, split_exponent};
 use super::f64::log;
-use std::f64::consts::{FRAC_2_SQRT_PI, LN_2, PI};
+use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LN_2, PI};
 
 /// eˣ² erfc x (1 + 2x) for x ≥ 0 is smooth enough for one polynomial in (x - 4) / (x + 4).
 #[inline(always)]
@@ -46,6 +46,12 @@ pub fn erfc(x: f64) -> f64 {
 pub fn erf(x: f64) -> f64 {
     let a = x.abs();
     (if a > 1.0 { 1.0 - erfc_core(a) } else { erf_core(a) }).copysign(x)
+}
+
+/// The normal distribution up to x.
+#[inline(always)]
+pub fn ndtr(x: f64) -> f64 {
+    0.5 * (erf(x * FRAC_1_SQRT_2) + 1.0)
 }
 
 /// The inverse of `erf`: an approximation for single precision (M. Giles, 2010), then two of Halley's steps.

@@ -208,6 +208,17 @@ pub fn erf(x: f32) -> f32 {
     if x.is_nan() { x } else { y.copysign(x) }
 }
 
+/// The normal distribution up to x, within 2⁻²²: ½ and an odd rational function.
+#[inline(always)]
+pub fn ndtr(x: f32) -> f32 {
+    let z = x * x;
+    let p = poly!(z; 0.39894223, 0.034376223, 0.0047072666, 0.00017385191, 6.3565395e-6, 2.2145224e-8);
+    let q = poly!(z; 1.0, 0.25283411, 0.02894015, 0.0019129849, 7.5102296e-5, 1.18021e-6);
+    let y = 0.5 + x * p / q;
+    let y = if x > 5.5 { 1.0 } else { y };
+    if x < -5.5 { 0.0 } else { y }
+}
+
 /// x = (4m + q) π/2 + r with |r| ≤ π/4, as (r, q), for every finite x. In f64, which has the room.
 #[inline(always)]
 fn reduce_angle(x: f32) -> (f64, u64) {
@@ -355,6 +366,16 @@ mod tests {
         assert!(worst(tanh, f64::tanh) < 2.0);
         assert!(worst(sigmoid, wide::sigmoid) < 2.0);
         assert!(worst(erf, wide::erf) < 2.0);
+        let misses = (-7_000_000..7_000_000).step_by(11).map(|i| i as f32 * 1e-6);
+        assert!(
+            misses.map(|x| (f64::from(ndtr(x)) - wide::ndtr(f64::from(x))).abs()).fold(0.0, f64::max)
+                < 2.0e-7
+        );
+        assert_eq!(
+            [f32::NEG_INFINITY, f32::MIN, 0.0, f32::MAX, f32::INFINITY].map(ndtr),
+            [0.0, 0.0, 0.5, 1.0, 1.0]
+        );
+        assert!(ndtr(f32::NAN).is_nan());
     }
 
     #[test]

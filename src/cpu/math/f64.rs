@@ -2,7 +2,7 @@
 
 use super::angle;
 use super::common::{comparisons, divisions, exact_float, poly};
-pub use super::erf::{erf, erfc, erfinv};
+pub use super::erf::{erf, erfc, erfinv, ndtr};
 use super::exponential::{
     LN2_HIGH, LN2_LOW, add_small, clamp, exp_times, expm1_core, power_of_two, split_exponent,
 };

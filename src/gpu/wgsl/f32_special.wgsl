@@ -40,6 +40,15 @@ fn erf(x: f32) -> f32 {
   if (a >= 6.0) { return copysign(1.0, x); }
   return copysign(1.0 - erfc_tail(a), x);
 }
+// The normal distribution up to x, as on the CPU.
+fn ndtr(x: f32) -> f32 {
+  if (is_nan(x)) { return x; }
+  if (abs(x) > 5.5) { return select(0.0, 1.0, x > 0.0); }
+  let z = x * x;
+  let p = 0.39894223 + z * (0.034376223 + z * (0.0047072666 + z * (0.00017385191 + z * (6.3565395e-6 + z * 2.2145224e-8))));
+  let q = 1.0 + z * (0.25283411 + z * (0.02894015 + z * (0.0019129849 + z * (7.5102296e-5 + z * 1.18021e-6))));
+  return 0.5 + x * p / q;
+}
 fn erfc(x: f32) -> f32 {
   let a = abs(x);
   if (is_nan(x)) { return x; }

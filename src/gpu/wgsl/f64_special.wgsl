@@ -38,6 +38,10 @@ fn erf(x: f64) -> f64 {
   if (a > 1.0) { return copysign(1.0 - erfc_core(a), x); }
   return copysign(erf_core(a), x);
 }
+// The normal distribution up to x.
+fn ndtr(x: f64) -> f64 {
+  return 0.5 * (erf(x * 0.7071067811865476) + 1.0);
+}
 // One of Halley's steps towards erf y = a.
 fn erfinv_step(a: f64, y: f64) -> f64 {
   var miss = erf_core(y) - a;

@@ -61,6 +61,11 @@ pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V
     V::apply(&a::choose::ROW, &[yes.into(), no.into(), condition.into()])
 }
 
+/// The normal distribution up to `x`.
+pub fn ndtr(x: impl Into<V>) -> V {
+    (erf(x.into() * 0.7071067811865476) + 1.0) * 0.5
+}
+
 /// Zeros that know nothing of `x`.
 pub fn blank(x: impl Into<V>) -> V {
     let x = x.into();

@@ -101,8 +101,8 @@ pointwise! {
     [complex = silu, hidden, kernel = "silu_cpu"] silu(input): Real = input * sigmoid(input),
         input: |g, input| g * conj(sigmoid(input) * (input * (1.0 - sigmoid(input)) + 1.0));
     /// `input` times the normal distribution up to it.
-    [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = input * 0.5 * (erf(input * 0.7071067811865476) + 1.0),
-        input: |g, input| g * ((erf(input * 0.7071067811865476) + 1.0) * 0.5 + input * exp(input * input * -0.5) * 0.3989422804014327);
+    [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "none")] gelu_erf(input): Float = input * ndtr(input),
+        input: |g, input| g * (ndtr(input) + input * exp(input * input * -0.5) * 0.3989422804014327);
     /// The same with tanh for the distribution.
     [hidden, node = "GeluBackward0", kernel = "GeluKernelImpl", shows(approximate = "tanh")] gelu_tanh(input): Float = input * 0.5 * (tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0),
         input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
