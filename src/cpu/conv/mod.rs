@@ -1,7 +1,8 @@
 //! Convolutions of one to three dimensions, their transposes and the gradients of both: implicit matrix products over
-//! padded planes (`planes.rs`), whose blocks stay in registers (`kernel.rs`). Each result is summed in one order,
-//! so that it has the same bits on any number of threads.
+//! padded planes (`planes.rs`), whose blocks stay in registers (`kernel.rs`), or plain ones (`columns.rs`, `points.rs`). Each result is
+//! summed in one order, so that it has the same bits on any number of threads.
 
+mod columns;
 mod kernel;
 mod planes;
 mod points;
@@ -200,8 +201,6 @@ unsafe fn products<T: Real>(
     let block = T::block(rows);
     let k = sums * taps;
     let panels = rows.div_ceil(block.rows);
-    // SAFETY: the caller's weights.
-    let packed = unsafe { pack::<T>(conv, moved, &weight, block.rows, panels)? };
     let bias: Option<Vec<T>> = match bias {
         None => None,
         Some(bias) => {
@@ -214,6 +213,12 @@ unsafe fn products<T: Real>(
             Some(values)
         }
     };
+    if columns::pay(&moved.window, one.plane(), sums, rows) {
+        // SAFETY: handed on.
+        return unsafe { columns::product(conv, moved, out, x, weight, bias.as_deref()) };
+    }
+    // SAFETY: the caller's weights.
+    let packed = unsafe { pack::<T>(conv, moved, &weight, block.rows, panels)? };
     let samples = together(conv.samples, one.room(sums) * size_of::<T>());
     let blocks = conv.samples.div_ceil(samples);
     // With few samples, threads share the rows.
@@ -360,6 +365,10 @@ unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided)
     let count: usize = conv.kernel.iter().product();
     let whole = conv.groups * conv.outputs * conv.inputs * count;
     let one = Planes::new(&window, image.size, 1);
+    if conv.samples > 0 && columns::pay(&window, one.plane(), conv.inputs, conv.outputs) {
+        // SAFETY: handed on.
+        return unsafe { columns::weights::<T>(conv, &window, out, x, grad) };
+    }
     let parts = if whole <= SMALL { conv.samples.clamp(1, PARTS) } else { 1 };
     // Channels of the image that a task sums for; and those that say how many samples it sums together, on any number of threads.
     let (share, few) = match parts > 1 {

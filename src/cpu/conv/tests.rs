@@ -68,8 +68,9 @@ fn all_three_are_their_definition() {
         let mut c = Conv {
             samples: 1 + r.below(5),
             groups: 1 + r.below(3),
-            inputs: 1 + r.below(4),
-            outputs: 1 + r.below(9),
+            // Many rows of weights go by way of columns.
+            inputs: 1 + r.below(if round % 5 == 0 { 24 } else { 4 }),
+            outputs: 1 + r.below(if round % 4 == 0 { 24 } else { 9 }),
             image: [1; 3],
             kernel: [1; 3],
             result: [1; 3],
