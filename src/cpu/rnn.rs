@@ -116,7 +116,7 @@ pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer)
 }
 
 macro_rules! kernels {
-    ($T:ident, $name:ident, $product:path) => {
+    ($T:ident, $name:ident, $product:path, $turn:path) => {
         mod $name {
             use super::*;
             use crate::cpu::math::$T::{sigmoid, tanh};
@@ -238,12 +238,8 @@ macro_rules! kernels {
             /// The weight with a row for each unit that is read, which products like better.
             unsafe fn turned(weight: &Strided, rows: usize, units: usize) -> Result<Vec<$T>> {
                 let mut to = scratch(rows * units, 0.0 as $T)?;
-                for row in 0..rows {
-                    for unit in 0..units {
-                        // SAFETY: the caller's matrix.
-                        to[unit * rows + row] = unsafe { *at(weight, row * units + unit) };
-                    }
-                }
+                // SAFETY: the caller's matrix.
+                unsafe { $turn(0, units, rows, at(weight, 0), units, to.as_mut_ptr()) };
                 Ok(to)
             }
 
@@ -346,5 +342,5 @@ macro_rules! kernels {
         }
     };
 }
-kernels!(f32, single, matmul::product_f32);
-kernels!(f64, double, matmul::product_f64);
+kernels!(f32, single, matmul::product_f32, matmul::turn_f32);
+kernels!(f64, double, matmul::product_f64, matmul::turn_f64);

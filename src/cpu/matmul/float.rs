@@ -119,7 +119,7 @@ macro_rules! kernels {
             simd_fn! {
                 /// Rows `first..end` of `to`, `n` wide, from the columns of `from`, `step` apart; square by
                 /// square, so that both sides stay in the first cache.
-                unsafe fn turn(
+                pub unsafe fn turn(
                     first: usize,
                     end: usize,
                     n: usize,

@@ -121,6 +121,7 @@ macro_rules! inside {
         }
     };
 }
+pub use float::{double::turn as turn_f64, single::turn as turn_f32};
 inside!(product_f32, f32, single);
 inside!(product_f64, f64, double);
 
