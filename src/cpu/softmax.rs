@@ -228,7 +228,7 @@ trait Real: Copy + Send + Sync + 'static {
 const LANES: usize = 32;
 
 macro_rules! real {
-    ($T:ident, $dtype:ident, $mod:ident) => {
+    ($T:ident, $bits:ident, $dtype:ident, $mod:ident) => {
         mod $mod {
             use super::*;
             use math::$T::{exp_below as exp, log as ln};
@@ -245,22 +245,80 @@ macro_rules! real {
                 unsafe { out.add(i).cast::<[$T; LANES]>().write_unaligned(lanes) }
             }
 
-            /// The elements from `i` on, padded: a tail costs one vector, not a loop.
+            /// Those of the last lanes that hold what is left of `n` elements; the others are `other`'s.
             #[inline(always)]
-            unsafe fn load_tail(x: *const $T, i: usize, n: usize, pad: $T) -> [$T; LANES] {
+            fn blend(n: usize, other: [$T; LANES], mut lanes: [$T; LANES]) -> [$T; LANES] {
+                static BITS: [$bits; 2 * LANES] = {
+                    let mut bits = [0; 2 * LANES];
+                    let mut j = LANES;
+                    while j < 2 * LANES {
+                        bits[j] = !0;
+                        j += 1;
+                    }
+                    bits
+                };
+                // SAFETY: what is left is less than the lanes.
+                let kept = unsafe { BITS.as_ptr().add(n % LANES).cast::<[$bits; LANES]>().read_unaligned() };
+                for j in 0..LANES {
+                    lanes[j] = $T::from_bits(lanes[j].to_bits() & kept[j] | other[j].to_bits() & !kept[j]);
+                }
+                lanes
+            }
+
+            /// What is left of `n` elements, in the last lanes.
+            #[inline(always)]
+            unsafe fn load_tail(x: *const $T, n: usize, pad: $T) -> [$T; LANES] {
                 let mut lanes = [pad; LANES];
-                for j in i..n {
-                    // SAFETY: the caller's n elements.
-                    lanes[(j - i) % LANES] = unsafe { *x.add(j) };
+                // SAFETY: the caller's n elements.
+                unsafe {
+                    if n >= LANES {
+                        return blend(n, lanes, load(x, n - LANES));
+                    }
+                    for j in 0..n {
+                        lanes[LANES - n + j] = *x.add(j);
+                    }
                 }
                 lanes
             }
 
             #[inline(always)]
-            unsafe fn store_tail(out: *mut $T, i: usize, n: usize, lanes: [$T; LANES]) {
-                for j in i..n {
-                    // SAFETY: the caller's n elements.
-                    unsafe { *out.add(j) = lanes[(j - i) % LANES] };
+            unsafe fn store_tail(out: *mut $T, n: usize, lanes: [$T; LANES]) {
+                // SAFETY: the caller's n elements.
+                unsafe {
+                    if n >= LANES {
+                        return store(out, n - LANES, blend(n, load(out, n - LANES), lanes));
+                    }
+                    for j in 0..n {
+                        *out.add(j) = lanes[LANES - n + j];
+                    }
+                }
+            }
+
+            /// Writes what `make` makes of the elements of two rows. Tails take the same way: a copy of the code would be
+            /// no vectors.
+            #[inline(always)]
+            unsafe fn map(
+                n: usize,
+                out: *mut $T,
+                [a, b]: [*const $T; 2],
+                tails: &[[$T; LANES]; 2],
+                make: impl Fn([$T; LANES], [$T; LANES]) -> [$T; LANES],
+            ) {
+                let mut tail = [0.0; LANES];
+                let whole = n / LANES;
+                // SAFETY: the caller's n elements of each.
+                unsafe {
+                    for block in 0..n.div_ceil(LANES) {
+                        let at = block * LANES;
+                        let (a, b, to) = match block < whole {
+                            true => (a.add(at), b.add(at), out.add(at)),
+                            false => (tails[0].as_ptr(), tails[1].as_ptr(), tail.as_mut_ptr()),
+                        };
+                        store(to, 0, make(load(a, 0), load(b, 0)));
+                    }
+                    if !n.is_multiple_of(LANES) {
+                        store_tail(out, n, tail);
+                    }
                 }
             }
 
@@ -292,7 +350,7 @@ macro_rules! real {
             simd_fn! {
                 pub unsafe fn forward(n: usize, out: *mut $T, x: *const $T, log: bool) {
                     let whole = n - n % LANES;
-                    let tail = load_tail(x, whole, n, $T::NEG_INFINITY);
+                    let tail = load_tail(x, n, $T::NEG_INFINITY);
                     let mut lanes = tail;
                     for i in (0..whole).step_by(LANES) {
                         let x = load(x, i);
@@ -303,30 +361,42 @@ macro_rules! real {
                     let largest = join(lanes, larger);
                     let mut sums = [0.0; LANES];
                     if log {
-                        for i in (0..whole).step_by(LANES) {
-                            exps(load(x, i), largest, &mut sums);
-                        }
-                        if whole < n {
-                            exps(tail, largest, &mut sums);
+                        for block in 0..n.div_ceil(LANES) {
+                            let at = block * LANES;
+                            let from = if at < whole { x.add(at) } else { tail.as_ptr() };
+                            exps(load(from, 0), largest, &mut sums);
                         }
                         let shift = ln(join(sums, |a, b| a + b));
-                        for i in 0..n {
-                            *out.add(i) = *x.add(i) - largest - shift;
-                        }
+                        map(n, out, [x; 2], &[tail; 2], |mut x, _| {
+                            for j in 0..LANES {
+                                x[j] = x[j] - largest - shift;
+                            }
+                            x
+                        });
                     } else {
-                        for i in (0..whole).step_by(LANES) {
+                        let mut made = [0.0; LANES];
+                        for block in 0..n.div_ceil(LANES) {
+                            let at = block * LANES;
+                            let (from, to) = match at < whole {
+                                true => (x.add(at), out.add(at)),
+                                false => (tail.as_ptr(), made.as_mut_ptr()),
+                            };
                             // Here memory has nothing to do: it brings what the next line needs.
-                            fetch::<$T, LANES>(x.wrapping_add(n + i));
-                            fetch::<$T, LANES>(out.wrapping_add(n + i));
-                            store(out, i, exps(load(x, i), largest, &mut sums));
+                            fetch::<$T, LANES>(from.wrapping_add(n));
+                            fetch::<$T, LANES>(to.wrapping_add(n));
+                            store(to, 0, exps(load(from, 0), largest, &mut sums));
                         }
                         if whole < n {
-                            store_tail(out, whole, n, exps(tail, largest, &mut sums));
+                            store_tail(out, n, made);
                         }
                         let scale = 1.0 / join(sums, |a, b| a + b);
-                        for i in 0..n {
-                            *out.add(i) *= scale;
-                        }
+                        let tail = load_tail(out, n, 0.0);
+                        map(n, out, [out; 2], &[tail; 2], |mut y, _| {
+                            for j in 0..LANES {
+                                y[j] *= scale;
+                            }
+                            y
+                        });
                     }
                 }
             }
@@ -334,29 +404,35 @@ macro_rules! real {
             simd_fn! {
                 pub unsafe fn backward(n: usize, out: *mut $T, grad: *const $T, y: *const $T, log: bool) {
                     let whole = n - n % LANES;
-                    let (g_tail, y_tail) = (load_tail(grad, whole, n, 0.0), load_tail(y, whole, n, 0.0));
-                    let mut sums = [0.0; LANES];
-                    let add = |sums: &mut [$T; LANES], g: [$T; LANES], y: [$T; LANES]| {
+                    let tails = [load_tail(grad, n, 0.0), load_tail(y, n, 0.0)];
+                    let mut sums = tails[0];
+                    if !log {
                         for j in 0..LANES {
-                            sums[j] += g[j] * if log { 1.0 } else { y[j] };
+                            sums[j] *= tails[1][j];
                         }
-                    };
-                    for i in (0..whole).step_by(LANES) {
-                        add(&mut sums, load(grad, i), load(y, i));
                     }
-                    add(&mut sums, g_tail, y_tail);
+                    for i in (0..whole).step_by(LANES) {
+                        let (g, y) = (load(grad, i), load(y, i));
+                        for j in 0..LANES {
+                            sums[j] += if log { g[j] } else { g[j] * y[j] };
+                        }
+                    }
                     let sum = join(sums, |a, b| a + b);
-                    let gradient = |mut g: [$T; LANES], y: [$T; LANES]| {
-                        for j in 0..LANES {
-                            g[j] = if log { g[j] - exp(y[j]) * sum } else { (g[j] - sum) * y[j] };
-                        }
-                        g
-                    };
-                    for i in (0..whole).step_by(LANES) {
-                        store(out, i, gradient(load(grad, i), load(y, i)));
-                    }
-                    if whole < n {
-                        store_tail(out, whole, n, gradient(g_tail, y_tail));
+                    // Apart, since a choice inside would be no vectors.
+                    if log {
+                        map(n, out, [grad, y], &tails, |mut g, y| {
+                            for j in 0..LANES {
+                                g[j] -= exp(y[j]) * sum;
+                            }
+                            g
+                        });
+                    } else {
+                        map(n, out, [grad, y], &tails, |mut g, y| {
+                            for j in 0..LANES {
+                                g[j] = (g[j] - sum) * y[j];
+                            }
+                            g
+                        });
                     }
                 }
             }
@@ -491,5 +567,5 @@ macro_rules! real {
         }
     };
 }
-real!(f32, F32, single);
-real!(f64, F64, double);
+real!(f32, u32, F32, single);
+real!(f64, u64, F64, double);
