@@ -108,6 +108,9 @@ pointwise! {
         input: |g, input| g * ((tanh((input + input * input * input * 0.044715) * 0.7978845608028654) + 1.0) * 0.5
             + input * 0.5 * (1.0 - square(tanh((input + input * input * input * 0.044715) * 0.7978845608028654)))
                 * 0.7978845608028654 * (input * input * 0.134145 + 1.0));
+    /// Half of `input`'s square within `knee` of zero, a line beyond.
+    [hidden] bent(input; knee = 1.0): Real = select((abs(input) - knee * 0.5) * knee, input * input * 0.5, le(abs(input), knee)),
+        input: |g, input, knee| g * select(input, select(-knee, knee, gt(input, 0.0)), ge(abs(input), knee));
     /// Largest integer not above.
     [kernel = "floor_vml_cpu", no_complex = Words("floor is not supported for complex inputs"), out(found)] floor(input): Plain = floor(input), input: |g| blank(g);
     /// Smallest integer not below.

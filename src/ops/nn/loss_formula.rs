@@ -1,7 +1,9 @@
 //! Losses as formulas over differentiable values; their rows compute them in one node.
 
+use super::activation_formulas::hardtanh;
 use crate::operator::grad_expr::V;
-use crate::ops::elementwise::formula::{abs, exp, le, log, lt, maximum, select, sign};
+use crate::ops::elementwise::formula::{abs, exp, log, maximum};
+use crate::ops::elementwise::unary;
 use crate::ops::nn::loss::Reduction;
 use crate::tensor::Tensor;
 
@@ -29,7 +31,12 @@ pub fn in_order(grad: V) -> V {
 
 /// Slope of the smooth losses: the difference, at most `knee` either way.
 pub fn clipped(difference: V, knee: f64) -> V {
-    select(sign(&difference) * knee, &difference, lt(abs(&difference), knee))
+    V::apply(&hardtanh::ROW, &[difference, V::from(-knee), V::from(knee)])
+}
+
+/// The square's half within `knee` of zero, a line beyond.
+fn bent(difference: V, knee: f64) -> V {
+    V::apply(&unary::bent::ROW, &[difference, V::from(knee)])
 }
 
 /// The loss of probabilities, with logarithms no smaller than -100.
@@ -64,14 +71,16 @@ pub fn square_of(x: &Tensor, target: &Tensor, how: Reduction) -> V {
 }
 
 pub fn smooth_of(x: &Tensor, target: &Tensor, how: Reduction, beta: f64) -> V {
-    // The square is of the signed difference: its second derivative stands where the two are equal.
     let d = difference(x, target);
-    how.apply(select(abs(&d) - 0.5 * beta, &d * &d * (0.5 / beta), lt(abs(&d), beta)))
+    how.apply(match beta {
+        0.0 => abs(d),
+        1.0 => bent(d, beta),
+        _ => bent(d, beta) / beta,
+    })
 }
 
 pub fn huber_of(x: &Tensor, target: &Tensor, how: Reduction, delta: f64) -> V {
-    let d = difference(x, target);
-    how.apply(select((abs(&d) - 0.5 * delta) * delta, &d * &d * 0.5, le(abs(&d), delta)))
+    how.apply(bent(difference(x, target), delta))
 }
 
 pub fn entropy_of(x: &Tensor, target: &Tensor, weight: Option<&Tensor>, how: Reduction) -> V {
