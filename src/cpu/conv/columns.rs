@@ -152,6 +152,9 @@ unsafe fn gather<T: Real>(conv: &Conv, moved: &Moved, weight: &Strided) -> Resul
 }
 
 /// As [`super::products`], where [`pay`] said yes.
+///
+/// # Safety
+/// As there.
 pub unsafe fn product<T: Real>(
     conv: &Conv,
     moved: &Moved,
@@ -233,6 +236,9 @@ unsafe fn multiply<T>(
 }
 
 /// As [`super::weights`], where [`pay`] said yes: `out` is contiguous.
+///
+/// # Safety
+/// As there.
 pub unsafe fn weights<T: Real>(
     conv: &Conv,
     window: &Window,

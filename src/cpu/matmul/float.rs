@@ -119,6 +119,9 @@ macro_rules! kernels {
             simd_fn! {
                 /// Rows `first..end` of `to`, `n` wide, from the columns of `from`, `step` apart; square by
                 /// square, so that both sides stay in the first cache.
+                ///
+                /// # Safety
+                /// `from` has these elements, and `to` has room for whole rows.
                 pub unsafe fn turn(
                     first: usize,
                     end: usize,

@@ -63,7 +63,7 @@ pub fn select(no: impl Into<V>, yes: impl Into<V>, condition: impl Into<V>) -> V
 
 /// The normal distribution up to `x`.
 pub fn ndtr(x: impl Into<V>) -> V {
-    (erf(x.into() * 0.7071067811865476) + 1.0) * 0.5
+    (erf(x.into() * std::f64::consts::FRAC_1_SQRT_2) + 1.0) * 0.5
 }
 
 /// Zeros that know nothing of `x`.
