@@ -19,9 +19,13 @@ pub enum Fold {
 }
 
 impl Fold {
-    /// Whether the reduction of no elements is defined.
-    pub const fn has_identity(self) -> bool {
-        !matches!(self, Fold::Max | Fold::Min | Fold::ArgMax | Fold::ArgMin)
+    /// What no elements come to, where that is defined.
+    pub const fn of_nothing(self) -> Option<i64> {
+        match self {
+            Fold::Sum | Fold::SumSq | Fold::SumAbs | Fold::Any => Some(0),
+            Fold::Prod | Fold::All => Some(1),
+            Fold::Max | Fold::Min | Fold::ArgMax | Fold::ArgMin => None,
+        }
     }
 
     pub const fn is_arg(self) -> bool {

@@ -205,7 +205,11 @@ pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body
     if x.dtype.is_complex() {
         return crate::ops::complex::reduce(fold, x, dims, dtype);
     }
-    let out = Body::new(&kept_shape(x.shape(), dims), dtype, x.device())?;
+    let kept = kept_shape(x.shape(), dims);
+    if let (0, Some(nothing)) = (x.numel(), fold.of_nothing()) {
+        return filled(&kept, Scalar::Int(nothing), dtype, x.device());
+    }
+    let out = Body::new(&kept, dtype, x.device())?;
     if out.numel() > 0 {
         fork!([&out, x], cpu: done(cpu::reduce::reduce(fold, out.host()?, x.host()?, dims)),
             gpu: crate::gpu::reduce(fold, out.gpu()?, x.gpu()?, dims))?;

@@ -3,6 +3,7 @@
 import itertools
 import math
 import operator
+import time
 
 import numpy as np
 import pytest
@@ -358,3 +359,15 @@ def test_extremes_of_rows(size, dtype):
         same(x[3].max(), values[3].max())
         same(T.stack([x.amin(), x.amax()]), np.stack([values.min(), values.max()]))
         same(x.max(1).indices, values.argmax(1))
+
+
+def test_reductions_of_nothing_are_as_fast_as_filling(device):
+    x = T.ones(3, 0, 2, device=device)
+    for name, of_nothing in (("sum", 0.0), ("prod", 1.0), ("any", False), ("all", True)):
+        assert getattr(T, name)(x, 1).tolist() == [[of_nothing] * 2] * 3
+    assert T.norm(x, 2, 1).tolist() == [[0.0, 0.0]] * 3
+    assert x.mean(1).isnan().all() and x.mean().isnan() and x.sum().item() == 0.0 and x.mean(0).shape == (0, 2)
+    many = T.zeros(2**24, 0, device=device)
+    start = time.perf_counter()
+    assert many.any(1).shape == many.sum(1, dtype=T.int32).shape == (2**24,)
+    assert time.perf_counter() - start < 5

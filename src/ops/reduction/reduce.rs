@@ -1,7 +1,7 @@
 //! Reductions: many elements to one.
 
 use crate::base::Fold;
-use crate::operator::kernel::reduce;
+use crate::operator::kernel::{filled, reduce};
 use crate::operator::prelude::*;
 use crate::ops::creation::create::{read_as, to_dtype};
 use crate::ops::elementwise::{arithmetic, unary};
@@ -44,7 +44,11 @@ pub fn folded(fold: Fold, x: &Body, dim: Option<&[i64]>, keepdim: bool, dtype: D
 }
 
 fn mean_over(x: &Body, dims: &[usize]) -> Result<Body> {
-    let out = Body::new(&kept_shape(x.shape(), dims), x.dtype, x.device())?;
+    let kept = kept_shape(x.shape(), dims);
+    if x.numel() == 0 {
+        return filled(&kept, Scalar::Float(f64::NAN), x.dtype, x.device());
+    }
+    let out = Body::new(&kept, x.dtype, x.device())?;
     if out.numel() > 0 {
         fork!([&out, x], cpu: done(crate::cpu::reduce::mean(out.host()?, x.host()?, dims)),
             gpu: crate::gpu::mean(out.gpu()?, x.gpu()?, dims))?;
