@@ -89,3 +89,8 @@ def signless(values, vectors):
 
 def phaseless(u, s, vh):
     return u * u, s, (u * s[..., None, :]) @ vh, vh * vh
+
+
+def parts(z):
+    """Complex numbers as pairs of real ones."""
+    return T.view_as_real(z)

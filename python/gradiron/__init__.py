@@ -60,9 +60,9 @@ from math import e, inf, nan, pi
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
 _MODULES = """
-    __future__ func linalg nn optim ops viz testing cuda utils random profiler multiprocessing serialization storage _utils
-    _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions mps xpu
-    accelerator _dynamo _inductor
+    __future__ fft func linalg special nn optim ops viz testing cuda utils random profiler multiprocessing serialization
+    storage _utils _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions
+    mps xpu accelerator _dynamo _inductor
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
@@ -85,7 +85,10 @@ _SETTINGS = """
     set_default_tensor_type set_deterministic_debug_mode set_float32_matmul_precision set_flush_denormal
     set_num_interop_threads use_deterministic_algorithms
 """.split()
+_SPECTRAL = "bartlett_window blackman_window hamming_window hann_window kaiser_window stft istft".split()
 _NAMES = {
+    **dict.fromkeys(_SPECTRAL, "_spectral"),
+    "unravel_index": "_indices",
     **dict.fromkeys(_SETTINGS, "_settings"),
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),

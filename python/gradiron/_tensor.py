@@ -239,6 +239,25 @@ def dlpack_device(self: Tensor) -> tuple[Any, int]:
     return export_device(self)
 
 
+def polygamma(self: Tensor, n: int) -> Tensor:
+    """The `n`th derivative of digamma."""
+    return _core.polygamma(n, self)
+
+
+def stft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The Fourier transforms of parts of a signal."""
+    from ._spectral import stft
+
+    return stft(self, *args, **kwargs)
+
+
+def istft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+    """The signal of which `stft` made this."""
+    from ._spectral import istft
+
+    return istft(self, *args, **kwargs)
+
+
 def untyped_storage(self: Tensor) -> UntypedStorage:
     """The bytes that this tensor and its views share."""
     from ._storage import untyped_storage
@@ -405,6 +424,9 @@ def install() -> None:
         "storage": storage,
         "storage_type": storage_type,
         "as_subclass": as_subclass,
+        "polygamma": polygamma,
+        "stft": stft,
+        "istft": istft,
         "layout": strided,
         "_grad": Tensor.grad,
         "_grad_fn": property(history, forget, keep_history, "The node that made it; may be set to None."),

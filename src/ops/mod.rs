@@ -3,6 +3,7 @@
 pub mod complex;
 pub mod creation;
 pub mod elementwise;
+pub mod fft;
 pub mod indexing;
 pub mod linalg;
 pub mod nn;
@@ -10,6 +11,7 @@ pub mod random;
 pub mod reduction;
 pub mod shape;
 pub mod sorting;
+pub mod special;
 
 // Where things stood before: for branches on their way.
 #[allow(unused_imports, reason = "a bridge")]

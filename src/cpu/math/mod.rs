@@ -3,6 +3,7 @@
 //! of it is free of branches; nothing is left to the compiler to fuse, so every machine gives the same bits.
 
 mod angle;
+pub mod bessel;
 mod common;
 pub mod complex;
 mod erf;
@@ -12,6 +13,7 @@ pub mod f64;
 pub mod i64;
 pub mod narrow;
 pub mod near;
+pub mod normal;
 mod power;
 mod special;
 

@@ -95,7 +95,7 @@ pub fn trigamma(x: f64) -> f64 {
 }
 
 /// The sum of (x + k)⁻ˢ over all k ≥ 0, for x > 0 and s ≥ 2.
-fn zeta(s: f64, x: f64) -> f64 {
+pub fn zeta(s: f64, x: f64) -> f64 {
     let (mut y, mut sum) = (x, 0.0);
     while y < 10.0 {
         sum += y.powf(-s);

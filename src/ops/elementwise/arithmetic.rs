@@ -205,6 +205,15 @@ pointwise! {
         = select(maximum(input, other) + log1p(exp(minimum(input, other) - maximum(input, other))), input, eq(input, other))
             + select(0.0, 0.6931471805599453, eq(input, other)),
         input: |g, input, other| g / conj(exp(other - input) + 1.0), other: |g, input, other| g / conj(exp(input - other) + 1.0);
+    /// `log2(2^input + 2^other)`, without overflow.
+    [tensors, no_inplace, kernel = "logaddexp2_cpu"] logaddexp2(input, other): Real
+        = select(maximum(input, other) + log1p(exp2(minimum(input, other) - maximum(input, other))) * 1.4426950408889634, input, eq(input, other))
+            + select(0.0, 1.0, eq(input, other)),
+        input: |g, input, other| g / (exp2(other - input) + 1.0), other: |g, input, other| g / (exp2(input - other) + 1.0);
+    /// `input * log1p(other)`, 0 where `input` is 0.
+    [hidden, node = "SpecialXlog1PyBackward0"] xlog1py(input, other): Float = select(select(input * log1p(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
+        input: |g, input, other| select(g * log1p(other), 0.0, both(eq(input, 0.0), le(other, -1.0))),
+        other: |g, input, other| g * input / (other + 1.0);
     /// `input * log(other)`, 0 where `input` is 0.
     [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1))] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),

@@ -11,4 +11,5 @@ pub mod differences;
 mod example;
 pub mod formula;
 pub mod power;
+pub mod steps;
 pub mod unary;

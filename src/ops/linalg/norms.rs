@@ -323,3 +323,37 @@ pub fn linalg_cond_named(A: &Tensor, p: String) -> Result<Tensor> {
     }
     by_inverse(A, |x| named_matrix_norm(x, p.clone(), smallvec![-2, -1], false, None))
 }
+
+/// The norm of order `p` of the difference.
+#[operator(function, method, sample = "fixed([(2, 3), (3,)], lambda x, y: T.dist(x, y, 3))")]
+pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar) -> Result<Tensor> {
+    let gap = (V::from(input) - V::from(other)).tensor()?;
+    LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", &gap, None)?, p, None, false)
+}
+
+/// Slices along `dim`, those whose norm is larger than `maxnorm` made that long.
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    sample = "shaped(lambda draw, shape: lambda x: T.renorm(x, 2, 0, 1.0), least=2)"
+)]
+pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Tensor> {
+    let refuse = |text: String| Err(Error::runtime(format!("renorm: {text}")));
+    let (order, most, n) = (p.as_f64(), maxnorm.as_f64(), input.ndim());
+    if order <= 0.0 {
+        return refuse("non-positive-norm not supported".into());
+    }
+    if most < 0.0 {
+        return refuse(format!("expected maxnorm to be >= 0 but got {most}"));
+    }
+    if n < 2 {
+        return refuse(format!("input needs at least 2 dimensions, got {n} dimensions"));
+    }
+    let at = wrap_dim(dim, n)? as i64;
+    let others = (0..n as i64).filter(|&d| d != at).collect();
+    let length = V::from(LinalgVectorNorm::call(input, p, Some(others), true)?);
+    let factor = select(1.0, most / (&length + 1e-7), gt(&length, most));
+    (V::from(input) * factor.cast(input.dtype())).tensor()
+}

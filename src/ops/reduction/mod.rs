@@ -1,7 +1,9 @@
 //! Many elements to one, or to as many along a dimension.
 
 pub mod areas;
+pub mod counts;
 pub mod extrema;
+pub mod quantile;
 pub mod reduce;
 pub mod scan;
 pub mod softmax;

@@ -1,5 +1,6 @@
 //! Views and copies of the same elements in other shapes.
 
+pub mod block;
 pub mod join;
 pub mod rearrange;
 pub mod split;

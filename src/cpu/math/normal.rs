@@ -1,0 +1,169 @@
+//! The normal distribution and its kin: scaled error functions, logarithms of tails, their inverse; parts of the gamma
+//! function, zeta sums. With branches: for loops over single numbers.
+
+use super::erf::erfc;
+use super::special::{lgamma, zeta as sum_of_powers};
+use std::f64::consts::{PI, SQRT_2};
+
+/// exp(x²) erfc(x).
+pub fn erfcx(x: f64) -> f64 {
+    if x < 25.0 {
+        let square = x * x;
+        let rest = x.mul_add(x, -square);
+        return erfc(x) * square.exp() * (1.0 + rest);
+    }
+    let z = 1.0 / (2.0 * x * x);
+    (1.0 - z * (1.0 - 3.0 * z * (1.0 - 5.0 * z * (1.0 - 7.0 * z)))) / (x * PI.sqrt())
+}
+
+/// The logarithm of the normal distribution's share below x.
+pub fn log_ndtr(x: f64) -> f64 {
+    if x < -1.0 { (0.5 * erfcx(-x / SQRT_2)).ln() - 0.5 * x * x } else { (-0.5 * erfc(x / SQRT_2)).ln_1p() }
+}
+
+/// Below which the normal distribution has the share p.
+pub fn ndtri(p: f64) -> f64 {
+    if !(0.0..=1.0).contains(&p) {
+        return f64::NAN;
+    }
+    if p > 0.5 {
+        return -ndtri(1.0 - p);
+    }
+    if p == 0.0 {
+        return f64::NEG_INFINITY;
+    }
+    // A first guess, made exact by steps of third order.
+    let t = (-2.0 * p.ln()).sqrt();
+    let mut x = (2.515517 + t * (0.802853 + t * 0.010328))
+        / (1.0 + t * (1.432788 + t * (0.189269 + t * 0.001308)))
+        - t;
+    for _ in 0..4 {
+        // The error by the density, in a form that neither overflows nor vanishes.
+        let share = 0.5 * erfcx(-x / SQRT_2);
+        let u = (2.0 * PI).sqrt() * (share - p * (0.5 * x * x).exp());
+        let step = u / (1.0 + 0.5 * x * u);
+        if !step.is_finite() {
+            break;
+        }
+        x -= step;
+        if step.abs() <= 1e-16 * x.abs() {
+            break;
+        }
+    }
+    x
+}
+
+/// The sum of (k + q)⁻ˣ over all k ≥ 0.
+pub fn zeta(x: f64, q: f64) -> f64 {
+    if x == 1.0 {
+        return f64::INFINITY;
+    }
+    if x < 1.0 || x.is_nan() || q.is_nan() {
+        return f64::NAN;
+    }
+    if q > 0.0 {
+        return if q == f64::INFINITY { 0.0 } else { sum_of_powers(x, q) };
+    }
+    if q == q.floor() {
+        return f64::INFINITY;
+    }
+    // (So many terms below zero are too many to sum.)
+    if x != x.floor() || q < -1e6 {
+        return f64::NAN;
+    }
+    let (mut y, mut sum) = (q, 0.0);
+    while y < 0.0 {
+        sum += y.powf(-x);
+        y += 1.0;
+    }
+    sum + sum_of_powers(x, y)
+}
+
+/// xᵃ exp(-x) / Γ(a)
+fn front(a: f64, x: f64) -> f64 {
+    (a * x.ln() - x - lgamma(a)).exp()
+}
+
+/// The regularized integral of tᵃ⁻¹ exp(-t) below x.
+pub fn igamma(a: f64, x: f64) -> f64 {
+    match parts(a, x) {
+        Some([below, _]) => below,
+        None => f64::NAN,
+    }
+}
+
+/// The same above x.
+pub fn igammac(a: f64, x: f64) -> f64 {
+    match parts(a, x) {
+        Some([_, above]) => above,
+        None => f64::NAN,
+    }
+}
+
+/// Both: the smaller is computed, by a series below the bulk and a continued fraction above.
+fn parts(a: f64, x: f64) -> Option<[f64; 2]> {
+    if a.is_nan() || x.is_nan() || a < 0.0 || x < 0.0 || (a == 0.0 && x == 0.0) {
+        return None;
+    }
+    if a == 0.0 {
+        return Some([1.0, 0.0]);
+    }
+    if x == 0.0 {
+        return Some([0.0, 1.0]);
+    }
+    match (a == f64::INFINITY, x == f64::INFINITY) {
+        (true, true) => return None,
+        (true, false) => return Some([0.0, 1.0]),
+        (false, true) => return Some([1.0, 0.0]),
+        _ => {}
+    }
+    if x < a + 1.0 {
+        let (mut term, mut sum, mut n) = (1.0 / a, 1.0 / a, a);
+        for _ in 0..20_000 {
+            n += 1.0;
+            term *= x / n;
+            sum += term;
+            if term < sum * 1e-17 {
+                break;
+            }
+        }
+        let below = sum * front(a, x);
+        return Some([below, 1.0 - below]);
+    }
+    const TINY: f64 = 1e-300;
+    let mut b = x + 1.0 - a;
+    let (mut c, mut d) = (1.0 / TINY, 1.0 / b);
+    let mut fraction = d;
+    for i in 1..20_000 {
+        let i = f64::from(i);
+        let step = -i * (i - a);
+        b += 2.0;
+        let away = |x: f64| if x.abs() < TINY { TINY } else { x };
+        d = 1.0 / away(step * d + b);
+        c = away(b + step / c);
+        fraction *= c * d;
+        if (c * d - 1.0).abs() < 1e-16 {
+            break;
+        }
+    }
+    let above = fraction * front(a, x);
+    Some([1.0 - above, above])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn known_values() {
+        let close = |a: f64, b: f64| assert!((a - b).abs() <= 2e-14 * b.abs().max(1e-3), "{a} {b}");
+        close(erfcx(1.0), 0.427583576155807);
+        close(erfcx(30.0), 0.01879588886141675);
+        close(log_ndtr(-10.0), -53.23128515051247);
+        close(ndtri(0.975), 1.959963984540054);
+        close(ndtri(1e-20), -9.262340089798408);
+        close(zeta(3.0, 2.0), 0.2020569031595943);
+        close(igamma(2.0, 1.5), 0.4421745996289254);
+        close(igammac(2.0, 10.0), 0.0004993992273873325);
+    }
+}

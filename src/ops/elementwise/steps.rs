@@ -1,0 +1,230 @@
+//! Divisors of whole numbers, neighbours of floating point numbers, and what these are made of. They have no shaders.
+
+use crate::base::broadcast;
+use crate::operator::kernel::{copy, filled};
+use crate::operator::prelude::*;
+use crate::ops::creation::create::to_dtype;
+
+#[cold]
+#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused"))]
+fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
+    Err(Fault::NoShader { op, dtype }.into())
+}
+
+/// A dense copy in a dtype, stretched.
+fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
+    let out = Body::new(shape, dtype, x.device())?;
+    copy(&out, &x.with_layout(x.layout.broadcast_to(shape)))?;
+    Ok(out)
+}
+
+fn narrowed(x: Body, dtype: DType) -> Result<Body> {
+    let shape = Dims::from_slice(x.shape());
+    if x.dtype == dtype { Ok(x) } else { copied(&x, &shape, dtype) }
+}
+
+/// A dtype in which both lie; a tensor without dimensions does not widen one that has some.
+fn common(x: &Tensor, y: &Tensor) -> DType {
+    match (x.ndim(), y.ndim()) {
+        (0, n) if n > 0 => y.dtype(),
+        (n, 0) if n > 0 => x.dtype(),
+        _ => x.dtype().promote(y.dtype()),
+    }
+}
+
+fn whole(
+    name: &'static str,
+    op: &'static str,
+    x: &Tensor,
+    y: &Tensor,
+    f: fn(i64, i64) -> i64,
+) -> Result<Tensor> {
+    let dtype = common(x, y);
+    if dtype.is_differentiable() || dtype == DType::Bool {
+        return Err(Fault::NoKernel { op, dtype }.into());
+    }
+    Whole::call(&to_dtype(x, dtype)?, &to_dtype(y, dtype)?, Operation { name, f })
+}
+
+/// A function of whole numbers, and its name.
+#[derive(Clone, Copy)]
+pub struct Operation {
+    name: &'static str,
+    f: fn(i64, i64) -> i64,
+}
+
+impl crate::tensor::facts::Keep for Operation {
+    fn shown(&self) -> crate::tensor::facts::Shown {
+        crate::tensor::facts::Shown::Nothing
+    }
+}
+
+#[primitive]
+impl Whole {
+    fn forward(
+        #[constant] input: &Tensor,
+        #[constant] other: &Tensor,
+        #[hidden] by: Operation,
+    ) -> Result<Body> {
+        let (x, y) = (input.body(), other.body());
+        fork!([&x, &y], cpu: Ok(()), gpu: no_shader(by.name, x.dtype))?;
+        let shape = broadcast(x.shape(), y.shape())?;
+        let (out, other) = (copied(&x, &shape, DType::I64)?, copied(&y, &shape, DType::I64)?);
+        if out.numel() > 0 {
+            fork!([&out, &other],
+                cpu: done(crate::cpu::wide::map_whole(out.host()?, other.host()?, by.f)),
+                gpu: no_shader(by.name, x.dtype))?;
+        }
+        narrowed(out, x.dtype)
+    }
+    fn batch(b: &Batch, input: &Tensor, other: &Tensor, by: Operation) -> Result<Tensor> {
+        let rank = input.ndim().max(other.ndim());
+        Whole::call(&b.aligned(input, rank)?, &b.aligned(other, rank)?, by).map(|t| b.wrap(t))
+    }
+}
+
+/// Without a sign, as wide numbers wrap.
+fn divisor(a: i64, b: i64) -> i64 {
+    let (mut a, mut b) = (a.unsigned_abs(), b.unsigned_abs());
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a as i64
+}
+
+fn multiple(a: i64, b: i64) -> i64 {
+    match divisor(a, b) {
+        0 => 0,
+        d => a.wrapping_div(d).wrapping_mul(b).wrapping_abs(),
+    }
+}
+
+/// The greatest common divisor.
+#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
+pub fn gcd(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    whole("gcd", "gcd_cpu", input, other, divisor)
+}
+
+/// The least common multiple.
+#[operator(function, method, inplace, out, unrecorded, sample = "underived")]
+pub fn lcm(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    whole("lcm", "lcm_cpu", input, other, multiple)
+}
+
+/// The neighbour of `x` towards `y` among numbers with so many bits and this least exponent.
+fn neighbour(x: f64, y: f64, bits: i32, least: i32) -> f64 {
+    if x.is_nan() || y.is_nan() {
+        return f64::NAN;
+    }
+    if x == y {
+        return y;
+    }
+    if bits == 52 {
+        return if y > x { x.next_up() } else { x.next_down() };
+    }
+    if x == 0.0 {
+        return 2f64.powi(least - bits).copysign(y);
+    }
+    if x.is_infinite() {
+        let largest = 2f64.powi(2 - least) - 2f64.powi(1 - least - bits);
+        return largest.copysign(x);
+    }
+    let exponent = (((x.to_bits() >> 52) & 0x7ff) as i32 - 1023).max(least);
+    let grows = (y > x) == (x > 0.0);
+    // Below a power of two neighbours lie twice as near.
+    let near = !grows && exponent > least && x.abs() == 2f64.powi(exponent);
+    let step = 2f64.powi(exponent - bits - i32::from(near));
+    x + if y > x { step } else { -step }
+}
+
+#[primitive]
+impl Nextafter {
+    fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
+        let (x, y) = (input.body(), other.body());
+        fork!([&x, &y], cpu: Ok(()), gpu: no_shader("nextafter", x.dtype))?;
+        let shape = broadcast(x.shape(), y.shape())?;
+        let (out, other) = (copied(&x, &shape, DType::F64)?, copied(&y, &shape, DType::F64)?);
+        let (bits, least) = match x.dtype {
+            DType::F64 => (52, -1022),
+            DType::F32 => (23, -126),
+            DType::BF16 => (7, -126),
+            _ => (10, -14),
+        };
+        if out.numel() > 0 {
+            fork!([&out, &other],
+                cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 8, |x, y| neighbour(x, y, bits, least))),
+                gpu: no_shader("nextafter", x.dtype))?;
+        }
+        narrowed(out, x.dtype)
+    }
+    fn derivative(g: V, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
+        let _ = (g, wants);
+        Err(Error::not_implemented("the derivative for 'nextafter' is not implemented."))
+    }
+    fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let rank = input.ndim().max(other.ndim());
+        Nextafter::call(&b.aligned(input, rank)?, &b.aligned(other, rank)?).map(|t| b.wrap(t))
+    }
+}
+
+/// The next number after `input` towards `other`.
+#[operator(function, method, inplace, out, sample = "underived")]
+pub fn nextafter(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let dtype = common(input, other);
+    if !dtype.is_differentiable() || dtype.is_complex() {
+        return Err(Fault::NoKernel { op: "nextafter_cpu", dtype }.into());
+    }
+    Nextafter::call(&to_dtype(input, dtype)?, &to_dtype(other, dtype)?)
+}
+
+fn exponent(x: f64) -> f64 {
+    if x == 0.0 || !x.is_finite() {
+        return 0.0;
+    }
+    // What is too small for an exponent of its own is made larger first.
+    let (x, shift) = if x.abs() < f64::MIN_POSITIVE { (x * 2f64.powi(64), 64) } else { (x, 0) };
+    f64::from(((x.to_bits() >> 52) & 0x7ff) as i32 - 1022 - shift)
+}
+
+fn mantissa(x: f64) -> f64 {
+    let power = exponent(x);
+    // In two steps, as neither half overflows.
+    let half = (power / 2.0).trunc();
+    x / half.exp2() / (power - half).exp2()
+}
+
+#[primitive(batch = pointwise, results(mantissa, exponent))]
+impl Frexp {
+    fn forward(input: &Tensor) -> Result<[Body; 2]> {
+        let x = input.body();
+        fork!([&x], cpu: Ok(()), gpu: no_shader("frexp", x.dtype))?;
+        let (first, second) = (copied(&x, x.shape(), DType::F64)?, copied(&x, x.shape(), DType::F64)?);
+        if first.numel() > 0 {
+            fork!([&first], cpu: done(crate::cpu::wide::map(first.host()?, 4, mantissa)), gpu: no_shader("frexp", x.dtype))?;
+            fork!([&second], cpu: done(crate::cpu::wide::map(second.host()?, 4, self::exponent)), gpu: no_shader("frexp", x.dtype))?;
+        }
+        let places = filled(x.shape(), Scalar::Int(0), DType::I32, x.device())?;
+        copy(&places, &second)?;
+        Ok([narrowed(first, x.dtype)?, places])
+    }
+    fn d_input(g: V, exponent: V) -> V {
+        let V::Tensor(like) = &g else { return g };
+        let dtype = like.dtype();
+        g / exp2(exponent.cast(dtype))
+    }
+}
+
+/// Mantissas from ½ to 1, and exponents of two.
+#[operator(
+    function,
+    method,
+    out,
+    returns(mantissa, exponent),
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.frexp(x)[0], domain=(0.3, 0.45)))"
+)]
+pub fn frexp(input: &Tensor) -> Result<[Tensor; 2]> {
+    if !input.dtype().is_differentiable() || input.dtype().is_complex() {
+        return Err(Error::runtime("torch.frexp() only supports floating-point dtypes"));
+    }
+    Frexp::call(input)
+}

@@ -1,0 +1,424 @@
+//! Discrete Fourier transforms, along one dimension or several. They have no shaders.
+
+use crate::operator::kernel::{copy, filled};
+use crate::operator::prelude::*;
+use crate::ops::complex::{conj_physical, real};
+use crate::ops::creation::create::{convert, default_dtype};
+use crate::ops::nn::pad::constant_pad_nd;
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::shape::view;
+use smallvec::smallvec;
+
+/// How results are scaled: not at all, by the root of the number of elements, or by that number.
+const PLAIN: i64 = 0;
+const ROOT: i64 = 1;
+const COUNT: i64 = 2;
+
+#[cold]
+#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused"))]
+fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
+    Err(Fault::NoShader { op, dtype }.into())
+}
+
+fn scale(normalization: i64, count: usize) -> f64 {
+    match normalization {
+        PLAIN => 1.0,
+        ROOT => 1.0 / (count as f64).sqrt(),
+        _ => 1.0 / count as f64,
+    }
+}
+
+/// Transforms along the dimensions, of a copy of full width.
+fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body> {
+    fork!([x], cpu: Ok(()), gpu: no_shader("fft", x.dtype))?;
+    let mut made = x.clone();
+    for (at, &dim) in dims.iter().enumerate() {
+        // The dimension goes last, where rows lie densely.
+        let turned = made.with_layout(made.layout.transpose(dim, -1)?);
+        let rows = Body::new(turned.shape(), DType::C128, x.device())?;
+        copy(&rows, &turned)?;
+        if rows.numel() > 0 {
+            let scale = if at == 0 { scale } else { 1.0 };
+            fork!([&rows], cpu: done(crate::cpu::fft::transform(rows.host()?, !forward, scale)), gpu: no_shader("fft", x.dtype))?;
+        }
+        made = rows.with_layout(rows.layout.transpose(dim, -1)?);
+    }
+    Ok(made)
+}
+
+fn stored(x: &Body, dtype: DType) -> Result<Body> {
+    let out = Body::new(x.shape(), dtype, x.device())?;
+    copy(&out, x)?;
+    Ok(out)
+}
+
+fn counted(shape: &[usize], dims: &[i64]) -> usize {
+    dims.iter().map(|&d| shape[d as usize]).product()
+}
+
+/// Dimensions of samples, behind those of the batch.
+fn behind(b: &Batch, dims: &[i64]) -> Ints {
+    dims.iter().map(|&d| d + b.k() as i64).collect()
+}
+
+#[primitive(tangent = linear)]
+impl FftC2C {
+    fn forward(input: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Body> {
+        let x = input.body();
+        let by = scale(normalization, counted(x.shape(), &dim));
+        stored(&transformed(&x, &dim, forward, by)?, x.dtype)
+    }
+    fn d_input(g: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Tensor> {
+        FftC2C::call(g, dim, normalization, !forward)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: Ints, normalization: i64, forward: bool) -> Result<Tensor> {
+        FftC2C::call(&b.full(input)?, behind(b, &dim), normalization, forward).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl FftR2C {
+    fn forward(input: &Tensor, dim: Ints, normalization: i64, onesided: bool) -> Result<Body> {
+        let x = input.body();
+        let by = scale(normalization, counted(x.shape(), &dim));
+        let made = transformed(&x, &dim, true, by)?;
+        let last = dim.last().copied().unwrap_or(-1);
+        let half = match onesided {
+            true => {
+                made.with_layout(made.layout.narrow(last, 0, made.shape()[last as usize] as i64 / 2 + 1)?)
+            }
+            false => made,
+        };
+        stored(&half, x.dtype.to_complex())
+    }
+    fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, onesided: bool) -> Result<Tensor> {
+        let last = dim.last().copied().unwrap_or(-1) as usize;
+        let whole = if onesided { resized(g, last, at.shape[last])? } else { g.clone() };
+        real(&FftC2C::call(&whole, dim, normalization, false)?)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: Ints, normalization: i64, onesided: bool) -> Result<Tensor> {
+        FftR2C::call(&b.full(input)?, behind(b, &dim), normalization, onesided).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(tangent = linear)]
+impl FftC2R {
+    fn forward(input: &Tensor, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Body> {
+        let x = input.body();
+        let (last, others) = match dim.split_last() {
+            Some((last, others)) => (*last, others),
+            None => return Err(Error::runtime("fft: a transform needs a dimension")),
+        };
+        let n = last_dim_size as usize;
+        let mut shape = Dims::from_slice(x.shape());
+        shape[last as usize] = n;
+        let by = scale(normalization, counted(&shape, &dim));
+        let half = transformed(&x, others, false, 1.0)?;
+        // What is left out is the conjugate of what is there.
+        let whole = filled(&shape, Scalar::Int(0), DType::C128, x.device())?;
+        let part = |x: &Body, start: usize, length: usize| -> Result<Body> {
+            Ok(x.with_layout(x.layout.narrow(last, start as i64, length as i64)?))
+        };
+        let given = n / 2 + 1;
+        copy(&part(&whole, 0, given)?, &half)?;
+        let mirrored = n - given;
+        if mirrored > 0 {
+            let back =
+                quietly(|| conj_physical(&Tensor::new(stored(&part(&half, 1, mirrored)?, DType::C128)?)))?;
+            let back =
+                quietly(|| crate::ops::shape::rearrange::flip(&Tensor::new(back), Sizes(smallvec![last])))?;
+            copy(&part(&whole, given, mirrored)?, &back)?;
+        }
+        // The ends count as real numbers, as they are their own mirror images.
+        for end in [Some(0), n.is_multiple_of(2).then_some(n / 2)].into_iter().flatten() {
+            let line = part(&whole, end, 1)?;
+            let values = quietly(|| real(&Tensor::new(stored(&line, DType::C128)?)))?;
+            copy(&line, &values)?;
+        }
+        let made = transformed(&whole, &[last], false, by)?;
+        let values = quietly(|| real(&Tensor::new(made)))?;
+        stored(&values, x.dtype.to_real())
+    }
+    fn d_input(g: &Tensor, at: Meta, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {
+        let last = dim.last().copied().unwrap_or(-1);
+        let half = FftR2C::call(g, dim, normalization, true)?;
+        // What stands for its mirror image, too, counts twice.
+        let (n, given) = (last_dim_size, at.shape[last as usize] as i64);
+        let index = crate::ops::indexing::index::numbers(0, 1, given as usize, g.device())?;
+        let index = V::from(Tensor::new(index));
+        let twice = select(1.0, 2.0, both(gt(&index, 0.0), lt(&index, (n - given + 1) as f64)));
+        let mut line: Dims = smallvec![1; at.shape.len()];
+        line[last as usize] = given as usize;
+        (V::from(half) * twice.reshape(&line).cast(at.dtype)).tensor()
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: Ints, normalization: i64, last_dim_size: i64) -> Result<Tensor> {
+        FftC2R::call(&b.full(input)?, behind(b, &dim), normalization, last_dim_size).map(|t| b.wrap(t))
+    }
+}
+
+/// Cut or filled with zeros to a length.
+fn resized(x: &Tensor, dim: usize, n: usize) -> Result<Tensor> {
+    let have = x.shape()[dim];
+    if have >= n {
+        return if have == n { Ok(x.clone()) } else { view::narrow(x, dim as i64, 0, n as i64) };
+    }
+    let mut pads: Ints = smallvec![0; 2 * (x.ndim() - dim)];
+    let end = pads.len() - 1;
+    pads[end] = (n - have) as i64;
+    constant_pad_nd(x, pads, Scalar::Int(0))
+}
+
+/// In the dtype of a transform: floating or complex.
+fn promoted(x: &Tensor, complex: bool) -> Result<Tensor> {
+    let dtype = x.dtype();
+    let wide = match dtype {
+        DType::F16 | DType::BF16 => {
+            return Err(Error::runtime(format!("Unsupported dtype {}", dtype.scalar_name())));
+        }
+        d if d.is_differentiable() => d,
+        _ => default_dtype(),
+    };
+    let wanted = if complex { wide.to_complex() } else { wide };
+    if wanted == dtype { Ok(x.clone()) } else { convert(x, wanted) }
+}
+
+fn normalization(name: Option<&String>, forward: bool) -> Result<i64> {
+    match (name.map(String::as_str), forward) {
+        (None | Some("backward"), true) | (Some("forward"), false) => Ok(PLAIN),
+        (None | Some("backward"), false) | (Some("forward"), true) => Ok(COUNT),
+        (Some("ortho"), _) => Ok(ROOT),
+        (Some(other), _) => Err(Error::runtime(format!("Invalid normalization mode: \"{other}\""))),
+    }
+}
+
+fn check_length(n: i64) -> Result<usize> {
+    usize::try_from(n)
+        .ok()
+        .filter(|&n| n > 0)
+        .ok_or_else(|| Error::runtime(format!("Invalid number of data points ({n}) specified")))
+}
+
+/// One transform along one dimension, of real or complex numbers.
+fn one(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
+    let x = promoted(x, false)?;
+    let at = wrap_dim(dim, x.ndim())?;
+    let x = placed(&x)?;
+    let n = check_length(n.unwrap_or(x.shape()[at] as i64))?;
+    let x = resized(&x, at, n)?;
+    let norm = normalization(norm, forward)?;
+    if x.dtype().is_complex() {
+        return FftC2C::call(&x, smallvec![at as i64], norm, forward);
+    }
+    let made = FftR2C::call(&x, smallvec![at as i64], norm, false)?;
+    if forward { Ok(made) } else { conj_physical(&made) }
+}
+
+/// A number is a vector of one.
+fn placed(x: &Tensor) -> Result<Tensor> {
+    if x.ndim() == 0 { view::unsqueeze(x, 0) } else { Ok(x.clone()) }
+}
+
+/// Half of the transform of real numbers.
+fn half(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
+    let name = if forward { "rfft" } else { "ihfft" };
+    if x.dtype().is_complex() {
+        return Err(Error::type_error(format!(
+            "{name} expects a real input tensor, but got {}",
+            x.dtype().scalar_name()
+        )));
+    }
+    let x = placed(&promoted(x, false)?)?;
+    let at = wrap_dim(dim, x.ndim())?;
+    let n = check_length(n.unwrap_or(x.shape()[at] as i64))?;
+    let made = FftR2C::call(&resized(&x, at, n)?, smallvec![at as i64], normalization(norm, forward)?, true)?;
+    if forward { Ok(made) } else { conj_physical(&made) }
+}
+
+/// Real numbers from half of their transform.
+fn whole(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
+    let x = placed(&promoted(x, true)?)?;
+    let at = wrap_dim(dim, x.ndim())?;
+    let n = check_length(n.unwrap_or(2 * (x.shape()[at] as i64 - 1)))?;
+    let x = resized(&x, at, n / 2 + 1)?;
+    let x = if forward { conj_physical(&x)? } else { x };
+    FftC2R::call(&x, smallvec![at as i64], normalization(norm, forward)?, n as i64)
+}
+
+/// The dimensions and lengths of a transform over several.
+fn several(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Ints, Vec<i64>)> {
+    let n = x.ndim();
+    let dims: Ints = match (dim, s) {
+        (Some(dim), _) => dim.iter().map(|&d| wrap_dim(d, n).map(|d| d as i64)).collect::<Result<_>>()?,
+        (None, Some(s)) if s.len() > n => {
+            return Err(Error::runtime(format!(
+                "Got shape with {} values but input tensor only has {n} dimensions.",
+                s.len()
+            )));
+        }
+        (None, Some(s)) => ((n - s.len()) as i64..n as i64).collect(),
+        (None, None) => (0..n as i64).collect(),
+    };
+    for (i, d) in dims.iter().enumerate() {
+        if dims[..i].contains(d) {
+            return Err(Error::runtime("FFT dims must be unique"));
+        }
+    }
+    let shape = x.shape();
+    let own = |d: i64| shape[d as usize] as i64;
+    let sizes = match s {
+        None => dims.iter().map(|&d| own(d)).collect(),
+        Some(s) if s.len() != dims.len() => {
+            return Err(Error::runtime("When given, dim and shape arguments must have the same length"));
+        }
+        Some(s) => s.iter().zip(&dims).map(|(&n, &d)| if n == -1 { own(d) } else { n }).collect(),
+    };
+    Ok((dims, sizes))
+}
+
+fn all_resized(x: &Tensor, dims: &[i64], sizes: &[i64]) -> Result<Tensor> {
+    let mut x = x.clone();
+    for (&d, &n) in dims.iter().zip(sizes) {
+        x = resized(&x, d as usize, check_length(n)?)?;
+    }
+    Ok(x)
+}
+
+fn over(
+    x: &Tensor,
+    s: Option<&Ints>,
+    dim: Option<&Ints>,
+    norm: Option<&String>,
+    forward: bool,
+) -> Result<Tensor> {
+    let x = promoted(x, true)?;
+    let (dims, sizes) = several(&x, s, dim)?;
+    let x = all_resized(&x, &dims, &sizes)?;
+    if dims.is_empty() {
+        return crate::ops::creation::create::clone_dense(&x);
+    }
+    FftC2C::call(&x, dims, normalization(norm, forward)?, forward)
+}
+
+fn half_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return Err(Error::type_error(format!(
+            "rfftn expects a real-valued input tensor, but got {}",
+            x.dtype().scalar_name()
+        )));
+    }
+    let x = promoted(x, false)?;
+    let (dims, sizes) = several(&x, s, dim)?;
+    if dims.is_empty() {
+        return Err(Error::runtime("rfftn must transform at least one axis"));
+    }
+    FftR2C::call(&all_resized(&x, &dims, &sizes)?, dims, normalization(norm, true)?, true)
+}
+
+fn whole_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+    let x = promoted(x, true)?;
+    let (dims, mut sizes) = several(&x, s, dim)?;
+    let Some(last) = sizes.last_mut() else {
+        return Err(Error::runtime("irfftn must transform at least one axis"));
+    };
+    // Without a length it is twice what is there, less the two ends.
+    if s.is_none_or(|s| s.last() == Some(&-1)) {
+        *last = 2 * (*last - 1);
+    }
+    let n = check_length(*last)?;
+    *last = n as i64 / 2 + 1;
+    FftC2R::call(&all_resized(&x, &dims, &sizes)?, dims, normalization(norm, false)?, n as i64)
+}
+
+macro_rules! lines {
+    ($($doc:literal $name:ident($of:ident, $forward:literal, $sample:tt);)*) => { $(
+        #[doc = $doc]
+        #[operator(function, space = "fft", out, sample = $sample)]
+        pub fn $name(
+            input: &Tensor,
+            n: Option<i64>,
+            #[default(-1)] dim: i64,
+            norm: Option<String>,
+        ) -> Result<Tensor> {
+            $of(input, n, dim, norm.as_ref(), $forward)
+        }
+    )* };
+}
+lines! {
+    "The discrete Fourier transform along a dimension." fft_fft(one, true, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.fft(x, 4)), least=1))");
+    "The inverse of the discrete Fourier transform along a dimension." fft_ifft(one, false, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ifft(x, norm='ortho')), least=1))");
+    "Half of the discrete Fourier transform of real numbers; the other half is its mirror image." fft_rfft(half, true, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.rfft(x, dim=0)), least=1))");
+    "Real numbers from half of their discrete Fourier transform." fft_irfft(whole, false, "on_host(shaped(lambda draw, shape: lambda x: T.fft.irfft(T.complex(x, x * x), 5), least=1))");
+    "The discrete Fourier transform, of which half is given, of real numbers." fft_hfft(whole, true, "on_host(shaped(lambda draw, shape: lambda x: T.fft.hfft(T.complex(x, x * x), 4), least=1))");
+    "Half of the inverse transform of real numbers." fft_ihfft(half, false, "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ihfft(x)), least=1))");
+}
+
+/// The discrete Fourier transform over several dimensions.
+#[operator(
+    function,
+    space = "fft",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.fftn(x))))"
+)]
+pub fn fft_fftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Option<String>) -> Result<Tensor> {
+    over(input, s.as_ref(), dim.as_ref(), norm.as_ref(), true)
+}
+
+/// The inverse of the discrete Fourier transform over several dimensions.
+#[operator(
+    function,
+    space = "fft",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ifftn(x))))"
+)]
+pub fn fft_ifftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Option<String>) -> Result<Tensor> {
+    over(input, s.as_ref(), dim.as_ref(), norm.as_ref(), false)
+}
+
+/// Half of the discrete Fourier transform of real numbers over several dimensions.
+#[operator(
+    function,
+    space = "fft",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.rfftn(x)), least=1))"
+)]
+pub fn fft_rfftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Option<String>) -> Result<Tensor> {
+    half_over(input, s.as_ref(), dim.as_ref(), norm.as_ref())
+}
+
+/// Real numbers from half of their discrete Fourier transform over several dimensions.
+#[operator(
+    function,
+    space = "fft",
+    out,
+    sample = "on_host(fixed([(3, 4)], lambda x: T.fft.irfftn(T.complex(x, x * x))))"
+)]
+pub fn fft_irfftn(
+    input: &Tensor,
+    s: Option<Ints>,
+    dim: Option<Ints>,
+    norm: Option<String>,
+) -> Result<Tensor> {
+    whole_over(input, s.as_ref(), dim.as_ref(), norm.as_ref())
+}
+
+macro_rules! planes {
+    ($($doc:literal $name:ident($of:expr, $sample:tt);)*) => { $(
+        #[doc = $doc]
+        #[operator(function, space = "fft", out, sample = $sample)]
+        pub fn $name(
+            input: &Tensor,
+            s: Option<Ints>,
+            #[default(smallvec![-2, -1])] dim: Ints,
+            norm: Option<String>,
+        ) -> Result<Tensor> {
+            let of: fn(&Tensor, Option<&Ints>, Option<&Ints>, Option<&String>) -> Result<Tensor> = $of;
+            of(input, s.as_ref(), Some(&dim), norm.as_ref())
+        }
+    )* };
+}
+planes! {
+    "The discrete Fourier transform over two dimensions." fft_fft2(|x, s, d, n| over(x, s, d, n, true), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.fft2(x, (4, 3)))))");
+    "The inverse of the discrete Fourier transform over two dimensions." fft_ifft2(|x, s, d, n| over(x, s, d, n, false), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.ifft2(x))))");
+    "Half of the discrete Fourier transform of real numbers over two dimensions." fft_rfft2(half_over, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.rfft2(x))))");
+    "Real numbers from half of their discrete Fourier transform over two dimensions." fft_irfft2(whole_over, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.irfft2(T.complex(x, x * x), (3, 5))))");
+}

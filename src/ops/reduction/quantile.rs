@@ -1,0 +1,246 @@
+//! Quantiles, and the commonest value: what sorting tells.
+
+use crate::operator::prelude::*;
+use crate::ops::creation::create::{full, to_dtype};
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::indexing::index::{gather, numbers};
+use crate::ops::reduction::extrema::{argmax, picked, returned};
+use crate::ops::reduction::reduce::quietly;
+use crate::ops::reduction::scan::cummax;
+use crate::ops::shape::join::cat;
+use crate::ops::shape::view;
+use crate::ops::sorting::sort::sort;
+use smallvec::smallvec;
+
+fn check(name: &str, input: &Tensor, q: &Tensor, interpolation: &str) -> Result<()> {
+    let refuse = |text: String| Err(Error::runtime(format!("{name}() {text}")));
+    if input.numel() == 0 {
+        return refuse("input tensor must be non-empty".into());
+    }
+    if q.ndim() > 1 {
+        return refuse("q must be a scalar or 1D tensor".into());
+    }
+    if !matches!(input.dtype(), DType::F32 | DType::F64) {
+        return refuse("input tensor must be either float or double dtype".into());
+    }
+    if q.dtype() != input.dtype() {
+        return refuse("q tensor must be same dtype as the input tensor".into());
+    }
+    if !matches!(interpolation, "linear" | "lower" | "higher" | "midpoint" | "nearest") {
+        return refuse(format!(
+            "interpolation must be one of linear, lower, higher, midpoint or nearest, but got {interpolation}"
+        ));
+    }
+    Ok(())
+}
+
+fn quantiles(
+    name: &str,
+    input: &Tensor,
+    q: &Tensor,
+    dim: Option<i64>,
+    keepdim: bool,
+    interpolation: &str,
+    skips: bool,
+) -> Result<Tensor> {
+    check(name, input, q, interpolation)?;
+    let rank = input.ndim();
+    let line = match dim {
+        None => view::flatten(input, 0, -1)?,
+        Some(_) if rank == 0 => view::flatten(input, 0, -1)?,
+        Some(dim) => view::transpose(input, wrap_dim(dim, rank)? as i64, -1)?,
+    };
+    let n = *line.shape().last().unwrap_or(&1);
+    let [sorted, _] = sort(&line, -1, false, None)?;
+    let sorted = V::from(sorted);
+    let q_line = V::from(q).reshape(&[q.numel()]);
+    let known = not(is_nan(&sorted));
+    let ranks = if skips {
+        // Those that are no numbers lie behind all others.
+        let count = known.sum(&[-1], true).cast(input.dtype());
+        maximum((count - 1.0) * q_line, 0.0)
+    } else {
+        let last = sorted.clone().then(|t| view::narrow(&t, -1, n as i64 - 1, 1));
+        let whole = q_line * (n - 1) as f64;
+        select(whole, (n - 1) as f64, is_nan(last))
+    };
+    let mut wide = line.shape();
+    let end = wide.len() - 1;
+    wide[end] = q.numel();
+    let ranks = ranks.expand(&wide);
+    let at = |ranks: V| {
+        let index = ranks.cast(DType::I64);
+        sorted.with(index, |sorted, index| gather(sorted, -1, index))
+    };
+    let made = match interpolation {
+        "lower" => at(floor(&ranks)),
+        "higher" => at(-floor(-&ranks)),
+        "nearest" => at(ranks.then(|t| crate::ops::elementwise::power::round(&t, None))),
+        _ => {
+            let below = floor(&ranks);
+            let share = if interpolation == "midpoint" { V::from(0.5) } else { &ranks - &below };
+            let (low, high) = (at(below), at(-floor(-&ranks)));
+            V::apply(&a::lerp::ROW, &[low.clone(), high, share])
+        }
+    };
+    let mut made = made.tensor()?;
+    if rank > 0 && dim.is_none() && keepdim {
+        made = view::reshape(&made, &[vec![1; rank - 1], vec![q.numel()]].concat())?;
+    }
+    let axis = match dim {
+        Some(dim) if rank > 0 => wrap_dim(dim, rank)? as i64,
+        _ => -1,
+    };
+    // The quantiles come first; what they were taken along is left out, or one.
+    let front = view::unsqueeze(&made, 0)?;
+    let front = view::transpose(&front, 0, -1)?;
+    let front = match dim {
+        Some(_) if rank > 0 => view::transpose(&front, axis + 1, -1)?,
+        _ => front,
+    };
+    let kept = keepdim && (rank > 0);
+    let front = match (kept, dim) {
+        (true, _) => front,
+        (false, Some(_)) if rank > 0 => view::squeeze_one(&front, axis + 1)?,
+        (false, _) => view::squeeze_one(&front, -1)?,
+    };
+    if q.ndim() == 0 { view::squeeze_one(&front, 0) } else { Ok(front) }
+}
+
+fn as_tensor(name: &str, q: f64, like: &Tensor) -> Result<Tensor> {
+    if !(0.0..=1.0).contains(&q) {
+        return Err(Error::runtime(format!("{name}() q must be in the range [0, 1] but got {q}")));
+    }
+    full(&[], Scalar::Float(q), like.dtype(), like.device())
+}
+
+fn check_range(name: &str, q: &Tensor) -> Result<()> {
+    if q.is_batched() || q.numel() == 0 || !q.dtype().is_differentiable() {
+        return Ok(());
+    }
+    let inside = both(le(0.0, V::from(q)), le(V::from(q), 1.0)).tensor()?;
+    if crate::ops::reduction::reduce::all(&inside, None, false)?.item()?.as_bool() {
+        return Ok(());
+    }
+    Err(Error::runtime(format!("{name}() q values must be in the range [0, 1]")))
+}
+
+macro_rules! quantile_rows {
+    ($($doc:literal $name:ident, $skips:literal;)*) => { $(
+        #[doc = $doc]
+        #[operator(function, method, out(message = "quantile() out tensor must be same dtype as the input tensor"),
+            sample = "shaped(lambda draw, shape: widened(lambda x: T.nanquantile(x, 0.3, 0)), FULL, least=1)")]
+        pub fn $name(
+            input: &Tensor,
+            q: &Tensor,
+            dim: Option<i64>,
+            #[default(false)] keepdim: bool,
+            #[keyword]
+            #[default("linear".to_string())]
+            interpolation: String,
+        ) -> Result<Tensor> {
+            check_range(stringify!($name), q)?;
+            quantiles(stringify!($name), input, q, dim, keepdim, &interpolation, $skips)
+        }
+    )* };
+}
+quantile_rows! {
+    "The values below which the shares `q` of the elements lie." quantile, false;
+    "The same of those that are numbers." nanquantile, true;
+}
+
+/// The value below which the share `q` of the elements lies.
+#[overload(quantile.scalar)]
+pub fn quantile_at(
+    input: &Tensor,
+    q: f64,
+    dim: Option<i64>,
+    #[default(false)] keepdim: bool,
+    #[keyword]
+    #[default("linear".to_string())]
+    interpolation: String,
+) -> Result<Tensor> {
+    let q = as_tensor("quantile", q, input)?;
+    quantiles("quantile", input, &q, dim, keepdim, &interpolation, false)
+}
+
+/// The same of those that are numbers.
+#[overload(nanquantile.scalar)]
+pub fn nanquantile_at(
+    input: &Tensor,
+    q: f64,
+    dim: Option<i64>,
+    #[default(false)] keepdim: bool,
+    #[keyword]
+    #[default("linear".to_string())]
+    interpolation: String,
+) -> Result<Tensor> {
+    let q = as_tensor("nanquantile", q, input)?;
+    quantiles("nanquantile", input, &q, dim, keepdim, &interpolation, true)
+}
+
+/// The longest run of sorted values, the first of several, and where its last element was.
+fn commonest(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Tensor; 2]> {
+    if input.ndim() == 0 {
+        return Ok([input.clone(), full(&[], Scalar::Int(0), DType::I64, input.device())?]);
+    }
+    let [sorted, places] = sort(input, dim, false, Some(true))?;
+    let n = sorted.shape()[dim as usize];
+    let part = |start: i64| view::narrow(&sorted, dim, start, n as i64 - 1);
+    // Positions, and for each where its run begins.
+    let mut line: Dims = smallvec![1; input.ndim()];
+    line[dim as usize] = n;
+    let positions =
+        V::from(Tensor::new(numbers(0, 1, n, input.device())?)).reshape(&line).expand(&sorted.shape());
+    let first = positions.clone().then(|t| view::narrow(&t, dim, 0, 1)).tensor()?;
+    let new = ne(V::from(part(1)?), V::from(part(0)?));
+    let later = positions.clone().then(|t| view::narrow(&t, dim, 1, n as i64 - 1));
+    let later = select(V::from(Scalar::Int(0)), later, new).cast(DType::I64).tensor()?;
+    let starts = cat(&[first, later], dim)?;
+    let [starts, _] = cummax(&starts, dim)?;
+    let lengths = (positions - V::from(starts)).tensor()?;
+    let best = argmax(&lengths, Some(dim), true)?;
+    let mut found = [gather(&sorted, dim, &best)?, gather(&places, dim, &best)?];
+    if !keepdim {
+        found = [view::squeeze_one(&found[0], dim)?, view::squeeze_one(&found[1], dim)?];
+    }
+    Ok(found)
+}
+
+#[primitive(batch = along(dim, keepdim), tangent = fn, results(values, indices))]
+impl Mode {
+    fn forward(input: &Tensor, dim: i64, keepdim: bool) -> Result<[Body; 2]> {
+        let mut places = None;
+        let values = quietly(|| {
+            let [values, indices] = commonest(input, dim, keepdim)?;
+            places = Some(indices.body().clone());
+            Ok(values)
+        })?;
+        let places = places.ok_or_else(|| Error::runtime("mode() found nothing"))?;
+        Ok([values, to_dtype(&Tensor::new(places), DType::I64)?.body().clone()])
+    }
+    fn d_input(g: Tensor, indices: Tensor, at: Meta, dim: i64, keepdim: bool) -> Result<Tensor> {
+        returned(g, indices, &at, dim, keepdim)
+    }
+    fn tangent(t_input: &Tensor, indices: &Tensor, dim: i64, keepdim: bool) -> Result<Tensor> {
+        picked(t_input, indices, dim, keepdim)
+    }
+}
+
+/// The commonest value along `dim`, the smallest of several, and the last place where it is.
+#[operator(
+    function,
+    method,
+    out(declared),
+    returns(values, indices),
+    sample = "over_dim(lambda x, dim: T.mode(x, dim)[0])"
+)]
+pub fn mode(input: &Tensor, #[default(-1)] dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
+    let at = wrap_dim(dim, input.ndim())?;
+    if input.shape().get(at) == Some(&0) {
+        return Err(
+            Fault::Index(format!("mode(): Expected reduction dim {at} to have non-zero size.")).into()
+        );
+    }
+    Mode::call(input, at as i64, keepdim)
+}

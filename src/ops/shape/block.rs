@@ -1,0 +1,43 @@
+//! Matrices along a diagonal, and slices kept short.
+
+use crate::operator::prelude::*;
+use crate::ops::creation::create::{default_dtype, to_dtype, zeros};
+use crate::ops::nn::pad::constant_pad_nd;
+use crate::ops::shape::join::cat;
+use crate::ops::shape::view::reshape;
+use smallvec::smallvec;
+
+/// The matrices one after the other along the diagonal, zeros elsewhere.
+#[operator(function, sample = "fixed([(2, 3), (2,), ()], lambda *xs: T.block_diag(*xs))")]
+pub fn block_diag(#[default(Several::default())] tensors: Several) -> Result<Tensor> {
+    let tensors = tensors.0;
+    let mut parts = Vec::with_capacity(tensors.len());
+    let mut dtype = None;
+    for (i, t) in tensors.iter().enumerate() {
+        let shape = match t.shape()[..] {
+            [] => [1, 1],
+            [n] => [1, n],
+            [m, n] => [m, n],
+            _ => {
+                return Err(Error::runtime(format!(
+                    "torch.block_diag: Input tensors must have 2 or fewer dimensions. Input {i} has {} dimensions",
+                    t.ndim()
+                )));
+            }
+        };
+        let own = t.dtype();
+        dtype = Some(dtype.map_or(own, |known: DType| known.promote(own)));
+        parts.push(reshape(t, &shape)?);
+    }
+    let Some(dtype) = dtype else { return zeros(&[1, 0], default_dtype(), Device::Cpu) };
+    let width: usize = parts.iter().map(|t| t.shape()[1]).sum();
+    let mut before = 0;
+    let mut rows = Vec::with_capacity(parts.len());
+    for part in parts {
+        let own = part.shape()[1];
+        let pads = smallvec![before as i64, (width - before - own) as i64];
+        rows.push(constant_pad_nd(&to_dtype(&part, dtype)?, pads, Scalar::Int(0))?);
+        before += own;
+    }
+    cat(&rows, 0)
+}

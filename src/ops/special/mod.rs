@@ -1,0 +1,465 @@
+//! Special functions: Bessel's, of the normal distribution, of the gamma function. They have no shaders.
+
+use crate::base::broadcast;
+use crate::cpu::math::{bessel, normal};
+use crate::operator::kernel::copy;
+use crate::operator::prelude::*;
+use crate::ops::creation::create::{default_dtype, to_dtype};
+use crate::ops::elementwise::{arithmetic as a, unary as u};
+
+/// In the dtype that the function has: whole numbers become the usual floating point numbers.
+fn floating(name: &'static str, x: &Tensor) -> Result<Tensor> {
+    if x.dtype().is_complex() {
+        return Err(Fault::NoKernel { op: name, dtype: x.dtype() }.into());
+    }
+    if x.dtype().is_differentiable() { Ok(x.clone()) } else { to_dtype(x, default_dtype()) }
+}
+
+/// A dense copy of full width.
+fn wide(x: &Body) -> Result<Body> {
+    let out = Body::new(x.shape(), DType::F64, x.device())?;
+    copy(&out, x)?;
+    Ok(out)
+}
+
+fn narrowed(x: Body, dtype: DType) -> Result<Body> {
+    if dtype == DType::F64 {
+        return Ok(x);
+    }
+    let out = Body::new(x.shape(), dtype, x.device())?;
+    copy(&out, &x)?;
+    Ok(out)
+}
+
+#[cold]
+#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused"))]
+fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
+    Err(Fault::NoShader { op, dtype }.into())
+}
+
+/// A function of each element.
+fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
+    let x = x.body();
+    fork!([&x], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
+    let out = wide(&x)?;
+    if out.numel() > 0 {
+        fork!([&out], cpu: done(crate::cpu::wide::map(out.host()?, 16, f)), gpu: no_shader(op, x.dtype))?;
+    }
+    narrowed(out, x.dtype)
+}
+
+/// A function of two elements.
+fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: fn(f64, f64) -> f64) -> Result<Body> {
+    let (x, y) = (x.body(), y.body());
+    let shape = broadcast(x.shape(), y.shape())?;
+    let stretched = |x: &Body| x.with_layout(x.layout.broadcast_to(&shape));
+    fork!([&x, &y], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
+    let (out, other) = (wide(&stretched(&x))?, wide(&stretched(&y))?);
+    if out.numel() > 0 {
+        fork!([&out, &other],
+            cpu: done(crate::cpu::wide::map_pair(out.host()?, other.host()?, 16, f)),
+            gpu: no_shader(op, x.dtype))?;
+    }
+    narrowed(out, x.dtype)
+}
+
+/// Both operands in one floating dtype, as tensors.
+fn pair(name: &'static str, x: Value, y: Value) -> Result<[Tensor; 2]> {
+    let number = |s: Scalar, like: &Tensor| {
+        let dtype = if like.dtype().is_differentiable() { like.dtype() } else { default_dtype() };
+        crate::ops::creation::create::full(&[], s, dtype, like.device())
+    };
+    let (x, y) = match (x, y) {
+        (Value::Tensor(x), Value::Tensor(y)) => (x, y),
+        (Value::Tensor(x), Value::Scalar(y)) => {
+            let y = number(y, &x)?;
+            (x, y)
+        }
+        (Value::Scalar(x), Value::Tensor(y)) => (number(x, &y)?, y),
+        (Value::Scalar(x), Value::Scalar(y)) => {
+            let one = |s| crate::ops::creation::create::full(&[], s, default_dtype(), Device::Cpu);
+            (one(x)?, one(y)?)
+        }
+    };
+    let (x, y) = (floating(name, &x)?, floating(name, &y)?);
+    // A tensor without dimensions does not widen one that has some.
+    let dtype = match (x.ndim(), y.ndim()) {
+        (0, n) if n > 0 => y.dtype(),
+        (n, 0) if n > 0 => x.dtype(),
+        _ => x.dtype().promote(y.dtype()),
+    };
+    Ok([to_dtype(&x, dtype)?, to_dtype(&y, dtype)?])
+}
+
+/// The two operands of a sample with the samples in front.
+fn together(b: &Batch, x: &Tensor, y: &Tensor) -> Result<[Tensor; 2]> {
+    let rank = x.ndim().max(y.ndim());
+    Ok([b.aligned(x, rank)?, b.aligned(y, rank)?])
+}
+
+#[cold]
+fn underived<T>(op: &str) -> Result<T> {
+    Err(Error::not_implemented(format!("the derivative for '{op}' is not implemented.")))
+}
+
+/// Functions for formulas.
+macro_rules! formal {
+    ($($name:ident = $of:path;)*) => { $(
+        fn $name(x: impl Into<V>) -> V {
+            x.into().then(|x| $of(&x))
+        }
+    )* };
+}
+formal! {
+    i1 = SpecialI1::call;
+    i0e = SpecialI0E::call;
+    i1e = SpecialI1E::call;
+    erfcx = SpecialErfcx::call;
+}
+
+#[primitive(batch = pointwise, node = "I0Backward0")]
+impl BesselI0 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("i0_cpu", input, bessel::i0)
+    }
+    fn d_input(g: V, input: V) -> V {
+        g * i1(&input)
+    }
+}
+
+/// The modified Bessel function of order 0.
+#[operator(function, method, inplace, out, sample = "on_host(shaped(lambda draw, shape: lambda x: T.i0(x)))")]
+pub fn i0(input: &Tensor) -> Result<Tensor> {
+    BesselI0::call(&floating("i0_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialI0E {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("i0e_cpu", input, bessel::i0e)
+    }
+    fn d_input(g: V, input: V, result: V) -> V {
+        g * (i1e(&input) - sign(&input) * result)
+    }
+}
+
+/// The modified Bessel function of order 0, times `exp(-|input|)`.
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.i0e(x)))"
+)]
+pub fn special_i0e(input: &Tensor) -> Result<Tensor> {
+    SpecialI0E::call(&floating("i0e_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialI1 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("i1_cpu", input, bessel::i1)
+    }
+    fn d_input(g: V, input: V, result: V) -> V {
+        g * (input.clone().then(|x| BesselI0::call(&x)) - select(&result / &input, 0.5, eq(&input, 0.0)))
+    }
+}
+
+/// The modified Bessel function of order 1.
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.i1(x)))"
+)]
+pub fn special_i1(input: &Tensor) -> Result<Tensor> {
+    SpecialI1::call(&floating("i1_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialI1E {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("i1e_cpu", input, bessel::i1e)
+    }
+    fn d_input(g: V, input: V, result: V) -> V {
+        g * (i0e(&input)
+            - &result * (sign(&input) + select(recip(&input), 0.0, eq(&input, 0.0)))
+            - select(0.0, 0.5, eq(&input, 0.0)))
+    }
+}
+
+/// The modified Bessel function of order 1, times `exp(-|input|)`.
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.i1e(x)))"
+)]
+pub fn special_i1e(input: &Tensor) -> Result<Tensor> {
+    SpecialI1E::call(&floating("i1e_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialErfcx {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("erfcx_cpu", input, normal::erfcx)
+    }
+    fn d_input(g: V, input: V, result: V) -> V {
+        g * (2.0 * &result * &input - 2.0 / std::f64::consts::PI.sqrt())
+    }
+}
+
+/// `exp(input²) erfc(input)`.
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.erfcx(x)))"
+)]
+pub fn special_erfcx(input: &Tensor) -> Result<Tensor> {
+    SpecialErfcx::call(&floating("erfcx_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialLogNdtr {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("log_ndtr_cpu", input, normal::log_ndtr)
+    }
+    fn d_input(g: V, input: V) -> V {
+        g * (2.0 / std::f64::consts::PI).sqrt() / erfcx(&input * -std::f64::consts::FRAC_1_SQRT_2)
+    }
+}
+
+/// The logarithm of the share of the normal distribution below `input`.
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.log_ndtr(x)))"
+)]
+pub fn special_log_ndtr(input: &Tensor) -> Result<Tensor> {
+    SpecialLogNdtr::call(&floating("log_ndtr_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialNdtri {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("ndtri_cpu", input, normal::ndtri)
+    }
+    fn d_input(g: V, result: V) -> V {
+        g * (2.0 * std::f64::consts::PI).sqrt() * exp(&result * &result * 0.5)
+    }
+}
+
+/// Below which the normal distribution has the share `input`.
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: T.special.ndtri(x), domain=(0.1, 0.9)))"
+)]
+pub fn special_ndtri(input: &Tensor) -> Result<Tensor> {
+    SpecialNdtri::call(&floating("ndtri_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialBesselJ0 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("bessel_j0_cpu", input, bessel::j0)
+    }
+    fn d_input(g: V) -> Result<V> {
+        let _ = g;
+        underived("special_bessel_j0")
+    }
+}
+
+/// The Bessel function of order 0.
+#[operator(function, space = "special", out, sample = "underived")]
+pub fn special_bessel_j0(input: &Tensor) -> Result<Tensor> {
+    SpecialBesselJ0::call(&floating("bessel_j0_cpu", input)?)
+}
+
+#[primitive(batch = pointwise)]
+impl SpecialBesselJ1 {
+    fn forward(input: &Tensor) -> Result<Body> {
+        mapped("bessel_j1_cpu", input, bessel::j1)
+    }
+    fn d_input(g: V) -> Result<V> {
+        let _ = g;
+        underived("special_bessel_j1")
+    }
+}
+
+/// The Bessel function of order 1.
+#[operator(function, space = "special", out, sample = "underived")]
+pub fn special_bessel_j1(input: &Tensor) -> Result<Tensor> {
+    SpecialBesselJ1::call(&floating("bessel_j1_cpu", input)?)
+}
+
+/// `input * log(input)` with the sign turned; 0 at 0.
+#[operator(
+    function,
+    space = "special",
+    out,
+    elementwise,
+    sample = "shaped(lambda draw, shape: lambda x: T.special.entr(x), domain=(0.2, 2.0))"
+)]
+pub fn special_entr(input: &Tensor) -> Result<Tensor> {
+    u::entr(input)
+}
+
+/// The share of the normal distribution below `input`.
+#[operator(
+    function,
+    space = "special",
+    out,
+    sample = "shaped(lambda draw, shape: lambda x: T.special.ndtr(x))"
+)]
+pub fn special_ndtr(input: &Tensor) -> Result<Tensor> {
+    let x = V::from(input) * std::f64::consts::FRAC_1_SQRT_2;
+    ((1.0 + erf(x)) * 0.5).tensor()
+}
+
+/// `input * log1p(other)`; 0 where `input` is.
+#[operator(
+    function,
+    space = "special",
+    out,
+    elementwise,
+    sample = "fixed([(2, 3), (3,)], lambda x, y: T.special.xlog1py(x, y), (0.2, 2.0))"
+)]
+pub fn special_xlog1py(input: Value, other: Value) -> Result<Tensor> {
+    let [x, y] = match (&input, &other) {
+        (Value::Tensor(_), _) | (_, Value::Tensor(_)) => [&input, &other],
+        _ => return Err(Error::type_error("special_xlog1py(): one of the operands has to be a tensor")),
+    };
+    let operand = |x: &Value| match x {
+        Value::Tensor(t) => V::from(t),
+        Value::Scalar(s) => V::from(*s),
+    };
+    V::apply(&a::xlog1py::ROW, &[operand(x), operand(y)]).tensor()
+}
+
+#[primitive]
+impl SpecialZeta {
+    fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
+        mapped_pair("zeta_cpu", input, other, normal::zeta)
+    }
+    fn derivative(g: V, input: V, other: V, at: Meta, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
+        if wants[0] {
+            return underived("zeta");
+        }
+        let slope = (&input + 1.0).with(&other, SpecialZeta::call);
+        Ok([None, Some((-input * slope * g).sum_to(&at.shape))])
+    }
+    fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let [x, y] = together(b, input, other)?;
+        SpecialZeta::call(&x, &y).map(|t| b.wrap(t))
+    }
+}
+
+/// The sum of `(k + other) ** -input` over all whole k from 0 on.
+#[operator(function, space = "special", out, sample = "underived")]
+pub fn special_zeta(input: Value, other: Value) -> Result<Tensor> {
+    let [x, y] = pair("zeta_cpu", input, other)?;
+    SpecialZeta::call(&x, &y)
+}
+
+/// The slope of the lower part of the gamma function in its bound.
+fn gamma_slope(a: V, x: V) -> V {
+    let size = a.clone().then(|a| u::lgamma(&a));
+    exp((a - 1.0) * log(&x) - x - size)
+}
+
+#[primitive]
+impl Igamma {
+    fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
+        mapped_pair("igamma_cpu", input, other, normal::igamma)
+    }
+    fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
+        if wants[0] {
+            return underived("igamma: input");
+        }
+        let shape = other.shape();
+        Ok([None, Some((g * gamma_slope(input, other)).sum_to(&shape))])
+    }
+    fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let [x, y] = together(b, input, other)?;
+        Igamma::call(&x, &y).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive]
+impl Igammac {
+    fn forward(input: &Tensor, other: &Tensor) -> Result<Body> {
+        mapped_pair("igammac_cpu", input, other, normal::igammac)
+    }
+    fn derivative(g: V, input: V, other: V, wants: [bool; 2]) -> Result<[Option<V>; 2]> {
+        if wants[0] {
+            return underived("igammac: input");
+        }
+        let shape = other.shape();
+        Ok([None, Some((-g * gamma_slope(input, other)).sum_to(&shape))])
+    }
+    fn batch(b: &Batch, input: &Tensor, other: &Tensor) -> Result<Tensor> {
+        let [x, y] = together(b, input, other)?;
+        Igammac::call(&x, &y).map(|t| b.wrap(t))
+    }
+}
+
+/// The part of the gamma function of `input` below `other`.
+#[operator(function, method, out, sample = "underived")]
+pub fn igamma(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let [x, y] = pair("igamma_cpu", Value::Tensor(input.clone()), Value::Tensor(other.clone()))?;
+    Igamma::call(&x, &y)
+}
+
+/// The part of the gamma function of `input` above `other`.
+#[operator(function, method, out, sample = "underived")]
+pub fn igammac(input: &Tensor, other: &Tensor) -> Result<Tensor> {
+    let [x, y] = pair("igammac_cpu", Value::Tensor(input.clone()), Value::Tensor(other.clone()))?;
+    Igammac::call(&x, &y)
+}
+
+/// The `n`th derivative of digamma.
+fn derivative_of_digamma(n: i64, input: &Tensor) -> Result<Tensor> {
+    if n < 0 {
+        return Err(Error::runtime("polygamma(n, x) does not support negative n."));
+    }
+    match n {
+        0 => u::digamma(input),
+        n => V::apply(&u::polygamma::ROW, &[V::from(input), V::from(Scalar::Int(n))]).tensor(),
+    }
+}
+
+/// The `n`th derivative of digamma.
+#[operator(
+    function,
+    name = "polygamma",
+    out,
+    sample = "shaped(lambda draw, shape: lambda x: T.polygamma(2, x), domain=(0.5, 2.5))"
+)]
+pub fn polygamma_of(n: i64, input: &Tensor) -> Result<Tensor> {
+    derivative_of_digamma(n, input)
+}
+
+/// The logarithm of the gamma function of `p` dimensions.
+#[operator(
+    function,
+    method,
+    inplace,
+    out,
+    sample = "shaped(lambda draw, shape: lambda x: T.mvlgamma(x, 3), domain=(1.5, 3.0))"
+)]
+pub fn mvlgamma(input: &Tensor, p: i64) -> Result<Tensor> {
+    if p < 1 {
+        return Err(Error::runtime("p has to be greater than or equal to 1"));
+    }
+    if p > 1 << 16 {
+        return Err(Error::runtime("mvlgamma: more dimensions than anybody sums over"));
+    }
+    let x = floating("mvlgamma", input)?;
+    let p_f = p as f64;
+    let start = V::from(&x) * 0.0 + p_f * (p_f - 1.0) / 4.0 * std::f64::consts::PI.ln();
+    let terms = (0..p).map(|k| (V::from(&x) - 0.5 * k as f64).then(|x| u::lgamma(&x)));
+    terms.fold(start, |sum, term| sum + term).tensor()
+}

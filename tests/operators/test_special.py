@@ -1,0 +1,134 @@
+"""Special functions at known points, counts, quantiles, neighbours: against sums, the standard library, or by hand."""
+
+import math
+
+import pytest
+
+from library import T, assert_values
+
+S = T.special
+
+
+def double(*values):
+    return T.tensor(values, dtype=T.float64)
+
+
+def test_bessel():
+    x = double(-3.0, 0.0, 0.5, 20.0, 40.0)
+    terms = [sum(((v / 2) ** k / math.factorial(k)) ** 2 for k in range(120)) for v in x.tolist()]
+    assert_values(T.i0(x), terms, rtol=1e-13)
+    assert_values(S.i0e(x), T.i0(x) * (-x.abs()).exp(), rtol=1e-13)
+    terms = [
+        sum((v / 2) ** k / math.factorial(k) * (v / 2) ** (k + 1) / math.factorial(k + 1) for k in range(120))
+        for v in x.tolist()
+    ]
+    assert_values(S.i1(x), terms, rtol=1e-13)
+    assert_values(S.i1e(x), S.i1(x) * (-x.abs()).exp(), rtol=1e-13)
+    assert_values(S.bessel_j0(double(1.0, 50.0)), [0.7651976865579666, 0.055812327669251746], rtol=1e-12)
+    assert_values(S.bessel_j1(double(-1.0, 50.0)), [-0.4400505857449335, -0.09751182812517514], rtol=1e-12)
+    assert T.i0(T.tensor([1, 2])).dtype is T.float32 and T.i0(T.tensor(800.0, dtype=T.float64)).item() == math.inf
+
+
+def test_the_normal_distribution():
+    x = double(-20.0, -1.5, 0.0, 2.0)
+    assert_values(S.ndtr(double(-1.5, 0.0, 2.0)), [0.5 * math.erfc(-v / math.sqrt(2)) for v in (-1.5, 0.0, 2.0)], rtol=1e-12)
+    assert_values(S.log_ndtr(x), [math.log(0.5 * math.erfc(-v / math.sqrt(2))) for v in x.tolist()], rtol=1e-12)
+    assert_values(S.ndtri(S.ndtr(double(-3.0, -0.1, 0.7))), [-3.0, -0.1, 0.7], rtol=1e-10)
+    assert S.ndtri(double(0.0, 1.0)).tolist() == [-math.inf, math.inf] and S.ndtri(double(1.5)).isnan().all()
+    assert_values(S.erfcx(double(0.5, 2.0)), [math.exp(v * v) * math.erfc(v) for v in (0.5, 2.0)], rtol=1e-12)
+    assert_values(S.erfcx(double(100.0)), [0.005641613782989433], rtol=1e-13)
+    assert_values(S.entr(double(-1.0, 0.0, 2.0)), [-math.inf, 0.0, -2 * math.log(2)])
+
+
+def test_the_gamma_function():
+    assert_values(S.gammainc(double(1.0), double(2.0)), [1 - math.exp(-2)], rtol=1e-13)
+    assert_values(S.gammaincc(double(2.0), double(9.0)), [10 * math.exp(-9)], rtol=1e-12)
+    assert_values(S.zeta(double(2.0), double(1.0)), [math.pi**2 / 6], rtol=1e-8)
+    assert_values(T.polygamma(1, double(1.0)), [math.pi**2 / 6], rtol=1e-12)
+    assert_values(T.polygamma(0, double(2.5)), T.digamma(double(2.5)))
+    expected = math.lgamma(2.5) + math.lgamma(2.0) + 0.5 * math.log(math.pi)
+    assert_values(S.multigammaln(double(2.5), 2), [expected], rtol=1e-12)
+    with pytest.raises(NotImplementedError, match="^the derivative for 'zeta' is not implemented"):
+        S.zeta(double(2.0).requires_grad_(), double(1.0)).sum().backward()
+
+
+def test_products_with_logarithms():
+    assert_values(S.xlog1py(double(0.0, 2.0), double(-1.0, 1.0)), [0.0, 2 * math.log(2)])
+    assert_values(S.xlog1py(2, double(1.0)), [2 * math.log(2)])
+    assert_values(T.logaddexp2(double(3.0, 1000.0), double(3.0, 1000.0)), [4.0, 1001.0])
+
+
+@pytest.mark.parametrize("rule, expected", [("linear", 1.9), ("lower", 1), ("higher", 2), ("midpoint", 1.5), ("nearest", 2)])
+def test_quantiles(rule, expected):
+    x = double(3.0, 1.0, 2.0, 0.0)
+    assert_values(T.quantile(x, 1.9 / 3, interpolation=rule), float(expected))
+
+
+def test_quantiles_along_dimensions():
+    x = double(*range(12)).reshape(3, 4)
+    q = double(0.0, 0.5, 1.0)
+    assert_values(T.quantile(x, q, dim=1), [[0.0, 4.0, 8.0], [1.5, 5.5, 9.5], [3.0, 7.0, 11.0]])
+    assert T.quantile(x, q, dim=0, keepdim=True).shape == (3, 1, 4) and T.quantile(x, 0.5, keepdim=True).shape == (1, 1)
+    assert T.quantile(x, q).tolist() == [0, 5.5, 11]
+    y = double(1.0, math.nan, 3.0)
+    assert T.quantile(y, 0.5).isnan() and T.nanquantile(y, 0.5).item() == 2
+    for call, text in [
+        (lambda: T.quantile(x, 1.5), "quantile\\(\\) q must be in the range \\[0, 1\\] but got 1.5"),
+        (lambda: T.quantile(x.long(), 0.5), "quantile\\(\\) input tensor must be either float or double dtype"),
+        (lambda: T.quantile(x, 0.5, interpolation="z"), "quantile\\(\\) interpolation must be one of linear"),
+    ]:
+        with pytest.raises(RuntimeError, match=f"^{text}"):
+            call()
+
+
+def test_counts():
+    assert T.bincount(T.tensor([1, 3, 1])).tolist() == [0, 2, 0, 1] and T.bincount(T.tensor([0]), minlength=3).tolist() == [
+        1,
+        0,
+        0,
+    ]
+    assert T.bincount(T.tensor([1, 1]), T.tensor([0.5, 2.0])).tolist() == [0.0, 2.5]
+    assert T.histc(T.tensor([0.0, 1.0, 1.5, 4.0]), 4).tolist() == [1, 2, 0, 1]
+    assert T.histc(T.tensor([0.0, 1.0, 9.0]), 2, 0, 2).tolist() == [1, 1]
+    with pytest.raises(RuntimeError, match="^bincount only supports 1-d non-negative integral inputs."):
+        T.bincount(T.tensor([-1]))
+
+
+def test_the_commonest_value():
+    values, indices = T.mode(T.tensor([[1, 2, 2, 1, 3], [5, 4, 4, 4, 5]]))
+    assert values.tolist() == [1, 4] and indices.tolist() == [3, 3]
+    assert T.mode(T.tensor([[1, 1], [3, 1]]), 0, keepdim=True).values.tolist() == [[1, 1]]
+    x = double(2.0, 1.0, 1.0).requires_grad_()
+    x.mode().values.backward()
+    assert x.grad.tolist() == [0, 0, 1]
+
+
+def test_whole_numbers():
+    a, b = T.tensor([12, -4, 0, 7]), T.tensor([18, 6, 0, 0])
+    assert T.gcd(a, b).tolist() == [6, 2, 0, 7] and T.lcm(a, b).tolist() == [36, 12, 0, 0]
+    assert T.gcd(a.int(), b.int()).dtype is T.int32 and a.clone().gcd_(b).tolist() == [6, 2, 0, 7]
+
+
+@pytest.mark.parametrize(
+    "kind, step", [("float64", 2.0**-52), ("float32", 2.0**-23), ("float16", 2.0**-10), ("bfloat16", 2.0**-7)]
+)
+def test_neighbours(kind, step):
+    kind = getattr(T, kind)
+    one, up, down = (T.tensor(v, dtype=kind) for v in (1.0, 2.0, 0.0))
+    assert T.nextafter(one, up).item() == 1 + step and T.nextafter(one, down).item() == 1 - step / 2
+    assert T.nextafter(down, up).item() > 0 and T.nextafter(down, down).item() == 0
+
+
+def test_mantissas():
+    mantissa, exponent = T.frexp(T.tensor([6.0, 0.0, -0.3]))
+    assert_values(mantissa, [0.75, 0.0, -0.6])
+    assert exponent.tolist() == [3, 0, -1] and exponent.dtype is T.int32
+
+
+def test_blocks_and_slices():
+    assert T.block_diag(T.ones(2), T.tensor(3)).tolist() == [[1, 1, 0], [0, 0, 3]]
+    x = double(3.0, 4.0, 0.0, 1.0).reshape(2, 2)
+    assert_values(T.renorm(x, 2, 0, 1.0), [[0.6, 0.8], [0.0, 1.0]], rtol=1e-6)
+    assert_values(T.dist(double(1.0, 2.0), double(4.0, 6.0)), 5.0)
+    rows, columns = T.unravel_index(T.tensor([5, 7]), (3, 4))
+    assert rows.tolist() == [1, 1] and columns.tolist() == [1, 3]
