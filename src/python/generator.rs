@@ -3,8 +3,8 @@
 use crate::base::{DType, Device};
 use crate::ops;
 use crate::ops::random::Generator;
-use crate::python::tensor::methods;
-use crate::python::tensor::methods::PyTensor;
+use crate::python::tensor::class;
+use crate::python::tensor::class::PyTensor;
 use crate::python::types::{PyDevice, device_from, device_object};
 use crate::storage::reserve;
 use crate::tensor::{Body, Tensor};
@@ -74,7 +74,7 @@ impl PyGenerator {
     }
     /// The state, as bytes.
     fn get_state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        methods::wrap(py, state_tensor(&self.0)?)
+        class::wrap(py, state_tensor(&self.0)?)
     }
     /// Goes back to a state that `get_state` gave.
     fn set_state<'py>(

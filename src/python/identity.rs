@@ -7,13 +7,16 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use std::ffi::c_void;
 use std::ptr::without_provenance_mut;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering};
 
 /// Stands for the address of an object that is gone, but left something behind.
 const LEFT: usize = 1;
 
 /// The bit of an address that somebody looks at or changes.
 const BUSY: usize = 2;
+
+/// Where the Rust value lies in an object of our classes, found on the first tensor.
+pub static PLACE: AtomicUsize = AtomicUsize::new(0);
 
 /// Why no object stands for a value.
 #[derive(Clone, Copy, PartialEq)]

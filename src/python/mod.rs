@@ -8,6 +8,7 @@ mod generator;
 mod graph;
 mod identity;
 mod modes;
+mod numbers;
 mod saved;
 mod sequences;
 mod size;
@@ -78,7 +79,7 @@ fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 #[pyfunction]
 #[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
-    tensor: &Bound<'py, tensor::methods::PyTensor>,
+    tensor: &Bound<'py, tensor::class::PyTensor>,
     dtype: Option<&Bound<'py, PyAny>>,
     device: Option<&Bound<'py, PyAny>>,
     copy: bool,
@@ -92,7 +93,7 @@ fn convert<'py>(
     let device = device.filter(|d| !d.is_none()).map(types::device_from).transpose()?;
     types::warn_of_loss(source.dtype(), dtype.unwrap_or(source.dtype()))?;
     let _span = modes::profile::named(|| "to", [tensor.as_any()]);
-    let made = call::parse::running(py, true, || -> crate::base::Result<_> {
+    let made = call::run::running(py, true, || -> crate::base::Result<_> {
         let moves = device.is_some_and(|device| device != source.device());
         let t = ops::creation::create::converted(
             &source,
@@ -102,7 +103,7 @@ fn convert<'py>(
         )?;
         device.map_or(Ok(t.clone()), |device| ops::creation::create::to_device(&t, device))
     })?;
-    tensor::methods::wrap(py, made)
+    tensor::class::wrap(py, made)
 }
 
 /// What the tests and the stubs are generated from: one dict per row.
@@ -115,9 +116,9 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
         dict.set_item("doc", row.doc.trim())?;
         dict.set_item("family", row.family)?;
         dict.set_item("differentiable", row.differentiable)?;
-        dict.set_item("signature", call::table::signature(row, true))?;
+        dict.set_item("signature", call::signature::signature(row, true))?;
         let params = row.params.iter().map(|p| {
-            (p.name, format!("{:?}", p.kind), p.optional, p.default.map(call::table::python_default))
+            (p.name, format!("{:?}", p.kind), p.optional, p.default.map(call::signature::python_default))
         });
         dict.set_item("params", params.collect::<Vec<_>>())?;
         let more = ops::rows().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
@@ -127,7 +128,7 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
                     p.name,
                     format!("{:?}", p.kind),
                     p.optional,
-                    p.default.map(call::table::python_default),
+                    p.default.map(call::signature::python_default),
                     p.keyword,
                 )
             });
@@ -171,7 +172,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::storage::reserve::restore();
     crate::storage::reserve::check()?;
     crate::base::caution::set_host(errors::warn);
-    module.add_class::<tensor::methods::PyTensor>()?;
+    module.add_class::<tensor::class::PyTensor>()?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
     module.add_class::<graph::node::PyNode>()?;
@@ -179,7 +180,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     // What PyTorch has not at the top of its package is set but not added: `import *` leaves it here.
     module.setattr("Sizes", size::base(py)?)?;
     for class in [
-        py.get_type::<function::apply::Ctx>(),
+        py.get_type::<function::context::Ctx>(),
         py.get_type::<graph::hooks::Handle>(),
         py.get_type::<graph::autograd::GradSwitch>(),
         py.get_type::<saved::values::SavedTensor>(),
@@ -250,8 +251,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         transforms::vmap::reaches_others,
         graph::autograd::set_recording,
         graph::autograd::swap_inference_mode,
-        graph::autograd::gradient_edge,
-        graph::autograd::has_edge,
+        graph::gradient_edge::gradient_edge,
+        graph::gradient_edge::has_edge,
         graph::autograd::live_nodes,
         graph::autograd::set_version,
         graph::autograd::increment_version,
@@ -268,14 +269,14 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         transforms::forward::set_fwd_grad_enabled,
         function::apply::apply_function,
         function::function_node::register_function,
-        graph::metadata::current_graph_task_id,
-        graph::metadata::is_whole_backward,
-        graph::metadata::node_name,
-        graph::metadata::will_execute,
-        graph::metadata::enforce_layouts,
-        graph::metadata::push_creation_hook,
-        graph::metadata::pop_creation_hook,
-        graph::metadata::queue_callback,
+        graph::graph_task::current_graph_task_id,
+        graph::graph_task::is_whole_backward,
+        graph::graph_task::node_name,
+        graph::graph_task::will_execute,
+        graph::graph_task::enforce_layouts,
+        graph::graph_task::push_creation_hook,
+        graph::graph_task::pop_creation_hook,
+        graph::graph_task::queue_callback,
         saved::values::push_saved_hooks,
         saved::values::top_saved_hooks,
         saved::values::push_chooser,

@@ -2,8 +2,8 @@
 //! Ctrl-C ends it. And lists for Python, whose memory may be refused as well.
 
 use crate::base::room;
-use crate::python::call::parse::int_from;
-use crate::python::call::signature_errors::type_name;
+use crate::python::numbers::int_from;
+use crate::python::types::type_name;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;

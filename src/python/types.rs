@@ -1,8 +1,6 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
 use crate::base::{DType, Device, GpuName, MemoryFormat, caution_once};
-use crate::python::call::signature_errors;
-use crate::python::modes::default_device;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -122,7 +120,7 @@ impl PyDevice {
             return Err(PyTypeError::new_err(format!(
                 "device() received an invalid combination of arguments - got ({}), but expected a device, its name or its \
                  number",
-                signature_errors::type_name(device)
+                type_name(device)
             )));
         };
         let number = u8::try_from(number).map_err(|_| {
@@ -162,15 +160,6 @@ impl PyDevice {
         let mut hasher = std::hash::DefaultHasher::new();
         (self.device, self.index).hash(&mut hasher);
         hasher.finish()
-    }
-    /// Tensors are made here until the end of the `with` statement.
-    fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {
-        default_device::enter(*slf.get());
-        slf
-    }
-    #[pyo3(signature = (*_exception))]
-    fn __exit__(&self, _exception: &Bound<'_, pyo3::types::PyTuple>) {
-        default_device::leave();
     }
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (String,))> {
         Ok((py.get_type::<PyDevice>().into_any(), (self.__str__(),)))
@@ -247,4 +236,15 @@ pub fn warn_of_loss(from: DType, to: DType) -> PyResult<()> {
         return Ok(());
     }
     Ok(caution_once(&TOLD, "Casting complex values to real discards the imaginary part")?)
+}
+
+/// What Python calls an object's type; PyTorch's own with their module.
+pub fn type_name(object: &Bound<'_, PyAny>) -> String {
+    if object.cast::<PyDType>().is_ok() {
+        return "torch.dtype".into();
+    }
+    if object.cast::<PyDevice>().is_ok() {
+        return "torch.device".into();
+    }
+    object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
 }

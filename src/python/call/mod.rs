@@ -3,5 +3,7 @@
 pub mod out;
 pub mod overrides;
 pub mod parse;
+pub mod run;
+pub mod signature;
 pub mod signature_errors;
 pub mod table;

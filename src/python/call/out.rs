@@ -4,9 +4,9 @@ use crate::base::{DType, Error, Fault, Result, caution};
 use crate::operator::inplace::Place;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Out, Row};
-use crate::python::call::parse;
+use crate::python::call::run::{LONG, running};
 use crate::python::call::signature_errors::mismatch;
-use crate::python::tensor::methods::{LONG, PyTensor};
+use crate::python::tensor::class::PyTensor;
 use crate::python::transforms::forward;
 use crate::python::types::NAMED;
 use crate::tensor::{Body, Tensor, any_requires_grad};
@@ -28,7 +28,7 @@ pub fn prepare(row: &Row, target: &Bound<'_, PyAny>, args: &mut [Arg]) {
 pub fn straight(py: Python<'_>, op: &'static Pointwise, args: &[Arg], target: &Bound<'_, PyAny>) -> bool {
     let Ok(target) = target.cast::<PyTensor>() else { return false };
     let target = &target.get().tensor;
-    parse::running(py, target.numel() >= LONG, || crate::operator::out::compute_into(op, target, args))
+    running(py, target.numel() >= LONG, || crate::operator::out::compute_into(op, target, args))
 }
 
 /// Writes what a row made of its arguments into `target`: a tensor, or as many as there are results.

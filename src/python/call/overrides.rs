@@ -2,7 +2,7 @@
 //! where a call fails for an argument that is no tensor.
 
 use crate::base::watch;
-use crate::python::tensor::methods::PyTensor;
+use crate::python::tensor::class::PyTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;

@@ -1,91 +1,22 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
-use crate::base::{Error, Fault, Result as CoreResult, Scalar};
-use crate::operator::{Arg, Forms, Ints, Kind, Out, Param, Row, conj_neg};
+use crate::base::Scalar;
+use crate::operator::{Arg, Forms, Kind, Param, Row};
+use crate::python::call::signature::Call;
+use crate::python::call::signature::signature;
 use crate::python::call::signature_errors;
 use crate::python::call::signature_errors::{explain, mismatch, too_many};
-use crate::python::call::table;
 use crate::python::generator::PyGenerator;
+use crate::python::numbers::{int_from, ints_from, is_list, scalar_from};
 use crate::python::sequences;
-use crate::python::tensor::methods::{PyTensor, wrap};
-use crate::python::types::{NAMED, PyDevice, device_from, dtype_of};
-use crate::tensor::{records, steady};
+use crate::python::tensor::class::PyTensor;
+use crate::python::types::{PyDevice, device_from, dtype_of};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyComplex, PyComplexMethods, PyFloat, PyInt, PyList, PyString, PyTuple};
+use pyo3::types::{PyBool, PyInt, PyString};
 use smallvec::SmallVec;
 
 pub type Args = SmallVec<[Arg; 8]>;
-
-/// A Python number as a scalar; NumPy's numbers too.
-pub fn scalar_from(object: &Bound<'_, PyAny>) -> Option<Scalar> {
-    if object.is_exact_instance_of::<PyFloat>() {
-        return object.extract().ok().map(Scalar::Float);
-    }
-    if object.is_exact_instance_of::<PyInt>() {
-        return object.extract().ok().map(Scalar::Int);
-    }
-    if object.is_instance_of::<PyBool>() {
-        return object.extract().ok().map(Scalar::Bool);
-    }
-    if object.is_instance_of::<PyTensor>() || object.is_instance_of::<PyString>() || is_list(object) {
-        return None;
-    }
-    if object.is_instance_of::<PyFloat>() {
-        return object.extract().ok().map(Scalar::Float);
-    }
-    if let Ok(number) = object.cast::<PyComplex>() {
-        return Some(Scalar::Complex(number.real(), number.imag()));
-    }
-    // NumPy's complex64 is no complex of Python's, and as a float would lose its imaginary part.
-    if object.hasattr("__complex__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
-        let number = object.call_method0("__complex__").ok()?;
-        let kind: String =
-            object.getattr("dtype").and_then(|d| d.getattr("kind")).and_then(|k| k.extract()).ok()?;
-        if let (Ok(number), "c") = (number.cast::<PyComplex>(), kind.as_str()) {
-            return Some(Scalar::Complex(number.real(), number.imag()));
-        }
-    }
-    if object.hasattr("__index__").unwrap_or(false) {
-        return object.extract::<i64>().ok().map(Scalar::Int);
-    }
-    if object.hasattr("__float__").unwrap_or(false) && object.hasattr("dtype").unwrap_or(false) {
-        return object.extract::<f64>().ok().map(Scalar::Float);
-    }
-    None
-}
-
-/// Lists are asked for first: the attempts to read one as a number would each make an exception.
-fn is_list(object: &Bound<'_, PyAny>) -> bool {
-    object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>()
-}
-
-pub fn int_from(object: &Bound<'_, PyAny>) -> Option<i64> {
-    if object.is_exact_instance_of::<PyInt>() {
-        return object.extract().ok();
-    }
-    if object.is_instance_of::<PyBool>() || is_list(object) {
-        return None;
-    }
-    if let Ok(tensor) = object.cast::<PyTensor>() {
-        let t = &tensor.get().tensor;
-        return (t.numel() == 1 && t.dtype().is_int()).then(|| t.item().ok().map(Scalar::as_i64)).flatten();
-    }
-    object.extract().ok()
-}
-
-fn ints_from(object: &Bound<'_, PyAny>) -> Option<Ints> {
-    if is_list(object) {
-        let mut out = Ints::new();
-        for item in object.try_iter().ok()? {
-            let item = int_from(&item.ok()?)?;
-            out.try_reserve(1).ok()?;
-            out.push(item);
-        }
-        return Some(out);
-    }
-    None
-}
 
 /// Reads one argument as its parameter wants it.
 fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
@@ -155,16 +86,6 @@ fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
         return Some(Arg::Str(s));
     }
     ints_from(object).map(Arg::Ints).or_else(|| tensors_from(object).map(Arg::Tensors))
-}
-
-/// A call as Python made it.
-pub struct Call<'a, 'py> {
-    pub py: Python<'py>,
-    pub name: &'a str,
-    /// The receiver of a method; it fills the first parameter.
-    pub receiver: Option<&'a Bound<'py, PyAny>>,
-    pub positional: &'a [Bound<'py, PyAny>],
-    pub keywords: &'a [(String, Bound<'py, PyAny>)],
 }
 
 /// Arguments that every function takes beside its row's own.
@@ -268,8 +189,7 @@ pub fn choose(signatures: &'static [&'static Row], call: &Call<'_, '_>) -> PyRes
 
 /// Reads a call's arguments into `args`.
 pub fn parse<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
-    read_all(row, call, args)
-        .map_err(|e| explain(e, row, call, &table::signature(row, call.receiver.is_none())))
+    read_all(row, call, args).map_err(|e| explain(e, row, call, &signature(row, call.receiver.is_none())))
 }
 
 fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> PyResult<Extra<'py>> {
@@ -421,95 +341,5 @@ fn accept(name: &str, param: &Param, position: Option<usize>, object: &Bound<'_,
         }
         Some(arg) => Ok(arg),
         None => Err(mismatch(name, param.name, param.kind, position, object)),
-    }
-}
-
-/// A result as Python sees it.
-pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
-    let tuple = |tensors: Vec<crate::tensor::Tensor>| -> PyResult<Vec<Bound<'py, PyAny>>> {
-        tensors.into_iter().map(|t| wrap(py, t)).collect()
-    };
-    Ok(match out {
-        Out::Tensor(t) => wrap(py, t)?,
-        Out::Tuple(name, fields, tensors) => {
-            let items = PyTuple::new(py, tuple(tensors)?)?;
-            match NAMED.get(py) {
-                Some(make) if !fields.is_empty() => {
-                    make.bind(py).call1((name, PyTuple::new(py, fields)?, items))?
-                }
-                _ => items.into_any(),
-            }
-        }
-        Out::List(tensors) => PyList::new(py, tuple(tensors)?)?.into_any(),
-        Out::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
-        Out::Int(i) => i.into_pyobject(py)?.into_any(),
-        Out::None => py.None().into_bound(py),
-    })
-}
-
-/// Whether a call is long enough to let other threads run meanwhile.
-pub fn is_long(args: &[Arg]) -> bool {
-    args.iter().any(|a| match a {
-        Arg::Tensor(t) => t.numel() >= 16_384,
-        Arg::Tensors(ts) => ts.iter().any(|t| t.numel() >= 4_096),
-        _ => false,
-    })
-}
-
-/// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
-#[inline]
-pub fn running<T: Send>(py: Python<'_>, long: bool, run: impl FnOnce() -> T + Send) -> T {
-    if long { py.detach(|| steady(run)) } else { attached(run) }
-}
-
-/// Runs what needs the interpreter: where it has no lock, other threads go on meanwhile.
-#[inline]
-pub fn attached<T>(run: impl FnOnce() -> T) -> T {
-    if cfg!(Py_GIL_DISABLED) { steady(run) } else { run() }
-}
-
-/// Runs a row, releasing the interpreter around long ones.
-pub fn run<T: Send>(
-    py: Python<'_>,
-    row: &Row,
-    args: &[Arg],
-    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
-) -> PyResult<T> {
-    run_or(py, row, args, &stale_or, body)
-}
-
-/// The same; `blame` says what was wrong where something was.
-pub fn run_or<T: Send>(
-    py: Python<'_>,
-    row: &Row,
-    args: &[Arg],
-    blame: &dyn Fn(Error, &Row, &[Arg]) -> Error,
-    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
-) -> PyResult<T> {
-    crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
-    let done = running(py, is_long(args), || body(args));
-    match done {
-        Err(error) => match conj_neg::arguments(&error, args)? {
-            Some(plain) => run_or(py, row, &plain, blame, body),
-            None => Err(blame(error, row, args).into()),
-        },
-        Ok(done) => Ok(done),
-    }
-}
-
-/// A view whose base was written behind its back is refused before anything else is looked at.
-#[cold]
-pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
-    if row.composite || row.out.unrecorded {
-        return error;
-    }
-    let tensors = args.iter().flat_map(|arg| match arg {
-        Arg::Tensor(t) => std::slice::from_ref(t),
-        Arg::Tensors(list) => list.as_slice(),
-        _ => &[],
-    });
-    match error.fault() {
-        Fault::Type(_) | Fault::Unordered(_) => error,
-        _ => records(tensors).err().unwrap_or(error),
     }
 }

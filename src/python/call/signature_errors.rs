@@ -3,24 +3,14 @@
 
 use crate::base::DType;
 use crate::operator::{Forms, Kind, Row};
-use crate::python::call::parse::Call;
-use crate::python::call::table;
-use crate::python::tensor::methods::PyTensor;
-use crate::python::types::{PyDType, PyDevice, dtype_of};
+use crate::python::call::signature::Call;
+use crate::python::call::signature::signature;
+use crate::python::tensor::class::PyTensor;
+use crate::python::types::dtype_of;
+use crate::python::types::type_name;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyList, PyTuple};
-
-/// What Python calls an object's type; PyTorch's own with their module.
-pub fn type_name(object: &Bound<'_, PyAny>) -> String {
-    if object.cast::<PyDType>().is_ok() {
-        return "torch.dtype".into();
-    }
-    if object.cast::<PyDevice>().is_ok() {
-        return "torch.device".into();
-    }
-    object.get_type().name().map_or_else(|_| "object".into(), |n| n.to_string())
-}
 
 /// `error`, which arose while the call was read, unless no or several overloads could have been meant.
 #[cold]
@@ -70,7 +60,7 @@ pub fn no_signature(signatures: &'static [&'static Row], call: &Call<'_, '_>) ->
         return Ok(row);
     }
     let lines: Vec<String> =
-        signatures.iter().map(|row| format!(" * {}\n", table::signature(row, method == 0))).collect();
+        signatures.iter().map(|row| format!(" * {}\n", signature(row, method == 0))).collect();
     Err(combination(call, &format!("one of:\n{}", lines.concat())))
 }
 

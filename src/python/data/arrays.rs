@@ -4,7 +4,7 @@ use crate::base::views::checked_numel;
 use crate::base::{DType, Dims, Layout, Lazy};
 use crate::python::data::nested_lists::is_plain;
 use crate::python::sequences::Listed;
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
 use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};

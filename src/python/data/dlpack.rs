@@ -2,7 +2,7 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Layout, Lazy};
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
 use crate::storage::{Lent, Storage};
 use crate::tensor::{Body, Tensor};

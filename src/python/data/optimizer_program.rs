@@ -3,8 +3,8 @@
 use crate::base::Error;
 use crate::base::program::{Node, Op, Program};
 use crate::operator::program::{Rule, Run, Scalars};
-use crate::python::call::signature_errors::type_name;
-use crate::python::tensor::methods::PyTensor;
+use crate::python::tensor::class::PyTensor;
+use crate::python::types::type_name;
 use crate::tensor::Tensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;

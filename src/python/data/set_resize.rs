@@ -2,13 +2,13 @@
 
 use crate::base::{DType, Dims, Error, Layout, MemoryFormat};
 use crate::ops::shape::view::dims_of;
-use crate::python::call::parse::int_from;
-use crate::python::call::signature_errors::type_name;
 use crate::python::graph::node::node_object;
+use crate::python::numbers::int_from;
 use crate::python::sequences::ints;
-use crate::python::tensor::methods::PyTensor;
+use crate::python::tensor::class::PyTensor;
 use crate::python::transforms::func;
 use crate::python::types;
+use crate::python::types::type_name;
 use crate::tensor::{
     Body, Derivative, Edge, Recorder, Tensor, check_counted, check_inplace, finish_inplace, mode,
 };

@@ -3,9 +3,9 @@
 use crate::base::views::checked_numel;
 use crate::base::{DType, Device, Dims, Layout};
 use crate::ops;
-use crate::python::call::parse;
+use crate::python::call::run::running;
 use crate::python::sequences::Listed;
-use crate::python::tensor::methods::{PyTensor, adopt, wrap};
+use crate::python::tensor::class::{PyTensor, adopt, wrap};
 use crate::python::types::PyDType;
 use crate::tensor::{Body, Tensor};
 use pyo3::PyTypeInfo;
@@ -61,7 +61,7 @@ pub fn move_storage(tensor: &Bound<'_, PyTensor>, target: &Bound<'_, PyTensor>) 
 pub fn to_bytes<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyBytes>> {
     let py = tensor.py();
     let source = tensor.get().tensor.clone();
-    let dense = parse::running(py, true, || {
+    let dense = running(py, true, || {
         let host = ops::creation::create::to_device(&ops::creation::create::shallow(&source), Device::Cpu)?;
         crate::operator::kernel::duplicate(&host.body())
     })?;

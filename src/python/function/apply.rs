@@ -1,302 +1,20 @@
-//! Custom Functions: `forward` runs unrecorded, then one node stands for it and calls `backward`. The context is the node's
-//! Python face; it holds no tensors of its own accord, the node's saved values do.
-//!
-//! The node keeps its context as long as the graph keeps the node. When nothing but the context is left, and somebody holds
-//! that, the context keeps the node: never both at once, so that no cycle arises.
+//! Calls of custom Functions: `forward` runs unrecorded, then one node stands for it and calls `backward`.
 
-use crate::arena::Id;
-use crate::python::function::context::{self, Options, Read, Said};
-use crate::python::function::function_node::PyFunction;
+use crate::python::function::batched;
+use crate::python::function::context::{Ctx, unrecorded};
+use crate::python::function::options;
+use crate::python::function::options::Options;
 use crate::python::function::outputs::{Call, Outputs, finish};
-use crate::python::graph::autograd;
-use crate::python::graph::collector::{self, Start};
-use crate::python::graph::hooks::Early;
-use crate::python::graph::metadata;
-use crate::python::graph::node::next_functions;
+use crate::python::function::tangents;
 use crate::python::modes::profile;
-use crate::python::saved::values;
-use crate::python::tensor::methods::{PyTensor, wrap};
-use crate::python::transforms::forward;
-use crate::python::transforms::vmap;
-use crate::tensor::{Edge, Node, NodeRef, Tensor, When, mode};
+use crate::python::tensor::class::PyTensor;
+use crate::tensor::{Edge, Tensor, mode};
 use crate::transforms::func;
 use crate::transforms::func::Plain;
-use pyo3::exceptions::PyRuntimeError;
-use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyDict, PyTuple};
+use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
-/// What a Function's `ctx` is made on; Python's subclass adds the attributes.
-#[pyclass(name = "_FunctionBase", module = "gradiron._C", subclass, frozen, weakref)]
-#[derive(Default)]
-pub struct Ctx {
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-pub struct State {
-    /// What forward said, as it said it: it is looked at when forward is done.
-    pub to_save: Option<Py<PyAny>>,
-    pub dirty: Option<Py<PyAny>>,
-    pub non_differentiable: Option<Py<PyAny>>,
-    pub for_forward: Option<Py<PyAny>>,
-    pub needs_input_grad: Option<Py<PyAny>>,
-    pub keep_none: bool,
-    /// What the class and the context say of the call beside that.
-    pub options: Options,
-    saved: Places,
-    node: Behind,
-    /// The user's notes, until there is a node to keep them.
-    notes: Option<Py<PyDict>>,
-    /// Hooks that wait for the node.
-    early: Vec<Early>,
-    /// What was saved for forward mode, as `jvp` sees it, while it runs.
-    shown: Option<Py<PyTuple>>,
-}
-
-/// The node that a context shows.
-#[derive(Default)]
-enum Behind {
-    #[default]
-    Nothing,
-    /// It keeps the context.
-    Named(Id<Node>),
-    /// The context keeps it.
-    Kept(NodeRef),
-}
-
-/// Where saved values lie among the node's, None for a saved None.
-pub type Places = SmallVec<[Option<usize>; 2]>;
-pub type Flags = SmallVec<[bool; 8]>;
-
-impl Ctx {
-    pub fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// For forward mode: what was saved for it, and whether missing tangents stay None.
-    pub fn take_for_forward(&self) -> (Option<Py<PyAny>>, bool) {
-        let mut state = self.state();
-        (state.for_forward.take(), state.keep_none)
-    }
-
-    /// Lets `saved_tensors` show these instead of the node's.
-    pub fn show(&self, saved: Option<Py<PyTuple>>) {
-        let old = std::mem::replace(&mut self.state().shown, saved);
-        drop(old);
-    }
-
-    /// What was to be saved, and the tensors that were marked, for whoever finishes the call.
-    pub fn take_said(&self, py: Python<'_>) -> PyResult<Said> {
-        let (to_save, dirty, plain) = {
-            let mut state = self.state();
-            (state.to_save.take(), state.dirty.take(), state.non_differentiable.take())
-        };
-        Said::read(py, to_save, dirty, plain)
-    }
-
-    /// Names the node that this context shows.
-    pub fn publish(&self, node: &NodeRef) {
-        let (notes, early) = {
-            let mut state = self.state();
-            state.node = Behind::Named(node.id());
-            (state.notes.take(), std::mem::take(&mut state.early))
-        };
-        early.into_iter().for_each(|hook| hook.settle(node));
-        if let Some(notes) = notes {
-            metadata::set_metadata(node, notes);
-        }
-    }
-
-    /// Remembers where the saved values lie.
-    pub fn keep(&self, places: Places) {
-        self.state().saved = places;
-    }
-
-    /// Hangs a hook on the node, or keeps it until there is one.
-    fn hook<'py>(slf: &Bound<'py, Ctx>, when: When, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if let Some(node) = Ctx::node(slf) {
-            return autograd::node_hook(slf.py(), &node, when, hook);
-        }
-        let early = Early::new(slf.py(), when, hook)?;
-        let handle = early.handle(slf.py());
-        slf.get().state().early.push(early);
-        Ok(handle)
-    }
-
-    /// Gives up what was saved: `saved_tensors` is read once only.
-    #[cold]
-    fn forget(&self, node: &Node) {
-        {
-            let mut state = self.state();
-            state.options.read = Read::Done;
-            state.saved = Places::new();
-        }
-        let values = std::mem::take(&mut node.saves().values);
-        // Dropped without the lock: whatever runs then may come back to us.
-        drop(values);
-    }
-
-    /// Keeps the node, which nothing else does any more.
-    pub fn keep_node(&self, node: NodeRef) {
-        self.state().node = Behind::Kept(node);
-    }
-
-    /// The node, which keeps this context from now on.
-    pub fn node(slf: &Bound<'_, Ctx>) -> Option<NodeRef> {
-        let id = {
-            let mut state = slf.get().state();
-            match std::mem::take(&mut state.node) {
-                Behind::Nothing => return None,
-                Behind::Named(id) => {
-                    state.node = Behind::Named(id);
-                    id
-                }
-                Behind::Kept(node) => {
-                    state.node = Behind::Named(node.id());
-                    PyFunction::of(&node)?.keep(slf);
-                    return Some(node);
-                }
-            }
-        };
-        id.upgrade()
-    }
-}
-
-#[pymethods]
-impl Ctx {
-    #[new]
-    #[pyo3(signature = (*_args, **_kwargs))]
-    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Ctx {
-        Ctx::default()
-    }
-    #[pyo3(signature = (*tensors))]
-    fn save_for_backward(&self, tensors: &Bound<'_, PyTuple>) {
-        self.set_to_save(tensors.as_any());
-    }
-    #[getter]
-    fn requires_grad(&self) -> bool {
-        true
-    }
-    #[getter]
-    fn saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, this) = (slf.py(), slf.get());
-        if let Some(shown) = &this.state().shown {
-            return Ok(shown.bind(py).clone());
-        }
-        let Some(node) = Ctx::node(slf) else { return Ok(PyTuple::empty(py)) };
-        let (places, read) = {
-            let state = this.state();
-            (state.saved.clone(), state.options.read)
-        };
-        read.check()?;
-        if node.saves().freed {
-            return Err(crate::tensor::freed_error(Some(&node)).into());
-        }
-        let unpack = |place: Option<usize>| match place {
-            Some(at) => wrap(py, values::unpack_at(&node, at)?),
-            None => Ok(py.None().into_bound(py)),
-        };
-        let found = PyTuple::new(py, places.into_iter().map(unpack).collect::<PyResult<Vec<_>>>()?)?;
-        if read == Read::Once {
-            this.forget(&node);
-        }
-        Ok(found)
-    }
-    #[getter]
-    fn _raw_saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let Some(node) = Ctx::node(slf) else { return Ok(PyTuple::empty(py)) };
-        if node.saves().freed {
-            return Err(crate::tensor::freed_error(Some(&node)).into());
-        }
-        let places = slf.get().state().saved.clone();
-        PyTuple::new(py, places.into_iter().map(|at| values::SavedTensor { node: node.clone(), at }))
-    }
-    #[getter]
-    fn metadata<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyDict> {
-        let py = slf.py();
-        if let Some(node) = Ctx::node(slf) {
-            return metadata::metadata(py, &node);
-        }
-        // Made without the lock: the collector may run meanwhile.
-        let made = PyDict::new(py).unbind();
-        slf.get().state().notes.get_or_insert(made).bind(py).clone()
-    }
-    #[getter]
-    fn _input_metadata<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        match Ctx::node(slf) {
-            Some(node) => metadata::input_metadata(slf.py(), &node),
-            None => Ok(PyTuple::empty(slf.py())),
-        }
-    }
-    fn _sequence_nr(slf: &Bound<'_, Self>) -> PyResult<u64> {
-        Ctx::node(slf).map(|node| node.sequence).ok_or_else(|| {
-            PyRuntimeError::new_err(
-                "this context has no node that could be asked: its forward is not done, or was not recorded",
-            )
-        })
-    }
-    fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
-        Ok(slf.get_type().name()?.to_string())
-    }
-    #[getter]
-    fn next_functions<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let Some(node) = Ctx::node(slf) else { return Ok(PyTuple::empty(py)) };
-        let all = next_functions(py, &node)?;
-        let Some(function) = PyFunction::of(&node) else { return Ok(all) };
-        let of_tensors = all.iter().zip(&function.variables).filter(|(_, is_tensor)| **is_tensor);
-        PyTuple::new(py, of_tensors.map(|(edge, _)| edge).collect::<Vec<_>>())
-    }
-    fn register_hook<'py>(slf: &Bound<'py, Self>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Ctx::hook(slf, When::After, hook)
-    }
-    fn register_prehook<'py>(slf: &Bound<'py, Self>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        Ctx::hook(slf, When::Before, hook)
-    }
-    fn saved<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        match Ctx::node(slf) {
-            Some(node) => Ok(values::saved(slf.py(), &node)?.into_any()),
-            None => Ok(PyTuple::empty(slf.py()).into_any()),
-        }
-    }
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Whoever holds the lock now is outside of the cycle.
-        let Ok(state) = self.state.try_lock() else { return Ok(()) };
-        let named = match &state.node {
-            Behind::Kept(node) => collector::traverse(&Start::Context(self, node), &visit).map(|_| None)?,
-            Behind::Named(id) => Some(*id),
-            Behind::Nothing => None,
-        };
-        visit.call(&state.shown)?;
-        visit.call(&state.notes)?;
-        state.early.iter().try_for_each(|hook| hook.visit(&visit))?;
-        visit.call(&state.needs_input_grad)?;
-        let said = [&state.to_save, &state.dirty, &state.non_differentiable, &state.for_forward];
-        said.into_iter().try_for_each(|said| visit.call(said))?;
-        // Without the lock, which the node takes when it goes.
-        drop(state);
-        named.map_or(Ok(()), |id| collector::traverse(&Start::Shown(self, id), &visit).map(drop))
-    }
-    fn __clear__(&self) {
-        let kept = self.state.try_lock().ok().map(|mut state| {
-            let node = if let Behind::Kept(node) = &state.node { Some(node.clone()) } else { None };
-            let marks =
-                (state.dirty.take(), state.non_differentiable.take(), std::mem::take(&mut state.early));
-            let saved = (state.to_save.take(), state.for_forward.take(), state.shown.take());
-            (marks, saved, state.needs_input_grad.take(), state.notes.take(), node)
-        });
-        if let Some((.., Some(node))) = &kept {
-            collector::clear(&Start::Context(self, node));
-        }
-        // Dropped without the lock: whatever runs now may come back to us.
-        drop(kept);
-    }
-}
 
 /// `Function.apply(*args)`. `context` is the class of contexts, `style` what the class says of its calls, in bits.
 #[pyfunction]
@@ -310,9 +28,9 @@ pub fn apply_function<'py>(
     let _span = profile::function(class, args);
     let inputs: SmallVec<[Option<Tensor>; 4]> =
         args.iter().map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone())).collect();
-    vmap::check_function(class)?;
+    batched::check_function(class)?;
     if inputs.iter().flatten().any(Tensor::is_batched) {
-        return vmap::apply_function(class, args, &inputs);
+        return batched::apply_function(class, args, &inputs);
     }
     let ctx = context.call0()?;
     let recording = mode::grad_enabled() && inputs.iter().flatten().any(Tensor::requires_grad);
@@ -326,11 +44,11 @@ pub fn apply_function<'py>(
         inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad))),
     )?;
     let state = ctx.cast::<Ctx>()?;
-    let setup = style & context::SETUP != 0;
+    let setup = style & options::SETUP != 0;
     {
         let mut state = state.get().state();
         state.needs_input_grad = Some(needs.into_any().unbind());
-        if style > context::SETUP {
+        if style > options::SETUP {
             state.options = Options::of(class, style)?;
         }
     }
@@ -364,7 +82,7 @@ pub fn apply_function<'py>(
     let call = Call { class, ctx: state, inputs: &inputs, edges, recording };
     let (mut finished, marks) = finish(call, outputs)?;
     if dual {
-        forward::function_tangents(class, &ctx, &inputs, &mut finished, &marks)?;
+        tangents::function_tangents(class, &ctx, &inputs, &mut finished, &marks)?;
     }
     // Dropped without the lock: whatever runs then may come back to us.
     let for_forward = state.get().state().for_forward.take();
@@ -384,12 +102,4 @@ fn set_up_around(
         setup.call1((unrecorded(context, args.len())?, args, output))?;
     }
     Ok(())
-}
-
-/// A context for a call of so many arguments that is not recorded.
-pub fn unrecorded<'py>(context: &Bound<'py, PyAny>, count: usize) -> PyResult<Bound<'py, PyAny>> {
-    let ctx = context.call0()?;
-    let needs = PyTuple::new(context.py(), vec![false; count])?;
-    ctx.cast::<Ctx>()?.get().set_needs_input_grad(&needs);
-    Ok(ctx)
 }

@@ -1,382 +1,300 @@
-//! What a Function and its context may ask for beside saving and marking: gradients of declared dtypes or in one list,
-//! saved tensors that are read once, and a look at the sums that its results are added to.
+//! The context of a custom Function's call: the node's Python face. It holds no tensors of its own accord, the node's
+//! saved values do.
+//!
+//! The node keeps its context as long as the graph keeps the node. When nothing but the context is left, and somebody holds
+//! that, the context keeps the node: never both at once, so that no cycle arises.
 
-use crate::backward::sum_buffers;
-use crate::base::DType;
-use crate::python::function::apply::Ctx;
-use crate::python::graph::hooks;
-use crate::python::tensor::methods::{PyTensor, wrap};
-use crate::python::types::PyDType;
-use crate::tensor::{Meta, Tensor};
-use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
-use pyo3::intern;
+use crate::arena::Id;
+use crate::python::function::function_node::PyFunction;
+use crate::python::function::options::{Options, Read, Said};
+use crate::python::graph::collector::{self, Start};
+use crate::python::graph::hooks::{Early, node_hook};
+use crate::python::graph::metadata;
+use crate::python::graph::node::next_functions;
+use crate::python::saved::values;
+use crate::python::tensor::class::wrap;
+use crate::tensor::{Node, NodeRef, When};
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyTuple};
+use pyo3::types::{PyDict, PyTuple};
 use smallvec::SmallVec;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The bits of a class's style: it has its own `setup_context`; `boxed_grads_call`; `clear_saved_tensors_on_access`; the last
-/// one is no bool.
-pub const SETUP: u8 = 1;
-const BOXED: u8 = 2;
-const ONCE: u8 = 4;
-const WRONG: u8 = 8;
-
-/// How often `saved_tensors` may be read.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Read {
-    #[default]
-    Often,
-    Once,
-    Done,
-}
-
-impl Read {
-    pub fn check(self) -> PyResult<()> {
-        if self != Read::Done {
-            return Ok(());
-        }
-        Err(PyRuntimeError::new_err(
-            "saved_tensors can only be accessed once when clear_saved_tensors_on_access=True is set on the autograd.Function. \
-             Either access saved_tensors only once, or set clear_saved_tensors_on_access=False.",
-        ))
-    }
+/// What a Function's `ctx` is made on; Python's subclass adds the attributes.
+#[pyclass(name = "_FunctionBase", module = "gradiron._C", subclass, frozen, weakref)]
+#[derive(Default)]
+pub struct Ctx {
+    state: Mutex<State>,
 }
 
 #[derive(Default)]
-pub struct Options {
-    pub read: Read,
-    boxed: bool,
-    /// Whether missing gradients of outputs that are not differentiable stay None.
-    plain_stay_none: bool,
-    grad_dtypes: Option<Py<PyTuple>>,
+pub struct State {
+    /// What forward said, as it said it: it is looked at when forward is done.
+    pub to_save: Option<Py<PyAny>>,
+    pub dirty: Option<Py<PyAny>>,
+    pub non_differentiable: Option<Py<PyAny>>,
+    pub for_forward: Option<Py<PyAny>>,
+    pub needs_input_grad: Option<Py<PyAny>>,
+    pub keep_none: bool,
+    /// What the class and the context say of the call beside that.
+    pub options: Options,
+    saved: Places,
+    node: Behind,
+    /// The user's notes, until there is a node to keep them.
+    notes: Option<Py<PyDict>>,
+    /// Hooks that wait for the node.
+    early: Vec<Early>,
+    /// What was saved for forward mode, as `jvp` sees it, while it runs.
+    shown: Option<Py<PyTuple>>,
 }
 
-impl Options {
-    #[cold]
-    pub fn of(class: &Bound<'_, PyAny>, style: u8) -> PyResult<Options> {
-        if style & WRONG != 0 {
-            let given = class.getattr(intern!(class.py(), "clear_saved_tensors_on_access"))?;
-            return Err(PyRuntimeError::new_err(format!(
-                "clear_saved_tensors_on_access must be a bool, got {}",
-                given.get_type().name()?
-            )));
-        }
-        let read = if style & ONCE != 0 { Read::Once } else { Read::Often };
-        Ok(Options { read, boxed: style & BOXED != 0, ..Options::default() })
-    }
+/// The node that a context shows.
+#[derive(Default)]
+enum Behind {
+    #[default]
+    Nothing,
+    /// It keeps the context.
+    Named(Id<Node>),
+    /// The context keeps it.
+    Kept(NodeRef),
 }
 
-/// What a call wants of its outputs' gradients.
-pub struct Asked {
-    pub boxed: bool,
-    outputs: SmallVec<[Output; 2]>,
-}
+/// Where saved values lie among the node's, None for a saved None.
+pub type Places = SmallVec<[Option<usize>; 2]>;
 
-struct Output {
-    dtype: Option<DType>,
-    wanted: Wanted,
-    stays_none: bool,
-}
-
-/// The dtype of a gradient as `backward` gets it.
-#[derive(Clone, Copy)]
-enum Wanted {
-    Own,
-    Any,
-    This(DType),
-}
-
-impl Asked {
-    /// Lets the engine bring the gradients to what was declared.
-    pub fn declare(&self, metas: &mut [Meta]) {
-        for (output, meta) in self.outputs.iter().zip(metas) {
-            if let Wanted::This(dtype) = output.wanted {
-                meta.dtype = dtype;
-            }
-        }
-    }
-
-    /// Whether a gradient of another dtype than the output's is left as it is.
-    pub fn takes_any(&self, output: usize) -> bool {
-        self.outputs.get(output).is_some_and(|o| matches!(o.wanted, Wanted::Any))
-    }
-
-    /// Whether a missing gradient is no tensor of zeros.
-    pub fn stays_none(&self, output: usize) -> bool {
-        self.outputs.get(output).is_some_and(|o| o.stays_none)
-    }
-
-    /// The dtype of an output itself.
-    pub fn dtype(&self, output: usize) -> Option<DType> {
-        self.outputs.get(output)?.dtype
-    }
-
-    /// `(ctx, *grads)` as `(ctx, [*grads])`: who empties the list frees them.
-    pub fn in_a_list<'py>(
-        &self,
-        py: Python<'py>,
-        arguments: SmallVec<[Bound<'py, PyAny>; 4]>,
-    ) -> PyResult<Bound<'py, PyTuple>> {
-        let mut all = arguments.into_iter();
-        let ctx = all.next();
-        let grads = PyList::new(py, all.collect::<Vec<_>>())?.into_any();
-        PyTuple::new(py, ctx.into_iter().chain([grads]).collect::<Vec<_>>())
-    }
-}
+pub type Flags = SmallVec<[bool; 8]>;
 
 impl Ctx {
-    /// What this call asked for, checked against its outputs; nothing where it asked for nothing.
-    pub fn asked(
-        &self,
-        py: Python<'_>,
-        outputs: &[Option<Tensor>],
-        differentiable: impl Fn(&Tensor) -> bool,
-    ) -> PyResult<Option<Box<Asked>>> {
-        let (boxed, plain_stay_none, declared) = {
+    pub fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// For forward mode: what was saved for it, and whether missing tangents stay None.
+    pub fn take_for_forward(&self) -> (Option<Py<PyAny>>, bool) {
+        let mut state = self.state();
+        (state.for_forward.take(), state.keep_none)
+    }
+
+    /// Lets `saved_tensors` show these instead of the node's.
+    pub fn show(&self, saved: Option<Py<PyTuple>>) {
+        let old = std::mem::replace(&mut self.state().shown, saved);
+        drop(old);
+    }
+
+    /// What was to be saved, and the tensors that were marked, for whoever finishes the call.
+    pub fn take_said(&self, py: Python<'_>) -> PyResult<Said> {
+        let (to_save, dirty, plain) = {
             let mut state = self.state();
-            let options = &mut state.options;
-            if !options.boxed && !options.plain_stay_none && options.grad_dtypes.is_none() {
-                return Ok(None);
+            (state.to_save.take(), state.dirty.take(), state.non_differentiable.take())
+        };
+        Said::read(py, to_save, dirty, plain)
+    }
+
+    /// Names the node that this context shows.
+    pub fn publish(&self, node: &NodeRef) {
+        let (notes, early) = {
+            let mut state = self.state();
+            state.node = Behind::Named(node.id());
+            (state.notes.take(), std::mem::take(&mut state.early))
+        };
+        early.into_iter().for_each(|hook| hook.settle(node));
+        if let Some(notes) = notes {
+            metadata::set_metadata(node, notes);
+        }
+    }
+
+    /// Remembers where the saved values lie.
+    pub fn keep(&self, places: Places) {
+        self.state().saved = places;
+    }
+
+    /// Hangs a hook on the node, or keeps it until there is one.
+    fn hook<'py>(slf: &Bound<'py, Ctx>, when: When, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        if let Some(node) = Ctx::node(slf) {
+            return node_hook(slf.py(), &node, when, hook);
+        }
+        let early = Early::new(slf.py(), when, hook)?;
+        let handle = early.handle(slf.py());
+        slf.get().state().early.push(early);
+        Ok(handle)
+    }
+
+    /// Gives up what was saved: `saved_tensors` is read once only.
+    #[cold]
+    fn forget(&self, node: &Node) {
+        {
+            let mut state = self.state();
+            state.options.read = Read::Done;
+            state.saved = Places::new();
+        }
+        let values = std::mem::take(&mut node.saves().values);
+        // Dropped without the lock: whatever runs then may come back to us.
+        drop(values);
+    }
+
+    /// Keeps the node, which nothing else does any more.
+    pub fn keep_node(&self, node: NodeRef) {
+        self.state().node = Behind::Kept(node);
+    }
+
+    /// The node, which keeps this context from now on.
+    pub fn node(slf: &Bound<'_, Ctx>) -> Option<NodeRef> {
+        let id = {
+            let mut state = slf.get().state();
+            match std::mem::take(&mut state.node) {
+                Behind::Nothing => return None,
+                Behind::Named(id) => {
+                    state.node = Behind::Named(id);
+                    id
+                }
+                Behind::Kept(node) => {
+                    state.node = Behind::Named(node.id());
+                    PyFunction::of(&node)?.keep(slf);
+                    return Some(node);
+                }
             }
-            (options.boxed, options.plain_stay_none, options.grad_dtypes.take())
         };
-        let mut wanted: SmallVec<[Wanted; 2]> = smallvec::smallvec![Wanted::Own; outputs.len()];
-        if let Some(declared) = &declared {
-            wanted = declarations(declared.bind(py), outputs, &differentiable)?;
-        }
-        let describe = |(t, wanted): (&Option<Tensor>, Wanted)| Output {
-            dtype: t.as_ref().map(Tensor::dtype),
-            wanted,
-            stays_none: plain_stay_none && t.as_ref().is_some_and(|t| !differentiable(t)),
-        };
-        let outputs = outputs.iter().zip(wanted).map(describe).collect();
-        Ok(Some(Box::new(Asked { boxed, outputs })))
+        id.upgrade()
     }
-}
-
-fn declarations(
-    declared: &Bound<'_, PyTuple>,
-    outputs: &[Option<Tensor>],
-    differentiable: &impl Fn(&Tensor) -> bool,
-) -> PyResult<SmallVec<[Wanted; 2]>> {
-    if declared.len() != outputs.len() {
-        return Err(PyRuntimeError::new_err(format!(
-            "set_output_grad_dtype expected the number of declarations to match the number of outputs: the Function returned \
-             {} values but {} declarations were provided",
-            outputs.len(),
-            declared.len()
-        )));
-    }
-    let mut wanted = SmallVec::new();
-    for (i, (object, output)) in declared.iter().zip(outputs).enumerate() {
-        if object.is_none() {
-            wanted.push(Wanted::Any);
-            continue;
-        }
-        let Ok(dtype) = object.cast::<PyDType>() else {
-            return Err(PyRuntimeError::new_err(format!(
-                "set_output_grad_dtype expects each declaration to be a torch.dtype or None, but got {}",
-                object.get_type().name()?
-            )));
-        };
-        if !output.as_ref().is_some_and(differentiable) {
-            return Err(PyRuntimeError::new_err(format!(
-                "set_output_grad_dtype: got a concrete dtype for output {i}, but that output is not a differentiable tensor (it \
-                 is a non-tensor, was marked non-differentiable, or has a non-differentiable dtype). Pass None for output {i} \
-                 instead."
-            )));
-        }
-        let dtype = dtype.get().0;
-        if !dtype.is_differentiable() {
-            return Err(PyRuntimeError::new_err(format!(
-                "set_output_grad_dtype: got torch.{} for output {i}, but gradients are floating point or complex",
-                dtype.name()
-            )));
-        }
-        wanted.push(Wanted::This(dtype));
-    }
-    Ok(wanted)
-}
-
-/// What forward said of its tensors: which to save, which it wrote in place, and which are not differentiable.
-pub struct Said {
-    pub to_save: Option<Py<PyTuple>>,
-    pub dirty: Vec<Py<PyTensor>>,
-    pub plain: Vec<Py<PyTensor>>,
-}
-
-impl Said {
-    pub fn read(
-        py: Python<'_>,
-        to_save: Option<Py<PyAny>>,
-        dirty: Option<Py<PyAny>>,
-        plain: Option<Py<PyAny>>,
-    ) -> PyResult<Said> {
-        Ok(Said {
-            to_save: tuple_of(py, "to_save", to_save)?.map(Bound::unbind),
-            dirty: tensors_of(
-                tuple_of(py, "dirty_tensors", dirty)?,
-                // Forward wrote it, whatever becomes of the others.
-                |written| written.body().storage.bump(),
-                |i, kind| format!("mark_dirty can only accept variables, but argument {i} is of type {kind}"),
-            )?,
-            plain: tensors_of(
-                tuple_of(py, "non_differentiable", plain)?,
-                |_| {},
-                |_, kind| format!("mark_non_differentiable only accepts variable arguments, but got {kind}"),
-            )?,
-        })
-    }
-}
-
-/// The tensors in a tuple of nothing else.
-fn tensors_of(
-    tuple: Option<Bound<'_, PyTuple>>,
-    found: impl Fn(&Tensor),
-    wrong: impl Fn(usize, &str) -> String,
-) -> PyResult<Vec<Py<PyTensor>>> {
-    let one = |(i, a): (usize, Bound<'_, PyAny>)| match a.cast_into::<PyTensor>() {
-        Ok(t) => {
-            found(&t.get().tensor);
-            Ok(t.unbind())
-        }
-        Err(e) => {
-            let kind = e.into_inner().get_type().name()?.to_string();
-            Err(PyRuntimeError::new_err(wrong(i, &kind)))
-        }
-    };
-    tuple.iter().flatten().enumerate().map(one).collect()
-}
-
-/// A tuple of a context's, or None.
-pub fn tuple_of<'py>(
-    py: Python<'py>,
-    name: &str,
-    value: Option<Py<PyAny>>,
-) -> PyResult<Option<Bound<'py, PyTuple>>> {
-    let Some(value) = value.map(|value| value.into_bound(py)).filter(|value| !value.is_none()) else {
-        return Ok(None);
-    };
-    value.cast_into::<PyTuple>().map(Some).map_err(|other| {
-        let kind = other.into_inner().get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
-        PyRuntimeError::new_err(format!(
-            "autograd internal error: {name} attribute is expected to be a tuple but is {kind}"
-        ))
-    })
-}
-
-/// The getter and the setter of what a context was told.
-macro_rules! told {
-    ($($field:ident, $name:ident, $set:ident;)*) => {
-        #[pymethods]
-        impl Ctx {
-            $(
-                #[getter]
-                fn $name(&self, py: Python<'_>) -> Option<Py<PyAny>> {
-                    self.state().$field.as_ref().map(|said| said.clone_ref(py))
-                }
-                #[setter($name)]
-                pub fn $set(&self, value: &Bound<'_, PyAny>) {
-                    let old = self.state().$field.replace(value.clone().unbind());
-                    drop(old);
-                }
-            )*
-        }
-    };
-}
-
-told! {
-    to_save, to_save, set_to_save;
-    dirty, dirty_tensors, set_dirty;
-    non_differentiable, non_differentiable, set_non_differentiable;
-    for_forward, saved_for_forward, set_saved_for_forward;
-    needs_input_grad, needs_input_grad, set_needs_input_grad;
-}
-
-fn flag(name: &str, value: &Bound<'_, PyAny>) -> PyResult<bool> {
-    value.cast::<PyBool>().map(|value| value.is_true()).map_err(|_| {
-        PyTypeError::new_err(format!(
-            "{name} received an invalid combination of arguments - got (), but expected (bool)"
-        ))
-    })
-}
-
-fn unreadable(name: &str) -> PyErr {
-    PyAttributeError::new_err(format!(
-        "attribute '{name}' of 'torch._C._FunctionBase' objects is not readable"
-    ))
 }
 
 #[pymethods]
 impl Ctx {
-    /// The dtypes in which `backward` gets the gradients of the outputs: None leaves one as it comes.
-    #[pyo3(signature = (*dtypes))]
-    fn set_output_grad_dtype(&self, dtypes: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let mut state = self.state();
-        if state.options.grad_dtypes.is_some() {
-            return Err(PyRuntimeError::new_err("set_output_grad_dtype can only be called once"));
+    #[new]
+    #[pyo3(signature = (*_args, **_kwargs))]
+    fn new(_args: &Bound<'_, PyTuple>, _kwargs: Option<&Bound<'_, PyDict>>) -> Ctx {
+        Ctx::default()
+    }
+    #[pyo3(signature = (*tensors))]
+    fn save_for_backward(&self, tensors: &Bound<'_, PyTuple>) {
+        self.set_to_save(tensors.as_any());
+    }
+    #[getter]
+    fn requires_grad(&self) -> bool {
+        true
+    }
+    #[getter]
+    fn saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let (py, this) = (slf.py(), slf.get());
+        if let Some(shown) = &this.state().shown {
+            return Ok(shown.bind(py).clone());
         }
-        state.options.grad_dtypes = Some(dtypes.clone().unbind());
-        Ok(())
-    }
-    /// What `set_output_grad_dtype` was given; None once forward is done.
-    #[getter]
-    fn output_grad_dtypes(&self, py: Python<'_>) -> Option<Py<PyTuple>> {
-        self.state().options.grad_dtypes.as_ref().map(|dtypes| dtypes.clone_ref(py))
-    }
-    #[setter(output_grad_dtypes)]
-    fn set_grad_dtypes(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        let dtypes = match value.cast::<PyTuple>() {
-            Ok(tuple) => Some(tuple.clone().unbind()),
-            Err(_) if value.is_none() => None,
-            Err(_) => {
-                return Err(PyRuntimeError::new_err(format!(
-                    "set_output_grad_dtype expects the declarations to be a tuple, but got: {}",
-                    value.get_type().name()?
-                )));
-            }
+        let Some(node) = Ctx::node(slf) else { return Ok(PyTuple::empty(py)) };
+        let (places, read) = {
+            let state = this.state();
+            (state.saved.clone(), state.options.read)
         };
-        self.state().options.grad_dtypes = dtypes;
-        Ok(())
-    }
-    /// For each of forward's arguments the sum of the gradients that came for it so far in this backward, where writing into it
-    /// adds to it: a `backward` that does so returns None there.
-    #[getter]
-    fn input_grad_buffers<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        Ctx::_input_grad_buffers(slf)
-    }
-    #[getter]
-    fn _input_grad_buffers<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let (py, node) = (slf.py(), Ctx::node(slf));
-        let found = sum_buffers::of(node.as_ref())?;
-        let object = |buffer: Option<Tensor>| match buffer {
-            Some(tensor) => wrap(py, tensor),
+        read.check()?;
+        if node.saves().freed {
+            return Err(crate::tensor::freed_error(Some(&node)).into());
+        }
+        let unpack = |place: Option<usize>| match place {
+            Some(at) => wrap(py, values::unpack_at(&node, at)?),
             None => Ok(py.None().into_bound(py)),
         };
-        PyTuple::new(py, found.into_iter().map(object).collect::<PyResult<Vec<_>>>()?)
-    }
-    /// Saved tensors that are read once are given up by that; others stay.
-    fn maybe_clear_saved_tensors(&self) {}
-    #[getter]
-    fn materialize_grads(&self) -> PyResult<bool> {
-        Err(unreadable("materialize_grads"))
-    }
-    #[setter(materialize_grads)]
-    fn set_materialize(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.state().keep_none = !flag("set_materialize_grads", value)?;
-        Ok(())
+        let found = PyTuple::new(py, places.into_iter().map(unpack).collect::<PyResult<Vec<_>>>()?)?;
+        if read == Read::Once {
+            this.forget(&node);
+        }
+        Ok(found)
     }
     #[getter]
-    fn _materialize_non_diff_grads(&self) -> bool {
-        !self.state().options.plain_stay_none
+    fn _raw_saved_tensors<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let Some(node) = Ctx::node(slf) else { return Ok(PyTuple::empty(py)) };
+        if node.saves().freed {
+            return Err(crate::tensor::freed_error(Some(&node)).into());
+        }
+        let places = slf.get().state().saved.clone();
+        PyTuple::new(py, places.into_iter().map(|at| values::SavedTensor { node: node.clone(), at }))
     }
-    #[setter(_materialize_non_diff_grads)]
-    fn set_materialize_plain(&self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.state().options.plain_stay_none = !flag("set_materialize_non_diff_grads", value)?;
-        Ok(())
+    #[getter]
+    fn metadata<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyDict> {
+        let py = slf.py();
+        if let Some(node) = Ctx::node(slf) {
+            return metadata::metadata(py, &node);
+        }
+        // Made without the lock: the collector may run meanwhile.
+        let made = PyDict::new(py).unbind();
+        slf.get().state().notes.get_or_insert(made).bind(py).clone()
     }
-    /// Lets the hooks of a tensor see what comes to this node for that tensor's place among its outputs.
-    fn _register_hook_dict(slf: &Bound<'_, Self>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
-        hooks::adopt(Ctx::node(slf).as_ref(), tensor)
+    #[getter]
+    fn _input_metadata<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        match Ctx::node(slf) {
+            Some(node) => metadata::input_metadata(slf.py(), &node),
+            None => Ok(PyTuple::empty(slf.py())),
+        }
     }
+    fn _sequence_nr(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        Ctx::node(slf).map(|node| node.sequence).ok_or_else(|| {
+            PyRuntimeError::new_err(
+                "this context has no node that could be asked: its forward is not done, or was not recorded",
+            )
+        })
+    }
+    fn name(slf: &Bound<'_, Self>) -> PyResult<String> {
+        Ok(slf.get_type().name()?.to_string())
+    }
+    #[getter]
+    fn next_functions<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let Some(node) = Ctx::node(slf) else { return Ok(PyTuple::empty(py)) };
+        let all = next_functions(py, &node)?;
+        let Some(function) = PyFunction::of(&node) else { return Ok(all) };
+        let of_tensors = all.iter().zip(&function.variables).filter(|(_, is_tensor)| **is_tensor);
+        PyTuple::new(py, of_tensors.map(|(edge, _)| edge).collect::<Vec<_>>())
+    }
+    fn register_hook<'py>(slf: &Bound<'py, Self>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Ctx::hook(slf, When::After, hook)
+    }
+    fn register_prehook<'py>(slf: &Bound<'py, Self>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        Ctx::hook(slf, When::Before, hook)
+    }
+    fn saved<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        match Ctx::node(slf) {
+            Some(node) => Ok(values::saved(slf.py(), &node)?.into_any()),
+            None => Ok(PyTuple::empty(slf.py()).into_any()),
+        }
+    }
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Whoever holds the lock now is outside of the cycle.
+        let Ok(state) = self.state.try_lock() else { return Ok(()) };
+        let named = match &state.node {
+            Behind::Kept(node) => collector::traverse(&Start::node(self, node), &visit).map(|_| None)?,
+            Behind::Named(id) => Some(*id),
+            Behind::Nothing => None,
+        };
+        visit.call(&state.shown)?;
+        visit.call(&state.notes)?;
+        state.early.iter().try_for_each(|hook| hook.visit(&visit))?;
+        visit.call(&state.needs_input_grad)?;
+        let said = [&state.to_save, &state.dirty, &state.non_differentiable, &state.for_forward];
+        said.into_iter().try_for_each(|said| visit.call(said))?;
+        // Without the lock, which the node takes when it goes.
+        drop(state);
+        named.map_or(Ok(()), |id| collector::traverse(&Start::shown(self, id), &visit).map(drop))
+    }
+    fn __clear__(&self) {
+        let kept = self.state.try_lock().ok().map(|mut state| {
+            let node = if let Behind::Kept(node) = &state.node { Some(node.clone()) } else { None };
+            let marks =
+                (state.dirty.take(), state.non_differentiable.take(), std::mem::take(&mut state.early));
+            let saved = (state.to_save.take(), state.for_forward.take(), state.shown.take());
+            (marks, saved, state.needs_input_grad.take(), state.notes.take(), node)
+        });
+        if let Some((.., Some(node))) = &kept {
+            collector::clear(&Start::node(self, node));
+        }
+        // Dropped without the lock: whatever runs now may come back to us.
+        drop(kept);
+    }
+}
+
+/// A context for a call of so many arguments that is not recorded.
+pub fn unrecorded<'py>(context: &Bound<'py, PyAny>, count: usize) -> PyResult<Bound<'py, PyAny>> {
+    let ctx = context.call0()?;
+    let needs = PyTuple::new(context.py(), vec![false; count])?;
+    ctx.cast::<Ctx>()?.get().set_needs_input_grad(&needs);
+    Ok(ctx)
 }

@@ -3,10 +3,10 @@
 use crate::base::{DType, Guidance};
 use crate::ops;
 use crate::python::errors;
-use crate::python::function::apply::{Ctx, Flags};
-use crate::python::function::context::Asked;
+use crate::python::function::context::{Ctx, Flags};
+use crate::python::function::options::Asked;
 use crate::python::graph::node;
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{Custom, Edge, Grads, Kind, Node, NodeRef, Step};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;

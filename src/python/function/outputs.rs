@@ -4,11 +4,11 @@
 use crate::base::{DType, Device, Dims, Guidance};
 use crate::ops::creation::create;
 use crate::ops::shape::view;
-use crate::python::function::apply::{Ctx, Places};
-use crate::python::function::context::{Asked, Said};
+use crate::python::function::context::{Ctx, Places};
 use crate::python::function::function_node::PyFunction;
+use crate::python::function::options::{Asked, Said};
 use crate::python::graph::collector;
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{
     Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, finish_inplace, inference_error,
     mode, node_hooks, saved_hooks,

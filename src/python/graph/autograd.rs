@@ -1,19 +1,16 @@
 //! Backward, grad, grad mode and hooks as Python calls them.
 
 use crate::backward::{self, Request};
-use crate::base::{Guidance, room};
+use crate::base::room;
 use crate::ops;
-use crate::python::graph::collector;
+use crate::python::graph::gradient_edge::place_of;
 use crate::python::graph::hooks;
-use crate::python::graph::hooks::Handle;
-use crate::python::graph::metadata::Place;
 use crate::python::graph::nested_backward;
-use crate::python::graph::node::{hang, node_object, view_object};
+use crate::python::graph::place::{Place, guided, no_hook, unrecorded};
 use crate::python::sequences::{collected, look_up};
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
-use crate::storage::reserve;
-use crate::tensor::{Edge, Kind, NodeRef, Tensor, When, mode};
+use crate::tensor::{Edge, Kind, Tensor, When, mode};
 use crate::transforms::func;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -119,24 +116,6 @@ fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
     })
 }
 
-/// Why a tensor has no history.
-fn unrecorded(place: &Place) -> &'static str {
-    if !place.meta().dtype.is_float() {
-        "compute it in a floating point dtype: integers and truth values have no gradients"
-    } else if !mode::grad_enabled() {
-        "leave no_grad() before computing it: nothing is recorded there"
-    } else {
-        "call requires_grad_() on the inputs before computing it, and look for no_grad(), detach(), .data or a conversion \
-         to integers on the way"
-    }
-}
-
-/// An error about a tensor, with what made it and what to do.
-fn guided(message: &str, label: &'static str, place: &Place, advice: String) -> PyErr {
-    let (text, line) = place.describe();
-    Guidance::new(message).note(label, text, line).advice(advice).done().into()
-}
-
 /// Where a run starts, and with which gradient; of a batched tensor the graph knows the physical one.
 fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<(Edge, Tensor)> {
     let edge = root_edge(root, index)?;
@@ -155,7 +134,7 @@ fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -
 /// Raises an error about a tensor, for checks on the Python side.
 #[pyfunction]
 pub fn refuse(message: &str, object: &Bound<'_, PyAny>, advice: String) -> PyResult<()> {
-    match Place::of(object)? {
+    match place_of(object)? {
         Some(place) => Err(guided(message, "input", &place, advice)),
         None => Err(PyRuntimeError::new_err(message.to_owned())),
     }
@@ -189,14 +168,14 @@ fn only_gradient<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
 
 /// One place of the graph or a sequence of them; `wrong` is the error for anything else.
 fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<Vec<Place>> {
-    if let Some(place) = Place::of(object)? {
+    if let Some(place) = place_of(object)? {
         return Ok(vec![place]);
     }
     let mut found = Vec::new();
     for item in object.try_iter()? {
         let item = item?;
         look_up(object.py(), found.len())?;
-        match Place::of(&item)? {
+        match place_of(&item)? {
             Some(place) => room::push(&mut found, place)?,
             None => return Err(wrong(item.get_type().name()?.to_string())),
         }
@@ -297,7 +276,6 @@ pub fn run_grad<'py>(
 }
 
 /// Whether operators are recorded in this thread.
-/// Whether operators are recorded in this thread.
 #[pyfunction]
 pub fn is_grad_enabled() -> bool {
     mode::grad_switch()
@@ -356,24 +334,6 @@ pub fn swap_inference_mode(on: bool) -> bool {
     mode::set_inference(on)
 }
 
-pub fn node_hook<'py>(
-    py: Python<'py>,
-    node: &NodeRef,
-    when: When,
-    hook: Py<PyAny>,
-) -> PyResult<Bound<'py, PyAny>> {
-    collector::follow(py)?;
-    reserve::check()?;
-    let id = hang(node, when, hook);
-    Ok(Bound::new(py, Handle::new(node, id))?.into_any())
-}
-
-pub fn no_hook(tensor: &Tensor) -> PyErr {
-    let place = Place::Tensor(tensor.clone());
-    let message = "cannot register a hook on a tensor that doesn't require gradient";
-    guided(message, "tensor", &place, unrecorded(&place).into())
-}
-
 pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let t = &slf.get().tensor;
     t.check_view()?;
@@ -386,7 +346,7 @@ pub fn tensor_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult
     {
         return Ok(handle);
     }
-    node_hook(slf.py(), &edge.node, when, hook)
+    hooks::node_hook(slf.py(), &edge.node, when, hook)
 }
 
 pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -402,33 +362,9 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
         )),
         Some(edge) => match hooks::join_assigned(slf, When::Accumulated, &hook)? {
             Some(handle) => Ok(handle),
-            None => node_hook(slf.py(), &edge.node, When::Accumulated, hook),
+            None => hooks::node_hook(slf.py(), &edge.node, When::Accumulated, hook),
         },
     }
-}
-
-/// (node, output) that a tensor's gradient flows to, and what keeps a Function's node, since its context does not.
-#[pyfunction]
-pub fn gradient_edge<'py>(
-    tensor: &Bound<'py, PyTensor>,
-) -> PyResult<(Bound<'py, PyAny>, u32, Option<Bound<'py, PyAny>>)> {
-    let py = tensor.py();
-    match tensor.get().tensor.edge() {
-        Some(Edge { node, output }) => {
-            let own = matches!(node.kind, Kind::Custom(_));
-            let keeper = own.then(|| view_object(py, node.clone())).transpose()?;
-            Ok((node_object(py, node)?, output, keeper))
-        }
-        None => Err(PyRuntimeError::new_err(
-            "It is not possible to get the gradient edge for a Tensor that does not require gradients",
-        )),
-    }
-}
-
-/// Whether a node leads to a tensor, or its gradient is accumulated.
-#[pyfunction]
-pub fn has_edge(tensor: &Bound<'_, PyTensor>) -> bool {
-    tensor.get().tensor.edge().is_some()
 }
 
 /// Whether a tensor was made in inference mode.

@@ -7,11 +7,8 @@
 //! not reached is garbage.
 
 use crate::arena::{Id, Ref};
-use crate::python::function::apply::Ctx;
 use crate::python::graph::grad_cycles;
-use crate::python::graph::node::PyNode;
-use crate::python::saved::values::{KeptTensors, SavedTensor};
-use crate::python::tensor::methods::{PLACE, PyTensor};
+use crate::python::identity::PLACE;
 use crate::tensor::{Held, Kind, Node, NodeRef, Tensor};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -70,29 +67,34 @@ fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
     });
 }
 
-/// What of a Python object the graph hangs on.
-pub enum Start<'a> {
-    Tensor(&'a PyTensor),
-    Node(&'a PyNode),
-    Saved(&'a SavedTensor),
-    Kept(&'a KeptTensors),
-    /// A Function's context that keeps its node.
-    Context(&'a Ctx, &'a NodeRef),
-    /// One that its node keeps: who has it keeps the node, so that it counts as a handle.
-    Shown(&'a Ctx, Id<Node>),
+/// A Python object that the graph hangs on: its address, and what it holds.
+pub struct Start<'a> {
+    object: usize,
+    held: Root<'a>,
 }
 
-impl Start<'_> {
-    /// The Python object around this value.
-    fn object(&self) -> usize {
-        let value = match self {
-            Start::Tensor(tensor) => std::ptr::from_ref(*tensor) as usize,
-            Start::Node(node) => std::ptr::from_ref(*node) as usize,
-            Start::Saved(saved) => std::ptr::from_ref(*saved) as usize,
-            Start::Kept(kept) => std::ptr::from_ref(*kept) as usize,
-            Start::Context(ctx, _) | Start::Shown(ctx, _) => std::ptr::from_ref(*ctx) as usize,
-        };
-        value - PLACE.load(Ordering::Relaxed)
+enum Root<'a> {
+    Tensor(&'a Tensor),
+    Node(&'a NodeRef),
+    /// A Function's context that its node keeps: who has it keeps the node, so that it counts as a handle.
+    Shown(Id<Node>),
+}
+
+impl<'a> Start<'a> {
+    fn new<T>(value: &T, held: Root<'a>) -> Start<'a> {
+        Start { object: std::ptr::from_ref(value) as usize - PLACE.load(Ordering::Relaxed), held }
+    }
+    /// The object around `value`, which stands for a tensor.
+    pub fn tensor<T>(value: &T, tensor: &'a Tensor) -> Start<'a> {
+        Start::new(value, Root::Tensor(tensor))
+    }
+    /// The object around `value`, which keeps a node.
+    pub fn node<T>(value: &T, node: &'a NodeRef) -> Start<'a> {
+        Start::new(value, Root::Node(node))
+    }
+    /// The context around `value`, which its node keeps.
+    pub fn shown<T>(value: &T, node: Id<Node>) -> Start<'a> {
+        Start::new(value, Root::Shown(node))
     }
 }
 
@@ -100,7 +102,7 @@ impl Start<'_> {
 pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraverseError> {
     PASS.with(|pass| {
         let Ok(mut pass) = pass.try_borrow_mut() else { return Ok(false) };
-        let Some(phase) = pass.phase(start.object(), visit) else { return Ok(false) };
+        let Some(phase) = pass.phase(start.object, visit) else { return Ok(false) };
         let mut outcome = Ok(());
         pass.walk(phase, start, |found| {
             let mut see = |object: *mut std::ffi::c_void| {
@@ -133,7 +135,7 @@ pub fn clear(start: &Start<'_>) {
     PASS.with(|pass| {
         if let Ok(mut pass) = pass.try_borrow_mut()
             && pass.running
-            && pass.counted.contains(&start.object())
+            && pass.counted.contains(&start.object)
         {
             pass.walk(Phase::Clear, start, |found| match found {
                 Found::Node(node) => gone.push(node.give_up()),
@@ -183,14 +185,11 @@ impl Pass {
     fn walk(&mut self, phase: Phase, start: &Start<'_>, mut show: impl FnMut(Found<'_>)) {
         // Clones, which do not count.
         let mut ours = Vec::new();
-        match start {
-            Start::Tensor(tensor) => self.tensor(phase, &tensor.tensor, 0, &mut ours, &mut show),
-            Start::Node(node) => ours.push(node.node.clone()),
-            Start::Saved(saved) => ours.push(saved.node.clone()),
-            Start::Kept(kept) => ours.push(kept.node.clone()),
-            Start::Context(_, node) => ours.push((*node).clone()),
-            Start::Shown(_, node) => {
-                ours.extend(node.upgrade().filter(|node| context_of(node) == start.object()));
+        match start.held {
+            Root::Tensor(tensor) => self.tensor(phase, tensor, 0, &mut ours, &mut show),
+            Root::Node(node) => ours.push(node.clone()),
+            Root::Shown(node) => {
+                ours.extend(node.upgrade().filter(|node| context_of(node) == start.object));
             }
         }
         let mut waiting: Vec<&NodeRef> = Vec::new();
@@ -260,6 +259,79 @@ impl Pass {
         }
         if let Some(view) = tensor.as_view() {
             self.tensor(phase, &view.base, 0, ours, show);
+        }
+    }
+}
+
+/// Shows the collector the Python objects that hang on nodes which these handles alone keep alive: so many of each.
+pub fn traverse_nodes<'a>(
+    starts: impl Iterator<Item = (&'a NodeRef, usize)>,
+    visit: &PyVisit<'_>,
+) -> Result<(), PyTraverseError> {
+    let mut found = Owned::default();
+    for (node, handles) in starts {
+        found.see(node, handles);
+    }
+    let mut outcome = Ok(());
+    while let Some(node) = found.waiting.pop() {
+        node.visit_hosts(false, &mut |object| {
+            if outcome.is_ok() && !object.is_null() {
+                // SAFETY: the node keeps the object alive, and the collector runs with the interpreter held.
+                let object = unsafe { std::mem::transmute::<*mut std::ffi::c_void, Py<PyAny>>(object) };
+                outcome = visit.call(&object);
+                std::mem::forget(object);
+            }
+        });
+        for held in node.held() {
+            found.see(held, 1);
+        }
+    }
+    outcome
+}
+
+/// Shows the collector the Python objects that hang on the nodes behind this tensor. Outside of a collection that we
+/// follow, these are the nodes which it alone keeps alive.
+pub fn traverse_tensor(
+    start: &Start<'_>,
+    tensor: &Tensor,
+    visit: &PyVisit<'_>,
+) -> Result<(), PyTraverseError> {
+    if traverse(start, visit)? {
+        return Ok(());
+    }
+    // Behind samples lies their physical tensor, which they may keep alone, too.
+    let physical = tensor.physical();
+    if tensor.handles() != 1 || physical.handles() != 1 {
+        return Ok(());
+    }
+    // The tensor itself and `.grad`'s own graph.
+    let Held { nodes, grad, .. } = physical.for_collector();
+    // Two handles: the leaf's and ours.
+    let beyond = grad.filter(|grad| grad.handles() == 2).map(|grad| grad.for_collector().nodes);
+    // To each of the tensors' own handles comes ours.
+    traverse_nodes(nodes.iter().chain(beyond.iter().flatten()).map(|node| (node, 2)), visit)
+}
+
+/// The nodes that have no other handles than those that were seen: they go when the first of them goes.
+#[derive(Default)]
+struct Owned<'a> {
+    waiting: Vec<&'a NodeRef>,
+    /// How often nodes with several handles were seen.
+    seen: HashMap<*const Node, usize>,
+}
+
+impl<'a> Owned<'a> {
+    fn see(&mut self, node: &'a NodeRef, handles: usize) {
+        let all = Ref::count(node);
+        let seen = if all == handles {
+            all
+        } else {
+            let seen = self.seen.entry(std::ptr::from_ref::<Node>(node)).or_default();
+            *seen += handles;
+            *seen
+        };
+        if seen == all {
+            self.waiting.push(node);
         }
     }
 }

@@ -1,10 +1,10 @@
 //! Hooks as Python sees them: handles that take them off again, and the lists that hang on a tensor.
 
 use crate::arena::Id;
-use crate::python::graph::autograd;
+use crate::python::graph::callable_hook::hang;
 use crate::python::graph::collector;
-use crate::python::graph::node::hang;
-use crate::python::tensor::methods::PyTensor;
+use crate::python::graph::place::no_hook;
+use crate::python::tensor::class::PyTensor;
 use crate::storage::reserve;
 use crate::tensor::{Node, NodeRef, When};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
@@ -254,7 +254,7 @@ fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> Py
     }
     let Some(edge) = tensor.edge_for_hooks() else {
         return match dict {
-            Some(dict) if !dict.is_empty() => Err(autograd::no_hook(tensor)),
+            Some(dict) if !dict.is_empty() => Err(no_hook(tensor)),
             _ => Ok(()),
         };
     };
@@ -320,4 +320,17 @@ pub fn flag(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<b
         let kind = object.get_type().name().map_or_else(|_| "?".into(), |n| n.to_string());
         PyTypeError::new_err(format!("{function}(): argument '{name}' (position 1) must be bool, not {kind}"))
     })
+}
+
+/// Hangs a Python callable on a node; gives its handle.
+pub fn node_hook<'py>(
+    py: Python<'py>,
+    node: &NodeRef,
+    when: When,
+    hook: Py<PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    collector::follow(py)?;
+    reserve::check()?;
+    let id = hang(node, when, hook);
+    Ok(Bound::new(py, Handle::new(node, id))?.into_any())
 }

@@ -3,7 +3,7 @@
 
 use crate::base::{DType, watch};
 use crate::ops;
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::types::{PyDType, dtype_object};
 use crate::tensor::{Tensor, mode};
 use pyo3::exceptions::PyValueError;

@@ -3,6 +3,7 @@
 use crate::base::{Device, watch};
 use crate::python::types::{PyDevice, device_from};
 use pyo3::prelude::*;
+use pyo3::types::PyTuple;
 use std::cell::RefCell;
 
 thread_local! {
@@ -59,5 +60,18 @@ pub fn leave() {
     let left = PLACES.with_borrow_mut(|all| if all.len() > 1 { all.pop() } else { None });
     if left.is_some() {
         watch::count(watch::PLACE, false);
+    }
+}
+
+#[pymethods]
+impl PyDevice {
+    /// Tensors are made here until the end of the `with` statement.
+    fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {
+        enter(*slf.get());
+        slf
+    }
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        leave();
     }
 }

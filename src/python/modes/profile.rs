@@ -2,7 +2,7 @@
 
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
-use crate::python::tensor::methods::PyTensor;
+use crate::python::tensor::class::PyTensor;
 use crate::tensor::mode;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};

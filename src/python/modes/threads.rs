@@ -1,7 +1,7 @@
 //! How many threads kernels use.
 
 use crate::cpu::par;
-use crate::python::call::signature_errors::type_name;
+use crate::python::types::type_name;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};

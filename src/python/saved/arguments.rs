@@ -4,6 +4,7 @@
 use crate::base::{DType, Scalar};
 use crate::operator::pointwise::{Numbers, Pointwise};
 use crate::python::saved::names::{pointwise, torch_name};
+use crate::python::tensor::class;
 use crate::tensor::Node;
 use crate::tensor::facts::{Facts, Shown};
 use pyo3::prelude::*;
@@ -54,10 +55,7 @@ fn wrapped(py: Python<'_>, number: Scalar) -> Value<'_> {
         Scalar::Complex(..) => DType::C128,
         Scalar::Float(_) => DType::F64,
     };
-    crate::python::tensor::methods::wrap(
-        py,
-        crate::ops::creation::create::scalar_tensor(number, Some(dtype))?,
-    )
+    class::wrap(py, crate::ops::creation::create::scalar_tensor(number, Some(dtype))?)
 }
 
 /// The names that [`argument`] knows for a node.

@@ -6,7 +6,7 @@ use crate::python::graph::node;
 use crate::python::saved::arguments;
 use crate::python::saved::names;
 use crate::python::sequences::Listed;
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::facts::{Facts, SavedAt};
 use crate::tensor::saved_hooks::{self, Chooser, Pack};
 use crate::tensor::{
@@ -218,10 +218,10 @@ impl SavedTensor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        collector::traverse(&Start::Saved(self), &visit).map(drop)
+        collector::traverse(&Start::node(self, &self.node), &visit).map(drop)
     }
     fn __clear__(&self) {
-        collector::clear(&Start::Saved(self));
+        collector::clear(&Start::node(self, &self.node));
     }
 }
 
@@ -478,9 +478,9 @@ impl KeptTensors {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        collector::traverse(&Start::Kept(self), &visit).map(drop)
+        collector::traverse(&Start::node(self, &self.node), &visit).map(drop)
     }
     fn __clear__(&self) {
-        collector::clear(&Start::Kept(self));
+        collector::clear(&Start::node(self, &self.node));
     }
 }

@@ -3,7 +3,8 @@
 
 use crate::python::graph::collector;
 use crate::python::identity;
-use crate::python::tensor::methods::{PLACE, PyTensor};
+use crate::python::identity::PLACE;
+use crate::python::tensor::class::PyTensor;
 use crate::tensor::HostObject;
 use pyo3::PyTypeInfo;
 use pyo3::ffi;

@@ -1,150 +1,35 @@
-//! The Tensor class: identity, number slots, attributes. Operators hang on it from the table.
+//! What the Tensor class has beside the operators of the table: number slots and Python's protocols.
 // PyO3's expansion inside our macro counts as our code to this lint.
 #![allow(unsafe_op_in_unsafe_fn)]
 
-use crate::base::{DType, Scalar, caution_once, watch};
+use crate::base::{DType, Scalar, watch};
 use crate::operator::pointwise::{Pointwise, apply, apply_inplace};
 use crate::operator::{Arg, Operand};
 use crate::ops;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
 use crate::python::call::overrides::Asked;
-use crate::python::call::parse::{running, scalar_from};
+use crate::python::call::run::LONG;
+use crate::python::call::run::running;
 use crate::python::call::signature_errors::too_big;
 use crate::python::data::nested_lists;
 use crate::python::graph::autograd;
 use crate::python::graph::collector;
 use crate::python::graph::collector::Start;
-use crate::python::graph::node;
-use crate::python::identity::{self, Gone};
 use crate::python::modes::profile;
-use crate::python::tensor::host_state;
+use crate::python::numbers::scalar_from;
+use crate::python::numbers::tell_of_loss;
+use crate::python::tensor::class::{PyTensor, no_index, wrap};
 use crate::python::tensor::index;
 use crate::python::transforms::func;
 use crate::python::transforms::vmap;
 use crate::python::types;
 use crate::python::types::{PyDType, dtype_object};
-use crate::storage::reserve;
-use crate::tensor::{Tensor, any_hosted, mode};
+use crate::tensor::any_hosted;
 use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
-use pyo3::{PyTypeInfo, ffi};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-
-/// Numbers of one dtype in any number of dimensions, with the history of their making.
-#[pyclass(name = "Tensor", module = "gradiron", frozen, subclass, dict, weakref)]
-pub struct PyTensor {
-    pub tensor: Tensor,
-}
-
-impl PyTensor {
-    /// The Python object around this value.
-    pub fn object(&self) -> *mut ffi::PyObject {
-        std::ptr::from_ref(self).cast_mut().cast::<u8>().wrapping_sub(PLACE.load(Ordering::Relaxed)).cast()
-    }
-}
-
-impl Drop for PyTensor {
-    fn drop(&mut self) {
-        let left = self.tensor.handles() > 1 && host_state::leave(self);
-        identity::forget(self.tensor.host_object(), self.object().cast(), left);
-    }
-}
-
-/// The Python object of a tensor: the living one, or a new one.
-#[inline]
-pub fn wrap(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyAny>> {
-    match identity::find(py, tensor.host_object()) {
-        Ok(object) => Ok(object),
-        Err(Gone::Entirely) => Ok(settle(allocate(py, tensor)?)),
-        Err(gone) => renew(py, tensor, gone),
-    }
-}
-
-/// How often a thread looks again for what another is leaving or taking just now; nobody else does under the interpreter's
-/// lock. (In the end it may be this thread itself that is leaving it.)
-const PATIENCE: usize = if cfg!(Py_GIL_DISABLED) { 10_000 } else { 1 };
-
-/// The object of a tensor whose last one left something, or is about to.
-#[cold]
-fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, PyAny>> {
-    for _ in 0..PATIENCE {
-        if gone == Gone::Left
-            && let Some(revived) = host_state::revive(py, &tensor)?
-        {
-            let own = revived.as_ptr();
-            let object = settle(revived);
-            if object.as_ptr() == own {
-                tensor.unhang();
-            }
-            return Ok(object);
-        }
-        #[cfg(Py_GIL_DISABLED)]
-        py.detach(std::thread::yield_now);
-        gone = match identity::find(py, tensor.host_object()) {
-            Ok(object) => return Ok(object),
-            Err(Gone::Entirely) => break,
-            Err(gone) => gone,
-        };
-    }
-    Ok(settle(allocate(py, tensor)?))
-}
-
-/// What is no whole number counts nothing.
-pub fn no_index() -> PyErr {
-    PyTypeError::new_err("only integer tensors of a single element can be converted to an index")
-}
-
-/// Where the Rust value lies in an object of the class, found on the first one.
-pub(in crate::python) static PLACE: AtomicUsize = AtomicUsize::new(0);
-
-/// A new object. `object.__new__`, which PyO3 goes through, would give each its dictionary at once (Python 3.11 and
-/// 3.12 do): half of the cost of a small operator. Here the slots start empty, as the allocator leaves them.
-fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
-    reserve::check()?;
-    let place = PLACE.load(Ordering::Relaxed);
-    if place == 0 {
-        let object = Bound::new(py, PyTensor { tensor })?;
-        PLACE.store(std::ptr::from_ref(object.get()) as usize - object.as_ptr() as usize, Ordering::Relaxed);
-        return Ok(object);
-    }
-    let class = PyTensor::type_object_raw(py);
-    // SAFETY: the class is a heap type with the generic allocator, which zeroes: empty dictionary and weak references.
-    // The value is written before anybody sees the object; the class has no borrow flag (frozen) and no thread check (Send).
-    unsafe {
-        let object = ffi::PyType_GenericAlloc(class, 0);
-        if object.is_null() {
-            return Err(PyErr::fetch(py));
-        }
-        object.cast::<u8>().add(place).cast::<PyTensor>().write(PyTensor { tensor });
-        Ok(Bound::from_owned_ptr(py, object).cast_into_unchecked())
-    }
-}
-
-/// Ties a fresh object (a subclass's, made by `__new__`) to its tensor.
-pub fn adopt(object: &Bound<'_, PyTensor>) {
-    settle(object.clone());
-}
-
-/// The object that stands for its tensor from now on.
-fn settle(object: Bound<'_, PyTensor>) -> Bound<'_, PyAny> {
-    identity::settle(object, |object| object.get().tensor.host_object())
-}
-
-/// Warns, once, that a number has no history, where one is kept.
-pub fn tell_of_loss(tensor: &Tensor) -> PyResult<()> {
-    static TOLD: AtomicBool = AtomicBool::new(false);
-    if mode::grad_enabled() && tensor.requires_grad() {
-        caution_once(
-            &TOLD,
-            "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using \
-             tensor.detach() first.",
-        )?;
-    }
-    Ok(())
-}
 
 fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
     match object.cast::<PyTensor>() {
@@ -192,8 +77,6 @@ fn watched_product<'py>(
         false => no_product(slf, other),
     }
 }
-
-pub(in crate::python) const LONG: usize = 16_384;
 
 fn compute<'py>(
     py: Python<'py>,
@@ -543,10 +426,14 @@ impl PyTensor {
         // Between its allocation and its first value an object is all zeroes, and the collector may already look.
         // SAFETY: a tensor is one pointer; reading it as a number is always defined here.
         let empty = unsafe { std::ptr::from_ref(&self.tensor).cast::<usize>().read() } == 0;
-        if any_hosted() && !empty { node::traverse(self, &visit) } else { Ok(()) }
+        if any_hosted() && !empty {
+            collector::traverse_tensor(&Start::tensor(self, &self.tensor), &self.tensor, &visit)
+        } else {
+            Ok(())
+        }
     }
     fn __clear__(&self) {
-        collector::clear(&Start::Tensor(self));
+        collector::clear(&Start::tensor(self, &self.tensor));
     }
 }
 

@@ -5,14 +5,14 @@
 use crate::base::{Error, Guidance, MemoryFormat, Scalar};
 use crate::operator::Kind;
 use crate::ops;
-use crate::python::call::parse::int_from;
 use crate::python::call::signature_errors::mismatch;
 use crate::python::graph::grad_cycles;
 use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
 use crate::python::modes::profile;
+use crate::python::numbers::int_from;
 use crate::python::size::size_object;
-use crate::python::tensor::methods::{PyTensor, wrap};
+use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::func;
 use crate::python::transforms::vmap;
 use crate::python::types;

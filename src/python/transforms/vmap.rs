@@ -1,17 +1,15 @@
 //! `vmap` as Python drives it: levels are entered and left, dimensions are taken for them and given back.
 
 use crate::ops::shape::view;
-use crate::python::function::apply;
 use crate::python::sequences::{Listed, collected};
-use crate::python::tensor::methods::{PyTensor, wrap};
-use crate::tensor::{Kind, Node, NodeRef, Tensor, Viewing, any_requires_grad, mode};
+use crate::python::tensor::class::{PyTensor, wrap};
+use crate::tensor::{Kind, Node, NodeRef, Tensor, Viewing};
 use crate::transforms::func;
 use crate::transforms::vmap;
 use crate::transforms::vmap::{Batch, Frame, Randomness};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
 use std::cell::Cell;
 use std::collections::HashSet;
 
@@ -32,20 +30,15 @@ pub fn hand_over() -> impl FnOnce() + Send {
     move || WITHOUT_RULES.set(without)
 }
 
+/// Whether this thread's switch is on.
+pub fn without_rules() -> bool {
+    WITHOUT_RULES.get()
+}
+
 /// Switches that, and returns how it was.
 #[pyfunction]
 pub fn set_without_rules(on: bool) -> bool {
     WITHOUT_RULES.replace(on)
-}
-
-/// Refuses a custom Function that the transforms which are under way could not go through.
-#[inline]
-pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
-    if !is_transformed() || WITHOUT_RULES.get() {
-        return Ok(());
-    }
-    let check = class.py().import("gradiron.func._function")?.getattr("check_support")?;
-    check.call1((class, vmap::is_under_way())).map(drop)
 }
 
 /// Refuses a method that would meddle with a transform's own leaves.
@@ -105,7 +98,7 @@ fn randomness_of(name: &str) -> PyResult<Randomness> {
     })
 }
 
-fn randomness_name(randomness: Randomness) -> &'static str {
+pub fn randomness_name(randomness: Randomness) -> &'static str {
     match randomness {
         Randomness::Error => "error",
         Randomness::Different => "different",
@@ -299,48 +292,6 @@ pub fn refuse_backward<'a>(roots: impl IntoIterator<Item = &'a Tensor>) -> PyRes
         ));
     }
     Ok(())
-}
-
-/// A custom Function on samples: by its own rule, which sees the physical tensors outside of the level.
-pub fn apply_function<'py>(
-    class: &Bound<'py, PyAny>,
-    args: &Bound<'py, PyTuple>,
-    inputs: &[Option<Tensor>],
-) -> PyResult<Bound<'py, PyAny>> {
-    if !class.getattr("_own_setup")?.is_truthy()? {
-        return apply_as_it_is(class, args, inputs);
-    }
-    let level = inputs.iter().flatten().filter_map(|t| t.as_batched()?.levels.last().copied()).max();
-    let frame = vmap::frames().into_iter().find(|f| Some(f.level) == level);
-    let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
-    let randomness = randomness_name(frame.randomness);
-    let mut args: Vec<Bound<'py, PyAny>> = args.iter().collect();
-    let (places, tensors): (Vec<usize>, Vec<&Tensor>) =
-        inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?))).unzip();
-    for (place, own) in places.into_iter().zip(vmap::settled(&tensors)?) {
-        if let Some(own) = own {
-            args[place] = wrap(class.py(), own)?;
-        }
-    }
-    let args = PyTuple::new(class.py(), args)?;
-    let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
-    vmap::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
-}
-
-/// A Function whose forward takes a context has no rule: it sees the samples as it would see one.
-fn apply_as_it_is<'py>(
-    class: &Bound<'py, PyAny>,
-    args: &Bound<'py, PyTuple>,
-    inputs: &[Option<Tensor>],
-) -> PyResult<Bound<'py, PyAny>> {
-    if any_requires_grad(inputs.iter().flatten()) {
-        return Err(PyRuntimeError::new_err(
-            "a custom Function without a setup_context cannot be recorded on samples: give it one, or leave out create_graph",
-        ));
-    }
-    let ctx = apply::unrecorded(&class.getattr("_backward_cls")?, args.len())?;
-    let all: Vec<Bound<'py, PyAny>> = std::iter::once(ctx).chain(args.iter()).collect();
-    mode::with_grad(false, || class.getattr("forward")?.call1(PyTuple::new(class.py(), all)?))
 }
 
 /// A hook on samples: the graph knows their physical tensor only, the hook is to see what it was registered on.

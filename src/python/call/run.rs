@@ -1,0 +1,102 @@
+//! Runs what a call came to, and gives back its results.
+
+use crate::base::{Error, Fault, Result as CoreResult};
+use crate::operator::{Arg, Out, Row, conj_neg};
+use crate::python::tensor::class::wrap;
+use crate::python::types::NAMED;
+use crate::tensor::{records, steady};
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyList, PyTuple};
+
+/// From so many elements on other threads may run meanwhile.
+pub const LONG: usize = 16_384;
+
+/// A result as Python sees it.
+pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
+    let tuple = |tensors: Vec<crate::tensor::Tensor>| -> PyResult<Vec<Bound<'py, PyAny>>> {
+        tensors.into_iter().map(|t| wrap(py, t)).collect()
+    };
+    Ok(match out {
+        Out::Tensor(t) => wrap(py, t)?,
+        Out::Tuple(name, fields, tensors) => {
+            let items = PyTuple::new(py, tuple(tensors)?)?;
+            match NAMED.get(py) {
+                Some(make) if !fields.is_empty() => {
+                    make.bind(py).call1((name, PyTuple::new(py, fields)?, items))?
+                }
+                _ => items.into_any(),
+            }
+        }
+        Out::List(tensors) => PyList::new(py, tuple(tensors)?)?.into_any(),
+        Out::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
+        Out::Int(i) => i.into_pyobject(py)?.into_any(),
+        Out::None => py.None().into_bound(py),
+    })
+}
+
+/// Whether a call is long enough to let other threads run meanwhile.
+pub fn is_long(args: &[Arg]) -> bool {
+    args.iter().any(|a| match a {
+        Arg::Tensor(t) => t.numel() >= LONG,
+        Arg::Tensors(ts) => ts.iter().any(|t| t.numel() >= 4_096),
+        _ => false,
+    })
+}
+
+/// Runs an operator: a long one lets other threads run meanwhile, which may give its operands other memory.
+#[inline]
+pub fn running<T: Send>(py: Python<'_>, long: bool, run: impl FnOnce() -> T + Send) -> T {
+    if long { py.detach(|| steady(run)) } else { attached(run) }
+}
+
+/// Runs what needs the interpreter: where it has no lock, other threads go on meanwhile.
+#[inline]
+pub fn attached<T>(run: impl FnOnce() -> T) -> T {
+    if cfg!(Py_GIL_DISABLED) { steady(run) } else { run() }
+}
+
+/// Runs a row, releasing the interpreter around long ones.
+pub fn run<T: Send>(
+    py: Python<'_>,
+    row: &Row,
+    args: &[Arg],
+    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
+) -> PyResult<T> {
+    run_or(py, row, args, &stale_or, body)
+}
+
+/// The same; `blame` says what was wrong where something was.
+pub fn run_or<T: Send>(
+    py: Python<'_>,
+    row: &Row,
+    args: &[Arg],
+    blame: &dyn Fn(Error, &Row, &[Arg]) -> Error,
+    body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
+) -> PyResult<T> {
+    crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
+    let done = running(py, is_long(args), || body(args));
+    match done {
+        Err(error) => match conj_neg::arguments(&error, args)? {
+            Some(plain) => run_or(py, row, &plain, blame, body),
+            None => Err(blame(error, row, args).into()),
+        },
+        Ok(done) => Ok(done),
+    }
+}
+
+/// A view whose base was written behind its back is refused before anything else is looked at.
+#[cold]
+pub fn stale_or(error: Error, row: &Row, args: &[Arg]) -> Error {
+    if row.composite || row.out.unrecorded {
+        return error;
+    }
+    let tensors = args.iter().flat_map(|arg| match arg {
+        Arg::Tensor(t) => std::slice::from_ref(t),
+        Arg::Tensors(list) => list.as_slice(),
+        _ => &[],
+    });
+    match error.fault() {
+        Fault::Type(_) | Fault::Unordered(_) => error,
+        _ => records(tensors).err().unwrap_or(error),
+    }
+}

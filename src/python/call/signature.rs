@@ -1,0 +1,98 @@
+//! A call as Python made it, and the signatures of rows as Python reads them.
+
+use crate::operator::{Forms, Row};
+use pyo3::prelude::*;
+
+/// A call as Python made it.
+pub struct Call<'a, 'py> {
+    pub py: Python<'py>,
+    pub name: &'a str,
+    /// The receiver of a method; it fills the first parameter.
+    pub receiver: Option<&'a Bound<'py, PyAny>>,
+    pub positional: &'a [Bound<'py, PyAny>],
+    pub keywords: &'a [(String, Bound<'py, PyAny>)],
+}
+
+/// One signature for several, as `inspect.signature` reads it: what not all of them have may be left out.
+pub fn united(signatures: &[&Row], function: bool) -> String {
+    let [first, others @ ..] = signatures else { return String::new() };
+    if others.is_empty() {
+        return signature(first, function);
+    }
+    let mut params: Vec<crate::operator::Param> = Vec::new();
+    for row in signatures {
+        for (at, p) in row.params.iter().enumerate() {
+            let everywhere = signatures
+                .iter()
+                .all(|row| row.params.iter().any(|other| other.name == p.name && other.default.is_none()));
+            let default = if at == 0 || everywhere { p.default } else { p.default.or(Some("None")) };
+            match params.iter_mut().find(|known| known.name == p.name) {
+                Some(known) => known.keyword &= p.keyword,
+                None => params.push(crate::operator::Param { default, ..*p }),
+            }
+        }
+    }
+    params.sort_by_key(|p| p.keyword);
+    let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
+    of_params(&params, forms, function)
+}
+
+/// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
+pub fn signature(row: &Row, function: bool) -> String {
+    of_params(row.params, row.forms, function)
+}
+
+fn of_params(params: &[crate::operator::Param], forms: Forms, function: bool) -> String {
+    let mut parts: Vec<String> = Vec::new();
+    let mut star = false;
+    for (i, param) in params.iter().enumerate() {
+        if param.keyword && !star {
+            parts.push("*".into());
+            star = true;
+        }
+        let name = match param.name {
+            _ if i == 0 && !function => "$self",
+            "from" => "from_", // a word of Python's
+            name => name,
+        };
+        parts.push(match param.default {
+            Some(default) if i > 0 || function => format!("{name}={}", python_default(default)),
+            _ => name.into(),
+        });
+    }
+    if !function && params.is_empty() {
+        parts.push("$self".into());
+    }
+    if !star && (forms.has(Forms::ALPHA) || (function && forms.has(Forms::OUT))) {
+        parts.push("*".into());
+    }
+    if forms.has(Forms::ALPHA) {
+        parts.push("alpha=1".into());
+    }
+    if function && forms.has(Forms::OUT) {
+        parts.push("out=None".into());
+    }
+    format!("({})", parts.join(", "))
+}
+
+/// A Rust default as Python writes it.
+pub fn python_default(default: &str) -> String {
+    let mut text = default.trim_end_matches(".into()").trim_end_matches(".to_string()");
+    while let Some(inner) = ["Some(", "Value::Scalar(", "Scalar::Int(", "Scalar::Float("]
+        .iter()
+        .find_map(|wrapper| text.strip_prefix(wrapper)?.strip_suffix(')'))
+    {
+        text = inner;
+    }
+    match text {
+        "true" => "True".into(),
+        "false" => "False".into(),
+        "Ints::new()" => "()".into(),
+        // A signature's text can name no objects.
+        _ if text.contains("::") => "None".into(),
+        _ => match text.replace("! [", "![").strip_prefix("smallvec![").and_then(|t| t.strip_suffix(']')) {
+            Some(items) => format!("[{items}]"),
+            None => text.into(),
+        },
+    }
+}

@@ -1,0 +1,62 @@
+//! Custom Functions under `vmap`: by a rule of their own, or on the samples as they are.
+
+use crate::python::function::context::unrecorded;
+use crate::python::tensor::class::wrap;
+use crate::python::transforms::vmap::{is_transformed, randomness_name, without_rules};
+use crate::tensor::{Tensor, any_requires_grad, mode};
+use crate::transforms::vmap;
+use pyo3::exceptions::PyRuntimeError;
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+
+/// Refuses a custom Function that the transforms which are under way could not go through.
+#[inline]
+pub fn check_function(class: &Bound<'_, PyAny>) -> PyResult<()> {
+    if !is_transformed() || without_rules() {
+        return Ok(());
+    }
+    let check = class.py().import("gradiron.func._function")?.getattr("check_support")?;
+    check.call1((class, vmap::is_under_way())).map(drop)
+}
+
+/// A custom Function on samples: by its own rule, which sees the physical tensors outside of the level.
+pub fn apply_function<'py>(
+    class: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    inputs: &[Option<Tensor>],
+) -> PyResult<Bound<'py, PyAny>> {
+    if !class.getattr("_own_setup")?.is_truthy()? {
+        return apply_as_it_is(class, args, inputs);
+    }
+    let level = inputs.iter().flatten().filter_map(|t| t.as_batched()?.levels.last().copied()).max();
+    let frame = vmap::frames().into_iter().find(|f| Some(f.level) == level);
+    let frame = frame.ok_or_else(|| PyRuntimeError::new_err("vmap: a batched tensor outlived its vmap"))?;
+    let randomness = randomness_name(frame.randomness);
+    let mut args: Vec<Bound<'py, PyAny>> = args.iter().collect();
+    let (places, tensors): (Vec<usize>, Vec<&Tensor>) =
+        inputs.iter().enumerate().filter_map(|(i, t)| Some((i, t.as_ref()?))).unzip();
+    for (place, own) in places.into_iter().zip(vmap::settled(&tensors)?) {
+        if let Some(own) = own {
+            args[place] = wrap(class.py(), own)?;
+        }
+    }
+    let args = PyTuple::new(class.py(), args)?;
+    let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
+    vmap::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
+}
+
+/// A Function whose forward takes a context has no rule: it sees the samples as it would see one.
+fn apply_as_it_is<'py>(
+    class: &Bound<'py, PyAny>,
+    args: &Bound<'py, PyTuple>,
+    inputs: &[Option<Tensor>],
+) -> PyResult<Bound<'py, PyAny>> {
+    if any_requires_grad(inputs.iter().flatten()) {
+        return Err(PyRuntimeError::new_err(
+            "a custom Function without a setup_context cannot be recorded on samples: give it one, or leave out create_graph",
+        ));
+    }
+    let ctx = unrecorded(&class.getattr("_backward_cls")?, args.len())?;
+    let all: Vec<Bound<'py, PyAny>> = std::iter::once(ctx).chain(args.iter()).collect();
+    mode::with_grad(false, || class.getattr("forward")?.call1(PyTuple::new(class.py(), all)?))
+}

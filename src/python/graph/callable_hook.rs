@@ -1,0 +1,129 @@
+//! A Python callable as a hook of a node: what it is given, and what it may return.
+
+use crate::base::Error;
+use crate::python::tensor::class::{PyTensor, wrap};
+use crate::tensor::{Hook, NodeRef, Tensor, When};
+use pyo3::prelude::*;
+use pyo3::types::PyTuple;
+use std::sync::Arc;
+
+/// A Python callable as a hook.
+pub struct PyHook {
+    pub callable: Py<PyAny>,
+    pub when: When,
+}
+
+impl Hook for PyHook {
+    fn call(
+        &self,
+        inputs: &[Option<Tensor>],
+        outputs: &[Option<Tensor>],
+    ) -> crate::base::Result<Option<crate::tensor::Grads>> {
+        Python::attach(|py| self.invoke(py, inputs, outputs))
+    }
+    fn host(&self) -> *mut std::ffi::c_void {
+        self.callable.as_ptr().cast()
+    }
+}
+
+impl PyHook {
+    fn invoke(
+        &self,
+        py: Python<'_>,
+        inputs: &[Option<Tensor>],
+        outputs: &[Option<Tensor>],
+    ) -> crate::base::Result<Option<crate::tensor::Grads>> {
+        let object = |t: &Option<Tensor>| match t {
+            Some(t) => wrap(py, t.clone()),
+            None => Ok(py.None().into_bound(py)),
+        };
+        let list =
+            |ts: &[Option<Tensor>]| PyTuple::new(py, ts.iter().map(object).collect::<PyResult<Vec<_>>>()?);
+        let returned = match self.when {
+            When::Output(_) | When::Accumulated => self.callable.bind(py).call1((object(&inputs[0])?,))?,
+            When::Before => self.callable.bind(py).call1((list(outputs)?,))?,
+            When::After => self.callable.bind(py).call1((list(inputs)?, list(outputs)?))?,
+        };
+        if returned.is_none() {
+            return Ok(None);
+        }
+        if self.when == When::Accumulated {
+            // The leaf itself changes nothing: `lambda p: p.add_(p.grad, alpha=-rate)` gives it back.
+            if returned.is(&object(&inputs[0])?) {
+                return Ok(None);
+            }
+            check(&returned, None, self.callable.bind(py))?;
+            return Err(Error::runtime("Tensor post accumulate grad hooks should return None."));
+        }
+        let before = if self.when == When::Before { outputs } else { inputs };
+        let values: Vec<Bound<'_, PyAny>> = match returned.cast_into::<PyTuple>() {
+            Ok(tuple) if !matches!(self.when, When::Output(_)) => tuple.iter().collect(),
+            Ok(tuple) => vec![tuple.into_any()],
+            Err(other) if matches!(self.when, When::Output(_)) => vec![other.into_inner()],
+            Err(other) => {
+                return Err(Error::type_error(format!(
+                    "expected tuple, but hook returned '{}'",
+                    other.into_inner().get_type().name()?
+                )));
+            }
+        };
+        if values.len() != before.len() {
+            return Err(Error::runtime(format!(
+                "hook '{}' has returned an incorrect number of values (got {}, but expected {})",
+                name_of(self.callable.bind(py)),
+                values.len(),
+                before.len()
+            )));
+        }
+        let mut out = crate::tensor::Grads::new();
+        for (value, old) in values.iter().zip(before) {
+            if old.is_none() && !value.is_none() {
+                return Err(Error::runtime("can't replace a None gradient with a non-None value"));
+            }
+            out.push(check(value, old.as_ref(), self.callable.bind(py))?);
+        }
+        Ok(Some(out))
+    }
+}
+
+fn name_of(hook: &Bound<'_, PyAny>) -> String {
+    hook.getattr("__name__").map_or_else(|_| "<unknown>".into(), |n| n.to_string())
+}
+
+/// A hook's replacement must be what it replaces.
+fn check(
+    value: &Bound<'_, PyAny>,
+    old: Option<&Tensor>,
+    hook: &Bound<'_, PyAny>,
+) -> crate::base::Result<Option<Tensor>> {
+    if value.is_none() {
+        return Ok(None);
+    }
+    let Ok(new) = value.cast::<PyTensor>() else {
+        return Err(Error::type_error(format!(
+            "expected Variable, but hook returned '{}'",
+            value.get_type().name()?
+        )));
+    };
+    let new = new.get().tensor.clone();
+    let name = || name_of(hook);
+    if let Some(old) = old {
+        if new.dtype() != old.dtype() {
+            return Err(Error::runtime(format!(
+                "hook '{}' has changed the type of value (was {} got {})",
+                name(),
+                crate::tensor::kind_in_words(old.dtype(), old.device()),
+                crate::tensor::kind_in_words(new.dtype(), new.device())
+            )));
+        }
+        if new.shape() != old.shape() {
+            return Err(Error::runtime(format!("hook '{}' has changed the size of value", name())));
+        }
+    }
+    Ok(Some(new))
+}
+
+/// Hangs a Python callable on a node.
+pub fn hang(node: &NodeRef, when: When, callable: Py<PyAny>) -> u64 {
+    node.add_hook(when, Arc::new(PyHook { callable, when }))
+}
