@@ -48,6 +48,7 @@ class LowRankMultivariateNormal(Distribution):
     support: Any = constraints.real_vector
     has_rsample = True
     loc: Tensor
+    cov_factor: Tensor
     cov_diag: Tensor
 
     def __init__(self, loc: Any, cov_factor: Any, cov_diag: Any, validate_args: bool | None = None) -> None:
@@ -68,6 +69,7 @@ class LowRankMultivariateNormal(Distribution):
                 f"Incompatible batch shapes: loc {loc.shape}, cov_factor {cov_factor.shape}, cov_diag {cov_diag.shape}"
             ) from error
         self.loc = loc_[..., 0].expand((*batch, -1))
+        self.cov_factor = cov_factor.expand((*batch, -1, -1))
         self.cov_diag = diagonal[..., 0].expand((*batch, -1))
         super().__init__(Size(batch), event, validate_args=validate_args)
         self._unbroadcasted_cov_factor = cov_factor
@@ -78,6 +80,7 @@ class LowRankMultivariateNormal(Distribution):
         new = self._get_checked_instance(LowRankMultivariateNormal, _instance)
         batch_shape = _listed(batch_shape)
         new.loc = self.loc.expand(batch_shape + self.event_shape)
+        new.cov_factor = self.cov_factor.expand(batch_shape + self.cov_factor.shape[-2:])
         new.cov_diag = self.cov_diag.expand(batch_shape + self.event_shape)
         new._unbroadcasted_cov_factor = self._unbroadcasted_cov_factor
         new._unbroadcasted_cov_diag = self._unbroadcasted_cov_diag
@@ -86,11 +89,6 @@ class LowRankMultivariateNormal(Distribution):
 
     def _wide(self, matrix: Tensor) -> Tensor:
         return matrix.expand(self._batch_shape + self._event_shape + self._event_shape)
-
-    @lazy_property
-    def cov_factor(self) -> Tensor:
-        factor = self._unbroadcasted_cov_factor
-        return factor.expand(self._batch_shape + self._event_shape + factor.shape[-1:])
 
     @lazy_property
     def scale_tril(self) -> Tensor:
