@@ -20,7 +20,7 @@ KNOWN = [
 ]
 # Their samplers call methods.
 ELSEWHERE = set(
-    "clamp diag float_power kthvalue matrix_power narrow_copy slice_scatter take take_along_dim topk tril triu".split()
+    "clamp diag float_power frobenius_norm kthvalue linalg_matmul matrix_power narrow_copy slice_scatter take take_along_dim topk tril triu".split()
 )
 # Only the overload with a dimension takes `out`.
 ALONG = {"sum", "prod"}
@@ -32,6 +32,8 @@ class Calls:
     def __init__(self, name):
         self.name, self.made = name, []
         self.home = T if hasattr(T, name) else T.nn.functional
+        if name.startswith("linalg_"):
+            self.home, self.name = T.linalg, name.removeprefix("linalg_")
 
     def __enter__(self):
         self.own = getattr(self.home, self.name)

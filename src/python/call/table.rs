@@ -286,7 +286,8 @@ fn call<'py>(
                     out::refused(own, &args, &target, stale_or(error, row, given))
                 };
                 // What is written elsewhere is not recorded, and not offered to hooks.
-                let made = mode::with_grad(false, || run_or(py, row, &args, &refused, row.call))?;
+                let unrecorded = |args: &[Arg]| mode::with_grad(false, || (row.call)(args));
+                let made = run_or(py, row, &args, &refused, unrecorded)?;
                 return out::write(py, (own, &entry.name), &args, made, target);
             }
             result(py, run(py, row, &args, row.call)?)
