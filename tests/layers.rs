@@ -85,7 +85,7 @@ const PROGRAM: &[&str] = &[
 const CIRCLES: &[(&[&str], usize, usize)] = &[
     (&["operator", "transforms"], 26, 4),
     (&["python"], 3, 4),
-    (&["ops"], 22, 22),
+    (&["ops"], 33, 22),
     (&["tensor"], 16, 4),
     (&["backward"], 2, 2),
 ];

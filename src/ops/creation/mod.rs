@@ -3,6 +3,7 @@
 pub mod create;
 pub mod factories;
 pub mod fill;
+pub mod ranges;
 
 // Where these stood before.
 #[allow(unused_imports, reason = "a bridge")]

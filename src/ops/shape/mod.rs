@@ -1,9 +1,12 @@
 //! Views and copies of the same elements in other shapes.
 
+pub mod as_strided;
 pub mod block;
 pub mod join;
 pub mod rearrange;
+pub mod slices;
 pub mod split;
+pub mod squeeze;
 pub mod triangle;
 pub mod view;
 pub mod view_copies;

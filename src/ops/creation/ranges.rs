@@ -1,0 +1,278 @@
+//! Tensors of evenly spaced numbers.
+
+use crate::operator::prelude::*;
+use crate::ops::creation::create::{default_dtype, to_dtype};
+use crate::ops::creation::factories::born;
+use crate::ops::shape::view::dims_of;
+
+/// The dtype of a range of these numbers.
+fn range_dtype(numbers: &[Scalar]) -> DType {
+    if numbers.iter().any(|n| matches!(n, Scalar::Float(_))) { default_dtype() } else { DType::I64 }
+}
+
+/// How many numbers `start, start + step, …` there are before `end` (or up to it, when `closed`).
+fn range_length(start: Scalar, end: Scalar, step: Scalar, dtype: DType, closed: bool) -> Result<usize> {
+    if [start, end, step].iter().any(|s| matches!(s, Scalar::Complex(..))) {
+        return Err(crate::operator::kernel::overflow("double"));
+    }
+    let (a, b, d) = (start.as_f64(), end.as_f64(), step.as_f64());
+    if d == 0.0 {
+        return Err(Error::runtime("step must be nonzero"));
+    }
+    if !a.is_finite() || !b.is_finite() {
+        let show = |s: Scalar| match s {
+            Scalar::Float(f) if f.is_nan() => "nan".into(),
+            Scalar::Float(f) => f.to_string(),
+            other => other.as_i64().to_string(),
+        };
+        return Err(Error::runtime(format!("unsupported range: {} -> {}", show(start), show(end))));
+    }
+    if (d > 0.0 && b < a) || (d < 0.0 && b > a) {
+        return Err(Error::runtime("upper bound and lower bound inconsistent with step sign"));
+    }
+    let all_int = [start, end, step].iter().all(|s| !matches!(s, Scalar::Float(_)));
+    if all_int && !dtype.is_float() && !closed {
+        let (span, step) = (i128::from(end.as_i64()) - i128::from(start.as_i64()), i128::from(step.as_i64()));
+        let count = (span + step - step.signum()) / step;
+        return usize::try_from(count).map_err(|_| Error::runtime("invalid size, possible overflow?"));
+    }
+    let count = if closed { ((b - a) / d).floor() + 1.0 } else { ((b - a) / d).ceil() };
+    if count > i64::MAX as f64 / 8.0 {
+        return Err(Error::runtime("invalid size, possible overflow?"));
+    }
+    Ok(count.max(0.0) as usize)
+}
+
+/// `start, start + step, …` in place of numbers that are made one by one.
+pub fn range(start: Scalar, step: Scalar, count: usize, dtype: DType, device: Device) -> Result<Body> {
+    crate::operator::dtype_checks::order("arange_cpu", dtype)?;
+    let out = Body::new(&[count], dtype, device)?;
+    if count > 0 {
+        fork!([&out], cpu: done(crate::cpu::sequence::arange(out.host()?, start, step)), gpu: crate::gpu::arange(out.gpu()?, start, step))?;
+    }
+    Ok(out)
+}
+
+/// Truth values do not lie between others.
+fn check_spaced(kernel: &'static str, dtype: DType, steps: i64) -> Result<()> {
+    if dtype == DType::Bool && steps > 1 { Err(Fault::NoKernel { op: kernel, dtype }.into()) } else { Ok(()) }
+}
+
+fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+    let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
+    let out = Body::new(&dims_of(&[steps])?, dtype, device)?;
+    if count > 0 {
+        fork!([&out], cpu: done(crate::cpu::sequence::linspace(out.host()?, start, end)), gpu: crate::gpu::linspace(out.gpu()?, start, end))?;
+    }
+    Ok(out)
+}
+
+/// A bound of `steps` numbers of `dtype`, which a 0-d tensor may hold.
+fn bound(value: &Value, dtype: DType, steps: i64) -> Result<f64> {
+    let number = match value {
+        Value::Scalar(s) => *s,
+        Value::Tensor(t) => t.item()?,
+    };
+    if steps > 1 {
+        crate::operator::kernel::holds(dtype, number)?;
+    }
+    Ok(number.as_f64())
+}
+
+/// The dtype of a row with a complex bound; nothing where both are real.
+fn complex_bounds(name: &str, start: &Value, end: &Value, dtype: Option<DType>) -> Result<Option<DType>> {
+    let complex = |v: &Value| match v {
+        Value::Scalar(s) => matches!(s, Scalar::Complex(..)),
+        Value::Tensor(t) => t.dtype().is_complex(),
+    };
+    if !complex(start) && !complex(end) {
+        return Ok(None);
+    }
+    let inferred = default_dtype().to_complex();
+    match dtype {
+        Some(dtype) if !dtype.is_complex() => Err(Error::runtime(format!(
+            "torch.{name}(): inferred dtype {} can't be safely cast to passed dtype {}",
+            if inferred == DType::C128 { "c10::complex<double>" } else { "c10::complex<float>" },
+            dtype.scalar_name(),
+        ))),
+        given => Ok(Some(given.unwrap_or(inferred))),
+    }
+}
+
+/// Both parts of such a row are rows themselves.
+fn complex_spaced(start: &Value, end: &Value, steps: i64, dtype: DType, device: Device) -> Result<Body> {
+    let number = |v: &Value| match v {
+        Value::Scalar(s) => Ok(*s),
+        Value::Tensor(t) => t.item(),
+    };
+    let (a, b, part) = (number(start)?, number(end)?, dtype.to_real());
+    let real = Tensor::new(spaced(a.as_f64(), b.as_f64(), steps, part, device)?);
+    let imag = Tensor::new(spaced(a.imaginary(), b.imaginary(), steps, part, device)?);
+    let made = crate::ops::complex::complex(&real, &imag)?;
+    let body = made.body().clone();
+    Ok(body)
+}
+
+/// Rows of numbers between the samples' own bounds.
+fn spaced_samples(start: &Value, end: &Value, steps: i64, dtype: DType) -> Result<Option<Tensor>> {
+    let batched = |v: &Value| matches!(v, Value::Tensor(t) if t.is_batched());
+    if !batched(start) && !batched(end) {
+        return Ok(None);
+    }
+    let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
+    crate::transforms::vmap::spaced(start, end, count, dtype).map(Some)
+}
+
+/// The numbers from `start` to `end`, which is left out, by `step`.
+#[operator(function, overloads((0, 5), (1, 5), (1, 7)), out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::arange"
+    )
+)]
+pub fn arange(
+    start: Scalar,
+    end: Option<Scalar>,
+    #[default(Scalar::Int(1))] step: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    let (start, end) = match end {
+        Some(end) => (start, end),
+        None => (Scalar::Int(0), start),
+    };
+    let dtype = dtype.unwrap_or_else(|| range_dtype(&[start, end, step]));
+    if dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: "arange_cpu", dtype }.into());
+    }
+    let count = range_length(start, end, step, dtype, false)?;
+    born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+}
+
+/// The numbers from `start` to `end`, which is included, by `step`.
+#[operator(
+    function,
+    name = "range",
+    out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::range"
+    )
+)]
+pub fn range_(
+    start: Scalar,
+    end: Scalar,
+    #[default(Scalar::Int(1))] step: Scalar,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = layout;
+    crate::base::caution(
+        "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with \
+         Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
+    )?;
+    let dtype = dtype.unwrap_or_else(default_dtype);
+    let count = range_length(start, end, step, dtype, true)?;
+    born(range(start, step, count, dtype, device.unwrap_or(Device::Cpu))?, requires_grad)
+}
+
+/// `steps` numbers evenly from `start` to `end`, both included.
+#[operator(function, overloads((2, 7), (2, 7), (2, 7), (2, 7)), out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::linspace"
+    ),
+    sample = "random"
+)]
+pub fn linspace(
+    #[elsewhere] start: Value,
+    #[elsewhere] end: Value,
+    steps: i64,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    if let Some(kind) = complex_bounds("linspace", &start, &end, dtype)? {
+        return born(
+            complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?,
+            requires_grad,
+        );
+    }
+    let dtype = dtype.unwrap_or_else(default_dtype);
+    check_spaced("linspace_cpu", dtype, steps)?;
+    if let Some(made) = spaced_samples(&start, &end, steps, dtype)? {
+        return Ok(made);
+    }
+    born(
+        spaced(
+            bound(&start, dtype, steps)?,
+            bound(&end, dtype, steps)?,
+            steps,
+            dtype,
+            device.unwrap_or(Device::Cpu),
+        )?,
+        requires_grad,
+    )
+}
+
+/// `steps` numbers from `base ** start` to `base ** end`, evenly on a logarithmic scale.
+#[operator(function, overloads((2, 8), (2, 8), (2, 8), (2, 8)), out(
+        message = "dtype {result} does not match dtype of out parameter ({target})",
+        computes,
+        silent,
+        called = "aten::logspace"
+    ),
+    sample = "random"
+)]
+pub fn logspace(
+    #[elsewhere] start: Value,
+    #[elsewhere] end: Value,
+    steps: i64,
+    #[default(10.0)] base: f64,
+    dtype: Option<DType>,
+    layout: Option<String>,
+    device: Option<Device>,
+    pin_memory: Option<bool>,
+    #[default(false)] requires_grad: bool,
+) -> Result<Tensor> {
+    let _ = (layout, pin_memory);
+    if let Some(kind) = complex_bounds("logspace", &start, &end, dtype)? {
+        let exponents =
+            Tensor::new(complex_spaced(&start, &end, steps, kind, device.unwrap_or(Device::Cpu))?);
+        let body = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?.body().clone();
+        return born(body, requires_grad);
+    }
+    let dtype = dtype.unwrap_or_else(default_dtype);
+    check_spaced("logspace_cpu", dtype, steps)?;
+    let work = if dtype == DType::F64 || (!dtype.is_float() && device.is_none_or(Device::is_cpu)) {
+        DType::F64
+    } else {
+        DType::F32
+    };
+    if let Some(exponents) = spaced_samples(&start, &end, steps, work)? {
+        return to_dtype(&crate::ops::elementwise::power::power(base.into(), (&exponents).into())?, dtype);
+    }
+    let exponents = Tensor::new(spaced(
+        bound(&start, dtype, steps)?,
+        bound(&end, dtype, steps)?,
+        steps,
+        work,
+        device.unwrap_or(Device::Cpu),
+    )?);
+    let powers = crate::ops::elementwise::power::power(base.into(), (&exponents).into())?;
+    let out = to_dtype(&powers, dtype)?;
+    let body = out.body().clone();
+    born(body, requires_grad)
+}

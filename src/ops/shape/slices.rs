@@ -1,0 +1,139 @@
+//! Views of a part: one slice, a range of them, a diagonal, windows.
+
+use crate::operator::prelude::*;
+use crate::operator::view_part::embed;
+use crate::ops::shape::squeeze::unsqueeze;
+
+/// The gradient of a dense tensor from that of the part of it that `view` shows.
+pub fn put_back(g: &Tensor, at: Meta, view: impl FnOnce(&Layout) -> Result<Layout>) -> Result<Tensor> {
+    let place = view(&Layout::contiguous(&at.shape))?;
+    embed(g, at.shape, place)
+}
+
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Select {
+    fn forward(input: &Tensor, dim: i64, index: i64) -> Result<Layout> {
+        input.body().layout.select(dim, index)
+    }
+    fn d_input(g: &Tensor, at: Meta, dim: i64, index: i64) -> Result<Tensor> {
+        put_back(g, at, |l| l.select(dim, index))
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+        let x = b.full(input)?;
+        select(&x, b.dim(dim, b.rank(&x))?, index).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Slice {
+    fn forward(input: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Layout> {
+        input.body().layout.slice(dim, start, end, step)
+    }
+    fn d_input(
+        g: &Tensor,
+        at: Meta,
+        dim: i64,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: i64,
+    ) -> Result<Tensor> {
+        put_back(g, at, |l| l.slice(dim, start, end, step))
+    }
+    fn batch(
+        b: &Batch,
+        input: &Tensor,
+        dim: i64,
+        start: Option<i64>,
+        end: Option<i64>,
+        step: i64,
+    ) -> Result<Tensor> {
+        let x = b.full(input)?;
+        slice(&x, b.dim(dim, b.rank(&x))?, start, end, step).map(|t| b.wrap(t))
+    }
+}
+
+/// `length` slices from `start` on, for operators on their way.
+#[primitive(tangent = linear)]
+impl Narrow {
+    fn forward(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Layout> {
+        input.body().layout.narrow(dim, start, length)
+    }
+    fn d_input(g: &Tensor, at: Meta, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        put_back(g, at, |l| l.narrow(dim, start, length))
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+        let x = b.full(input)?;
+        narrow(&x, b.dim(dim, b.rank(&x))?, start, length).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Diagonal {
+    fn forward(input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Layout> {
+        input.body().layout.diagonal(offset, dim1, dim2)
+    }
+    fn d_input(g: &Tensor, at: Meta, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        put_back(g, at, |l| l.diagonal(offset, dim1, dim2))
+    }
+    fn batch(b: &Batch, input: &Tensor, offset: i64, dim1: i64, dim2: i64) -> Result<Tensor> {
+        let x = b.full(input)?;
+        let rank = b.rank(&x);
+        diagonal(&x, offset, b.dim(dim1, rank)?, b.dim(dim2, rank)?).map(|t| b.wrap(t))
+    }
+}
+
+#[primitive(copy, tangent = linear, shows(self_sym_sizes = sizes(input)))]
+impl Unfold {
+    fn forward(input: &Tensor, dimension: i64, size: i64, step: i64) -> Result<Layout> {
+        input.body().layout.unfold(dimension, size, step)
+    }
+    fn d_input(g: &Tensor, at: Meta, dimension: i64, size: i64, step: i64) -> Result<Tensor> {
+        put_back(g, at, |l| l.unfold(dimension, size, step))
+    }
+    fn batch(b: &Batch, input: &Tensor, dimension: i64, size: i64, step: i64) -> Result<Tensor> {
+        let (x, k) = (b.full(input)?, b.k() as i64);
+        match b.rank(&x) {
+            0 => select(&unfold(&unsqueeze(&x, -1)?, k, size, step)?, k, 0),
+            n => unfold(&x, b.dim(dimension, n)?, size, step),
+        }
+        .map(|t| b.wrap(t))
+    }
+}
+
+/// One slice across a dimension (a view).
+#[operator(
+    function,
+    method,
+    short,
+    sample = "view(lambda draw, shape: (lambda d: lambda x: x.select(d, shape[d] - 1))(dim_of(draw, shape)), 1)"
+)]
+pub fn select(input: &Tensor, dim: i64, index: i64) -> Result<Tensor> {
+    Select::call(input, dim, index)
+}
+
+/// Every `step`-th slice from `start` to `end` (a view).
+pub fn slice(input: &Tensor, dim: i64, start: Option<i64>, end: Option<i64>, step: i64) -> Result<Tensor> {
+    Slice::call(input, dim, start, end, step)
+}
+
+/// `length` slices from `start` on (a view).
+pub fn narrow(input: &Tensor, dim: i64, start: i64, length: i64) -> Result<Tensor> {
+    Narrow::call(input, dim, start, length)
+}
+
+/// The diagonal of two dimensions, as the last one (a view).
+#[operator(function, method, sample = "view(diagonal, 2)")]
+pub fn diagonal(
+    input: &Tensor,
+    #[default(0)] offset: i64,
+    #[default(0)] dim1: i64,
+    #[default(1)] dim2: i64,
+) -> Result<Tensor> {
+    Diagonal::call(input, offset, dim1, dim2)
+}
+
+/// Sliding windows along a dimension (a view).
+#[operator(method, sample = "view(window, 1)")]
+pub fn unfold(input: &Tensor, dimension: i64, size: i64, step: i64) -> Result<Tensor> {
+    Unfold::call(input, dimension, size, step)
+}
