@@ -140,7 +140,9 @@ def stft(
     align_to_window: bool | None = None,
 ) -> Tensor:
     """The Fourier transforms of parts of a signal, one every `hop_length` elements."""
-    from .nn import functional as F
+    from .nn import functional
+
+    F: Any = functional
 
     hop = n_fft // 4 if hop_length is None else hop_length
     width = n_fft if win_length is None else win_length
@@ -225,9 +227,9 @@ def istft(
     count, whole = parts.size(1), n_fft + hop * (parts.size(1) - 1)
     starts = _core.arange(count, device=parts.device) * hop
     places = (starts.unsqueeze(1) + _core.arange(n_fft, device=parts.device)).reshape(-1)
-    flat = (parts * window).reshape(parts.size(0), -1)
+    flat = (parts * window).reshape((parts.size(0), -1))
     signal = flat.new_zeros((parts.size(0), whole)).index_add(1, places, flat)
-    shares = (window * window).expand(count, n_fft).reshape(-1)
+    shares = (window * window).expand((count, n_fft)).reshape(-1)
     weight = shares.new_zeros(whole).index_add(0, places, shares)
     start = n_fft // 2 if center else 0
     end = start + length if length is not None else whole - n_fft // 2 if center else whole
