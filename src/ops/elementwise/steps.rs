@@ -49,6 +49,7 @@ fn whole(
 /// A function of whole numbers, and its name.
 #[derive(Clone, Copy)]
 pub struct Operation {
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused, by name"))]
     name: &'static str,
     f: fn(i64, i64) -> i64,
 }

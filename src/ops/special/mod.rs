@@ -38,6 +38,7 @@ fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
 }
 
 /// A function of each element.
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
 fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
     let x = x.body();
     fork!([&x], cpu: Ok(()), gpu: no_shader(op, x.dtype))?;
@@ -49,6 +50,7 @@ fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
 }
 
 /// A function of two elements.
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
 fn mapped_pair(op: &'static str, x: &Tensor, y: &Tensor, f: fn(f64, f64) -> f64) -> Result<Body> {
     let (x, y) = (x.body(), y.body());
     let shape = broadcast(x.shape(), y.shape())?;
