@@ -32,8 +32,9 @@ class Calls:
     def __init__(self, name):
         self.name, self.made = name, []
         self.home = T if hasattr(T, name) else T.nn.functional
-        if name.startswith("linalg_"):
-            self.home, self.name = T.linalg, name.removeprefix("linalg_")
+        space, _, rest = name.partition("_")
+        if space in ("linalg", "fft", "special"):
+            self.home, self.name = getattr(T, space), rest
 
     def __enter__(self):
         self.own = getattr(self.home, self.name)

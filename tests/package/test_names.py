@@ -21,7 +21,8 @@ OURS = {
     "cuda": {"dispatches", "submits"},
     "version": {"gradiron"},
 }
-OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors")
+# (PyTorch's own `utils.tensorboard` can be imported only beside tensorboard.)
+OUR_MODULES = ("viz", "autograd.source_lines", "ops", "utils.safetensors", "utils.tensorboard")
 PYTORCHS = json.loads((GOLDEN / "names.json").read_text())
 
 

@@ -218,6 +218,9 @@ pub fn ormqr(
     #[default(false)] transpose: bool,
 ) -> Result<Tensor> {
     let name = "torch.ormqr";
+    if input.ndim() >= 2 && input3.ndim() < 2 {
+        return Err(Error::runtime(format!("{name}: other must have at least 2 dimensions.")));
+    }
     check_reflectors(name, input, input2)?;
     let k = input2.shape().last().copied().unwrap_or(0);
     let ([m, _], [rows, columns]) = (rows_and_columns(&input.shape()), rows_and_columns(&input3.shape()));

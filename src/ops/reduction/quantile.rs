@@ -126,10 +126,10 @@ fn check_range(name: &str, q: &Tensor) -> Result<()> {
 }
 
 macro_rules! quantile_rows {
-    ($($doc:literal $name:ident, $skips:literal;)*) => { $(
+    ($($doc:literal $name:ident, $skips:literal, $sample:tt;)*) => { $(
         #[doc = $doc]
         #[operator(function, method, out(message = "quantile() out tensor must be same dtype as the input tensor"),
-            sample = "shaped(lambda draw, shape: widened(lambda x: T.nanquantile(x, 0.3, 0)), FULL, least=1)")]
+            sample = $sample)]
         pub fn $name(
             input: &Tensor,
             q: &Tensor,
@@ -145,8 +145,10 @@ macro_rules! quantile_rows {
     )* };
 }
 quantile_rows! {
-    "The values below which the shares `q` of the elements lie." quantile, false;
-    "The same of those that are numbers." nanquantile, true;
+    "The values below which the shares `q` of the elements lie." quantile, false,
+        "shaped(lambda draw, shape: widened(lambda x: T.quantile(x, 0.3, 0)), FULL, least=1)";
+    "The same of those that are numbers." nanquantile, true,
+        "shaped(lambda draw, shape: widened(lambda x: T.nanquantile(x, 0.3, 0)), FULL, least=1)";
 }
 
 /// The value below which the share `q` of the elements lies.
