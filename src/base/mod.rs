@@ -31,7 +31,7 @@ pub use guidance::{Guidance, LINES_HINT, Line};
 pub use layout::{IndexBy, Layout, Put, Strided};
 pub use lazy::Lazy;
 pub use scalar::Scalar;
-pub use shape::{Dims, broadcast, contiguous_strides, numel, wrap_dim};
+pub use shape::{Dims, broadcast, contiguous_strides, existing_dim, numel, wrap_dim};
 pub use taps::Taps;
 pub use windows::Windows;
 

@@ -53,3 +53,11 @@ pub fn wrap_dim(dim: i64, ndim: usize) -> Result<usize> {
     }
     Ok(if dim < 0 { (dim + range) as usize } else { dim as usize })
 }
+
+/// `wrap_dim` for what asks a number's dimension for elements: it has none.
+pub fn existing_dim(dim: i64, ndim: usize) -> Result<usize> {
+    if ndim == 0 {
+        return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));
+    }
+    wrap_dim(dim, ndim)
+}

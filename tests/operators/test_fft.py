@@ -99,6 +99,9 @@ REFUSED = [
     (lambda: K.rfft(T.ones(2, dtype=T.complex64)), "rfft expects a real input tensor, but got ComplexFloat"),
     (lambda: K.fftn(T.ones(2, 2), dim=(0, 0)), "FFT dims must be unique"),
     (lambda: K.fftn(T.ones(2), s=(1, 1)), "Got shape with 2 values but input tensor only has 1 dimensions."),
+    (lambda: K.fft(T.tensor(1.0)), "Dimension specified as -1 but tensor has no dimensions"),
+    (lambda: K.rfft(T.tensor(1.0)), "Dimension specified as -1 but tensor has no dimensions"),
+    (lambda: K.fft2(T.tensor(1.0), dim=0), "Dimension specified as 0 but tensor has no dimensions"),
     (lambda: T.stft(T.ones(20), 8, window=T.ones(8)), "stft requires the return_complex parameter be given for real inputs"),
 ]
 
@@ -106,7 +109,7 @@ REFUSED = [
 @pytest.mark.parametrize("at", range(len(REFUSED)))
 def test_refusals(at):
     call, text = REFUSED[at]
-    with pytest.raises((RuntimeError, TypeError)) as caught:
+    with pytest.raises((RuntimeError, TypeError, IndexError)) as caught:
         call()
     assert str(caught.value).startswith(text)
 

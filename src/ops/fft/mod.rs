@@ -1,5 +1,6 @@
 //! Discrete Fourier transforms, along one dimension or several. They have no shaders.
 
+use crate::base::existing_dim;
 use crate::operator::kernel::{copy, filled};
 use crate::operator::prelude::*;
 use crate::ops::complex::{conj_physical, real};
@@ -201,8 +202,7 @@ fn check_length(n: i64) -> Result<usize> {
 /// One transform along one dimension, of real or complex numbers.
 fn one(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
     let x = promoted(x, false)?;
-    let at = wrap_dim(dim, x.ndim())?;
-    let x = placed(&x)?;
+    let at = existing_dim(dim, x.ndim())?;
     let n = check_length(n.unwrap_or(x.shape()[at] as i64))?;
     let x = resized(&x, at, n)?;
     let norm = normalization(norm, forward)?;
@@ -211,11 +211,6 @@ fn one(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: boo
     }
     let made = FftR2C::call(&x, smallvec![at as i64], norm, false)?;
     if forward { Ok(made) } else { conj_physical(&made) }
-}
-
-/// A number is a vector of one.
-fn placed(x: &Tensor) -> Result<Tensor> {
-    if x.ndim() == 0 { view::unsqueeze(x, 0) } else { Ok(x.clone()) }
 }
 
 /// Half of the transform of real numbers.
@@ -227,8 +222,8 @@ fn half(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bo
             x.dtype().scalar_name()
         )));
     }
-    let x = placed(&promoted(x, false)?)?;
-    let at = wrap_dim(dim, x.ndim())?;
+    let x = promoted(x, false)?;
+    let at = existing_dim(dim, x.ndim())?;
     let n = check_length(n.unwrap_or(x.shape()[at] as i64))?;
     let made = FftR2C::call(&resized(&x, at, n)?, smallvec![at as i64], normalization(norm, forward)?, true)?;
     if forward { Ok(made) } else { conj_physical(&made) }
@@ -236,8 +231,8 @@ fn half(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bo
 
 /// Real numbers from half of their transform.
 fn whole(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: bool) -> Result<Tensor> {
-    let x = placed(&promoted(x, true)?)?;
-    let at = wrap_dim(dim, x.ndim())?;
+    let x = promoted(x, true)?;
+    let at = existing_dim(dim, x.ndim())?;
     let n = check_length(n.unwrap_or(2 * (x.shape()[at] as i64 - 1)))?;
     let x = resized(&x, at, n / 2 + 1)?;
     let x = if forward { conj_physical(&x)? } else { x };
@@ -248,7 +243,7 @@ fn whole(x: &Tensor, n: Option<i64>, dim: i64, norm: Option<&String>, forward: b
 fn several(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Ints, Vec<i64>)> {
     let n = x.ndim();
     let dims: Ints = match (dim, s) {
-        (Some(dim), _) => dim.iter().map(|&d| wrap_dim(d, n).map(|d| d as i64)).collect::<Result<_>>()?,
+        (Some(dim), _) => dim.iter().map(|&d| existing_dim(d, n).map(|d| d as i64)).collect::<Result<_>>()?,
         (None, Some(s)) if s.len() > n => {
             return Err(Error::runtime(format!(
                 "Got shape with {} values but input tensor only has {n} dimensions.",

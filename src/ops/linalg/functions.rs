@@ -4,7 +4,7 @@
 use super::factors::*;
 use super::product::LinalgCross;
 use super::solve::{linalg_inv, linalg_solve};
-use crate::base::broadcast;
+use crate::base::{broadcast, existing_dim};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::reduction::reduce;
@@ -409,7 +409,7 @@ pub fn linalg_cross(
     if n != other_n {
         return Err(Error::runtime("linalg.cross: inputs must have the same number of dimensions."));
     }
-    let at = wrap_dim(dim, n)?;
+    let at = existing_dim(dim, n)?;
     let (a, b) = (input.shape()[at], other.shape()[at]);
     if a != 3 || b != 3 {
         return Err(Error::runtime(format!(
