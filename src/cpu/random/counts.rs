@@ -60,6 +60,10 @@ pub fn binomial(generator: &mut Generator, count: f64, probability: f64, round: 
     if probability >= 1.0 {
         return count;
     }
+    // Waits for successes would never exceed what is no number.
+    if count.is_nan() || count.is_infinite() {
+        return f64::NAN;
+    }
     let of = |generator: &mut Generator, p: f64| {
         if round(count * p) >= 10.0 {
             binomial_by_rejection(generator, count, p, round)
@@ -133,4 +137,19 @@ fn stirling_rest(k: f64) -> f64 {
     }
     let square = n * n;
     (1.0 / 12.0 - (1.0 / 360.0 - 1.0 / 1260.0 / square) / square) / n
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_count_has_no_samples() {
+        let mut generator = Generator::new(0);
+        for count in [f64::NAN, f64::INFINITY] {
+            for p in [1e-320, 0.3, 0.7] {
+                assert!(binomial(&mut generator, count, p, |x| x).is_nan());
+            }
+        }
+    }
 }
