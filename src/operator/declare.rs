@@ -27,7 +27,7 @@ macro_rules! pointwise {
                 };
                 const FORMS: $crate::operator::Forms = CLAUSES.forms;
                 const COUNT: usize = [$(stringify!($in)),+].len();
-                const NODE: &str = if CLAUSES.node.is_empty() { $crate::ops::node_name!($name) } else { CLAUSES.node };
+                const NODE: &str = if CLAUSES.node.is_empty() { $crate::operator::node_name!($name) } else { CLAUSES.node };
                 const BY_NUMBER: &str = if CLAUSES.by_number.is_empty() { NODE } else { CLAUSES.by_number };
                 /// Where each name of a formula comes from.
                 mod source {
@@ -39,7 +39,7 @@ macro_rules! pointwise {
                 }
                 /// What compares gives truth values, of which nothing is recorded.
                 const TRUTHS: bool =
-                    matches!($crate::ops::pointwise::Class::$class, $crate::ops::pointwise::Class::Compare);
+                    matches!($crate::operator::pointwise::Class::$class, $crate::operator::pointwise::Class::Compare);
                 fn apply(step: &$crate::tensor::Step) -> $crate::base::Result<$crate::tensor::Grads> {
                     backward(&ROW, step)
                 }

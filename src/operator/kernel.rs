@@ -38,6 +38,12 @@ pub(crate) fn done((): ()) -> Result<()> {
     Ok(())
 }
 
+/// Refuses what has no kernel for the GPU, in the operator's name.
+#[cold]
+pub(crate) fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
+    Err(Fault::NoShader { op, dtype }.into())
+}
+
 /// Copies values on one device, converting dtype.
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
     on_host(&[out, src])?;
@@ -253,7 +259,7 @@ pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<(
     }
     fork!([out, a, b], cpu: cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
     gpu: match out.dtype {
-        DType::Bool => Err(Fault::NoShader { op: "matmul", dtype: DType::Bool }.into()),
+        DType::Bool => no_shader("matmul", DType::Bool),
         _ => crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta),
     })
 }

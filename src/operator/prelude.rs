@@ -4,7 +4,7 @@
 pub use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Scalar, wrap_dim};
 pub use crate::operator::derivative::Unread;
 pub use crate::operator::kernel::{at_least_vector, drop_dims, kept_shape, with_shape};
-pub(crate) use crate::operator::kernel::{done, fork};
+pub(crate) use crate::operator::kernel::{done, fork, no_shader};
 pub use crate::operator::{Arg, Ints, Several, Sizes, V, Value};
 pub use crate::ops::elementwise::formula::*;
 pub use crate::tensor::{Body, Meta, Tensor};

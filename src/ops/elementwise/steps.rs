@@ -5,12 +5,6 @@ use crate::operator::kernel::{copy, filled};
 use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 
-#[cold]
-#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused"))]
-fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
-    Err(Fault::NoShader { op, dtype }.into())
-}
-
 /// A dense copy in a dtype, stretched.
 fn copied(x: &Body, shape: &[usize], dtype: DType) -> Result<Body> {
     let out = Body::new(shape, dtype, x.device())?;

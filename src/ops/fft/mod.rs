@@ -15,12 +15,6 @@ const PLAIN: i64 = 0;
 const ROOT: i64 = 1;
 const COUNT: i64 = 2;
 
-#[cold]
-#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused"))]
-fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
-    Err(Fault::NoShader { op, dtype }.into())
-}
-
 fn scale(normalization: i64, count: usize) -> f64 {
     match normalization {
         PLAIN => 1.0,

@@ -71,12 +71,6 @@ pub fn first_failure(codes: &Body) -> Result<Option<(String, i64)>> {
     Ok(found.map(|at| (place(at), i64::from(all[at]))))
 }
 
-/// Factorisations have no shaders.
-#[cold]
-pub fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
-    Err(Fault::NoShader { op, dtype }.into())
-}
-
 pub fn check_matrix(name: &str, operand: &str, x: &Tensor) -> Result<()> {
     if x.ndim() >= 2 {
         return Ok(());

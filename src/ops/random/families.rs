@@ -3,20 +3,16 @@
 use super::{Generator, stream};
 use crate::base::{Dims, Fold};
 use crate::cpu::random as cpu;
+use crate::operator::kernel;
 use crate::operator::prelude::*;
-use crate::ops::create::shallow;
-use crate::ops::kernel::{done, fork};
-use crate::ops::view::{expand, ints};
-use crate::ops::{arithmetic as a, create, kernel, reduce};
+use crate::ops::creation::create::{self, shallow};
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::reduction::reduce;
+use crate::ops::shape::view::{expand, ints};
 
 /// Row-major room for what is made of these elements.
 fn room(like: &Body) -> Result<Body> {
     Body::new(like.shape(), like.dtype, like.device())
-}
-
-#[cfg(feature = "gpu")]
-fn on_cpu_only(op: &'static str, out: &Body) -> Result<()> {
-    Err(Fault::NoShader { op, dtype: out.dtype }.into())
 }
 
 fn need(kernel: &'static str, dtype: DType, halves: bool) -> Result<()> {
@@ -62,7 +58,7 @@ impl Poisson {
         }
         let mut s = stream(&generator);
         fork!([&out, &rate], cpu: done(cpu::poisson(&mut s.cpu, out.host()?, rate.host()?)),
-            gpu: on_cpu_only("poisson", &out))?;
+            gpu: no_shader("poisson", out.dtype))?;
         Ok(out)
     }
     fn d_input(g: V) -> V {
@@ -79,7 +75,7 @@ impl Binomial {
         let mut s = stream(&generator);
         fork!([&out, &count, &prob],
             cpu: done(cpu::binomial(&mut s.cpu, out.host()?, count.host()?, prob.host()?)),
-            gpu: on_cpu_only("binomial", &out))?;
+            gpu: no_shader("binomial", out.dtype))?;
         Ok(out)
     }
     fn d_count() -> Result<V> {
@@ -101,7 +97,7 @@ impl StandardGamma {
         let out = room(&alpha)?;
         let mut s = stream(&generator);
         fork!([&out, &alpha], cpu: done(cpu::gamma(&mut s.cpu, out.host()?, alpha.host()?)),
-            gpu: on_cpu_only("_standard_gamma", &out))?;
+            gpu: no_shader("_standard_gamma", out.dtype))?;
         Ok(out)
     }
     fn d_input(g: &Tensor, input: &Tensor, result: &Tensor) -> Result<Tensor> {
@@ -117,7 +113,7 @@ impl StandardGammaGrad {
         let out = room(&alpha)?;
         fork!([&out, &alpha, &sample],
             cpu: done(cpu::gamma_slope(out.host()?, alpha.host()?, sample.host()?)),
-            gpu: on_cpu_only("_standard_gamma_grad", &out))?;
+            gpu: no_shader("_standard_gamma_grad", out.dtype))?;
         Ok(out)
     }
     fn d_input() -> Result<V> {
@@ -162,7 +158,7 @@ impl DirichletGrad {
         let out = room(&x)?;
         fork!([&out, &x, &alpha, &total],
             cpu: done(cpu::dirichlet_slope(out.host()?, x.host()?, alpha.host()?, total.host()?)),
-            gpu: on_cpu_only("_dirichlet_grad", &out))?;
+            gpu: no_shader("_dirichlet_grad", out.dtype))?;
         Ok(out)
     }
     fn derivative(wants: [bool; 3]) -> Result<[Option<V>; 3]> {

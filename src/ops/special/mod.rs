@@ -31,12 +31,6 @@ fn narrowed(x: Body, dtype: DType) -> Result<Body> {
     Ok(out)
 }
 
-#[cold]
-#[cfg_attr(not(feature = "gpu"), allow(dead_code, reason = "only a GPU is refused"))]
-fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
-    Err(Fault::NoShader { op, dtype }.into())
-}
-
 /// A function of each element.
 #[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only a GPU is refused, by name"))]
 fn mapped(op: &'static str, x: &Tensor, f: fn(f64) -> f64) -> Result<Body> {
