@@ -85,15 +85,15 @@ const PROGRAM: &[&str] = &[
 
 /// The largest circle of files that know one another, and what it shall be at most one day: these numbers only fall.
 const CIRCLES: &[(&[&str], usize, usize)] = &[
-    (&["operator", "transforms"], 26, 4),
+    (&["operator", "transforms"], 4, 4),
     (&["python"], 3, 4),
-    (&["ops"], 33, 22),
+    (&["ops"], 27, 22),
     (&["tensor"], 16, 4),
     (&["backward"], 2, 2),
 ];
 
 /// How many times the machinery names a family: none, one day.
-const FAMILIES: usize = 77;
+const FAMILIES: usize = 74;
 
 fn sources() -> Vec<(String, String)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -634,7 +634,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                     let __groups: [#op::primitive::Group; #n] = [#(#tensor_names.into()),*];
                     let __flags = #op::primitive::flags(&__groups).unread();
                     if __flags.is_batched() {
-                        return #op::results::dense(#name::call(#(#again),*)?);
+                        return #op::batch::dense(#name::call(#(#again),*)?);
                     }
                     #call
                     let made = #op::primitive::run(&__call, &mut |_, __made| { #copied })?;

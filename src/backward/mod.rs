@@ -296,7 +296,7 @@ fn derive(
                 Grads::from_elem(None, node.edges.len())
             } else {
                 match steady(|| (derivative.apply)(&step)) {
-                    Err(error) => crate::operator::conj_neg::derive(error, step, derivative.apply)?,
+                    Err(error) => crate::operator::resolve::derive(error, step, derivative.apply)?,
                     made => made?,
                 }
             }

@@ -77,7 +77,7 @@ pub struct Clauses {
     pub tangent: Option<OwnTangent>,
     /// What it makes of complex numbers where shaders know real ones only.
     #[cfg(feature = "gpu")]
-    pub by_parts: Option<crate::operator::pointwise::complex_parts::Formula>,
+    pub by_parts: Option<crate::operator::pointwise::complex_formula::Formula>,
     /// The row that computes the same of the imaginary and the real part of complex numbers.
     pub of_parts: Option<fn() -> &'static Pointwise>,
 }

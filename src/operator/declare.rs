@@ -113,6 +113,7 @@ macro_rules! pointwise {
                             LayoutFormula::from($d)
                         },
                     }),*],
+                    transforms: &$crate::transforms::POINTWISE,
                 };
             }
             $(#[doc = $doc])*

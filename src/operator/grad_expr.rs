@@ -1,18 +1,12 @@
-//! `V`: what derivatives are written in. A tensor or a number, or the error that some step met; operators on it read
-//! like formulas, are differentiable themselves, and carry the first error to the end.
+//! What derivatives do with `V`: operators read like formulas, are differentiable themselves, and carry the first error
+//! to the end.
 
 use crate::base::{DType, Error, Result, Scalar};
+use crate::operator::grad_value::V;
 use crate::operator::pointwise::Operand;
 use crate::operator::row::Ints;
 use crate::tensor::{Meta, Step, Tensor};
 use std::sync::Arc;
-
-#[derive(Clone)]
-pub enum V {
-    Tensor(Tensor),
-    Scalar(Scalar),
-    Failed(Arc<Error>),
-}
 
 /// What a derivative may end in.
 pub trait IntoGrad {
@@ -32,40 +26,6 @@ impl IntoGrad for Result<Tensor> {
 impl IntoGrad for Result<Option<Tensor>> {
     fn into_grad(self) -> Result<Option<Tensor>> {
         self
-    }
-}
-
-impl From<Tensor> for V {
-    fn from(t: Tensor) -> V {
-        V::Tensor(t)
-    }
-}
-impl From<&Tensor> for V {
-    fn from(t: &Tensor) -> V {
-        V::Tensor(t.clone())
-    }
-}
-impl From<f64> for V {
-    fn from(x: f64) -> V {
-        V::Scalar(Scalar::Float(x))
-    }
-}
-impl From<Scalar> for V {
-    fn from(x: Scalar) -> V {
-        V::Scalar(x)
-    }
-}
-impl From<&V> for V {
-    fn from(v: &V) -> V {
-        v.clone()
-    }
-}
-impl From<Result<Tensor>> for V {
-    fn from(r: Result<Tensor>) -> V {
-        match r {
-            Ok(t) => V::Tensor(t),
-            Err(e) => V::Failed(Arc::new(e)),
-        }
     }
 }
 

@@ -263,3 +263,19 @@ pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<(
         _ => crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta),
     })
 }
+
+/// Refuses a layout of elements of `size` bytes that reaches beyond `have` of them.
+pub fn within(layout: &Layout, size: usize, have: usize) -> Result<()> {
+    let need = layout.end() * size;
+    if need <= have {
+        return Ok(());
+    }
+    Err(Error::runtime(format!(
+        "setStorage: sizes {:?}, strides {:?}, storage offset {}, and itemsize {} requiring a storage size of {need} are out of \
+         bounds for storage of size {have}",
+        layout.shape.as_slice(),
+        layout.strides.as_slice(),
+        layout.offset,
+        size
+    )))
+}

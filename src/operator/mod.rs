@@ -9,6 +9,7 @@ pub mod derivative;
 pub mod devices;
 pub mod dtype_checks;
 pub mod grad_expr;
+pub mod grad_value;
 pub mod inplace;
 pub mod inplace_view;
 pub mod kernel;
@@ -19,8 +20,8 @@ pub mod pointwise;
 pub(crate) mod prelude;
 pub mod primitive;
 pub mod program;
-pub mod record;
 mod registry;
+pub mod resolve;
 pub mod results;
 pub mod row;
 pub mod view_part;
@@ -31,10 +32,12 @@ pub use crate::transforms::vmap::rules as batch;
 
 pub use crate::base::{Error, Result};
 pub use crate::tensor::{Body, Derivative, Grads, Meta, Step, Tensor, facts};
-pub use grad_expr::{IntoGrad, V};
+pub use grad_expr::IntoGrad;
+pub use grad_value::V;
 pub(crate) use names::same;
-pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order, source_bits};
+pub use names::{OUTPUTS, always_saved, camel, saved_name, saved_order};
 pub use operand::Operand;
+pub use pointwise::row::source_bits;
 pub use registry::{Registered, rows};
 pub use row::{
     Arg, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled, Several, Short,

@@ -1,47 +1,4 @@
-//! What PyTorch calls the node of a row, and which of a call's operands have edges there.
-
-use crate::operator::clauses::Clauses;
-use crate::operator::pointwise::{Class, Operand, Pointwise};
-use crate::operator::row::{Param, Row};
-use crate::tensor::Derivative;
-
-impl Pointwise {
-    /// What a call's node runs, and how many of the operands have edges: conditions have none, nor have numbers at the end.
-    #[inline]
-    pub fn node_of(&'static self, operands: &[Operand]) -> (&'static Derivative, usize) {
-        match operands.last() {
-            Some(Operand::Scalar(_)) if !self.clauses.wraps => {
-                let numbers = operands.iter().rev().take_while(|o| matches!(o, Operand::Scalar(_))).count();
-                (&self.by_number, operands.len() - numbers)
-            }
-            _ if self.class == Class::Choose => (&self.derivative, 2),
-            _ => (&self.derivative, operands.len()),
-        }
-    }
-
-    /// The same formulas under another name, with parameters and nodes of that name.
-    pub const fn renamed(&self, name: &'static str, params: &'static [Param], clauses: Clauses) -> Pointwise {
-        let by_number = if clauses.by_number.is_empty() { clauses.node } else { clauses.by_number };
-        Pointwise {
-            row: Row { name, params, forms: clauses.forms, ..self.row },
-            derivative: Derivative { name: clauses.node, ..self.derivative },
-            by_number: Derivative { name: by_number, ..self.by_number },
-            clauses,
-            ..*self
-        }
-    }
-
-    /// Whether calls of this row are recorded.
-    #[inline]
-    pub fn is_recorded(&self) -> bool {
-        !self.gradients.is_empty() || self.refuses()
-    }
-
-    /// Whether PyTorch records calls of this row although it has no derivative for them.
-    pub fn refuses(&self) -> bool {
-        self.clauses.underived
-    }
-}
+//! Names that follow from names: of nodes, and of what they saved.
 
 /// `log_softmax` becomes `LogSoftmaxBackward0`; the result's length comes along.
 pub const fn camel<const N: usize>(name: &str) -> ([u8; N], usize) {
@@ -114,20 +71,6 @@ pub const fn always_saved<const N: usize>(reads: [u64; N]) -> u64 {
 
 /// The bits of outputs, the first of which is the highest.
 pub const OUTPUTS: u64 = 0xff << 56;
-
-/// The bits of a pointwise formula's sources.
-pub const fn source_bits(sources: &[u16]) -> u64 {
-    let (mut bits, mut i) = (0, 0);
-    while i < sources.len() {
-        bits |= match sources[i] {
-            crate::operator::pointwise::GRAD => 0,
-            crate::tensor::Saved::OUTPUT => 1 << 63,
-            input => 1 << input,
-        };
-        i += 1;
-    }
-    bits
-}
 
 const fn comes_before(a: &str, b: &str) -> bool {
     let (a, b) = (a.as_bytes(), b.as_bytes());

@@ -15,6 +15,10 @@ impl<'a> Operand<'a> {
     pub fn tensor(&self) -> Option<&'a Tensor> {
         if let Operand::Tensor(t) = *self { Some(t) } else { None }
     }
+
+    pub fn is_batched(&self) -> bool {
+        self.tensor().is_some_and(Tensor::is_batched)
+    }
 }
 
 impl<'a> From<&'a Tensor> for Operand<'a> {

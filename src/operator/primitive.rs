@@ -579,7 +579,7 @@ pub fn over(
     let body = target.body().clone();
     check(&body)?;
     for (group, _) in call.groups.iter().zip(apart).skip(1).filter(|(_, apart)| **apart) {
-        group.iter().try_for_each(|t| inplace::check_disjoint(target, t))?;
+        group.iter().try_for_each(|t| inplace::overlap::check_disjoint(target, t))?;
     }
     // Before the write: what is saved of the target is to be its old value.
     let node = match recorder {

@@ -3,10 +3,8 @@
 use crate::base::{DType, Error, Layout, Lazy, Result, room};
 use crate::operator::conj_neg;
 use crate::operator::kernel::duplicate;
-use crate::ops::creation::create;
 use crate::ops::shape::view::RULES;
 use crate::tensor::{Body, Tensor, Viewing};
-use crate::transforms::vmap::rules::Wrap;
 use smallvec::SmallVec;
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
@@ -120,11 +118,6 @@ impl Copied for Vec<Layout> {
         let body = of.body();
         room::collect(self.into_iter().map(|layout| in_order(&body.with_layout(layout))))
     }
-}
-
-/// Views of samples, in memory of their own.
-pub fn dense<R: Wrap>(views: R) -> Result<R> {
-    views.each(&|t| create::clone_dense(&t))
 }
 
 impl<const N: usize> Forward for [Body; N] {

@@ -49,7 +49,7 @@ impl Part {
         if self.lies.numel() == 0 {
             return Ok(());
         }
-        crate::ops::indexing::scatter::within(&self.lies, self.dtype.size(), self.whole.end() * dtype.size())
+        crate::operator::kernel::within(&self.lies, self.dtype.size(), self.whole.end() * dtype.size())
     }
 
     /// A copy that lies as the whole does.

@@ -236,6 +236,14 @@ impl Tensor {
         bare
     }
 
+    /// The same values and history without tangents.
+    pub fn without_tangents(&self) -> Tensor {
+        match self.as_batched() {
+            Some(batched) => Tensor::batched(batched.value.without_tangents(), batched.levels.clone()),
+            None => self.below(0),
+        }
+    }
+
     /// Sets a tangent of a tensor that nobody else knows; that the level may have been left meanwhile is no matter.
     fn inherit(&self, level: DualLevel, tangent: Option<Tensor>) {
         if let Some(tangent) = tangent {

@@ -90,7 +90,7 @@ pub fn end() {
 pub fn untracked(t: &Tensor) -> Result<Tensor> {
     let inside = storage::birth();
     storage::born_in(0);
-    let made = forward::unrecorded(&forward::bare(t), false).and_then(|t| create::clone_dense(&t));
+    let made = forward::unrecorded(&t.without_tangents(), false).and_then(|t| create::clone_dense(&t));
     storage::born_in(inside);
     made
 }

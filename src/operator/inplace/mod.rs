@@ -1,6 +1,9 @@
 //! Writing a finished result over a tensor: `copy_`, `out=`, and the in-place form of every row that has no own one.
 
+pub mod overlap;
+
 use crate::base::{Error, Fault, Layout, Result, broadcast, caution};
+use crate::operator::inplace::overlap::check_aligned;
 use crate::operator::kernel::{carry, copy};
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
 use crate::operator::row::{Arg, Out, OutRule, Row};
@@ -233,40 +236,6 @@ pub fn check_out<'a>(
 
 fn misfit(to: &[usize], from: &[usize]) -> Error {
     Error::runtime(format!("output with shape {to:?} doesn't match the broadcast shape {from:?}"))
-}
-
-/// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)
-fn overlap(target: &Body, source: &Body) -> Option<bool> {
-    let dense = |b: &Body| b.numel() > 0 && b.layout.is_dense();
-    if !target.storage.same(&source.storage) || !dense(target) || !dense(source) {
-        return None;
-    }
-    let bytes = |b: &Body| (b.layout.offset * b.dtype.size(), b.layout.end() * b.dtype.size());
-    let (to, from) = (bytes(target), bytes(source));
-    let meets = to.0 < from.1 && from.0 < to.1;
-    meets.then(|| to == from && target.layout.strides == source.layout.strides)
-}
-
-fn overlap_error() -> Error {
-    Error::runtime(
-        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory \
-         location. Please clone() the tensor before performing the operation.",
-    )
-}
-
-/// Refuses a source that shares memory with the tensor that it is put into.
-pub fn check_disjoint(target: &Tensor, source: &Tensor) -> Result<()> {
-    if target.same(source) { Err(overlap_error()) } else { check_apart(&target.body(), &source.body()) }
-}
-
-/// The same of their elements.
-pub fn check_apart(target: &Body, source: &Body) -> Result<()> {
-    if overlap(target, source).is_some() { Err(overlap_error()) } else { Ok(()) }
-}
-
-/// Refuses an operand that shares memory with its target, unless element by element.
-pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
-    if overlap(target, source) == Some(false) { Err(overlap_error()) } else { Ok(()) }
 }
 
 /// That no kernel was found is told after what is wrong with the target.

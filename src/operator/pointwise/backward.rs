@@ -2,7 +2,7 @@
 //! is recorded itself.
 
 use crate::base::{Error, Result, Scalar, broadcast};
-use crate::operator::grad_expr::V;
+use crate::operator::V;
 use crate::operator::pointwise::{GRAD, Gradient, Input, Numbers, Pointwise, compute_type, execute};
 use crate::tensor::{Body, Edge, Grads, Step, Tensor};
 use smallvec::SmallVec;

@@ -3,65 +3,33 @@
 //! are.
 
 use crate::base::Result;
-use crate::operator::grad_expr::V;
+use crate::operator::grad_value::V;
 use crate::operator::kernel::{copy, parts};
-use crate::operator::pointwise::Input;
+use crate::operator::pointwise::complex_formula::{Complex, Formula, Made};
+use crate::operator::pointwise::execute::Input;
 use crate::tensor::{Body, Tensor, mode};
 
-/// A complex number, or a tensor of them, by its parts.
-#[derive(Clone)]
-pub struct Complex {
-    pub re: V,
-    pub im: V,
-}
-
-/// What an operator makes of complex numbers.
-pub enum Made {
-    Complex(Complex),
-    Real(V),
-}
-
-/// What an operator makes of its operands, by their parts; nothing of another number of operands.
-pub type Formula = fn(&[Complex]) -> Option<Made>;
-
-impl From<Complex> for Made {
-    fn from(value: Complex) -> Made {
-        Made::Complex(value)
-    }
-}
-impl From<V> for Made {
-    fn from(value: V) -> Made {
-        Made::Real(value)
-    }
-}
-
-impl Complex {
-    pub fn new(re: V, im: V) -> Complex {
-        Complex { re, im }
-    }
-
-    fn read(input: &Input) -> Result<Complex> {
-        let real = |body: &Body| V::from(Tensor::new(body.clone()));
-        Ok(match input {
-            Input::Scalar(s) => Complex::new(V::from(s.as_f64()), V::from(s.imaginary())),
-            // A number from another device.
-            Input::Body(body) if body.device().is_cpu() => {
-                let s = Tensor::new((*body).clone()).item()?;
-                Complex::new(V::from(s.as_f64()), V::from(s.imaginary()))
-            }
-            Input::Body(body) if body.dtype.is_complex() => {
-                let [re, im] = parts(body)?;
-                Complex::new(real(&re), real(&im))
-            }
-            Input::Body(body) => Complex::new(real(body), V::from(0.0)),
-        })
-    }
+fn read(input: &Input) -> Result<Complex> {
+    let real = |body: &Body| V::from(Tensor::new(body.clone()));
+    Ok(match input {
+        Input::Scalar(s) => Complex::new(V::from(s.as_f64()), V::from(s.imaginary())),
+        // A number from another device.
+        Input::Body(body) if body.device().is_cpu() => {
+            let s = Tensor::new((*body).clone()).item()?;
+            Complex::new(V::from(s.as_f64()), V::from(s.imaginary()))
+        }
+        Input::Body(body) if body.dtype.is_complex() => {
+            let [re, im] = parts(body)?;
+            Complex::new(real(&re), real(&im))
+        }
+        Input::Body(body) => Complex::new(real(body), V::from(0.0)),
+    })
 }
 
 /// Fills `out` with what the operator makes of the inputs; false where the formula is of other operands.
 pub fn execute(formula: Formula, out: &Body, inputs: &[Input]) -> Result<bool> {
     mode::with_grad(false, || {
-        let operands = inputs.iter().map(Complex::read).collect::<Result<Vec<_>>>()?;
+        let operands = inputs.iter().map(read).collect::<Result<Vec<_>>>()?;
         let Some(made) = formula(&operands) else { return Ok(false) };
         let put = |to: &Body, value: V| -> Result<()> {
             let value = value.tensor()?;

@@ -2,53 +2,40 @@
 //! values, and gives the target its new history.
 
 use crate::base::{DType, Dims, Error, Fault, Result, broadcast};
+use crate::operator::pointwise::record::refused;
+use crate::operator::pointwise::values;
 use crate::operator::pointwise::{
     Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
 };
-use crate::operator::record::refused_pointwise;
+use crate::operator::row::{Arg, Value};
 use crate::tensor::{
     Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, records, saved_hooks,
 };
-use crate::transforms::forward;
 use smallvec::SmallVec;
 
 /// `x.mul_(y)`: the result over the first operand.
 pub fn apply_inplace(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
     if operands.iter().any(Operand::is_batched) {
-        return crate::transforms::vmap::apply_inplace(op, target, operands);
+        return (op.transforms.batch_inplace)(op, target, operands);
     }
     if operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.is_dual())) {
-        return write_dual(op, target, operands);
+        return (op.transforms.tangent_inplace)(op, target, operands);
     }
     saved_hooks::after(|| write(op, target, operands)).map(drop)
 }
 
-/// The tangents are those of the operator on a copy of what is about to be written over.
-#[cold]
-fn write_dual(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
-    let old = crate::ops::shape::rearrange::clone_as_it_lies(target)?;
-    let replaced: SmallVec<[Operand; 4]> = operands
-        .iter()
-        .map(|o| {
-            if let Operand::Tensor(t) = o
-                && t.same(target)
-            {
-                Operand::Tensor(&old)
-            } else {
-                *o
-            }
-        })
-        .collect();
-    let result = crate::operator::pointwise::apply(op, &replaced)?;
-    let edge = saved_hooks::after(|| write(op, target, operands))?;
-    forward::rewrite(target, &result)?;
-    if let Some(edge) = edge {
-        forward::remember_write(&edge, &replaced, target);
-    }
-    Ok(())
+pub fn call_inplace(op: &'static Pointwise, args: &[Arg]) -> Result<Tensor> {
+    let values = values(op, args)?;
+    let Some(Value::Tensor(target)) = values.first() else {
+        return Err(Error::type_error("an in-place operator needs a tensor to write to"));
+    };
+    let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
+    apply_inplace(op, target, &operands)?;
+    Ok(target.clone())
 }
 
-fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<Option<Edge>> {
+/// Writes the result over the target, with its history; tangents stay as they are.
+pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<Option<Edge>> {
     // Logical operators write as if nothing were recorded.
     let recording = mode::grad_enabled()
         && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()))
@@ -59,7 +46,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         // It will not be recorded, but might have been.
         records(operands.iter().filter_map(|o| o.tensor()))?;
     }
-    let plan = fitting(op, &body, operands).map_err(|error| refused_pointwise(op, operands, error))?;
+    let plan = fitting(op, &body, operands).map_err(|error| refused(op, operands, error))?;
     if let Some(tensors) = narrowed(op, operands, plan.promoted)? {
         return write(op, target, &with_tensors(operands, &tensors));
     }
@@ -68,7 +55,7 @@ fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Resul
         .iter()
         .map(|o| match o {
             Operand::Tensor(t) if overlaps(&t.body(), &body) => {
-                crate::operator::inplace::check_aligned(&body, &t.body())?;
+                crate::operator::inplace::overlap::check_aligned(&body, &t.body())?;
                 Ok(Some(crate::ops::creation::create::copy_of(&t.body())?))
             }
             _ => Ok(None),
@@ -149,7 +136,8 @@ fn unfit(op: &Pointwise, target: &Body, operands: &[Operand], error: Error) -> E
         }
     };
     let mut tensors = operands.iter().filter_map(|o| o.tensor());
-    let aligned = tensors.try_for_each(|t| crate::operator::inplace::check_aligned(target, &t.body()));
+    let aligned =
+        tensors.try_for_each(|t| crate::operator::inplace::overlap::check_aligned(target, &t.body()));
     check_writable(target).and(aligned).and(misfit).and_then(|()| cast()).err().unwrap_or(error)
 }
 

@@ -1,9 +1,8 @@
 //! The names that formulas use, over layouts: the fourth reading of an expression says in which order the dimensions of its
 //! result lie in memory, had each step been an operator of its own.
 
-use crate::base::views::dense_like;
-use crate::base::{Layout, broadcast};
-use crate::operator::pointwise::memory_format::ordered;
+use crate::base::views::{dense_like, ordered_strides};
+use crate::base::{Dims, Layout, broadcast};
 use smallvec::SmallVec;
 
 /// How a value lies; a number lies nowhere.
@@ -110,4 +109,11 @@ impl std::ops::Neg for &LayoutFormula {
     fn neg(self) -> LayoutFormula {
         -self.clone()
     }
+}
+
+/// A layout whose dimensions lie in the order of these, the first counting most.
+pub fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -> Layout {
+    let wide: SmallVec<[Layout; 4]> = layouts.map(|l| l.broadcast_to(shape)).collect();
+    let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
+    Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 }
 }

@@ -1,9 +1,9 @@
 //! In which order the dimensions of a pointwise result lie in memory.
 
-use crate::base::views::{dense_like, ordered_strides};
-use crate::base::{DType, Dims, Layout};
+use crate::base::views::dense_like;
+use crate::base::{DType, Layout};
 use crate::operator::clauses::Lies;
-use crate::operator::pointwise::layout_formula::LayoutFormula;
+use crate::operator::pointwise::layout_formula::{LayoutFormula, ordered};
 use crate::operator::pointwise::{Class, Gradient, Input, Plan, Pointwise, compute_type};
 use crate::tensor::{Body, BodyRef};
 use smallvec::SmallVec;
@@ -54,13 +54,6 @@ fn read<'a>(op: &Pointwise, plan: &Plan, at: usize, body: &'a Body) -> Cow<'a, L
     } else {
         Cow::Owned(dense_like(&body.layout))
     }
-}
-
-/// A layout whose dimensions lie in the order of these, the first counting most.
-pub fn ordered<'a>(shape: &[usize], layouts: impl Iterator<Item = &'a Layout>) -> Layout {
-    let wide: SmallVec<[Layout; 4]> = layouts.map(|l| l.broadcast_to(shape)).collect();
-    let strides: SmallVec<[&[usize]; 4]> = wide.iter().map(|l| l.strides.as_slice()).collect();
-    Layout { shape: Dims::from_slice(shape), strides: ordered_strides(shape, &strides), offset: 0 }
 }
 
 /// The same for a gradient, by the steps of its formula.

@@ -3,11 +3,11 @@
 
 use crate::base::views::dense_like;
 use crate::base::{Fold, broadcast};
-use crate::operator::conj_neg;
 use crate::operator::kernel::{
     copy, drop_dims, duplicate, kept_shape, parts, reduce as reduce_real, with_shape,
 };
 use crate::operator::prelude::*;
+use crate::operator::resolve;
 use crate::ops::elementwise::{arithmetic, formula, unary};
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view;
@@ -325,13 +325,13 @@ pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
 /// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_conj(input: &Tensor) -> Result<Tensor> {
-    conj_neg::without(input.clone(), Lazy::CONJ)
+    resolve::without(input.clone(), Lazy::CONJ)
 }
 
 /// A copy with the values of an opposite that is still to be computed; any other tensor itself.
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_neg(input: &Tensor) -> Result<Tensor> {
-    conj_neg::without(input.clone(), Lazy::NEG)
+    resolve::without(input.clone(), Lazy::NEG)
 }
 
 /// Whether the tensor is a conjugate that is still to be computed.

@@ -1,6 +1,6 @@
 //! What operators make of complex numbers where shaders know real ones only: rows name these (`complex = exp`).
 
-use crate::operator::pointwise::complex_parts::{Complex, Made};
+use crate::operator::pointwise::complex_formula::{Complex, Made};
 use crate::ops::elementwise::complex_numbers::{length, number};
 use crate::ops::elementwise::formula as f;
 

@@ -2,7 +2,7 @@
 
 use crate::base::Scalar;
 use crate::operator::V;
-use crate::operator::pointwise::complex_parts::Complex;
+use crate::operator::pointwise::complex_formula::Complex;
 use crate::ops::elementwise::formula::{
     abs, atan2, both, copysign, cos, cosh, either, eq, exp, gt, is_inf, le, log, log1p, maximum, not, select,
     sin, sinh, sqrt, tan, tanh,

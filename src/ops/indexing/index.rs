@@ -5,7 +5,7 @@ use crate::operator::kernel::duplicate;
 use crate::operator::pointwise::check_writable;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
-use crate::ops::indexing::slice_checks::check_slices;
+use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::shape::view::{expand, ints, reshape, squeeze_one, unsqueeze};
 
 pub use crate::ops::indexing::advanced::{index, index_put, index_put_into};
@@ -234,13 +234,6 @@ fn as_line(body: &Body) -> Body {
 
 pub(crate) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
     if body.layout.ndim() == 0 { (1, 1) } else { (body.shape()[dim], body.layout.strides[dim]) }
-}
-
-pub(crate) fn check_index(op: &str, index: &Tensor) -> Result<()> {
-    if matches!(index.dtype(), DType::I64 | DType::I32) || index.numel() == 0 {
-        return Ok(());
-    }
-    Err(Error::runtime(format!("{op}(): Expected dtype int32/int64 for index")))
 }
 
 /// What `src`, put along a dimension where `index` points, must be like.

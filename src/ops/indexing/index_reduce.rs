@@ -209,7 +209,7 @@ pub fn index_reduce_(
     include_self: bool,
 ) -> Result<()> {
     for t in [index, source] {
-        inplace::check_disjoint(input, t)?;
+        inplace::overlap::check_disjoint(input, t)?;
     }
     let make = |input: &Tensor| index_reduce(input, dim, index, source, reduce, include_self);
     inplace::by_result(input, &[index, source], make, inplace::replace)

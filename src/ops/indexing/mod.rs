@@ -3,7 +3,9 @@
 pub mod advanced;
 pub mod index;
 pub mod index_reduce;
+pub mod masked;
 pub mod nonzero;
 pub mod scatter;
 pub mod scatter_reduce;
 pub mod slice_checks;
+pub mod take;

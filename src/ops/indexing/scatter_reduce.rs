@@ -7,7 +7,8 @@ use crate::operator::{dtype_checks, inplace};
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{Gather, Scatter, from_lines, on_lines};
-use crate::ops::indexing::scatter::{MaskedFill0, Scatter1};
+use crate::ops::indexing::masked::MaskedFill0;
+use crate::ops::indexing::scatter::Scatter1;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;
 use crate::tensor::facts::{Keep, Shown};
@@ -297,7 +298,7 @@ pub fn scatter_reduce_(
 ) -> Result<()> {
     let make = |input: &Tensor| scatter_reduce(input, dim, index, src, reduce, include_self);
     inplace::by_result(input, &[index, src], make, |body, made| {
-        [index, src].into_iter().try_for_each(|t| inplace::check_disjoint(input, t))?;
+        [index, src].into_iter().try_for_each(|t| inplace::overlap::check_disjoint(input, t))?;
         inplace::replace(body, made)
     })
 }

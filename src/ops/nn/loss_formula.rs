@@ -1,7 +1,7 @@
 //! Losses as formulas over differentiable values; their rows compute them in one node.
 
 use super::activation_formulas::hardtanh;
-use crate::operator::grad_expr::V;
+use crate::operator::V;
 use crate::ops::elementwise::formula::{abs, exp, log, maximum};
 use crate::ops::elementwise::unary;
 use crate::ops::nn::loss::Reduction;
@@ -16,17 +16,6 @@ pub fn difference(x: impl Into<V>, y: impl Into<V>) -> V {
         }
         (x, y) => x - y,
     }
-}
-
-/// A gradient whose dimensions lie in their order, however its operands do.
-pub fn in_order(grad: V) -> V {
-    grad.then(|t| {
-        if t.is_special() || t.body().layout.is_contiguous() {
-            Ok(t)
-        } else {
-            crate::ops::creation::create::clone_dense(&t)
-        }
-    })
 }
 
 /// Slope of the smooth losses: the difference, at most `knee` either way.

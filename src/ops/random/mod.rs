@@ -2,238 +2,27 @@
 
 mod choice;
 mod families;
+pub mod fill;
+pub mod generator;
 pub mod means;
 
 use self::means::NORMAL;
 use crate::base::MemoryFormat;
 use crate::cpu::random as cpu;
-use crate::operator::dtype_checks::improbable;
 use crate::operator::pointwise::check_writable;
 use crate::operator::prelude::*;
 use crate::ops::creation::create::{default_dtype, shallow, to_dtype, zeros};
 use crate::ops::creation::factories::{room_like, wanting};
 use crate::ops::elementwise::arithmetic as a;
+pub use crate::ops::random::fill::{
+    fill_cauchy, fill_coin, fill_exponential, fill_geometric, fill_log_normal, fill_normal, fill_random,
+    fill_uniform,
+};
+use crate::ops::random::fill::{fill_coins, fill_integers};
+use crate::ops::random::generator::stream;
+pub use crate::ops::random::generator::{Generator, Stream};
 use crate::ops::shape::view::{dims_of, expand, ints};
 use crate::transforms::vmap::{choose, draw, draw_over};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-
-/// A stream of random numbers that its owner may seed, save and restore.
-#[derive(Clone)]
-pub struct Generator {
-    stream: Arc<Mutex<Stream>>,
-    pub device: Device,
-}
-
-#[derive(Clone)]
-pub struct Stream {
-    pub cpu: cpu::Generator,
-    /// The place in the GPU's stream: a seed, and how many blocks were drawn.
-    seed: u64,
-    #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
-    drawn: u64,
-}
-
-impl Generator {
-    pub fn new(device: Device) -> Generator {
-        let stream = Stream { cpu: cpu::Generator::default(), seed: cpu::DEFAULT_SEED, drawn: 0 };
-        Generator { stream: Arc::new(Mutex::new(stream)), device }
-    }
-
-    /// Another one in the same state.
-    pub fn apart(&self) -> Generator {
-        Generator { stream: Arc::new(Mutex::new(self.stream().clone())), device: self.device }
-    }
-
-    /// The generator of operators that are given none.
-    pub fn global() -> &'static Generator {
-        static GLOBAL: OnceLock<Generator> = OnceLock::new();
-        GLOBAL.get_or_init(|| Generator::new(Device::Cpu))
-    }
-
-    pub fn stream(&self) -> MutexGuard<'_, Stream> {
-        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub fn same(&self, other: &Generator) -> bool {
-        Arc::ptr_eq(&self.stream, &other.stream)
-    }
-}
-
-impl Stream {
-    pub fn manual_seed(&mut self, seed: u64) {
-        self.cpu.manual_seed(seed);
-        (self.seed, self.drawn) = (seed, 0);
-    }
-
-    /// Seeds with a number that nobody can foresee.
-    pub fn seed(&mut self) -> u64 {
-        let seed = self.cpu.seed();
-        (self.seed, self.drawn) = (seed, 0);
-        seed
-    }
-
-    /// The place in the GPU's stream: a seed, and how many blocks were drawn.
-    pub fn gpu_state(&self) -> (u64, u64) {
-        (self.seed, self.drawn)
-    }
-
-    pub fn set_gpu_state(&mut self, seed: u64, drawn: u64) {
-        (self.seed, self.drawn) = (seed, drawn);
-    }
-
-    /// Where `n` numbers for the GPU are; the next ones come after them.
-    #[cfg(feature = "gpu")]
-    fn place(&mut self, n: usize) -> crate::gpu::Draw {
-        let draw = crate::gpu::Draw { seed: self.seed, offset: self.drawn };
-        self.drawn = self.drawn.wrapping_add(crate::gpu::Draw::blocks(n));
-        draw
-    }
-}
-
-fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
-    generator.as_ref().unwrap_or(Generator::global()).stream()
-}
-
-/// Refuses whole numbers to a distribution that has none.
-fn need_continuous(distribution: &str, body: &Body, dtype: &str) -> Result<()> {
-    if body.dtype.is_float() {
-        return Ok(());
-    }
-    Err(Error::runtime(format!(
-        "{distribution} distribution is a continuous probability distribution. dtype must be a floating point but you \
-         specified {dtype}"
-    )))
-}
-
-fn need_float(op: &'static str, body: &Body) -> Result<()> {
-    if body.dtype.is_float() { Ok(()) } else { Err(Fault::NoKernel { op, dtype: body.dtype }.into()) }
-}
-
-/// Refuses a bound that the dtype cannot hold, by C's name for it.
-fn fits(name: &str, value: i64, dtype: DType) -> Result<()> {
-    let (low, high, c_name) = match dtype {
-        DType::Bool => (0, 1, "bool"),
-        DType::U8 => (0, 255, "unsigned char"),
-        DType::I8 => (-128, 127, "signed char"),
-        DType::I16 => (-32_768, 32_767, "short"),
-        DType::I32 => (i64::from(i32::MIN), i64::from(i32::MAX), "int"),
-        _ => return Ok(()),
-    };
-    if (low..=high).contains(&value) {
-        Ok(())
-    } else {
-        Err(Error::runtime(format!("{name} is out of bounds for {c_name}")))
-    }
-}
-
-/// Uniform random numbers, from `from` to just below `to`.
-pub fn fill_uniform(body: &Body, from: f64, to: f64, generator: Option<Generator>) -> Result<()> {
-    if body.dtype.is_complex() {
-        return fill_uniform(&body.as_parts(), from, to, generator);
-    }
-    need_float("check_uniform_bounds", body)?;
-    if from > to {
-        return Err(Error::runtime(format!(
-            "uniform_ expects to return a [from, to) range, but found from={from} > to={to}"
-        )));
-    }
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::uniform(&mut s.cpu, body.host()?, from, to)),
-        gpu: crate::gpu::uniform(body.gpu()?, s.place(body.numel()), from, to))
-}
-
-/// Normally distributed random numbers.
-pub fn fill_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
-    if std < 0.0 || std.is_nan() {
-        return Err(Error::runtime(format!("normal expects std >= 0.0, but found std {std}")));
-    }
-    if body.dtype.is_complex() {
-        return complex_normal(body, mean, std, generator);
-    }
-    need_float("normal_kernel_cpu", body)?;
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::normal(&mut s.cpu, body.host()?, mean, std)),
-        gpu: crate::gpu::normal(body.gpu()?, s.place(body.numel()), mean, std))
-}
-
-/// Exponentially distributed random numbers with rate `lambd`.
-pub fn fill_exponential(body: &Body, lambd: f64, generator: Option<Generator>) -> Result<()> {
-    if lambd <= 0.0 || lambd.is_nan() {
-        return Err(Error::runtime(format!("exponential_ expects lambda > 0.0, but found lambda={lambd}")));
-    }
-    need_continuous("Exponential", body, body.dtype.scalar_name())?;
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::exponential(&mut s.cpu, body.host()?, lambd)),
-        gpu: crate::gpu::exponential(body.gpu()?, s.place(body.numel()), lambd))
-}
-
-/// How many trials of probability `p` the first success takes.
-pub fn fill_geometric(body: &Body, p: f64, generator: Option<Generator>) -> Result<()> {
-    if !(p > 0.0 && p < 1.0) {
-        return Err(Error::runtime(format!("geometric_ expects p to be in (0, 1), but got p={p}")));
-    }
-    crate::operator::dtype_checks::order("geometric_cpu", body.dtype)?;
-    if body.dtype == DType::Bool {
-        return Err(Fault::NoKernel { op: "geometric_cpu", dtype: DType::Bool }.into());
-    }
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::geometric(&mut s.cpu, body.host()?, p)),
-        gpu: crate::gpu::geometric(body.gpu()?, s.place(body.numel()), p))
-}
-
-/// Random numbers of the Cauchy distribution.
-pub fn fill_cauchy(body: &Body, median: f64, sigma: f64, generator: Option<Generator>) -> Result<()> {
-    if sigma <= 0.0 {
-        return Err(Error::runtime(format!("cauchy_ expects sigma > 0.0, but found sigma={sigma}")));
-    }
-    need_continuous("Cauchy", body, body.dtype.c_name())?;
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::cauchy(&mut s.cpu, body.host()?, median, sigma)),
-        gpu: crate::gpu::cauchy(body.gpu()?, s.place(body.numel()), median, sigma))
-}
-
-/// Random numbers whose logarithm is normally distributed.
-pub fn fill_log_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
-    if std <= 0.0 {
-        return Err(Error::runtime(format!("log_normal_ expects std > 0.0, but found std={std}")));
-    }
-    need_float("log_normal_cpu", body)?;
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::log_normal(&mut s.cpu, body.host()?, mean, std)),
-        gpu: crate::gpu::log_normal(body.gpu()?, s.place(body.numel()), mean, std))
-}
-
-/// Random whole numbers: below `to`, from `from` to below `to`, or all that the dtype holds.
-pub fn fill_random(
-    body: &Body,
-    from: Option<i64>,
-    to: Option<i64>,
-    generator: Option<Generator>,
-) -> Result<()> {
-    match (from, to) {
-        (None, None) => fill_whole_range(body, &generator),
-        (Some(to), None) => fill_integers(body, 0, to, &generator),
-        (from, Some(to)) => fill_integers(body, from.unwrap_or(0), to, &generator),
-    }
-}
 
 /// What writes random numbers over a tensor. No gradient comes through.
 macro_rules! drawn {
@@ -250,6 +39,7 @@ macro_rules! drawn {
         }
     )* };
 }
+
 drawn! {
     Uniform = fill_uniform(from: f64, to: f64, generator: Option<Generator>);
     Normal = fill_normal(mean: f64, std: f64, generator: Option<Generator>);
@@ -361,87 +151,13 @@ pub fn bernoulli_(
     })
 }
 
-/// The variance is shared by real and imaginary parts; a mean would be real.
-fn complex_normal(body: &Body, mean: f64, std: f64, generator: Option<Generator>) -> Result<()> {
-    fill_normal(&body.as_parts(), 0.0, std * std::f64::consts::FRAC_1_SQRT_2, generator)?;
-    if mean == 0.0 {
-        return Ok(());
-    }
-    let shifted = crate::ops::reduction::reduce::quietly(|| a::add(&Tensor::new(body.clone()), mean))?;
-    crate::operator::kernel::copy(body, &shifted)
-}
-
-fn fill_integers(body: &Body, low: i64, high: i64, generator: &Option<Generator>) -> Result<()> {
-    if body.dtype.is_complex() {
-        return Err(Error::runtime(
-            "check_random_bounds handles only integral, floating-point and boolean types",
-        ));
-    }
-    if low >= high {
-        return Err(Error::runtime(format!(
-            "random_ expects 'from' to be less than 'to', but got from={low} >= to={high}"
-        )));
-    }
-    fits("from", low, body.dtype)?;
-    fits("to - 1", high - 1, body.dtype)?;
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(generator);
-    fork!([body], cpu: done(cpu::randint(&mut s.cpu, body.host()?, low, high)),
-        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), low, high))
-}
-
-fn fill_whole_range(body: &Body, generator: &Option<Generator>) -> Result<()> {
-    crate::operator::dtype_checks::order("random_kernel_cpu", body.dtype)?;
-    let high = match body.dtype {
-        DType::Bool => 2,
-        DType::U8 => 1 << 8,
-        DType::I8 => 1 << 7,
-        DType::I16 => 1 << 15,
-        DType::I32 => 1 << 31,
-        DType::I64 => i64::MAX,
-        DType::F16 => (1 << 11) + 1,
-        DType::BF16 => (1 << 8) + 1,
-        DType::F32 => (1 << 24) + 1,
-        DType::F64 | DType::C64 | DType::C128 => (1 << 53) + 1,
-    };
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(generator);
-    fork!([body], cpu: { let _: i64 = high; done(cpu::random(&mut s.cpu, body.host()?)) },
-        gpu: crate::gpu::randint(body.gpu()?, s.place(body.numel()), 0, high))
-}
-
-/// Ones with probability `p`.
-pub fn fill_coin(body: &Body, p: f64, generator: Option<Generator>) -> Result<()> {
-    crate::operator::dtype_checks::order("bernoulli_scalar_cpu_", body.dtype)?;
-    if !(0.0..=1.0).contains(&p) {
-        return Err(Error::runtime(format!("bernoulli_ expects p to be in [0, 1], but got p={p}")));
-    }
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    let mut s = stream(&generator);
-    fork!([body], cpu: done(cpu::bernoulli(&mut s.cpu, body.host()?, p)),
-        gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::Scalar(Scalar::Float(p))))
-}
-
-/// Ones with the probabilities `p`, which has the shape of `body`.
-fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -> Result<()> {
-    need_float("bernoulli_tensor_cpu_p_", p)?;
-    if body.numel() == 0 {
-        return Ok(());
-    }
-    improbable("bernoulli", p, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")?;
-    let mut s = stream(generator);
-    fork!([body, p], cpu: done(cpu::bernoulli_tensor(&mut s.cpu, body.host()?, p.host()?)),
-        gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::View(p.gpu()?)))
-}
-
 /// What `randint` was called with: `high, size`, or `low, high, size`, in order or by name.
-fn bounds(name: &str, low: Option<Arg>, high: Option<Arg>, size: Option<Arg>) -> Result<(i64, i64, Ints)> {
+pub(super) fn bounds(
+    name: &str,
+    low: Option<Arg>,
+    high: Option<Arg>,
+    size: Option<Arg>,
+) -> Result<(i64, i64, Ints)> {
     let number = |a: &Arg| a.number().map(Scalar::as_i64);
     let (low, high, size) = match (low, high, size) {
         (Some(high), Some(size @ Arg::Ints(_)), None) => (Arg::Int(0), high, Some(size)),

@@ -44,7 +44,7 @@ pub fn shared(g: V, x: V, y: V, at: &Meta, dim: &Option<Ints>, keepdim: bool) ->
 
 /// The same of all elements, whose gradients lie in their order.
 pub fn shared_by_all(g: V, x: V, y: V, at: &Meta) -> V {
-    crate::ops::nn::loss_formula::in_order(shared(g, x, y, at, &None, false))
+    in_order(shared(g, x, y, at, &None, false))
 }
 
 /// The same by a product: what is not finite reaches all elements.

@@ -8,7 +8,7 @@ use crate::ops::creation::create;
 use crate::ops::creation::create::{to_device, to_dtype};
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
-use crate::ops::indexing::scatter::MaskedFill0;
+use crate::ops::indexing::masked::MaskedFill0;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view::{reshape, unsqueeze};
 use crate::ops::sorting::sort;

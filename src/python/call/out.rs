@@ -94,8 +94,8 @@ fn checked<'a>(row: &Row, args: &[Arg], target: &'a Tensor, value: &'a Tensor) -
     // Empty vectors are passed over.
     let meets = |lies: &Body, t: &Tensor| match t.shape()[..] {
         [0] => Ok(()),
-        _ if target.same(t) => crate::operator::inplace::check_disjoint(target, t),
-        _ => crate::operator::inplace::check_apart(lies, &t.body()),
+        _ if target.same(t) => crate::operator::inplace::overlap::check_disjoint(target, t),
+        _ => crate::operator::inplace::overlap::check_apart(lies, &t.body()),
     };
     let keeps_apart = crate::operator::out::keeps_apart(row);
     if keeps_apart && !row.out.resizes {
@@ -114,7 +114,7 @@ fn apart(row: &Row, fields: &[&str], places: &[Place]) -> PyResult<()> {
     for (j, second) in places.iter().enumerate() {
         for (i, first) in places[..j].iter().enumerate() {
             if first.target.same(second.target)
-                || crate::operator::inplace::check_apart(&first.body, &second.body).is_err()
+                || crate::operator::inplace::overlap::check_apart(&first.body, &second.body).is_err()
             {
                 let name = |i: usize| fields.get(i).copied().unwrap_or("result");
                 return Err(PyValueError::new_err(format!(

@@ -1,7 +1,7 @@
 //! Runs what a call came to, and gives back its results.
 
 use crate::base::{Error, Fault, Result as CoreResult};
-use crate::operator::{Arg, Out, Row, conj_neg};
+use crate::operator::{Arg, Out, Row, resolve};
 use crate::python::tensor::class::wrap;
 use crate::python::types::NAMED;
 use crate::tensor::{records, steady};
@@ -76,7 +76,7 @@ pub fn run_or<T: Send>(
     crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
     let done = running(py, is_long(args), || body(args));
     match done {
-        Err(error) => match conj_neg::arguments(&error, args)? {
+        Err(error) => match resolve::arguments(&error, args)? {
             Some(plain) => run_or(py, row, &plain, blame, body),
             None => Err(blame(error, row, args).into()),
         },

@@ -366,7 +366,7 @@ fn or_with_values<T>(
     args: &[Arg],
     write: impl Fn(&[Arg]) -> crate::base::Result<T>,
 ) -> crate::base::Result<T> {
-    write(args).or_else(|error| crate::operator::conj_neg::inplace(error, args, &write))
+    write(args).or_else(|error| crate::operator::resolve::inplace(error, args, &write))
 }
 
 /// Pointwise calls with plain positional operands: no parsing, no copies.

@@ -3,7 +3,7 @@
 use crate::base::{DType, Dims, Error, Scalar};
 use crate::operator::Value;
 use crate::ops;
-use crate::ops::indexing::scatter;
+use crate::ops::indexing::{masked, scatter};
 use crate::ops::shape::view;
 use crate::python::call::run::attached;
 use crate::python::call::signature_errors::too_long;
@@ -287,7 +287,7 @@ fn filled(
         while dim + mask.ndim() < part.ndim() {
             mask = view::unsqueeze(&mask, -1)?;
         }
-        ops::indexing::scatter::masked_fill_(part, &mask, Value::Scalar(number))?;
+        masked::masked_fill_(part, &mask, Value::Scalar(number))?;
         return Ok(true);
     }
     if masked || indices[dim + 1..].iter().any(Option::is_some) {
@@ -370,7 +370,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
             scatter::warn_put(&part)?;
         }
         if fills {
-            scatter::warn_fill(&part)?;
+            masked::warn_fill(&part)?;
         }
         return Ok(ops::indexing::index::index_put_into(t, &part, &advanced, &value, false)?);
     }

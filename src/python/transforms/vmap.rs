@@ -305,7 +305,8 @@ struct SampleHook {
 impl SampleHook {
     fn __call__<'py>(&self, py: Python<'py>, grad: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
         let seen = wrap(py, self.batch.raised(&grad.get().tensor)?)?;
-        let changed = vmap::within(&self.batch, || self.hook.bind(py).call1((seen,)))?;
+        let changed =
+            vmap::within(&self.batch.levels, &self.batch.sizes, || self.hook.bind(py).call1((seen,)))?;
         match changed.cast::<PyTensor>() {
             Ok(new) => wrap(py, self.batch.lowered(&new.get().tensor)?),
             Err(_) => Ok(changed),

@@ -2,7 +2,7 @@
 //! multiplied with. Nothing is multiplied here, as zero times infinity would show.
 
 use crate::base::Result;
-use crate::operator::grad_expr::V;
+use crate::operator::V;
 use crate::operator::meta_of;
 use crate::ops::creation::create;
 use crate::tensor::{Derivative, Edge, Grads, Recorder, Step, Tensor, mode};

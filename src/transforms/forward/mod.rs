@@ -8,7 +8,7 @@ pub mod rule;
 pub(crate) mod write;
 
 pub use pair::{check_shape, make_dual, pair, unpack_dual};
-pub use pointwise::pointwise;
+pub use pointwise::{pointwise, write as write_pointwise};
 pub use write::{before_write, erase, put, remember_write, rewrite};
 
 use crate::base::views::may_overlap;
@@ -230,14 +230,6 @@ pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
         }
     }
     Ok(fresh)
-}
-
-/// The same values and history without tangents.
-pub fn bare(x: &Tensor) -> Tensor {
-    match x.as_batched() {
-        Some(batched) => Tensor::batched(bare(&batched.value), batched.levels.clone()),
-        None => x.below(0),
-    }
 }
 
 /// What is added moves along with the first of the products.

@@ -1,11 +1,14 @@
 //! The tangents of pointwise operators, by their rows' formulas.
 
 use crate::base::Result;
-use crate::operator::grad_expr::V;
-use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply};
+use crate::operator::V;
+use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply, inplace};
 use crate::ops::creation::create;
-use crate::tensor::{Saved, Tensor, tangents};
-use crate::transforms::forward::{Rule, attach_one, is_still, missing, own, remember};
+use crate::ops::shape::rearrange;
+use crate::tensor::{Saved, Tensor, saved_hooks, tangents};
+use crate::transforms::forward::{
+    Rule, attach_one, is_still, missing, own, remember, remember_write, rewrite,
+};
 use smallvec::SmallVec;
 
 /// The tangents of a pointwise result: each derivative's formula, on the operand's tangent in place of a gradient.
@@ -91,5 +94,30 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
     }
     let outputs = std::slice::from_ref(output);
     remember(outputs, |i| if let Some(Operand::Tensor(t)) = operands.get(i) { Some(*t) } else { None });
+    Ok(())
+}
+
+/// The tangents are those of the operator on a copy of what is about to be written over.
+#[cold]
+pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Result<()> {
+    let old = rearrange::clone_as_it_lies(target)?;
+    let replaced: SmallVec<[Operand; 4]> = operands
+        .iter()
+        .map(|o| {
+            if let Operand::Tensor(t) = o
+                && t.same(target)
+            {
+                Operand::Tensor(&old)
+            } else {
+                *o
+            }
+        })
+        .collect();
+    let result = apply(op, &replaced)?;
+    let edge = saved_hooks::after(|| inplace::write(op, target, operands))?;
+    rewrite(target, &result)?;
+    if let Some(edge) = edge {
+        remember_write(&edge, &replaced, target);
+    }
     Ok(())
 }

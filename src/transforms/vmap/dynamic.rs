@@ -2,8 +2,8 @@
 //! the result's size does not depend on them, refused where it does.
 
 use crate::base::{DType, Device, Error, Result};
+use crate::operator::V;
 use crate::operator::Value;
-use crate::operator::grad_expr::V;
 use crate::ops::creation::create;
 use crate::ops::elementwise::{arithmetic as a, formula};
 use crate::ops::indexing::index::{gather, numbers};

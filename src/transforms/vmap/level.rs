@@ -101,9 +101,9 @@ pub fn depth_of(level: Level) -> Option<usize> {
 }
 
 /// Runs `f` with these levels under way, also those that were left.
-pub fn within<R>(batch: &crate::transforms::vmap::Batch, f: impl FnOnce() -> R) -> R {
+pub fn within<R>(levels: &[Level], sizes: &[usize], f: impl FnOnce() -> R) -> R {
     let mut all = frames();
-    for (&level, &size) in batch.levels.iter().zip(&batch.sizes) {
+    for (&level, &size) in levels.iter().zip(sizes) {
         if let Err(place) = all.binary_search_by_key(&level, |f| f.level) {
             all.insert(place, Frame { level, size, randomness: Randomness::Error });
         }

@@ -8,12 +8,6 @@ use crate::tensor::Tensor;
 use crate::transforms::vmap::Batch;
 use smallvec::SmallVec;
 
-impl Operand<'_> {
-    pub fn is_batched(&self) -> bool {
-        self.tensor().is_some_and(Tensor::is_batched)
-    }
-}
-
 /// Operands whose physical forms broadcast against each other as their seen ones do.
 struct Aligned<'a> {
     batch: Batch,

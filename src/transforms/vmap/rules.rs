@@ -70,6 +70,11 @@ impl Wrap for Vec<Tensor> {
     }
 }
 
+/// Views of samples, in memory of their own.
+pub fn dense<R: Wrap>(views: R) -> Result<R> {
+    views.each(&|t| crate::ops::creation::create::clone_dense(&t))
+}
+
 /// Nothing depends on where an element lies; all operands have one shape.
 pub fn pointwise<R: Wrap>(
     b: &Batch,

@@ -8,7 +8,6 @@ use crate::ops::reduction::reduce;
 use crate::ops::shape::view::{expand, ints, unsqueeze};
 use crate::tensor::tangents::DualLevel;
 use crate::tensor::{Level, Tensor, any_requires_grad};
-use crate::transforms::forward;
 use crate::transforms::vmap::level::{is_live, reversed_within};
 use crate::transforms::vmap::{Batch, moved, raised};
 use gradiron_macros::primitive;
@@ -65,13 +64,11 @@ fn moves_at(t: &Tensor, level: Level) -> bool {
 /// The samples of a level that `t` has none of as a dimension: all the same, but where their tangents differ.
 pub fn stretched(t: &Tensor, level: Level, size: usize, at: usize) -> Result<Tensor> {
     if moves_at(t, level) {
-        let wide = create::clone_dense(&stretched(&forward::bare(t), level, size, at)?)?;
+        let wide = create::clone_dense(&stretched(&t.without_tangents(), level, size, at)?)?;
+        let own = Batch::of([&wide]);
         for (number, moving) in tangents(t)? {
-            forward::pair(
-                &wide,
-                &crate::transforms::vmap::remove_dim(&moving, level, size, at as i64)?,
-                number,
-            )?;
+            let moving = crate::transforms::vmap::remove_dim(&moving, level, size, at as i64)?;
+            wide.physical().set_tangent(number, create::clone_dense(&own.lowered(&moving)?)?)?;
         }
         return Ok(wide);
     }

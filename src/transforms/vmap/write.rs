@@ -4,7 +4,7 @@ use crate::base::{Error, Result};
 use crate::operator::Value;
 use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::Pointwise;
-use crate::ops::indexing::scatter::masked_fill;
+use crate::ops::indexing::masked::masked_fill;
 use crate::ops::shape::view::reshape;
 use crate::tensor::{Level, Tensor};
 use crate::transforms::vmap::Batch;

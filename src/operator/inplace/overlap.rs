@@ -1,0 +1,38 @@
+//! What is refused where a source and the target that is written share memory.
+
+use crate::base::{Error, Result};
+use crate::tensor::{Body, Tensor};
+
+/// How a source lies over a target, where both are dense: exactly, or otherwise. (What has gaps may interlock.)
+fn overlap(target: &Body, source: &Body) -> Option<bool> {
+    let dense = |b: &Body| b.numel() > 0 && b.layout.is_dense();
+    if !target.storage.same(&source.storage) || !dense(target) || !dense(source) {
+        return None;
+    }
+    let bytes = |b: &Body| (b.layout.offset * b.dtype.size(), b.layout.end() * b.dtype.size());
+    let (to, from) = (bytes(target), bytes(source));
+    let meets = to.0 < from.1 && from.0 < to.1;
+    meets.then(|| to == from && target.layout.strides == source.layout.strides)
+}
+
+fn overlap_error() -> Error {
+    Error::runtime(
+        "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory \
+         location. Please clone() the tensor before performing the operation.",
+    )
+}
+
+/// Refuses a source that shares memory with the tensor that it is put into.
+pub fn check_disjoint(target: &Tensor, source: &Tensor) -> Result<()> {
+    if target.same(source) { Err(overlap_error()) } else { check_apart(&target.body(), &source.body()) }
+}
+
+/// The same of their elements.
+pub fn check_apart(target: &Body, source: &Body) -> Result<()> {
+    if overlap(target, source).is_some() { Err(overlap_error()) } else { Ok(()) }
+}
+
+/// Refuses an operand that shares memory with its target, unless element by element.
+pub fn check_aligned(target: &Body, source: &Body) -> Result<()> {
+    if overlap(target, source) == Some(false) { Err(overlap_error()) } else { Ok(()) }
+}

@@ -1,0 +1,130 @@
+//! An expression's kernel, on the device where the result lies.
+
+use crate::base::{DType, Fault, Layout, Result, Scalar};
+use crate::cpu::pointwise::{Source, powers, run, words};
+#[cfg(feature = "gpu")]
+use crate::operator::pointwise::complex_parts;
+use crate::operator::pointwise::row::Expr;
+use crate::tensor::{Body, Tensor};
+use smallvec::SmallVec;
+
+/// The type that a kernel computes in.
+pub fn compute_type(dtype: DType) -> DType {
+    match dtype {
+        DType::F64 => DType::F64,
+        DType::F32 | DType::F16 | DType::BF16 => DType::F32,
+        DType::C64 => DType::C64,
+        DType::C128 => DType::C128,
+        _ => DType::I64,
+    }
+}
+
+/// A kernel's operand: bytes or a number.
+pub enum Input<'a> {
+    Body(&'a Body),
+    Scalar(Scalar),
+}
+
+/// Runs an expression's kernel on the device of `out`.
+pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+    match run_kernel(name, expr, compute, out, inputs) {
+        Err(error) if error.is_lazy() => crate::operator::conj_neg::execute(name, expr, compute, out, inputs),
+        done => done,
+    }
+}
+
+#[inline]
+fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+    if out.numel() == 0 {
+        return Ok(());
+    }
+    #[cfg(feature = "gpu")]
+    if out.storage.gpu().is_some() {
+        if compute.is_complex() {
+            return match expr.by_parts {
+                Some(formula) if complex_parts::execute(formula, out, inputs)? => Ok(()),
+                _ => Err(Fault::NoShader { op: name, dtype: out.dtype }.into()),
+            };
+        }
+        return execute_gpu(expr, compute, out, inputs);
+    }
+    // What is a function of the parts has kernels with vectors.
+    if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
+        let [re, im] = crate::operator::kernel::parts(x)?;
+        return execute(name, &row().forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
+    }
+    let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };
+    let Some(kernel) = expr.loop_for_number(last, compute).or_else(|| expr.loops.of(compute)) else {
+        return Err(Fault::NoKernel { op: name, dtype: compute }.into());
+    };
+    let (view, stretched) = (out.host()?, stretch(out, inputs));
+    let mut sources: SmallVec<[Source; 4]> = SmallVec::new();
+    for (i, input) in inputs.iter().enumerate() {
+        sources.push(match input {
+            Input::Scalar(s) => Source::Scalar(*s),
+            Input::Body(body) => {
+                let mut view = body.host()?;
+                if let Some(layout) = stretched.get(i).and_then(Option::as_ref) {
+                    (view.shape, view.strides) = (&layout.shape, &layout.strides);
+                }
+                Source::Strided(view)
+            }
+        });
+    }
+    // SAFETY: all views lie inside live storages and have out's shape; the loop is the one for `compute`.
+    unsafe {
+        let predicate = expr.loops.predicate;
+        if !expr.loops.words.is_some_and(|looop| words::run(looop, predicate, view, &sources)) {
+            let narrow = || expr.loops.narrow?.of(predicate, &view, &sources);
+            let own = if compute == DType::I64 { narrow() } else { None };
+            let (compute, kernel) = own.unwrap_or((compute, kernel));
+            run(kernel, predicate, compute, view, &sources);
+        }
+    }
+    Ok(())
+}
+
+/// The layouts of the inputs that must be stretched to the output's shape.
+fn stretch(out: &Body, inputs: &[Input]) -> SmallVec<[Option<Layout>; 4]> {
+    let needed = |input: &Input| matches!(input, Input::Body(b) if b.layout.shape != out.layout.shape);
+    if !inputs.iter().any(needed) {
+        return SmallVec::new();
+    }
+    let layout = |input: &Input| match input {
+        Input::Body(b) if needed(input) => Some(b.layout.broadcast_to(&out.layout.shape)),
+        _ => None,
+    };
+    inputs.iter().map(layout).collect()
+}
+
+#[cfg(feature = "gpu")]
+fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+    use crate::gpu;
+    let stretched = stretch(out, inputs);
+    let mut sources: SmallVec<[gpu::Source; 4]> = SmallVec::new();
+    for (i, input) in inputs.iter().enumerate() {
+        sources.push(match input {
+            Input::Scalar(s) => gpu::Source::Scalar(*s),
+            Input::Body(body) if body.device().is_cpu() => {
+                gpu::Source::Scalar(Tensor::new((*body).clone()).item()?)
+            }
+            Input::Body(body) => {
+                let mut view = body.gpu()?;
+                if let Some(layout) = stretched.get(i).and_then(Option::as_ref) {
+                    (view.shape, view.strides) = (&layout.shape, &layout.strides);
+                }
+                gpu::Source::View(view)
+            }
+        });
+    }
+    // int32 is native on every adapter, int64 is not.
+    let compute = if compute == DType::I64 && out.dtype == DType::I32 { DType::I32 } else { compute };
+    let power = match inputs.last() {
+        Some(Input::Scalar(exponent)) if compute.is_float() => powers::known(&expr.loops, *exponent),
+        _ => None,
+    };
+    // The text of a power is as good a key.
+    let (key, wgsl) = power.map_or((expr.key, expr.wgsl), |power| (power.wgsl, power.wgsl));
+    let expr = gpu::Expr { key, inputs: expr.inputs, wgsl, predicate: expr.loops.predicate };
+    gpu::pointwise(&expr, compute, out.gpu()?, &sources)
+}

@@ -1,0 +1,205 @@
+//! What a pointwise call computes: types by promotion, the shape by broadcasting, and where.
+
+use crate::base::{Category, DType, Device, Dims, Error, Fault, Result, Scalar, broadcast};
+use crate::operator::operand::Operand;
+use crate::operator::pointwise::execute::{Input, compute_type};
+use crate::operator::pointwise::row::{Class, Pointwise};
+use crate::tensor::{BodyRef, Tensor};
+use smallvec::SmallVec;
+
+/// A number's type when it meets tensors.
+pub fn scalar_dtype(scalar: Scalar) -> DType {
+    match scalar.category() {
+        Category::Bool => DType::Bool,
+        Category::Int => DType::I64,
+        Category::Float => crate::ops::creation::create::default_dtype(),
+        Category::Complex => crate::ops::creation::create::default_dtype().to_complex(),
+    }
+}
+
+/// The type that operands promote to: dimensioned tensors first, then 0-d ones, then numbers; a lower rank counts only
+/// by a higher category.
+pub fn result_type<'a>(operands: impl IntoIterator<Item = Operand<'a>>) -> DType {
+    let mut ranks: [Option<DType>; 3] = [None; 3];
+    let mut join = |rank: usize, dtype: DType| {
+        ranks[rank] = Some(ranks[rank].map_or(dtype, |d| d.promote(dtype)));
+    };
+    for operand in operands {
+        match operand {
+            Operand::Tensor(t) => {
+                let body = t.body();
+                join(usize::from(body.layout.ndim() == 0), body.dtype);
+            }
+            Operand::Scalar(s) => join(2, scalar_dtype(s)),
+        }
+    }
+    let combine = |high: Option<DType>, low: Option<DType>| match (high, low) {
+        (Some(h), Some(l)) => Some(if h.is_float() && l.is_complex() {
+            h.to_complex()
+        } else if h.is_differentiable() {
+            h
+        } else if h == DType::Bool || l.is_differentiable() {
+            h.promote(l)
+        } else {
+            h
+        }),
+        (h, l) => h.or(l),
+    };
+    combine(combine(ranks[0], ranks[1]), ranks[2]).unwrap_or(DType::F32)
+}
+
+/// What a call computes: in which type, into which type and shape, where.
+pub struct Plan {
+    /// What the operands are converted to; small integers are computed in a larger type.
+    pub promoted: DType,
+    pub compute: DType,
+    pub result: DType,
+    pub shape: Dims,
+    pub device: Device,
+}
+
+impl Class {
+    /// The types computed in and returned, from the promoted type of the operands.
+    fn types(self, op: &Pointwise, promoted: DType) -> Result<(DType, DType)> {
+        let no_kernel =
+            |dtype| Error::from(Fault::NoKernel { op: crate::operator::dtype_checks::kernel(op), dtype });
+        Ok(match self {
+            Class::Modulus | Class::Angle if promoted.is_complex() => (promoted, promoted.to_real()),
+            Class::Float | Class::Angle if !promoted.is_differentiable() => {
+                let default = crate::ops::creation::create::default_dtype();
+                (compute_type(default), default)
+            }
+            Class::Compare => (compute_type(promoted), DType::Bool),
+            Class::Test if promoted.is_differentiable() => (compute_type(promoted), DType::Bool),
+            Class::Test => (DType::F64, DType::Bool),
+            Class::Bits | Class::Shift if promoted.is_differentiable() => {
+                return Err(crate::operator::dtype_checks::unknown(op, promoted));
+            }
+            Class::Shift if promoted == DType::Bool => {
+                return Err(crate::operator::dtype_checks::unknown(op, promoted));
+            }
+            Class::Plain | Class::Divide | Class::Modulus if promoted == DType::Bool => {
+                return Err(no_kernel(promoted));
+            }
+            Class::Real if !promoted.is_differentiable() => return Err(no_kernel(promoted)),
+            _ => (compute_type(promoted), promoted),
+        })
+    }
+}
+
+pub fn plan(op: &Pointwise, operands: &[Operand]) -> Result<Plan> {
+    if op.class == Class::Number {
+        crate::operator::dtype_checks::booleans(operands)?;
+    }
+    // A row's parameters have no say in its type, nor has the condition of a choice.
+    let typed =
+        if op.class == Class::Choose { &operands[..2] } else { &operands[..op.inputs.min(operands.len())] };
+    let (mut device, mut shape): (Option<Device>, Option<Dims>) = (None, None);
+    let mut only_zero_dim = true;
+    for i in 0..operands.len() {
+        // PyTorch's `where` has its condition first; errors name shapes in that order.
+        let at = if op.class == Class::Choose { (i + 2) % 3 } else { i };
+        let Operand::Tensor(t) = operands[at] else { continue };
+        let body = t.body();
+        match device {
+            None => device = Some(body.device()),
+            Some(d) if d == body.device() => device = Some(d.joined(body.device())),
+            // A 0-d tensor on the CPU goes along with the GPU's tensors.
+            Some(d) if d.is_cpu() && only_zero_dim => device = Some(body.device()),
+            Some(_) if body.device().is_cpu() && body.layout.ndim() == 0 => {}
+            // The message names the GPU first.
+            Some(d) if d.is_cpu() => return Err(Fault::Devices { a: body.device(), b: d }.into()),
+            Some(d) => return Err(Fault::Devices { a: d, b: body.device() }.into()),
+        }
+        only_zero_dim &= body.layout.ndim() == 0;
+        shape = Some(match shape {
+            None => body.layout.shape.clone(),
+            Some(s) if s == body.layout.shape => s,
+            Some(s) => broadcast(&s, &body.layout.shape)?,
+        });
+    }
+    let promoted = match typed {
+        [Operand::Tensor(a), Operand::Tensor(b)] if a.dtype() == b.dtype() => a.dtype(),
+        [Operand::Tensor(a)] => a.dtype(),
+        _ => result_type(typed.iter().copied()),
+    };
+    if promoted.is_complex() && op.forward.loops.c128.is_none() {
+        return Err(crate::operator::dtype_checks::complex(op, promoted));
+    }
+    let (compute, result) = op.class.types(op, promoted)?;
+    if op.class == Class::Divide && !promoted.is_float() {
+        crate::operator::dtype_checks::divisor(operands[1])?;
+    }
+    if let Some(check) = op.clauses.check {
+        check(operands)?;
+    }
+    let scales = operands.len() > op.inputs && op.class != Class::Float;
+    if scales || op.class == Class::Choose {
+        crate::operator::dtype_checks::numbers(
+            op,
+            operands,
+            if op.class == Class::Real { compute } else { promoted },
+        )?;
+    }
+    Ok(Plan {
+        promoted,
+        compute,
+        result,
+        shape: shape.unwrap_or_default(),
+        device: device.unwrap_or(Device::Cpu),
+    })
+}
+
+pub fn bodies<'a>(operands: &[Operand<'a>]) -> SmallVec<[Option<BodyRef<'a>>; 4]> {
+    let body = |o: &Operand<'a>| if let Operand::Tensor(t) = o { Some(t.body()) } else { None };
+    operands.iter().map(body).collect()
+}
+
+/// Whether operands are promoted to integers narrower than numbers may be.
+fn is_narrow(promoted: DType) -> bool {
+    matches!(promoted, DType::U8 | DType::I8 | DType::I16 | DType::I32)
+}
+
+/// The operands with 0-d ones of wider integers converted, where there are any: those have no say in the type.
+pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result<Option<Vec<Tensor>>> {
+    let wide = |t: &Tensor| t.dtype().is_int() && t.dtype().size() > promoted.size();
+    let given = operands.get(..op.inputs).unwrap_or_default();
+    if !is_narrow(promoted) || !given.iter().filter_map(Operand::tensor).any(wide) {
+        return Ok(None);
+    }
+    let convert =
+        |t: &Tensor| if wide(t) { crate::ops::creation::create::convert(t, promoted) } else { Ok(t.clone()) };
+    given.iter().filter_map(Operand::tensor).map(convert).collect::<Result<_>>().map(Some)
+}
+
+/// The same call with other tensors.
+pub fn with_tensors<'a>(operands: &[Operand<'a>], tensors: &'a [Tensor]) -> SmallVec<[Operand<'a>; 4]> {
+    let mut next = tensors.iter();
+    let instead = |operand: &Operand<'a>| match operand {
+        Operand::Tensor(_) => next.next().map_or(*operand, Operand::Tensor),
+        number => *number,
+    };
+    operands.iter().map(instead).collect()
+}
+
+/// What a kernel is given: the operands in the type that they are promoted to, which is narrower than numbers may be.
+pub fn inputs<'b>(
+    op: &Pointwise,
+    operands: &[Operand],
+    bodies: &'b [Option<BodyRef>],
+    promoted: DType,
+) -> Result<SmallVec<[Input<'b>; 4]>> {
+    let narrow = is_narrow(promoted);
+    let mut inputs = SmallVec::new();
+    for (at, (operand, body)) in operands.iter().zip(bodies).enumerate() {
+        inputs.push(match (operand, body) {
+            (_, Some(body)) => Input::Body(body),
+            (Operand::Scalar(number @ Scalar::Int(_)), None) if narrow && at < op.inputs => Input::Scalar(
+                Scalar::Int(crate::operator::dtype_checks::narrowed(op, at, *number, promoted)?),
+            ),
+            (Operand::Scalar(s), None) => Input::Scalar(*s),
+            (Operand::Tensor(_), None) => Input::Scalar(Scalar::Float(f64::NAN)),
+        });
+    }
+    Ok(inputs)
+}

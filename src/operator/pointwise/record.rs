@@ -1,0 +1,88 @@
+//! The node of a pointwise call.
+
+use crate::base::{DType, Error, Result, Scalar};
+use crate::operator::names::OUTPUTS;
+use crate::operator::operand::Operand;
+use crate::operator::pointwise::plan::bodies;
+use crate::operator::pointwise::row::Pointwise;
+use crate::tensor::{Body, BodyRef, Edge, Recorder, any_requires_grad, mode, records, saved_hooks};
+use smallvec::SmallVec;
+use std::convert::Infallible;
+
+/// The numbers among a call's operands, as its node keeps them.
+pub type Numbers = SmallVec<[Option<Scalar>; 4]>;
+
+/// The node of a call, when gradients are wanted. `out` holds the result already.
+pub fn record(
+    op: &'static Pointwise,
+    operands: &[Operand],
+    bodies: &[Option<BodyRef>],
+    out: &Body,
+) -> Result<Option<Edge>> {
+    if !op.is_recorded() || !mode::grad_enabled() || !out.dtype.is_differentiable() {
+        return Ok(None);
+    }
+    let wants = |o: &Operand| matches!(o, Operand::Tensor(t) if t.requires_grad());
+    if !operands.iter().any(wants) {
+        return Ok(None);
+    }
+    let (derivative, edges) = op.node_of(operands);
+    let mut recorder = Recorder::new(derivative);
+    for operand in &operands[..edges] {
+        recorder.input(if let Operand::Tensor(t) = operand { Some(t) } else { None });
+    }
+    let wanted = recorder.wanted();
+    let read = op.gradients.iter().filter(|g| wanted >> g.of & 1 == 1).fold(0, |bits, g| bits | g.saves);
+    // Saved once each, in order; numbers go into the node's params.
+    let (need, mut scalars) = (op.always | read, false);
+    for i in op.order.iter().map(|&i| usize::from(i)).filter(|i| need >> i & 1 == 1) {
+        match (bodies.get(i), operands.get(i)) {
+            (Some(Some(body)), Some(Operand::Tensor(tensor))) => {
+                recorder.save_input(tensor, body, i);
+            }
+            _ => scalars = true,
+        }
+    }
+    if need & OUTPUTS != 0 {
+        recorder.save_output(out, 0);
+    }
+    if scalars {
+        let numbers: Numbers =
+            operands.iter().map(|o| if let Operand::Scalar(s) = o { Some(*s) } else { None }).collect();
+        recorder.params(Box::new(numbers));
+        // A factor or a divisor is a tensor to PyTorch.
+        if op.clauses.wraps {
+            recorder.saves_number();
+        }
+    }
+    recorder
+        .check(operands.iter().filter_map(|o| if let Operand::Tensor(t) = o { Some(*t) } else { None }))?;
+    let node = recorder.publish(&[out]);
+    saved_hooks::pack(&node, |i| operands.get(i).and_then(Operand::tensor), &[out])?;
+    Ok(Some(Edge { node, output: 0 }))
+}
+
+/// What this call gave when it ran before, where somebody kept that.
+pub fn supplied(op: &'static Pointwise, operands: &[Operand], result: DType) -> Result<Option<Body>> {
+    let recorded = saved_hooks::active()
+        && !op.gradients.is_empty()
+        && result.is_differentiable()
+        && any_requires_grad(operands.iter().filter_map(Operand::tensor));
+    if recorded { saved_hooks::supply(&op.derivative) } else { Ok(None) }
+}
+
+/// What to say of a call that failed with `error`. Its node is made before it runs: what that refuses, or a hook that gets
+/// the operands to keep, is told first.
+#[cold]
+pub fn refused(op: &'static Pointwise, operands: &[Operand], error: Error) -> Error {
+    let bodies = bodies(operands);
+    let Some(like) = bodies.iter().flatten().next() else { return error };
+    let Err(told) = saved_hooks::after(|| -> Result<Infallible> {
+        if op.is_recorded() {
+            records(operands.iter().filter_map(|o| o.tensor()))?;
+        }
+        record(op, operands, &bodies, like)?;
+        Err(error)
+    });
+    told
+}

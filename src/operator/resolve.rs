@@ -1,0 +1,66 @@
+//! Calls and derivatives that met conjugated or negated elements, once more with their values.
+
+use crate::base::{Error, Lazy, Result};
+use crate::operator::conj_neg::values;
+use crate::operator::row::Arg;
+use crate::tensor::{Step, Tensor};
+use smallvec::SmallVec;
+
+/// A derivative that met such gradients or saved values, once more.
+#[cold]
+pub fn derive<G>(error: Error, step: Step, derive: impl Fn(&Step) -> Result<G>) -> Result<G> {
+    if !error.is_lazy() {
+        return Err(error);
+    }
+    let grads = step.grads.iter().map(|g| g.as_ref().map(resolved).transpose());
+    let grads = grads.collect::<Result<SmallVec<[Option<Tensor>; 2]>>>()?;
+    derive(&step.again(&grads, values)?)
+}
+
+/// The tensor itself, or a copy of its values with its history.
+pub fn resolved(t: &Tensor) -> Result<Tensor> {
+    if t.body().lazy.is_nothing() { Ok(t.clone()) } else { crate::ops::shape::rearrange::clone_as_it_lies(t) }
+}
+
+/// The arguments of a call that met such tensors, resolved; nothing when that is not what `error` tells.
+#[cold]
+pub fn arguments(error: &Error, args: &[Arg]) -> Result<Option<Vec<Arg>>> {
+    let lazy = |arg: &Arg| match arg {
+        Arg::Tensor(t) => t.is_lazy(),
+        Arg::Tensors(ts) => ts.iter().any(Tensor::is_lazy),
+        _ => false,
+    };
+    if !error.is_lazy() || !args.iter().any(lazy) {
+        return Ok(None);
+    }
+    let plain = |arg: &Arg| {
+        Ok(match arg {
+            Arg::Tensor(t) => Arg::Tensor(resolved(t)?),
+            Arg::Tensors(ts) => Arg::Tensors(ts.iter().map(resolved).collect::<Result<_>>()?),
+            other => other.clone(),
+        })
+    };
+    args.iter().map(plain).collect::<Result<Vec<Arg>>>().map(Some)
+}
+
+/// The same for a call that writes over its first argument: it writes over a copy, which then goes where it belongs.
+#[cold]
+pub fn inplace<T>(error: Error, args: &[Arg], run: impl FnOnce(&[Arg]) -> Result<T>) -> Result<T> {
+    let Some(mut plain) = arguments(&error, args)? else { return Err(error) };
+    let (Some(Arg::Tensor(target)), Some(Arg::Tensor(copy))) = (args.first(), plain.first_mut()) else {
+        return Err(error);
+    };
+    if !target.is_lazy() {
+        *copy = target.clone();
+        return run(&plain);
+    }
+    let copy = copy.clone();
+    let done = run(&plain)?;
+    crate::operator::inplace::overwrite(target, &copy)?;
+    Ok(done)
+}
+
+/// `x.resolve_conj()` and `x.resolve_neg()`: a copy only where there is something to do.
+pub fn without(t: Tensor, part: Lazy) -> Result<Tensor> {
+    if t.body().lazy.has(part) { crate::ops::shape::rearrange::clone_as_it_lies(&t) } else { Ok(t) }
+}

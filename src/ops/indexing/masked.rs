@@ -1,0 +1,237 @@
+//! Operators that put values where a mask is true.
+
+use crate::base::{broadcast, numel};
+use crate::operator::devices;
+use crate::operator::inplace;
+use crate::operator::inplace::warn_stretched;
+use crate::operator::kernel::{copy, holds};
+use crate::operator::pointwise::{Operand, check_writable};
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::indexing::advanced;
+use crate::ops::indexing::index::expand_masks;
+use crate::ops::indexing::scatter::{dense, number, number_like};
+use crate::ops::reduction::reduce::{Sum, quietly};
+use crate::ops::shape::view;
+use crate::ops::shape::view::{expand, reshape};
+use crate::tensor::mode;
+use crate::transforms::vmap;
+
+fn check_mask(op: &str, mask: &Tensor) -> Result<()> {
+    if mask.dtype() == DType::Bool {
+        return Ok(());
+    }
+    let dtype = mask.dtype();
+    let name = if op == "masked_scatter_" { dtype.scalar_name() } else { dtype.c_name() };
+    Err(Error::runtime(format!("{op} only supports boolean masks, but got mask with dtype {name}")))
+}
+
+/// `input` where the mask is false, `value` where it is true, in `input`'s dtype.
+fn filled_at(input: &Tensor, mask: &Tensor, value: Operand) -> Result<Body> {
+    check_mask("masked_fill_", mask)?;
+    broadcast(&mask.shape(), &input.shape())?;
+    let made = mode::with_grad(false, || {
+        let chosen = crate::operator::pointwise::apply(&a::choose::ROW, &[value, input.into(), mask.into()])?;
+        dense(create::to_dtype(&chosen, input.dtype())?)
+    })?;
+    let body = made.body();
+    Ok(body.with_layout(Layout::contiguous(body.shape())))
+}
+
+/// A copy of `input` with the first values where the mask is true.
+fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> {
+    if mask.ndim() == 0 {
+        return reshape(&put_masked(&reshape(input, &[1])?, &reshape(mask, &[1])?, values)?, &[]);
+    }
+    let places: Vec<_> = crate::ops::sorting::sort::nonzero_columns(mask)?.into_iter().map(Some).collect();
+    let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
+    let first = view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
+    // PyTorch copies what it fills into a dense tensor.
+    advanced::index_put(&crate::ops::shape::rearrange::contiguous(input, None)?, &places, &first, false)
+}
+
+/// `x` where the mask is false, `value` where it is true, in the dtype of `x`: for samples.
+pub(super) fn masked(x: &Tensor, mask: &Tensor, value: Operand) -> Result<Tensor> {
+    broadcast(&mask.shape(), &x.shape())?;
+    let chosen = crate::operator::pointwise::apply(&a::choose::ROW, &[value, x.into(), mask.into()])?;
+    create::to_dtype(&chosen, x.dtype())
+}
+
+/// Warns of `x[mask] = number` where elements of `x` share memory.
+pub fn warn_fill(target: &Tensor) -> Result<()> {
+    warn_stretched(target, "masked_fill", "tensor[mask] = scalar")
+}
+
+/// `input` with one number where the mask is true.
+#[primitive]
+impl MaskedFill0 {
+    fn forward(input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Body> {
+        holds(input.dtype(), value)?;
+        filled_at(input, mask, value.into())
+    }
+    fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        MaskedFill0::call(g, mask, Scalar::Int(0))
+    }
+    fn batch(_b: &Batch, input: &Tensor, mask: &Tensor, value: Scalar) -> Result<Tensor> {
+        masked(input, mask, value.into())
+    }
+}
+
+/// `input` with a 0-d tensor's value where the mask is true.
+#[primitive]
+impl MaskedFill1 {
+    fn forward(input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Body> {
+        filled_at(input, mask, value.into())
+    }
+    fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        MaskedFill0::call(g, mask, Scalar::Int(0))
+    }
+    fn d_value(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        let zero = number_like(g, Scalar::Int(0))?;
+        let hit =
+            crate::operator::pointwise::apply(&a::choose::ROW, &[g.into(), (&zero).into(), mask.into()])?;
+        Sum::call(&hit)
+    }
+    fn batch(_b: &Batch, input: &Tensor, mask: &Tensor, value: &Tensor) -> Result<Tensor> {
+        masked(input, mask, value.into())
+    }
+}
+
+/// `input` with `value` where the mask is true.
+#[operator(
+    function,
+    method,
+    overloads((2, 2), (2, 2)),
+    sample = "masked(lambda x, m: x.masked_fill(m, 1.5))"
+)]
+pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<Tensor> {
+    match value {
+        Value::Scalar(value) => {
+            check_mask("masked_fill_", mask)?;
+            MaskedFill0::call(input, mask, value)
+        }
+        Value::Tensor(value) if value.ndim() > 0 => Err(Error::runtime(format!(
+            "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with {} dimension(s).",
+            value.ndim()
+        ))),
+        Value::Tensor(value) => {
+            if value.device().is_cpu() && !value.is_batched() {
+                holds(input.dtype(), value.item()?)?;
+            }
+            MaskedFill1::call(input, mask, &devices::beside(&value, input)?)
+        }
+    }
+}
+
+/// The same, written over `input`.
+#[inplace(masked_fill, aten(Tensor, Scalar), overloads((2, 2), (2, 2)))]
+pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> Result<()> {
+    warn_fill(input)?;
+    let given: Vec<&Tensor> =
+        [mask].into_iter().chain(if let Value::Tensor(t) = &value { Some(t) } else { None }).collect();
+    inplace::by_result(
+        input,
+        &given,
+        |input| masked_fill(input, mask, value.clone()),
+        |body, made| {
+            if !body.layout.is_stretched() {
+                return copy(body, made);
+            }
+            // Element after element.
+            let value = create::full(&[], number("masked_fill_", &value)?, body.dtype, body.device())?;
+            let mask = expand(mask, view::ints(body.shape()))?;
+            let places: Vec<_> =
+                expand_masks(&Tensor::new(body.clone()), 0, mask)?.into_iter().map(Some).collect();
+            advanced::write(body, &places, &value, false)
+        },
+    )
+}
+
+#[primitive(tangent = linear, batch = none, shows(source_sym_sizes = sizes(source)))]
+impl MaskedScatter {
+    fn forward(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Body> {
+        quietly(|| put_masked(input, mask, source))
+    }
+    fn d_input(g: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        MaskedFill0::call(g, mask, Scalar::Int(0))
+    }
+    fn d_source(g: &Tensor, at: Meta, mask: &Tensor) -> Result<Tensor> {
+        let picked = crate::ops::sorting::sort::MaskedSelect::call(g, mask)?;
+        let zeros = create::zeros(&[numel(&at.shape) - picked.numel()], at.dtype, at.device)?;
+        reshape(&crate::ops::shape::join::cat(&[picked, zeros], 0)?, &at.shape)
+    }
+}
+
+/// `input` with the elements of `source`, in order, where the mask is true.
+#[operator(
+    function,
+    method,
+    sample = "fixed([(2, 3), (4,)], lambda x, y: T.masked_scatter(x, T.tensor([True, False, True], device=x.device), y))"
+)]
+pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+    check_mask("masked_scatter_", mask)?;
+    let shape = broadcast(&input.shape(), &mask.shape())?;
+    if shape.is_empty() && vmap::any(&[input, mask, source]) {
+        return reshape(&masked_scatter(&reshape(input, &[1])?, &reshape(mask, &[1])?, source)?, &[]);
+    }
+    let sizes = view::ints(&shape);
+    let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { expand(t, sizes.clone()) };
+    let (input, mask) = (wide(input)?, wide(mask)?);
+    if mask.is_batched() {
+        return vmap::masked_scatter(&input, &mask, source);
+    }
+    if source.dtype() != input.dtype() {
+        return Err(Error::runtime(format!(
+            "masked_scatter: expected self and source to have same dtypes but got{} and {}",
+            input.dtype().scalar_name(),
+            source.dtype().scalar_name()
+        )));
+    }
+    let count = Sum::call(&mask)?.item()?.as_i64() as usize;
+    if source.numel() < count {
+        return Err(Error::runtime("Number of elements of source < number of ones in mask"));
+    }
+    if vmap::any(&[&input, source]) {
+        return put_masked(&input, &mask, source);
+    }
+    MaskedScatter::call(&input, &mask, source)
+}
+
+/// The same, written over `input`.
+#[inplace(masked_scatter)]
+pub fn masked_scatter_(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<()> {
+    let live = reads_itself(input, source);
+    inplace::by_result(
+        input,
+        &[mask, source],
+        |input| masked_scatter(input, mask, source),
+        |body, made| {
+            check_writable(body)?;
+            if live { scatter_live(body, mask, source) } else { copy(body, made) }
+        },
+    )
+}
+
+/// Whether `masked_scatter_` takes its elements, in order, from the memory that it writes. (It copies what is not in order.)
+fn reads_itself(target: &Tensor, source: &Tensor) -> bool {
+    if target.is_special() || !target.device().is_cpu() {
+        return false;
+    }
+    let (to, from) = (target.body(), source.body());
+    from.layout.is_contiguous()
+        && from.lazy == to.lazy
+        && (to.storage.same(&from.storage))
+        && to.layout.offset < from.layout.end()
+        && from.layout.offset < to.layout.end()
+}
+
+/// `masked_scatter_`, one element after the other.
+fn scatter_live(out: &Body, mask: &Tensor, source: &Tensor) -> Result<()> {
+    let (mask, source) = (mask.body(), source.body());
+    let mask = mask.with_layout(mask.layout.broadcast_to(out.shape()));
+    let next = source.host()?.ptr;
+    // SAFETY: the result was computed: the shapes fit, and the source has elements enough.
+    unsafe { crate::cpu::index::put_masked(out.host()?, mask.host()?, next) };
+    Ok(())
+}

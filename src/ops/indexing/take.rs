@@ -1,0 +1,213 @@
+//! Elements picked, and put, as if a tensor were one line; and along a dimension.
+
+use crate::base::{Put, broadcast};
+use crate::operator::kernel::{copy, duplicate};
+use crate::operator::pointwise::check_writable;
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::elementwise::arithmetic as a;
+use crate::ops::indexing::advanced;
+use crate::ops::indexing::index::{By, IndexSelect, gather, get, placed};
+use crate::ops::shape::view;
+use crate::ops::shape::view::{View, expand, reshape};
+use smallvec::smallvec;
+
+/// `take` and `put` see a tensor as one line.
+fn line(body: &Body) -> Result<Body> {
+    let dense = if body.layout.is_contiguous() { body.clone() } else { duplicate(body)? };
+    let layout = Layout { offset: dense.layout.offset, ..Layout::contiguous(&[dense.numel()]) };
+    Ok(dense.with_layout(layout))
+}
+
+fn check_line(op: &str, index: &Tensor, body: &Body) -> Result<()> {
+    if index.dtype() != DType::I64 {
+        return Err(Error::runtime(format!(
+            "{op}(): Expected a long tensor for index, but got {}",
+            index.dtype().scalar_name()
+        )));
+    }
+    if body.numel() == 0 && index.numel() > 0 {
+        return Err(Error::index(format!("{op}(): tried to take from an empty tensor")));
+    }
+    Ok(())
+}
+
+/// The words of `take` for an index beyond the last element.
+fn beyond(error: Error, size: usize) -> Error {
+    let Fault::Beyond { index: Some((index, _)), .. } = error.fault() else { return error };
+    Error::index(format!("out of range: tried to access index {index} on a tensor of {size} elements."))
+}
+
+/// The line that `put_` sees, with `values` put where the index points.
+fn put_line(out: &Body, index: &Tensor, values: &Tensor, accumulate: bool) -> Result<()> {
+    let whole = line(out)?;
+    let values = reshape(values, &index.shape())?;
+    advanced::write(&whole, &[Some(index.clone())], &values, accumulate)?;
+    if whole.storage.same(&out.storage) { Ok(()) } else { copy(out, &with_shape(whole, out.shape())) }
+}
+
+#[primitive(tangent = linear)]
+impl Take {
+    fn forward(input: &Tensor, index: &Tensor) -> Result<Body> {
+        let body = input.body();
+        check_line("take", index, &body)?;
+        let (from, by) = (line(&body)?, index.body());
+        let out = Body::new(by.shape(), body.dtype, body.device())?;
+        if out.numel() > 0 {
+            let still = Layout {
+                shape: Dims::from_slice(by.shape()),
+                strides: smallvec![0; by.layout.ndim()],
+                offset: from.layout.offset,
+            };
+            let by = By { index: &by, size: from.numel(), stride: 1, dim: 0 };
+            get("take", &out, &from.with_layout(still), &[by], true)
+                .map_err(|error| beyond(error, from.numel()))?;
+        }
+        Ok(out)
+    }
+    fn d_input(g: &Tensor, at: Meta, index: &Tensor, input: Unread) -> Result<Tensor> {
+        let Unread = input;
+        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+        PutAt::call(&zeros, index, g, true)
+    }
+    fn batch(b: &Batch, input: &Tensor, index: &Tensor) -> Result<Tensor> {
+        let line = b.k() as i64;
+        let flat = reshape(&b.full(input)?, &b.shape(&[input.numel()]))?;
+        let n = input.numel().max(1) as i64;
+        let made = if index.is_batched() {
+            let by = reshape(&b.full(index)?, &b.shape(&[index.numel()]))?;
+            gather(&flat, line, &a::remainder(&by, n)?)?
+        } else {
+            IndexSelect::call(&flat, line, &a::remainder(&reshape(index, &[index.numel()])?, n)?)?
+        };
+        Ok(b.wrap(reshape(&made, &b.shape(&index.shape()))?))
+    }
+}
+
+/// Elements picked by number, as if `input` were one line.
+#[operator(
+    function,
+    method,
+    out(
+        message = "take(): self and out expected to have the same dtype, but got self.dtype = {result} and out.dtype = {target}",
+        apart
+    ),
+    sample = "fixed([(2, 3)], lambda x: x.take(T.tensor([5, 0, 0], device=x.device)))"
+)]
+pub fn take(input: &Tensor, index: &Tensor) -> Result<Tensor> {
+    Take::call(input, index)
+}
+
+/// Elements picked along a dimension; without one, from the flattened tensor.
+#[operator(
+    function,
+    method,
+    composite,
+    out(declared, called = "gather"),
+    sample = "indexed(lambda x, dim, i: x.gather(dim, i))"
+)]
+pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Result<Tensor> {
+    let Some(dim) = dim else {
+        let n = (input.numel(), indices.numel());
+        return gather(&reshape(input, &[n.0])?, 0, &reshape(indices, &[n.1])?);
+    };
+    if indices.dtype() != DType::I64 {
+        return Err(Error::runtime(format!(
+            "torch.take_along_dim(): dtype of indices should be Long but got {}",
+            indices.dtype().scalar_name()
+        )));
+    }
+    if input.ndim() == 0 {
+        return Err(Error::index(format!(
+            "Dimension specified as {} but tensor has no dimensions",
+            dim.max(0)
+        )));
+    }
+    let at = wrap_dim(dim, input.ndim())?;
+    if input.ndim() != indices.ndim() {
+        return Err(Error::runtime(format!(
+            "torch.take_along_dim(): input and indices should have the same number of dimensions, but got {} \
+             dimensions for input, and {} dimensions for indices",
+            input.ndim(),
+            indices.ndim()
+        )));
+    }
+    // Each has its own size along the dimension, and both have one shape beside it.
+    let stretched = |t: &Tensor, other: &Tensor| {
+        let (mut own, mut beside) = (t.shape(), other.shape());
+        let size = std::mem::replace(&mut own[at], 1);
+        beside[at] = 1;
+        let mut wide = broadcast(&own, &beside)?;
+        wide[at] = size;
+        expand(t, view::ints(&wide))
+    };
+    let (from, by) = (stretched(input, indices)?, stretched(indices, input)?);
+    // Counted from the end too, and around.
+    let by = a::remainder(&by, input.shape()[at].max(1) as i64)?;
+    gather(&from, at as i64, &by)
+}
+
+/// `input` as one line with the elements of `source` where `index` points.
+#[primitive(node = "PutBackward0", tangent = linear, dense)]
+impl PutAt {
+    fn check(input: &Body, index: &Tensor, source: &Tensor, _: bool) -> Result<()> {
+        check_line("put_", index, input)?;
+        if index.numel() != source.numel() {
+            return Err(Error::runtime(format!(
+                "put_(): Expected source and index to have the same number of elements, but got source.numel() = {}, \
+                 index.numel() = {}",
+                source.numel(),
+                index.numel()
+            )));
+        }
+        check_writable(input)
+    }
+    fn write(input: &Body, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<()> {
+        put_line(input, index, source, accumulate)
+    }
+    fn d_input(g: &Tensor, index: &Tensor, accumulate: bool) -> Result<Tensor> {
+        if accumulate {
+            return Ok(g.clone());
+        }
+        let zeros = create::zeros(&index.shape(), g.dtype(), g.device())?;
+        PutAt::call(g, index, &zeros, false)
+    }
+    fn d_source(g: &Tensor, at: Meta, index: &Tensor, source: Unread) -> Result<Tensor> {
+        let Unread = source;
+        reshape(&Take::call(g, index)?, &at.shape)
+    }
+    fn batch(b: &Batch, input: &Tensor, index: &Tensor, source: &Tensor, accumulate: bool) -> Result<Tensor> {
+        let (shape, n) = (input.shape(), input.numel());
+        let flat = b.wrap(reshape(&b.full(input)?, &b.shape(&[n]))?);
+        let line = a::remainder(&reshape(index, &[index.numel()])?, n.max(1) as i64)?;
+        let source = reshape(source, &[index.numel()])?;
+        let how = if accumulate { Put::Add } else { Put::Assign };
+        View::call(&placed(b, &flat, 0, &line, &source, how)?, shape)
+    }
+}
+
+/// `input` as one line with the elements of `source` where `index` points.
+#[operator(
+    function,
+    method,
+    sample = "fixed([(2, 3), (2,)], lambda x, y: T.put(x, T.tensor([5, 1], device=x.device), y))"
+)]
+pub fn put(
+    input: &Tensor,
+    index: &Tensor,
+    source: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<Tensor> {
+    PutAt::call(input, index, source, accumulate)
+}
+
+/// The same, written over `input`.
+#[inplace(put)]
+pub fn put_(
+    input: &Tensor,
+    index: &Tensor,
+    source: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<()> {
+    PutAt::over(input, index, source, accumulate)
+}

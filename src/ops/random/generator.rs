@@ -1,0 +1,82 @@
+//! Generators: the state that random numbers are drawn from.
+
+use crate::cpu::random as cpu;
+use crate::operator::prelude::*;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+/// A stream of random numbers that its owner may seed, save and restore.
+#[derive(Clone)]
+pub struct Generator {
+    stream: Arc<Mutex<Stream>>,
+    pub device: Device,
+}
+
+#[derive(Clone)]
+pub struct Stream {
+    pub cpu: cpu::Generator,
+    /// The place in the GPU's stream: a seed, and how many blocks were drawn.
+    seed: u64,
+    #[cfg_attr(not(feature = "gpu"), allow(dead_code))]
+    drawn: u64,
+}
+
+impl Generator {
+    pub fn new(device: Device) -> Generator {
+        let stream = Stream { cpu: cpu::Generator::default(), seed: cpu::DEFAULT_SEED, drawn: 0 };
+        Generator { stream: Arc::new(Mutex::new(stream)), device }
+    }
+
+    /// Another one in the same state.
+    pub fn apart(&self) -> Generator {
+        Generator { stream: Arc::new(Mutex::new(self.stream().clone())), device: self.device }
+    }
+
+    /// The generator of operators that are given none.
+    pub fn global() -> &'static Generator {
+        static GLOBAL: OnceLock<Generator> = OnceLock::new();
+        GLOBAL.get_or_init(|| Generator::new(Device::Cpu))
+    }
+
+    pub fn stream(&self) -> MutexGuard<'_, Stream> {
+        self.stream.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn same(&self, other: &Generator) -> bool {
+        Arc::ptr_eq(&self.stream, &other.stream)
+    }
+}
+
+impl Stream {
+    pub fn manual_seed(&mut self, seed: u64) {
+        self.cpu.manual_seed(seed);
+        (self.seed, self.drawn) = (seed, 0);
+    }
+
+    /// Seeds with a number that nobody can foresee.
+    pub fn seed(&mut self) -> u64 {
+        let seed = self.cpu.seed();
+        (self.seed, self.drawn) = (seed, 0);
+        seed
+    }
+
+    /// The place in the GPU's stream: a seed, and how many blocks were drawn.
+    pub fn gpu_state(&self) -> (u64, u64) {
+        (self.seed, self.drawn)
+    }
+
+    pub fn set_gpu_state(&mut self, seed: u64, drawn: u64) {
+        (self.seed, self.drawn) = (seed, drawn);
+    }
+
+    /// Where `n` numbers for the GPU are; the next ones come after them.
+    #[cfg(feature = "gpu")]
+    pub(super) fn place(&mut self, n: usize) -> crate::gpu::Draw {
+        let draw = crate::gpu::Draw { seed: self.seed, offset: self.drawn };
+        self.drawn = self.drawn.wrapping_add(crate::gpu::Draw::blocks(n));
+        draw
+    }
+}
+
+pub(super) fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
+    generator.as_ref().unwrap_or(Generator::global()).stream()
+}
