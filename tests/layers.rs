@@ -39,8 +39,9 @@ const WORDS: &[(&str, &str)] = &[
 /// A longer file may hold two topics: worth a look, but length alone is no reason to cut.
 const LONG: usize = 700;
 
-/// What is known of an operator stands in its row: these numbers only fall.
-const LEFT: &[(&str, usize)] = &[("derivatives made by hand", 6), ("operators named by their names", 17)];
+/// What is known of an operator stands in its row: these numbers only fall. (Derivatives are counted outside of the machinery;
+/// forward mode has one of its own.)
+const LEFT: &[(&str, usize)] = &[("derivatives made by hand", 0), ("operators named by their names", 0)];
 
 /// Operators' names that mean something else where they stand: how losses and scatters reduce, `gelu` approximates and
 /// divisions round, how quantiles interpolate, rules of tangents, what tests draw, arguments of `clamp`, the words of small languages and of messages.
@@ -57,6 +58,10 @@ const OTHERWISE: &[(&str, &[&str])] = &[
     ("src/operator/dtype_checks.rs", &["min", "max"]),
     ("src/operator/row.rs", &["complex"]),
     ("src/base/scalar.rs", &["complex"]),
+    ("src/python/call/parse.rs", &["pad"]),
+    ("src/python/tensor/properties.rs", &["view"]),
+    ("src/tensor/view.rs", &["view"]),
+    ("src/tensor/graph/describe.rs", &["where"]),
 ];
 
 /// What an optimizer's program may say.
@@ -87,7 +92,7 @@ const PROGRAM: &[&str] = &[
 const CIRCLES: &[(&[&str], usize, usize)] = &[
     (&["operator", "transforms"], 4, 4),
     (&["python"], 3, 4),
-    (&["ops"], 27, 22),
+    (&["ops"], 21, 22),
     (&["tensor"], 16, 4),
     (&["backward"], 2, 2),
 ];
@@ -291,7 +296,7 @@ fn operators_are_known_in_their_rows() {
     for (file, text) in
         sources.iter().filter(|(file, _)| !file.starts_with("src/cpu/") && !file.starts_with("src/gpu/"))
     {
-        if !file.starts_with("src/tensor/") && !file.starts_with("src/operator/") {
+        if !["src/tensor/", "src/operator/", "src/transforms/"].iter().any(|room| file.starts_with(room)) {
             let code = code(text);
             derivatives +=
                 code.matches("Derivative {").count() - code.matches("-> &'static Derivative {").count();

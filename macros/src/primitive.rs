@@ -16,7 +16,7 @@ use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Type};
 
 const WORDS: &[&str] = &[
     "node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices", "inplace", "untied",
-    "copy", "dense",
+    "copy", "dense", "draft",
 ];
 const TANGENTS: &[&str] = &["linear", "multilinear", "added", "still", "fn", "transposed"];
 const DTYPES: &[&str] = &["float", "number", "real", "differentiable"];
@@ -40,6 +40,8 @@ struct Clauses {
     copy: bool,
     /// The copy that a `write` is called on lies in the order of its dimensions.
     dense: bool,
+    /// Whether nodes are made that no call makes.
+    draft: bool,
 }
 
 fn camel(word: &str) -> Ident {
@@ -62,6 +64,7 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
         untied: false,
         copy: false,
         dense: false,
+        draft: false,
     };
     for clause in clause::parse(tokens)? {
         match clause.word.to_string().as_str() {
@@ -91,6 +94,7 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
             "inplace" => all.inplace = Some(clause.text()?),
             "untied" => all.untied = true,
             "copy" => all.copy = true,
+            "draft" => all.draft = true,
             "results" => all.results = clause.idents()?.iter().map(Ident::to_string).collect(),
             "scratch" => all.scratch = clause.idents()?,
             "shows" => all.shows = clause.inner()?,
@@ -652,6 +656,21 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     } else {
         (quote!(), quote!())
     };
+    let arguments = params.iter().filter(|p| !p.is_tensor()).map(|p| {
+        let (name, ty) = (&p.name, &p.ty);
+        quote!(#name: #ty)
+    });
+    let draft = clauses.draft.then(|| {
+        quote! {
+            /// A node of it that no call made; its edges and outputs are the caller's to say.
+            #[allow(clippy::too_many_arguments)]
+            pub fn draft(#(#arguments),*) -> crate::arena::Draft<crate::tensor::Node> {
+                let mut node = crate::tensor::Node::draft(crate::tensor::Kind::Op(&PRIMITIVE.derivative));
+                node.params = #keep;
+                node
+            }
+        }
+    });
     let over = if !writes {
         quote!()
     } else {
@@ -787,6 +806,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 }
                 #over
                 #copy
+                #draft
             }
         };
     })

@@ -10,7 +10,7 @@ use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use super::tile::DEPTH;
 use super::{Expr, Source, View, alloc, pointwise, reduce};
-use crate::base::{DType, Dims, Error, Fold, Result, Scalar, contiguous_strides, numel};
+use crate::base::{DType, Dims, Error, Fault, Fold, Result, Scalar, contiguous_strides, numel};
 
 /// How the work is shared out.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -30,6 +30,9 @@ pub fn matmul(out: View<'_>, a: View<'_>, b: View<'_>, alpha: f64, beta: f64) ->
     for view in [&out, &a, &b] {
         check(view)?;
         gpu.supports("matmul", view.dtype)?;
+    }
+    if out.dtype == DType::Bool {
+        return Err(Fault::NoShader { op: "matmul", dtype: DType::Bool }.into());
     }
     let rank = out.shape.len();
     let fits = rank >= 2

@@ -246,24 +246,6 @@ pub fn with_shape(body: Body, shape: &[usize]) -> Body {
     body.with_layout(Layout { offset: body.layout.offset, ..Layout::contiguous(shape) })
 }
 
-/// `out = alpha * a @ b + beta * out`, batched.
-pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
-    if out.numel() == 0 {
-        return Ok(());
-    }
-    if out.dtype == DType::Bool && a.numel() == 0 {
-        return fill(out, Scalar::Bool(false));
-    }
-    if out.dtype.is_complex() {
-        return crate::ops::complex::matmul(out, a, b, alpha, beta);
-    }
-    fork!([out, a, b], cpu: cpu::matmul::matmul(out.host()?, a.host()?, b.host()?, alpha, beta),
-    gpu: match out.dtype {
-        DType::Bool => no_shader("matmul", DType::Bool),
-        _ => crate::gpu::matmul(out.gpu()?, a.gpu()?, b.gpu()?, alpha, beta),
-    })
-}
-
 /// Refuses a layout of elements of `size` bytes that reaches beyond `have` of them.
 pub fn within(layout: &Layout, size: usize, have: usize) -> Result<()> {
     let need = layout.end() * size;

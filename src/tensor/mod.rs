@@ -24,6 +24,7 @@ pub use graph::{anomaly, facts, saved_hooks};
 pub use inplace::{check_counted, check_inplace, finish_inplace, is_counted};
 pub use item::Held;
 pub use leaf::grad::GradType;
+pub(crate) use node::no_derivative;
 pub use node::{
     Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, Part, Slices,
     When, any_hosted, kind_in_words, type_string,

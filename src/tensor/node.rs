@@ -35,6 +35,18 @@ pub struct Derivative {
     pub facts: Option<&'static Facts>,
 }
 
+/// The derivative of a node that has none: an error, should a gradient come this way.
+macro_rules! no_derivative {
+    ($name:literal, $message:literal) => {
+        $crate::tensor::Derivative {
+            facts: None,
+            name: $name,
+            apply: |_| Err($crate::base::Error::runtime($message)),
+        }
+    };
+}
+pub(crate) use no_derivative;
+
 /// A derivative that is not a row's: a Python `Function`.
 pub trait Custom: Send + Sync {
     fn name(&self) -> String;

@@ -3,9 +3,7 @@
 
 use crate::base::views::dense_like;
 use crate::base::{Fold, broadcast};
-use crate::operator::kernel::{
-    copy, drop_dims, duplicate, kept_shape, parts, reduce as reduce_real, with_shape,
-};
+use crate::operator::kernel::{copy, drop_dims, kept_shape, parts, reduce as reduce_real, with_shape};
 use crate::operator::prelude::*;
 use crate::operator::resolve;
 use crate::ops::elementwise::{arithmetic, formula, unary};
@@ -467,24 +465,6 @@ pub fn variance(spread: Body, root: bool) -> Result<Body> {
     let last = spread.layout.ndim() - 1;
     let sum = drop_dims(reduce_real(Fold::Sum, &spread, &[last], spread.dtype)?, &[last]);
     if root { quietly(|| unary::sqrt(&Tensor::new(sum))) } else { Ok(sum) }
-}
-
-/// `out = alpha * a @ b + beta * out` as four real products.
-pub fn matmul(out: &Body, a: &Body, b: &Body, alpha: f64, beta: f64) -> Result<()> {
-    let split = |x: &Body| -> Result<[Body; 2]> {
-        let [re, im] = parts(x)?;
-        Ok([duplicate(&re)?, duplicate(&im)?])
-    };
-    // The kernel is far quicker on dense parts than on every second number.
-    let ([or, oi], [ar, ai], [br, bi]) = (split(out)?, split(a)?, split(b)?);
-    let real = crate::operator::kernel::matmul;
-    real(&or, &ar, &br, alpha, beta)?;
-    real(&or, &ai, &bi, -alpha, 1.0)?;
-    real(&oi, &ar, &bi, alpha, beta)?;
-    real(&oi, &ai, &br, alpha, 1.0)?;
-    let [re, im] = parts(out)?;
-    copy(&re, &or)?;
-    copy(&im, &oi)
 }
 
 /// The same bytes with the other kind of elements, for what a view shows of its base: parts of complex

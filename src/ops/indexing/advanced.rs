@@ -3,6 +3,7 @@
 use crate::base::{Put, broadcast};
 use crate::operator::prelude::*;
 use crate::ops::indexing::index::{By, get, put};
+use crate::ops::indexing::scatter::INDEX_PUT;
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
 struct Plan {
@@ -203,7 +204,7 @@ pub(crate) fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, acc
         return Ok(());
     }
     let mode = if accumulate { Put::Add } else { Put::Assign };
-    put("index_put", &plan.source(out), &values, &plan.by(&out.layout), mode, true)
+    put(INDEX_PUT.name, &plan.source(out), &values, &plan.by(&out.layout), mode, true)
 }
 
 /// `x[i] = value` with index tensors; `part` is `whole` or a view of it.

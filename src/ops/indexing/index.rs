@@ -5,6 +5,7 @@ use crate::operator::kernel::duplicate;
 use crate::operator::pointwise::check_writable;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
+use crate::ops::indexing::scatter::{INDEX_ADD, SCATTER};
 use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::shape::view::{expand, ints, reshape, squeeze_one, unsqueeze};
 
@@ -104,7 +105,7 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negat
     },
     gpu: {
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
-            return Err(Fault::NoShader { op: "scatter", dtype: dst.dtype }.into());
+            return Err(Fault::NoShader { op: SCATTER.name, dtype: dst.dtype }.into());
         }
         let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
         crate::operator::kernel::part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
@@ -238,7 +239,7 @@ pub(crate) fn size_and_stride(body: &Body, dim: usize) -> (usize, usize) {
 
 /// What `src`, put along a dimension where `index` points, must be like.
 fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<()> {
-    check_index("scatter", index)?;
+    check_index(SCATTER.name, index)?;
     let dim = wrap_dim(dim, out.layout.ndim())?;
     if src.dtype != out.dtype {
         return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
@@ -286,7 +287,7 @@ pub(crate) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how
     let target = to.with_layout(along(&to, dim, by.shape()));
     let mut part = from.layout.clone();
     part.shape = Dims::from_slice(by.shape());
-    put("scatter", &target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
+    put(SCATTER.name, &target, &from.with_layout(part), &[By { index: &by, size, stride, dim }], how, false)
         .map_err(as_runtime)
 }
 
@@ -298,7 +299,7 @@ pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) ->
         let (size, stride) = size_and_stride(&to, dim);
         let index = by.with_layout(down(&by, dim, from.shape()));
         put(
-            "index_add",
+            INDEX_ADD.name,
             &to.with_layout(along(&to, dim, from.shape())),
             &from,
             &[By { index: &index, size, stride, dim }],
@@ -362,7 +363,7 @@ pub(crate) fn placed(
     source: &Tensor,
     how: Put,
 ) -> Result<Tensor> {
-    check_vector("index_add", index)?;
+    check_vector(INDEX_ADD.name, index)?;
     let made = on_lines(b, x, &[source], dim, |x, source, at| {
         if !index.is_batched() && how == Put::Add {
             return IndexAdd::call(x, at, index, &source[0], Scalar::Int(1));

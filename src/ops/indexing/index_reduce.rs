@@ -6,10 +6,10 @@ use crate::operator::prelude::*;
 use crate::operator::{dtype_checks, inplace};
 use crate::ops::indexing::index::IndexSelect;
 use crate::ops::indexing::scatter::IndexFill0;
-use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, no_derivative, reduced};
+use crate::ops::indexing::scatter_reduce::{Meeting, Reduced, ScatterReduce, reduced};
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view::{expand, ints, reshape};
-use crate::tensor::{Derivative, any_requires_grad};
+use crate::tensor::{Derivative, any_requires_grad, no_derivative};
 use std::sync::atomic::AtomicBool;
 
 /// The index of every element of `source`.
@@ -24,6 +24,7 @@ fn everywhere(index: &Tensor, dim: i64, source: &Tensor) -> Result<Tensor> {
 }
 
 static SEVERAL_ZEROS: Derivative = no_derivative!(
+    "torch::autograd::Error",
     "index_reduce(): Double backward is unsupported for source when >1 zeros in source are scattered to the same position \
      in self"
 );

@@ -1,9 +1,10 @@
 //! Where elements are not zero, and what lies where a mask says.
 
-use crate::base::{DType, Dims, Layout, Result, broadcast};
-use crate::operator::kernel::{copy, fork};
+use crate::base::broadcast;
+use crate::operator::Out;
+use crate::operator::kernel::copy;
+use crate::operator::prelude::*;
 use crate::ops::shape::view;
-use crate::tensor::{Body, Tensor};
 
 /// The shape that a tensor and its mask stretch to: at least a vector.
 pub(crate) fn shape_with_mask(x: &[usize], mask: &[usize]) -> Result<Dims> {
@@ -32,7 +33,7 @@ pub(crate) fn select_masked(x: &Body, mask: &Body) -> Result<Body> {
 /// The positions of elements that are not zero: (count, ndim), row by row.
 pub(crate) fn positions(x: &Body) -> Result<Body> {
     if x.storage.is_nowhere() {
-        return Err(crate::transforms::vmap::refuse_dynamic("nonzero"));
+        return Err(crate::transforms::vmap::refuse_dynamic(NONZERO.name));
     }
     let ndim = x.layout.ndim();
     fork!([x],
@@ -86,4 +87,28 @@ pub fn nonzero_vectors(t: &Tensor) -> Result<Vec<Tensor>> {
 fn columns(t: &Tensor, positions: Body) -> Result<Vec<Tensor>> {
     let all = Tensor::new(positions);
     (0..t.ndim()).map(|d| view::select(&all, 1, d as i64)).collect()
+}
+
+/// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
+#[operator(
+    function,
+    method,
+    unrecorded,
+    out(message = "nonzero: Expected out tensor to have scalar type Long but got scalar type{target}")
+)]
+pub fn nonzero(input: &Tensor, #[default(false)] as_tuple: bool) -> Result<Out> {
+    if !as_tuple {
+        return argwhere(input).map(Out::Tensor);
+    }
+    if input.is_batched() {
+        return Err(crate::transforms::vmap::refuse_rule("nonzero_numpy"));
+    }
+    let vector = if input.ndim() > 0 { input.clone() } else { view::reshape(input, &[1])? };
+    nonzero_vectors(&vector).map(Out::from)
+}
+
+/// Where elements are not zero: one row each.
+#[operator(function, method, unrecorded)]
+pub fn argwhere(input: &Tensor) -> Result<Tensor> {
+    by_columns(positions(&input.body())?).map(Tensor::new)
 }

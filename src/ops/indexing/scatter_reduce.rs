@@ -12,7 +12,7 @@ use crate::ops::indexing::scatter::Scatter1;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;
 use crate::tensor::facts::{Keep, Shown};
-use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad};
+use crate::tensor::{Derivative, Edge, Recorder, any_requires_grad, no_derivative};
 
 /// What becomes of values that meet.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -176,19 +176,9 @@ impl Reduced<'_> {
     }
 }
 
-/// A derivative that is an error: where several zeros meet, it is that of none of the formulas above.
-macro_rules! no_derivative {
-    ($message:literal) => {
-        crate::tensor::Derivative {
-            facts: None,
-            name: "torch::autograd::Error",
-            apply: |_| Err(crate::base::Error::runtime($message)),
-        }
-    };
-}
-pub(crate) use no_derivative;
-
+/// Where several zeros meet, the derivative is that of none of the formulas above.
 static SEVERAL_ZEROS: Derivative = no_derivative!(
+    "torch::autograd::Error",
     "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same position in self"
 );
 

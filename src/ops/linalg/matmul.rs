@@ -1,10 +1,9 @@
 //! Products of matrices and vectors.
 
 use crate::base::{Dims, broadcast};
-use crate::operator::kernel::matmul as multiply;
 use crate::operator::prelude::*;
 use crate::ops::elementwise::arithmetic;
-use crate::ops::linalg::product::mv;
+use crate::ops::linalg::gemm::multiply;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange::contiguous;
 use crate::ops::shape::view::first_row;
@@ -407,4 +406,109 @@ pub fn matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
         _ if folds(input, other) => folded(input, other),
         _ => of_batches(input, other),
     }
+}
+
+/// A vector as a matrix of one column.
+pub(super) fn column(t: &Tensor) -> Result<Body> {
+    let body = t.body();
+    Ok(body.with_layout(body.layout.unsqueeze(1)?))
+}
+
+pub(super) fn without_last(body: Body) -> Result<Body> {
+    let last = body.layout.ndim() - 1;
+    Ok(drop_dims(body, &[last]))
+}
+
+/// `input` is what the product is added to, or the vector itself.
+pub(super) fn check_vector(input: &Tensor, mat: &Tensor, vec: &Tensor) -> Result<()> {
+    if mat.ndim() != 2 || vec.ndim() != 1 {
+        return Err(Error::runtime(format!(
+            "vector + matrix @ vector expected, got {}, {}, {}",
+            1,
+            mat.ndim(),
+            vec.ndim()
+        )));
+    }
+    let (m, v) = (mat.shape(), vec.shape());
+    if m[1] != v[0] {
+        return Err(Error::runtime(format!(
+            "size mismatch, got input ({}), mat ({}x{}), vec ({})",
+            m[0], m[0], m[1], v[0]
+        )));
+    }
+    if input.dtype() != mat.dtype() || mat.dtype() != vec.dtype() {
+        let name = |t: &Tensor| t.dtype().scalar_name();
+        return Err(Error::runtime(format!(
+            "addmv input tensors must have the same dtype, but got {}, {}, and {}",
+            name(input),
+            name(mat),
+            name(vec)
+        )));
+    }
+    match mat.dtype() {
+        DType::Bool if !is_nothing(&mat.body(), &vec.body()) => {
+            Err(Fault::NoKernel { op: "addmv_impl_cpu", dtype: DType::Bool }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn matrix_by_vector(matrix: &Tensor, vector: &Tensor) -> Result<Tensor> {
+    squeeze_one(&mm(matrix, &unsqueeze(vector, 1)?)?, 1)
+}
+
+#[primitive(tangent = multilinear)]
+impl Mv {
+    fn forward(input: &Tensor, vec: &Tensor) -> Result<Body> {
+        check_vector(vec, input, vec)?;
+        let m = input.body();
+        let out = Body::new(&[m.shape()[0], 1], m.dtype, m.device().joined(vec.device()))?;
+        multiply(&out, &m, &column(vec)?, 1.0, 0.0)?;
+        without_last(out)
+    }
+    fn d_input(g: V, vec: V) -> V {
+        g.with(vec.conj(), outer)
+    }
+    fn d_vec(g: V, input: V) -> V {
+        input.conj().with(g, |m, g| mv(&t(m)?, g))
+    }
+    fn batch(_b: &Batch, input: &Tensor, vec: &Tensor) -> Result<Tensor> {
+        matrix_by_vector(input, vec)
+    }
+}
+
+/// Product of a matrix and a vector.
+#[operator(
+    function,
+    method,
+    out(
+        message = "addmv input tensors must have the same dtype, but got {target}, {result}, and {result}",
+        early
+    ),
+    sample = "product(name, lambda i, j, k, b: [(i, j), (j,)])"
+)]
+pub fn mv(input: &Tensor, vec: &Tensor) -> Result<Tensor> {
+    Mv::call(input, vec)
+}
+
+/// Every element of one vector times every element of another.
+#[operator(
+    function,
+    method,
+    out(called = "mul"),
+    composite,
+    sample = "product(name, lambda i, j, k, b: [(i,), (j,)])"
+)]
+pub fn outer(input: &Tensor, vec2: &Tensor) -> Result<Tensor> {
+    if input.ndim() != 1 || vec2.ndim() != 1 {
+        let (which, n) = if input.ndim() != 1 { ("self", input.ndim()) } else { ("vec2", vec2.ndim()) };
+        return Err(Error::runtime(format!("outer: Expected 1-D argument {which}, but got {n}-D")));
+    }
+    arithmetic::mul(&reshape(input, &[input.numel(), 1])?, vec2)
+}
+
+/// Every element of one vector times every element of another (`outer`).
+#[operator(function, method, out, sample = "product(name, lambda i, j, k, b: [(i,), (j,)])")]
+pub fn ger(input: &Tensor, vec2: &Tensor) -> Result<Tensor> {
+    outer(input, vec2)
 }

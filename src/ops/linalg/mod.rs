@@ -1,10 +1,12 @@
 //! Products of matrices, factorisations, and what is made of them.
 
+pub mod add_product;
 pub mod cholesky;
 pub mod eigh;
 pub mod einsum;
 mod factors;
 pub mod functions;
+pub(crate) mod gemm;
 pub mod inverse;
 pub mod lu;
 pub mod matmul;

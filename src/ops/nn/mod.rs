@@ -27,7 +27,7 @@ use crate::base::numel;
 use crate::operator::pointwise::{Operand, Pointwise, apply, apply_inplace};
 use crate::operator::prelude::*;
 use crate::ops::elementwise::{arithmetic as a, unary as u};
-use crate::ops::linalg::{matmul, product};
+use crate::ops::linalg::{add_product, matmul};
 use crate::ops::random;
 use crate::ops::shape::view;
 use crate::ops::shape::view::reshape;
@@ -37,7 +37,7 @@ use smallvec::SmallVec;
 fn affine(x: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let weight = view::t(weight)?;
     match bias {
-        Some(bias) => product::addmm(bias, x, &weight, Scalar::Int(1), Scalar::Int(1)),
+        Some(bias) => add_product::addmm(bias, x, &weight, Scalar::Int(1), Scalar::Int(1)),
         None => matmul::mm(x, &weight),
     }
 }

@@ -2,9 +2,10 @@
 //! elsewhere, with projections and in halves by other operators.
 
 use crate::cpu::rnn::{self as kernel, Cell};
-use crate::operator::kernel::{duplicate, filled, matmul, reduce};
+use crate::operator::kernel::{duplicate, filled, reduce};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
+use crate::ops::linalg::gemm::multiply;
 use crate::ops::nn::norm::{bodies, dense, host};
 use crate::ops::shape::{join, view};
 use crate::tensor::facts::{Keep, Shown};
@@ -386,7 +387,7 @@ impl RecurrentLayer {
         let of_own = other.as_ref().unwrap_or(&own.sums);
         let of_weight = || -> Result<Body> {
             let out = Body::new(own.weight.shape(), dtype, device)?;
-            matmul(&out, &of_own.with_layout(of_own.layout.transpose(0, 1)?), &own.before, 1.0, 0.0)?;
+            multiply(&out, &of_own.with_layout(of_own.layout.transpose(0, 1)?), &own.before, 1.0, 0.0)?;
             Ok(out)
         };
         let of_bias = || -> Result<Body> {

@@ -220,7 +220,7 @@ pub(super) fn fill_coins(body: &Body, p: &Body, generator: &Option<Generator>) -
     if body.numel() == 0 {
         return Ok(());
     }
-    improbable("bernoulli", p, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")?;
+    improbable(super::BERNOULLI.name, p, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.")?;
     let mut s = stream(generator);
     fork!([body, p], cpu: done(cpu::bernoulli_tensor(&mut s.cpu, body.host()?, p.host()?)),
         gpu: crate::gpu::bernoulli(body.gpu()?, s.place(body.numel()), crate::gpu::Source::View(p.gpu()?)))

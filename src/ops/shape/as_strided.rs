@@ -5,7 +5,7 @@ use crate::operator::inplace_view::become_view;
 use crate::operator::prelude::*;
 use crate::operator::view_part::embed;
 use crate::ops::shape::view::{dims_of, ints, reshaped};
-use crate::tensor::{Derivative, Edge, Kind, Node, ViewRules, mode};
+use crate::tensor::{Edge, Node, ViewRules, mode};
 
 /// How histories of views are rewritten after an in-place write.
 pub static RULES: ViewRules = ViewRules { regenerate, scatter: crate::operator::copy_slices::history, part };
@@ -13,33 +13,17 @@ pub static RULES: ViewRules = ViewRules { regenerate, scatter: crate::operator::
 /// The history of a view, anew: its layout read from its base.
 fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
     let edge = base.edge();
-    let derivative = match mode::recorded(|| part(base, view)) {
+    match mode::recorded(|| part(base, view)) {
         Ok(seen) if edge.is_some() => return seen.history(),
-        Ok(_) => &OF_A_CONSTANT,
-        // The base shows other memory by now, too little for the view.
-        Err(_) => &OUT_OF_REACH,
-    };
-    let mut node = Node::draft(Kind::Op(derivative));
+        // The base is a constant by now, or shows too little for the view: the node stays, and what can flows through it.
+        _ => {}
+    }
+    let (layout, lies) = (&view.layout, base.body().layout.clone());
+    let mut node = AsStrided::draft(sizes(layout), strides(layout), Some(layout.offset as i64), lies);
     node.edges.push(edge);
-    node.params = Some(Box::new((view.layout.clone(), base.body().layout.clone())));
     node.outputs.push(view.meta());
     Some(Edge { node: Node::publish(node), output: 0 })
 }
-
-/// Of a view that had a history, when its base was detached and written.
-static OF_A_CONSTANT: Derivative =
-    Derivative { facts: None, name: "AsStridedBackward0", apply: |_| Ok(smallvec::smallvec![None]) };
-
-/// Of a view that reaches beyond what its base shows by now.
-static OUT_OF_REACH: Derivative = Derivative {
-    facts: None,
-    name: "AsStridedBackward0",
-    apply: |step| {
-        let (Some(g), true) = (step.grad(0), step.wants(0)) else { return Ok(smallvec::smallvec![None]) };
-        let (view, base) = step.params::<(Layout, Layout)>()?;
-        Ok(smallvec::smallvec![Some(through_storage(g, view, base)?)])
-    },
-};
 
 /// What a view shows of a tensor that lies as its base does.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
@@ -92,7 +76,7 @@ pub(super) fn strides(layout: &Layout) -> Ints {
 }
 
 /// The storage read with any sizes and strides; `lies` is the input's own layout.
-#[primitive(copy, tangent = linear, inplace = "AsStridedBackward1")]
+#[primitive(copy, draft, tangent = linear, inplace = "AsStridedBackward1")]
 impl AsStrided {
     fn forward(
         input: &Tensor,

@@ -5,12 +5,11 @@ use crate::base::views::dense_like;
 use crate::operator::dtype_checks;
 use crate::operator::kernel::filled;
 use crate::operator::prelude::*;
-use crate::operator::row::Out;
 use crate::ops::creation::create;
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
-use crate::ops::indexing::nonzero::{by_columns, positions, select_masked, shape_with_mask};
 pub use crate::ops::indexing::nonzero::{nonzero_columns, nonzero_vectors};
+use crate::ops::indexing::nonzero::{select_masked, shape_with_mask};
 use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
 use crate::ops::reduction::reduce::{quietly, sum};
 use crate::ops::shape::view;
@@ -462,30 +461,6 @@ pub fn nanmedian(input: &Tensor) -> Result<Tensor> {
 pub fn nanmedian_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     check_median("nanmedian", input, dim)?;
     Nanmedian1::call(input, dim, keepdim)
-}
-
-/// Where elements are not zero: one row each, or with `as_tuple` one vector per dimension.
-#[operator(
-    function,
-    method,
-    unrecorded,
-    out(message = "nonzero: Expected out tensor to have scalar type Long but got scalar type{target}")
-)]
-pub fn nonzero(input: &Tensor, #[default(false)] as_tuple: bool) -> Result<Out> {
-    if !as_tuple {
-        return argwhere(input).map(Out::Tensor);
-    }
-    if input.is_batched() {
-        return Err(crate::transforms::vmap::refuse_rule("nonzero_numpy"));
-    }
-    let vector = if input.ndim() > 0 { input.clone() } else { view::reshape(input, &[1])? };
-    nonzero_vectors(&vector).map(Out::from)
-}
-
-/// Where elements are not zero: one row each.
-#[operator(function, method, unrecorded)]
-pub fn argwhere(input: &Tensor) -> Result<Tensor> {
-    by_columns(positions(&input.body())?).map(Tensor::new)
 }
 
 /// The elements where `mask` is true, as a vector.

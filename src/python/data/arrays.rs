@@ -2,6 +2,7 @@
 
 use crate::base::views::checked_numel;
 use crate::base::{DType, Dims, Layout, Lazy};
+use crate::ops::complex::{RESOLVE_CONJ, RESOLVE_NEG};
 use crate::python::data::nested_lists::is_plain;
 use crate::python::sequences::Listed;
 use crate::python::tensor::class::{PyTensor, wrap};
@@ -251,10 +252,12 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     let t = &tensor.get().tensor;
     vmap::need_storage(t)?;
     let body = t.body();
-    for (lazy, bit, way) in [(Lazy::CONJ, "conjugate", "conj"), (Lazy::NEG, "negative", "neg")] {
+    for (lazy, bit, row) in [(Lazy::CONJ, "conjugate", &RESOLVE_CONJ), (Lazy::NEG, "negative", &RESOLVE_NEG)]
+    {
         if body.lazy.has(lazy) {
             return Err(PyRuntimeError::new_err(format!(
-                "Can't call numpy() on Tensor that has {bit} bit set. Use tensor.resolve_{way}().numpy() instead."
+                "Can't call numpy() on Tensor that has {bit} bit set. Use tensor.{}().numpy() instead.",
+                row.name
             )));
         }
     }

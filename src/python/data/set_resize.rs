@@ -1,6 +1,6 @@
 //! Tensors that come to show other memory: `set_`, `resize_`, `resize_as_`. Histories of such tensors cannot be told.
 
-use crate::base::{DType, Dims, Error, Layout, MemoryFormat};
+use crate::base::{DType, Dims, Layout, MemoryFormat};
 use crate::ops::shape::view::dims_of;
 use crate::python::graph::node::node_object;
 use crate::python::numbers::int_from;
@@ -11,16 +11,14 @@ use crate::python::types;
 use crate::python::types::type_name;
 use crate::tensor::{
     Body, Derivative, Edge, Recorder, Tensor, check_counted, check_inplace, finish_inplace, mode,
+    no_derivative,
 };
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-static NOT_IMPLEMENTED: Derivative = Derivative {
-    facts: None,
-    name: "NotImplemented",
-    apply: |_| Err(Error::runtime("derivative for set_ is not implemented")),
-};
+static NOT_IMPLEMENTED: Derivative =
+    no_derivative!("NotImplemented", "derivative for set_ is not implemented");
 
 /// Sizes as separate numbers or as one sequence.
 fn sizes(function: &str, args: &Bound<'_, PyTuple>) -> PyResult<Vec<i64>> {

@@ -444,11 +444,8 @@ pub struct KeptTensors {
     pub node: NodeRef,
 }
 
-static KEEP: Derivative = Derivative {
-    facts: None,
-    name: "KeepBackward0",
-    apply: |_| Err(crate::base::Error::runtime("nothing flows through tensors that are only kept")),
-};
+static KEEP: Derivative =
+    crate::tensor::no_derivative!("KeepBackward0", "nothing flows through tensors that are only kept");
 
 /// Keeps tensors for [`KeptTensors::get`].
 #[pyfunction]

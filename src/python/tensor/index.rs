@@ -240,7 +240,7 @@ fn operator_of(index: &Bound<'_, PyAny>) -> &'static str {
     match index.cast::<PyTuple>() {
         _ if advanced(index) => "index",
         Ok(tuple) if tuple.iter().any(|o| advanced(&o)) => "index",
-        _ if index.is_instance_of::<PyInt>() => "select",
+        _ if index.is_instance_of::<PyInt>() => ops::shape::slices::SELECT.name,
         _ => "slice",
     }
 }

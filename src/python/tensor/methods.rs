@@ -73,7 +73,7 @@ fn watched_product<'py>(
     other: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyAny>> {
     match other.is_instance_of::<PyTensor>() {
-        true => slf.call_method1(intern!(slf.py(), "matmul"), (other,)),
+        true => slf.call_method1(intern!(slf.py(), ops::linalg::matmul::MATMUL.name), (other,)),
         false => no_product(slf, other),
     }
 }

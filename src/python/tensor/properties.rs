@@ -405,7 +405,7 @@ impl PyTensor {
     }
     /// The same values without history, as a view.
     fn detach<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
-        let _span = profile::named(|| "detach", [slf.as_any()]);
+        let _span = profile::named(|| ops::creation::factories::DETACH.name, [slf.as_any()]);
         wrap(slf.py(), ops::creation::create::shallow(&slf.get().tensor))
     }
     /// Forgets the history, in place.
