@@ -183,7 +183,7 @@ pub fn call(node: &NodeRef, grads: SmallVec<[Option<Tensor>; 1]>) -> Result<Grad
 #[cold]
 fn failed(error: Error, node: &Node) -> Error {
     if anomaly::enabled() {
-        anomaly::report(node);
+        node.report_failure();
     }
     in_turn(error, node)
 }
@@ -287,7 +287,7 @@ fn derive(
     if let Some(span) = &mut span {
         note_sizes(span, node, grads, wanted);
     }
-    let _turn = anomaly::turn(node);
+    let _turn = node.begin_turn();
     crate::storage::reserve::check()?;
     let results = match &node.kind {
         Kind::Op(derivative) => {

@@ -2,7 +2,8 @@
 
 use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Strided};
 use crate::storage::Storage;
-use crate::tensor::Meta;
+use std::ops::Deref;
+use std::sync::Arc;
 
 /// A tensor's values: bytes, how they lie, what they are.
 #[derive(Clone)]
@@ -111,5 +112,36 @@ impl Body {
 
     pub fn meta(&self) -> Meta {
         Meta { shape: Dims::from_slice(&self.layout.shape), dtype: self.dtype, device: self.storage.device() }
+    }
+}
+
+/// What the engine checks a gradient against.
+#[derive(Clone)]
+pub struct Meta {
+    pub shape: Dims,
+    pub dtype: DType,
+    pub device: Device,
+}
+
+impl Meta {
+    /// Whether gradients of this kind are also those of `body`, but for the shape.
+    pub fn is_kind_of(&self, body: &Body) -> bool {
+        self.dtype == body.dtype && self.device == body.device()
+    }
+}
+
+/// A tensor's body, borrowed where it is the one it was born with.
+pub enum BodyRef<'a> {
+    Birth(&'a Body),
+    Late(Arc<Body>),
+}
+
+impl Deref for BodyRef<'_> {
+    type Target = Body;
+    fn deref(&self) -> &Body {
+        match self {
+            BodyRef::Birth(body) => body,
+            BodyRef::Late(body) => body,
+        }
     }
 }

@@ -1,47 +1,33 @@
-//! What the user hung on a tensor's Python object, once that object is gone and the tensor is not.
+//! The state of a tensor's Python object (attributes, subclass), kept by the tensor once that object is gone.
 
-use crate::tensor::node::{count_hosted, uncount_hosted};
-use crate::tensor::{HostObject, Tensor, lock};
-
-/// Counted among what the collector has to look for.
-struct Hung(Box<dyn HostObject>);
-
-#[derive(Default)]
-pub(super) struct Slot(Option<Hung>);
-
-impl Drop for Hung {
-    fn drop(&mut self) {
-        uncount_hosted();
-    }
-}
+use crate::tensor::host::{HostObject, HostState};
+use crate::tensor::{Tensor, lock};
 
 impl Tensor {
-    /// Keeps an object as long as this tensor lives, or until it is taken.
-    pub fn hang(&self, object: Box<dyn HostObject>) {
-        count_hosted();
-        let old = lock(&self.extra().hung).0.replace(Hung(object));
+    /// Keeps an object until it is dropped, or as long as this tensor lives.
+    pub fn keep_host_state(&self, object: Box<dyn HostObject>) {
+        let old = lock(&self.extra().host_state).replace(HostState::new(object));
         drop(old);
     }
 
-    /// The object that hangs here, as `read` takes it apart.
-    pub fn hung<T>(&self, read: impl FnOnce(&dyn HostObject) -> T) -> Option<T> {
-        let slot = lock(&self.0.extra.get()?.hung);
-        Some(read(slot.0.as_ref()?.0.as_ref()))
+    /// What `read` finds in the object that is kept, if there is one.
+    pub fn host_state<T>(&self, read: impl FnOnce(&dyn HostObject) -> T) -> Option<T> {
+        let slot = lock(&self.0.extra.get()?.host_state);
+        Some(read(slot.as_ref()?.0.as_ref()))
     }
 
-    /// Lets go of the object that hangs here.
-    pub fn unhang(&self) {
-        let hung = self.0.extra.get().and_then(|extra| lock(&extra.hung).0.take());
-        drop(hung);
+    pub fn drop_host_state(&self) {
+        let state = self.0.extra.get().and_then(|extra| lock(&extra.host_state).take());
+        drop(state);
     }
 
-    /// Shows the collector the object that hangs here.
-    pub fn see_hung(&self, see: &mut dyn FnMut(*mut std::ffi::c_void)) {
+    /// Shows the garbage collector the object that is kept.
+    pub fn visit_host_state(&self, see: &mut dyn FnMut(*mut std::ffi::c_void)) {
         if let Some(extra) = self.0.extra.get()
-            && let Ok(slot) = extra.hung.try_lock()
-            && let Some(hung) = &slot.0
+            && let Ok(slot) = extra.host_state.try_lock()
+            && let Some(state) = &*slot
         {
-            see(hung.0.host());
+            see(state.0.host());
         }
     }
 }

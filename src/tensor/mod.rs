@@ -2,7 +2,10 @@
 //! with; what may change later (a leaf's `.grad`, an in-place write's new history) lives in a slower cell.
 
 mod body;
+mod dual_levels;
+mod flags;
 mod graph;
+mod host;
 mod host_state;
 mod inplace;
 mod item;
@@ -14,29 +17,36 @@ mod replaced;
 mod sample;
 mod snapshot;
 pub mod tangents;
+mod thread;
 mod view;
 
-pub use body::Body;
+pub use body::{Body, BodyRef, Meta};
+pub use flags::Marks;
 pub use graph::describe::in_turn;
 pub use graph::recorder::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inference_error, records};
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
+pub use host::{HostObject, any_hosted};
 pub use inplace::{check_counted, check_inplace, finish_inplace, is_counted};
 pub use item::Held;
-pub use leaf::grad::GradType;
+pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, HostObject, Kind, Leaf, Meta, Node, NodeRef, Part, Slices,
-    When, any_hosted, kind_in_words, type_string,
+    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Node, NodeRef, Part, Slices, When,
+    kind_in_words, type_string,
 };
-pub use sample::{Batched, Level, Levels};
 pub use snapshot::steady;
-pub use view::{View, ViewRules, Viewing};
+pub use thread::hand_over;
+
+use dual_levels::{DualLevel, any_level};
+use flags::{BATCHED, CONJ_NEG, DUAL, LATE, OWN_TANGENTS, REQUIRES, RETAINS, VIEW};
+use host::HostState;
+use leaf::grad_type::GradTypeCell;
 
 use crate::base::{DType, Device, Dims, Error, Guidance, Result};
+use smallvec::SmallVec;
 use std::ffi::c_void;
-use std::ops::Deref;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 /// A handle; cloning shares the tensor.
@@ -57,83 +67,18 @@ struct Inner {
     host: AtomicPtr<c_void>,
 }
 
-/// Takes what this thread has set, modes and hooks, for the thread that calls what is returned.
-pub fn hand_over() -> impl FnOnce() + Send {
-    let (modes, dual, packing) = (mode::hand_over(), tangents::hand_over(), saved_hooks::hand_over());
-    let (created, anomaly, storage) =
-        (node_hooks::hand_over(), anomaly::hand_over(), crate::storage::hand_over());
-    move || {
-        modes();
-        dual();
-        packing();
-        created();
-        anomaly();
-        storage();
-    }
-}
-
-/// A leaf that wants a gradient.
-const REQUIRES: u8 = 1;
-/// Body or edge were replaced: look in `Extra`.
-const LATE: u8 = 2;
-const RETAINS: u8 = 4;
-/// Carries tangents of forward mode.
-const DUAL: u8 = 8;
-/// One sample of a batch that `vmap` runs over; its values lie in another tensor.
-const BATCHED: u8 = 16;
-/// A view, whose base may have become dual since.
-const VIEW: u8 = 32;
-/// A view that has nothing to do with its base's tangents.
-const ALOOF: u8 = 64;
-/// Its bytes are not its values.
-const LAZY: u8 = 128;
-
-/// What the operands of a call are beside bytes with a history, in one word.
-#[derive(Clone, Copy, Default)]
-pub struct Marks(u8);
-
-impl Marks {
-    #[inline]
-    pub fn is_batched(self) -> bool {
-        self.0 & BATCHED != 0
-    }
-
-    #[inline]
-    pub fn is_lazy(self) -> bool {
-        self.0 & LAZY != 0
-    }
-
-    /// The same of operands whose elements nobody reads yet.
-    pub fn unread(self) -> Marks {
-        Marks(self.0 & !LAZY)
-    }
-
-    /// Whether there may be tangents: views are to be asked.
-    #[inline]
-    pub fn may_be_dual(self) -> bool {
-        self.0 & DUAL != 0 || (self.0 & VIEW != 0 && tangents::any_level())
-    }
-}
-
-impl std::ops::BitOrAssign for Marks {
-    #[inline]
-    fn bitor_assign(&mut self, other: Marks) {
-        self.0 |= other.0;
-    }
-}
-
 /// What few tensors have.
 #[derive(Default)]
 struct Extra {
     late: Mutex<Late>,
     grad: Mutex<Option<Tensor>>,
-    grad_type: leaf::grad::GradTypeCell,
+    grad_type: GradTypeCell,
     /// The leaf's end of the graph, once something was computed from it (see `Late::leaf`).
     leaf: OnceLock<NodeRef>,
-    tangents: tangents::Tangents,
+    tangents: Tangents,
     /// Where the values of a batched tensor lie.
     batched: OnceLock<Batched>,
-    hung: Mutex<host_state::Slot>,
+    host_state: Mutex<Option<HostState>>,
 }
 
 impl Extra {
@@ -161,21 +106,60 @@ struct Late {
     leaf: Option<Option<NodeRef>>,
 }
 
-/// A tensor's body, borrowed where it is the one it was born with.
-pub enum BodyRef<'a> {
-    Birth(&'a Body),
-    Late(Arc<Body>),
+/// What a tensor keeps when it is a view.
+pub struct View {
+    /// The tensor that owns the history; never a view itself.
+    pub base: Tensor,
+    /// How the view was made, which decides whether it may be written in place.
+    made: AtomicU8,
+    rules: &'static ViewRules,
+    /// How often the base's history was rewritten when this view's was last renewed; of a view whose history cannot be
+    /// renewed, the version at its birth.
+    seen: AtomicU32,
+    /// The tensor to ask for tangents, where it is not the base.
+    moves_with: Option<Tensor>,
 }
 
-impl Deref for BodyRef<'_> {
-    type Target = Body;
-    fn deref(&self) -> &Body {
-        match self {
-            BodyRef::Birth(body) => body,
-            BodyRef::Late(body) => body,
-        }
-    }
+/// The circumstances in which a view was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub enum Viewing {
+    Plain,
+    NoGrad,
+    Inference,
+    /// One of several outputs of one call (`unbind`, `split`).
+    Multi,
+    /// By a custom Function, whose backward a rewritten history would pass by.
+    Function,
 }
+
+/// How histories of views are rewritten; the view operators know (they are a room above this one).
+pub struct ViewRules {
+    /// The history of a view with this body, given its base's present one.
+    pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
+    /// The history of a base after `value` was written into the part that is a view's body, to which `old` led before.
+    pub scatter: fn(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge,
+    /// What a view with this body shows of a tensor that lies as its base does.
+    pub part: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
+}
+
+/// Which `vmap` a dimension belongs to; an inner one has a higher number than those around it.
+pub type Level = u32;
+pub type Levels = SmallVec<[Level; 2]>;
+
+/// The physical tensor behind a batched one.
+pub struct Batched {
+    /// One dimension for each of `levels`, in their order, then those that the function sees.
+    pub value: Tensor,
+    pub levels: Levels,
+    /// Among the dimensions seen where the innermost level was entered, the one that holds its samples.
+    pub place: usize,
+    /// The tensor whose dimension `place` was taken for the innermost level.
+    pub given: Option<Tensor>,
+}
+
+/// A tensor's tangents, by ascending level. `None`: the tangent was taken away, and a view is not to ask its base.
+type Tangents = Mutex<SmallVec<[(DualLevel, Option<Tensor>); 1]>>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
@@ -213,7 +197,7 @@ impl Tensor {
 
     #[inline]
     fn showing(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
-        let lazy = if body.lazy.is_nothing() { 0 } else { LAZY };
+        let lazy = if body.lazy.is_nothing() { 0 } else { CONJ_NEG };
         Tensor::make(body, edge, flags | lazy, view)
     }
 
@@ -221,7 +205,7 @@ impl Tensor {
         if self.flags() & LATE != 0
             && let Some(extra) = self.0.extra.get()
         {
-            return snapshot::look(self, &lock(&extra.late));
+            return self.replaced_body(&lock(&extra.late));
         }
         BodyRef::Birth(&self.0.body)
     }
@@ -229,8 +213,8 @@ impl Tensor {
     /// The body this tensor was born with, unless it was replaced since; nothing for what needs more than its bytes.
     #[inline]
     pub fn birth_body(&self) -> Option<&Body> {
-        let said = self.flags() & (LATE | DUAL | BATCHED | VIEW | LAZY);
-        (said == 0 || (said == VIEW && !tangents::any_level())).then_some(&self.0.body)
+        let said = self.flags() & (LATE | DUAL | BATCHED | VIEW | CONJ_NEG);
+        (said == 0 || (said == VIEW && !any_level())).then_some(&self.0.body)
     }
 
     /// Whether more than kernels on its bytes has a say in what an operator does to this tensor: forward mode, `vmap`, what is
@@ -238,19 +222,19 @@ impl Tensor {
     #[inline]
     pub fn is_special(&self) -> bool {
         let flags = self.flags();
-        flags & (DUAL | BATCHED | LAZY) != 0 || (flags & VIEW != 0 && tangents::any_level())
+        flags & (DUAL | BATCHED | CONJ_NEG) != 0 || (flags & VIEW != 0 && any_level())
     }
 
     /// Whether the values are the bytes conjugated or negated.
     #[inline]
     pub fn is_lazy(&self) -> bool {
-        self.flags() & LAZY != 0
+        self.flags() & CONJ_NEG != 0
     }
 
     /// The same, or one sample of many.
     #[inline]
     pub fn is_apart(&self) -> bool {
-        self.flags() & (BATCHED | LAZY) != 0
+        self.flags() & (BATCHED | CONJ_NEG) != 0
     }
 
     #[inline]

@@ -2,16 +2,16 @@
 //! so that no cycle can be made on the Rust side.
 
 use crate::arena::{self, Draft, Ref};
-use crate::base::{DType, Device, Dims, Layout, Lazy, Result};
+use crate::base::{DType, Device, Layout, Lazy, Result};
 use crate::tensor::graph::facts::Facts;
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
-use crate::tensor::leaf::grad::{GradType, GradTypeCell};
-use crate::tensor::leaf::orphan::Estate;
-use crate::tensor::{Body, Tensor, WeakTensor, anomaly, mode, node_hooks};
+use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
+use crate::tensor::leaf::grad_type::{GradType, GradTypeCell};
+use crate::tensor::{Body, Meta, Tensor, WeakTensor, anomaly, mode};
 use smallvec::SmallVec;
 use std::any::Any;
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicPtr, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 
 pub type NodeRef = Ref<Node>;
@@ -82,12 +82,6 @@ pub trait Hook: Send + Sync {
     fn host(&self) -> *mut c_void;
 }
 
-/// An object of the host language that a node keeps.
-pub trait HostObject: Send + Sync {
-    fn host(&self) -> *mut c_void;
-    fn as_any(&self) -> &dyn Any;
-}
-
 pub enum Kind {
     Op(&'static Derivative),
     Leaf(Box<Leaf>),
@@ -116,15 +110,25 @@ impl Slices {
     pub const NAME: &'static str = "CopySlices";
 }
 
-/// The end of an edge at a tensor that the user made: strong on its values and hooks, weak on the tensor while others hold
-/// that (see `estate`).
+/// The end of an edge at a tensor that the user made. It keeps the tensor's values and hooks, but not the tensor.
 pub struct Leaf {
     pub(super) tensor: WeakTensor,
     pub(super) body: Mutex<Body>,
-    pub(super) estate: Mutex<Estate>,
+    pub(super) orphan: Mutex<Orphan>,
     /// Whether it stands for the input of a transform that is over.
     dismissed: AtomicBool,
     pub(super) grad_type: GradTypeCell,
+}
+
+/// What a leaf keeps of its tensor once nobody holds that any more.
+#[derive(Default)]
+pub(super) struct Orphan {
+    /// A gradient with a history is not kept: it could lead to the graph that would keep it.
+    pub grad: Option<Tensor>,
+    /// Whether the tensor did not want gradients any more.
+    pub frozen: bool,
+    /// The tensor that was made in its place.
+    pub successor: Option<WeakTensor>,
 }
 
 impl Leaf {
@@ -132,7 +136,7 @@ impl Leaf {
         Leaf {
             tensor,
             body: Mutex::new(body),
-            estate: Mutex::default(),
+            orphan: Mutex::default(),
             dismissed: AtomicBool::new(false),
             grad_type: GradTypeCell::new(grad_type),
         }
@@ -153,21 +157,6 @@ impl Leaf {
 
     pub fn body(&self) -> Body {
         crate::tensor::lock(&self.body).clone()
-    }
-}
-
-/// What the engine checks a gradient against.
-#[derive(Clone)]
-pub struct Meta {
-    pub shape: Dims,
-    pub dtype: DType,
-    pub device: Device,
-}
-
-impl Meta {
-    /// Whether gradients of this kind are also those of `body`, but for the shape.
-    pub fn is_kind_of(&self, body: &Body) -> bool {
-        self.dtype == body.dtype && self.device == body.device()
     }
 }
 
@@ -232,21 +221,6 @@ fn bequeath(node: NodeRef) {
     }
 }
 
-/// How many live nodes hold Python objects; the collector's walk is skipped while there are none.
-static HOSTED: AtomicUsize = AtomicUsize::new(0);
-
-pub fn any_hosted() -> bool {
-    HOSTED.load(Ordering::Relaxed) > 0
-}
-
-pub(super) fn count_hosted() {
-    HOSTED.fetch_add(1, Ordering::Relaxed);
-}
-
-pub(super) fn uncount_hosted() {
-    HOSTED.fetch_sub(1, Ordering::Relaxed);
-}
-
 pub(super) fn namespaced(name: &str) -> String {
     if matches!(name, "AccumulateGrad" | "CopySlices" | "CopyBackwards" | "NotImplemented") {
         format!("torch::autograd::{name}")
@@ -282,7 +256,7 @@ impl Node {
     #[inline]
     pub fn draft(kind: Kind) -> Draft<Node> {
         if matches!(kind, Kind::Custom(_)) {
-            HOSTED.fetch_add(1, Ordering::Relaxed);
+            count_hosted();
         }
         arena::draft(Node {
             sequence: 0,
@@ -307,7 +281,7 @@ impl Node {
     #[inline(never)]
     fn publish_watched(node: Draft<Node>) -> NodeRef {
         let made = Node::publish_unseen(node);
-        node_hooks::published(&made);
+        Node::announce(&made);
         made
     }
 
@@ -381,7 +355,7 @@ impl Node {
 
     pub fn hooks(&self) -> MutexGuard<'_, Hooks> {
         let cell = self.hooks.get_or_init(|| {
-            HOSTED.fetch_add(1, Ordering::Relaxed);
+            count_hosted();
             Box::default()
         });
         cell.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
@@ -490,7 +464,7 @@ impl Drop for Node {
         let hosted =
             usize::from(matches!(self.kind, Kind::Custom(_))) + usize::from(self.hooks.get().is_some());
         if hosted > 0 {
-            HOSTED.fetch_sub(hosted, Ordering::Relaxed);
+            uncount_hosted(hosted);
         }
     }
 }

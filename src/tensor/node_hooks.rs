@@ -70,12 +70,17 @@ pub fn check() -> Result<()> {
     STATE.with_borrow_mut(|state| state.failed.take()).map_or(Ok(()), Err)
 }
 
-/// A node was published. A custom Function's is not complete yet.
-#[cold]
-pub fn published(node: &NodeRef) {
-    if !active() {
-        return;
+impl Node {
+    /// Tells the witnesses of a node that was published. A custom Function's is not complete yet.
+    #[cold]
+    pub(super) fn announce(node: &NodeRef) {
+        if active() {
+            published(node);
+        }
     }
+}
+
+fn published(node: &NodeRef) {
     for (i, edge) in node.edges.iter().enumerate() {
         let Some(leaf) = edge.as_ref().map(|edge| &edge.node).filter(|leaf| leaf.is_leaf()) else { continue };
         let same = |edge: &&Option<crate::tensor::Edge>| edge.as_ref().is_some_and(|e| e.node.ptr_eq(leaf));

@@ -4,7 +4,7 @@
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{Known, Member, Storage};
 use crate::tensor::{
-    BATCHED, Body, DUAL, Edge, GradType, Inner, Kept, Kind, LATE, LAZY, NodeRef, REQUIRES, Saved, Tensor,
+    BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, LATE, NodeRef, REQUIRES, Saved, Tensor,
     WeakTensor, lock, snapshot,
 };
 use smallvec::SmallVec;
@@ -31,9 +31,9 @@ impl Tensor {
         let lazy = !body.lazy.is_nothing();
         let body = Arc::new(body);
         let first = late.body.replace(body.clone()).is_none();
-        self.0.flags.fetch_or(if lazy { LATE | LAZY } else { LATE }, Ordering::AcqRel);
+        self.0.flags.fetch_or(if lazy { LATE | CONJ_NEG } else { LATE }, Ordering::AcqRel);
         if !lazy {
-            self.0.flags.fetch_and(!LAZY, Ordering::AcqRel);
+            self.0.flags.fetch_and(!CONJ_NEG, Ordering::AcqRel);
         }
         let since = snapshot::changed();
         if first {

@@ -3,24 +3,8 @@
 
 use crate::base::{Dims, Layout};
 use crate::storage::Storage;
-use crate::tensor::{BATCHED, Body, LATE, Tensor};
-use smallvec::SmallVec;
+use crate::tensor::{BATCHED, Batched, Body, LATE, Levels, Tensor};
 use std::sync::atomic::Ordering;
-
-/// Which `vmap` a dimension belongs to; an inner one has a higher number than those around it.
-pub type Level = u32;
-pub type Levels = SmallVec<[Level; 2]>;
-
-/// The physical tensor behind a batched one.
-pub struct Batched {
-    /// One dimension for each of `levels`, in their order, then those that the function sees.
-    pub value: Tensor,
-    pub levels: Levels,
-    /// Among the dimensions seen where the innermost level was entered, the one that holds its samples.
-    pub place: usize,
-    /// The tensor whose dimension `place` was taken for the innermost level.
-    pub given: Option<Tensor>,
-}
 
 impl Tensor {
     /// What a function sees of `value`, whose first dimensions belong to `levels` (ascending).

@@ -45,23 +45,25 @@ pub(super) fn changed() -> u64 {
     CHANGES.fetch_add(1, Ordering::AcqRel) + 1
 }
 
-/// What `tensor` shows where it may have changed.
-pub(super) fn look<'a>(tensor: &'a Tensor, late: &Late) -> BodyRef<'a> {
-    let Some(now) = &late.body else { return BodyRef::Birth(&tensor.0.body) };
-    let shown = RUN.with(|run| {
-        let mut run = run.borrow_mut();
-        let run = run.as_mut()?;
-        if let Some((_, seen)) = run.seen.iter().find(|(known, _)| known.is(tensor)) {
-            return Some(seen.clone());
+impl Tensor {
+    /// What this tensor shows, which may have changed.
+    pub(super) fn replaced_body(&self, late: &Late) -> BodyRef<'_> {
+        let Some(now) = &late.body else { return BodyRef::Birth(&self.0.body) };
+        let shown = RUN.with(|run| {
+            let mut run = run.borrow_mut();
+            let run = run.as_mut()?;
+            if let Some((_, seen)) = run.seen.iter().find(|(known, _)| known.is(self)) {
+                return Some(seen.clone());
+            }
+            let seen = if late.since > run.since { None } else { Some(now.clone()) };
+            run.seen.push((self.downgrade(), seen.clone()));
+            Some(seen)
+        });
+        match shown {
+            None => BodyRef::Late(now.clone()),
+            Some(Some(body)) => BodyRef::Late(body),
+            Some(None) => BodyRef::Birth(&self.0.body),
         }
-        let seen = if late.since > run.since { None } else { Some(now.clone()) };
-        run.seen.push((tensor.downgrade(), seen.clone()));
-        Some(seen)
-    });
-    match shown {
-        None => BodyRef::Late(now.clone()),
-        Some(Some(body)) => BodyRef::Late(body),
-        Some(None) => BodyRef::Birth(&tensor.0.body),
     }
 }
 

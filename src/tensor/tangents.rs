@@ -3,21 +3,16 @@
 
 use crate::arena::Id;
 use crate::base::{Error, Result};
-use crate::tensor::{ALOOF, Body, DUAL, Edge, Node, NodeRef, Tensor, VIEW, WeakTensor, lock};
+use crate::tensor::dual_levels::count_levels;
+pub use crate::tensor::dual_levels::{DualLevel, any_level, enabled, set_enabled};
+use crate::tensor::graph::saved::{Saved, SavedTangents};
+use crate::tensor::{
+    Body, DUAL, Edge, Node, NodeRef, OWN_TANGENTS, Tangents, Tensor, VIEW, WeakTensor, lock,
+};
 use smallvec::SmallVec;
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-
-/// A level's number; an inner one is higher than those around it.
-pub type DualLevel = u64;
-
-/// A tensor's tangents, by ascending level. `None`: the tangent was taken away, and a view is not to ask its base.
-pub(super) type Tangents = Mutex<SmallVec<[(DualLevel, Option<Tensor>); 1]>>;
-
-/// Whose tangents a node remembers: the source of a saved value, a level, the tangent.
-pub type SavedTangents = Vec<(u16, DualLevel, Tensor)>;
+use std::sync::atomic::Ordering;
 
 /// A level that was entered, and what it has to clear up.
 struct Level {
@@ -35,36 +30,10 @@ struct Levels {
 }
 
 static LEVELS: Mutex<Option<Levels>> = Mutex::new(None);
-static LIVE: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static ENABLED: Cell<bool> = const { Cell::new(true) };
-}
 
 fn levels<R>(act: impl FnOnce(&mut Levels) -> R) -> R {
     let mut levels = lock(&LEVELS);
     act(levels.get_or_insert_with(|| Levels { next: 1, live: Vec::new(), saved: HashMap::new(), full: 1024 }))
-}
-
-/// Takes this thread's switch for the thread that calls what is returned.
-pub(super) fn hand_over() -> impl FnOnce() + Send {
-    let on = ENABLED.replace(true);
-    move || ENABLED.set(on)
-}
-
-/// Whether this thread's operators carry tangents on.
-pub fn enabled() -> bool {
-    ENABLED.with(Cell::get) && !crate::tensor::mode::inference()
-}
-
-pub fn set_enabled(on: bool) -> bool {
-    ENABLED.with(|e| e.replace(on))
-}
-
-/// Whether any level is entered.
-#[inline]
-pub fn any_level() -> bool {
-    LIVE.load(Ordering::Relaxed) > 0
 }
 
 /// Whether a level is entered and not left yet.
@@ -74,7 +43,7 @@ pub fn is_live(number: DualLevel) -> bool {
 
 /// Enters a new level, inside those that are entered already.
 pub fn enter() -> DualLevel {
-    LIVE.fetch_add(1, Ordering::Relaxed);
+    count_levels(true);
     levels(|levels| {
         let number = levels.next;
         levels.next += 1;
@@ -96,7 +65,7 @@ pub fn exit(number: DualLevel) {
         (left, dropped)
     });
     if let Some(left) = left {
-        LIVE.fetch_sub(1, Ordering::Relaxed);
+        count_levels(false);
         // Nothing is dropped under the lock: a tangent may own anything.
         for tensor in left.tensors.iter().filter_map(WeakTensor::upgrade) {
             dropped.extend(tensor.forget_tangent(number).map(|t| (0, number, t)));
@@ -126,13 +95,13 @@ impl Tensor {
 
     /// The tensor whose tangents are this view's, too.
     pub fn moves_with(&self) -> Option<&Tensor> {
-        let view = self.0.view.as_ref().filter(|_| self.flags() & ALOOF == 0)?;
+        let view = self.0.view.as_ref().filter(|_| self.flags() & OWN_TANGENTS == 0)?;
         Some(view.moves_with.as_ref().unwrap_or(&view.base))
     }
 
-    /// Parts this view, which is new, from the tangents of what it shows.
-    pub fn keep_aloof(&self) {
-        self.0.flags.fetch_or(ALOOF, Ordering::AcqRel);
+    /// Lets this view, which is new, have tangents of its own, whatever its base's are.
+    pub fn part_from_base_tangents(&self) {
+        self.0.flags.fetch_or(OWN_TANGENTS, Ordering::AcqRel);
     }
 
     fn tangents(&self) -> Option<&Tangents> {
@@ -297,30 +266,29 @@ fn forget(gone: Vec<Id<Node>>) {
     drop(dropped);
 }
 
-/// The tangents that a node remembers, for the last time unless `keep`.
-pub fn remembered(node: &NodeRef, keep: bool) -> SavedTangents {
-    if !any_level() {
-        return SavedTangents::new();
+impl Node {
+    /// The tangents that `node` remembers, for the last time unless `keep`.
+    pub(super) fn tangents(node: &NodeRef, keep: bool) -> SavedTangents {
+        if !any_level() {
+            return SavedTangents::new();
+        }
+        let id = node.id();
+        levels(|levels| if keep { levels.saved.get(&id).cloned() } else { levels.saved.remove(&id) })
+            .unwrap_or_default()
     }
-    let id = node.id();
-    levels(|levels| if keep { levels.saved.get(&id).cloned() } else { levels.saved.remove(&id) })
-        .unwrap_or_default()
 }
 
-/// A saved value with the tangents that it had.
-pub fn restore(
-    saved: &crate::tensor::Saved,
-    body: Body,
-    edge: Option<Edge>,
-    tangents: &SavedTangents,
-) -> Tensor {
-    let source = saved.source;
-    if !tangents.iter().any(|(s, ..)| *s == source) {
-        return Tensor::from_saved(body, edge);
+impl Saved {
+    /// This saved value, whose bytes are `body`, as a tensor with the tangents that it had.
+    pub(super) fn restore(&self, body: Body, edge: Option<Edge>, tangents: &SavedTangents) -> Tensor {
+        let mine = || tangents.iter().filter(|(source, ..)| *source == self.source);
+        if mine().next().is_none() {
+            return Tensor::from_saved(body, edge);
+        }
+        let tensor = Tensor::of(body, edge);
+        for (_, level, tangent) in mine() {
+            tensor.inherit(*level, Some(tangent.clone()));
+        }
+        tensor
     }
-    let tensor = Tensor::of(body, edge);
-    for (_, level, tangent) in tangents.iter().filter(|(s, ..)| *s == source) {
-        tensor.inherit(*level, Some(tangent.clone()));
-    }
-    tensor
 }

@@ -2,45 +2,8 @@
 //! (or through a sister) renews the history of the others.
 
 use crate::base::{Error, Guidance, Result};
-use crate::tensor::{ALOOF, Body, Edge, LATE, Tensor, VIEW, lock, mode};
+use crate::tensor::{Body, Edge, LATE, OWN_TANGENTS, Tensor, VIEW, View, ViewRules, Viewing, lock, mode};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
-
-/// What a tensor keeps when it is a view.
-pub struct View {
-    /// The tensor that owns the history; never a view itself.
-    pub base: Tensor,
-    /// How the view was made, which decides whether it may be written in place.
-    made: AtomicU8,
-    pub(super) rules: &'static ViewRules,
-    /// How often the base's history was rewritten when this view's was last renewed; of a view whose history cannot be
-    /// renewed, the version at its birth.
-    seen: AtomicU32,
-    /// The tensor to ask for tangents, where it is not the base.
-    pub(super) moves_with: Option<Tensor>,
-}
-
-/// The circumstances in which a view was made.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(u8)]
-pub enum Viewing {
-    Plain,
-    NoGrad,
-    Inference,
-    /// One of several outputs of one call (`unbind`, `split`).
-    Multi,
-    /// By a custom Function, whose backward a rewritten history would pass by.
-    Function,
-}
-
-/// How histories of views are rewritten; the view operators know (they are a room above this one).
-pub struct ViewRules {
-    /// The history of a view with this body, given its base's present one.
-    pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
-    /// The history of a base after `value` was written into the part that is a view's body, to which `old` led before.
-    pub scatter: fn(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge,
-    /// What a view with this body shows of a tensor that lies as its base does.
-    pub part: fn(base: &Tensor, view: &Body) -> Result<Tensor>,
-}
 
 impl Tensor {
     /// A view of `of` with the given body; `edge` is the view operator's own node.
@@ -64,7 +27,7 @@ impl Tensor {
         let (base, made, moves_with) = match &of.0.view {
             Some(view) => {
                 let moves_with =
-                    if of.flags() & ALOOF != 0 { Some(of.clone()) } else { view.moves_with.clone() };
+                    if of.flags() & OWN_TANGENTS != 0 { Some(of.clone()) } else { view.moves_with.clone() };
                 (view.base.clone(), if made == Viewing::Plain { view.made() } else { made }, moves_with)
             }
             None => (of.clone(), made, None),

@@ -115,7 +115,7 @@ pub fn traverse(start: &Start<'_>, visit: &PyVisit<'_>) -> Result<bool, PyTraver
             };
             match found {
                 Found::Node(node) => node.visit_hosts(phase == Phase::Spread, &mut see),
-                Found::Tensor(tensor) => tensor.see_hung(&mut see),
+                Found::Tensor(tensor) => tensor.visit_host_state(&mut see),
             }
         });
         outcome.map(|()| true)
@@ -146,7 +146,7 @@ pub fn clear(start: &Start<'_>) {
     // Dropped here: whatever runs now may come back to us.
     drop(gone);
     for tensor in &bare {
-        tensor.unhang();
+        tensor.drop_host_state();
     }
 }
 
@@ -201,7 +201,7 @@ impl Pass {
         while let Some(node) = waiting.pop() {
             show(Found::Node(node));
             if let Kind::Leaf(leaf) = &node.kind
-                && let Some(grad) = leaf.left_grad()
+                && let Some(grad) = leaf.orphan_grad()
             {
                 // It has no history to walk into.
                 self.tensor(phase, &grad, 1, &mut Vec::new(), &mut show);

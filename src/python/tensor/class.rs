@@ -53,7 +53,7 @@ fn renew(py: Python<'_>, tensor: Tensor, mut gone: Gone) -> PyResult<Bound<'_, P
             let own = revived.as_ptr();
             let object = settle(revived);
             if object.as_ptr() == own {
-                tensor.unhang();
+                tensor.drop_host_state();
             }
             return Ok(object);
         }

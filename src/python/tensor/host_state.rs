@@ -71,7 +71,7 @@ pub fn leave(dying: &PyTensor) -> bool {
     };
     let follows = hung.attributes.is_none() || Python::attach(collector::follow).is_ok();
     if follows {
-        dying.tensor.hang(Box::new(hung));
+        dying.tensor.keep_host_state(Box::new(hung));
     }
     follows
 }
@@ -86,7 +86,7 @@ pub fn revive<'py>(
         let hung = object.as_any().downcast_ref::<Hung>()?;
         Some((hung.class.clone_ref(py), hung.attributes.as_ref().map(|all| all.clone_ref(py))))
     };
-    let Some((class, attributes)) = tensor.hung(read).flatten() else { return Ok(None) };
+    let Some((class, attributes)) = tensor.host_state(read).flatten() else { return Ok(None) };
     // SAFETY: the class derives from Tensor, whose value lies at its place in each object; the allocator leaves zeroes.
     unsafe {
         let object = ffi::PyType_GenericAlloc(class.as_ptr().cast(), 0);

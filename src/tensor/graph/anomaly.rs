@@ -3,7 +3,6 @@
 
 use crate::base::Line;
 use crate::storage::Storage;
-use crate::tensor::node::Node;
 use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -167,26 +166,18 @@ impl Drop for Turn {
     }
 }
 
-/// In anomaly mode, what is made from now on is made in this node's turn.
-#[inline]
-pub fn turn(node: &Node) -> Option<Turn> {
-    if enabled() { Some(take_turn(node)) } else { None }
-}
-
-#[cold]
-fn take_turn(node: &Node) -> Turn {
-    let above = node.trace.as_ref().and_then(|trace| trace.parent.as_ref());
+/// Nodes that are made from now on are made in the turn of the node of this name, made as `trace` says.
+pub(in crate::tensor) fn begin_turn(name: &str, trace: Option<Arc<Trace>>) -> Turn {
+    let above = trace.as_ref().and_then(|trace| trace.parent.as_ref());
     let depth = above.map_or(0, |parent| parent.depth + 1);
-    let parent = Parent { name: node.name().into(), trace: node.trace.clone(), depth };
+    let parent = Parent { name: name.into(), trace, depth };
     Turn(TURN.with_borrow_mut(|turn| turn.replace(parent)))
 }
 
-/// Where lines are kept, an exception of the user's own says in whose turn it was raised.
-pub fn annotate(exception: &(dyn Any + Send + Sync), node: &Node) {
-    if let (Some(host), (text, Some(line))) = (HOST.get(), node.describe())
-        && keeps_lines()
-    {
-        (host.note)(exception, &format!("in the turn of {text}"), &line);
+/// Adds a note, which names a line, to an exception of the user's.
+pub(in crate::tensor) fn annotate(exception: &(dyn Any + Send + Sync), text: &str, line: &Line) {
+    if let Some(host) = HOST.get() {
+        (host.note)(exception, text, line);
     }
 }
 
@@ -223,9 +214,8 @@ pub fn written_at(storage: &Storage, version: u32) -> Option<Line> {
 }
 
 /// Tells which forward call made the node that failed, and in whose turn that was, and so on.
-pub fn report(node: &Node) {
+pub(in crate::tensor) fn report(name: &str, mut trace: Option<Arc<Trace>>) {
     let Some(host) = HOST.get() else { return };
-    let (name, mut trace) = (node.full_name(), node.trace.clone());
     (host.tell)(&said(&format!("Error detected in {name}."), "caused the error", trace.as_deref()));
     while let Some(Parent { name, trace: above, .. }) = trace.as_deref().and_then(|t| t.parent.clone()) {
         let what = match above.as_deref().and_then(|t| t.stack.as_ref()) {

@@ -1,7 +1,7 @@
 //! The graph's part of an error: which node it is about, and where the user's program made it.
 
 use crate::base::{Error, Fault, Guidance, LINES_HINT, Line};
-use crate::tensor::graph::anomaly;
+use crate::tensor::graph::anomaly::{self, Turn};
 use crate::tensor::graph::saved::Saved;
 use crate::tensor::node::Node;
 use crate::tensor::{Edge, Tensor};
@@ -33,6 +33,17 @@ impl Node {
         };
         (if line.is_some() { what + how } else { what }, line)
     }
+
+    /// In anomaly mode, nodes that are made until this is dropped are made in this node's turn.
+    #[inline]
+    pub fn begin_turn(&self) -> Option<Turn> {
+        anomaly::enabled().then(|| anomaly::begin_turn(&self.name(), self.trace.clone()))
+    }
+
+    /// Tells in anomaly mode which forward call made this node, whose turn failed.
+    pub fn report_failure(&self) {
+        anomaly::report(&self.full_name(), self.trace.clone());
+    }
 }
 
 /// What goes wrong in a node's turn is told with the node.
@@ -41,20 +52,26 @@ pub fn in_turn(error: Error, node: &Node) -> Error {
     match error.into_fault() {
         Fault::Runtime(message) => Guidance::new(message).node("operator", node).done(),
         Fault::Foreign(inner) => {
-            anomaly::annotate(&*inner, node);
+            if anomaly::keeps_lines()
+                && let (text, Some(line)) = node.describe()
+            {
+                anomaly::annotate(&*inner, &format!("in the turn of {text}"), &line);
+            }
             Fault::Foreign(inner).into()
         }
         other => other.into(),
     }
 }
 
-/// A saved value in words: whose it is.
-pub fn whose(saved: &Saved, node: &Node) -> String {
-    match saved.source {
-        source if source >= Saved::OUTPUT => format!("output {} of the operator", source - Saved::OUTPUT),
-        Saved::DETACHED => "a value that the operator computed".into(),
-        source if source >= Saved::ARGUMENT => format!("an argument of {}", node.name()),
-        source => format!("input {source} of {}", node.name()),
+impl Saved {
+    /// What this value is to the node that saved it, in words.
+    pub(in crate::tensor) fn describe(&self, node: &Node) -> String {
+        match self.source {
+            source if source >= Saved::OUTPUT => format!("output {} of the operator", source - Saved::OUTPUT),
+            Saved::DETACHED => "a value that the operator computed".into(),
+            source if source >= Saved::ARGUMENT => format!("an argument of {}", node.name()),
+            source => format!("input {source} of {}", node.name()),
+        }
     }
 }
 

@@ -1,9 +1,9 @@
 //! Values that nodes keep for their derivatives: as bytes, or as what a pack hook made of them.
 
 use crate::base::{Error, Guidance, Result};
-use crate::tensor::graph::describe::whose;
+use crate::tensor::dual_levels::DualLevel;
+use crate::tensor::host::{count_hosted, uncount_hosted};
 use crate::tensor::node::{Edge, Kind, Node, NodeRef, kind_in_words, namespaced, operator_of};
-use crate::tensor::tangents::{self, SavedTangents};
 use crate::tensor::{Body, LATE, REQUIRES, Tensor, WeakTensor, anomaly, lock};
 use smallvec::SmallVec;
 use std::ffi::c_void;
@@ -59,14 +59,14 @@ pub struct Packed {
 
 impl Packed {
     pub fn new(hook: Box<dyn Unpack>) -> Packed {
-        crate::tensor::node::count_hosted();
+        count_hosted();
         Packed { hook }
     }
 }
 
 impl Drop for Packed {
     fn drop(&mut self) {
-        crate::tensor::node::uncount_hosted();
+        uncount_hosted(1);
     }
 }
 
@@ -184,7 +184,7 @@ impl Saved {
         let maker = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
         guidance = match maker {
             Some(edge) => guidance.node("changed value", &edge.node),
-            None => guidance.note("changed value", whose(self, node), None),
+            None => guidance.note("changed value", self.describe(node), None),
         };
         if let Some(line) = anomaly::written_at(&body.storage, self.version) {
             guidance = guidance.note("written", "in place", Some(line));
@@ -213,8 +213,7 @@ impl Saved {
                 if let Some(tensor) = self.renewed(recorded.as_ref())? {
                     return Ok(tensor);
                 }
-                let tangents = tangents::remembered(node, true);
-                Ok(tangents::restore(self, body.clone(), self.edge(node), &tangents))
+                Ok(self.restore(body.clone(), self.edge(node), &Node::tangents(node, true)))
             }
             Kept::Packed(packed) => {
                 let tensor = packed.hook.unpack()?;
@@ -262,6 +261,9 @@ impl Tensor {
         tensor
     }
 }
+
+/// The tangents of saved values: the source of the value, the level, the tangent.
+pub type SavedTangents = Vec<(u16, DualLevel, Tensor)>;
 
 /// One node's turn in a backward: what its derivative sees.
 pub struct Step<'a> {
@@ -321,7 +323,7 @@ impl<'a> Step<'a> {
             }
             return Err(error);
         }
-        let tangents = tangents::remembered(node, keep);
+        let tangents = Node::tangents(node, keep);
         Ok(Step { node, grads, create_graph, wanted, values, tangents, freed })
     }
 
@@ -392,7 +394,7 @@ impl<'a> Step<'a> {
         let (saved, body) = self.saved(source)?;
         match saved.renewed(edge.as_ref())? {
             Some(tensor) => Ok(tensor),
-            None => Ok(tangents::restore(saved, body.clone(), edge, &self.tangents)),
+            None => Ok(saved.restore(body.clone(), edge, &self.tangents)),
         }
     }
 

@@ -1,62 +1,53 @@
-//! What a leaf leaves behind that nobody holds any more but its end of the graph: its `.grad`, to which the next backward
-//! adds. A gradient with a history is no part of it: it could lead to the very graph that would keep it.
+//! A leaf whose tensor nobody holds any more: its node keeps the `.grad`, to which the next backward adds, and makes a new
+//! tensor where one is asked for.
 
 use crate::tensor::{Inner, Kind, Leaf, NodeRef, REQUIRES, Tensor, WeakTensor, lock};
 use std::sync::atomic::Ordering;
 
-#[derive(Default)]
-pub struct Estate {
-    grad: Option<Tensor>,
-    /// Whether the tensor had ceased to want gradients.
-    unwilling: bool,
-    /// Who stands for the tensor now.
-    heir: Option<WeakTensor>,
-}
-
 impl Leaf {
-    /// The tensor whose end this is, or who stands for it; nothing while nobody does.
+    /// The leaf's tensor, or the one that was made in its place; nothing where nobody holds either.
     #[inline]
     pub fn tensor(&self) -> Option<Tensor> {
-        self.tensor.upgrade().or_else(|| self.heir())
+        self.tensor.upgrade().or_else(|| self.successor())
     }
 
     #[cold]
-    fn heir(&self) -> Option<Tensor> {
-        lock(&self.estate).heir.as_ref()?.upgrade()
+    fn successor(&self) -> Option<Tensor> {
+        lock(&self.orphan).successor.as_ref()?.upgrade()
     }
 
-    /// The tensor whose end `node` is; another one like it, where that is gone.
+    /// The leaf's tensor, made anew where it is gone; `node` is the leaf's node.
     #[inline]
     pub fn tensor_again(&self, node: &NodeRef) -> Tensor {
-        self.tensor.upgrade().unwrap_or_else(|| self.revive(node))
+        self.tensor.upgrade().unwrap_or_else(|| self.make_successor(node))
     }
 
     #[cold]
-    fn revive(&self, node: &NodeRef) -> Tensor {
+    fn make_successor(&self, node: &NodeRef) -> Tensor {
         let body = self.body();
-        let mut estate = lock(&self.estate);
-        if let Some(heir) = estate.heir.as_ref().and_then(WeakTensor::upgrade) {
-            return heir;
+        let mut orphan = lock(&self.orphan);
+        if let Some(successor) = orphan.successor.as_ref().and_then(WeakTensor::upgrade) {
+            return successor;
         }
-        let heir = Tensor::showing(body, None, if estate.unwilling { 0 } else { REQUIRES }, None);
-        // A new tensor has neither.
-        let extra = heir.extra();
+        let successor = Tensor::showing(body, None, if orphan.frozen { 0 } else { REQUIRES }, None);
+        let extra = successor.extra();
+        // A tensor that was made just now has no node yet.
         let _ = extra.leaf.set(node.clone());
         extra.grad_type.set(self.grad_type());
-        *lock(&extra.grad) = estate.grad.take();
-        estate.heir = Some(heir.downgrade());
-        heir
+        *lock(&extra.grad) = orphan.grad.take();
+        orphan.successor = Some(successor.downgrade());
+        successor
     }
 
-    /// The gradient that a tensor left here, for the collector: without waiting for a lock.
-    pub fn left_grad(&self) -> Option<Tensor> {
-        self.estate.try_lock().ok()?.grad.clone()
+    /// The gradient that is kept here, for the garbage collector, which waits for no lock.
+    pub fn orphan_grad(&self) -> Option<Tensor> {
+        self.orphan.try_lock().ok()?.grad.clone()
     }
 
-    /// Whether the tensor at this address is the leaf, or stands for it.
+    /// Whether the tensor at this address is the leaf's, or was made in its place.
     fn is_of(&self, address: usize) -> bool {
         self.tensor.address() == address
-            || lock(&self.estate).heir.as_ref().is_some_and(|heir| heir.address() == address)
+            || lock(&self.orphan).successor.as_ref().is_some_and(|tensor| tensor.address() == address)
     }
 }
 
@@ -64,25 +55,26 @@ impl Drop for Inner {
     #[inline]
     fn drop(&mut self) {
         if self.extra.get().is_some() {
-            self.bequeath();
+            self.leave_grad();
         }
     }
 }
 
 impl Inner {
+    /// Gives the `.grad` of a tensor that goes to its leaf's node.
     #[cold]
-    fn bequeath(&mut self) {
+    fn leave_grad(&mut self) {
         let address = std::ptr::from_ref(self).cast::<()>() as usize;
         let Some(extra) = self.extra.get() else { return };
         let Some(node) = extra.leaf_end() else { return };
         let Kind::Leaf(leaf) = &node.kind else { return };
         let grad = lock(&extra.grad).take().filter(|grad| !grad.requires_grad());
-        let unwilling = self.flags.load(Ordering::Acquire) & REQUIRES == 0;
-        if (grad.is_some() || unwilling) && leaf.is_of(address) {
-            let mut estate = lock(&leaf.estate);
-            estate.unwilling = unwilling;
-            let old = std::mem::replace(&mut estate.grad, grad);
-            drop(estate);
+        let frozen = self.flags.load(Ordering::Acquire) & REQUIRES == 0;
+        if (grad.is_some() || frozen) && leaf.is_of(address) {
+            let mut orphan = lock(&leaf.orphan);
+            orphan.frozen = frozen;
+            let old = std::mem::replace(&mut orphan.grad, grad);
+            drop(orphan);
             drop(old);
         }
     }
