@@ -93,8 +93,13 @@ const CIRCLES: &[(&[&str], usize, usize)] = &[
     (&["operator", "transforms"], 4, 4),
     (&["python"], 3, 4),
     (&["ops"], 21, 22),
-    (&["tensor"], 16, 4),
-    (&["backward"], 2, 2),
+    (&["tensor"], 4, 4),
+    (&["backward"], 2, 4),
+    (&["gpu"], 4, 4),
+    (&["cpu"], 4, 4),
+    (&["storage"], 3, 4),
+    (&["arena"], 3, 4),
+    (&["base"], 1, 4),
 ];
 
 /// How many times the machinery names a family: none, one day.

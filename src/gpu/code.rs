@@ -1,15 +1,25 @@
 //! Writing WGSL: bindings, parameters and the indices of a strided walk, the same way in every kernel.
 
 use super::cell::{Cell, Value};
-use super::device::INLINE_WORDS;
-use super::pipeline::Shader;
 use super::prelude;
 use std::fmt::Write as _;
 
 /// Invocations per workgroup, in every kernel that does not say otherwise.
 pub(super) const GROUP: usize = 256;
 
+/// Words of immediates that every adapter in use takes: Vulkan's minimum is 128 bytes.
+pub(super) const IMMEDIATE_WORDS: usize = 32;
+/// Parameters that fit them. The last word is always zero: see `pin` in wgsl/f32.wgsl.
+pub(super) const INLINE_WORDS: usize = IMMEDIATE_WORDS - 1;
+
 const INDEX: &str = include_str!("wgsl/index.wgsl");
+
+/// A kernel's WGSL. Bindings are storage buffers; the set bits of `read_only` name those that it only reads.
+pub(super) struct Shader {
+    pub text: String,
+    pub bindings: usize,
+    pub read_only: u32,
+}
 
 /// A kernel being written.
 pub(super) struct Code {

@@ -1,18 +1,15 @@
 //! The adapter: found on first use, never before, and never twice. Its error state lives here too, because
 //! wgpu reports what goes wrong through callbacks that belong to the device.
 
+use super::code::IMMEDIATE_WORDS;
 use super::pipeline::Kernels;
 use super::pool::Pool;
 use super::stream::Stream;
+use super::sync::lock;
 use crate::base::{DType, Error, Fault, Result};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use wgpu::{Backends, DeviceType, Features};
-
-/// Words of immediates that every adapter in use takes: Vulkan's minimum is 128 bytes.
-pub(super) const IMMEDIATE_WORDS: usize = 32;
-/// Parameters that fit them. The last word is always zero: see `pin` in wgsl/f32.wgsl.
-pub(super) const INLINE_WORDS: usize = IMMEDIATE_WORDS - 1;
 
 /// What is known of the adapter.
 #[derive(Clone, Debug)]
@@ -75,10 +72,6 @@ impl Trouble {
         self.state.store(FINE, Ordering::Release);
         Error::runtime(format!("CUDA error: {}", std::mem::take(&mut *message)))
     }
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 static GPU: OnceLock<std::result::Result<Gpu, String>> = OnceLock::new();

@@ -2,10 +2,10 @@
 
 use super::View;
 use super::cell::Cell;
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
 use super::fault::{self, Origin};
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::space::{Space, Words, check, groups};
 use super::stream::Launch;
 use crate::base::Result;

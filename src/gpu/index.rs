@@ -4,10 +4,10 @@
 
 use super::View;
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::fault::{self, Origin};
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::segments;
 use super::space::{Space, Words, check, groups};

@@ -2,9 +2,9 @@
 //! invocation keeps a block of results in registers. Small ones element by element; long dot products by workgroup.
 
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::plan::{number, push_number};
 use super::space::{Space, Words, check, groups};
 use super::stream::Launch;

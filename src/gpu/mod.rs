@@ -33,7 +33,9 @@ mod softmax;
 mod sort;
 mod space;
 mod stream;
+mod sync;
 mod tile;
+mod transfer;
 mod transpose;
 mod unfold;
 
@@ -61,7 +63,8 @@ pub use search::search;
 pub use select::{masked_select, nonzero};
 pub use softmax::{softmax, softmax_backward};
 pub use sort::sort;
-pub use stream::{dispatches, download, settle, submits, synchronize, upload, waits};
+pub use stream::{dispatches, settle, submits, synchronize, waits};
+pub use transfer::{download, upload};
 pub use unfold::{fold, unfold};
 
 use crate::base::{DType, Scalar, numel};

@@ -1,6 +1,8 @@
 //! Compiled kernels, made once per kind. Shapes, strides and scalars are parameters of a launch, never part of a kernel.
 
-use super::device::{Gpu, IMMEDIATE_WORDS, lock};
+use super::code::{IMMEDIATE_WORDS, Shader};
+use super::device::Gpu;
+use super::sync::lock;
 use crate::base::{Error, Result};
 use smallvec::SmallVec;
 use std::collections::HashMap;
@@ -23,13 +25,6 @@ impl Key {
         self.code.push(choice);
         self
     }
-}
-
-/// A kernel's WGSL. Bindings are storage buffers; the set bits of `read_only` name those that it only reads.
-pub(super) struct Shader {
-    pub text: String,
-    pub bindings: usize,
-    pub read_only: u32,
 }
 
 pub(super) struct Kernel {

@@ -2,9 +2,9 @@
 //! the order in which a launch pushes them.
 
 use super::cell::{Cell, Value};
-use super::code::Code;
+use super::code::{Code, Shader};
 use super::map::Map;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::space::Words;
 use crate::base::Scalar;
 use smallvec::SmallVec;

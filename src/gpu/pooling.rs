@@ -3,9 +3,9 @@
 
 use super::View;
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::space::{Words, check, groups};
 use super::stream::Launch;

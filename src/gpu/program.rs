@@ -2,9 +2,9 @@
 
 use super::View;
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::plan::{number, push_number};
 use super::pool::Buffer;
 use super::space::{Space, Words, check, groups};

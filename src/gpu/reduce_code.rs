@@ -2,8 +2,8 @@
 //! the order in which a launch pushes them.
 
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
-use super::pipeline::{Key, Shader};
+use super::code::{Code, GROUP, Shader};
+use super::pipeline::Key;
 use super::plan::number;
 use super::reduce::name;
 use crate::base::Fold;

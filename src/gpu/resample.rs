@@ -1,9 +1,9 @@
 //! Weighted sums along one dimension, as `cpu::resample` has them: an invocation is an element of the result.
 
 use super::cell::Cell;
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::space::{Words, check, groups};
 use super::stream::Launch;

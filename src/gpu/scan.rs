@@ -2,9 +2,9 @@
 //! the blocks' totals, then every element takes what came before its block.
 
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::rows::Rows;
 use super::space::{Words, groups};

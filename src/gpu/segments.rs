@@ -6,11 +6,11 @@
 //! neighbours becomes the entries of the next, much shorter round.
 
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::fault::{self, Origin};
 use super::index::IndexBy;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::sort::sort_pairs;
 use super::space::{Space, Words, groups};

@@ -2,10 +2,10 @@
 //! back, the count.
 
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
 use super::map::{Map, run};
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::scan::{Scan, scan};
 use super::space::{Words, check, groups};

@@ -2,9 +2,9 @@
 //! their elements far apart.
 
 use super::cell::Cell;
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::rows::Rows;
 use super::space::{Words, groups};

@@ -2,9 +2,9 @@
 //! search, those of the neighbouring block that come before it. Keys are unsigned numbers in the order of the elements.
 
 use super::cell::{Cell, Value};
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::{Gpu, gpu};
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::rows::Rows;
 use super::space::{Words, groups};

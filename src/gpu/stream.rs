@@ -1,7 +1,8 @@
 //! The order of things: operators are recorded into one open pass and submitted many at a time,
 //! because a submission costs as much as twenty dispatches. Reading is the only wait.
 
-use super::device::{Gpu, IMMEDIATE_WORDS, INLINE_WORDS, gpu, opened};
+use super::code::{IMMEDIATE_WORDS, INLINE_WORDS};
+use super::device::{Gpu, gpu, opened};
 use super::fault::{self, RECORD};
 use super::pipeline::Kernel;
 use super::pool::Buffer;
@@ -16,8 +17,6 @@ const BATCH: u32 = 64;
 const AHEAD: usize = 8;
 /// Room for the parameters of launches that are too long for immediates, per submission.
 const RING_WORDS: usize = 16 * 1024;
-/// Larger transfers go in pieces of this size, so that staging memory stays small. A multiple of four.
-const PIECE: usize = 64 << 20;
 /// Staging buffers up to this size are kept for the next read.
 const STAGING_KEPT: u64 = 4 << 20;
 
@@ -65,7 +64,7 @@ pub(super) struct Launch<'a> {
 }
 
 /// Bytes on their way to the host.
-struct Fetch {
+pub(super) struct Fetch {
     staging: wgpu::Buffer,
     at: Submitted,
     flags: bool,
@@ -216,7 +215,7 @@ impl Stream {
     }
 
     /// Submits all that was recorded, with a copy of `bytes` bytes (and of the flags, if due) to the host at its end.
-    fn fetch(&mut self, gpu: &Gpu, from: Option<(&wgpu::Buffer, u64)>, bytes: u64) -> Option<Fetch> {
+    pub fn fetch(&mut self, gpu: &Gpu, from: Option<(&wgpu::Buffer, u64)>, bytes: u64) -> Option<Fetch> {
         let flags = std::mem::take(&mut self.flags_due);
         let staging = self.staging(gpu, bytes + RECORD);
         if let Some(from) = from {
@@ -244,7 +243,7 @@ pub(super) fn wait(gpu: &Gpu, until: Option<wgpu::SubmissionIndex>) -> Result<()
 }
 
 /// Waits for the bytes, hands them to `read`, and raises what the flags tell.
-fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnOnce(&[u8])) -> Result<()> {
+pub(super) fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnOnce(&[u8])) -> Result<()> {
     let Fetch { staging, at: (number, at), flags } = fetch;
     let end = RECORD + bytes;
     staging.slice(..end).map_async(wgpu::MapMode::Read, |_| ());
@@ -266,68 +265,6 @@ fn arrive(gpu: &Gpu, fetch: Fetch, bytes: u64, read: impl FnOnce(&[u8])) -> Resu
     }
     drop(stream);
     bad.map_or(Ok(()), Err)
-}
-
-/// Copies bytes from the host; `data` may be reused at once.
-pub fn upload(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
-    let gpu = gpu()?;
-    buffer.check(offset, data.len())?;
-    if data.is_empty() {
-        return Ok(());
-    }
-    let end = offset + data.len();
-    // wgpu writes whole words: the bytes past the end of a buffer are ours to overwrite, others are not.
-    if !offset.is_multiple_of(4) || !(end.is_multiple_of(4) || end == buffer.len()) {
-        return upload_between(buffer, offset, data);
-    }
-    let mut stream = gpu.stream();
-    stream.flush(gpu);
-    let whole = data.len() & !3;
-    let raw = buffer.raw()?;
-    for (i, piece) in data[..whole].chunks(PIECE).enumerate() {
-        if i > 0 {
-            // Only a submission lets go of the last piece's staging memory.
-            gpu.queue.submit([]);
-        }
-        gpu.queue.write_buffer(raw, (offset + i * PIECE) as u64, piece);
-    }
-    if whole < data.len() {
-        let mut last = [0; 4];
-        last[..data.len() - whole].copy_from_slice(&data[whole..]);
-        gpu.queue.write_buffer(raw, (offset + whole) as u64, &last);
-    }
-    drop(stream);
-    gpu.healthy()
-}
-
-/// Bytes that begin or end inside a word whose other bytes must stay: by way of a kernel.
-fn upload_between(buffer: &Buffer, offset: usize, data: &[u8]) -> Result<()> {
-    use super::{View, alloc, copy};
-    let aside = alloc(data.len())?;
-    upload(&aside, 0, data)?;
-    let shape = [data.len()];
-    let view =
-        |buffer, offset| View { buffer, dtype: crate::base::DType::U8, shape: &shape, strides: &[1], offset };
-    copy(view(buffer, offset), view(&aside, 0))
-}
-
-/// Copies bytes to the host, waiting for the kernels that make them. Raises what earlier kernels found wrong.
-pub fn download(buffer: &Buffer, offset: usize, out: &mut [u8]) -> Result<()> {
-    let gpu = gpu()?;
-    buffer.check(offset, out.len())?;
-    if out.is_empty() {
-        return synchronize();
-    }
-    for (i, piece) in out.chunks_mut(PIECE).enumerate() {
-        let offset = offset + i * PIECE;
-        let start = offset & !3;
-        let bytes = ((offset + piece.len()).next_multiple_of(4) - start) as u64;
-        let fetch = gpu.stream().fetch(gpu, Some((buffer.raw()?, start as u64)), bytes);
-        let Some(fetch) = fetch else { return Err(Error::runtime("CUDA error: nothing was submitted")) };
-        let skip = offset - start;
-        arrive(gpu, fetch, bytes, |body| piece.copy_from_slice(&body[skip..skip + piece.len()]))?;
-    }
-    Ok(())
 }
 
 /// Waits for all that was asked of the GPU; nothing to do while none was used.

@@ -3,9 +3,9 @@
 
 use super::View;
 use super::cell::Cell;
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::Gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::space::{Space, Words};
 use super::stream::Launch;
 use crate::base::Result;

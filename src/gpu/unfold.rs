@@ -3,9 +3,9 @@
 
 use super::View;
 use super::cell::Cell;
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::space::{Words, check, groups};
 use super::stream::Launch;
 use crate::base::{Error, Result, Windows};

@@ -2,8 +2,8 @@
 //! the rows, too, which is then too much.)
 
 use super::kernel::Real;
-use super::planes::{Planes, Window};
-use super::{Conv, Image, Moved};
+use super::planes::Planes;
+use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{DType, Result, Strided};
 use crate::cpu::element::scratch;
 use crate::cpu::matmul::matmul;

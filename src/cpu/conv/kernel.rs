@@ -67,7 +67,7 @@ pub const LARGEST: usize = 384;
 macro_rules! kernels {
     ($T:ident, $name:ident, $product:path, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $rows:literal, $lanes:literal) => {
         mod $name {
-            use super::*;
+            use crate::cpu::conv::kernel::*;
 
             #[inline(always)]
             unsafe fn products<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(

@@ -6,60 +6,16 @@ mod columns;
 mod kernel;
 mod planes;
 mod points;
+mod sizes;
+
+pub use sizes::Conv;
 
 use super::element::scratch;
 use super::par::{self, Shared};
-use crate::base::{DType, Fault, Result, Strided, Windows};
+use crate::base::{DType, Fault, Result, Strided};
 use kernel::{COLUMNS, DEPTH, LANES, LARGEST, Real};
-use planes::{Planes, Window};
-
-/// The sizes of a convolution; dimensions that an image does not have come first and are 1. Channels are those of a group.
-#[derive(Clone, Debug)]
-pub struct Conv {
-    pub samples: usize,
-    pub groups: usize,
-    pub inputs: usize,
-    pub outputs: usize,
-    pub image: [usize; 3],
-    pub kernel: [usize; 3],
-    pub result: [usize; 3],
-    pub stride: [usize; 3],
-    pub padding: [usize; 3],
-    pub dilation: [usize; 3],
-}
-
-impl Conv {
-    pub fn windows(&self) -> Windows {
-        let &Conv { image, kernel, result, stride, padding, dilation, .. } = self;
-        Windows { image, kernel, result, stride, padding, dilation }
-    }
-}
-
-/// A tensor `[sample, channel, …]` with its steps in elements.
-struct Image {
-    ptr: *mut u8,
-    size: [usize; 3],
-    strides: [usize; 3],
-    sample: usize,
-    channel: usize,
-}
-
-// SAFETY: a plain description, as the `Strided` it is made of.
-unsafe impl Sync for Image {}
-
-impl Image {
-    fn new(x: &Strided) -> Image {
-        let missing = 5 - x.shape.len();
-        let of = |list: &[usize], d: usize, none| if d < missing { none } else { list[2 + d - missing] };
-        Image {
-            ptr: x.ptr,
-            size: [0, 1, 2].map(|d| of(x.shape, d, 1)),
-            strides: [0, 1, 2].map(|d| of(x.strides, d, 0)),
-            sample: x.strides[0],
-            channel: x.strides[1],
-        }
-    }
-}
+use planes::Planes;
+use sizes::{Image, Moved, Window};
 
 /// Bytes of planes that stay in a core's cache beside the weights.
 const CACHED: usize = 512 << 10;
@@ -140,20 +96,6 @@ pub unsafe fn backward_input(
         unsafe { by_dtype(conv, &moved, out, grad, weight, bias)? };
     }
     Ok(())
-}
-
-/// A window moved over an image, and where its results go.
-struct Moved {
-    window: Window,
-    /// Which of the kernel's taps those of the window are.
-    chosen: [Vec<usize>; 3],
-    /// Channels of a group that are summed, and that come out.
-    from: [usize; 2],
-    /// Whether the weights' first dimension is summed over.
-    swapped: bool,
-    /// Results go to every so many elements from here on.
-    start: [usize; 3],
-    every: [usize; 3],
 }
 
 unsafe fn by_dtype(

@@ -1,16 +1,8 @@
 //! Images as the kernels read them: padded, and the elements that one tap of the window meets at neighbouring positions
 //! next to one another, whatever the stride. Then every tap is an offset, and positions are one long line.
 
-use super::Image;
 use super::kernel::{Real, WIDEST};
-
-/// A window that is moved over an image: position `t` meets, by each tap, the element `t * step + tap` of every dimension.
-pub struct Window {
-    pub step: [usize; 3],
-    pub positions: [usize; 3],
-    /// One list of places for each dimension; a tap is a triple.
-    pub taps: [Vec<isize>; 3],
-}
+use super::sizes::{Image, Window};
 
 /// How the planes of a block of samples lie: `[channel][phase][sample][depth][height][width]`.
 pub struct Planes {

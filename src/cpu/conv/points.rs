@@ -1,7 +1,7 @@
 //! Convolutions whose windows are single elements: products of matrices, sample by sample.
 
-use super::Conv;
 use super::kernel::Real;
+use super::sizes::Conv;
 use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
 use crate::cpu::matmul::{Product, matmul};
