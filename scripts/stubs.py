@@ -48,12 +48,8 @@ KINDS = {
     "Any": "Any",
 }
 
-# Operators that return something else than one tensor.
-PAIR = "tuple[Tensor, Tensor]"
-RETURNS = {
-    "frexp": PAIR,
-    **dict.fromkeys(("dim", "ndimension", "nelement"), "_int"),
-}
+# Methods that are no rows', and return no tensor.
+RETURNS = dict.fromkeys(("dim", "ndimension", "nelement"), "_int")
 
 # What a descriptor of C does not say: the types of attributes, and which of them can be set.
 PROPERTIES = {
@@ -68,7 +64,7 @@ PROPERTIES = {
 WRITABLE = {"requires_grad", "grad", "grad_dtype", "data"}
 
 # The slots that Python knows, with their types; others are left to `object`.
-REFLECTED = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+REFLECTED = [name[3:-2] for name in dir(_core.Tensor) if name.startswith("__r") and hasattr(_core.Tensor, f"__{name[3:]}")]
 SLOTS = {
     "__getitem__": "(self, key: Any, /) -> Any",
     "__setitem__": "(self, key: Any, value: Any, /) -> None",
@@ -82,9 +78,9 @@ SLOTS = {
     "__init__": "(self, *args: Any, **kwargs: Any) -> None",
     "__contains__": "(self, key: Any, /) -> _bool",
     "__call__": "(self, *args: Any, **kwargs: Any) -> Any",
-    **{f"__{name}__": "(self) -> Tensor" for name in ("neg", "pos", "abs", "invert")},
-    **{f"__{name}__": "(self, other: Any, /) -> Any" for name in ("lt", "le", "gt", "ge")},
-    **{f"__{name}__": "(self, other: object, /) -> Any" for name in ("eq", "ne")},
+    **dict.fromkeys(("__neg__", "__pos__", "__abs__", "__invert__"), "(self) -> Tensor"),
+    **dict.fromkeys(("__lt__", "__le__", "__gt__", "__ge__"), "(self, other: Any, /) -> Any"),
+    **dict.fromkeys(("__eq__", "__ne__"), "(self, other: object, /) -> Any"),
     **{f"__{side}{name}__": "(self, other: Any, /) -> Tensor" for name in REFLECTED for side in ("", "r", "i")},
     "__pow__": "(self, other: Any, mod: None = ..., /) -> Tensor",
     "__rpow__": "(self, other: Any, mod: None = ..., /) -> Tensor",

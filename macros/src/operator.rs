@@ -34,6 +34,8 @@ const WORDS: &[&str] = &[
     "short",
     "aten",
     "expanded",
+    "autocast",
+    "flops",
 ];
 const OUT: &[&str] = &[
     "declared", "found", "promoted", "apart", "resizes", "silent", "computes", "early", "called", "with",
@@ -56,6 +58,8 @@ struct Facts {
     arities: TokenStream,
     formula: Option<TokenStream>,
     expanded: Option<TokenStream>,
+    autocast: Option<Ident>,
+    flops: Option<TokenStream>,
     /// ATen's names with a tensor and with a number.
     by_kind: Option<[String; 2]>,
     /// The short way: one of its own, or by the parameters.
@@ -79,6 +83,8 @@ impl Facts {
             "overloads" => self.arities = clause.list.clone().unwrap_or_default(),
             "formula" => self.formula = clause.value.clone(),
             "expanded" => self.expanded = clause.value.clone(),
+            "autocast" => self.autocast = Some(autocast(clause)?),
+            "flops" => self.flops = clause.value.clone(),
             "aten" => match &clause.idents()?[..] {
                 [tensor] => self.by_kind = Some([tensor.to_string(), String::new()]),
                 [tensor, number] => self.by_kind = Some([tensor.to_string(), number.to_string()]),
@@ -92,6 +98,17 @@ impl Facts {
             _ => return Err(clause.unknown(WORDS)),
         }
         Ok(())
+    }
+}
+
+/// `autocast = lower`.
+fn autocast(clause: &Clause) -> Result<Ident> {
+    let rule = clause.rule()?.word;
+    match rule.to_string().as_str() {
+        "lower" => Ok(Ident::new("Lower", rule.span())),
+        "single" => Ok(Ident::new("Single", rule.span())),
+        "widest" => Ok(Ident::new("Widest", rule.span())),
+        _ => Err(unknown(&rule, "rule of `autocast`", &["lower", "single", "widest"])),
     }
 }
 
@@ -270,6 +287,8 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
     };
     let formula = facts.formula.as_ref().map_or(quote!(None), |formula| quote!(Some(#formula)));
     let expanded = facts.expanded.as_ref().map_or(quote!(None), |write| quote!(Some(#write)));
+    let autocast = facts.autocast.as_ref().map_or(quote!(None), |rule| quote!(Some(#op::Autocast::#rule)));
+    let flops = facts.flops.as_ref().map_or(quote!(None), |count| quote!(Some(#count)));
     // What has no operand has no gradient.
     let operands = params
         .iter()
@@ -334,6 +353,8 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
             elementwise: #elementwise,
             expanded: #expanded,
             formula: #formula,
+            autocast: #autocast,
+            flops: #flops,
             sample: #sample,
             at: (file!(), line!()),
         };

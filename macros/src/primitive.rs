@@ -550,10 +550,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let node = clauses.node.clone().unwrap_or_else(|| node_name(&name.to_string()));
     let flops = match &parts.flops {
         None => quote!(None),
-        Some(f) => {
-            let at = 0..f.sig.inputs.len();
-            quote!(Some(|at| #name::flops(#(&at[#at]),*)))
-        }
+        Some(_) => quote!(Some(#name::flops)),
     };
 
     // The call.

@@ -9,7 +9,7 @@ __all__ = ["OpOverload", "OpOverloadPacket", "aten"]
 # Operators whose nodes are named otherwise than PyTorch's kernels.
 _KERNELS = {"softmax": "_softmax", "log_softmax": "_log_softmax"}
 _CORRECTED = frozenset("var std var_mean std_mean".split())
-_MIXED = frozenset("add sub mul div remainder fmod floor_divide eq ne lt le gt ge".split())
+_MIXED = frozenset("add sub mul div remainder fmod".split())
 
 
 class OpOverload:

@@ -30,28 +30,7 @@ _disabled = _core._disabled_torch_function_impl
 _SUBCLASSES, _ALL = 1, 2
 
 # What PyTorch names an operator of Python's by.
-_SLOTS = {
-    "__add__": "add",
-    "__radd__": "add",
-    "__iadd__": "add_",
-    "__sub__": "sub",
-    "__isub__": "sub_",
-    "__mul__": "mul",
-    "__rmul__": "mul",
-    "__imul__": "mul_",
-    "__truediv__": "div",
-    "__itruediv__": "div_",
-    "__mod__": "remainder",
-    "__matmul__": "matmul",
-    "__rand__": "bitwise_and",
-    "__ror__": "bitwise_or",
-    "__rxor__": "bitwise_xor",
-    "__ne__": "ne",
-    "__lt__": "lt",
-    "__le__": "le",
-    "__gt__": "gt",
-    "__ge__": "ge",
-}
+_SLOTS = _core.slot_methods()
 # What belongs to the object itself.
 _OWN = frozenset(
     """__new__ __init__ __dict__ __weakref__ __doc__ __module__ __hash__ __init_subclass__ __torch_function__ __class__

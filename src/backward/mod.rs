@@ -258,7 +258,15 @@ fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
     Some(Box::new(span))
 }
 
-/// Tells the profiler what goes into a derivative, and what is to come out of it.
+/// How many operations the derivative of a pointwise row takes.
+fn pointwise_flops(
+    derivative: &'static crate::tensor::Derivative,
+) -> Option<fn(&[Vec<usize>], &[Vec<usize>]) -> u64> {
+    let row = crate::ops::pointwise_rows().find(|row| std::ptr::eq(&row.derivative, derivative))?;
+    row.clauses.derivative_flops
+}
+
+/// Tells the profiler what goes into a derivative, and how much work it is.
 #[cold]
 fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], wanted: u64) {
     if !profile::wants_shapes() {
@@ -271,8 +279,15 @@ fn note_sizes(span: &mut profile::Span, node: &Node, grads: &[Option<Tensor>], w
         }
         _ => Vec::new(),
     });
-    span.facts.shapes = Some(given.collect());
-    span.facts.made = Some(made.collect());
+    let (given, made): (profile::Shapes, profile::Shapes) = (given.collect(), made.collect());
+    let count = match node.kind {
+        Kind::Op(derivative) => {
+            derivative.facts.map_or_else(|| pointwise_flops(derivative), |facts| facts.flops)
+        }
+        _ => None,
+    };
+    span.facts.flops = count.map_or(0, |count| count(&given, &made));
+    span.facts.shapes = Some(given);
 }
 
 /// Calls a node's derivative.

@@ -69,10 +69,8 @@ pub struct Facts {
     /// The number of the node that the span made or ran.
     pub sequence: Option<u64>,
     pub shapes: Option<Shapes>,
-    /// For a derivative, the sizes of what it makes: nothing for a gradient that nobody wants.
-    pub made: Option<Shapes>,
-    /// An argument that says how much work the call is: einsum's equation.
-    pub note: Option<String>,
+    /// How many operations it takes, as far as its row says.
+    pub flops: u64,
     /// The lines of the program that led here, innermost first.
     pub stack: Vec<String>,
 }

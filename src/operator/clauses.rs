@@ -4,7 +4,7 @@ use crate::base::Result;
 use crate::operator::V;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::Pointwise;
-use crate::operator::row::{Forms, OutFacts, Scaled};
+use crate::operator::row::{CountFlops, Forms, OutFacts, Scaled};
 use crate::tensor::facts::Fact;
 use crate::tensor::tangents::DualLevel;
 
@@ -74,6 +74,9 @@ pub struct Clauses {
     /// The gradient is made in one pass over the incoming gradient and the value.
     pub one_pass: bool,
     pub unbatched: Unbatched,
+    pub flops: Option<CountFlops>,
+    /// The same of its derivative, by the sizes of what it is given and of what it is to make.
+    pub derivative_flops: Option<fn(&[Vec<usize>], &[Vec<usize>]) -> u64>,
     pub tangent: Option<OwnTangent>,
     /// What it makes of complex numbers where shaders know real ones only.
     #[cfg(feature = "gpu")]
@@ -104,6 +107,8 @@ impl Clauses {
         lies: Lies::Operands,
         one_pass: false,
         unbatched: Unbatched::NoRule,
+        flops: None,
+        derivative_flops: None,
         tangent: None,
         #[cfg(feature = "gpu")]
         by_parts: None,
@@ -162,6 +167,11 @@ macro_rules! clauses {
     ($c:ident; kernel = $text:literal $(, $($rest:tt)*)?) => { $c.kernel = $text; clauses!($c; $($($rest)*)?); };
     ($c:ident; check = $check:ident $(, $($rest:tt)*)?) => { $c.check = Some($check); clauses!($c; $($($rest)*)?); };
     ($c:ident; tangent = $rule:ident $(, $($rest:tt)*)?) => { $c.tangent = Some($rule); clauses!($c; $($($rest)*)?); };
+    ($c:ident; flops($call:ident $(, $derivative:ident)?) $(, $($rest:tt)*)?) => {
+        $c.flops = Some($call);
+        $($c.derivative_flops = Some($derivative);)?
+        clauses!($c; $($($rest)*)?);
+    };
     ($c:ident; of_parts = $row:ident $(, $($rest:tt)*)?) => {
         $c.of_parts = Some(|| &$row::ROW);
         clauses!($c; $($($rest)*)?);

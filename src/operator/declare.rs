@@ -69,6 +69,7 @@ macro_rules! pointwise {
                         out: $crate::operator::OutFacts { unrecorded: TRUTHS, ..CLAUSES.out },
                         arities: CLAUSES.arities,
                         scaled: CLAUSES.scaled,
+                        flops: CLAUSES.flops,
                         elementwise: true,
                         ..$crate::operator::Row::PLAIN
                     },

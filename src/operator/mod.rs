@@ -40,8 +40,8 @@ pub use operand::Operand;
 pub use pointwise::row::source_bits;
 pub use registry::{Registered, rows};
 pub use row::{
-    Arg, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled, Several, Short,
-    Sizes, Value, operand_kind, take,
+    Arg, Autocast, Forms, FromArg, Ints, Kind, Out, OutFacts, OutRule, Param, Returned, Row, Scaled, Several,
+    Short, Sizes, Value, operand_kind, take,
 };
 pub use smallvec;
 

@@ -196,6 +196,10 @@ pub struct Row {
     pub expanded: Option<WriteExpanded>,
     /// The one pointwise formula that a call may come to, which then writes straight where its result shall be.
     pub formula: Option<FindFormula>,
+    /// What autocast makes of its operands.
+    pub autocast: Option<Autocast>,
+    /// How many operations a call takes.
+    pub flops: Option<CountFlops>,
     /// How tests draw arguments: an expression over `tests/samples.py`.
     pub sample: &'static str,
     /// Where it stands in the source.
@@ -205,6 +209,21 @@ pub struct Row {
 /// Changes the arguments of a sum or difference so that the second operand is taken `alpha` times; or says which other row
 /// takes them now.
 pub type Scaled = fn(&mut SmallVec<[Arg; 8]>, Scalar) -> Result<Option<&'static Row>>;
+
+/// The dtype that autocast gives to the operands of an operator.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Autocast {
+    /// The one that was asked for: products.
+    Lower,
+    /// float32: sums over many, and what is steep.
+    Single,
+    /// float32 where one of them is, else the one that was asked for: what joins tensors.
+    Widest,
+}
+
+/// Counts multiplications and additions, by the sizes of the operands (nothing for a number) and the text that comes first,
+/// if one does.
+pub type CountFlops = fn(&[Vec<usize>], Option<&str>) -> u64;
 
 /// Writes over the first argument, which is expanded.
 pub type WriteExpanded = fn(&Body, &[Arg]) -> Result<bool>;
@@ -299,6 +318,8 @@ impl Row {
         elementwise: false,
         expanded: None,
         formula: None,
+        autocast: None,
+        flops: None,
         sample: "",
         at: ("", 0),
     };

@@ -304,7 +304,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         tensor::attributes::legacy_tensor,
         modes::autocast::swap_autocast,
         modes::autocast::clear_autocast_weights,
-        call::table::set_autocast_policy,
+        tensor::methods::slot_methods,
         call::table::method_names,
         call::overrides::_disabled_torch_function_impl,
         call::overrides::swap_overrides_off,

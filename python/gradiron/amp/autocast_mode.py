@@ -10,7 +10,6 @@ from typing import Any
 
 from .. import _core
 from .._core import bfloat16, dtype, float16
-from . import _lists
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -31,8 +30,6 @@ class _State(threading.local):
 
     def apply(self) -> None:
         """Tells the core what holds on this thread now."""
-        if self.on["cpu"]:
-            _lists.tell()
         _core.swap_autocast(self.dtypes["cpu"] if self.on["cpu"] else None, self.cache)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ._profiler_flops import scale
 from .profiler_util import format_time
 
 if TYPE_CHECKING:
@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 _WIDTH = 12
 _GAP = "  "
 _UNITS = {"s": 1e6, "ms": 1e3, "us": 1.0}
+
+
+def _scale(least: int) -> tuple[float, str]:
+    """The factor and the unit in which the smallest of some counts reads well."""
+    units = ("FLOPs", "KFLOPs", "MFLOPs", "GFLOPs", "TFLOPs", "PFLOPs")
+    power = max(0, min(int(math.log10(least) / 3), len(units) - 1))
+    return 1000.0**-power, units[power]
 
 
 class Layout(NamedTuple):
@@ -125,7 +132,7 @@ def _columns(events: EventList, layout: Layout) -> list[Column]:
         )
     counts = [event.flops for event in events if event.flops > 0]
     if layout.flops and counts:
-        factor, unit = scale(min(counts))
+        factor, unit = _scale(min(counts))
         columns.append(Column(f"Total {unit}", _WIDTH, lambda e: f"{e.flops * factor:8.3f}" if e.flops > 0 else "--"))
     return columns
 

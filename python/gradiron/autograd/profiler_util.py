@@ -379,7 +379,7 @@ _SEPARATORS = str.maketrans(" ;\t\n", "____")
 _SCOPES = {"derivative": 1, "turn": 1, "mark": 7}
 
 Sizes = list[list[int]] | None
-Facts = tuple[int | None, Sizes, Sizes, str | None, list[str]]
+Facts = tuple[int | None, Sizes, int, list[str]]
 Record = tuple[str, str, int, int, int, int, int, int, Facts]
 
 
@@ -394,18 +394,11 @@ class Wanted(NamedTuple):
 
 def events_from(records: list[Record], start: int, wanted: Wanted) -> EventList:
     """The core's records as events in the order of their starts, each with the events that lie in it."""
-    from ._profiler_flops import flops_of, flops_of_derivative, flops_of_einsum
-
     records.sort(key=itemgetter(3, 5))
     events = EventList(profile_memory=wanted.memory, with_flops=wanted.flops)
     open_events: dict[int, list[FunctionEvent]] = {}
     for number, record in enumerate(records, 1):
-        name, kind, thread, begin, end, _, here, there, (sequence, shapes, made, note, stack) = record
-        flops = 0
-        if wanted.flops and kind == "operator":
-            flops = flops_of_einsum(note, shapes) if name == "aten::einsum" else flops_of(name, shapes)
-        elif wanted.flops and kind == "derivative":
-            flops = flops_of_derivative(name, shapes, made)
+        name, kind, thread, begin, end, _, here, there, (sequence, shapes, flops, stack) = record
         event = FunctionEvent(
             number,
             name,
@@ -419,7 +412,7 @@ def events_from(records: list[Record], start: int, wanted: Wanted) -> EventList:
             device_memory_usage=there,
             sequence_nr=-1 if sequence is None else sequence,
             is_user_annotation=kind == "mark",
-            flops=flops,
+            flops=flops if wanted.flops else 0,
             activity_type="user_annotation" if kind == "mark" else "cpu_op",
         )
         outer = open_events.setdefault(event.thread, [])

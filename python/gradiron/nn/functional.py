@@ -56,14 +56,16 @@ if TYPE_CHECKING:
     def __getattr__(name: str) -> Any: ...
 
 
-_SHARED = """
-sigmoid tanh relu softmax log_softmax relu_ dropout layer_norm conv1d conv2d conv3d conv_transpose1d conv_transpose2d
-conv_transpose3d avg_pool1d
-""".split()
+# What stands at the top as well.
+_SHARED = (
+    *(_core.sigmoid, _core.tanh, _core.relu, _core.softmax, _core.log_softmax, _core.dropout, _core.layer_norm),
+    *(_core.conv1d, _core.conv2d, _core.conv3d, _core.conv_transpose1d, _core.conv_transpose2d, _core.conv_transpose3d),
+    _core.avg_pool1d,
+)
 # What the core has under the name of a function here, or under a name of its own.
 _WRAPPED = {*_pooling.__all__, "im2col", "col2im"}
 
 # A row of the core comes before a composition of the same name.
-globals().update({name: getattr(_core, name) for name in _SHARED if hasattr(_core, name)})
+globals().update({function.__name__: function for function in _SHARED})
 globals().update({name: getattr(_core._nn, name) for name in dir(_core._nn) if name[0] != "_" and name not in _WRAPPED})
 globals().update({name: getattr(_pooling, name) for name in _pooling.__all__})

@@ -251,6 +251,7 @@ pub fn view_as_real(input: &Tensor) -> Result<Tensor> {
 /// Pairs in the last dimension as complex numbers (a view).
 #[operator(
     function,
+    autocast = single,
     sample = "pointwise(in_parts(lambda x: T.view_as_complex(T.stack([x, x * x], -1)).abs()), 1, WIDE)"
 )]
 pub fn view_as_complex(input: &Tensor) -> Result<Tensor> {
@@ -271,6 +272,7 @@ pub fn complex(real: &Tensor, imag: &Tensor) -> Result<Tensor> {
 #[operator(
     function,
     out(message = "Expected object of scalar type {result} but got scalar type {target} for argument 'out'"),
+    autocast = single,
     sample = "pointwise(in_parts(lambda x, y: T.view_as_real(T.polar(x.abs() + 0.1, y))), 2, WIDE)"
 )]
 pub fn polar(abs: &Tensor, angle: &Tensor) -> Result<Tensor> {

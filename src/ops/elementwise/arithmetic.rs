@@ -111,9 +111,19 @@ fn divided(operands: &[Operand]) -> Result<()> {
     }
 }
 
+/// An operation for each element of the first operand.
+fn each(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
+    operands.first().map_or(0, |shape| crate::base::numel(shape) as u64)
+}
+
+/// An operation for each element of each gradient.
+fn each_gradient(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
+    each(given, None) * made.iter().filter(|shape| !shape.is_empty()).count() as u64
+}
+
 pointwise! {
     /// Sum of both operands: `input + alpha * other`.
-    [complex = add, numbers, alpha = add_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, overloads((1, 2)), shows(alpha = 1)] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
+    [complex = add, numbers, alpha = add_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Misfit, overloads((1, 2)), shows(alpha = 1), flops(each)] add(input, other): Arith = input + other, input: |g| g, other: |g| g;
     /// Difference of both operands: `input - alpha * other`.
     [complex = sub, numbers, alpha = sub_times, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "subtract", overloads((1, 2)), shows(alpha = 1)] sub(input, other): Number = input - other, input: |g| g, other: |g| -g;
     /// `input + alpha * other`.
@@ -127,7 +137,7 @@ pointwise! {
     /// The same of a number.
     [complex, hidden, node = "RsubBackward1"] rsub_number_scaled(input, other; alpha = 1): Number = other - alpha * input, input: |g, alpha| -g * conj(alpha);
     /// Product of both operands.
-    [complex = mul, numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply"] mul(input, other): Arith = input * other,
+    [complex = mul, numbers, narrow, wraps, aten(Tensor, Tensor), unbatched = Refused, alias = "multiply", flops(each, each_gradient)] mul(input, other): Arith = input * other,
         input: |g, other| g * conj(other), other: |g, input| g * conj(input);
     /// Quotient of both operands.
     [complex = div, hidden, wraps, aten(Tensor, Tensor), unbatched = Refused] div(input, other): Float = input / other,

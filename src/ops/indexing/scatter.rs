@@ -279,6 +279,7 @@ impl IndexCopy {
     function,
     method,
     out(declared),
+    autocast = widest,
     sample = "fixed([(3, 2), (2, 2)], lambda x, y: T.index_copy(x, 0, T.tensor([2, 0], device=x.device), y))"
 )]
 pub fn index_copy(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) -> Result<Tensor> {

@@ -8,8 +8,8 @@ use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::linalg::matmul::{
-    Columns, bmm, check_batch_dtypes, check_batches, check_vector, column, matrix_by_vector, mm, mv, outer,
-    same_dtype, without_last,
+    Columns, bmm, check_batch_dtypes, check_batches, check_vector, column, gradient_flops, matrix_by_vector,
+    mm, mv, outer, product_flops, same_dtype, without_last,
 };
 use crate::ops::reduction::reduce::{quietly, sum};
 use crate::ops::shape::view::{expand, ints, t};
@@ -107,6 +107,9 @@ impl Addmm {
     fn d_mat2(g: V, mat1: V, alpha: Scalar, columns: Columns) -> V {
         scaled(columns.right_gradient(&g, &mat1), alpha)
     }
+    fn flops(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
+        gradient_flops(given, made, 1)
+    }
     fn batch(
         _b: &Batch,
         input: &Tensor,
@@ -152,6 +155,9 @@ impl Baddbmm {
     }
     fn d_batch2(g: V, batch1: V, alpha: Scalar) -> V {
         scaled(batch1.mh().matmul(g), alpha)
+    }
+    fn flops(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
+        gradient_flops(given, made, 1)
     }
     fn batch(
         _b: &Batch,
@@ -328,6 +334,7 @@ fn blend_batches(input: &Tensor, x: &Tensor, y: &Tensor, beta: Scalar, alpha: Sc
     inplace,
     out(declared, early),
     overloads((2, 4)),
+    autocast = lower, flops = product_flops::<1>,
     sample = "product(name, lambda i, j, k, b: [(i, k), (i, j), (j, k)])"
 )]
 pub fn addmm(
@@ -347,6 +354,7 @@ pub fn addmm(
     inplace,
     out(declared, early),
     overloads((2, 4)),
+    autocast = lower, flops = product_flops::<1>,
     sample = "product(name, lambda i, j, k, b: [(b, i, k), (b, i, j), (b, j, k)])"
 )]
 pub fn baddbmm(
@@ -385,6 +393,7 @@ pub fn addmv(
     inplace,
     out(message = "self and mat2 must have the same dtype, but got {target} and {result}", silent, early),
     overloads((2, 4)),
+    autocast = lower,
     sample = "product(name, lambda i, j, k, b: [(i, k), (b, i, j), (b, j, k)])"
 )]
 pub fn addbmm(

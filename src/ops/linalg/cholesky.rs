@@ -115,6 +115,7 @@ impl CholeskySolve {
     function,
     method,
     out(declared),
+    autocast = single,
     sample = "on_host(squares(lambda x: T.cholesky_solve(x[..., :2], x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
 )]
 pub fn cholesky_solve(input: &Tensor, L: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {
@@ -151,6 +152,7 @@ impl CholeskyInverse {
     function,
     method,
     out(declared),
+    autocast = single,
     sample = "on_host(squares(lambda x: T.cholesky_inverse(x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
 )]
 pub fn cholesky_inverse(L: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {

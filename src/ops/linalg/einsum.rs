@@ -6,6 +6,7 @@ use crate::ops::reduction::reduce::sum;
 use crate::ops::shape::rearrange::movedim;
 use crate::ops::shape::view::{diagonal, permute, reshaped, unsqueeze};
 use smallvec::smallvec;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A dimension's name: a letter, or a place in the ellipsis, counted from its end.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -224,8 +225,40 @@ fn check_sizes(operands: &[Tensor], inputs: &[Vec<Name>]) -> Result<()> {
     Ok(())
 }
 
+/// The operations of a call that multiplies its operands from left to right, and sums as early as it can.
+fn flops(operands: &[Vec<usize>], equation: Option<&str>) -> u64 {
+    let Some(equation) = equation.filter(|text| !text.contains('.')) else { return 0 };
+    let equation = equation.replace(' ', "");
+    let (inputs, result) =
+        equation.split_once("->").map_or((&*equation, None), |(i, r)| (i, Some(r.to_owned())));
+    let terms: Vec<&str> = inputs.split(',').collect();
+    let operands: Vec<_> = operands.iter().filter(|shape| !shape.is_empty()).take(terms.len()).collect();
+    let fits = |(term, shape): (&&str, &&Vec<usize>)| term.chars().count() == shape.len();
+    if operands.len() != terms.len() || !terms.iter().zip(&operands).all(fits) {
+        return 0;
+    }
+    let mut sizes = BTreeMap::new();
+    for (letter, &size) in
+        terms.iter().zip(&operands).flat_map(|(term, shape)| term.chars().zip(shape.iter()))
+    {
+        let known = sizes.entry(letter).or_insert(1);
+        *known = size.max(*known);
+    }
+    let once = || sizes.keys().filter(|letter| inputs.matches(**letter).count() == 1).collect();
+    let result = result.unwrap_or_else(once);
+    let mut held: BTreeSet<char> = terms[0].chars().collect();
+    let mut count = 0;
+    for (at, term) in terms.iter().enumerate().skip(1) {
+        held.extend(term.chars());
+        count += 2 * held.iter().map(|letter| sizes.get(letter).copied().unwrap_or(1)).product::<usize>();
+        let later = |letter: &char| terms[at + 1..].iter().any(|term| term.contains(*letter));
+        held.retain(|letter| result.contains(*letter) || later(letter));
+    }
+    count as u64
+}
+
 /// Sums of products as an equation says: `einsum('ij,jk->ik', a, b)`.
-#[operator(function, composite, sample = "fixed([(2, 3), (3, 2)], lambda a, b: T.einsum('ij,jk->ki', a, b))")]
+#[operator(function, composite, autocast = lower, flops = flops, sample = "fixed([(2, 3), (3, 2)], lambda a, b: T.einsum('ij,jk->ki', a, b))")]
 pub fn einsum(equation: String, operands: Several) -> Result<Tensor> {
     if operands.0.is_empty() {
         return Err(bad("must provide at least one operand"));

@@ -198,7 +198,7 @@ pub fn linalg_householder_product(A: &Tensor, tau: &Tensor) -> Result<Tensor> {
 }
 
 /// The first columns of the product of reflections.
-#[operator(function, method, out(declared), sample = "on_host(squares(lambda x: T.orgqr(x, x[..., 0])))")]
+#[operator(function, method, out(declared), autocast = single, sample = "on_host(squares(lambda x: T.orgqr(x, x[..., 0])))")]
 pub fn orgqr(input: &Tensor, input2: &Tensor) -> Result<Tensor> {
     linalg_householder_product(input, input2)
 }
@@ -208,6 +208,7 @@ pub fn orgqr(input: &Tensor, input2: &Tensor) -> Result<Tensor> {
     function,
     method,
     out(declared),
+    autocast = single,
     sample = "on_host(squares(lambda x: [T.ormqr(x, x[..., 0], x, left, t) for left in (True, False) for t in (True, False)]))"
 )]
 pub fn ormqr(

@@ -161,7 +161,7 @@ pub fn linalg_pinv_bounds(
 }
 
 /// The inverse of what can be inverted of a matrix.
-#[operator(function, method, sample = "on_host(rectangles(lambda x: T.pinverse(apart(x))))")]
+#[operator(function, method, autocast = single, sample = "on_host(rectangles(lambda x: T.pinverse(apart(x))))")]
 pub fn pinverse(input: &Tensor, #[default(1e-15)] rcond: f64) -> Result<Tensor> {
     linalg_pinv_rcond(input, rcond, false)
 }

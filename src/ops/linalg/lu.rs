@@ -358,6 +358,7 @@ pub fn linalg_lu_solve(
     function,
     method,
     out(declared),
+    autocast = single,
     sample = "on_host(squares(lambda x: unwarned(T.lu_solve)(x[..., :2], *T.linalg.lu_factor(steep(x)))))"
 )]
 pub fn lu_solve(input: &Tensor, LU_data: &Tensor, LU_pivots: &Tensor) -> Result<Tensor> {

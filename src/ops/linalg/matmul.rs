@@ -1,6 +1,6 @@
 //! Products of matrices and vectors.
 
-use crate::base::{Dims, broadcast};
+use crate::base::{Dims, broadcast, numel};
 use crate::operator::prelude::*;
 use crate::ops::elementwise::arithmetic;
 use crate::ops::linalg::gemm::multiply;
@@ -22,6 +22,26 @@ pub(crate) fn same_dtype(a: &Tensor, b: &Tensor) -> Result<()> {
         a.dtype().c_name(),
         b.dtype().c_name()
     )))
+}
+
+/// The operations of a product of operands `FIRST` and the next: two a term. Nobody counts those of vectors.
+pub(super) fn product_flops<const FIRST: usize>(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
+    let (Some(left), Some(right)) = (operands.get(FIRST), operands.get(FIRST + 1)) else { return 0 };
+    let ([batch @ .., rows, terms], [others @ .., _, columns]) = (&left[..], &right[..]) else { return 0 };
+    (2 * numel(batch).max(numel(others)) * rows * terms * columns) as u64
+}
+
+/// The same of its derivative, which makes gradients of those two: each sums over as many terms as the product itself.
+pub(super) fn gradient_flops(given: &[Vec<usize>], made: &[Vec<usize>], first: usize) -> u64 {
+    let sizes = |at: usize| made.get(at).filter(|shape| !shape.is_empty());
+    let (left, right) = (sizes(first), sizes(first + 1));
+    let terms = match (left, right) {
+        (Some(left), _) => left.last(),
+        (None, Some(right)) => right.iter().rev().nth(1),
+        (None, None) => None,
+    };
+    let (Some(terms), Some(given)) = (terms, given.first()) else { return 0 };
+    (2 * numel(given) * terms * (usize::from(left.is_some()) + usize::from(right.is_some()))) as u64
 }
 
 /// A batched product of operands with at least two dimensions; batches broadcast.
@@ -152,6 +172,9 @@ impl Mm {
         columns.right_gradient(&g, &input)
     }
     /// Batches of matrices where both operands are batched, one tall product where only one is.
+    fn flops(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
+        gradient_flops(given, made, 0)
+    }
     fn batch(b: &Batch, input: &Tensor, mat2: &Tensor, _columns: Columns) -> Result<Tensor> {
         let (x, y) = (input, mat2);
         check_matrices(&x.shape(), &y.shape())?;
@@ -198,6 +221,9 @@ impl Bmm {
     }
     fn d_mat2(g: V, input: V) -> V {
         input.mh().matmul(g)
+    }
+    fn flops(given: &[Vec<usize>], made: &[Vec<usize>]) -> u64 {
+        gradient_flops(given, made, 0)
     }
     fn batch(b: &Batch, input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
         check_batches(&input.shape(), &mat2.shape())?;
@@ -336,6 +362,7 @@ fn of_batches(a: &Tensor, b: &Tensor) -> Result<Tensor> {
     method,
     out(declared, early),
     overloads((1, 1), (2, 2)),
+    autocast = lower, flops = product_flops::<0>,
     sample = "product(name, lambda i, j, k, b: [(i, j), (j, k)])"
 )]
 pub fn mm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
@@ -348,6 +375,7 @@ pub fn mm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
     method,
     out(declared, early),
     overloads((1, 1), (2, 2)),
+    autocast = lower, flops = product_flops::<0>,
     sample = "product(name, lambda i, j, k, b: [(b, i, j), (b, j, k)])"
 )]
 pub fn bmm(input: &Tensor, mat2: &Tensor) -> Result<Tensor> {
@@ -390,7 +418,7 @@ pub fn dot(input: &Tensor, tensor: &Tensor) -> Result<Tensor> {
 }
 
 /// Matrix product; vectors are rows on the left and columns on the right, batches broadcast.
-#[operator(function, method, out(declared, early), sample = "any_product(name)")]
+#[operator(function, method, out(declared, early), autocast = lower, flops = product_flops::<0>, sample = "any_product(name)")]
 pub fn matmul(input: &Tensor, other: &Tensor) -> Result<Tensor> {
     let (x, y) = (input.ndim(), other.ndim());
     if x == 0 || y == 0 {

@@ -119,7 +119,7 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
 }
 
 /// The product of several matrices, cheapest order first.
-#[operator(function, out, sample = "fixed([(2, 3), (3, 4), (4, 2)], unwarned(named(name)))")]
+#[operator(function, out, autocast = lower, sample = "fixed([(2, 3), (3, 4), (4, 2)], unwarned(named(name)))")]
 pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     caution_once(

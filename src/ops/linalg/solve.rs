@@ -236,6 +236,7 @@ pub fn linalg_inv(A: &Tensor) -> Result<Tensor> {
     function,
     method,
     out(declared, called = "linalg_inv"),
+    autocast = single,
     sample = "on_host(squares(lambda x: T.inverse(steep(x))))"
 )]
 pub fn inverse(input: &Tensor) -> Result<Tensor> {

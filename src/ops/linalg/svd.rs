@@ -199,6 +199,7 @@ pub fn linalg_svdvals(A: &Tensor, #[keyword] driver: Option<String>) -> Result<T
     method,
     returns(U, S, V),
     out(declared),
+    autocast = single,
     sample = "on_host(rectangles(lambda x: T.svd(apart(x))[1]))"
 )]
 pub fn svd(

@@ -54,6 +54,7 @@ pub fn pair(left: Tensor, right: Tensor, summed: &[usize]) -> Result<Tensor> {
         early
     ),
     composite,
+    autocast = lower,
     sample = "product(name, lambda i, j, k, b: [(i, j), (k, j)])"
 )]
 pub fn inner(input: &Tensor, other: &Tensor) -> Result<Tensor> {
@@ -78,6 +79,7 @@ pub fn inner(input: &Tensor, other: &Tensor) -> Result<Tensor> {
         message = "tensordot: Expected the output tensor to have dtype {result}, but got an output tensor with dtype {target}",
         early
     ),
+    autocast = lower,
     sample = "fixed([(2, 3, 4), (4, 3)], lambda a, b: T.tensordot(a, b, ([1, 2], [1, 0])))"
 )]
 pub fn tensordot(input: &Tensor, other: &Tensor, dims_self: Ints, dims_other: Ints) -> Result<Tensor> {

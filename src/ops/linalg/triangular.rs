@@ -145,6 +145,7 @@ impl TriangularSolve {
     method,
     returns(solution, cloned_coefficient),
     out(declared),
+    autocast = single,
     sample = "on_host(squares(lambda x: unwarned(T.triangular_solve)(x[..., :2], x + 3 * T.eye(x.shape[-1], dtype=x.dtype))[0]))"
 )]
 pub fn triangular_solve(

@@ -270,7 +270,7 @@ fn general(x: f64) -> String {
 }
 
 /// `input` where positive, else `weight * input`, with one weight or one for each channel.
-#[operator(function, method, nn, sample = "leaky(F.prelu)")]
+#[operator(function, method, nn, autocast = lower, sample = "leaky(F.prelu)")]
 pub fn prelu(input: &Tensor, weight: &Tensor) -> Result<Tensor> {
     if input.dtype() != weight.dtype() {
         return Err(Error::runtime(format!(

@@ -320,7 +320,7 @@ fn goes_in_tiles(
 }
 
 /// `softmax(scale * query @ keyᵀ + mask) @ value`; a boolean mask says what is seen.
-#[operator(nn, sample = "attending()")]
+#[operator(nn, autocast = lower, sample = "attending()")]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn scaled_dot_product_attention(
     query: &Tensor,

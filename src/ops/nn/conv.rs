@@ -592,7 +592,7 @@ fn by_name(
 macro_rules! convolutions {
     ($($dims:literal $name:ident $named:ident $transposed:ident $what:literal;)*) => { $(
         #[doc = concat!("A convolution over ", $what, ".")]
-        #[operator(function, composite, sample = "convolved(name)")]
+        #[operator(function, composite, autocast = lower, sample = "convolved(name)")]
         #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
         pub fn $name(
             input: &Tensor,
@@ -626,7 +626,7 @@ macro_rules! convolutions {
         }
 
         #[doc = concat!("The transpose of a convolution over ", $what, ": what its gradient does.")]
-        #[operator(function, composite, sample = "convolved(name)")]
+        #[operator(function, composite, autocast = lower, sample = "convolved(name)")]
         #[allow(clippy::too_many_arguments, reason = "PyTorch's signature")]
         pub fn $transposed(
             input: &Tensor,

@@ -251,7 +251,7 @@ fn loss(
 
 /// Minus the logarithm of the probability that steps, of which each is a class or a blank, spell the targets.
 // (Without a second derivative there is none in forward mode: the tests of rows leave it to its own.)
-#[operator(nn, sample = "random")]
+#[operator(nn, autocast = single, sample = "random")]
 pub fn ctc_loss(
     log_probs: &Tensor,
     targets: &Tensor,

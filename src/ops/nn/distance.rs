@@ -176,7 +176,7 @@ impl EuclideanDist {
 const MANY: usize = 25;
 
 /// The distances of all vectors of `x1` to all of `x2`, by the `p`-norm.
-#[operator(function, sample = "distances([1.0, 2.0, 2.5, math.inf])")]
+#[operator(function, autocast = single, sample = "distances([1.0, 2.0, 2.5, math.inf])")]
 pub fn cdist(
     x1: &Tensor,
     x2: &Tensor,

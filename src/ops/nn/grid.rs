@@ -353,7 +353,7 @@ samplers! {
 
 /// The input at the places of a grid: `interpolation_mode` is 0 (linear), 1 (nearest) or 2 (cubic), `padding_mode` 0 (zeros),
 /// 1 (border) or 2 (reflection).
-#[operator(function, sample = "gridded()")]
+#[operator(function, autocast = single, sample = "gridded()")]
 pub fn grid_sampler(
     input: &Tensor,
     grid: &Tensor,

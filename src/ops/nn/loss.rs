@@ -339,7 +339,7 @@ fn same_size(input: &Tensor, target: &Tensor, message: impl Fn(String, String) -
 }
 
 /// Mean squared difference.
-#[operator(nn, elementwise, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
+#[operator(nn, elementwise, autocast = single, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
 pub fn mse_loss(
     input: &Tensor,
     target: &Tensor,
@@ -366,6 +366,7 @@ pub fn mse_loss(
 #[operator(
     nn,
     elementwise,
+    autocast = single,
     sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS), (3.0, 4.0)))"
 )]
 pub fn l1_loss(
@@ -381,7 +382,7 @@ pub fn l1_loss(
 }
 
 /// Quadratic within `beta` of zero, linear beyond.
-#[operator(nn, elementwise, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
+#[operator(nn, elementwise, autocast = single, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
 pub fn smooth_l1_loss(
     input: &Tensor,
     target: &Tensor,
@@ -403,7 +404,7 @@ pub fn smooth_l1_loss(
 }
 
 /// Quadratic within `delta` of zero, linear with slope `delta` beyond.
-#[operator(nn, elementwise, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
+#[operator(nn, elementwise, autocast = single, sample = "loss(name, lambda draw, n, c: values((n, c), draw(SEEDS)))")]
 pub fn huber_loss(
     input: &Tensor,
     target: &Tensor,
@@ -424,6 +425,7 @@ pub fn huber_loss(
 /// Cross entropy of probabilities and their targets.
 #[operator(
     nn,
+    autocast = single,
     sample = "fixed([(3, 2), (3, 2)], lambda x, y: [F.binary_cross_entropy(x, y, T.tensor([0.5, 2.0], device=x.device).to(x.dtype), reduction=r) for r in ('mean', 'sum', 'none')], (0.1, 0.9))"
 )]
 pub fn binary_cross_entropy(
@@ -458,6 +460,7 @@ pub fn binary_cross_entropy(
 #[operator(
     nn,
     elementwise,
+    autocast = single,
     sample = "fixed([(3, 2), (3, 2)], lambda x, y: [F.binary_cross_entropy_with_logits(x, y, w, reduction=r, pos_weight=w) for w in [T.tensor([0.5, 2.0], device=x.device).to(x.dtype)] for r in ('mean', 'sum', 'none')])"
 )]
 pub fn binary_cross_entropy_with_logits(
@@ -487,7 +490,7 @@ pub fn binary_cross_entropy_with_logits(
 }
 
 /// Minus the log-probability of each target class.
-#[operator(nn, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
+#[operator(nn, autocast = single, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
 pub fn nll_loss(
     input: &Tensor,
     target: &Tensor,
@@ -502,7 +505,7 @@ pub fn nll_loss(
 }
 
 /// Cross entropy of softmax and target classes or probabilities.
-#[operator(nn, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
+#[operator(nn, autocast = single, sample = "loss(name, lambda draw, n, c: integers((n,), draw(SEEDS), 0, c))")]
 pub fn cross_entropy(
     input: &Tensor,
     target: &Tensor,

@@ -118,7 +118,7 @@ fn soft(input: &Tensor, target: &Tensor, reduction: i64) -> V {
 }
 
 /// `log(1 + exp(-target * input))`, for targets 1 and -1.
-#[operator(nn, sample = "softly()")]
+#[operator(nn, autocast = single, sample = "softly()")]
 pub fn soft_margin_loss(
     input: &Tensor,
     target: &Tensor,
@@ -229,6 +229,7 @@ impl MultiMarginLoss {
 /// What the classes other than the target's lack of `margin` to it, to the power `p`.
 #[operator(
     nn,
+    autocast = single,
     sample = "of_wide(loss('multi_margin_loss', lambda draw, n, c: integers((n,), draw(SEEDS), 0, c)))"
 )]
 pub fn multi_margin_loss(
@@ -334,6 +335,7 @@ impl MultilabelMarginLoss {
 /// What the classes that are no targets lack of 1 to those that are: a list for each sample, up to the first negative number.
 #[operator(
     nn,
+    autocast = single,
     sample = "of_wide(loss('multilabel_margin_loss', lambda draw, n, c: integers((n, c), draw(SEEDS), -1, c)))"
 )]
 pub fn multilabel_margin_loss(

@@ -18,6 +18,7 @@ mod margin;
 mod norm;
 pub mod pad;
 pub mod pool;
+mod recurrent_layer;
 mod resize;
 mod rnn;
 mod shuffle;
@@ -135,8 +136,14 @@ pub fn gelu(input: &Tensor, #[default("none".into())] approximate: &str) -> Resu
     }
 }
 
+/// Of `linear`: two operations a term.
+fn flops(operands: &[Vec<usize>], _: Option<&str>) -> u64 {
+    let [input, weight, ..] = operands else { return 0 };
+    (2 * numel(input) * weight.split_last().map_or(1, |(_, rows)| numel(rows))) as u64
+}
+
 /// `input @ weight.T + bias`.
-#[operator(nn, out(declared), sample = "fixed([(2, 3), (4, 3), (4,)], F.linear)")]
+#[operator(nn, out(declared), autocast = lower, flops = flops, sample = "fixed([(2, 3), (4, 3), (4,)], F.linear)")]
 pub fn linear(input: &Tensor, weight: &Tensor, bias: Option<&Tensor>) -> Result<Tensor> {
     let shape = input.shape();
     let Some((&width, lead)) = shape.split_last().filter(|_| weight.ndim() == 2) else {

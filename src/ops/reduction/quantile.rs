@@ -129,7 +129,7 @@ macro_rules! quantile_rows {
     ($($doc:literal $name:ident, $skips:literal, $sample:tt;)*) => { $(
         #[doc = $doc]
         #[operator(function, method, out(message = "quantile() out tensor must be same dtype as the input tensor"),
-            sample = $sample)]
+            autocast = single, sample = $sample)]
         pub fn $name(
             input: &Tensor,
             q: &Tensor,

@@ -317,6 +317,7 @@ pub fn mean(
     method,
     out(declared, computes, with = "dim"),
     overloads((0, 1), (1, 3)),
+    autocast = single,
     sample = "reduction(name, several=False)"
 )]
 pub fn prod(

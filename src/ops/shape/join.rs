@@ -178,26 +178,26 @@ impl Unbind {
 }
 
 /// The tensors one after the other along a dimension.
-#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+#[operator(function, out(promoted, resizes), autocast = widest, sample = "joined(name, True)")]
 pub fn cat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     let (dim, lengths) = parts_along(tensors, dim)?;
     Cat::call(tensors, dim, &lengths)
 }
 
 /// The tensors one after the other along a dimension (`cat`).
-#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+#[operator(function, out(promoted, resizes), autocast = widest, sample = "joined(name, True)")]
 pub fn concat(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     cat(tensors, dim)
 }
 
 /// The tensors one after the other along a dimension (`cat`).
-#[operator(function, out, sample = "joined(name, True)")]
+#[operator(function, out, autocast = widest, sample = "joined(name, True)")]
 pub fn concatenate(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     cat(tensors, dim)
 }
 
 /// The tensors as slices across a new dimension.
-#[operator(function, out(promoted, resizes), sample = "joined(name, True)")]
+#[operator(function, out(promoted, resizes), autocast = widest, sample = "joined(name, True)")]
 pub fn stack(tensors: &[Tensor], #[default(0)] dim: i64) -> Result<Tensor> {
     let Some(first) = tensors.first() else {
         return Err(Error::runtime("stack expects a non-empty TensorList"));

@@ -257,6 +257,7 @@ pub fn diag_embed(
 #[operator(
     function,
     method,
+    autocast = single,
     sample = "view(lambda draw, shape: lambda x: x.trace(), shapes=st.sampled_from([(3, 3), (2, 4), (0, 2)]))"
 )]
 pub fn trace(input: &Tensor) -> Result<Tensor> {

@@ -12,7 +12,7 @@ use crate::python::call::run::{result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::united;
 use crate::python::errors::out_of_memory;
-use crate::python::modes::autocast::{self, PolicyCell};
+use crate::python::modes::autocast;
 use crate::python::modes::default_device;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
@@ -43,8 +43,6 @@ struct Entry {
     signatures: &'static [&'static Row],
     pointwise: Option<&'static Pointwise>,
     short: Option<Short>,
-    /// What autocast makes of the operands.
-    policy: PolicyCell,
     style: Style,
     name: String,
     c_name: CString,
@@ -149,7 +147,7 @@ fn watched<'py>(
         entry.style == Style::Inplace || keywords.iter().any(|(name, out)| name == "out" && !out.is_none());
     if watch::has(watch::CASTS) && !written {
         let values: Vec<_> = all.iter().chain(keywords.iter().map(|(_, value)| value)).collect();
-        if let Some(mut made) = autocast::converted(&entry.policy, &values)? {
+        if let Some(mut made) = autocast::converted(entry.row.autocast, &values)? {
             let named = made.split_off(all.len());
             all = made;
             keywords.iter_mut().zip(named).for_each(|(keyword, value)| keyword.1 = value);
@@ -202,22 +200,6 @@ fn asked<'py, R>(
 pub fn method_names() -> Vec<&'static str> {
     let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
     entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()
-}
-
-/// Says what autocast makes of the operands of all operators of these names; returns the names that no operator has.
-#[pyfunction]
-pub fn set_autocast_policy(policy: &str, names: Vec<String>) -> PyResult<Vec<String>> {
-    let policy = autocast::policy(policy)?;
-    let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
-    let known = |name: &String| {
-        let mut found = false;
-        for entry in entries.iter().filter(|entry| entry.name == *name) {
-            entry.policy.set(policy);
-            found = true;
-        }
-        found
-    };
-    Ok(names.into_iter().filter(|name| !known(name)).collect())
 }
 
 /// The keyword arguments that follow the positional ones.
@@ -466,7 +448,6 @@ fn collect() -> Vec<Entry> {
                 signatures,
                 pointwise: pointwise.get(&std::ptr::from_ref(row)).copied(),
                 short: row.short.filter(|_| style == Style::Method),
-                policy: PolicyCell::default(),
                 style,
                 c_name: c(&name),
                 doc: c(&doc),

@@ -1,56 +1,16 @@
-//! Autocast: operands of some operators are converted before these run. Which operators, Python says (`amp/_lists.py`); which
-//! dtype, each thread for itself.
+//! Autocast: operands of some operators are converted before these run. Which operators, their rows say; which dtype, each
+//! thread for itself.
 
 use crate::base::{DType, watch};
+use crate::operator::Autocast;
 use crate::ops;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::types::{PyDType, dtype_object};
 use crate::tensor::{Tensor, mode};
-use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU8, Ordering};
-
-/// What an operator's operands become.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Policy {
-    /// The dtype that was asked for.
-    Lower = 1,
-    /// float32.
-    Single,
-    /// float32 where one of them is, else the dtype that was asked for.
-    Widest,
-}
-
-/// A policy that is set when autocast is first used.
-#[derive(Default)]
-pub struct PolicyCell(AtomicU8);
-
-impl PolicyCell {
-    pub fn set(&self, policy: Policy) {
-        self.0.store(policy as u8, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> Option<Policy> {
-        match self.0.load(Ordering::Relaxed) {
-            1 => Some(Policy::Lower),
-            2 => Some(Policy::Single),
-            3 => Some(Policy::Widest),
-            _ => None,
-        }
-    }
-}
-
-pub fn policy(name: &str) -> PyResult<Policy> {
-    match name {
-        "lower" => Ok(Policy::Lower),
-        "single" => Ok(Policy::Single),
-        "widest" => Ok(Policy::Widest),
-        _ => Err(PyValueError::new_err(format!("no policy is called '{name}'"))),
-    }
-}
 
 /// Weights that were converted already, with what they were, by their number and version.
 type Converted = HashMap<(usize, u32), (Tensor, Tensor)>;
@@ -88,17 +48,17 @@ pub fn clear_autocast_weights() {
     drop(forgotten);
 }
 
-/// What an operator with this policy is to be called with; nothing where that is what there is.
+/// What an operator with this rule is to be called with; nothing where that is what there is.
 pub fn converted<'py>(
-    cell: &PolicyCell,
+    rule: Option<Autocast>,
     arguments: &[&Bound<'py, PyAny>],
 ) -> PyResult<Option<Vec<Bound<'py, PyAny>>>> {
-    let (Some(lower), Some(policy)) = (TO.get(), cell.get()) else { return Ok(None) };
-    let target = match policy {
-        Policy::Lower => lower,
-        Policy::Single => DType::F32,
-        Policy::Widest if arguments.iter().any(|a| has_single(a)) => DType::F32,
-        Policy::Widest => lower,
+    let (Some(lower), Some(rule)) = (TO.get(), rule) else { return Ok(None) };
+    let target = match rule {
+        Autocast::Lower => lower,
+        Autocast::Single => DType::F32,
+        Autocast::Widest if arguments.iter().any(|a| has_single(a)) => DType::F32,
+        Autocast::Widest => lower,
     };
     arguments.iter().map(|a| cast(a, target, lower)).collect::<PyResult<Vec<_>>>().map(Some)
 }

@@ -22,6 +22,16 @@ impl Drop for Call {
     }
 }
 
+impl Call {
+    /// Counts the operations; as in PyTorch not those of in-place forms.
+    fn count(&mut self, row: &Row, inplace: bool, text: Option<&str>) {
+        let facts = &mut self.span.facts;
+        if let (Some(flops), Some(shapes), false) = (row.flops, &facts.shapes, inplace) {
+            facts.flops = flops(shapes, text);
+        }
+    }
+}
+
 /// A span around a call of a row on Python's arguments, if somebody profiles.
 #[inline]
 pub fn call<'a, 'py: 'a>(
@@ -38,12 +48,12 @@ fn begin<'a, 'py: 'a>(
     inplace: bool,
     arguments: impl IntoIterator<Item = &'a Bound<'py, PyAny>>,
 ) -> Option<Box<Call>> {
-    let (mut note, counts) = (None, row.params.first().is_some_and(|p| p.kind == crate::operator::Kind::Str));
+    let (mut text, first) = (None, row.params.first().is_some_and(|p| p.kind == crate::operator::Kind::Str));
     let mut call = open(operator(inplace), row.name.into(), || {
         let mut shapes: Shapes = Vec::new();
         for argument in arguments {
-            if counts && note.is_none() {
-                note = argument.extract::<String>().ok();
+            if first && text.is_none() {
+                text = argument.extract::<String>().ok();
             }
             shapes.push(shape_of(argument));
         }
@@ -52,7 +62,7 @@ fn begin<'a, 'py: 'a>(
         shapes.resize(count.max(shapes.len()), Vec::new());
         shapes
     })?;
-    call.span.facts.note = note;
+    call.count(row, inplace, text.as_deref());
     Some(call)
 }
 
@@ -68,11 +78,13 @@ fn begin_operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Opt
         Operand::Tensor(t) => t.shape().to_vec(),
         Operand::Scalar(_) => Vec::new(),
     };
-    open(operator(inplace), row.name.into(), || {
+    let mut call = open(operator(inplace), row.name.into(), || {
         let mut shapes: Shapes = operands.iter().map(shape).collect();
         shapes.extend(row.forms.has(Forms::ALPHA).then(Vec::new));
         shapes
-    })
+    })?;
+    call.count(row, inplace, None);
+    Some(call)
 }
 
 /// The same for what is no row's.
@@ -177,7 +189,7 @@ pub fn profiler_clock() -> u64 {
 }
 
 /// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, and its facts: the number
-/// of its node, the shapes that it was given and is to make, a note, the stack.
+/// of its node, the shapes that it was given, the operations that it took, the stack.
 #[pyfunction]
 pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let events = profile::stop().into_iter().map(|event| as_tuple(py, event));
@@ -187,8 +199,8 @@ pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {
     let (name, kind) = (event.full_name(), kind_name(event.kind));
     let Event { thread, start, end, depth, bytes: [here, there], facts, .. } = event;
-    let Facts { sequence, shapes, made, note, stack } = facts;
-    let facts = (sequence, shapes, made, note, stack);
+    let Facts { sequence, shapes, flops, stack } = facts;
+    let facts = (sequence, shapes, flops, stack);
     (name, kind, thread, start, end, depth, here, there, facts).into_pyobject(py)
 }
 

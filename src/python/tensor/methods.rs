@@ -30,6 +30,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyFloat, PyInt};
+use std::collections::HashMap;
 
 fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
     match object.cast::<PyTensor>() {
@@ -290,6 +291,37 @@ slots! {
     __ilshift__ = a::bitwise_left_shift::ROW;
     __irshift__ = a::bitwise_right_shift::ROW;
     @compare
+}
+
+/// What PyTorch names Python's operators by: slots whose functions it shows as methods of other names.
+#[pyfunction]
+pub fn slot_methods() -> HashMap<&'static str, String> {
+    let plain = [
+        ("__add__", &a::add::ROW.row),
+        ("__radd__", &a::add::ROW.row),
+        ("__sub__", &a::sub::ROW.row),
+        ("__mul__", &a::mul::ROW.row),
+        ("__rmul__", &a::mul::ROW.row),
+        ("__truediv__", &a::div::ROW.row),
+        ("__mod__", &a::remainder::ROW.row),
+        ("__matmul__", &ops::linalg::matmul::MATMUL),
+        ("__rand__", &a::bitwise_and::ROW.row),
+        ("__ror__", &a::bitwise_or::ROW.row),
+        ("__rxor__", &a::bitwise_xor::ROW.row),
+        ("__ne__", &a::ne::ROW.row),
+        ("__lt__", &a::lt::ROW.row),
+        ("__le__", &a::le::ROW.row),
+        ("__gt__", &a::gt::ROW.row),
+        ("__ge__", &a::ge::ROW.row),
+    ];
+    let inplace = [
+        ("__iadd__", &a::add::ROW.row),
+        ("__isub__", &a::sub::ROW.row),
+        ("__imul__", &a::mul::ROW.row),
+        ("__itruediv__", &a::div::ROW.row),
+    ];
+    let names = plain.iter().map(|(slot, row)| (*slot, row.name.to_owned()));
+    names.chain(inplace.iter().map(|(slot, row)| (*slot, format!("{}_", row.name)))).collect()
 }
 
 impl PyTensor {

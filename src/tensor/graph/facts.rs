@@ -25,8 +25,8 @@ pub struct Facts {
     pub edges: &'static [bool],
     /// How many tensors each operand was, where lists are among them.
     pub lengths: fn(&Kept) -> Option<&[u32]>,
-    /// The number of multiplications and additions of a call.
-    pub flops: Option<fn(&[crate::tensor::Meta]) -> u64>,
+    /// The number of multiplications and additions of its derivative, by the sizes of what it is given and of what it is to make.
+    pub flops: Option<fn(&[Vec<usize>], &[Vec<usize>]) -> u64>,
     /// The same of the in-place form, where that is one of a view operator.
     pub inplace: Option<&'static crate::tensor::Derivative>,
 }

@@ -17,7 +17,13 @@ from .module import Module
 __all__ = ["GRU", "LSTM", "RNN", "GRUCell", "LSTMCell", "RNNBase", "RNNCell", "RNNCellBase"]
 
 # How many rows of weights each hidden unit has, and the function.
-_MODES = {"LSTM": (4, "lstm"), "GRU": (3, "gru"), "RNN_TANH": (1, "rnn_tanh"), "RNN_RELU": (1, "rnn_relu")}
+_MODES = {
+    "LSTM": (4, _core.lstm),
+    "GRU": (3, _core.gru),
+    "RNN_TANH": (1, _core.rnn_tanh),
+    "RNN_RELU": (1, _core.rnn_relu),
+}
+_CELLS = {"tanh": _core.rnn_tanh_cell, "relu": _core.rnn_relu_cell}
 
 
 def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tensor:
@@ -28,13 +34,6 @@ def apply_permutation(tensor: Tensor, permutation: Tensor, dim: int = 1) -> Tens
         stacklevel=2,
     )
     return tensor.index_select(dim, permutation)
-
-
-def _function(name: str) -> Any:
-    found = getattr(_core, name, None)
-    if found is None:
-        raise NotImplementedError(f"{name} is not there yet")
-    return found
 
 
 class RNNBase(Module):
@@ -197,7 +196,7 @@ class RNNBase(Module):
         return hx if permutation is None else self._each(hx, lambda h: h.index_select(1, permutation))
 
     def _run(self, input: Tensor, batch_sizes: Tensor | None, hx: Any) -> tuple[Tensor, Any]:
-        function = _function(_MODES[self.mode][1])
+        function = _MODES[self.mode][1]
         options = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if batch_sizes is None:
             result = function(input, hx, *options, self.batch_first)
@@ -302,9 +301,9 @@ class LSTM(RNNBase):
     def _run(self, input: Tensor, batch_sizes: Tensor | None, hx: Any) -> tuple[Tensor, Any]:
         options = (self._flat_weights, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if batch_sizes is None:
-            output, *hidden = _function("lstm")(input, hx, *options, self.batch_first)
+            output, *hidden = _core.lstm(input, hx, *options, self.batch_first)
         else:
-            output, *hidden = _function("lstm")(input, batch_sizes, hx, *options)
+            output, *hidden = _core.lstm(input, batch_sizes, hx, *options)
         return output, tuple(hidden)
 
 
@@ -352,10 +351,10 @@ class RNNCellBase(Module):
         if value.dim() not in (1, 2):
             raise ValueError(f"{type(self).__name__}: Expected {what} to be 1D or 2D, got {value.dim()}D instead")
 
-    def _step(self, function: str, input: Tensor, hx: Any) -> Any:
-        return _function(function)(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
+    def _step(self, function: Any, input: Tensor, hx: Any) -> Any:
+        return function(input, hx, self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh)
 
-    def _one_state(self, function: str, input: Tensor, hx: Tensor | None) -> Tensor:
+    def _one_state(self, function: Any, input: Tensor, hx: Tensor | None) -> Tensor:
         """A step of a cell with one state."""
         self._check_dims(input, "input")
         if hx is not None:
@@ -386,9 +385,9 @@ class RNNCell(RNNCellBase):
         self.nonlinearity = nonlinearity
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        if self.nonlinearity not in ("tanh", "relu"):
+        if self.nonlinearity not in _CELLS:
             raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._one_state(f"rnn_{self.nonlinearity}_cell", input, hx)
+        return self._one_state(_CELLS[self.nonlinearity], input, hx)
 
 
 class LSTMCell(RNNCellBase):
@@ -408,7 +407,7 @@ class LSTMCell(RNNCellBase):
         if hx is None:
             zeros = _core.zeros((input.size(0), self.hidden_size), dtype=input.dtype, device=input.device)
             hx = (zeros, zeros)
-        h, c = self._step("lstm_cell", input, hx)
+        h, c = self._step(_core.lstm_cell, input, hx)
         return (h.squeeze(0), c.squeeze(0)) if single else (h, c)
 
 
@@ -419,4 +418,4 @@ class GRUCell(RNNCellBase):
         super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
 
     def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._one_state("gru_cell", input, hx)
+        return self._one_state(_core.gru_cell, input, hx)

@@ -1,0 +1,198 @@
+//! Pools whose windows divide the image into nearly equal parts.
+
+use super::{
+    as_line, as_plane, check_rank, fail, image, largest, means, one, picked, returned, single, spread, three,
+    zeros,
+};
+use crate::base::Windows;
+use crate::base::pool::{Count, Pool};
+use crate::operator::prelude::*;
+use smallvec::smallvec;
+
+/// Windows that divide the image.
+fn adaptive(shape: &[usize], output: &[i64]) -> Result<Pool> {
+    let windows = Windows {
+        image: three(&image(shape, output.len()), 1),
+        kernel: [1; 3],
+        result: three(output, 1),
+        stride: [1; 3],
+        padding: [0; 3],
+        dilation: [1; 3],
+    };
+    windows.check()?;
+    Ok(Pool { windows, adaptive: true, count: Count::Inside })
+}
+
+macro_rules! primitives {
+    ($($dims:literal $max_name:literal $avg_name:literal $Max:ident $MaxBack:ident $Avg:ident $AvgBack:ident;)*) => { $(
+        #[primitive(batch = in_front, tangent = fn, results(result0, result1))]
+        impl $Max {
+            fn forward(input: &Tensor, #[hidden] output_size: &Ints) -> Result<[Body; 2]> {
+                let input = input.body();
+                largest($max_name, &input, &adaptive(input.shape(), output_size)?, $dims, &[])
+            }
+            fn d_input(g: Tensor, input: Tensor, result1: Tensor) -> Result<Tensor> {
+                $MaxBack::call(&g, &input, &result1)
+            }
+            fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
+                picked(t_input, result1, $dims)
+            }
+        }
+
+        #[primitive(tangent = fn)]
+        impl $MaxBack {
+            fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Body> {
+                let (g, input) = (grad_output.body(), input.body());
+                let pool = adaptive(input.shape(), &image(g.shape(), $dims))?;
+                returned(&g, &indices.body(), &input, Some(&pool), $dims)
+            }
+            fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
+                picked(&g, &indices, $dims)
+            }
+            fn d_input(at: Meta) -> Result<Tensor> {
+                zeros(&at)
+            }
+            fn tangent(t_grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Tensor> {
+                $MaxBack::call(t_grad_output, input, indices)
+            }
+            fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Tensor> {
+                Ok(b.wrap($MaxBack::call(&b.full(grad_output)?, &b.full(input)?, &b.full(indices)?)?))
+            }
+        }
+
+        #[primitive(batch = in_front, tangent = linear)]
+        impl $Avg {
+            fn forward(input: &Tensor, #[hidden] output_size: &Ints) -> Result<Body> {
+                let input = input.body();
+                means($avg_name, &input, &adaptive(input.shape(), output_size)?, $dims, &[], None)
+            }
+            fn d_input(g: Tensor, input: Tensor) -> Result<Tensor> {
+                $AvgBack::call(&g, &input)
+            }
+        }
+
+        #[primitive(tangent = fn)]
+        impl $AvgBack {
+            fn forward(grad_output: &Tensor, input: &Tensor) -> Result<Body> {
+                let (g, input) = (grad_output.body(), input.body());
+                let pool = adaptive(input.shape(), &image(g.shape(), $dims))?;
+                means($avg_name, &g, &pool, $dims, &[], Some(&input))
+            }
+            fn d_grad_output(g: Tensor, at: Meta) -> Result<Tensor> {
+                $Avg::call(&g, &image(&at.shape, $dims))
+            }
+            fn d_input(at: Meta) -> Result<Tensor> {
+                zeros(&at)
+            }
+            fn tangent(t_grad_output: &Tensor, input: &Tensor) -> Result<Tensor> {
+                $AvgBack::call(t_grad_output, input)
+            }
+            fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor) -> Result<Tensor> {
+                Ok(b.wrap($AvgBack::call(&b.full(grad_output)?, &b.full(input)?)?))
+            }
+        }
+    )* };
+}
+primitives! {
+    2 "adaptive_max_pool2d" "adaptive_avg_pool2d" AdaptiveMaxPool2D AdaptiveMaxPool2DBackward AdaptiveAvgPool2D
+        AdaptiveAvgPool2DBackward;
+    3 "adaptive_max_pool3d_cpu" "adaptive_avg_pool3d_cpu" AdaptiveMaxPool3D AdaptiveMaxPool3DBackward AdaptiveAvgPool3D
+        AdaptiveAvgPool3DBackward;
+}
+
+/// Refuses what cannot be divided.
+fn check_parts(name: &str, input: &Tensor, dims: usize, colon: &str) -> Result<()> {
+    let shape = input.shape();
+    if !matches!(shape.len().checked_sub(dims), Some(1 | 2)) {
+        return fail(format!(
+            "{name}(): Expected {}D or {}D tensor, but got{colon} {:?}",
+            dims + 1,
+            dims + 2,
+            shape.as_slice()
+        ));
+    }
+    match (shape.len() - dims..shape.len()).find(|&d| shape[d] == 0) {
+        Some(d) => fail(format!(
+            "{name}(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {:?} with dimension \
+             {d} being empty",
+            shape.as_slice()
+        )),
+        None => Ok(()),
+    }
+}
+
+macro_rules! operators {
+    ($($dims:literal $avg:ident $max:ident $Avg:ident $Max:ident $what:literal $(, $cast:ident)?;)*) => { $(
+        #[doc = concat!("The means of the nearly equal parts that ", $what, " is divided into.")]
+        #[operator(nn, out(declared), $(autocast = $cast,)? sample = "pooled(name)")]
+        pub fn $avg(input: &Tensor, output_size: Ints) -> Result<Tensor> {
+            let name = stringify!($avg);
+            if output_size.len() != $dims && output_size.len() != 1 {
+                return fail(format!("{name}: output_size must be {}", $dims));
+            }
+            let sizes = spread(&output_size, $dims, &one());
+            if sizes.iter().any(|&n| n < 0) {
+                let mut all = sizes.iter().map(i64::to_string).collect::<Vec<_>>().join(", ");
+                if $dims == 3 {
+                    all = format!("{}, {},{}", sizes[0], sizes[1], sizes[2]);
+                }
+                return fail(format!(
+                    "{name}: elements of output_size must be greater than or equal to 0 but received {{{all}}}"
+                ));
+            }
+            if sizes.iter().all(|&n| n == 1) && input.ndim() > $dims {
+                let dims: Ints = (1..=$dims).map(|d: i64| -d).collect();
+                return crate::ops::reduction::reduce::mean(input, Some(dims), true, None);
+            }
+            check_parts(name, input, $dims, "")?;
+            $Avg::call(input, &sizes)
+        }
+
+        #[doc = concat!("The largest elements of the nearly equal parts that ", $what, " is divided into, and their places.")]
+        #[operator(nn, out(declared), $(autocast = $cast,)? sample = "pooled(name)")]
+        pub fn $max(input: &Tensor, output_size: Ints) -> Result<[Tensor; 2]> {
+            let name = stringify!($max);
+            check_parts(name, input, $dims, ":")?;
+            if output_size.len() != $dims && output_size.len() != 1 {
+                return fail(format!("{name}(): internal error: output_size.size() must be {}", $dims));
+            }
+            let sizes = spread(&output_size, $dims, &one());
+            if let Some(n) = sizes.iter().find(|&&n| n < 0) {
+                let lead = input.ndim() - $dims;
+                let shape: Vec<i64> =
+                    input.shape()[..lead].iter().map(|&n| n as i64).chain(sizes.iter().copied()).collect();
+                return fail(format!("Trying to create tensor with negative dimension {n}: {shape:?}"));
+            }
+            $Max::call(input, &sizes)
+        }
+    )* };
+}
+operators! {
+    2 adaptive_avg_pool2d adaptive_max_pool2d AdaptiveAvgPool2D AdaptiveMaxPool2D "a plane";
+    3 adaptive_avg_pool3d adaptive_max_pool3d AdaptiveAvgPool3D AdaptiveMaxPool3D "space", single;
+}
+
+/// The means of the nearly equal parts that a line is divided into.
+#[operator(function, composite, sample = "pooled(name)")]
+pub fn adaptive_avg_pool1d(input: &Tensor, output_size: Ints) -> Result<Tensor> {
+    check_rank("adaptive_avg_pool1d", input)?;
+    let size = single("adaptive_avg_pool1d", "output_size", &output_size)?;
+    as_line(&as_plane(input, |x| adaptive_avg_pool2d(x, smallvec![1, size]))?)
+}
+
+/// The largest elements of the nearly equal parts that a line is divided into, and their places.
+#[operator(function, composite, sample = "pooled(name)")]
+pub fn adaptive_max_pool1d(input: &Tensor, output_size: Ints) -> Result<[Tensor; 2]> {
+    check_rank("adaptive_max_pool1d", input)?;
+    let size = single("adaptive_max_pool1d", "output_size", &output_size)?;
+    let shape = input.shape();
+    if let Some(d) = (1..shape.len()).find(|&d| shape[d] == 0) {
+        return fail(format!(
+            "adaptive_max_pool1d(): Expected input to have non-zero size for non-batch dimensions, but input has sizes {:?} with \
+             dimension {d} being empty",
+            shape.as_slice()
+        ));
+    }
+    let [values, indices] = as_plane(input, |x| adaptive_max_pool2d(x, smallvec![1, size]))?;
+    Ok([as_line(&values)?, as_line(&indices)?])
+}

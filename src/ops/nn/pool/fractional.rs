@@ -1,0 +1,206 @@
+//! Pools whose windows begin at random places.
+
+use super::{WORDS, fail, one, picked, resized, returned, spread, three, zeros};
+use crate::base::numel;
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::indexing::index;
+use crate::ops::shape::view;
+use crate::tensor::mode;
+use smallvec::smallvec;
+
+/// `0, 1, …` along one dimension of so many.
+fn counted(n: usize, dim: usize, dims: usize, device: Device) -> Result<V> {
+    let mut shape: Dims = smallvec![1; dims];
+    shape[dim] = n;
+    let numbers =
+        crate::ops::creation::factories::range(Scalar::Int(0), Scalar::Int(1), n, DType::I64, device)?;
+    Ok(V::from(Tensor::new(crate::operator::kernel::with_shape(numbers, &shape))))
+}
+
+/// The largest elements of windows that begin at random places, as far apart as they can, and their places.
+fn at_random(
+    input: &Tensor,
+    kernel: &Ints,
+    output: &Ints,
+    samples: &Tensor,
+    dims: usize,
+) -> Result<[Tensor; 2]> {
+    let (shape, device, dtype) = (input.shape(), input.device(), input.dtype());
+    let lead = shape.len() - dims;
+    let planes = numel(&shape[..lead]);
+    // Planes, windows, elements of a window.
+    let ndim = 1 + 2 * dims;
+    let samples = view::reshape(samples, &[planes, dims])?;
+    let mut places = V::from(create::zeros(&vec![1; ndim], DType::I64, device)?);
+    for d in 0..dims {
+        let (size, many) = (shape[lead + d], output[d] as usize);
+        let last = size as i64 - kernel[d];
+        // The numbers of a plane have the last dimension first.
+        let column = if dims == 2 { 1 - d } else { d } as i64;
+        let number = V::from(view::slice(&samples, 1, Some(column), Some(column + 1), 1)?);
+        let alpha = if many < 2 { 0.0 } else { last as f64 / (many - 1) as f64 };
+        let place = |i: V| ((i.cast(dtype) + &number) * alpha).cast(DType::I64);
+        let steps = counted(many, 1, 2, device)?;
+        let start = place(steps.clone()) - place(counted(1, 1, 2, device)?);
+        let at_end = crate::ops::elementwise::arithmetic::eq(&steps.tensor()?, (many - 1) as f64)?;
+        let start = select(start, Scalar::Int(last), at_end);
+        let mut line: Dims = smallvec![1; ndim];
+        (line[0], line[1 + d]) = (planes, many);
+        let taps = counted(kernel[d] as usize, 1 + dims + d, ndim, device)?;
+        places = places * V::from(Scalar::Int(size as i64)) + start.reshape(&line) + taps;
+    }
+    let whole = places.shape();
+    let (many, taps) = (numel(&whole[1..=dims]), numel(&whole[1 + dims..]));
+    let places = places.reshape(&[planes, many * taps]).tensor()?;
+    let plane = view::reshape(input, &[planes, numel(&shape[lead..])])?;
+    let values = view::reshape(&index::gather(&plane, -1, &places)?, &[planes, many, taps])?;
+    let [values, at] = crate::ops::reduction::extrema::max_along(&values, -1, true)?;
+    let indices = index::gather(&view::reshape(&places, &[planes, many, taps])?, -1, &at)?;
+    let result = resized(&shape, &three(output, 1), dims);
+    Ok([view::reshape(&values, &result)?, view::reshape(&indices, &result)?])
+}
+
+/// Refuses windows at random places that do not fit.
+fn check_random(
+    name: &str,
+    input: &Tensor,
+    kernel: &Ints,
+    output: &Ints,
+    samples: &Tensor,
+    dims: usize,
+) -> Result<()> {
+    let (shape, given) = (input.shape(), samples.shape());
+    for (what, list) in [("kernel_size", kernel), ("output_size", output)] {
+        if list.len() != dims {
+            return fail(format!(
+                "{name}: {what} must either be a single Int or tuple of {} Ints",
+                WORDS[dims]
+            ));
+        }
+    }
+    let batched = shape.len() == dims + 2;
+    if (!batched && shape.len() != dims + 1) || shape[usize::from(batched)..].contains(&0) {
+        return fail(format!(
+            "{name}(): Expected {}D or {}D tensor, but got: {:?}",
+            dims + 1,
+            dims + 2,
+            shape.as_slice()
+        ));
+    }
+    let call = if dims == 2 { name.to_owned() } else { format!("{name}_out") };
+    // (Those of space must not fit exactly, and are looked at in this order.)
+    let axes: &[(usize, &str)] =
+        if dims == 2 { &[(0, "height"), (1, "width")] } else { &[(0, "time"), (2, "width"), (1, "height")] };
+    let room = dims as i64 - 2;
+    for &(d, axis) in axes {
+        let size = shape[shape.len() - dims + d] as i64;
+        if kernel[d] <= 0 || output[d] <= 0 {
+            return fail(format!("{name}: kernel and output sizes must be greater than zero"));
+        }
+        if output[d].saturating_add(kernel[d]).saturating_sub(1) > size - room {
+            return fail(format!(
+                "{call}(): pool {axis} {} too large relative to input {axis} {size}",
+                kernel[d]
+            ));
+        }
+    }
+    if samples.dtype() != input.dtype() {
+        return fail("Expect _random_samples to have the same dtype as input");
+    }
+    if given.len() != 3 {
+        return fail(format!("Expect _random_samples to have 3 dimensions, got {}", given.len()));
+    }
+    let (count, channels) = if batched { (shape[0], shape[1]) } else { (1, shape[0]) };
+    if given[0] < count {
+        return fail("Expect _random_samples.size(0) no less then input batch size.");
+    }
+    if given[1] != channels {
+        return fail("Expect _random_samples.size(1) equals to input channel size.");
+    }
+    if given[2] != dims {
+        return fail(format!("Expect _random_samples.size(2) equals to {dims}; got {}.", given[2]));
+    }
+    Ok(())
+}
+
+macro_rules! pools {
+    ($($dims:literal $name:ident $Random:ident $RandomBack:ident $what:literal;)*) => { $(
+        #[primitive(tangent = fn, results(result0, result1))]
+        impl $Random {
+            fn forward(
+                input: &Tensor,
+                kernel_size: &Ints,
+                output_size: &Ints,
+                #[hidden] random_samples: &Tensor,
+            ) -> Result<[Body; 2]> {
+                let found = mode::with_grad(false, || at_random(input, kernel_size, output_size, random_samples, $dims))?;
+                Ok(found.map(|t| t.body().clone()))
+            }
+            fn d_input(
+                g: Tensor,
+                input: Tensor,
+                kernel_size: &Ints,
+                output_size: &Ints,
+                result1: Tensor,
+            ) -> Result<Tensor> {
+                let _ = (kernel_size, output_size);
+                $RandomBack::call(&g, &input, &result1)
+            }
+            fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
+                picked(t_input, result1, $dims)
+            }
+            fn batch(
+                b: &Batch,
+                input: &Tensor,
+                kernel_size: &Ints,
+                output_size: &Ints,
+                random_samples: &Tensor,
+            ) -> Result<[Tensor; 2]> {
+                // Random numbers have as many planes as the input: those of every sample come together.
+                let (x, samples) = (b.full(input)?, b.full(random_samples)?);
+                let [values, indices] = $Random::call(&x, kernel_size, output_size, &samples)?;
+                Ok([b.wrap(values), b.wrap(indices)])
+            }
+        }
+
+        #[primitive(tangent = fn)]
+        impl $RandomBack {
+            fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Body> {
+                returned(&grad_output.body(), &indices.body(), &input.body(), None, $dims)
+            }
+            fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
+                picked(&g, &indices, $dims)
+            }
+            fn d_input(at: Meta) -> Result<Tensor> {
+                zeros(&at)
+            }
+            fn tangent(t_grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Tensor> {
+                $RandomBack::call(t_grad_output, input, indices)
+            }
+            fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor, indices: &Tensor) -> Result<Tensor> {
+                Ok(b.wrap($RandomBack::call(&b.full(grad_output)?, &b.full(input)?, &b.full(indices)?)?))
+            }
+        }
+
+        #[doc = concat!("The largest elements of windows that begin at random places of ", $what, ", and their places.")]
+        #[operator(nn, autocast = single, sample = "pooled(name)")]
+        pub fn $name(
+            input: &Tensor,
+            kernel_size: Ints,
+            output_size: Ints,
+            random_samples: &Tensor,
+        ) -> Result<[Tensor; 2]> {
+            let (kernel, output) =
+                (spread(&kernel_size, $dims, &one()), spread(&output_size, $dims, &one()));
+            check_random(stringify!($name), input, &kernel, &output, random_samples, $dims)?;
+            let count = if input.ndim() == $dims + 2 { input.shape()[0] } else { 1 };
+            let samples = view::slice(random_samples, 0, Some(0), Some(count as i64), 1)?;
+            $Random::call(input, &kernel, &output, &samples)
+        }
+    )* };
+}
+pools! {
+    2 fractional_max_pool2d FractionalMaxPool2D FractionalMaxPool2DBackward "a plane";
+    3 fractional_max_pool3d FractionalMaxPool3D FractionalMaxPool3DBackward "space";
+}

@@ -1,0 +1,236 @@
+//! Pools over one to three dimensions: the largest element of each window, or the mean. What they share; the windows differ by file.
+
+pub mod adaptive;
+pub mod fractional;
+pub mod sliding;
+pub mod unpool;
+
+use crate::base::pool::Pool;
+use crate::base::{MemoryFormat, Put, numel};
+use crate::cpu::pool::At;
+use crate::operator::kernel::{copy, duplicate, fill};
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::indexing::index;
+use crate::ops::shape::view;
+use crate::ops::shape::view::{squeeze, unsqueeze};
+use smallvec::smallvec;
+
+/// One number for all dimensions, or one for each; none means what `or` says.
+fn spread(list: &Ints, dims: usize, or: &Ints) -> Ints {
+    match list.len() {
+        0 => or.clone(),
+        1 => smallvec![list[0]; dims],
+        _ => list.clone(),
+    }
+}
+
+/// Sizes of up to three dimensions, those that are missing in front.
+fn three(list: &[i64], missing: usize) -> [usize; 3] {
+    [0, 1, 2].map(|d| if d + list.len() < 3 { missing } else { list[d + list.len() - 3] as usize })
+}
+
+/// The last dimensions of a shape.
+fn image(shape: &[usize], dims: usize) -> Ints {
+    shape[shape.len() - dims..].iter().map(|&n| n as i64).collect()
+}
+
+fn dense(x: &Body) -> Result<Body> {
+    if x.layout.is_contiguous() && x.lazy.is_nothing() { Ok(x.clone()) } else { duplicate(x) }
+}
+
+fn converted(x: &Body, dtype: DType) -> Result<Body> {
+    if x.dtype == dtype {
+        return dense(x);
+    }
+    let out = Body::new(x.shape(), dtype, x.device())?;
+    copy(&out, x)?;
+    Ok(out)
+}
+
+/// The same elements in the memory format of `x`, if that has so many dimensions.
+fn formatted(out: Body, x: &Body, dims: usize) -> Result<Body> {
+    let format = MemoryFormat::suggested(&x.layout);
+    if format == MemoryFormat::Contiguous || x.layout.ndim() != dims + 2 {
+        return Ok(out);
+    }
+    let mut to = Body::new(out.shape(), out.dtype, out.device())?;
+    to.layout = format.layout(&to.layout)?;
+    copy(&to, &out)?;
+    Ok(to)
+}
+
+/// The shape of `x` with other sizes of its last dimensions.
+fn resized(shape: &[usize], sizes: &[usize; 3], dims: usize) -> Dims {
+    let mut shape = Dims::from_slice(shape);
+    let lead = shape.len() - dims;
+    (0..dims).for_each(|d| shape[lead + d] = sizes[3 - dims + d]);
+    shape
+}
+
+/// The type that a kernel computes in; halves by way of float.
+fn compute_type(op: &'static str, x: &Body, others: &[DType]) -> Result<DType> {
+    match x.dtype {
+        DType::F64 => Ok(DType::F64),
+        DType::F32 | DType::F16 | DType::BF16 => Ok(DType::F32),
+        dtype if others.contains(&dtype) => Ok(DType::I64),
+        dtype => Err(Fault::NoKernel { op, dtype }.into()),
+    }
+}
+
+fn largest(op: &'static str, input: &Body, pool: &Pool, dims: usize, whole: &[DType]) -> Result<[Body; 2]> {
+    let dtype = compute_type(op, input, whole)?;
+    let shape = resized(input.shape(), &pool.windows.result, dims);
+    let (values, indices) =
+        (Body::new(&shape, dtype, input.device())?, Body::new(&shape, DType::I64, input.device())?);
+    if values.numel() > 0 {
+        let x = converted(input, dtype)?;
+        let size: usize = pool.windows.image.iter().product();
+        if u32::try_from(size).is_err() {
+            return Err(Error::runtime("pools of more than 2^32 elements are not there yet"));
+        }
+        let planes = x.numel() / size;
+        fork!([&values, &x],
+            cpu: crate::cpu::pool::max_pool(pool, planes, values.host()?, indices.host()?, x.host()?),
+            gpu: crate::gpu::max_pool(pool, values.gpu()?, indices.gpu()?, x.gpu()?))?;
+    }
+    let values = if values.dtype == input.dtype { values } else { converted(&values, input.dtype)? };
+    // Parts of space come without gaps.
+    if dims == 3 && pool.adaptive {
+        return Ok([values, indices]);
+    }
+    Ok([formatted(values, input, dims)?, formatted(indices, input, dims)?])
+}
+
+/// The mean of each window; or, back, the gradient of an image like `like`.
+fn means(
+    op: &'static str,
+    input: &Body,
+    pool: &Pool,
+    dims: usize,
+    whole: &[DType],
+    like: Option<&Body>,
+) -> Result<Body> {
+    let dtype = compute_type(op, input, whole)?;
+    let w = &pool.windows;
+    let (from, to) = if like.is_some() { (w.result, w.image) } else { (w.image, w.result) };
+    let out = Body::new(&resized(input.shape(), &to, dims), dtype, input.device())?;
+    if input.numel() == 0 {
+        fill(&out, Scalar::Int(0))?;
+    } else if out.numel() > 0 {
+        let x = converted(input, dtype)?;
+        let planes = x.numel() / from.iter().product::<usize>();
+        let back = like.is_some();
+        if back && out.device().is_cpu() {
+            fill(&out, Scalar::Int(0))?;
+        }
+        fork!([&out, &x],
+            cpu: crate::cpu::pool::avg_pool(pool, planes, out.host()?, x.host()?, back),
+            gpu: crate::gpu::avg_pool(pool, out.gpu()?, x.gpu()?, back))?;
+    }
+    let out = if out.dtype == input.dtype { out } else { converted(&out, input.dtype)? };
+    if dims == 3 { Ok(out) } else { formatted(out, like.unwrap_or(input), dims) }
+}
+
+/// Values are added up at their places in the image.
+#[cfg_attr(not(feature = "gpu"), allow(unused_variables, reason = "only the GPU asks for the windows"))]
+fn returned(g: &Body, indices: &Body, input: &Body, pool: Option<&Pool>, dims: usize) -> Result<Body> {
+    let out = Body::new(input.shape(), g.dtype, g.device())?;
+    if out.numel() == 0 || g.numel() == 0 || g.device().is_cpu() {
+        fill(&out, Scalar::Int(0))?;
+        if out.numel() > 0 {
+            at_places(At::Add, &out, indices, g, dims)?;
+        }
+        return formatted(out, input, dims);
+    }
+    let Some(pool) = pool else {
+        fill(&out, Scalar::Int(0))?;
+        scattered(&out, indices, g, dims, Put::Add)?;
+        return formatted(out, input, dims);
+    };
+    let (g, indices) = (dense(g)?, dense(indices)?);
+    fork!([&out, &g, &indices], cpu: Ok(()),
+        gpu: crate::gpu::max_pool_backward(pool, out.gpu()?, g.gpu()?, indices.gpu()?))?;
+    formatted(out, input, dims)
+}
+
+/// Picks, puts or adds at places in the planes of the last dimensions, in host memory.
+fn at_places(at: At, out: &Body, indices: &Body, x: &Body, dims: usize) -> Result<()> {
+    let (indices, x) = (dense(indices)?, dense(x)?);
+    let shape = out.shape();
+    let planes: usize = shape[..shape.len() - dims].iter().product();
+    if planes == 0 || indices.numel() == 0 {
+        return Ok(());
+    }
+    // SAFETY: three dense tensors of so many planes; `out` is new.
+    let wrong = unsafe { crate::cpu::pool::at_places(at, planes, out.host()?, indices.host()?, x.host()?)? };
+    let Some(place) = wrong else { return Ok(()) };
+    let sizes = &shape[shape.len() - dims..];
+    let by = sizes.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+    Err(Error::runtime(format!("Found an invalid max index: {place} (output volumes are of size {by})")))
+}
+
+/// The elements of `x` at places in its planes.
+fn picked(x: &Tensor, indices: &Tensor, dims: usize) -> Result<Tensor> {
+    let flat = |t: &Tensor| -> Result<Tensor> {
+        let shape = t.shape();
+        let lead = shape.len() - dims;
+        let mut flat = Dims::from_slice(&shape[..lead]);
+        flat.push(numel(&shape[lead..]));
+        view::reshape(t, &flat)
+    };
+    view::reshape(&index::gather(&flat(x)?, -1, &flat(indices)?)?, &indices.shape())
+}
+
+fn zeros(at: &Meta) -> Result<Tensor> {
+    create::zeros(&at.shape, at.dtype, at.device)
+}
+
+/// Puts or adds values at places in planes, by the kernel of `scatter`.
+fn scattered(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Result<()> {
+    let lead = out.layout.ndim() - dims;
+    let flat = |t: &Body| {
+        let mut shape = Dims::from_slice(&t.shape()[..lead]);
+        shape.push(numel(&t.shape()[lead..]));
+        dense(t).map(|t| crate::operator::kernel::with_shape(t, &shape))
+    };
+    let places = Tensor::new(flat(indices)?);
+    index::scatter_over(&flat(out)?, &flat(x)?, -1, &places, how)
+}
+
+const WORDS: [&str; 4] = ["", "one", "two", "three"];
+
+fn fail<T>(message: impl Into<String>) -> Result<T> {
+    Err(Error::runtime(message.into()))
+}
+
+/// A row of pixels as an image, and back: how pools of one dimension are computed.
+fn as_plane<R>(input: &Tensor, run: impl FnOnce(&Tensor) -> Result<R>) -> Result<R> {
+    run(&unsqueeze(input, -2)?)
+}
+
+fn as_line(out: &Tensor) -> Result<Tensor> {
+    squeeze(out, Some(smallvec![-2]))
+}
+
+fn check_rank(name: &str, input: &Tensor) -> Result<()> {
+    if matches!(input.ndim(), 2 | 3) {
+        return Ok(());
+    }
+    fail(format!(
+        "Expected 2 to 3 dimensions, but got {}-dimensional tensor for argument #1 'self' (while checking arguments for {name})",
+        input.ndim()
+    ))
+}
+
+/// A list with one number.
+fn single(name: &str, what: &str, list: &Ints) -> Result<i64> {
+    match list.as_slice() {
+        [n] => Ok(*n),
+        _ => fail(format!("{name}() argument '{what}' should contain one int (got {})", list.len())),
+    }
+}
+
+fn one() -> Ints {
+    smallvec![1]
+}

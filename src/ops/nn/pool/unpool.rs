@@ -1,0 +1,97 @@
+//! Values put back at the places that a pool took them from.
+
+use super::{WORDS, at_places, fail, formatted, picked, resized, scattered, three};
+use crate::base::Put;
+use crate::cpu::pool::At;
+use crate::operator::kernel::fill;
+use crate::operator::prelude::*;
+
+/// The image that has the values at their places, and zeros elsewhere.
+fn unpooled(input: &Tensor, indices: &Tensor, sizes: &Ints) -> Result<Body> {
+    let (x, places, dims) = (input.body(), indices.body(), sizes.len());
+    let shape = resized(x.shape(), &three(sizes, 1), dims);
+    let out = Body::new(&shape, x.dtype, x.device())?;
+    fill(&out, Scalar::Int(0))?;
+    if x.device().is_cpu() {
+        at_places(At::Put, &out, &places, &x, dims)?;
+        return formatted(out, &x, dims);
+    }
+    scattered(&out, &places, &x, dims, Put::Assign)?;
+    formatted(out, &x, dims)
+}
+
+fn check_unpool(input: &Tensor, indices: &Tensor, sizes: &Ints, dims: usize) -> Result<()> {
+    if indices.dtype() != DType::I64 {
+        return fail(format!(
+            "elements in indices should be type int64 but got: {}",
+            indices.dtype().scalar_name()
+        ));
+    }
+    if sizes.len() != dims {
+        return fail(format!(
+            "There should be exactly {} elements ({}) in output_size, but got {} elements.",
+            WORDS[dims],
+            if dims == 2 { "height, width" } else { "depth, height, width" },
+            sizes.len()
+        ));
+    }
+    if !matches!(input.ndim().checked_sub(dims), Some(1 | 2)) {
+        return fail(format!(
+            "Input to max_unpooling{dims}d should be a {}d or {}d Tensor, but got a tensor with {} dimensions.",
+            dims + 1,
+            dims + 2,
+            input.ndim()
+        ));
+    }
+    if input.shape() != indices.shape() {
+        return fail(format!(
+            "Expected shape of indices to be same as that of the input tensor ({:?}) but got indices tensor with shape: {:?}",
+            input.shape().as_slice(),
+            indices.shape().as_slice()
+        ));
+    }
+    match sizes.iter().find(|&&n| n < 0) {
+        Some(n) => {
+            fail(format!("Trying to create tensor with negative dimension {n}: {:?}", sizes.as_slice()))
+        }
+        None => Ok(()),
+    }
+}
+
+macro_rules! unpools {
+    ($($dims:literal $unpool:ident $Unpool:ident $what:literal;)*) => { $(
+        #[primitive(tangent = fn)]
+        impl $Unpool {
+            fn forward(input: &Tensor, indices: &Tensor, #[hidden] output_size: &Ints) -> Result<Body> {
+                unpooled(input, indices, output_size)
+            }
+            fn d_input(g: Tensor, indices: Tensor) -> Result<Tensor> {
+                picked(&g, &indices, $dims)
+            }
+            fn tangent(t_input: &Tensor, indices: &Tensor, output_size: &Ints) -> Result<Tensor> {
+                $Unpool::call(t_input, indices, output_size)
+            }
+            fn batch(b: &Batch, input: &Tensor, indices: &Tensor, output_size: &Ints) -> Result<Tensor> {
+                Ok(b.wrap($Unpool::call(&b.full(input)?, &b.full(indices)?, output_size)?))
+            }
+        }
+
+        #[doc = concat!("Values at the places that they were taken from in ", $what, ", and zeros elsewhere.")]
+        #[operator(nn, out(declared), autocast = single, sample = "unpooled(name)")]
+        pub fn $unpool(
+            input: &Tensor,
+            indices: &Tensor,
+            output_size: Ints,
+            stride: Option<Ints>,
+            padding: Option<Ints>,
+        ) -> Result<Tensor> {
+            let _ = (stride, padding);
+            check_unpool(input, indices, &output_size, $dims)?;
+            $Unpool::call(input, indices, &output_size)
+        }
+    )* };
+}
+unpools! {
+    2 max_unpool2d MaxUnpool2D "a plane";
+    3 max_unpool3d MaxUnpool3D "space";
+}

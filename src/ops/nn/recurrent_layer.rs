@@ -1,0 +1,435 @@
+//! A recurrent layer in one direction: one primitive, all its time steps included. On the CPU by kernels, elsewhere, with
+//! projections and in halves by other operators.
+
+use crate::cpu::rnn::{self as kernel, Cell};
+use crate::operator::kernel::{duplicate, filled, reduce};
+use crate::operator::prelude::*;
+use crate::ops::creation::create;
+use crate::ops::linalg::gemm::multiply;
+use crate::ops::nn::norm::{bodies, dense, host};
+use crate::ops::shape::{join, view};
+use crate::tensor::facts::{Keep, Shown};
+use crate::tensor::mode;
+
+impl Keep for Cell {
+    fn shown(&self) -> Shown {
+        Shown::Nothing
+    }
+}
+
+/// The operands of a layer: what inputs add to the sums of gates (rows of all steps), the first states, the weights of states
+/// and their biases, and what hidden states are projected by.
+struct Layer {
+    cell: Cell,
+    sums: V,
+    hidden: V,
+    cells: Option<V>,
+    weight: V,
+    bias: Option<V>,
+    projection: Option<V>,
+}
+
+/// A size; nothing of what has failed.
+fn size(x: &V, dim: usize) -> usize {
+    x.shape().get(dim).copied().unwrap_or(0)
+}
+
+fn rows(x: &V, start: i64, count: i64) -> V {
+    x.clone().then(|t| view::narrow(&t, 0, start, count))
+}
+
+fn together(parts: Vec<V>, dim: i64) -> V {
+    let tensors: Result<Vec<Tensor>> = parts.into_iter().map(V::tensor).collect();
+    match tensors {
+        Ok(one) if one.len() == 1 => V::from(&one[0]),
+        Ok(tensors) => V::from(join::cat(&tensors, dim)),
+        Err(error) => V::from(Err(error)),
+    }
+}
+
+/// The states of the first samples are new, the others stay.
+fn renewed(new: V, old: &V, count: i64) -> V {
+    let samples = size(old, 0) as i64;
+    if count == samples || matches!(old, V::Failed(_)) {
+        new
+    } else {
+        together(vec![new, rows(old, count, samples - count)], 0)
+    }
+}
+
+/// The parts of a unit's gates.
+fn gates(x: &V, count: usize) -> Vec<V> {
+    let width = (size(x, 1) / count) as i64;
+    (0..count as i64).map(|i| x.clone().then(|t| view::narrow(&t, 1, i * width, width))).collect()
+}
+
+/// Each step's first row and number of samples, in the order of time.
+fn in_order(sizes: &[i64], backwards: bool) -> Vec<(usize, i64, i64)> {
+    let mut start = 0;
+    let mut steps: Vec<(usize, i64, i64)> = Vec::new();
+    for (i, &size) in sizes.iter().enumerate() {
+        steps.push((i, start, size));
+        start += size;
+    }
+    if backwards {
+        steps.reverse();
+    }
+    steps
+}
+
+/// What a step made, for the way back.
+struct Step {
+    at: usize,
+    start: i64,
+    size: i64,
+    before: V,
+    cell_before: Option<V>,
+    gates: Vec<V>,
+    /// The sums of states of a GRU's new values; the tanh of an LSTM's cells, and its hidden states before the projection.
+    more: Vec<V>,
+    out: V,
+}
+
+impl Layer {
+    /// All steps, and the last states.
+    fn run(&self, sizes: &[i64], backwards: bool) -> (Vec<Step>, V, Option<V>) {
+        let (mut hidden, mut cells) = (self.hidden.clone(), self.cells.clone());
+        let mut steps = Vec::new();
+        for (at, start, size) in in_order(sizes, backwards) {
+            let before = rows(&hidden, 0, size);
+            let cell_before = cells.as_ref().map(|c| rows(c, 0, size));
+            let x = rows(&self.sums, start, size);
+            let own = before.matmul(self.weight.mt());
+            let own = self.bias.as_ref().map_or_else(|| own.clone(), |bias| &own + bias);
+            let (made, more, out) = match (self.cell, &cell_before) {
+                (Cell::Lstm, Some(c)) => {
+                    let sums = gates(&(x + own), 4);
+                    let (i, f, g, o) =
+                        (sigmoid(&sums[0]), sigmoid(&sums[1]), tanh(&sums[2]), sigmoid(&sums[3]));
+                    let new = &f * c + &i * &g;
+                    let t = tanh(&new);
+                    let raw = &o * &t;
+                    let out = self.projection.as_ref().map_or_else(|| raw.clone(), |w| raw.matmul(w.mt()));
+                    cells = cells.map(|old| renewed(new, &old, size));
+                    (vec![i, f, g, o], vec![t, raw], out)
+                }
+                (Cell::Gru, _) => {
+                    let (x, own) = (gates(&x, 3), gates(&own, 3));
+                    let (r, z) = (sigmoid(&x[0] + &own[0]), sigmoid(&x[1] + &own[1]));
+                    let n = tanh(&x[2] + &r * &own[2]);
+                    let out = (&before - &n) * &z + &n;
+                    (vec![r, z, n], vec![own[2].clone()], out)
+                }
+                (Cell::Relu, _) => {
+                    let sum = x + own;
+                    let out = select(&sum, 0.0, le(&sum, 0.0));
+                    (Vec::new(), Vec::new(), out)
+                }
+                _ => (Vec::new(), Vec::new(), tanh(x + own)),
+            };
+            hidden = renewed(out.clone(), &hidden, size);
+            steps.push(Step { at, start, size, before, cell_before, gates: made, more, out });
+        }
+        (steps, hidden, cells)
+    }
+
+    /// The hidden states of all steps, as their rows lie.
+    fn outputs(steps: &[Step]) -> V {
+        let mut order: Vec<&Step> = steps.iter().collect();
+        order.sort_by_key(|step| step.at);
+        together(order.into_iter().map(|step| step.out.clone()).collect(), 0)
+    }
+
+    /// The gradients of sums, first states, weights, biases and projections.
+    fn gradients(&self, sizes: &[i64], backwards: bool, g: [Option<V>; 3]) -> [V; 6] {
+        let (steps, ..) = self.run(sizes, backwards);
+        let [g_out, g_hidden, g_cells] = g;
+        let mut d_hidden = g_hidden.unwrap_or_else(|| nought(&self.hidden));
+        let mut d_cells = self.cells.as_ref().map(|c| g_cells.unwrap_or_else(|| nought(c)));
+        let mut d_sums: Vec<(usize, V)> = Vec::new();
+        let mut d_weight = nought(&self.weight);
+        let mut d_bias = self.bias.as_ref().map(nought);
+        let mut d_projection = self.projection.as_ref().map(nought);
+        for step in steps.iter().rev() {
+            let size = step.size;
+            let mut dh = rows(&d_hidden, 0, size);
+            if let Some(g) = &g_out {
+                dh = dh + rows(g, step.start, size);
+            }
+            let mut past = None;
+            let slope = |y: &V| y * (1.0 - y);
+            let (of_x, of_own) = match (self.cell, &step.cell_before, &mut d_cells) {
+                (Cell::Lstm, Some(c), Some(all)) => {
+                    let [i, f, g, o] = [0, 1, 2, 3].map(|k| step.gates[k].clone());
+                    let (t, raw) = (&step.more[0], &step.more[1]);
+                    if let (Some(w), Some(d)) = (&self.projection, &mut d_projection) {
+                        *d = &*d + dh.mt().matmul(raw);
+                        dh = dh.matmul(w);
+                    }
+                    let dc = rows(all, 0, size) + &dh * &o * (1.0 - t * t);
+                    let parts = vec![
+                        &dc * &g * slope(&i),
+                        &dc * c * slope(&f),
+                        &dc * &i * (1.0 - &g * &g),
+                        &dh * t * slope(&o),
+                    ];
+                    *all = renewed(&dc * &f, all, size);
+                    let sums = together(parts, 1);
+                    (sums.clone(), sums)
+                }
+                (Cell::Gru, ..) => {
+                    let [r, z, n] = [0, 1, 2].map(|k| step.gates[k].clone());
+                    let of_new = &dh * (1.0 - &z) * (1.0 - &n * &n);
+                    let of_reset = &of_new * &step.more[0] * slope(&r);
+                    let of_update = &dh * (&step.before - &n) * slope(&z);
+                    past = Some(&dh * &z);
+                    let own = vec![of_reset.clone(), of_update.clone(), &of_new * &r];
+                    (together(vec![of_reset, of_update, of_new], 1), together(own, 1))
+                }
+                (Cell::Relu, ..) => {
+                    let sums = select(dh, 0.0, le(&step.out, 0.0));
+                    (sums.clone(), sums)
+                }
+                _ => {
+                    let sums = dh * (1.0 - &step.out * &step.out);
+                    (sums.clone(), sums)
+                }
+            };
+            d_weight = d_weight + of_own.mt().matmul(&step.before);
+            d_bias = d_bias.map(|d| d + of_own.clone().sum(&[0], false));
+            let back = of_own.matmul(&self.weight);
+            let back = past.map_or_else(|| back.clone(), |past| &back + past);
+            d_hidden = renewed(back, &d_hidden, size);
+            d_sums.push((step.at, of_x));
+        }
+        d_sums.sort_by_key(|(at, _)| *at);
+        let d_sums = together(d_sums.into_iter().map(|(_, d)| d).collect(), 0);
+        let none = || V::from(0.0);
+        [
+            d_sums,
+            d_hidden,
+            d_cells.unwrap_or_else(none),
+            d_weight,
+            d_bias.unwrap_or_else(none),
+            d_projection.unwrap_or_else(none),
+        ]
+    }
+}
+
+/// Whether the kernels can take it.
+fn by_kernels(sums: &Body, projected: bool) -> bool {
+    sums.device().is_cpu() && !projected && matches!(sums.dtype, DType::F32 | DType::F64) && sums.numel() > 0
+}
+
+/// Buffers of a layer, for the kernels.
+struct Own {
+    cell: Cell,
+    sums: Body,
+    weight: Body,
+    bias: Option<Body>,
+    kept: Body,
+    before: Body,
+    cell_before: Option<Body>,
+    hidden: Body,
+    cells: Option<Body>,
+}
+
+impl Own {
+    fn layer<'a>(&'a self, sizes: &'a [i64], backwards: bool) -> Result<kernel::Layer<'a>> {
+        Ok(kernel::Layer {
+            cell: self.cell,
+            steps: kernel::Steps { sizes, backwards },
+            samples: self.hidden.shape()[0],
+            units: self.hidden.shape()[1],
+            sums: self.sums.host()?,
+            weight: self.weight.host()?,
+            bias: host(&self.bias)?,
+            kept: self.kept.host()?,
+            before: self.before.host()?,
+            cell_before: host(&self.cell_before)?,
+            hidden: self.hidden.host()?,
+            cells: host(&self.cells)?,
+        })
+    }
+}
+
+#[primitive(
+    results(output, hidden_n, cells_n, kept, before, cell_before),
+    scratch(kept, before, cell_before)
+)]
+impl RecurrentLayer {
+    #[allow(clippy::too_many_arguments, reason = "a layer has so many")]
+    fn forward(
+        sums: &Tensor,
+        hidden: &Tensor,
+        cells: Option<&Tensor>,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        projection: Option<&Tensor>,
+        cell: Cell,
+        sizes: Vec<i64>,
+        backwards: bool,
+    ) -> Result<[Body; 6]> {
+        let x = sums.body();
+        let nothing = || Body::new(&[0], x.dtype, x.device());
+        if !by_kernels(&x, projection.is_some()) {
+            let layer = Layer {
+                cell,
+                sums: sums.into(),
+                hidden: hidden.into(),
+                cells: cells.map(V::from),
+                weight: weight.into(),
+                bias: bias.map(V::from),
+                projection: projection.map(V::from),
+            };
+            return mode::with_grad(false, || {
+                let (steps, hidden, cells) = layer.run(&sizes, backwards);
+                let own = |v: V| v.tensor().and_then(|t| duplicate(&t.body()));
+                let out = own(Layer::outputs(&steps))?;
+                Ok([out, own(hidden)?, cells.map_or_else(nothing, own)?, nothing()?, nothing()?, nothing()?])
+            });
+        }
+        let (total, units) = (x.shape()[0], hidden.shape()[1]);
+        let new = |width: usize| Body::new(&[total, width], x.dtype, x.device());
+        let own = Own {
+            cell,
+            sums: dense(&x, x.dtype)?,
+            weight: dense(&weight.body(), x.dtype)?,
+            bias: bias.map(|bias| dense(&bias.body(), x.dtype)).transpose()?,
+            kept: new(cell.kept() * units)?,
+            before: new(units)?,
+            cell_before: cells.map(|_| new(units)).transpose()?,
+            hidden: duplicate(&hidden.body())?,
+            cells: cells.map(|cells| duplicate(&cells.body())).transpose()?,
+        };
+        let out = new(units)?;
+        fork!([&out, &own.sums],
+            cpu: kernel::forward(out.host()?, own.layer(&sizes, backwards)?),
+            gpu: Err(Error::runtime("recurrent layers are made of other operators there")))?;
+        let Own { kept, before, cell_before, hidden, cells, .. } = own;
+        let or_nothing = |body: Option<Body>| body.map_or_else(nothing, Ok);
+        Ok([out, hidden, or_nothing(cells)?, kept, before, or_nothing(cell_before)?])
+    }
+    #[allow(clippy::too_many_arguments, reason = "a layer has so many")]
+    fn derivative(
+        g: [Option<V>; 3],
+        sums: V,
+        hidden: V,
+        cells: Option<V>,
+        weight: V,
+        bias: Option<V>,
+        projection: Option<V>,
+        cell: Cell,
+        sizes: Vec<i64>,
+        backwards: bool,
+        wants: [bool; 6],
+    ) -> [Option<V>; 6] {
+        let layer = Layer { cell, sums, hidden, cells, weight, bias, projection };
+        let made = layer.gradients(&sizes, backwards, g);
+        let mut wants = wants.into_iter();
+        made.map(|v| Some(v).filter(|_| wants.next() == Some(true)))
+    }
+    #[allow(clippy::too_many_arguments, reason = "a layer has so many")]
+    fn fast_derivative(
+        g: [Option<Body>; 3],
+        sums: Body,
+        hidden: Body,
+        cells: Option<Body>,
+        weight: Body,
+        bias: Option<Body>,
+        projection: Option<Body>,
+        kept: Body,
+        before: Body,
+        cell_before: Body,
+        cell: Cell,
+        sizes: Vec<i64>,
+        backwards: bool,
+        wants: [bool; 6],
+    ) -> Result<[Option<Body>; 6]> {
+        if !by_kernels(&sums, projection.is_some()) {
+            let value = |body: Body| V::from(Tensor::new(body));
+            let layer = Layer {
+                cell,
+                sums: value(sums),
+                hidden: value(hidden),
+                cells: cells.map(value),
+                weight: value(weight),
+                bias: bias.map(value),
+                projection: projection.map(value),
+            };
+            let made = layer.gradients(&sizes, backwards, g.map(|g| g.map(value)));
+            let mut wants = wants.into_iter();
+            return bodies(made.map(|v| Some(v).filter(|_| wants.next() == Some(true))));
+        }
+        let (dtype, device) = (sums.dtype, sums.device());
+        let [g_out, g_hidden, g_cells] = g;
+        let start = |g: Option<Body>, like: &Body| match g {
+            Some(g) => duplicate(&g),
+            None => filled(like.shape(), Scalar::Int(0), dtype, device),
+        };
+        let new = || Body::new(sums.shape(), dtype, device);
+        let other = (cell == Cell::Gru).then(new).transpose()?;
+        let g_out = g_out.map(|g| dense(&g, dtype)).transpose()?;
+        let own = Own {
+            cell,
+            sums: new()?,
+            weight: dense(&weight, dtype)?,
+            bias: None,
+            kept,
+            before,
+            cell_before: cells.as_ref().map(|_| cell_before),
+            hidden: start(g_hidden, &hidden)?,
+            cells: cells.map(|cells| start(g_cells, &cells)).transpose()?,
+        };
+        fork!([&own.sums, &own.weight],
+            cpu: kernel::backward(host(&g_out)?, host(&other)?, own.layer(&sizes, backwards)?),
+            gpu: Err(Error::runtime("recurrent layers are made of other operators there")))?;
+        let of_own = other.as_ref().unwrap_or(&own.sums);
+        let of_weight = || -> Result<Body> {
+            let out = Body::new(own.weight.shape(), dtype, device)?;
+            multiply(&out, &of_own.with_layout(of_own.layout.transpose(0, 1)?), &own.before, 1.0, 0.0)?;
+            Ok(out)
+        };
+        let of_bias = || -> Result<Body> {
+            let sum = reduce(crate::base::Fold::Sum, of_own, &[0], dtype)?;
+            Ok(drop_dims(sum, &[0]))
+        };
+        let d_weight = wants[3].then(of_weight).transpose()?;
+        let d_bias = wants[4].then(of_bias).transpose()?;
+        let Own { sums, hidden, cells, .. } = own;
+        Ok([
+            wants[0].then_some(sums),
+            wants[1].then_some(hidden),
+            cells.filter(|_| wants[2]),
+            d_weight,
+            d_bias,
+            None,
+        ])
+    }
+    #[allow(clippy::too_many_arguments, reason = "a layer has so many")]
+    fn batch(
+        _b: &Batch,
+        sums: &Tensor,
+        hidden: &Tensor,
+        cells: Option<&Tensor>,
+        weight: &Tensor,
+        bias: Option<&Tensor>,
+        projection: Option<&Tensor>,
+        cell: Cell,
+        sizes: Vec<i64>,
+        backwards: bool,
+    ) -> Result<[Tensor; 3]> {
+        let layer = Layer {
+            cell,
+            sums: sums.into(),
+            hidden: hidden.into(),
+            cells: cells.map(V::from),
+            weight: weight.into(),
+            bias: bias.map(V::from),
+            projection: projection.map(V::from),
+        };
+        let (steps, hidden, cells) = layer.run(&sizes, backwards);
+        let none = || create::zeros(&[0], sums.dtype(), sums.device());
+        Ok([Layer::outputs(&steps).tensor()?, hidden.tensor()?, cells.map_or_else(none, V::tensor)?])
+    }
+}

@@ -1,0 +1,115 @@
+"""What is known of an operator stands in its row: no table of the Python package or of the scripts is keyed by operators' names."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from library import NAME, T
+
+ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.skipif(
+    NAME == "torch" or not (ROOT / "python" / "gradiron" / "ops.py").exists(), reason="reads the source"
+)
+
+# How many are left, by file: these numbers only fall.
+LEFT = {
+    # The names of kernels, which selective checkpoints are asked about, by the names of nodes.
+    "python/gradiron/ops.py": 17,
+    # Rows that functions of `nn.functional` stand for.
+    "python/gradiron/nn/functional.py": 2,
+}
+
+REDUCTIONS = {"mean", "sum", "max"}
+ACTIVATIONS = {"tanh", "relu", "gelu", "sigmoid", "leaky_relu", "selu"}
+# Words that mean something else where they stand.
+OTHERWISE = {
+    # Names that the package shows, by the module in which they are found when they are asked for.
+    "python/gradiron/__init__.py": None,
+    # The words of an optimizer's program, a language of its own.
+    "python/gradiron/optim/_rule.py": None,
+    # Distributions, by their modules.
+    "python/gradiron/distributions/__init__.py": None,
+    # How losses, bags and scatters reduce; how layers are activated; how images and borders are filled.
+    "python/gradiron/nn/_at_top.py": REDUCTIONS,
+    "python/gradiron/nn/_compositions.py": REDUCTIONS | {"bilinear"},
+    "python/gradiron/nn/_losses.py": REDUCTIONS,
+    "python/gradiron/nn/_reduction.py": REDUCTIONS,
+    "python/gradiron/nn/_resizing.py": {"linear", "bilinear", "zeros", "mode"},
+    "python/gradiron/nn/_tables.py": REDUCTIONS,
+    "python/gradiron/nn/init.py": ACTIVATIONS
+    | {"linear", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"},
+    "python/gradiron/nn/modules/conv.py": {"zeros"},
+    "python/gradiron/nn/modules/loss.py": REDUCTIONS,
+    "python/gradiron/nn/modules/rnn.py": ACTIVATIONS | {"dropout"},
+    "python/gradiron/nn/modules/sparse.py": REDUCTIONS,
+    "python/gradiron/nn/modules/transformer.py": ACTIVATIONS,
+    "python/gradiron/nn/modules/upsampling.py": {"bilinear"},
+    "python/gradiron/nn/utils/parametrizations.py": {"matrix_exp"},
+    # How rates and averages change.
+    "python/gradiron/optim/lr_scheduler.py": {"min", "max", "cos", "abs", "linear", "threshold", "mode"},
+    "python/gradiron/optim/swa_utils.py": {"cos", "linear"},
+    # Keys of states, files, traces and settings; words of messages and of signatures.
+    "python/gradiron/_creation.py": {"is_complex"},
+    "python/gradiron/_indices.py": {"floor"},
+    "python/gradiron/_limits.py": {"min", "max"},
+    "python/gradiron/_settings.py": {"fill"},
+    "python/gradiron/_tensor.py": {"polygamma"},
+    "python/gradiron/_tensor_str.py": {"full", "threshold"},
+    "python/gradiron/_utils.py": {"conj", "neg"},
+    "python/gradiron/autograd/_parts.py": {"real"},
+    "python/gradiron/autograd/_profiler_trace.py": {"cat", "t", "stack"},
+    "python/gradiron/autograd/graph.py": {"all", "any"},
+    "python/gradiron/func/_rearrange.py": {"equal"},
+    "python/gradiron/jit/__init__.py": {"trace"},
+    "python/gradiron/optim/adagrad.py": {"sum"},
+    "python/gradiron/optim/lbfgs.py": {"t"},
+    "python/gradiron/serialization/_archive.py": {"minimum", "maximum"},
+    "python/gradiron/storage.py": {"ones"},
+    "python/gradiron/testing/_compare.py": {"equal"},
+    "python/gradiron/viz/font.py": {"t"},
+    "scripts/sizes.py": {"std"},
+}
+
+
+def names_in(source, operators):
+    """The operators that literals name: alone, or in lists of words of which most are operators. Docstrings and `__all__` do not count."""
+    tree = ast.parse(source)
+    silent = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            silent.add(id(node.value))
+        elif isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign)) and node.value is not None:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+                silent.update(map(id, ast.walk(node.value)))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in silent:
+            words = node.value.split()
+            known = [word for word in words if word.rstrip("_") in operators]
+            if known and all(map(str.isidentifier, words)) and 2 * len(known) >= len(words):
+                yield from ((word, node.lineno) for word in known)
+
+
+def test_no_table_is_keyed_by_operators():
+    operators = {row["name"].rstrip("_") for row in T._core.rows()}
+    assert len(operators) > 500 and {"exp", "softmax", "conv2d"} <= operators
+    found, told = {}, []
+    for path in sorted([*(ROOT / "python").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]):
+        file = path.relative_to(ROOT).as_posix()
+        otherwise = OTHERWISE.get(file, set())
+        if otherwise is None:
+            continue
+        named = [(word, line) for word, line in names_in(path.read_text("utf-8"), operators) if word not in otherwise]
+        if named:
+            found[file] = len(named)
+            told += [f"{file}:{line}: {word}" for word, line in named]
+    more = {file: count for file, count in found.items() if count > LEFT.get(file, 0)}
+    assert not more, "what is known of an operator stands in its row; these name some:\n" + "\n".join(told)
+    assert found == LEFT, f"fewer are left than LEFT says: lower it to {found}"
+
+
+def test_the_reader_reads():
+    source = '"""exp"""\n__all__ = ["exp"]\nTABLE = {"exp": 1, "other": 2}\nLIST = "exp sin cos_ other".split()\nraise E("exp of what")\n'
+    assert list(names_in(source, {"exp", "sin", "cos"})) == [("exp", 3), ("exp", 4), ("sin", 4), ("cos_", 4)]
