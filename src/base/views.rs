@@ -48,6 +48,8 @@ impl Layout {
         }
         let lead = sizes.len() - self.ndim();
         let mut out = Layout { shape: Dims::new(), strides: Dims::new(), offset: self.offset };
+        // PyTorch looks at the last dimension first.
+        let mut unfit = None;
         for (i, &want) in sizes.iter().enumerate() {
             let (have, stride) =
                 if i < lead { (1, 0) } else { (self.shape[i - lead], self.strides[i - lead]) };
@@ -62,14 +64,17 @@ impl Layout {
                 w => w as usize,
             };
             if have != size && have != 1 {
-                return Err(Error::runtime(format!(
-                    "The expanded size of the tensor ({size}) must match the existing size ({have}) at non-singleton \
-                     dimension {i}.  Target sizes: {sizes:?}.  Tensor sizes: {:?}",
-                    self.shape.as_slice()
-                )));
+                unfit = Some((i, size, have));
             }
             out.shape.push(size);
             out.strides.push(if have == 1 && size != 1 { 0 } else { stride });
+        }
+        if let Some((i, size, have)) = unfit {
+            return Err(Error::runtime(format!(
+                "The expanded size of the tensor ({size}) must match the existing size ({have}) at non-singleton dimension \
+                 {i}.  Target sizes: {sizes:?}.  Tensor sizes: {:?}",
+                self.shape.as_slice()
+            )));
         }
         // New dimensions of one element step over the rest.
         for i in (0..lead).rev().filter(|&i| out.shape[i] == 1 && self.ndim() > 0) {

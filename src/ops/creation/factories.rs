@@ -90,7 +90,7 @@ impl NarrowCopy {
 )]
 pub fn zeros(
     size: Sizes,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -117,7 +117,7 @@ pub fn zeros(
 )]
 pub fn ones(
     size: Sizes,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -142,7 +142,7 @@ pub fn ones(
 )]
 pub fn empty(
     size: Sizes,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -165,7 +165,7 @@ pub fn empty(
 pub fn empty_strided(
     size: Ints,
     stride: Ints,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -204,7 +204,7 @@ pub fn empty_strided(
 pub fn full(
     size: Ints,
     fill_value: Scalar,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -219,7 +219,7 @@ pub fn full(
 #[operator(function, unrecorded)]
 pub fn zeros_like(
     input: &Tensor,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -236,7 +236,7 @@ pub fn zeros_like(
 #[operator(function, unrecorded)]
 pub fn ones_like(
     input: &Tensor,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -253,7 +253,7 @@ pub fn ones_like(
 #[operator(function, unrecorded)]
 pub fn empty_like(
     input: &Tensor,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -269,7 +269,7 @@ pub fn empty_like(
 pub fn full_like(
     input: &Tensor,
     fill_value: Scalar,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -285,7 +285,7 @@ pub fn full_like(
 pub fn new_zeros(
     input: &Tensor,
     size: Sizes,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -306,7 +306,7 @@ pub fn new_zeros(
 pub fn new_ones(
     input: &Tensor,
     size: Sizes,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -327,7 +327,7 @@ pub fn new_ones(
 pub fn new_empty(
     input: &Tensor,
     size: Sizes,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -346,7 +346,7 @@ pub fn new_empty_strided(
     input: &Tensor,
     size: Ints,
     stride: Ints,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -362,7 +362,7 @@ pub fn new_full(
     input: &Tensor,
     size: Ints,
     fill_value: Scalar,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,
@@ -412,7 +412,7 @@ pub fn eye(
 #[operator(function)]
 pub fn scalar_tensor(
     s: Scalar,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
     layout: Option<String>,
     device: Option<Device>,
     pin_memory: Option<bool>,

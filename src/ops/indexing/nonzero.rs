@@ -96,7 +96,12 @@ fn columns(t: &Tensor, positions: Body) -> Result<Vec<Tensor>> {
     unrecorded,
     out(message = "nonzero: Expected out tensor to have scalar type Long but got scalar type{target}")
 )]
-pub fn nonzero(input: &Tensor, #[default(false)] as_tuple: bool) -> Result<Out> {
+pub fn nonzero(
+    input: &Tensor,
+    #[keyword]
+    #[default(false)]
+    as_tuple: bool,
+) -> Result<Out> {
     if !as_tuple {
         return argwhere(input).map(Out::Tensor);
     }

@@ -234,7 +234,9 @@ pub fn index_add(
     dim: i64,
     index: &Tensor,
     source: &Tensor,
-    #[default(Scalar::Int(1))] alpha: Scalar,
+    #[keyword]
+    #[default(Scalar::Int(1))]
+    alpha: Scalar,
 ) -> Result<Tensor> {
     check_slices("index_add_", &input.body(), &source.body(), dim, index)?;
     IndexAdd::call(input, dim, index, source, alpha)

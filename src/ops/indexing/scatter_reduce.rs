@@ -262,7 +262,9 @@ pub fn scatter_reduce(
     index: &Tensor,
     src: &Tensor,
     reduce: &str,
-    #[default(true)] include_self: bool,
+    #[keyword]
+    #[default(true)]
+    include_self: bool,
 ) -> Result<Tensor> {
     let how = Meeting::named(reduce)?;
     if matches!(how, Meeting::Max | Meeting::Min) {

@@ -104,11 +104,14 @@ pub fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tenso
     }
     check_index(op, index)?;
     if source.dtype != out.dtype {
-        return Err(Error::runtime(format!(
-            "{op}(): self and source expected to have the same dtype, but got (self) {} and (source) {}",
-            out.dtype.scalar_name(),
-            source.dtype.scalar_name()
-        )));
+        let (own, other) = (out.dtype.scalar_name(), source.dtype.scalar_name());
+        return Err(Error::runtime(if op == "index_add_" {
+            format!("{op}(): self ({own}) and source ({other}) must have the same scalar type")
+        } else {
+            format!(
+                "{op}(): self and source expected to have the same dtype, but got (self) {own} and (source) {other}"
+            )
+        }));
     }
     let check = if copies { check_copies } else { check_added };
     check(out, source, at, index.numel())?;

@@ -152,8 +152,15 @@ pub fn take_along_dim(input: &Tensor, indices: &Tensor, dim: Option<i64>) -> Res
 impl PutAt {
     fn check(input: &Body, index: &Tensor, source: &Tensor, _: bool) -> Result<()> {
         check_line("put_", index, input)?;
-        if index.numel() != source.numel() {
+        if input.dtype != source.dtype() {
             return Err(Error::runtime(format!(
+                "put_(): self and source expected to have the same dtype, but got self.dtype = {} and source.dtype = {}",
+                input.dtype.scalar_name(),
+                source.dtype().scalar_name()
+            )));
+        }
+        if index.numel() != source.numel() {
+            return Err(Error::index(format!(
                 "put_(): Expected source and index to have the same number of elements, but got source.numel() = {}, \
                  index.numel() = {}",
                 source.numel(),

@@ -51,14 +51,14 @@ impl LinalgCholeskyEx {
     sample = "on_host(squares(lambda x: [T.linalg.cholesky(positive(x)), T.linalg.cholesky(positive(x), upper=True)]))"
 )]
 pub fn linalg_cholesky(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword]
     #[default(false)]
     upper: bool,
 ) -> Result<Tensor> {
-    check_square("linalg.cholesky", A)?;
-    check_floating("linalg.cholesky", A, true)?;
-    let [l, _] = LinalgCholeskyEx::call(A, upper, Checked(Some("linalg.cholesky")))?;
+    check_square("linalg.cholesky", input)?;
+    check_floating("linalg.cholesky", input, true)?;
+    let [l, _] = LinalgCholeskyEx::call(input, upper, Checked(Some("linalg.cholesky")))?;
     Ok(l)
 }
 
@@ -71,15 +71,15 @@ pub fn linalg_cholesky(
     sample = "on_host(squares(lambda x: T.linalg.cholesky_ex(positive(x))))"
 )]
 pub fn linalg_cholesky_ex(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword]
     #[default(false)]
     upper: bool,
     #[default(false)] check_errors: bool,
 ) -> Result<[Tensor; 2]> {
-    check_square("linalg.cholesky", A)?;
-    check_floating("linalg.cholesky", A, true)?;
-    LinalgCholeskyEx::call(A, upper, Checked(check_errors.then_some("linalg.cholesky_ex")))
+    check_square("linalg.cholesky", input)?;
+    check_floating("linalg.cholesky", input, true)?;
+    LinalgCholeskyEx::call(input, upper, Checked(check_errors.then_some("linalg.cholesky_ex")))
 }
 
 /// `X` with `L Lᴴ X = B`.
@@ -118,8 +118,8 @@ impl CholeskySolve {
     autocast = single,
     sample = "on_host(squares(lambda x: T.cholesky_solve(x[..., :2], x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
 )]
-pub fn cholesky_solve(input: &Tensor, L: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {
-    for (name, x) in [("b", input), ("u", L)] {
+pub fn cholesky_solve(input: &Tensor, input2: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {
+    for (name, x) in [("b", input), ("u", input2)] {
         if x.ndim() < 2 {
             return Err(Error::runtime(format!(
                 "{name} should have at least 2 dimensions, but has {} dimensions instead",
@@ -127,12 +127,12 @@ pub fn cholesky_solve(input: &Tensor, L: &Tensor, #[default(false)] upper: bool)
             )));
         }
     }
-    check_pair("cholesky_solve", input, L)?;
-    broadcast(&input.shape()[..input.ndim() - 2], &L.shape()[..L.ndim() - 2])?;
+    check_pair("cholesky_solve", input, input2)?;
+    broadcast(&input.shape()[..input.ndim() - 2], &input2.shape()[..input2.ndim() - 2])?;
     if input.device().is_cpu() && input.dtype().size() == 2 {
         return Err(Fault::NoKernel { op: "cholesky_solve_cpu", dtype: input.dtype() }.into());
     }
-    CholeskySolve::call(input, L, upper)
+    CholeskySolve::call(input, input2, upper)
 }
 
 #[primitive(batch = in_front)]
@@ -155,10 +155,10 @@ impl CholeskyInverse {
     autocast = single,
     sample = "on_host(squares(lambda x: T.cholesky_inverse(x.tril() + 3 * T.eye(x.shape[-1], dtype=x.dtype))))"
 )]
-pub fn cholesky_inverse(L: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {
-    check_square("cholesky_inverse", L)?;
-    if !matches!(L.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
-        return Err(Fault::NoKernel { op: "cholesky_inverse_out_cpu", dtype: L.dtype() }.into());
+pub fn cholesky_inverse(input: &Tensor, #[default(false)] upper: bool) -> Result<Tensor> {
+    check_square("cholesky_inverse", input)?;
+    if !matches!(input.dtype(), DType::F32 | DType::F64 | DType::C64 | DType::C128) {
+        return Err(Fault::NoKernel { op: "cholesky_inverse_out_cpu", dtype: input.dtype() }.into());
     }
-    CholeskyInverse::call(L, upper)
+    CholeskyInverse::call(input, upper)
 }

@@ -101,9 +101,9 @@ fn is_upper(UPLO: &str) -> Result<bool> {
     out(declared),
     sample = "on_host(squares(lambda x: signless(*T.linalg.eigh(symmetric(apart(x))))))"
 )]
-pub fn linalg_eigh(A: &Tensor, #[default("L".to_string())] UPLO: String) -> Result<[Tensor; 2]> {
-    check_square("linalg.eigh", A)?;
-    LinalgEigh::call(A, is_upper(&UPLO)?)
+pub fn linalg_eigh(input: &Tensor, #[default("L".to_string())] UPLO: String) -> Result<[Tensor; 2]> {
+    check_square("linalg.eigh", input)?;
+    LinalgEigh::call(input, is_upper(&UPLO)?)
 }
 
 /// Ascending eigenvalues of Hermitian matrices, of which one triangle is read.
@@ -113,8 +113,8 @@ pub fn linalg_eigh(A: &Tensor, #[default("L".to_string())] UPLO: String) -> Resu
     out(declared),
     sample = "on_host(squares(lambda x: T.linalg.eigvalsh(symmetric(apart(x)))))"
 )]
-pub fn linalg_eigvalsh(A: &Tensor, #[default("L".to_string())] UPLO: String) -> Result<Tensor> {
-    check_square("linalg.eigh", A)?;
-    let [values, _] = LinalgEigh::call(A, is_upper(&UPLO)?)?;
+pub fn linalg_eigvalsh(input: &Tensor, #[default("L".to_string())] UPLO: String) -> Result<Tensor> {
+    check_square("linalg.eigh", input)?;
+    let [values, _] = LinalgEigh::call(input, is_upper(&UPLO)?)?;
     Ok(values)
 }

@@ -82,9 +82,9 @@ fn check_exponent(A: &Tensor) -> Result<()> {
 
 /// The exponential of matrices: the sum of their powers by factorials.
 #[operator(function, space = "linalg", sample = "on_host(squares(lambda x: T.linalg.matrix_exp(x)))")]
-pub fn linalg_matrix_exp(A: &Tensor) -> Result<Tensor> {
-    check_exponent(A)?;
-    LinalgMatrixExp::call(A)
+pub fn linalg_matrix_exp(input: &Tensor) -> Result<Tensor> {
+    check_exponent(input)?;
+    LinalgMatrixExp::call(input)
 }
 
 /// The exponential of matrices.
@@ -100,8 +100,8 @@ pub fn matrix_exp(input: &Tensor) -> Result<Tensor> {
     out(declared),
     sample = "on_host(squares(lambda x: [T.linalg.matrix_power(steep(x), n) for n in (-2, 0, 1, 3)]))"
 )]
-pub fn linalg_matrix_power(A: &Tensor, n: i64) -> Result<Tensor> {
-    super::product::matrix_power(A, n)
+pub fn linalg_matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
+    super::product::matrix_power(input, n)
 }
 
 /// `x` reflected by `k` vectors, the last one first; by the first one first if `turned`, which undoes it.
@@ -158,12 +158,12 @@ fn check_reflectors(name: &str, x: &Tensor, tau: &Tensor) -> Result<()> {
     out(declared),
     sample = "on_host(squares(lambda x: T.linalg.householder_product(x, x[..., 0])))"
 )]
-pub fn linalg_householder_product(A: &Tensor, tau: &Tensor) -> Result<Tensor> {
+pub fn linalg_householder_product(input: &Tensor, tau: &Tensor) -> Result<Tensor> {
     let name = "torch.linalg.householder_product";
-    if A.ndim() < 2 {
+    if input.ndim() < 2 {
         return Err(Error::runtime(format!("{name}: input must have at least 2 dimensions.")));
     }
-    let ([m, n], shape) = (rows_and_columns(&A.shape()), tau.shape());
+    let ([m, n], shape) = (rows_and_columns(&input.shape()), tau.shape());
     if m < n {
         return Err(Error::runtime(format!(
             "{name}: input.shape[-2] must be greater than or equal to input.shape[-1]"
@@ -175,26 +175,26 @@ pub fn linalg_householder_product(A: &Tensor, tau: &Tensor) -> Result<Tensor> {
             "{name}: input.shape[-1] must be greater than or equal to tau.shape[-1]"
         )));
     }
-    check_reflectors(name, A, tau)?;
-    if A.dtype() != tau.dtype() {
+    check_reflectors(name, input, tau)?;
+    if input.dtype() != tau.dtype() {
         return Err(Error::runtime(format!(
             "{name}: tau dtype {} does not match input dtype {}",
             tau.dtype().scalar_name(),
-            A.dtype().scalar_name()
+            input.dtype().scalar_name()
         )));
     }
-    refuse_gpu("linalg_householder_product", &[A, tau])?;
+    refuse_gpu("linalg_householder_product", &[input, tau])?;
     let unit = crate::ops::creation::factories::eye(
         m as i64,
         Some(n as i64),
-        Some(A.dtype()),
+        Some(input.dtype()),
         None,
-        Some(A.device()),
+        Some(input.device()),
         None,
         false,
     )?;
-    let unit = V::from(view::expand(&unit, view::ints(&A.shape()))?);
-    reflected(&reflectors(A, k)?, &V::from(tau), unit, k, false).tensor()
+    let unit = V::from(view::expand(&unit, view::ints(&input.shape()))?);
+    reflected(&reflectors(input, k)?, &V::from(tau), unit, k, false).tensor()
 }
 
 /// The first columns of the product of reflections.
@@ -345,11 +345,11 @@ pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
     out(declared),
     sample = "on_host(fixed([(2, 2, 4)], lambda x: T.linalg.tensorinv(x + 3 * T.eye(4, dtype=x.dtype).reshape(2, 2, 4), 2)))"
 )]
-pub fn linalg_tensorinv(A: &Tensor, #[default(2)] ind: i64) -> Result<Tensor> {
+pub fn linalg_tensorinv(input: &Tensor, #[default(2)] ind: i64) -> Result<Tensor> {
     if ind <= 0 {
         return Err(Error::runtime("Expected a strictly positive integer for 'ind'"));
     }
-    let shape = A.shape();
+    let shape = input.shape();
     let (first, last) = shape.split_at((ind as usize).min(shape.len()));
     let (rows, columns): (usize, usize) = (first.iter().product(), last.iter().product());
     if rows != columns {
@@ -360,7 +360,7 @@ pub fn linalg_tensorinv(A: &Tensor, #[default(2)] ind: i64) -> Result<Tensor> {
     }
     let mut out = Dims::from_slice(last);
     out.extend_from_slice(first);
-    view::reshape(&linalg_inv(&view::reshape(A, &[rows, columns])?)?, &out)
+    view::reshape(&linalg_inv(&view::reshape(input, &[rows, columns])?)?, &out)
 }
 
 /// The solution of `tensordot(A, X) = B`.
@@ -370,17 +370,17 @@ pub fn linalg_tensorinv(A: &Tensor, #[default(2)] ind: i64) -> Result<Tensor> {
     out(declared),
     sample = "on_host(fixed([(2, 2, 4), (2, 2)], lambda x, y: T.linalg.tensorsolve(x + 3 * T.eye(4, dtype=x.dtype).reshape(2, 2, 4), y)))"
 )]
-pub fn linalg_tensorsolve(A: &Tensor, B: &Tensor, dims: Option<Ints>) -> Result<Tensor> {
-    let mut x = A.clone();
+pub fn linalg_tensorsolve(input: &Tensor, other: &Tensor, dims: Option<Ints>) -> Result<Tensor> {
+    let mut x = input.clone();
     if let Some(dims) = dims {
-        let n = A.ndim();
+        let n = input.ndim();
         let last = dims.iter().map(|&d| wrap_dim(d, n)).collect::<Result<Vec<_>>>()?;
         let order: Ints =
             (0..n).filter(|d| !last.contains(d)).chain(last.iter().copied()).map(|d| d as i64).collect();
         x = view::permute(&x, order)?;
     }
     let shape = x.shape();
-    let (first, last) = shape.split_at(B.ndim().min(shape.len()));
+    let (first, last) = shape.split_at(other.ndim().min(shape.len()));
     let (rows, columns): (usize, usize) = (first.iter().product(), last.iter().product());
     if rows != columns {
         return Err(Error::runtime(format!(
@@ -388,7 +388,7 @@ pub fn linalg_tensorsolve(A: &Tensor, B: &Tensor, dims: Option<Ints>) -> Result<
              {columns} != {rows}"
         )));
     }
-    let found = linalg_solve(&view::reshape(&x, &[rows, columns])?, &view::reshape(B, &[rows])?, true)?;
+    let found = linalg_solve(&view::reshape(&x, &[rows, columns])?, &view::reshape(other, &[rows])?, true)?;
     view::reshape(&found, last)
 }
 
@@ -418,7 +418,20 @@ pub fn linalg_cross(
         )));
     }
     broadcast(&input.shape(), &other.shape())?;
+    check_cross(input, other)?;
     LinalgCross::call(input, other, at as i64)
+}
+
+pub fn check_cross(input: &Tensor, other: &Tensor) -> Result<()> {
+    let (dtype, found) = (input.dtype(), other.dtype());
+    if dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: "cross", dtype }.into());
+    }
+    if dtype == found {
+        return Ok(());
+    }
+    let (dtype, found) = (dtype.scalar_name(), found.scalar_name());
+    Err(Error::runtime(format!("expected scalar type {dtype} but found {found}")))
 }
 
 /// Inner products along a dimension; of complex vectors the first is conjugated.

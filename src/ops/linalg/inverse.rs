@@ -127,37 +127,37 @@ fn bound(x: Option<&Tensor>) -> Option<Bound> {
     sample = "on_host(rectangles(lambda x: T.linalg.pinv(apart(x))), squares(lambda x: T.linalg.pinv(symmetric(apart(x)), hermitian=True)))"
 )]
 pub fn linalg_pinv(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword] atol: Option<f64>,
     rtol: Option<f64>,
     #[default(false)] hermitian: bool,
 ) -> Result<Tensor> {
-    check_invertible(A)?;
-    let Bound::Number(rtol) = usual(A, atol.map(Bound::Number).as_ref(), rtol.map(Bound::Number)) else {
+    check_invertible(input)?;
+    let Bound::Number(rtol) = usual(input, atol.map(Bound::Number).as_ref(), rtol.map(Bound::Number)) else {
         return Err(Error::runtime("linalg.pinv: a bound is no number"));
     };
-    LinalgPinv::call(A, atol, rtol, hermitian)
+    LinalgPinv::call(input, atol, rtol, hermitian)
 }
 
 /// The same with a relative bound alone.
 #[overload(linalg_pinv.rcond)]
-pub fn linalg_pinv_rcond(A: &Tensor, rcond: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
-    check_invertible(A)?;
-    LinalgPinv::call(A, None, rcond, hermitian)
+pub fn linalg_pinv_rcond(input: &Tensor, rcond: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
+    check_invertible(input)?;
+    LinalgPinv::call(input, None, rcond, hermitian)
 }
 
 /// The same with a bound for each matrix.
 #[overload(linalg_pinv.atol_rtol_tensor)]
 pub fn linalg_pinv_bounds(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword] atol: Option<&Tensor>,
     rtol: Option<&Tensor>,
     #[default(false)] hermitian: bool,
 ) -> Result<Tensor> {
-    check_invertible(A)?;
+    check_invertible(input)?;
     let atol = bound(atol);
-    let rtol = usual(A, atol.as_ref(), bound(rtol));
-    pseudo_inverse(A, atol, rtol, hermitian)
+    let rtol = usual(input, atol.as_ref(), bound(rtol));
+    pseudo_inverse(input, atol, rtol, hermitian)
 }
 
 /// The inverse of what can be inverted of a matrix.
@@ -188,29 +188,29 @@ fn rank(A: &Tensor, atol: Option<Bound>, rtol: Option<Bound>, hermitian: bool) -
 /// How many singular values exceed a bound.
 #[operator(function, space = "linalg", unrecorded, out, sample = "underived")]
 pub fn linalg_matrix_rank(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword] atol: Option<f64>,
     rtol: Option<f64>,
     #[default(false)] hermitian: bool,
 ) -> Result<Tensor> {
-    rank(A, atol.map(Bound::Number), rtol.map(Bound::Number), hermitian)
+    rank(input, atol.map(Bound::Number), rtol.map(Bound::Number), hermitian)
 }
 
 /// How many exceed an absolute bound.
 #[overload(linalg_matrix_rank.tol)]
-pub fn linalg_matrix_rank_tol(A: &Tensor, tol: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
-    rank(A, Some(Bound::Number(tol)), Some(Bound::Number(0.0)), hermitian)
+pub fn linalg_matrix_rank_tol(input: &Tensor, tol: f64, #[default(false)] hermitian: bool) -> Result<Tensor> {
+    rank(input, Some(Bound::Number(tol)), Some(Bound::Number(0.0)), hermitian)
 }
 
 /// How many exceed a bound of each matrix.
 #[overload(linalg_matrix_rank.atol_rtol_tensor)]
 pub fn linalg_matrix_rank_bounds(
-    A: &Tensor,
+    input: &Tensor,
     #[keyword] atol: Option<&Tensor>,
     rtol: Option<&Tensor>,
     #[default(false)] hermitian: bool,
 ) -> Result<Tensor> {
-    rank(A, bound(atol), bound(rtol), hermitian)
+    rank(input, bound(atol), bound(rtol), hermitian)
 }
 
 /// `X` for which `A X` is nearest to `B`; the squares of what is left, the rank, and singular values, as the driver has them.
@@ -222,26 +222,26 @@ pub fn linalg_matrix_rank_bounds(
     sample = "on_host(rectangles(lambda x: T.linalg.lstsq(apart(x), x)[0]))"
 )]
 pub fn linalg_lstsq(
-    A: &Tensor,
-    B: &Tensor,
+    input: &Tensor,
+    b: &Tensor,
     rcond: Option<f64>,
     #[keyword] driver: Option<String>,
 ) -> Result<[Tensor; 4]> {
     let name = "torch.linalg.lstsq";
-    if A.ndim() < 2 {
+    if input.ndim() < 2 {
         return Err(Error::runtime(format!("{name}: input must have at least 2 dimensions.")));
     }
-    if B.ndim() < 1 {
+    if b.ndim() < 1 {
         return Err(Error::runtime(format!("{name}: other must have at least 1 dimension.")));
     }
-    if A.dtype() != B.dtype() {
+    if input.dtype() != b.dtype() {
         return Err(Error::runtime(format!(
             "{name}: Expected input and other to have the same dtype, but got input's dtype {} and other's dtype {}",
-            A.dtype().scalar_name(),
-            B.dtype().scalar_name()
+            input.dtype().scalar_name(),
+            b.dtype().scalar_name()
         )));
     }
-    let gap = A.ndim() as i64 - B.ndim() as i64;
+    let gap = input.ndim() as i64 - b.ndim() as i64;
     if !(0..=1).contains(&gap) {
         return Err(Error::runtime(format!(
             "{name}: input.dim() must be greater or equal to other.dim() and (input.dim() - other.dim()) <= 1"
@@ -253,9 +253,9 @@ pub fn linalg_lstsq(
             "{name}: parameter `driver` should be one of (gels, gelsy, gelsd, gelss)"
         )));
     }
-    let vector = super::solve::is_vector(&A.shape(), &B.shape());
-    let sides = if vector { view::unsqueeze(B, -1)? } else { B.clone() };
-    let ([m, n], [rows, _]) = (rows_and_columns(&A.shape()), rows_and_columns(&sides.shape()));
+    let vector = super::solve::is_vector(&input.shape(), &b.shape());
+    let sides = if vector { view::unsqueeze(b, -1)? } else { b.clone() };
+    let ([m, n], [rows, _]) = (rows_and_columns(&input.shape()), rows_and_columns(&sides.shape()));
     if m != rows {
         return Err(Error::runtime(if vector {
             format!("{name}: input.size(-2) should match other.size(-1)")
@@ -263,27 +263,28 @@ pub fn linalg_lstsq(
             format!("{name}: input.size(-2) should match other.size(-2)")
         }));
     }
-    check_floating("linalg.lstsq", A, true)?;
-    let rcond = rcond.unwrap_or(epsilon(A.dtype()) * m.max(n) as f64);
-    let inverse = V::from(LinalgPinv::call(A, None, rcond, false)?);
+    check_floating("linalg.lstsq", input, true)?;
+    let rcond = rcond.unwrap_or(epsilon(input.dtype()) * m.max(n) as f64);
+    let inverse = V::from(LinalgPinv::call(input, None, rcond, false)?);
     let found = inverse.matmul(V::from(&sides));
     let solution = if vector { found.clone().then(|t| view::squeeze_one(&t, -1)) } else { found.clone() };
-    let (real, device) = (A.dtype().to_real(), A.device());
+    let (real, device) = (input.dtype().to_real(), input.device());
     let nothing = |dtype| create::zeros(&[0], dtype, device);
     let ranked = driver != "gels";
-    let rank = if ranked { rank(A, None, Some(Bound::Number(rcond)), false)? } else { nothing(DType::I64)? };
+    let rank =
+        if ranked { rank(input, None, Some(Bound::Number(rcond)), false)? } else { nothing(DType::I64)? };
     let whole = !ranked || {
         let short = lt(V::from(&rank), n as f64).tensor()?;
         rank.is_batched() || !reduce::any(&short, None, false)?.item()?.as_bool()
     };
     let residuals = if m > n && whole && driver != "gelsy" {
-        let rest = abs(V::from(A).matmul(found) - V::from(&sides)).re();
+        let rest = abs(V::from(input).matmul(found) - V::from(&sides)).re();
         crate::ops::creation::factories::detach(&(&rest * &rest).sum(&[-2], false).tensor()?)?
     } else {
         nothing(real)?
     };
     let values = if matches!(driver, "gelsd" | "gelss") {
-        linalg_svdvals(&crate::ops::creation::factories::detach(A)?, None)?
+        linalg_svdvals(&crate::ops::creation::factories::detach(input)?, None)?
     } else {
         nothing(real)?
     };

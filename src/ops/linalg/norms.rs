@@ -21,13 +21,13 @@ use std::sync::atomic::AtomicBool;
     sample = "shaped(lambda draw, shape: lambda x: T.linalg.vector_norm(x, 3))"
 )]
 pub fn linalg_vector_norm(
-    x: &Tensor,
+    input: &Tensor,
     #[default(Scalar::Int(2))] ord: Scalar,
     dim: Option<Ints>,
     #[default(false)] keepdim: bool,
     #[keyword] dtype: Option<DType>,
 ) -> Result<Tensor> {
-    LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", x, dtype)?, ord, dim, keepdim)
+    LinalgVectorNorm::call(&in_dtype("linalg.vector_norm", input, dtype)?, ord, dim, keepdim)
 }
 
 /// The two dimensions of the matrices, both counted from the front.
@@ -104,21 +104,21 @@ fn prepared(A: &Tensor, dim: &[i64], dtype: Option<DType>, halves: bool) -> Resu
     sample = "on_host(rectangles(lambda x: [T.linalg.matrix_norm(apart(x), p) for p in ('fro', 'nuc', 2, -2, 1, -float('inf'))]))"
 )]
 pub fn linalg_matrix_norm(
-    A: &Tensor,
+    input: &Tensor,
     ord: Scalar,
     #[default(smallvec![-2, -1])] dim: Ints,
     #[default(false)] keepdim: bool,
     #[keyword] dtype: Option<DType>,
 ) -> Result<Tensor> {
     check_order(ord.as_f64())?;
-    let (A, dims) = prepared(A, &dim, dtype, true)?;
-    by_number(&A, ord.as_f64(), dims, keepdim)
+    let (input, dims) = prepared(input, &dim, dtype, true)?;
+    by_number(&input, ord.as_f64(), dims, keepdim)
 }
 
 /// The norm of matrices by the root of the sum of squares (`fro`), or by the sum of singular values (`nuc`).
 #[overload(linalg_matrix_norm.str_ord)]
 pub fn named_matrix_norm(
-    A: &Tensor,
+    input: &Tensor,
     #[default("fro".to_string())] ord: String,
     #[default(smallvec![-2, -1])] dim: Ints,
     #[default(false)] keepdim: bool,
@@ -126,12 +126,12 @@ pub fn named_matrix_norm(
 ) -> Result<Tensor> {
     match ord.as_str() {
         "fro" => {
-            let (A, dims) = prepared(A, &dim, dtype, true)?;
-            LinalgVectorNorm::call(&A, Scalar::Int(2), Some(Ints::from_slice(&dims)), keepdim)
+            let (input, dims) = prepared(input, &dim, dtype, true)?;
+            LinalgVectorNorm::call(&input, Scalar::Int(2), Some(Ints::from_slice(&dims)), keepdim)
         }
         "nuc" => {
-            let (A, dims) = prepared(A, &dim, dtype, false)?;
-            let sum = reduce::sum(&values_over(&A, dims)?, Some(smallvec![-1]), false, None)?;
+            let (input, dims) = prepared(input, &dim, dtype, false)?;
+            let sum = reduce::sum(&values_over(&input, dims)?, Some(smallvec![-1]), false, None)?;
             with_kept(&sum, dims, keepdim)
         }
         other => Err(Error::runtime(format!("linalg.matrix_norm: Order {other} not supported."))),
@@ -280,11 +280,11 @@ fn by_inverse(A: &Tensor, norm: impl Fn(&Tensor) -> Result<Tensor>) -> Result<Te
     out(declared),
     sample = "on_host(squares(lambda x: [T.linalg.cond(apart(x), p) for p in (None, -2, 1, float('inf'), 'fro', 'nuc')]))"
 )]
-pub fn linalg_cond(A: &Tensor, p: Option<Scalar>) -> Result<Tensor> {
-    check_condition(A)?;
+pub fn linalg_cond(input: &Tensor, p: Option<Scalar>) -> Result<Tensor> {
+    check_condition(input)?;
     let ord = p.map_or(2.0, Scalar::as_f64);
     if ord.abs() == 2.0 {
-        let values = linalg_svdvals(A, None)?;
+        let values = linalg_svdvals(input, None)?;
         if values.shape().last() == Some(&0) {
             return reduce::sum(&values, Some(smallvec![-1]), false, None);
         }
@@ -294,34 +294,34 @@ pub fn linalg_cond(A: &Tensor, p: Option<Scalar>) -> Result<Tensor> {
     if ![1.0, f64::INFINITY].contains(&ord.abs()) {
         return Err(Error::value(format!("linalg.cond got an invalid norm type: {ord}")));
     }
-    let [rows, columns] = rows_and_columns(&A.shape());
+    let [rows, columns] = rows_and_columns(&input.shape());
     if rows != columns {
         return Err(Error::runtime(format!(
-            "linalg.cond(ord={ord}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
+            "linalg.cond(ord={ord}): input must be batches of square matrices, but they are {rows} by {columns} matrices"
         )));
     }
-    by_inverse(A, |x| linalg_matrix_norm(x, Scalar::Float(ord), smallvec![-2, -1], false, None))
+    by_inverse(input, |x| linalg_matrix_norm(x, Scalar::Float(ord), smallvec![-2, -1], false, None))
 }
 
 /// The same by the norm `fro` or `nuc`.
 #[overload(linalg_cond.p_str)]
-pub fn linalg_cond_named(A: &Tensor, p: String) -> Result<Tensor> {
-    check_condition(A)?;
+pub fn linalg_cond_named(input: &Tensor, p: String) -> Result<Tensor> {
+    check_condition(input)?;
     if p == "nuc" {
-        let values = V::from(linalg_svdvals(A, None)?);
+        let values = V::from(linalg_svdvals(input, None)?);
         let sum = |x: V| x.sum(&[-1], false);
         return (sum(values.clone()) * sum(recip(values))).tensor();
     }
     if p != "fro" {
         return Err(Error::value(format!("linalg.cond got an invalid norm type: {p}")));
     }
-    let [rows, columns] = rows_and_columns(&A.shape());
+    let [rows, columns] = rows_and_columns(&input.shape());
     if rows != columns {
         return Err(Error::runtime(format!(
-            "linalg.cond(ord={p}): A must be batches of square matrices, but they are {rows} by {columns} matrices"
+            "linalg.cond(ord={p}): input must be batches of square matrices, but they are {rows} by {columns} matrices"
         )));
     }
-    by_inverse(A, |x| named_matrix_norm(x, p.clone(), smallvec![-2, -1], false, None))
+    by_inverse(input, |x| named_matrix_norm(x, p.clone(), smallvec![-2, -1], false, None))
 }
 
 /// The norm of order `p` of the difference.
@@ -341,6 +341,11 @@ pub fn dist(input: &Tensor, other: &Tensor, #[default(Scalar::Int(2))] p: Scalar
 )]
 pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Tensor> {
     let refuse = |text: String| Err(Error::runtime(format!("renorm: {text}")));
+    for (name, number) in [("p", p), ("maxnorm", maxnorm)] {
+        if matches!(number, Scalar::Complex(..)) {
+            return refuse(format!("{name} must be real-valued"));
+        }
+    }
     let (order, most, n) = (p.as_f64(), maxnorm.as_f64(), input.ndim());
     if order <= 0.0 {
         return refuse("non-positive-norm not supported".into());
@@ -352,6 +357,7 @@ pub fn renorm(input: &Tensor, p: Scalar, dim: i64, maxnorm: Scalar) -> Result<Te
         return refuse(format!("input needs at least 2 dimensions, got {n} dimensions"));
     }
     let at = wrap_dim(dim, n)? as i64;
+    check_floating("linalg.vector_norm", input, true)?;
     let others = (0..n as i64).filter(|&d| d != at).collect();
     let length = V::from(LinalgVectorNorm::call(input, p, Some(others), true)?);
     let factor = select(1.0, most / (&length + 1e-7), gt(&length, most));

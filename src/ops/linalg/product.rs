@@ -183,6 +183,7 @@ pub fn cross(input: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor>
             other.shape().get(dim).copied().unwrap_or(1)
         )));
     }
+    super::functions::check_cross(input, other)?;
     LinalgCross::call(input, other, dim as i64)
 }
 

@@ -78,21 +78,21 @@ pub fn solved(a: &V, b: &V, upper: bool, left: bool, unit: bool) -> V {
               x.triu() + 3 * T.eye(x.shape[-1], dtype=x.dtype), y, upper=True, left=left)))"
 )]
 pub fn linalg_solve_triangular(
-    A: &Tensor,
+    input: &Tensor,
     B: &Tensor,
     #[keyword] upper: bool,
     #[default(true)] left: bool,
     #[default(false)] unitriangular: bool,
 ) -> Result<Tensor> {
     let name = "linalg.solve_triangular";
-    check_square(name, A)?;
+    check_square(name, input)?;
     check_matrix(name, "B", B)?;
-    check_sides(name, &A.shape(), &B.shape(), left)?;
-    if A.device().is_cpu() && !has_kernel(A.dtype()) {
-        return Err(Fault::NoKernel { op: "triangular_solve_cpu", dtype: A.dtype() }.into());
+    check_sides(name, &input.shape(), &B.shape(), left)?;
+    if input.device().is_cpu() && !has_kernel(input.dtype()) {
+        return Err(Fault::NoKernel { op: "triangular_solve_cpu", dtype: input.dtype() }.into());
     }
-    check_same(name, A, B)?;
-    LinalgSolveTriangular::call(A, B, upper, left, unitriangular)
+    check_same(name, input, B)?;
+    LinalgSolveTriangular::call(input, B, upper, left, unitriangular)
 }
 
 #[primitive(results(solution, cloned_coefficient), batch = each)]

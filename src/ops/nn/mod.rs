@@ -59,6 +59,13 @@ fn dropped(x: &Tensor, p: f64, training: bool, inplace: bool) -> Result<Tensor> 
     if p == 0.0 || !training || x.numel() == 0 {
         return Ok(x.clone());
     }
+    let dtype = x.dtype();
+    if !dtype.is_differentiable() {
+        let (float, name) = (crate::base::DType::F32.scalar_name(), dtype.scalar_name());
+        return Err(Error::runtime(format!(
+            "result type {float} can't be cast to the desired output type {name}"
+        )));
+    }
     let noise = crate::tensor::mode::with_grad(false, || noise(x, p))?;
     if !inplace {
         return a::mul(x, &noise);
@@ -125,7 +132,12 @@ pub fn silu(input: &Tensor, #[default(false)] inplace: bool) -> Result<Tensor> {
     out(found),
     sample = "pointwise(lambda x: [F.gelu(x), F.gelu(x, approximate='tanh')], 1, WIDE)"
 )]
-pub fn gelu(input: &Tensor, #[default("none".into())] approximate: &str) -> Result<Tensor> {
+pub fn gelu(
+    input: &Tensor,
+    #[keyword]
+    #[default("none".into())]
+    approximate: &str,
+) -> Result<Tensor> {
     if !input.dtype().is_float() {
         return Err(Fault::NoKernel { op: "GeluKernelImpl", dtype: input.dtype() }.into());
     }
@@ -178,6 +190,6 @@ pub fn nn_dropout(
 /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
 #[operator(function, sample = "random")]
 pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
-    check_probability(p)?;
+    check_probability(p).map_err(|error| Error::runtime(error.to_string()))?;
     dropped(input, p, train, false)
 }

@@ -18,7 +18,7 @@ use crate::ops::shape::view::{expand, reshape, select, squeeze_all, t, unsqueeze
 fn without_truths(name: &str, x: Option<&Tensor>, y: &Tensor) -> Result<()> {
     let which = if x.is_some() { "`x` or `y`" } else { "`y`" };
     if x.into_iter().chain([y]).any(|t| t.dtype() == DType::Bool) {
-        return Err(Error::runtime(format!(
+        return Err(Error::not_implemented(format!(
             "{name}: received a bool input for {which}, but bool is not supported"
         )));
     }
@@ -202,7 +202,7 @@ pub fn cov(
         )));
     }
     if input.dtype() == DType::Bool {
-        return Err(Error::runtime("cov(): bool dtype is not supported for input"));
+        return Err(Error::not_implemented("cov(): bool dtype is not supported for input"));
     }
     let mut rows = input.clone();
     while rows.ndim() < 2 {

@@ -244,5 +244,8 @@ pub fn mode(input: &Tensor, #[default(-1)] dim: i64, #[default(false)] keepdim: 
             Fault::Index(format!("mode(): Expected reduction dim {at} to have non-zero size.")).into()
         );
     }
+    if input.dtype().is_complex() {
+        return Err(Fault::NoKernel { op: "mode_cpu", dtype: input.dtype() }.into());
+    }
     Mode::call(input, at as i64, keepdim)
 }

@@ -342,7 +342,7 @@ pub fn nansum(
     input: &Tensor,
     dim: Option<Ints>,
     #[default(false)] keepdim: bool,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
 ) -> Result<Tensor> {
     if input.dtype().is_complex() {
         return Err(Error::not_implemented("nansum on CPU does not support complex inputs"));
@@ -362,7 +362,7 @@ pub fn nanmean(
     input: &Tensor,
     dim: Option<Ints>,
     #[default(false)] keepdim: bool,
-    dtype: Option<DType>,
+    #[keyword] dtype: Option<DType>,
 ) -> Result<Tensor> {
     if !input.dtype().is_float() {
         return Err(Error::not_implemented(format!(

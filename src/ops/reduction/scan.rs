@@ -241,13 +241,13 @@ fn widened(input: &Tensor, dtype: Option<DType>) -> Result<Tensor> {
 
 /// Running sum along a dimension.
 #[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
-pub fn cumsum(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+pub fn cumsum(input: &Tensor, dim: i64, #[keyword] dtype: Option<DType>) -> Result<Tensor> {
     Cumsum::call(&numbers_in("cumsum_out_cpu", widened(input, dtype)?)?, dim)
 }
 
 /// Running product along a dimension.
 #[operator(function, method, out(declared, computes), sample = "over_dim(name)")]
-pub fn cumprod(input: &Tensor, dim: i64, dtype: Option<DType>) -> Result<Tensor> {
+pub fn cumprod(input: &Tensor, dim: i64, #[keyword] dtype: Option<DType>) -> Result<Tensor> {
     Cumprod::call(&numbers_in("cumprod_out_cpu", widened(input, dtype)?)?, dim)
 }
 

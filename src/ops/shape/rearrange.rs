@@ -323,11 +323,12 @@ fn kernel_min(x: &Tensor) -> Result<Tensor> {
 }
 
 fn check_counts(repeats: &Tensor) -> Result<()> {
-    if !matches!(repeats.dtype(), DType::I64 | DType::I32) {
-        return Err(Error::runtime("repeats has to be Long or Int tensor"));
-    }
     if repeats.ndim() > 1 {
-        return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
+        return Err(Error::runtime("repeats must be 0-dim or 1-dim tensor"));
+    }
+    let dtype = repeats.dtype();
+    if !matches!(dtype, DType::I64 | DType::I32) {
+        return Err(Fault::NoKernel { op: "repeat_interleave_cpu", dtype }.into());
     }
     Ok(())
 }
@@ -382,7 +383,7 @@ fn narrow_short(input: &Tensor, ints: &[i64]) -> Option<Result<Tensor>> {
 
 /// A copy with its own storage; the gradient flows through.
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
-pub fn clone(input: &Tensor, memory_format: Option<MemoryFormat>) -> Result<Tensor> {
+pub fn clone(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> Result<Tensor> {
     match memory_format.unwrap_or(MemoryFormat::Preserve) {
         MemoryFormat::Preserve => clone_as_it_lies(input),
         MemoryFormat::Contiguous => clone_dense(input),
@@ -396,7 +397,7 @@ fn contiguous_short(input: &Tensor, none: &[i64]) -> Option<Result<Tensor>> {
 
 /// The tensor itself when its elements lie in order, else a copy in which they do.
 #[operator(method, short = contiguous_short, sample = "view(lambda draw, shape: lambda x: x.contiguous())")]
-pub fn contiguous(input: &Tensor, memory_format: Option<MemoryFormat>) -> Result<Tensor> {
+pub fn contiguous(input: &Tensor, #[keyword] memory_format: Option<MemoryFormat>) -> Result<Tensor> {
     match memory_format.unwrap_or(MemoryFormat::Contiguous) {
         format if format.holds(&input.body().layout) => Ok(input.clone()),
         MemoryFormat::Preserve => {

@@ -291,7 +291,9 @@ pub fn tril_indices(
     row: i64,
     col: i64,
     #[default(0)] offset: i64,
-    #[default(DType::I64)] dtype: DType,
+    #[keyword]
+    #[default(DType::I64)]
+    dtype: DType,
     #[default(Device::Cpu)] device: Device,
     layout: Option<String>,
 ) -> Result<Tensor> {
@@ -305,7 +307,9 @@ pub fn triu_indices(
     row: i64,
     col: i64,
     #[default(0)] offset: i64,
-    #[default(DType::I64)] dtype: DType,
+    #[keyword]
+    #[default(DType::I64)]
+    dtype: DType,
     #[default(Device::Cpu)] device: Device,
     layout: Option<String>,
 ) -> Result<Tensor> {

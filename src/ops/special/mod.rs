@@ -453,6 +453,9 @@ pub fn mvlgamma(input: &Tensor, p: i64) -> Result<Tensor> {
     if p > 1 << 16 {
         return Err(Error::runtime("mvlgamma: more dimensions than anybody sums over"));
     }
+    if input.dtype() == DType::Bool {
+        return Err(Error::runtime("The input tensor may not be a boolean tensor."));
+    }
     let x = floating("mvlgamma", input)?;
     let p_f = p as f64;
     let start = V::from(&x) * 0.0 + p_f * (p_f - 1.0) / 4.0 * std::f64::consts::PI.ln();
