@@ -197,7 +197,7 @@ class Variable(metaclass=_VariableMeta):
         cls, data: Tensor | None = None, requires_grad: bool = False, volatile: bool = False
     ) -> Tensor:
         if data is None:
-            data = _core.empty([0], None, None)
+            data = _core.empty([0])
         if not isinstance(data, Tensor):
             raise TypeError(f"Variable data has to be a tensor, but got {type(data).__name__}")
         if volatile:

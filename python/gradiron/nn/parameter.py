@@ -28,7 +28,7 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
 
     def __new__(cls, data: Any = None, requires_grad: bool = True) -> Parameter:
         if data is None:
-            data = _core.empty([0], None, None)
+            data = _core.empty([0])
         if type(data) in (Tensor, Parameter):
             return _core.make_subclass(cls, data, requires_grad)
         made = _core.make_subclass(type(data), data.detach(), requires_grad)
@@ -154,7 +154,7 @@ class Buffer(Tensor, metaclass=_BufferMeta):
 
     def __new__(cls, data: Any = None, *, persistent: bool = True) -> Any:
         if data is None:
-            data = _core.empty([0], None, None)
+            data = _core.empty([0])
         bare = data.detach()
         made: Any = bare if type(data) is Tensor else _core.make_subclass(type(data), bare, False)
         made.requires_grad_(data.requires_grad)

@@ -115,7 +115,7 @@ def _tensor(*args: Any) -> Tensor:
     # Numbers would be sizes to allocate.
     if args:
         raise UnpicklingError("a tensor is made of its storage, which comes later")
-    return _core.empty([0], None, None)
+    return _core.empty([0])
 
 
 def _parameter(data: Any = None, requires_grad: bool = True) -> Tensor:
