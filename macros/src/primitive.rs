@@ -16,7 +16,7 @@ use syn::{Error, ImplItem, ImplItemFn, ItemImpl, Result, Type};
 
 const WORDS: &[&str] = &[
     "node", "batch", "tangent", "dtypes", "results", "scratch", "shows", "devices", "inplace", "untied",
-    "copy", "dense", "draft",
+    "copy", "dense", "draft", "aten",
 ];
 const TANGENTS: &[&str] = &["linear", "multilinear", "added", "still", "fn", "transposed"];
 const DTYPES: &[&str] = &["float", "number", "real", "differentiable"];
@@ -42,6 +42,8 @@ struct Clauses {
     dense: bool,
     /// Whether nodes are made that no call makes.
     draft: bool,
+    /// The name of PyTorch's kernel, where it is not the node's.
+    aten: String,
 }
 
 fn camel(word: &str) -> Ident {
@@ -65,6 +67,7 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
         copy: false,
         dense: false,
         draft: false,
+        aten: String::new(),
     };
     for clause in clause::parse(tokens)? {
         match clause.word.to_string().as_str() {
@@ -95,6 +98,7 @@ fn read(tokens: TokenStream) -> Result<Clauses> {
             "untied" => all.untied = true,
             "copy" => all.copy = true,
             "draft" => all.draft = true,
+            "aten" => all.aten = clause.text()?,
             "results" => all.results = clause.idents()?.iter().map(Ident::to_string).collect(),
             "scratch" => all.scratch = clause.idents()?,
             "shows" => all.shows = clause.inner()?,
@@ -724,6 +728,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
     let untied = clauses.untied;
     let docs: Vec<_> = item.attrs.iter().filter(|a| a.path().is_ident("doc")).cloned().collect();
     item.attrs.retain(|a| !a.path().is_ident("doc"));
+    let aten = &clauses.aten;
     let (dtypes, anywhere, edges, results) = (&clauses.dtypes, clauses.anywhere, &this.edges, &this.results);
     let returned_count = if scratch > 0 { quote!(#count - #scratch) } else { quote!(usize::MAX) };
     let forward_type = if scratch > 0 {
@@ -758,6 +763,7 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
                 edges: EDGES,
                 lengths: #find_extent,
                 flops: #flops,
+                aten: #aten,
                 inplace: #inplace,
             };
             #inplace_static

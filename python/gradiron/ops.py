@@ -2,14 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 __all__ = ["OpOverload", "OpOverloadPacket", "aten"]
-
-# Operators whose nodes are named otherwise than PyTorch's kernels.
-_KERNELS = {"softmax": "_softmax", "log_softmax": "_log_softmax"}
-_CORRECTED = frozenset("var std var_mean std_mean".split())
-_MIXED = frozenset("add sub mul div remainder fmod".split())
 
 
 class OpOverload:
@@ -66,11 +59,7 @@ class _Aten:
 aten = _Aten()
 
 
-def overload(row: str, inputs: list[Any]) -> OpOverload:
-    """The form that a call of a row is, by its inputs."""
-    packet = getattr(aten, _KERNELS.get(row, row))
-    if row in _MIXED:
-        return getattr(packet, "Tensor" if len(inputs) > 1 or row in ("add", "sub", "mul", "div") else "Scalar")
-    if row == "pow":
-        return getattr(packet, "Tensor_Tensor" if len(inputs) > 1 else "Tensor_Scalar")
-    return packet.correction if row in _CORRECTED else packet.default
+def overload(name: tuple[str, str]) -> OpOverload:
+    """The form of an operator that the core tells by two words."""
+    found: OpOverload = getattr(getattr(aten, name[0]), name[1])
+    return found

@@ -55,6 +55,8 @@ pub struct Clauses {
     pub forms: Forms,
     pub aliases: &'static [&'static str],
     pub aten: Option<[&'static str; 2]>,
+    /// The name of PyTorch's kernel, where it is not the node's.
+    pub aten_name: &'static str,
     pub node: &'static str,
     pub by_number: &'static str,
     pub shows: &'static [(&'static str, Fact)],
@@ -91,6 +93,7 @@ impl Clauses {
         forms: Forms(Forms::FUNCTION | Forms::METHOD | Forms::INPLACE | Forms::OUT),
         aliases: &[],
         aten: None,
+        aten_name: "",
         node: "",
         by_number: "",
         shows: &[],
@@ -164,6 +167,7 @@ macro_rules! clauses {
     ($c:ident; alias = $text:literal $(, $($rest:tt)*)?) => { $c.aliases = &[$text]; clauses!($c; $($($rest)*)?); };
     ($c:ident; node = $text:literal $(, $($rest:tt)*)?) => { $c.node = $text; clauses!($c; $($($rest)*)?); };
     ($c:ident; by_number = $text:literal $(, $($rest:tt)*)?) => { $c.by_number = $text; clauses!($c; $($($rest)*)?); };
+    ($c:ident; aten = $text:literal $(, $($rest:tt)*)?) => { $c.aten_name = $text; clauses!($c; $($($rest)*)?); };
     ($c:ident; kernel = $text:literal $(, $($rest:tt)*)?) => { $c.kernel = $text; clauses!($c; $($($rest)*)?); };
     ($c:ident; check = $check:ident $(, $($rest:tt)*)?) => { $c.check = Some($check); clauses!($c; $($($rest)*)?); };
     ($c:ident; tangent = $rule:ident $(, $($rest:tt)*)?) => { $c.tangent = Some($rule); clauses!($c; $($($rest)*)?); };

@@ -68,9 +68,9 @@ class _Kept:
 class _Chooser:
     """A context in which an operator's results are kept, or handed out. Calls are known by operator and number."""
 
-    def __init__(self, kept: dict[tuple[str, int], Any]) -> None:
+    def __init__(self, kept: dict[tuple[tuple[str, str], int], Any]) -> None:
         self.kept = kept
-        self.calls: Counter[str] = Counter()
+        self.calls: Counter[tuple[str, str]] = Counter()
 
     def __enter__(self) -> None:
         self.calls.clear()
@@ -83,19 +83,19 @@ class _Chooser:
 class _Keeps(_Chooser):
     """The forward: the policy is asked."""
 
-    def __init__(self, kept: dict[tuple[str, int], Any], policy: Callable[..., Any]) -> None:
+    def __init__(self, kept: dict[tuple[tuple[str, str], int], Any], policy: Callable[..., Any]) -> None:
         super().__init__(kept)
         self.policy = policy
         self.respect_saved_tensors_hooks: bool | None = None
         self.hooks: tuple[Any, Any] | None = None
 
-    def supply(self, row: str) -> None:
+    def supply(self, name: tuple[str, str]) -> None:
         pass
 
-    def made(self, row: str, inputs: list[Tensor], result: Tensor | None) -> None:
-        call = row, self.calls[row]
-        self.calls[row] += 1
-        wish = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=result), overload(row, inputs), *inputs)
+    def made(self, name: tuple[str, str], inputs: list[Tensor], result: Tensor | None) -> None:
+        call = name, self.calls[name]
+        self.calls[name] += 1
+        wish = self.policy(SelectiveCheckpointContext(is_recompute=False, op_output=result), overload(name), *inputs)
         if isinstance(wish, bool):
             wish = CheckpointPolicy.MUST_SAVE if wish else CheckpointPolicy.PREFER_RECOMPUTE
         # A view costs nothing to make again.
@@ -118,24 +118,24 @@ class _Keeps(_Chooser):
 class _Gives(_Chooser):
     """The recomputation: what was kept is handed out instead of made."""
 
-    def __init__(self, kept: dict[tuple[str, int], Any], mutation: bool) -> None:
+    def __init__(self, kept: dict[tuple[tuple[str, str], int], Any], mutation: bool) -> None:
         super().__init__(kept)
         self.mutation = mutation
 
-    def supply(self, row: str) -> Any:
-        entry = self._find(row)
+    def supply(self, name: tuple[str, str]) -> Any:
+        entry = self._find(name)
         return None if entry is _AGAIN else entry.get(self.mutation)
 
-    def made(self, row: str, inputs: list[Tensor], result: Tensor | None) -> None:
-        if self._find(row) is not _AGAIN:
-            self.kept[row, self.calls[row]] = _USED
-        self.calls[row] += 1
+    def made(self, name: tuple[str, str], inputs: list[Tensor], result: Tensor | None) -> None:
+        if self._find(name) is not _AGAIN:
+            self.kept[name, self.calls[name]] = _USED
+        self.calls[name] += 1
 
-    def _find(self, row: str) -> Any:
-        entry = self.kept.get((row, self.calls[row]))
+    def _find(self, name: tuple[str, str]) -> Any:
+        entry = self.kept.get((name, self.calls[name]))
         if entry is None:
             raise RuntimeError(
-                f"{overload(row, [])} invocation index {self.calls[row]} encountered during backward but not found in storage. "
+                f"{overload(name)} invocation index {self.calls[name]} encountered during backward but not found in storage. "
                 f"{_CHANGED}"
             )
         if entry is _USED:
@@ -170,5 +170,5 @@ def create_selective_checkpoint_contexts(policy_fn_or_list: Any, allow_cache_ent
 
     elif not callable(policy):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
-    kept: dict[tuple[str, int], Any] = {}
+    kept: dict[tuple[tuple[str, str], int], Any] = {}
     return _Keeps(kept, policy), _Gives(kept, allow_cache_entry_mutation)

@@ -160,7 +160,7 @@ pointwise! {
     [node = "FmodBackward1", by_number = "FmodBackward0", kernel = "fmod_cpu", overloads((1, 1), (1, 1))] fmod(input, other): Divide = fmod(input, other),
         input: |g| g, other: |g, input, other| -g * trunc_div(input, other);
     /// `input` to the power of a number that is not 0.
-    [complex = pow, hidden, no_wrap, lies = Tensors] pow(input, exponent): Arith = pow(input, exponent)
+    [complex = pow, hidden, no_wrap, lies = Tensors, aten = "pow.Tensor_Scalar"] pow(input, exponent): Arith = pow(input, exponent)
             => powers { 3.0: (input * input) * input, 0.5: sqrt(input), -0.5: rsqrt(input), -1.0: recip(input), -2.0: recip(input * input) },
         input: |g, input, exponent| g * conj(exponent * pow(input, exponent - 1.0))
             => powers {
@@ -171,18 +171,18 @@ pointwise! {
                 -1.0: g * (exponent * recip(input * input)),
             };
     /// `input` to the power of a tensor.
-    [complex = pow, hidden, node = "PowBackward1", kernel = "pow"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
+    [complex = pow, hidden, node = "PowBackward1", kernel = "pow", aten = "pow.Tensor_Tensor"] pow_tensor(input, exponent) -> y: Plain = pow(input, exponent),
         input: |g, input, exponent; y| select(g * conj(exponent * pow(input, exponent - 1.0)), 0.0, eq(exponent, 0.0)),
         exponent: |g, input, exponent, y| g * select(conj(y) * conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0)));
     /// A number to the power of a tensor.
-    [complex = pow_number, hidden, node = "PowBackward2", kernel = "pow", lies = RowMajor] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
+    [complex = pow_number, hidden, node = "PowBackward2", kernel = "pow", lies = RowMajor, aten = "pow.Scalar"] pow_number(exponent, input) -> y: Plain = pow(input, exponent),
         exponent: |g, input, exponent, y| g * (conj(y) * select(conj(log(input)), 0.0, both(eq(input, 0.0), ge(exponent, 0.0))));
     /// `input` to the power 0, which has no slope even where the formula above would have none.
-    [complex = pow, hidden, node = "PowBackward0"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
+    [complex = pow, hidden, node = "PowBackward0", aten = "pow.Tensor_Scalar"] pow_zero(input, exponent): Arith = pow(input, exponent), input: |g; input| blank(g);
     /// `input * input`, as a power.
-    [complex = pow_square, hidden, node = "PowBackward0", shows(exponent = 2)] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
+    [complex = pow_square, hidden, node = "PowBackward0", shows(exponent = 2), aten = "pow.Tensor_Scalar"] pow_square(input): Arith = input * input, input: |g, input| g * (conj(once(input)) * 2.0);
     /// `input` as a power, which derivatives of squares are made of.
-    [complex = pow_one, hidden, node = "PowBackward0", shows(exponent = 1)] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
+    [complex = pow_one, hidden, node = "PowBackward0", shows(exponent = 1), aten = "pow.Tensor_Scalar"] pow_one(input): Arith = once(input), input: |g, input| g * conj(zeroth(input));
     /// Angle of the point (`other`, `input`).
     [tensors, alias = "arctan2", unbatched = Misfit, tangent = turned] atan2(input, other): Float = atan2(input, other),
         input: |g, input, other| g * other * select(recip(input * input + other * other), 0.0, both(eq(input, 0.0), eq(other, 0.0))),

@@ -1,20 +1,20 @@
 //! Index tensors on several dimensions at once: `x[i, :, j]`, read and written.
 
-use crate::base::{Put, broadcast};
+use crate::base::broadcast;
 use crate::operator::prelude::*;
-use crate::ops::indexing::index::{By, get, put};
-use crate::ops::indexing::scatter::INDEX_PUT;
+use crate::ops::indexing::index::{By, get, numbers};
+use crate::ops::shape::view::{permute, reshape};
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
-struct Plan {
-    shape: Dims,
+pub(super) struct Plan {
+    pub(super) shape: Dims,
     source: Layout,
     indices: Vec<(usize, Body)>,
     /// The dimensions of the result that come of the indices.
     block: std::ops::Range<usize>,
 }
 
-fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
+pub(super) fn plan(layout: &Layout, indices: &[Option<Tensor>]) -> Result<Plan> {
     let used: Vec<(usize, &Tensor)> =
         indices.iter().enumerate().filter_map(|(d, i)| i.as_ref().map(|i| (d, i))).collect();
     let mut block = Dims::new();
@@ -79,7 +79,7 @@ pub fn check_places(t: &Tensor, indices: &[Option<Tensor>]) -> Result<()> {
 }
 
 impl Plan {
-    fn by<'a>(&'a self, layout: &Layout) -> Vec<By<'a>> {
+    pub(super) fn by<'a>(&'a self, layout: &Layout) -> Vec<By<'a>> {
         self.indices
             .iter()
             .enumerate()
@@ -111,12 +111,12 @@ impl Plan {
         crate::base::views::ordered_strides(&self.shape, &operands)
     }
 
-    fn source(&self, of: &Body) -> Body {
+    pub(super) fn source(&self, of: &Body) -> Body {
         of.with_layout(Layout { shape: self.shape.clone(), ..self.source.clone() })
     }
 }
 
-fn any_batched(indices: &[Option<Tensor>]) -> bool {
+pub(super) fn any_batched(indices: &[Option<Tensor>]) -> bool {
     indices.iter().flatten().any(Tensor::is_batched)
 }
 
@@ -140,10 +140,13 @@ impl Index {
     }
     fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, at: Meta) -> Result<Tensor> {
         let zeros = crate::ops::creation::create::zeros(&at.shape, at.dtype, at.device)?;
-        index_put(&zeros, &indices, g, true)
+        super::index_put::IndexPut::call(&zeros, &indices, g, true)
     }
     fn batch(_b: &Batch, input: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
-        crate::transforms::vmap::index(input, indices)
+        let b = samples_of(input, indices, None);
+        let how = over_samples(&b, input.ndim(), indices)?;
+        let made = index(&b.full(input)?, &how.indices)?;
+        Ok(b.wrap(if in_order(&how.order) { made } else { permute(&made, how.order)? }))
     }
 }
 
@@ -152,72 +155,95 @@ pub fn index(t: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
     Index::call(t, indices)
 }
 
-#[primitive(tangent = linear, devices = any)]
-impl IndexPut {
-    fn write(input: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
-        write(input, indices, values, accumulate)
-    }
-    fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, accumulate: bool) -> Result<Tensor> {
-        if accumulate {
-            return Ok(g.clone());
-        }
-        index_put(g, &indices, &crate::ops::creation::create::zeros(&[], g.dtype(), g.device())?, false)
-    }
-    fn d_values(g: &Tensor, indices: Vec<Option<Tensor>>) -> Result<Tensor> {
-        index(g, &indices)
-    }
-    fn batch(
-        _b: &Batch,
-        input: &Tensor,
-        indices: &[Option<Tensor>],
-        values: &Tensor,
-        accumulate: bool,
-    ) -> Result<Tensor> {
-        crate::transforms::vmap::index_put(input, indices, values, accumulate)
-    }
+/// An advanced index over samples, as one over physical tensors; and how the result's dimensions lie.
+pub(super) struct OverSamples {
+    pub(super) indices: Vec<Option<Tensor>>,
+    /// The dimensions of the physical result in the order that the function sees.
+    order: Ints,
 }
 
-/// A copy of `t` with `values` put (or added) where the index points.
-pub fn index_put(
-    t: &Tensor,
-    indices: &[Option<Tensor>],
-    values: &Tensor,
-    accumulate: bool,
-) -> Result<Tensor> {
-    IndexPut::call(t, indices, values, accumulate)
+/// What an advanced index gives: the shape of the index, where it goes, and the dimensions beside it.
+struct Seen {
+    block: usize,
+    before: usize,
+    regular: usize,
 }
 
-pub(crate) fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
-    let plan = plan(&out.layout, indices)?;
-    let values = values.body();
-    let fits = broadcast(values.shape(), &plan.shape).is_ok_and(|s| s == plan.shape);
-    if !fits {
-        return Err(Error::runtime(format!(
-            "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
-            values.shape(),
-            plan.shape.as_slice()
-        )));
+fn seen(rank: usize, indices: &[Option<Tensor>]) -> Result<Seen> {
+    let used: Vec<usize> = (0..indices.len()).filter(|&d| indices[d].is_some()).collect();
+    let mut block = Dims::new();
+    for index in indices.iter().flatten() {
+        block = broadcast(&block, &index.shape())
+            .map_err(|_| Error::index("shape mismatch: indexing tensors could not be broadcast together"))?;
     }
-    crate::ops::indexing::index::same_dtype(out, &values)?;
-    let values = values.with_layout(values.layout.broadcast_to(&plan.shape));
-    if values.numel() == 0 {
-        return Ok(());
-    }
-    let mode = if accumulate { Put::Add } else { Put::Assign };
-    put(INDEX_PUT.name, &plan.source(out), &values, &plan.by(&out.layout), mode, true)
+    let adjacent = used.windows(2).all(|w| w[1] == w[0] + 1);
+    Ok(Seen {
+        block: block.len(),
+        before: if adjacent { used.first().copied().unwrap_or(0) } else { 0 },
+        regular: rank.saturating_sub(used.len()),
+    })
 }
 
-/// `x[i] = value` with index tensors; `part` is `whole` or a view of it.
-pub fn index_put_into(
-    whole: &Tensor,
-    part: &Tensor,
-    indices: &[Option<Tensor>],
-    values: &Tensor,
-    accumulate: bool,
-) -> Result<()> {
-    if crate::transforms::vmap::any(&[part, values]) || any_batched(indices) {
-        return crate::transforms::vmap::index_put_into(whole, part, indices, values, accumulate);
+pub(super) fn over_samples(b: &Batch, rank: usize, indices: &[Option<Tensor>]) -> Result<OverSamples> {
+    let Seen { block, before, regular } = seen(rank, indices)?;
+    let k = b.k();
+    let batched = indices.iter().flatten().any(Tensor::is_batched);
+    let mut all: Vec<Option<Tensor>> = Vec::new();
+    if !batched {
+        all.resize(k, None);
+        all.extend(indices.iter().cloned());
+        let used: Vec<usize> = (0..indices.len()).filter(|&d| indices[d].is_some()).collect();
+        let adjacent = used.windows(2).all(|w| w[1] == w[0] + 1);
+        // Side by side the index stays in place, behind the batch; apart it comes first, before the batch.
+        let order = if adjacent {
+            (0..(k + block + regular) as i64).collect()
+        } else {
+            let (block, k) = (block as i64, k as i64);
+            (block..block + k).chain(0..block).chain(block + k..block + k + regular as i64).collect()
+        };
+        return Ok(OverSamples { indices: all, order });
     }
-    let target = if part.same(whole) { whole } else { part };
-    IndexPut::over(target, indices, &crate::operator::devices::beside(values, target)?, accumulate)
+    let device = indices.iter().flatten().next().map_or(Device::Cpu, Tensor::device);
+    for (at, &size) in b.sizes.iter().enumerate() {
+        let mut shape: Dims = smallvec::smallvec![1; k + block];
+        shape[at] = size;
+        all.push(Some(reshape(&Tensor::new(numbers(0, 1, size, device)?), &shape)?));
+    }
+    for index in indices {
+        all.push(index.as_ref().map(|t| b.aligned(t, block)).transpose()?);
+    }
+    // The batch and the index come first, the other dimensions in their order.
+    let (k, block, before) = (k as i64, block as i64, before as i64);
+    let rest = k + block;
+    let order = (0..k)
+        .chain(rest..rest + before)
+        .chain(k..rest)
+        .chain(rest + before..rest + regular as i64)
+        .collect();
+    Ok(OverSamples { indices: all, order })
+}
+
+fn in_order(order: &[i64]) -> bool {
+    order.iter().enumerate().all(|(i, &d)| i as i64 == d)
+}
+
+pub(super) fn samples_of<'a>(
+    t: &'a Tensor,
+    indices: &'a [Option<Tensor>],
+    values: Option<&'a Tensor>,
+) -> Batch {
+    Batch::of(std::iter::once(t).chain(indices.iter().flatten()).chain(values))
+}
+
+/// The values of a write as they lie in the physical index's result.
+pub(super) fn arranged(b: &Batch, how: &OverSamples, values: &Tensor) -> Result<Tensor> {
+    let values = b.aligned(values, how.order.len() - b.k())?;
+    if in_order(&how.order) {
+        return Ok(values);
+    }
+    let mut back: Ints = smallvec::smallvec![0; how.order.len()];
+    for (i, &d) in how.order.iter().enumerate() {
+        back[d as usize] = i as i64;
+    }
+    permute(&values, back)
 }

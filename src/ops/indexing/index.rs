@@ -9,7 +9,7 @@ use crate::ops::indexing::scatter::{INDEX_ADD, SCATTER};
 use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::shape::view::{expand, ints, reshape, squeeze_one, unsqueeze};
 
-pub use crate::ops::indexing::advanced::{index, index_put, index_put_into};
+pub use crate::ops::indexing::advanced::index;
 
 /// An index operand: which dimension of the source it addresses.
 #[derive(Clone, Copy)]
@@ -202,7 +202,7 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
                     )));
                 }
             }
-            crate::ops::sorting::sort::nonzero_columns(&crate::ops::creation::create::to_device(
+            crate::ops::indexing::nonzero::nonzero_columns(&crate::ops::creation::create::to_device(
                 &index,
                 t.device(),
             )?)

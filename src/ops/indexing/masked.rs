@@ -1,16 +1,19 @@
-//! Operators that put values where a mask is true.
+//! Elements where a mask is true: put, filled and read.
 
+use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
 use crate::operator::devices;
 use crate::operator::inplace;
 use crate::operator::inplace::warn_stretched;
-use crate::operator::kernel::{copy, holds};
+use crate::operator::kernel::{copy, filled, holds};
 use crate::operator::pointwise::{Operand, check_writable};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::indexing::advanced;
+use crate::ops::indexing::index;
 use crate::ops::indexing::index::expand_masks;
+use crate::ops::indexing::index_put::{self, IndexPut};
+use crate::ops::indexing::nonzero::{nonzero_columns, select_masked, shape_with_mask};
 use crate::ops::indexing::scatter::{dense, number, number_like};
 use crate::ops::reduction::reduce::{Sum, quietly};
 use crate::ops::shape::view;
@@ -44,11 +47,11 @@ fn put_masked(input: &Tensor, mask: &Tensor, values: &Tensor) -> Result<Tensor> 
     if mask.ndim() == 0 {
         return reshape(&put_masked(&reshape(input, &[1])?, &reshape(mask, &[1])?, values)?, &[]);
     }
-    let places: Vec<_> = crate::ops::sorting::sort::nonzero_columns(mask)?.into_iter().map(Some).collect();
+    let places: Vec<_> = nonzero_columns(mask)?.into_iter().map(Some).collect();
     let count = places[0].as_ref().map_or(0, Tensor::numel) as i64;
     let first = view::narrow(&reshape(values, &[values.numel()])?, 0, 0, count)?;
     // PyTorch copies what it fills into a dense tensor.
-    advanced::index_put(&crate::ops::shape::rearrange::contiguous(input, None)?, &places, &first, false)
+    IndexPut::call(&crate::ops::shape::rearrange::contiguous(input, None)?, &places, &first, false)
 }
 
 /// `x` where the mask is false, `value` where it is true, in the dtype of `x`: for samples.
@@ -143,7 +146,7 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) ->
             let mask = expand(mask, view::ints(body.shape()))?;
             let places: Vec<_> =
                 expand_masks(&Tensor::new(body.clone()), 0, mask)?.into_iter().map(Some).collect();
-            advanced::write(body, &places, &value, false)
+            index_put::write(body, &places, &value, false)
         },
     )
 }
@@ -157,7 +160,7 @@ impl MaskedScatter {
         MaskedFill0::call(g, mask, Scalar::Int(0))
     }
     fn d_source(g: &Tensor, at: Meta, mask: &Tensor) -> Result<Tensor> {
-        let picked = crate::ops::sorting::sort::MaskedSelect::call(g, mask)?;
+        let picked = MaskedSelect::call(g, mask)?;
         let zeros = create::zeros(&[numel(&at.shape) - picked.numel()], at.dtype, at.device)?;
         reshape(&crate::ops::shape::join::cat(&[picked, zeros], 0)?, &at.shape)
     }
@@ -234,4 +237,59 @@ fn scatter_live(out: &Body, mask: &Tensor, source: &Tensor) -> Result<()> {
     // SAFETY: the result was computed: the shapes fit, and the source has elements enough.
     unsafe { crate::cpu::index::put_masked(out.host()?, mask.host()?, next) };
     Ok(())
+}
+
+#[primitive(tangent = linear)]
+impl MaskedSelect {
+    fn forward(input: &Tensor, #[constant] mask: &Tensor) -> Result<Body> {
+        let (x, mask) = (input.body(), mask.body());
+        let shape = shape_with_mask(x.shape(), mask.shape())?;
+        let wide = |body: &Body| body.with_layout(body.layout.broadcast_to(&shape));
+        select_masked(&wide(&x), &wide(&mask))
+    }
+    fn d_input(g: &Tensor, at: Meta, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        let shape = shape_with_mask(&at.shape, &mask.shape())?;
+        let mask = view::expand(mask, view::ints(&shape))?;
+        let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
+        let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
+        // They lie as the input does; a batch of samples may lie in any way.
+        if !input.is_batched() {
+            zeros.layout = dense_like(&input.body().layout.broadcast_to(&shape));
+        }
+        IndexPut::call(&Tensor::new(zeros), &places, g, false)
+    }
+    /// A mask that all samples share.
+    fn batch(b: &Batch, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
+        if mask.is_batched() {
+            return Err(Error::runtime(
+                "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for \
+                 each batch this would return a differently shaped Tensor. Please file an issue at \
+                 https://github.com/pytorch/pytorch/issues if you need this feature.",
+            ));
+        }
+        let n = mask.numel();
+        let places = nonzero_columns(&view::reshape(mask, &[n])?)?.swap_remove(0);
+        let lines = view::reshape(&b.full(input)?, &b.shape(&[n]))?;
+        Ok(b.wrap(index::index_select(&lines, b.k() as i64, &places)?))
+    }
+}
+
+/// The elements where `mask` is true, as a vector.
+#[operator(
+    function,
+    method,
+    out(message = "masked_select(): self and result must have the same scalar type", apart),
+    sample = "masked(named(name))"
+)]
+pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
+    if mask.dtype() != DType::Bool {
+        return Err(Error::runtime("masked_select: expected BoolTensor for mask"));
+    }
+    if !crate::transforms::vmap::any(&[input, mask]) {
+        return MaskedSelect::call(input, mask);
+    }
+    let shape = shape_with_mask(&input.shape(), &mask.shape())?;
+    let wide =
+        |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
+    MaskedSelect::call(&wide(input)?, &wide(mask)?)
 }

@@ -2,6 +2,7 @@
 
 pub mod advanced;
 pub mod index;
+pub mod index_put;
 pub mod index_reduce;
 pub mod masked;
 pub mod nonzero;

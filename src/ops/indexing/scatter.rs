@@ -1,18 +1,15 @@
 //! Operators that put values where an index or a mask points.
 
 use crate::base::{Put, caution_once};
-use crate::operator::devices;
-use crate::operator::inplace;
 use crate::operator::inplace::warn_stretched;
 use crate::operator::kernel::within;
 use crate::operator::pointwise::check_writable;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::indexing::advanced;
 use crate::ops::indexing::index::{
-    By, IndexAdd, IndexSelect, Scatter, ScatterAdd, along, check_vector, down, expand_masks, from_lines,
-    on_lines, placed, put as put_by, size_and_stride, spread_positions,
+    By, IndexAdd, IndexSelect, Scatter, ScatterAdd, along, check_vector, down, from_lines, on_lines, placed,
+    put as put_by, size_and_stride, spread_positions,
 };
 use crate::ops::indexing::masked::masked;
 use crate::ops::indexing::slice_checks::check_slices;
@@ -294,11 +291,6 @@ pub fn index_copy_(input: &Tensor, dim: i64, index: &Tensor, source: &Tensor) ->
     IndexCopy::over(input, dim, index, source)
 }
 
-/// Warns of `x[indices] = tensor` where elements of `x` share memory.
-pub fn warn_put(target: &Tensor) -> Result<()> {
-    warn_stretched(target, "index_put", "tensor[indices] = tensor")
-}
-
 /// `input` with one number in the slices that `index` names.
 #[primitive]
 impl IndexFill0 {
@@ -378,71 +370,4 @@ fn as_recorded(op: &str, value: Value) -> Result<Value> {
         Value::Tensor(t) if t.ndim() == 0 && (t.is_special() || t.requires_grad()) => Ok(Value::Tensor(t)),
         value => number(op, &value).map(Value::Scalar),
     }
-}
-
-fn too_many(input: &Tensor, count: usize) -> Error {
-    Error::index(format!("too many indices for tensor of dimension {} (got {count})", input.ndim()))
-}
-
-/// The places that index tensors and masks name, which have to go with `input` and `values`.
-pub(super) fn places(
-    input: &Tensor,
-    indices: &[Tensor],
-    values: &Tensor,
-) -> Result<(Vec<Option<Tensor>>, Tensor)> {
-    if indices.is_empty() {
-        return Err(Error::index("At least one index should be provided"));
-    }
-    if indices.len() > input.ndim() {
-        return Err(too_many(input, indices.len()));
-    }
-    let mut by = Vec::new();
-    for index in indices {
-        by.extend(expand_masks(input, by.len(), index.clone())?.into_iter().map(Some));
-    }
-    if by.len() > input.ndim() {
-        return Err(too_many(input, by.len()));
-    }
-    if by.is_empty() {
-        return Err(Error::index("index_put: masks without dimensions name no elements"));
-    }
-    advanced::check_places(input, &by)?;
-    if values.dtype() != input.dtype() {
-        return Err(Error::runtime(format!(
-            "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
-            input.dtype().scalar_name(),
-            values.dtype().scalar_name()
-        )));
-    }
-    Ok((by, devices::beside(values, input)?))
-}
-
-/// `input` with `values` where the index tensors point.
-#[operator(
-    function,
-    method,
-    sample = "fixed([(3, 2), (2,)], lambda x, v: x.index_put((T.tensor([2, 0], device=x.device),), v))"
-)]
-pub fn index_put(
-    input: &Tensor,
-    #[elsewhere] indices: &[Tensor],
-    #[elsewhere] values: &Tensor,
-    #[default(false)] accumulate: bool,
-) -> Result<Tensor> {
-    let (by, values) = places(input, indices, values)?;
-    advanced::index_put(input, &by, &values, accumulate)
-}
-
-/// The same, written over `input`.
-#[inplace(index_put)]
-pub fn index_put_(
-    input: &Tensor,
-    #[elsewhere] indices: &[Tensor],
-    #[elsewhere] values: &Tensor,
-    #[default(false)] accumulate: bool,
-) -> Result<()> {
-    warn_put(input)?;
-    inplace::check(input, [values])?;
-    let (by, values) = places(input, indices, values)?;
-    advanced::index_put_into(input, input, &by, &values, accumulate)
 }

@@ -6,8 +6,8 @@ use crate::operator::pointwise::check_writable;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
-use crate::ops::indexing::advanced;
 use crate::ops::indexing::index::{By, IndexSelect, gather, get, placed};
+use crate::ops::indexing::index_put;
 use crate::ops::shape::view;
 use crate::ops::shape::view::{View, expand, reshape};
 use smallvec::smallvec;
@@ -42,7 +42,7 @@ fn beyond(error: Error, size: usize) -> Error {
 fn put_line(out: &Body, index: &Tensor, values: &Tensor, accumulate: bool) -> Result<()> {
     let whole = line(out)?;
     let values = reshape(values, &index.shape())?;
-    advanced::write(&whole, &[Some(index.clone())], &values, accumulate)?;
+    index_put::write(&whole, &[Some(index.clone())], &values, accumulate)?;
     if whole.storage.same(&out.storage) { Ok(()) } else { copy(out, &with_shape(whole, out.shape())) }
 }
 

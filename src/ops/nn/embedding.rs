@@ -3,8 +3,8 @@
 use crate::operator::kernel::{fill, filled};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
-use crate::ops::indexing::advanced;
 use crate::ops::indexing::index::{IndexAdd, add_slices, index_select};
+use crate::ops::indexing::index_put::IndexPut;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::reduction::spread;
 use crate::ops::shape::view::reshape;
@@ -175,6 +175,6 @@ pub fn embedding_renorm_(input: &Tensor, indices: &Tensor, max_norm: f64, norm_t
         (V::from(&all) * scale).tensor()
     })?;
     // A row that is named twice is written twice, with the same values.
-    advanced::IndexPut::over(input, &[Some(which)], &Tensor::new(short), false)?;
+    IndexPut::over(input, &[Some(which)], &Tensor::new(short), false)?;
     Ok(input.clone())
 }

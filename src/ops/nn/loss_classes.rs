@@ -244,7 +244,7 @@ impl Classes {
                 crate::ops::elementwise::formula::ne(&t, self.ignored as f64),
             )
             .tensor()?;
-            let first = crate::ops::sorting::sort::masked_select(
+            let first = crate::ops::indexing::masked::masked_select(
                 &reshape(&self.target, &[self.target.numel()])?,
                 &reshape(&outside, &[outside.numel()])?,
             )?;

@@ -3,10 +3,10 @@
 use crate::operator::prelude::*;
 use crate::ops::creation::create::{ones, to_dtype, zeros};
 use crate::ops::creation::factories::detach;
+use crate::ops::indexing::masked::masked_select;
 use crate::ops::indexing::scatter::index_add;
 use crate::ops::reduction::extrema::{max, min};
 use crate::ops::shape::view::flatten;
-use crate::ops::sorting::sort::masked_select;
 
 /// How often each whole number occurs, or the sums of their weights.
 #[operator(function, method, unrecorded, sample = "underived")]

@@ -70,7 +70,7 @@ fn of_samples(
     rules::along(b, &x, (dim,), |x, (dim,)| call(x, dim))
 }
 
-#[primitive]
+#[primitive(aten = "_softmax")]
 impl Softmax {
     fn forward(input: &Tensor, dim: i64) -> Result<Body> {
         normalized("softmax_kernel_impl", input, dim, false)
@@ -86,7 +86,7 @@ impl Softmax {
     }
 }
 
-#[primitive]
+#[primitive(aten = "_log_softmax")]
 impl LogSoftmax {
     fn forward(input: &Tensor, dim: i64) -> Result<Body> {
         normalized("log_softmax_kernel_impl", input, dim, true)

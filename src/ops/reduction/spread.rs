@@ -64,7 +64,7 @@ fn root_grad(g: V, y: V) -> V {
     select(g / (&y * 2.0), 0.0, eq(y, 0.0))
 }
 
-#[primitive(batch = over(dim, keepdim))]
+#[primitive(batch = over(dim, keepdim), aten = "var.correction")]
 impl Var {
     fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
         spread(input, &dim, correction, keepdim, false)
@@ -81,7 +81,7 @@ impl Var {
     }
 }
 
-#[primitive(batch = over(dim, keepdim))]
+#[primitive(batch = over(dim, keepdim), aten = "std.correction")]
 impl Std {
     fn forward(input: &Tensor, dim: Option<Ints>, correction: Option<Scalar>, keepdim: bool) -> Result<Body> {
         spread(input, &dim, correction, keepdim, true)
@@ -119,7 +119,7 @@ fn mean_of(input: &Tensor, dim: Option<Ints>, keepdim: bool) -> Result<Body> {
     quietly(|| mean(input, dim, keepdim, None))
 }
 
-#[primitive]
+#[primitive(aten = "var_mean.correction")]
 impl VarMean {
     fn forward(
         input: &Tensor,
@@ -152,7 +152,7 @@ impl VarMean {
     }
 }
 
-#[primitive]
+#[primitive(aten = "std_mean.correction")]
 impl StdMean {
     fn forward(
         input: &Tensor,

@@ -3,13 +3,10 @@
 use crate::base::Dims;
 use crate::base::views::dense_like;
 use crate::operator::dtype_checks;
-use crate::operator::kernel::filled;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::{arithmetic as a, unary};
 use crate::ops::indexing::index;
-pub use crate::ops::indexing::nonzero::{nonzero_columns, nonzero_vectors};
-use crate::ops::indexing::nonzero::{select_masked, shape_with_mask};
 use crate::ops::reduction::extrema::{check_not_empty, picked, returned, shared_by_all};
 use crate::ops::reduction::reduce::{quietly, sum};
 use crate::ops::shape::view;
@@ -292,41 +289,6 @@ impl Nanmedian {
     }
 }
 
-#[primitive(tangent = linear)]
-impl MaskedSelect {
-    fn forward(input: &Tensor, #[constant] mask: &Tensor) -> Result<Body> {
-        let (x, mask) = (input.body(), mask.body());
-        let shape = shape_with_mask(x.shape(), mask.shape())?;
-        let wide = |body: &Body| body.with_layout(body.layout.broadcast_to(&shape));
-        select_masked(&wide(&x), &wide(&mask))
-    }
-    fn d_input(g: &Tensor, at: Meta, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
-        let shape = shape_with_mask(&at.shape, &mask.shape())?;
-        let mask = view::expand(mask, view::ints(&shape))?;
-        let places: Vec<Option<Tensor>> = nonzero_columns(&mask)?.into_iter().map(Some).collect();
-        let mut zeros = filled(&shape, Scalar::Int(0), at.dtype, at.device)?;
-        // They lie as the input does; a batch of samples may lie in any way.
-        if !input.is_batched() {
-            zeros.layout = dense_like(&input.body().layout.broadcast_to(&shape));
-        }
-        index::index_put(&Tensor::new(zeros), &places, g, false)
-    }
-    /// A mask that all samples share.
-    fn batch(b: &Batch, input: &Tensor, mask: &Tensor) -> Result<Tensor> {
-        if mask.is_batched() {
-            return Err(Error::runtime(
-                "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this because for \
-                 each batch this would return a differently shaped Tensor. Please file an issue at \
-                 https://github.com/pytorch/pytorch/issues if you need this feature.",
-            ));
-        }
-        let n = mask.numel();
-        let places = nonzero_columns(&view::reshape(mask, &[n])?)?.swap_remove(0);
-        let lines = view::reshape(&b.full(input)?, &b.shape(&[n]))?;
-        Ok(b.wrap(index::index_select(&lines, b.k() as i64, &places)?))
-    }
-}
-
 fn checked(op: &'static str, input: &Tensor, dim: i64) -> Result<()> {
     wrap_dim(dim, input.ndim())?;
     check_not_empty(op, &input.body(), Some(&[dim]))
@@ -461,24 +423,4 @@ pub fn nanmedian(input: &Tensor) -> Result<Tensor> {
 pub fn nanmedian_along(input: &Tensor, dim: i64, #[default(false)] keepdim: bool) -> Result<[Tensor; 2]> {
     check_median("nanmedian", input, dim)?;
     Nanmedian1::call(input, dim, keepdim)
-}
-
-/// The elements where `mask` is true, as a vector.
-#[operator(
-    function,
-    method,
-    out(message = "masked_select(): self and result must have the same scalar type", apart),
-    sample = "masked(named(name))"
-)]
-pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
-    if mask.dtype() != DType::Bool {
-        return Err(Error::runtime("masked_select: expected BoolTensor for mask"));
-    }
-    if !crate::transforms::vmap::any(&[input, mask]) {
-        return MaskedSelect::call(input, mask);
-    }
-    let shape = shape_with_mask(&input.shape(), &mask.shape())?;
-    let wide =
-        |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
-    MaskedSelect::call(&wide(input)?, &wide(mask)?)
 }

@@ -6,9 +6,10 @@ use crate::operator::row::Out;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{index_select, scatter_into};
+use crate::ops::indexing::masked::MaskedSelect;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view;
-use crate::ops::sorting::sort::{MaskedSelect, argsort};
+use crate::ops::sorting::sort::argsort;
 
 /// What is picked knows where it comes from, but nothing is derived.
 fn underived<T>(op: &str) -> Result<T> {
@@ -147,7 +148,7 @@ impl Runs {
         let first = match dim {
             None => MaskedSelect::call(rows, &self.starts)?,
             Some(dim) => {
-                let places = crate::ops::sorting::sort::nonzero_columns(&self.starts)?.swap_remove(0);
+                let places = crate::ops::indexing::nonzero::nonzero_columns(&self.starts)?.swap_remove(0);
                 view::transpose(&index_select(rows, 0, &places)?, 0, *dim)?
             }
         };

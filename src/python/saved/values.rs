@@ -1,5 +1,8 @@
 //! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
 
+use crate::operator::Kind;
+use crate::operator::pointwise::Pointwise;
+use crate::ops;
 use crate::python::errors;
 use crate::python::graph::collector::{self, Start};
 use crate::python::graph::node;
@@ -391,31 +394,52 @@ pub fn saved<'py>(py: Python<'py>, node: &NodeRef) -> PyResult<Bound<'py, PyList
 struct PyChooser(Py<PyAny>);
 
 impl Chooser for PyChooser {
-    fn supply(&self, kind: &'static str) -> crate::base::Result<Option<Tensor>> {
+    fn supply(&self, kind: &'static Derivative) -> crate::base::Result<Option<Tensor>> {
         let ask = |py: Python<'_>| -> PyResult<Option<Tensor>> {
-            let found = self.0.call_method1(py, "supply", (row_of(kind),))?;
+            let found = self.0.call_method1(py, "supply", (aten_name(kind),))?;
             Ok(found.bind(py).cast::<PyTensor>().ok().map(|t| t.get().tensor.clone()))
         };
         Python::attach(ask).map_err(errors::carry)
     }
     fn made(
         &self,
-        kind: &'static str,
+        kind: &'static Derivative,
         inputs: Vec<Tensor>,
         result: Option<Tensor>,
     ) -> crate::base::Result<()> {
         let tell = |py: Python<'_>| -> PyResult<()> {
             let inputs = inputs.into_iter().map(|t| wrap(py, t)).collect::<PyResult<Vec<_>>>()?;
             let result = result.map(|t| wrap(py, t)).transpose()?;
-            self.0.call_method1(py, "made", (row_of(kind), inputs, result)).map(drop)
+            self.0.call_method1(py, "made", (aten_name(kind), inputs, result)).map(drop)
         };
         Python::attach(tell).map_err(errors::carry)
     }
 }
 
+/// ATen's names of what a derivative belongs to: `mul` and `Tensor`.
+fn aten_name(derivative: &'static Derivative) -> (String, &'static str) {
+    let of = |row: &&Pointwise| {
+        [&row.derivative, &row.by_number].into_iter().any(|own| std::ptr::eq(own, derivative))
+    };
+    let row = ops::pointwise_rows().find(of);
+    let said =
+        derivative.facts.map_or_else(|| row.map_or("", |row| row.clauses.aten_name), |facts| facts.aten);
+    let (name, overload) = said.split_once('.').unwrap_or((said, ""));
+    let name = if name.is_empty() { stem(derivative.name) } else { name.to_owned() };
+    if !overload.is_empty() {
+        return (name, overload);
+    }
+    let Some(row) = row else { return (name, "default") };
+    let number = std::ptr::eq(&row.by_number, derivative);
+    // Of two operands the second may be a number, unless they are all tensors.
+    let either = row.inputs == 2 && row.row.params[1].kind == Kind::Operand;
+    let kinds = row.clauses.aten.or(either.then_some(["Tensor", "Scalar"]));
+    (name, kinds.map_or("default", |[tensor, scalar]| if number { scalar } else { tensor }))
+}
+
 /// The operator's name behind its node's: `log_softmax` of `LogSoftmaxBackward0`.
-fn row_of(kind: &'static str) -> String {
-    let stem = kind.rfind("Backward").map_or(kind, |end| &kind[..end]);
+fn stem(node: &str) -> String {
+    let stem = node.rfind("Backward").map_or(node, |end| &node[..end]);
     let mut name = String::new();
     for letter in stem.chars() {
         if letter.is_ascii_uppercase() && name.ends_with(|c: char| c.is_ascii_lowercase()) {

@@ -3,7 +3,7 @@
 use crate::base::{DType, Dims, Error, Scalar};
 use crate::operator::Value;
 use crate::ops;
-use crate::ops::indexing::{masked, scatter};
+use crate::ops::indexing::{index_put, masked};
 use crate::ops::shape::view;
 use crate::python::call::run::attached;
 use crate::python::call::signature_errors::too_long;
@@ -327,7 +327,7 @@ pub fn set(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_
 
 fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
     let t = &slf.get().tensor;
-    let written = || if operator_of(index) == "index" { "index_put_" } else { "copy_" };
+    let written = || if operator_of(index) == "index" { index_put::WRITTEN } else { "copy_" };
     let _span = profile::named(written, [slf.as_any(), index, value]);
     let number = scalar_from(value);
     let value = value_for(t, value)?;
@@ -350,7 +350,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         (true, _) => "aten::copy_".into(),
         (false, true) if number.is_some() => "aten::masked_fill_.Scalar".into(),
         (false, true) => "aten::masked_fill_.Tensor".into(),
-        (false, false) => "aten::index_put_".into(),
+        (false, false) => format!("aten::{}", index_put::WRITTEN),
     })?;
     if !advanced.is_empty() {
         if let Some(number) = number
@@ -367,12 +367,12 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         let value = if own { ops::creation::create::clone_dense(&value)? } else { value };
         let value = if value.shape().first() == Some(&1) { without_leading_ones(&value)? } else { value };
         if !fills || number.is_none() {
-            scatter::warn_put(&part)?;
+            index_put::warn_put(&part)?;
         }
         if fills {
             masked::warn_fill(&part)?;
         }
-        return Ok(ops::indexing::index::index_put_into(t, &part, &advanced, &value, false)?);
+        return Ok(index_put::index_put_into(t, &part, &advanced, &value, false)?);
     }
     if let Some(number) = number {
         return Ok(ops::creation::fill::fill(&part, number)?);

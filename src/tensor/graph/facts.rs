@@ -27,6 +27,8 @@ pub struct Facts {
     pub lengths: fn(&Kept) -> Option<&[u32]>,
     /// The number of multiplications and additions of its derivative, by the sizes of what it is given and of what it is to make.
     pub flops: Option<fn(&[Vec<usize>], &[Vec<usize>]) -> u64>,
+    /// The name of PyTorch's kernel, where it is not the node's.
+    pub aten: &'static str,
     /// The same of the in-place form, where that is one of a view operator.
     pub inplace: Option<&'static crate::tensor::Derivative>,
 }
@@ -140,6 +142,7 @@ impl Facts {
         edges: &[true; 8],
         lengths: |_| None,
         flops: None,
+        aten: "",
         inplace: None,
     };
 

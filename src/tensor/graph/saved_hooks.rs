@@ -17,10 +17,15 @@ pub trait Pack: Send + Sync {
 
 /// Keeps what chosen operators make, and hands it out when they are run again.
 pub trait Chooser: Send + Sync {
-    /// What the next operator of this kind made, when it was kept; `kind` names its node.
-    fn supply(&self, kind: &'static str) -> Result<Option<Tensor>, Error>;
+    /// What the next operator with this derivative made, when it was kept.
+    fn supply(&self, kind: &'static Derivative) -> Result<Option<Tensor>, Error>;
     /// An operator was recorded: its input tensors, and its result unless that shares its inputs' memory.
-    fn made(&self, kind: &'static str, inputs: Vec<Tensor>, result: Option<Tensor>) -> Result<(), Error>;
+    fn made(
+        &self,
+        kind: &'static Derivative,
+        inputs: Vec<Tensor>,
+        result: Option<Tensor>,
+    ) -> Result<(), Error>;
 }
 
 /// Told of a write in place before it happens.
@@ -157,7 +162,7 @@ pub fn supply(derivative: &'static Derivative) -> Result<Option<Body>, Error> {
 #[cold]
 fn supply_from(derivative: &'static Derivative) -> Result<Option<Body>, Error> {
     let Some(chooser) = chooser() else { return Ok(None) };
-    Ok(chooser.supply(derivative.name)?.map(|tensor| tensor.body().clone()))
+    Ok(chooser.supply(derivative)?.map(|tensor| tensor.body().clone()))
 }
 
 fn tell_made<'a>(
@@ -170,7 +175,7 @@ fn tell_made<'a>(
     let fresh = |body: &&&Body| !inputs.iter().any(|t| t.body().storage.same(&body.storage));
     let result = outputs.first().filter(fresh).filter(|_| outputs.len() == 1);
     let result = result.map(|body| Tensor::new((*body).clone()));
-    mode::with_grad(false, || chooser.made(derivative.name, inputs, result))
+    mode::with_grad(false, || chooser.made(derivative, inputs, result))
 }
 
 /// The hooks in force: the innermost pair.

@@ -3,7 +3,6 @@
 //! loops in secret.
 
 pub(crate) mod dynamic;
-pub(crate) mod index;
 pub(crate) mod join;
 pub(crate) mod level;
 pub(crate) mod pointwise;
@@ -14,7 +13,6 @@ pub(crate) mod view;
 pub(crate) mod write;
 
 pub use dynamic::{masked_scatter, refuse_dynamic, refuse_mask, refuse_rule, repeated_places, spaced};
-pub use index::{index, index_put, index_put_into};
 pub use join::cut;
 pub use level::{
     Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, hand_over, is_under_way, leave,

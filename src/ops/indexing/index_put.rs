@@ -1,0 +1,161 @@
+//! Values put, or added, where index tensors point.
+
+use crate::base::{Put, broadcast};
+use crate::operator::inplace::warn_stretched;
+use crate::operator::prelude::*;
+use crate::operator::{devices, inplace};
+use crate::ops::indexing::advanced::{
+    any_batched, arranged, check_places, index, over_samples, plan, samples_of,
+};
+use crate::ops::indexing::index::{expand_masks, put, same_dtype};
+
+fn too_many(input: &Tensor, count: usize) -> Error {
+    Error::index(format!("too many indices for tensor of dimension {} (got {count})", input.ndim()))
+}
+
+/// The places that index tensors and masks name, which have to go with `input` and `values`.
+fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Option<Tensor>>, Tensor)> {
+    if indices.is_empty() {
+        return Err(Error::index("At least one index should be provided"));
+    }
+    if indices.len() > input.ndim() {
+        return Err(too_many(input, indices.len()));
+    }
+    let mut by = Vec::new();
+    for index in indices {
+        by.extend(expand_masks(input, by.len(), index.clone())?.into_iter().map(Some));
+    }
+    if by.len() > input.ndim() {
+        return Err(too_many(input, by.len()));
+    }
+    if by.is_empty() {
+        return Err(Error::index("index_put: masks without dimensions name no elements"));
+    }
+    check_places(input, &by)?;
+    if values.dtype() != input.dtype() {
+        return Err(Error::runtime(format!(
+            "Index put requires the source and destination dtypes match, got {} for the destination and {} for the source.",
+            input.dtype().scalar_name(),
+            values.dtype().scalar_name()
+        )));
+    }
+    Ok((by, devices::beside(values, input)?))
+}
+
+#[primitive(tangent = linear, devices = any)]
+impl IndexPut {
+    fn write(input: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+        write(input, indices, values, accumulate)
+    }
+    fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, accumulate: bool) -> Result<Tensor> {
+        if accumulate {
+            return Ok(g.clone());
+        }
+        IndexPut::call(g, &indices, &crate::ops::creation::create::zeros(&[], g.dtype(), g.device())?, false)
+    }
+    fn d_values(g: &Tensor, indices: Vec<Option<Tensor>>) -> Result<Tensor> {
+        index(g, &indices)
+    }
+    fn batch(
+        _b: &Batch,
+        input: &Tensor,
+        indices: &[Option<Tensor>],
+        values: &Tensor,
+        accumulate: bool,
+    ) -> Result<Tensor> {
+        let b = samples_of(input, indices, Some(values));
+        let how = over_samples(&b, input.ndim(), indices)?;
+        let values = arranged(&b, &how, values)?;
+        Ok(b.wrap(IndexPut::call(&b.full(input)?, &how.indices, &values, accumulate)?))
+    }
+}
+
+pub(crate) fn write(out: &Body, indices: &[Option<Tensor>], values: &Tensor, accumulate: bool) -> Result<()> {
+    let plan = plan(&out.layout, indices)?;
+    let values = values.body();
+    let fits = broadcast(values.shape(), &plan.shape).is_ok_and(|s| s == plan.shape);
+    if !fits {
+        return Err(Error::runtime(format!(
+            "shape mismatch: value tensor of shape {:?} cannot be broadcast to indexing result of shape {:?}",
+            values.shape(),
+            plan.shape.as_slice()
+        )));
+    }
+    same_dtype(out, &values)?;
+    let values = values.with_layout(values.layout.broadcast_to(&plan.shape));
+    if values.numel() == 0 {
+        return Ok(());
+    }
+    let mode = if accumulate { Put::Add } else { Put::Assign };
+    put(INDEX_PUT.name, &plan.source(out), &values, &plan.by(&out.layout), mode, true)
+}
+
+/// `x[i] = value` with index tensors; `part` is `whole` or a view of it.
+pub fn index_put_into(
+    whole: &Tensor,
+    part: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<()> {
+    if crate::transforms::vmap::any(&[part, values]) || any_batched(indices) {
+        return put_samples(whole, part, indices, values, accumulate);
+    }
+    let target = if part.same(whole) { whole } else { part };
+    IndexPut::over(target, indices, &devices::beside(values, target)?, accumulate)
+}
+
+/// The same where some of them have samples.
+fn put_samples(
+    whole: &Tensor,
+    part: &Tensor,
+    indices: &[Option<Tensor>],
+    values: &Tensor,
+    accumulate: bool,
+) -> Result<()> {
+    let mut others: Vec<&Tensor> = indices.iter().flatten().collect();
+    others.push(values);
+    crate::transforms::vmap::write::check_target(part, &others)?;
+    let b = samples_of(part, &[], None);
+    let how = over_samples(&b, part.ndim(), indices)?;
+    let values = arranged(&b, &how, values)?;
+    index_put_into(whole.physical(), part.physical(), &how.indices, &values, accumulate)
+}
+
+/// What the in-place form is called.
+pub const WRITTEN: &str = "index_put_";
+
+/// Warns of `x[indices] = tensor` where elements of `x` share memory.
+pub fn warn_put(target: &Tensor) -> Result<()> {
+    warn_stretched(target, INDEX_PUT.name, "tensor[indices] = tensor")
+}
+
+/// `input` with `values` where the index tensors point.
+#[operator(
+    function,
+    method,
+    sample = "fixed([(3, 2), (2,)], lambda x, v: x.index_put((T.tensor([2, 0], device=x.device),), v))"
+)]
+pub fn index_put(
+    input: &Tensor,
+    #[elsewhere] indices: &[Tensor],
+    #[elsewhere] values: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<Tensor> {
+    let (by, values) = places(input, indices, values)?;
+    IndexPut::call(input, &by, &values, accumulate)
+}
+
+/// The same, written over `input`.
+#[inplace(index_put)]
+pub fn index_put_(
+    input: &Tensor,
+    #[elsewhere] indices: &[Tensor],
+    #[elsewhere] values: &Tensor,
+    #[default(false)] accumulate: bool,
+) -> Result<()> {
+    warn_put(input)?;
+    inplace::check(input, [values])?;
+    let (by, values) = places(input, indices, values)?;
+    index_put_into(input, input, &by, &values, accumulate)
+}
