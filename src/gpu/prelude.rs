@@ -200,11 +200,7 @@ mod tests {
                 "var<immediate> given: array<vec4<u32>, 8>;\n{}\n@compute @workgroup_size(1) fn main() {{}}",
                 gather(language, &names.join(" "))
             );
-            super::super::pipeline::validate(&super::super::pipeline::Shader {
-                text,
-                bindings: 0,
-                read_only: 0,
-            });
+            super::super::pipeline::validate(&super::super::code::Shader { text, bindings: 0, read_only: 0 });
         }
     }
 }
