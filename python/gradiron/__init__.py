@@ -62,7 +62,7 @@ from math import e, inf, nan, pi
 _MODULES = """
     __future__ fft func linalg special nn optim ops viz testing cuda utils random profiler multiprocessing serialization
     storage _utils _tensor_str version torch_version amp cpu overrides backends jit compiler hub onnx distributed distributions
-    mps xpu accelerator _dynamo _inductor
+    mps xpu accelerator fx library types ao _C _custom_ops _jit_internal _dynamo _inductor
 """.split()
 _STORAGES = "Float Double Half BFloat16 Byte Char Short Int Long Bool ComplexFloat ComplexDouble".split()
 # Functions of `nn.functional` that stand here, too, and those that take their options otherwise here.
@@ -90,6 +90,9 @@ _NAMES = {
     **dict.fromkeys(_SPECTRAL, "_spectral"),
     "unravel_index": "_indices",
     **dict.fromkeys(_SETTINGS, "_settings"),
+    "_assert": "_settings",
+    "ScriptModule": "jit",
+    **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_C"),
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),
     "set_printoptions": "_tensor_str",
@@ -122,9 +125,9 @@ def __getattr__(name: str) -> Any:
     import importlib
 
     if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
+        return importlib.import_module(f".{name}", __package__)
     if name in _NAMES:
-        found = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
+        found = getattr(importlib.import_module(f".{_NAMES[name]}", __package__), name)
         globals()[name] = found
         return found
     if name in _WRITES:

@@ -112,6 +112,8 @@ class as_torch:
         self._finder = _Finder()
         sys.meta_path.insert(0, self._finder)
         sys.modules["torch"] = gradiron
+        # Programs look names up below it; gradiron's own modules go by `__package__`.
+        gradiron.__name__ = "torch"
         self._spawn, spawn.get_preparation_data = spawn.get_preparation_data, _prepared(spawn.get_preparation_data)
 
     def __enter__(self) -> ModuleType:
@@ -123,6 +125,7 @@ class as_torch:
         from multiprocessing import spawn
 
         as_torch._active = None
+        gradiron.__name__ = "gradiron"
         spawn.get_preparation_data = self._spawn
         sys.meta_path.remove(self._finder)
         for name in list(filter(is_torch, sys.modules)):

@@ -10,12 +10,23 @@ from ._core import dtype
 # Bits of the exponent and of the fraction, and PyTorch's decimal resolution.
 _FLOATS = {"float16": (5, 10, 1e-3), "bfloat16": (8, 7, 1e-2), "float32": (8, 23, 1e-6), "float64": (11, 52, 1e-15)}
 
+# Of types that no tensor has here: `eps`, `max`, `min`, `tiny`.
+_ABSENT = {
+    "float8_e4m3fn": (0.125, 448.0, -448.0, 2.0**-6),
+    "float8_e4m3fnuz": (0.125, 240.0, -240.0, 2.0**-7),
+    "float8_e5m2": (0.25, 57344.0, -57344.0, 2.0**-14),
+    "float8_e5m2fnuz": (0.25, 57344.0, -57344.0, 2.0**-15),
+    "float8_e8m0fnu": (1.0, 2.0**127, 2.0**-127, 2.0**-127),
+}
+
 # Masks ask for them in every step.
 _known: dict[dtype, dict[str, Any]] = {}
 
 
 def _known_dtype(function: str, given: Any) -> dtype:
     """A dtype, or the one that a type of Python's stands for."""
+    if isinstance(given, _core.AbsentDType):
+        return given
     found = _core.dtype_of(given)
     if not isinstance(found, dtype):
         raise TypeError(f"{function}(): argument 'type' (position 1) must be torch.dtype, not {type(given).__name__}")
@@ -49,6 +60,13 @@ class finfo(_Info):
             self.__dict__.update(_known[kind])
             return
         super().__init__(kind)
+        if isinstance(kind, _core.AbsentDType):
+            if self.dtype not in _ABSENT:
+                raise NotImplementedError(f'"finfo" not implemented for {self.dtype!r}')
+            self.resolution = 1.0
+            self.eps, self.max, self.min, self.tiny = _ABSENT[self.dtype]
+            self.smallest_normal = self.tiny
+            return
         exponent, fraction, self.resolution = _FLOATS[self.dtype]
         largest = 2 ** (exponent - 1) - 1
         self.eps = 2.0**-fraction

@@ -123,7 +123,7 @@ def died_of(error: BaseException) -> None:
             owner = f"{'gradiron' if module == 'gradiron._core' else module}.{kind.__name__}"
         else:
             return
-        if owner.partition(".")[0] == "gradiron":
+        if owner.partition(".")[0] in ("gradiron", "torch"):
             note(f"{owner}.{error.name}", place)
     elif isinstance(error, NotImplementedError) and frames[-1][0].f_code.co_filename.startswith(_HERE):
         note(str(error).partition("\n")[0], place)

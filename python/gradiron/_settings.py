@@ -113,6 +113,11 @@ def get_device_module(device: Any = None) -> Any:
     return importlib.import_module(f".{names[kind]}", __package__)
 
 
+def _assert(condition: Any, message: str) -> None:
+    """An assertion that a compiler would see."""
+    assert condition, message
+
+
 _told: set[str] = set()
 
 

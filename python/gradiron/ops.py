@@ -1,8 +1,10 @@
-"""Names for operators, `ops.aten.mm.default`: what a policy of selective checkpointing is asked about."""
+"""Names for operators: `ops.aten.mm.default`, which policies of checkpoints are asked about, and those of a program's own."""
 
 from __future__ import annotations
 
-__all__ = ["OpOverload", "OpOverloadPacket", "aten"]
+from typing import Any
+
+__all__ = ["OpOverload", "OpOverloadPacket", "aten", "load_library"]
 
 
 class OpOverload:
@@ -38,6 +40,10 @@ class OpOverloadPacket:
         setattr(self, overload, made)
         return made
 
+    def overloads(self) -> list[str]:
+        """The forms that calls of gradiron's own have; it calls none by this way."""
+        return []
+
     def __str__(self) -> str:
         return f"aten.{self.__name__}"
 
@@ -57,6 +63,31 @@ class _Aten:
 
 
 aten = _Aten()
+
+
+class Namespace:
+    """The operators that a program has defined under one name, by `torch.library`."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Any:
+        raise AttributeError(f"'_OpNamespace' '{self._name}' object has no attribute '{name}'", name=name, obj=self)
+
+    def __repr__(self) -> str:
+        return f"<module 'torch.ops.{self._name}'>"
+
+
+def __getattr__(name: str) -> Namespace:
+    if name.startswith("_"):
+        raise AttributeError(f"module 'gradiron.ops' has no attribute '{name}'")
+    made = globals()[name] = Namespace(name)
+    return made
+
+
+def load_library(path: str) -> None:
+    """Refused: such libraries hold operators compiled for PyTorch."""
+    raise OSError(f"Could not load this library: {path}\ngradiron loads no operators that were compiled for PyTorch")
 
 
 def overload(name: tuple[str, str]) -> OpOverload:

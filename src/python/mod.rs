@@ -69,7 +69,7 @@ fn is_warn_always_enabled() -> bool {
 /// The dtype that Python's own type stands for as well: `float` is float64. The type itself where it is none.
 #[pyfunction]
 fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    match types::dtype_of(&object) {
+    match types::dtype_of(&object)? {
         Some(dtype) => Ok(types::dtype_object(object.py(), dtype)?.into_bound(object.py()).into_any()),
         None => Ok(object),
     }
@@ -193,6 +193,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for dtype in DType::ALL {
         module.add(dtype.name(), types::dtype_object(py, dtype)?)?;
     }
+    types::add_absent(module)?;
     macro_rules! functions {
         ($($($function:ident)::+),* $(,)?) => { [$(wrap_pyfunction!($($function)::+, module)?),*] };
     }

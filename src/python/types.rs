@@ -1,7 +1,7 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
 use crate::base::{DType, Device, GpuName, MemoryFormat, caution_once};
-use pyo3::exceptions::{PyRuntimeError, PyTypeError};
+use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::sync::PyOnceLock;
@@ -58,12 +58,73 @@ impl PyDType {
     }
 }
 
+/// An element type that no tensor has here. Programs look its name up and compare with it; a tensor of it is refused.
+#[pyclass(frozen, name = "AbsentDType", module = "gradiron._core")]
+pub struct PyAbsentDType(Absent);
+
+/// Its name, the bytes of an element, whether it holds fractions and whether it holds negative numbers.
+type Absent = (&'static str, usize, bool, bool);
+
+const ABSENT: [Absent; 9] = [
+    ("uint16", 2, false, false),
+    ("uint32", 4, false, false),
+    ("uint64", 8, false, false),
+    ("float8_e4m3fn", 1, true, true),
+    ("float8_e4m3fnuz", 1, true, true),
+    ("float8_e5m2", 1, true, true),
+    ("float8_e5m2fnuz", 1, true, true),
+    ("float8_e8m0fnu", 1, true, false),
+    ("float4_e2m1fn_x2", 1, true, true),
+];
+
+#[pymethods]
+impl PyAbsentDType {
+    fn __repr__(&self) -> String {
+        format!("torch.{}", self.0.0)
+    }
+    /// Whether it holds fractions.
+    #[getter]
+    fn is_floating_point(&self) -> bool {
+        self.0.2
+    }
+    /// Whether it holds complex numbers.
+    #[getter]
+    fn is_complex(&self) -> bool {
+        false
+    }
+    /// Whether it holds negative numbers.
+    #[getter]
+    fn is_signed(&self) -> bool {
+        self.0.3
+    }
+    /// The bytes of one element.
+    #[getter]
+    fn itemsize(&self) -> usize {
+        self.0.1
+    }
+    fn __reduce__(&self) -> &'static str {
+        self.0.0
+    }
+}
+
+/// Puts the names of the types that are not there beside those that are.
+pub fn add_absent(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.setattr("AbsentDType", module.py().get_type::<PyAbsentDType>())?;
+    ABSENT.iter().try_for_each(|&absent| module.add(absent.0, PyAbsentDType(absent)))
+}
+
 /// The dtype that an object stands for: one of ours, or Python's `float`, `int`, `bool` or `complex`.
-pub fn dtype_of(object: &Bound<'_, PyAny>) -> Option<DType> {
+pub fn dtype_of(object: &Bound<'_, PyAny>) -> PyResult<Option<DType>> {
     match object.cast::<PyDType>() {
-        Ok(dtype) => Some(dtype.get().0),
-        Err(_) if object.is_instance_of::<PyType>() => of_class(object),
-        Err(_) => None,
+        Ok(dtype) => Ok(Some(dtype.get().0)),
+        Err(_) if object.is_instance_of::<PyType>() => Ok(of_class(object)),
+        Err(_) => match object.cast::<PyAbsentDType>() {
+            Ok(absent) => Err(PyNotImplementedError::new_err(format!(
+                "torch.{}: gradiron has no tensors of this type",
+                absent.get().0.0
+            ))),
+            Err(_) => Ok(None),
+        },
     }
 }
 
@@ -83,7 +144,8 @@ fn of_class(object: &Bound<'_, PyAny>) -> Option<DType> {
 #[pyclass(frozen, name = "device", module = "gradiron")]
 #[derive(Clone, Copy)]
 pub struct PyDevice {
-    pub device: Device,
+    /// Nothing for `meta`: programs ask whether a tensor lies there, and none does.
+    device: Option<Device>,
     /// The number that the user named: `cuda` and `cuda:0` print differently.
     index: Option<u8>,
 }
@@ -92,7 +154,18 @@ impl PyDevice {
     /// The object of a device that was named in full.
     pub fn of(device: Device) -> PyDevice {
         let index = if let Device::Gpu(_, index) = device { Some(index) } else { None };
-        PyDevice { device, index }
+        PyDevice { device: Some(device), index }
+    }
+
+    /// The device, where there can be tensors.
+    pub fn place(&self) -> PyResult<Device> {
+        self.device.ok_or_else(|| {
+            PyNotImplementedError::new_err("device 'meta': gradiron has no tensors without elements")
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        self.device.map_or("meta", Device::kind)
     }
 }
 
@@ -129,12 +202,12 @@ impl PyDevice {
                 _ => format!("Device index {number} is out of range"),
             })
         })?;
-        Ok(PyDevice { device: Device::Gpu(GpuName::Cuda, number), index: Some(number) })
+        Ok(PyDevice { device: Some(Device::Gpu(GpuName::Cuda, number)), index: Some(number) })
     }
     /// The kind of device: `cpu`, `cuda`, …
     #[getter(r#type)]
     fn kind(&self) -> &'static str {
-        self.device.kind()
+        self.name()
     }
     /// The device's number, if it was named.
     #[getter]
@@ -143,14 +216,14 @@ impl PyDevice {
     }
     fn __repr__(&self) -> String {
         match self.index {
-            Some(index) => format!("device(type='{}', index={index})", self.device.kind()),
-            None => format!("device(type='{}')", self.device.kind()),
+            Some(index) => format!("device(type='{}', index={index})", self.name()),
+            None => format!("device(type='{}')", self.name()),
         }
     }
     fn __str__(&self) -> String {
         match self.index {
-            Some(index) => format!("{}:{index}", self.device.kind()),
-            None => self.device.kind().into(),
+            Some(index) => format!("{}:{index}", self.name()),
+            None => self.name().into(),
         }
     }
     fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
@@ -166,7 +239,7 @@ impl PyDevice {
     }
 }
 
-/// `cpu`, `cuda`, `cuda:0`, `mps`, `gpu`, `wgpu`.
+/// `cpu`, `cuda`, `cuda:0`, `mps`, `gpu`, `wgpu`, `meta`.
 pub fn parse_device(text: &str) -> PyResult<PyDevice> {
     let (kind, index) = match text.split_once(':') {
         Some((kind, index)) => (kind, Some(index)),
@@ -181,7 +254,8 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
         Some(_) => return Err(invalid()),
     };
     let name = match kind {
-        "cpu" => return Ok(PyDevice { device: Device::Cpu, index }),
+        "cpu" => return Ok(PyDevice { device: Some(Device::Cpu), index }),
+        "meta" => return Ok(PyDevice { device: None, index }),
         "cuda" => GpuName::Cuda,
         "mps" => GpuName::Mps,
         "gpu" => GpuName::Gpu,
@@ -192,7 +266,7 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
             )));
         }
     };
-    Ok(PyDevice { device: Device::Gpu(name, index.unwrap_or(0)), index })
+    Ok(PyDevice { device: Some(Device::Gpu(name, index.unwrap_or(0))), index })
 }
 
 /// A memory format by its name.
@@ -203,10 +277,10 @@ pub fn memory_format(name: &str) -> PyResult<MemoryFormat> {
 
 pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(device) = object.cast::<PyDevice>() {
-        return Ok(device.get().device);
+        return device.get().place();
     }
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(parse_device(text.to_str()?)?.device);
+        return parse_device(text.to_str()?)?.place();
     }
     match object.extract::<u8>() {
         Ok(index) => Ok(Device::Gpu(GpuName::Cuda, index)),
@@ -240,7 +314,7 @@ pub fn warn_of_loss(from: DType, to: DType) -> PyResult<()> {
 
 /// What Python calls an object's type; PyTorch's own with their module.
 pub fn type_name(object: &Bound<'_, PyAny>) -> String {
-    if object.cast::<PyDType>().is_ok() {
+    if object.cast::<PyDType>().is_ok() || object.cast::<PyAbsentDType>().is_ok() {
         return "torch.dtype".into();
     }
     if object.cast::<PyDevice>().is_ok() {

@@ -36,7 +36,7 @@ def real(tmp_path):
 
 
 def test_a_script_and_its_neighbours(tmp_path, real):
-    script(tmp_path, "import torch\nNAME = torch.__name__\n", "neighbour.py")
+    script(tmp_path, "import torch\nNAME = torch.__spec__.name\n", "neighbour.py")
     path = script(
         tmp_path,
         "import sys, torch, neighbour\n"
@@ -115,11 +115,11 @@ class Names(Dataset):
         return 2
     def __getitem__(self, i):
         import torch.nn.functional as F
-        return F.relu(torch.tensor(i - 0.5)), torch.__name__
+        return F.relu(torch.tensor(i - 0.5)), torch.__spec__.name
 
 def work(queue):
     import torch
-    queue.put(torch.__name__)
+    queue.put(torch.__spec__.name)
 
 if __name__ == "__main__":
     for method in ("fork", "spawn", "forkserver"):

@@ -3,6 +3,28 @@
 from __future__ import annotations
 
 from ..compiler import allow_in_graph, assume_constant_result, disable, is_compiling, reset
+from ..nn import Module
 from . import config
 
-__all__ = ["allow_in_graph", "assume_constant_result", "config", "disable", "is_compiling", "reset"]
+__all__ = [
+    "OptimizedModule",
+    "allow_in_graph",
+    "assume_constant_result",
+    "config",
+    "disable",
+    "eval_frame",
+    "is_compiling",
+    "mark_static_address",
+    "reset",
+]
+
+
+class OptimizedModule(Module):
+    """What `compile` makes of a module elsewhere; here it gives back the module itself, and no module is one."""
+
+
+def mark_static_address(t: object, guard: bool = False) -> None:
+    """That a tensor stays where it is, for the compiler that is not there."""
+
+
+from . import eval_frame  # noqa: E402 # it takes the class from here

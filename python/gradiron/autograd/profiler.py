@@ -30,6 +30,7 @@ __all__ = [
     "KinetoStepTracker",
     "MemRecordsAcc",
     "StringTable",
+    "emit_nvtx",
     "kineto_available",
     "profile",
     "record_function",
@@ -251,3 +252,11 @@ class record_function(ContextDecorator):
     def _recreate_cm(self) -> record_function:
         # Threads and nested calls of a decorated function have marks of their own.
         return record_function(self.name, self.args)
+
+
+class emit_nvtx:
+    """Refused: there are no ranges of CUDA's own profiler."""
+
+    def __init__(self, enabled: bool = True, record_shapes: bool = False) -> None:
+        if enabled:
+            raise NotImplementedError("torch.autograd.profiler.emit_nvtx: gradiron does not run on CUDA; profile() takes times")

@@ -29,12 +29,25 @@ from ._random import (
     set_rng_state,
     set_rng_state_all,
 )
-from ._stream import Event, Stream, current_stream, default_stream, set_stream, stream
+from ._stream import (
+    CUDAGraph,
+    Event,
+    Stream,
+    StreamContext,
+    current_stream,
+    default_stream,
+    graph,
+    is_current_stream_capturing,
+    set_stream,
+    stream,
+)
 
 __all__ = [
+    "CUDAGraph",
     "Event",
     "OutOfMemoryError",
     "Stream",
+    "StreamContext",
     "current_device",
     "current_stream",
     "default_stream",
@@ -48,10 +61,12 @@ __all__ = [
     "get_device_properties",
     "get_rng_state",
     "get_rng_state_all",
+    "graph",
     "init",
     "initial_seed",
     "is_available",
     "is_bf16_supported",
+    "is_current_stream_capturing",
     "is_initialized",
     "manual_seed",
     "manual_seed_all",

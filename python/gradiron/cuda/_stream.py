@@ -77,11 +77,38 @@ class Stream:
         return f"<torch.cuda.Stream device={self.device} cuda_stream=0x0>"
 
 
-def stream(stream: Stream | None) -> Any:
-    """Work under `with` goes to `stream`, as all work does."""
-    from contextlib import nullcontext
+class StreamContext:
+    """Work under `with` goes to the stream, as all work does."""
 
-    return nullcontext() if stream is None else stream
+    def __init__(self, stream: Stream | None) -> None:
+        self.stream = stream
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: Any) -> None:
+        return None
+
+
+def stream(stream: Stream | None) -> StreamContext:
+    """Work under `with` goes to `stream`, as all work does."""
+    return StreamContext(stream)
+
+
+class CUDAGraph:
+    """Refused: work is not written down to be done again."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        raise NotImplementedError(f"torch.cuda.{type(self).__name__}: gradiron submits work each time; it records none")
+
+
+def is_current_stream_capturing() -> bool:
+    """Whether work is written down at the moment: it never is."""
+    return False
+
+
+class graph(CUDAGraph):
+    """Refused as well."""
 
 
 def current_stream(device: Any = None) -> Stream:

@@ -2,78 +2,142 @@
 
 from __future__ import annotations
 
-from typing import Any
+from . import constraints as constraints
+from . import utils as utils
+from .bernoulli import Bernoulli
+from .beta import Beta
+from .binomial import Binomial
+from .categorical import Categorical
+from .cauchy import Cauchy
+from .chi2 import Chi2
+from .constraint_registry import biject_to, transform_to
+from .continuous_bernoulli import ContinuousBernoulli
+from .dirichlet import Dirichlet
+from .distribution import Distribution
+from .exp_family import ExponentialFamily
+from .exponential import Exponential
+from .fishersnedecor import FisherSnedecor
+from .gamma import Gamma
+from .generalized_pareto import GeneralizedPareto
+from .geometric import Geometric
+from .gumbel import Gumbel
+from .half_cauchy import HalfCauchy
+from .half_normal import HalfNormal
+from .independent import Independent
+from .inverse_gamma import InverseGamma
+from .kl import _add_kl_info as _add_kl_info
+from .kl import kl_divergence, register_kl
+from .kumaraswamy import Kumaraswamy
+from .laplace import Laplace
+from .lkj_cholesky import LKJCholesky
+from .log_normal import LogNormal
+from .logistic_normal import LogisticNormal
+from .lowrank_multivariate_normal import LowRankMultivariateNormal
+from .mixture_same_family import MixtureSameFamily
+from .multinomial import Multinomial
+from .multivariate_normal import MultivariateNormal
+from .negative_binomial import NegativeBinomial
+from .normal import Normal
+from .one_hot_categorical import OneHotCategorical, OneHotCategoricalStraightThrough
+from .pareto import Pareto
+from .poisson import Poisson
+from .relaxed_bernoulli import RelaxedBernoulli
+from .relaxed_categorical import RelaxedOneHotCategorical
+from .studentT import StudentT
+from .transformed_distribution import TransformedDistribution
+from .transforms import (
+    AbsTransform,
+    AffineTransform,
+    CatTransform,
+    ComposeTransform,
+    CorrCholeskyTransform,
+    CumulativeDistributionTransform,
+    ExpTransform,
+    IndependentTransform,
+    LowerCholeskyTransform,
+    PositiveDefiniteTransform,
+    PowerTransform,
+    ReshapeTransform,
+    SigmoidTransform,
+    SoftmaxTransform,
+    SoftplusTransform,
+    StackTransform,
+    StickBreakingTransform,
+    TanhTransform,
+    Transform,
+    identity_transform,
+)
+from .uniform import Uniform
+from .von_mises import VonMises
+from .weibull import Weibull
+from .wishart import Wishart
 
-# Where the names are; a file is loaded when one of its names is first asked for.
-_FILES = {
-    "bernoulli": "Bernoulli",
-    "beta": "Beta",
-    "binomial": "Binomial",
-    "categorical": "Categorical",
-    "cauchy": "Cauchy",
-    "chi2": "Chi2",
-    "constraint_registry": "biject_to transform_to",
-    "continuous_bernoulli": "ContinuousBernoulli",
-    "dirichlet": "Dirichlet",
-    "distribution": "Distribution",
-    "exp_family": "ExponentialFamily",
-    "exponential": "Exponential",
-    "fishersnedecor": "FisherSnedecor",
-    "gamma": "Gamma",
-    "generalized_pareto": "GeneralizedPareto",
-    "geometric": "Geometric",
-    "gumbel": "Gumbel",
-    "half_cauchy": "HalfCauchy",
-    "half_normal": "HalfNormal",
-    "independent": "Independent",
-    "inverse_gamma": "InverseGamma",
-    "kl": "_add_kl_info kl_divergence register_kl",
-    "kumaraswamy": "Kumaraswamy",
-    "laplace": "Laplace",
-    "lkj_cholesky": "LKJCholesky",
-    "log_normal": "LogNormal",
-    "logistic_normal": "LogisticNormal",
-    "lowrank_multivariate_normal": "LowRankMultivariateNormal",
-    "mixture_same_family": "MixtureSameFamily",
-    "multinomial": "Multinomial",
-    "multivariate_normal": "MultivariateNormal",
-    "negative_binomial": "NegativeBinomial",
-    "normal": "Normal",
-    "one_hot_categorical": "OneHotCategorical OneHotCategoricalStraightThrough",
-    "pareto": "Pareto",
-    "poisson": "Poisson",
-    "relaxed_bernoulli": "RelaxedBernoulli",
-    "relaxed_categorical": "RelaxedOneHotCategorical",
-    "studentT": "StudentT",
-    "transformed_distribution": "TransformedDistribution",
-    "transforms": """
-        AbsTransform AffineTransform CatTransform ComposeTransform CorrCholeskyTransform CumulativeDistributionTransform
-        ExpTransform IndependentTransform LowerCholeskyTransform PositiveDefiniteTransform PowerTransform ReshapeTransform
-        SigmoidTransform SoftmaxTransform SoftplusTransform StackTransform StickBreakingTransform TanhTransform Transform
-        identity_transform
-    """,
-    "uniform": "Uniform",
-    "von_mises": "VonMises",
-    "weibull": "Weibull",
-    "wishart": "Wishart",
-}
-_MODULES = {*_FILES, "constraints", "utils"}
-_NAMES = {name: file for file, names in _FILES.items() for name in names.split()}
-
-__all__ = sorted(name for name in _NAMES if name[0] != "_")
-
-
-def __getattr__(name: str) -> Any:
-    import importlib
-
-    if name in _MODULES:
-        return importlib.import_module(f".{name}", __name__)
-    if name in _NAMES:
-        found = getattr(importlib.import_module(f".{_NAMES[name]}", __name__), name)
-        globals()[name] = found
-        return found
-    raise AttributeError(f"module 'gradiron.distributions' has no attribute '{name}'")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES, *_NAMES} - {"annotations"})
+__all__ = [
+    "AbsTransform",
+    "AffineTransform",
+    "Bernoulli",
+    "Beta",
+    "Binomial",
+    "CatTransform",
+    "Categorical",
+    "Cauchy",
+    "Chi2",
+    "ComposeTransform",
+    "ContinuousBernoulli",
+    "CorrCholeskyTransform",
+    "CumulativeDistributionTransform",
+    "Dirichlet",
+    "Distribution",
+    "ExpTransform",
+    "Exponential",
+    "ExponentialFamily",
+    "FisherSnedecor",
+    "Gamma",
+    "GeneralizedPareto",
+    "Geometric",
+    "Gumbel",
+    "HalfCauchy",
+    "HalfNormal",
+    "Independent",
+    "IndependentTransform",
+    "InverseGamma",
+    "Kumaraswamy",
+    "LKJCholesky",
+    "Laplace",
+    "LogNormal",
+    "LogisticNormal",
+    "LowRankMultivariateNormal",
+    "LowerCholeskyTransform",
+    "MixtureSameFamily",
+    "Multinomial",
+    "MultivariateNormal",
+    "NegativeBinomial",
+    "Normal",
+    "OneHotCategorical",
+    "OneHotCategoricalStraightThrough",
+    "Pareto",
+    "Poisson",
+    "PositiveDefiniteTransform",
+    "PowerTransform",
+    "RelaxedBernoulli",
+    "RelaxedOneHotCategorical",
+    "ReshapeTransform",
+    "SigmoidTransform",
+    "SoftmaxTransform",
+    "SoftplusTransform",
+    "StackTransform",
+    "StickBreakingTransform",
+    "StudentT",
+    "TanhTransform",
+    "Transform",
+    "TransformedDistribution",
+    "Uniform",
+    "VonMises",
+    "Weibull",
+    "Wishart",
+    "biject_to",
+    "identity_transform",
+    "kl_divergence",
+    "register_kl",
+    "transform_to",
+]

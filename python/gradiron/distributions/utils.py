@@ -57,6 +57,10 @@ def sum_rightmost(value: Tensor, dim: int) -> Tensor:
     return value if dim == 0 else value.reshape((*value.shape[: value.dim() - dim], -1)).sum(-1)
 
 
+# What distributions written elsewhere call them by.
+_standard_normal, _sum_rightmost = standard_normal, sum_rightmost
+
+
 def logits_to_probs(logits: Tensor, is_binary: bool = False) -> Tensor:
     """Probabilities from log-odds, or from unnormalised logarithms along the last dimension."""
     return torch.sigmoid(logits) if is_binary else F.softmax(logits, dim=-1)

@@ -75,8 +75,19 @@ def script_if_tracing(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
 
 
+_script_if_tracing = script_if_tracing
+
+
 def script_method(fn: Callable[..., Any]) -> Callable[..., Any]:
     return fn
+
+
+def _overload_method(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """Marks a signature of a method that another follows."""
+    return fn
+
+
+_overload = _overload_method
 
 
 def export(fn: Callable[..., Any]) -> Callable[..., Any]:

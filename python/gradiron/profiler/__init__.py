@@ -17,6 +17,7 @@ __all__ = [
     "DeviceType",
     "ProfilerAction",
     "ProfilerActivity",
+    "kineto_available",
     "profile",
     "record_function",
     "schedule",
@@ -247,3 +248,8 @@ class profile:
     def preset_metadata_json(self, key: str, value: str) -> None:
         """Adds a JSON text to the traces to come."""
         self.metadata[key] = value
+
+
+def kineto_available() -> bool:
+    """Whether CUDA's activities can be listed: no; the profiler is gradiron's own."""
+    return False

@@ -47,6 +47,8 @@ __all__ = [
 ]
 
 DEFAULT_PROTOCOL = 2
+# What annotations of programs call `map_location`.
+MAP_LOCATION = Callable[[UntypedStorage, str], UntypedStorage] | device | str | dict[str, str] | None
 
 
 class SourceChangeWarning(Warning):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
 MISSING = object()
 
@@ -56,18 +56,64 @@ class Tree:
         return f"({', '.join(parts)}{',' if len(parts) == 1 else ''})"
 
 
-LEAF = Tree(None, None, [])
+class LeafSpec(Tree):
+    """The structure of what is taken apart no further."""
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(None, None, [])
 
 
-def _parts(value: Any) -> tuple[type, Any, list[Any]] | None:
+LEAF: Tree = LeafSpec()
+
+
+class NodeDef(NamedTuple):
+    """How one kind of container is taken apart, into its items and what else it is, and put together again."""
+
+    type: Any
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]]
+    unflatten_fn: Callable[[Iterable[Any], Any], Any]
+    flatten_with_keys_fn: Callable[[Any], Any] | None = None
+
+
+def _defaults(items: Iterable[Any], context: Any) -> Any:
+    factory, keys = context
+    return defaultdict(factory, zip(keys, items, strict=True))
+
+
+_NODES = (
+    NodeDef(tuple, lambda value: (list(value), None), lambda items, _: tuple(items)),
+    NodeDef(list, lambda value: (list(value), None), lambda items, _: list(items)),
+    NodeDef(dict, lambda value: (list(value.values()), list(value)), lambda items, keys: dict(zip(keys, items, strict=True))),
+    NodeDef(
+        OrderedDict,
+        lambda value: (list(value.values()), list(value)),
+        lambda items, keys: OrderedDict(zip(keys, items, strict=True)),
+    ),
+    NodeDef(defaultdict, lambda value: (list(value.values()), [value.default_factory, list(value)]), _defaults),
+    NodeDef(deque, lambda value: (list(value), value.maxlen), lambda items, length: deque(items, maxlen=length)),
+    NodeDef(namedtuple, lambda value: (list(value), type(value)), lambda items, kind: kind(*items)),
+)
+#: All kinds of containers, with those that programs have registered.
+SUPPORTED_NODES: dict[Any, NodeDef] = {node.type: node for node in _NODES}
+
+
+def _get_node_type(value: Any) -> Any:
+    """What a value's kind is registered as: all named tuples are one kind."""
+    kind = type(value)
+    return namedtuple if kind not in SUPPORTED_NODES and isinstance(value, tuple) and hasattr(value, "_fields") else kind
+
+
+def _parts(value: Any) -> tuple[Any, Any, list[Any]] | None:
     kind = type(value)
     if kind is tuple or kind is list:
         return kind, None, list(value)
-    if kind is dict or kind is OrderedDict:
-        return kind, list(value), list(value.values())
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return kind, None, list(value)
-    return None
+    node = SUPPORTED_NODES.get(kind) or SUPPORTED_NODES.get(_get_node_type(value))
+    if node is None:
+        return None
+    items, context = node.flatten_fn(value)
+    return node.type, context, list(items)
 
 
 def flatten(value: Any) -> tuple[list[Any], Tree]:
@@ -98,11 +144,7 @@ def _build(left: Any, tree: Tree) -> Any:
     if tree.kind is None:
         return next(left)
     items = [_build(left, child) for child in tree.children]
-    if tree.kind in (tuple, list):
-        return tree.kind(items)
-    if tree.kind in (dict, OrderedDict):
-        return tree.kind(zip(tree.context, items, strict=True))
-    return tree.kind(*items)
+    return SUPPORTED_NODES[tree.kind].unflatten_fn(items, tree.context)
 
 
 def map_leaves(function: Any, value: Any) -> Any:
@@ -130,6 +172,41 @@ def spread(prefix: Any, tree: Tree) -> list[Any] | None:
 # PyTorch's names of the same.
 
 TreeSpec = Tree
+PyTree: TypeAlias = Any
+
+
+class MappingKey(NamedTuple):
+    """Where in a dict."""
+
+    key: Any
+
+
+def _dict_flatten_with_keys(value: dict[Any, Any]) -> tuple[list[tuple[MappingKey, Any]], list[Any]]:
+    return [(MappingKey(key), item) for key, item in value.items()], list(value)
+
+
+def register_pytree_node(
+    cls: type,
+    flatten_fn: Callable[[Any], tuple[list[Any], Any]],
+    unflatten_fn: Callable[[Iterable[Any], Any], Any],
+    *,
+    serialized_type_name: str | None = None,
+    to_dumpable_context: Any = None,
+    from_dumpable_context: Any = None,
+    flatten_with_keys_fn: Callable[[Any], Any] | None = None,
+) -> None:
+    """From now on, objects of this class are containers: of the items that `flatten_fn` gives beside what else they are."""
+    if cls in SUPPORTED_NODES:
+        raise ValueError(f"{cls} is already registered as pytree node.")
+    SUPPORTED_NODES[cls] = NodeDef(cls, flatten_fn, unflatten_fn, flatten_with_keys_fn)
+
+
+_register_pytree_node = register_pytree_node
+
+
+def tree_is_leaf(tree: Any, is_leaf: Callable[[Any], bool] | None = None) -> bool:
+    """Whether it is taken apart no further."""
+    return (is_leaf is not None and is_leaf(tree)) or _get_node_type(tree) not in SUPPORTED_NODES
 
 
 def _flatten_until(value: Any, is_leaf: Callable[[Any], bool] | None) -> tuple[list[Any], Tree]:

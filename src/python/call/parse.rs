@@ -43,9 +43,9 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
             ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int))
         }
         Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
-        Kind::DType => dtype_of(object).map(Arg::DType),
+        Kind::DType => dtype_of(object)?.map(Arg::DType),
         Kind::Device => match object.cast::<PyDevice>() {
-            Ok(d) => Some(Arg::Device(d.get().device)),
+            Ok(d) => Some(Arg::Device(d.get().place()?)),
             Err(_) if object.is_instance_of::<PyString>() || object.is_instance_of::<PyInt>() => {
                 Some(Arg::Device(device_from(object)?))
             }
@@ -79,7 +79,7 @@ fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
     if let Some(s) = scalar_from(object) {
         return Some(Arg::from(s));
     }
-    if let Some(dtype) = dtype_of(object) {
+    if let Ok(Some(dtype)) = dtype_of(object) {
         return Some(Arg::DType(dtype));
     }
     if let Ok(s) = object.extract::<String>() {

@@ -169,7 +169,7 @@ pub fn dtype_argument(
     position: Option<usize>,
     object: &Bound<'_, PyAny>,
 ) -> PyResult<DType> {
-    dtype_of(object).ok_or_else(|| mismatch(function, parameter, Kind::DType, position, object))
+    dtype_of(object)?.ok_or_else(|| mismatch(function, parameter, Kind::DType, position, object))
 }
 
 /// What PyTorch calls a parameter's type.

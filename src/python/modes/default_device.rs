@@ -15,7 +15,7 @@ pub fn chosen() -> Option<Device> {
     if !watch::has(watch::PLACE) {
         return None;
     }
-    PLACES.with_borrow(|all| all.iter().rev().find_map(|place| place.map(|p| p.device)))
+    PLACES.with_borrow(|all| all.iter().rev().find_map(|place| place.and_then(|p| p.place().ok())))
 }
 
 /// The same for Python, which may have said no number.
@@ -29,7 +29,7 @@ pub fn default_place(py: Python<'_>) -> PyResult<Option<Py<PyDevice>>> {
 #[pyfunction]
 pub fn set_default_place(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let new = device.map(|device| match device.cast::<PyDevice>() {
-        Ok(device) => Ok(*device.get()),
+        Ok(device) => device.get().place().map(|_| *device.get()),
         Err(_) => device_from(device).map(PyDevice::of),
     });
     let new = new.transpose()?;
@@ -66,9 +66,10 @@ pub fn leave() {
 #[pymethods]
 impl PyDevice {
     /// Tensors are made here until the end of the `with` statement.
-    fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {
+    fn __enter__(slf: Bound<'_, PyDevice>) -> PyResult<Bound<'_, PyDevice>> {
+        slf.get().place()?;
         enter(*slf.get());
-        slf
+        Ok(slf)
     }
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {

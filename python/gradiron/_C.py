@@ -1,0 +1,77 @@
+"""Names of PyTorch's own core that programs reach for."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Any
+
+from . import _core
+from ._core import Generator, Tensor, device, dtype
+from ._types import Size
+from .overrides import DisableTorchFunction, DisableTorchFunctionSubclass
+
+__all__ = [
+    "DisableTorchFunction",
+    "DisableTorchFunctionSubclass",
+    "DispatchKey",
+    "DispatchKeySet",
+    "Generator",
+    "PyTorchFileReader",
+    "PyTorchFileWriter",
+    "Size",
+    "device",
+    "dtype",
+]
+
+_TensorMeta = type(Tensor)
+
+
+def _get_tracing_state() -> None:
+    """What is traced at the moment: nothing ever is."""
+    return None
+
+
+def _are_functorch_transforms_active() -> bool:
+    """Whether a `vmap` is running; other transforms see the tensors themselves."""
+    return _core.vmap_depth() > 0
+
+
+def _log_api_usage_once(event: str) -> None:
+    """Nothing is logged."""
+
+
+class DispatchKey(Enum):
+    """Why PyTorch's dispatcher would choose a kernel. Here nothing asks."""
+
+    CPU = "CPU"
+    CUDA = "CUDA"
+    AutocastCPU = "AutocastCPU"
+    AutocastCUDA = "AutocastCUDA"
+    AutocastMPS = "AutocastMPS"
+    AutocastXPU = "AutocastXPU"
+
+
+class DispatchKeySet:
+    """Several of these."""
+
+    def __init__(self, key: DispatchKey) -> None:
+        self._keys = frozenset((key,))
+
+    def __or__(self, other: DispatchKeySet) -> DispatchKeySet:
+        made = DispatchKeySet.__new__(DispatchKeySet)
+        made._keys = self._keys | other._keys
+        return made
+
+    def has(self, key: DispatchKey) -> bool:
+        return key in self._keys
+
+
+class PyTorchFileReader:
+    """Refused: `load` reads files."""
+
+    def __init__(self, *args: Any) -> None:
+        raise NotImplementedError(f"torch._C.{type(self).__name__}: torch.load and torch.save read and write files")
+
+
+class PyTorchFileWriter(PyTorchFileReader):
+    """Refused: `save` writes files."""

@@ -1,0 +1,183 @@
+"""What well-known packages ask for when they are imported, and what they get."""
+
+import importlib
+import pickle
+import sys
+
+import pytest
+
+from library import IS_GRADIRON, T, python_ok
+
+ours = pytest.mark.gradiron
+
+
+def module(name):
+    return importlib.import_module(f"{T.__name__}.{name}")
+
+
+@pytest.mark.parametrize("name", ["uint16", "uint32", "uint64"])
+def test_whole_numbers_without_tensors_have_limits(name):
+    kind = getattr(T, name)
+    info = T.iinfo(kind)
+    assert (info.min, info.max, info.bits) == (0, 2**info.bits - 1, 8 * kind.itemsize)
+    assert (str(kind), kind.is_signed, kind.is_floating_point, kind.is_complex) == (f"torch.{name}", False, False, False)
+    assert kind != T.int32 and pickle.loads(pickle.dumps(kind)) is kind and {kind: 1}[kind] == 1
+
+
+@pytest.mark.parametrize(
+    "name, limits",
+    [
+        ("float8_e4m3fn", (0.125, 448.0, -448.0, 2**-6)),
+        ("float8_e4m3fnuz", (0.125, 240.0, -240.0, 2**-7)),
+        ("float8_e5m2", (0.25, 57344.0, -57344.0, 2**-14)),
+        ("float8_e5m2fnuz", (0.25, 57344.0, -57344.0, 2**-15)),
+    ],
+)
+def test_small_fractions_without_tensors_have_limits(name, limits):
+    kind = getattr(T, name)
+    info = T.finfo(kind)
+    assert (info.eps, info.max, info.min, info.tiny) == limits and kind.is_floating_point and kind.itemsize == 1
+
+
+@ours
+def test_tensors_of_types_that_are_not_there_are_refused():
+    for call in (
+        lambda: T.zeros(2, dtype=T.uint16),
+        lambda: T.ones(2).to(T.float8_e5m2),
+        lambda: T.tensor([1], dtype=T.uint32),
+    ):
+        with pytest.raises(NotImplementedError, match="gradiron has no tensors of this type"):
+            call()
+
+
+def test_the_name_of_the_device_meta():
+    meta = T.device("meta")
+    assert (meta.type, meta.index, str(meta)) == ("meta", None, "meta")
+    assert meta == T.device("meta") and meta != T.device("cpu") and T.ones(1).device != meta
+    assert pickle.loads(pickle.dumps(meta)) == meta and hash(meta) == hash(T.device("meta"))
+
+
+@ours
+def test_tensors_on_meta_are_refused():
+    def within():
+        with T.device("meta"):
+            pass
+
+    for call in (lambda: T.zeros(2, device="meta"), lambda: T.ones(2).to("meta"), within):
+        with pytest.raises(NotImplementedError, match="no tensors without elements"):
+            call()
+    assert T.ones(1).device.type == "cpu"
+
+
+class Box:
+    def __init__(self, inner):
+        self.inner = inner
+
+
+def test_containers_of_a_programs_own():
+    tree = module("utils._pytree")
+    if Box not in tree.SUPPORTED_NODES:
+        tree.register_pytree_node(Box, lambda box: ([box.inner], None), lambda items, _: Box(*items))
+    with pytest.raises(ValueError, match="is already registered as pytree node"):
+        tree.register_pytree_node(Box, lambda box: ([box.inner], None), lambda items, _: Box(*items))
+    leaves, spec = tree.tree_flatten({"a": Box(3), "b": 4})
+    assert leaves == [3, 4] and tree.tree_unflatten([5, 6], spec)["a"].inner == 5
+    made = T.func.vmap(lambda box: Box(box.inner * 2))(Box(T.arange(3)))
+    assert made.inner.tolist() == [0, 2, 4]
+    assert tree.tree_is_leaf(3) and not tree.tree_is_leaf(Box(3))
+
+
+def test_more_containers():
+    from collections import defaultdict, deque
+
+    tree = module("utils._pytree")
+    value = {"a": defaultdict(list, x=[1, 2]), "b": deque([3, 4], maxlen=5)}
+    made = tree.tree_map(lambda leaf: leaf + 1, value)
+    assert made == {"a": {"x": [2, 3]}, "b": deque([4, 5])}
+    assert made["a"].default_factory is list and made["b"].maxlen == 5
+
+
+def test_an_assertion_for_compilers():
+    T._assert(True, "fine")
+    with pytest.raises(AssertionError, match="wrong"):
+        T._assert(False, "wrong")
+
+
+def test_transforms_are_told():
+    assert not T._C._are_functorch_transforms_active() and T._C._get_tracing_state() is None
+    seen = []
+    T.func.vmap(lambda x: seen.append(T._C._are_functorch_transforms_active()) or x)(T.ones(2))
+    assert seen == [True]
+
+
+@ours
+def test_wrapped_functions_stay():
+    fx = module("fx")
+    assert fx.wrap(test_more_containers) is test_more_containers and fx.wrap("len") == "len"
+    with pytest.raises(RuntimeError, match="Unsupported type for global function"):
+        fx.wrap(3)
+    assert not isinstance(T.ones(1), (fx.Proxy, fx.GraphModule))
+
+
+@ours
+@pytest.mark.parametrize("name", ["Tracer", "Graph", "GraphModule", "Interpreter", "Transformer", "Proxy", "Node"])
+def test_tracing_is_refused(name):
+    class Own(getattr(module("fx"), name)):
+        pass
+
+    for kind in (getattr(module("fx"), name), Own):
+        with pytest.raises(NotImplementedError, match="traces no programs"):
+            kind()
+    with pytest.raises(NotImplementedError, match="traces no programs"):
+        module("fx").symbolic_trace(T.nn.Linear(1, 1))
+
+
+def test_libraries_of_operators_do_not_load():
+    with pytest.raises(OSError, match="Could not load this library"):
+        T.ops.load_library("/nowhere/lib.so")
+    with pytest.raises(AttributeError, match="'_OpNamespace' 'nowhere' object has no attribute 'f'"):
+        T.ops.nowhere.f
+
+
+def test_stubs_of_quantisation():
+    stub = module("ao.quantization").QuantStub()
+    x = T.ones(2)
+    assert stub(x) is x and list(stub.parameters()) == []
+
+
+def test_streams_as_contexts():
+    assert module("cuda").StreamContext(None) is not None
+    with T.cuda.stream(None):
+        pass
+
+
+def test_weights_that_were_fetched(tmp_path):
+    hub = module("hub")
+    T.save({"w": T.ones(2)}, tmp_path / "net-abc.pth")
+    found = hub.load_state_dict_from_url("https://example.org/models/net-abc.pth?x=1", model_dir=str(tmp_path))
+    assert found["w"].tolist() == [1.0, 1.0]
+    assert module("utils.model_zoo").load_url is hub.load_state_dict_from_url
+    if IS_GRADIRON:
+        with pytest.raises(NotImplementedError, match="fetches nothing"):
+            hub.load_state_dict_from_url("https://example.org/models/other.pth", model_dir=str(tmp_path))
+
+
+@ours
+def test_all_distributions_stand_in_the_module():
+    code = "import gradiron.distributions as d; print(isinstance(vars(d).get('Bernoulli'), type), 'kl' in vars(d))"
+    assert python_ok(code).split() == ["True", "True"]
+
+
+@ours
+def test_the_alias_is_called_torch():
+    code = "import gradiron\nwith gradiron.as_torch():\n    import torch\n    print(torch.__name__, torch.fft.__name__)\nprint(gradiron.__name__)"
+    assert python_ok(code).split() == ["torch", "gradiron.fft", "gradiron"]
+    assert "torch" not in sys.modules or sys.modules["torch"] is not T
+
+
+def test_products_are_counted():
+    counter = module("utils.flop_counter").FlopCounterMode(display=False)
+    x, w = T.ones(3, 4), T.ones(4, 5, requires_grad=True)
+    with counter:
+        (x @ w).sum().backward()
+    assert counter.get_total_flops() == 2 * 3 * 4 * 5 * 2
