@@ -209,3 +209,28 @@ def test_variances_are_asked_about_by_their_form():
     contexts = lambda: ck.create_selective_checkpoint_contexts(policy)  # noqa: E731
     checkpoint(f, x, use_reentrant=False, context_fn=contexts).backward()
     assert aten.var_mean.correction in asked and aten.std.correction in asked
+
+
+def test_forms_with_numbers_have_names_of_their_own():
+    asked = []
+
+    def policy(ctx, op, *args, **kwargs):
+        asked.append(str(op))
+        return SAVE
+
+    def f(x, y):
+        powers = 2**x + x**2 + x**y
+        return (powers + x % 2 + x % y + x.clamp_min(0.5) + T.where(x > 2, x, y)).softmax(0).sum()
+
+    x, y = leaf([1.5, 2.5]), leaf([2.0, 3.0])
+    contexts = lambda: ck.create_selective_checkpoint_contexts(policy)  # noqa: E731
+    checkpoint(f, x, y, use_reentrant=False, context_fn=contexts).backward()
+    kinds = {
+        "pow.Scalar",
+        "pow.Tensor_Scalar",
+        "pow.Tensor_Tensor",
+        "remainder.Scalar",
+        "remainder.Tensor",
+        "clamp_min.default",
+    }
+    assert {f"aten.{kind}" for kind in kinds | {"where.self", "_softmax.default", "add.Tensor"}} <= set(asked)

@@ -150,9 +150,9 @@ pointwise! {
     /// Quotient rounded towards minus infinity.
     [numbers, underived, node = "NotImplemented", kernel = "div_floor_cpu", out(called = "aten::floor_divide"), overloads((1, 1), (1, 1))] floor_divide(input, other): Divide = floor_div(input, other);
     /// The same, with a gradient of zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor")] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_floor_cpu", shows(rounding_mode = "floor"), aten = "div.Tensor_mode"] floor_quotient(input, other): Divide = floor_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
     /// Quotient rounded towards zero.
-    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc")] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
+    [hidden, wraps, node = "DivBackward2", kernel = "div_trunc_cpu", shows(rounding_mode = "trunc"), aten = "div.Tensor_mode"] trunc_quotient(input, other): Divide = trunc_div(input, other), input: |g; other| blank(g), other: |g; input, other| blank(g);
     /// Remainder with the sign of the divisor, as Python's `%`.
     [numbers, node = "RemainderBackward1", by_number = "RemainderBackward0", kernel = "remainder_cpu", overloads((1, 1), (1, 1))] remainder(input, other): Divide = remainder(input, other),
         input: |g| g, other: |g, input, other| -g * floor_div(input, other);
@@ -221,11 +221,11 @@ pointwise! {
             + select(0.0, 1.0, eq(input, other)),
         input: |g, input, other| g / (exp2(other - input) + 1.0), other: |g, input, other| g / (exp2(input - other) + 1.0);
     /// `input * log1p(other)`, 0 where `input` is 0.
-    [hidden, node = "SpecialXlog1PyBackward0"] xlog1py(input, other): Float = select(select(input * log1p(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
+    [hidden, node = "SpecialXlog1PyBackward0", aten = "special_xlog1py"] xlog1py(input, other): Float = select(select(input * log1p(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log1p(other), 0.0, both(eq(input, 0.0), le(other, -1.0))),
         other: |g, input, other| g * input / (other + 1.0);
     /// `input * log(other)`, 0 where `input` is 0.
-    [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1))] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
+    [numbers, by_number = "XlogyBackward2", overloads((1, 1), (1, 1)), aten(Tensor, Scalar_Other)] xlogy(input, other): Float = select(select(input * log(other), 0.0, eq(input, 0.0)), other, is_nan(other)),
         input: |g, input, other| select(g * log(other), 0.0, both(eq(input, 0.0), le(other, 0.0))),
         other: |g, input, other| g * input / other;
     /// 0 below zero, 1 above, `values` at zero.
@@ -259,13 +259,13 @@ pointwise! {
     /// Bits shifted to the right.
     [numbers, kernel = "rshift_cpu", overloads((1, 1), (1, 1))] bitwise_right_shift(input, other): Shift = shr(input, other);
     /// `yes` where `condition`, else `no`.
-    [complex = choose, hidden, wraps, no_wrap, node = "WhereBackward0"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
+    [complex = choose, hidden, wraps, no_wrap, node = "WhereBackward0", aten = "where.self"] choose(yes, no, condition): Choose = select(no, yes, truth(condition)),
         yes: |g, condition| select(0.0, g, truth(condition)), no: |g, condition| select(g, 0.0, truth(condition));
     /// `input` kept between two numbers.
     [hidden, node = "ClampBackward1", kernel = "clamp_scalar_cpu", no_complex = Of("clamp"), min = low, max = high] clamp_both(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(0.0, g, both(gt(input, low), lt(input, high)));
     /// `input` kept between two tensors, which share the gradient where they meet.
-    [hidden, node = "ClampBackward0", kernel = "clamp_cpu", no_complex = Of("clamp")] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
+    [hidden, node = "ClampBackward0", kernel = "clamp_cpu", no_complex = Of("clamp"), aten = "clamp.Tensor"] clamp_tensors(input, low, high): Plain = minimum(maximum(input, low), high),
         input: |g, input, low, high| select(select(g, 0.0, either(lt(input, low), gt(input, high))), g * 0.5,
             both(lt(low, high), either(eq(input, low), eq(input, high)))),
         low: |g, input, low, high| select(select(0.0, g, both(lt(input, low), le(low, high))), g * 0.5,
@@ -273,9 +273,9 @@ pointwise! {
         high: |g, input, low, high| select(select(0.0, g, either(gt(low, high), both(gt(input, high), le(low, high)))),
             g * 0.5, both(lt(low, high), eq(input, high)));
     /// `input`, but at least a number.
-    [hidden, node = "ClampMinBackward0", kernel = "clamp_min_scalar_cpu", no_complex = Of("clamp"), min = min] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
+    [hidden, node = "ClampMinBackward0", kernel = "clamp_min_scalar_cpu", no_complex = Of("clamp"), min = min, aten = "clamp_min"] clamp_min_number(input, min): Plain = maximum(input, min), input: |g, input, min| select(0.0, g, gt(input, min));
     /// `input`, but at most a number.
-    [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
+    [hidden, node = "ClampMaxBackward0", kernel = "clamp_max_scalar_cpu", no_complex = Of("clamp"), max = max, aten = "clamp_max"] clamp_max_number(input, max): Plain = minimum(input, max), input: |g, input, max| select(0.0, g, lt(input, max));
     /// `input + weight * (end - input)`.
     [complex = lerp, aten(Tensor, Scalar), node = "LerpBackward1", by_number = "LerpBackward0", check = interpolated, out(found), overloads((2, 2), (2, 2))] lerp(input, end, weight): FloatAlike = select(end - (end - input) * (1.0 - weight), input + weight * (end - input), lt(abs(weight), 0.5)),
         input: |g, weight| g * (1.0 - conj(weight)), end: |g, weight| g * conj(weight), weight: |g, input, end; weight| g * conj(end - input);
@@ -290,11 +290,11 @@ pointwise! {
 
 renamed! {
     // `clamp_min` and `clamp_max` of tensors.
-    [node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp")] clamp_above(input, min) = maximum;
-    [node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp")] clamp_below(input, max) = minimum;
+    [node = "ClampMinBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_min.Tensor"] clamp_above(input, min) = maximum;
+    [node = "ClampMaxBackward1", unbatched = Refused, no_complex = Of("clamp"), aten = "clamp_max.Tensor"] clamp_below(input, max) = minimum;
     // `clamp` with one bound: a tensor, or a number.
-    [node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none)] clamp_from(input, min) = maximum;
-    [node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none)] clamp_upto(input, max) = minimum;
-    [node = "ClampBackward1", lies = Tensors, shows(max = none)] clamp_low(input, min) = clamp_min_number;
-    [node = "ClampBackward1", lies = Tensors, shows(min = none)] clamp_high(input, max) = clamp_max_number;
+    [node = "ClampBackward0", no_complex = Of("clamp"), shows(max = none), aten = "clamp.Tensor"] clamp_from(input, min) = maximum;
+    [node = "ClampBackward0", no_complex = Of("clamp"), shows(min = none), aten = "clamp.Tensor"] clamp_upto(input, max) = minimum;
+    [node = "ClampBackward1", lies = Tensors, shows(max = none), aten = "clamp"] clamp_low(input, min) = clamp_min_number;
+    [node = "ClampBackward1", lies = Tensors, shows(min = none), aten = "clamp"] clamp_high(input, max) = clamp_max_number;
 }

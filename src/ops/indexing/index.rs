@@ -562,7 +562,7 @@ fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
 #[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
 impl IndexAdd {
     fn check(input: &Body, dim: i64, index: &Tensor, source: &Tensor, _: Scalar) -> Result<()> {
-        check_slices("index_add_", input, &source.body(), dim, index)?;
+        check_slices(&INDEX_ADD, false, input, &source.body(), dim, index)?;
         check_writable(input)
     }
     fn write(input: &Body, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar) -> Result<()> {

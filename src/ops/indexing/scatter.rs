@@ -84,7 +84,7 @@ fn check_fill_index(index: &Tensor) -> Result<()> {
 
 /// The slices of `from` put across `dim` of `out` where `index` points.
 fn copy_slices(out: &Body, from: &Body, dim: i64, index: &Tensor) -> Result<()> {
-    let at = check_slices("index_copy_", out, from, dim, index)?;
+    let at = check_slices(&INDEX_COPY, true, out, from, dim, index)?;
     if from.numel() == 0 {
         return Ok(());
     }
@@ -235,7 +235,7 @@ pub fn index_add(
     #[default(Scalar::Int(1))]
     alpha: Scalar,
 ) -> Result<Tensor> {
-    check_slices("index_add_", &input.body(), &source.body(), dim, index)?;
+    check_slices(&INDEX_ADD, false, &input.body(), &source.body(), dim, index)?;
     IndexAdd::call(input, dim, index, source, alpha)
 }
 

@@ -1,6 +1,7 @@
 //! Which slices `index_add` and `index_copy` take, and in which order they refuse what does not fit.
 
 use crate::base::{DType, Dims, Error, Result, wrap_dim};
+use crate::operator::Row;
 use crate::tensor::{Body, Tensor};
 
 /// Refuses an index of another dtype.
@@ -89,28 +90,36 @@ fn check_added(out: &Body, source: &Body, at: usize, count: usize) -> Result<()>
     )))
 }
 
-/// The shape rule of `index_add` and `index_copy`.
-pub fn check_slices(op: &str, out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<usize> {
+/// What the in-place form of `row` asks of slices that are copied, or else added.
+pub fn check_slices(
+    row: &Row,
+    copies: bool,
+    out: &Body,
+    source: &Body,
+    dim: i64,
+    index: &Tensor,
+) -> Result<usize> {
+    let op = || format!("{}_", row.name);
     let at = wrap_dim(dim, out.layout.ndim())?;
     if index.ndim() > 1 {
         return Err(Error::index(format!(
-            "{op}(): Index is supposed to be a vector, but got dim: {}",
+            "{}(): Index is supposed to be a vector, but got dim: {}",
+            op(),
             index.ndim()
         )));
     }
-    let copies = op == "index_copy_";
     if copies {
         check_copied(out, source, index.numel())?;
     }
-    check_index(op, index)?;
+    if !matches!(index.dtype(), DType::I64 | DType::I32) {
+        check_index(&op(), index)?;
+    }
     if source.dtype != out.dtype {
         let (own, other) = (out.dtype.scalar_name(), source.dtype.scalar_name());
-        return Err(Error::runtime(if op == "index_add_" {
-            format!("{op}(): self ({own}) and source ({other}) must have the same scalar type")
-        } else {
-            format!(
-                "{op}(): self and source expected to have the same dtype, but got (self) {own} and (source) {other}"
-            )
+        let (op, words) = (op(), "self and source expected to have the same dtype, but got");
+        return Err(Error::runtime(match copies {
+            true => format!("{op}(): {words} (self) {own} and (source) {other}"),
+            false => format!("{op}(): self ({own}) and source ({other}) must have the same scalar type"),
         }));
     }
     let check = if copies { check_copies } else { check_added };

@@ -425,7 +425,7 @@ pub fn linalg_cross(
 pub fn check_cross(input: &Tensor, other: &Tensor) -> Result<()> {
     let (dtype, found) = (input.dtype(), other.dtype());
     if dtype == DType::Bool {
-        return Err(Fault::NoKernel { op: "cross", dtype }.into());
+        return Err(Fault::NoKernel { op: super::product::CROSS.name, dtype }.into());
     }
     if dtype == found {
         return Ok(());

@@ -44,7 +44,7 @@ pointwise! {
         = select(select(select(0.0, input, is_nan(input)), input + lambd, lt(input, -lambd)), input - lambd, gt(input, lambd)),
         input: |g, input, lambd| select(g, nought(input), both(ge(input, -lambd), le(input, lambd)));
     /// `input` where positive, else `weight * input`.
-    [hidden] prelu_kernel(input, weight): Real = select(weight * input, input, gt(input, 0.0)),
+    [hidden, aten = "_prelu_kernel"] prelu_kernel(input, weight): Real = select(weight * input, input, gt(input, 0.0)),
         input: |g, input, weight| select(g * weight, g, gt(input, 0.0)),
         weight: |g, input| select(g * input, 0.0, gt(input, 0.0));
     /// One half as far as the other lets it through.

@@ -333,11 +333,7 @@ pub fn scaled_dot_product_attention(
     #[default(false)] enable_gqa: bool,
 ) -> Result<Tensor> {
     check(query, key, value, attn_mask, is_causal)?;
-    if !(0.0..=1.0).contains(&dropout_p) {
-        return Err(Error::runtime(format!(
-            "dropout probability has to be between 0 and 1, but got {dropout_p}"
-        )));
-    }
+    super::check_probability(dropout_p, Error::runtime)?;
     let seen = attn_mask.filter(|mask| mask.dtype() == DType::Bool);
     let added = seen.map(|mask| select(f64::NEG_INFINITY, 0.0, V::from(mask)).cast(query.dtype()).tensor());
     let added = added.transpose()?;

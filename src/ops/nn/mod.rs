@@ -74,11 +74,12 @@ fn dropped(x: &Tensor, p: f64, training: bool, inplace: bool) -> Result<Tensor> 
     Ok(x.clone())
 }
 
-fn check_probability(p: f64) -> Result<()> {
+/// `refuse` makes the error: functions of `nn` refuse values, others are operators that fail.
+fn check_probability(p: f64, refuse: fn(String) -> Error) -> Result<()> {
     if (0.0..=1.0).contains(&p) {
         return Ok(());
     }
-    Err(Error::value(format!("dropout probability has to be between 0 and 1, but got {p}")))
+    Err(refuse(format!("dropout probability has to be between 0 and 1, but got {p}")))
 }
 
 /// An activation of one tensor, over it when `inplace`.
@@ -183,13 +184,13 @@ pub fn nn_dropout(
     #[default(true)] training: bool,
     #[default(false)] inplace: bool,
 ) -> Result<Tensor> {
-    check_probability(p)?;
+    check_probability(p, Error::value)?;
     dropped(input, p, training, inplace)
 }
 
 /// Elements zeroed with probability `p`, the others scaled to keep the mean; nothing unless `train`.
 #[operator(function, sample = "random")]
 pub fn dropout(input: &Tensor, p: f64, train: bool) -> Result<Tensor> {
-    check_probability(p).map_err(|error| Error::runtime(error.to_string()))?;
+    check_probability(p, Error::runtime)?;
     dropped(input, p, train, false)
 }

@@ -1,7 +1,7 @@
 //! Saved values as Python sees them: pack and unpack hooks, and the `_saved_…` and `_raw_saved_…` attributes of nodes.
 
-use crate::operator::Kind;
 use crate::operator::pointwise::Pointwise;
+use crate::operator::{Forms, Kind};
 use crate::ops;
 use crate::python::errors;
 use crate::python::graph::collector::{self, Start};
@@ -431,8 +431,9 @@ fn aten_name(derivative: &'static Derivative) -> (String, &'static str) {
     }
     let Some(row) = row else { return (name, "default") };
     let number = std::ptr::eq(&row.by_number, derivative);
-    // Of two operands the second may be a number, unless they are all tensors.
-    let either = row.inputs == 2 && row.row.params[1].kind == Kind::Operand;
+    // Of two operands of what is public the second may be a number, unless they are all tensors.
+    let public = row.row.forms.0 & (Forms::FUNCTION | Forms::METHOD) != 0;
+    let either = public && row.inputs == 2 && row.row.params[1].kind == Kind::Operand;
     let kinds = row.clauses.aten.or(either.then_some(["Tensor", "Scalar"]));
     (name, kinds.map_or("default", |[tensor, scalar]| if number { scalar } else { tensor }))
 }

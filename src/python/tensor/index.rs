@@ -12,7 +12,7 @@ use crate::python::data::nested_lists;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
 use crate::python::tensor::class::{PyTensor, wrap};
-use crate::python::transforms::func::check_write;
+use crate::python::transforms::func::{check_write, write_name};
 use crate::python::types::type_name;
 use crate::tensor::{Tensor, any_requires_grad, node_hooks};
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyUserWarning, PyValueError};
@@ -337,7 +337,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         && mask.dtype() == DType::Bool
         && value.numel() == 1
     {
-        check_write(t, &[mask, &value], || "aten::masked_fill_.Scalar".into())?;
+        check_write(t, &[mask, &value], || write_name(&masked::MASKED_FILL_, false))?;
         return Ok(crate::transforms::vmap::fill_where(t, mask, &value)?);
     }
     let masked = items.iter().any(|i| matches!(i, Item::Tensor(t) if t.dtype() == DType::Bool));
@@ -346,10 +346,9 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         if let (true, Some(mask), None) = (masked, masks.next(), masks.next()) { Some(mask) } else { None };
     let (part, advanced) = basic(t, items, false)?;
     check_write(&part, &[&value], || match (advanced.is_empty(), masked && value.numel() == 1) {
-        (true, _) if number.is_some() => "aten::fill_.Scalar".into(),
+        (true, _) if number.is_some() => write_name(&ops::creation::fill::FILL_, false),
         (true, _) => "aten::copy_".into(),
-        (false, true) if number.is_some() => "aten::masked_fill_.Scalar".into(),
-        (false, true) => "aten::masked_fill_.Tensor".into(),
+        (false, true) => write_name(&masked::MASKED_FILL_, number.is_none()),
         (false, false) => format!("aten::{}", index_put::WRITTEN),
     })?;
     if !advanced.is_empty() {

@@ -411,7 +411,7 @@ impl PyTensor {
     /// Forgets the history, in place.
     fn detach_<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyTensor>> {
         let t = &slf.get().tensor;
-        func::check_write(t, &[], || "aten::detach_".into())?;
+        func::check_write(t, &[], || format!("aten::{}_", ops::creation::factories::DETACH.name))?;
         if crate::tensor::mode::inference() {
             return Ok(slf.clone());
         }

@@ -87,6 +87,13 @@ pub fn check_operands(op: &'static Pointwise, operands: &[Operand]) -> Result<()
     check_arguments(&op.row, &operands.iter().map(arg).collect::<Vec<_>>())
 }
 
+/// PyTorch's name for a write of a tensor, or else of a number.
+pub fn write_name(row: &Row, tensor: bool) -> String {
+    let [with_tensor, with_number] = row.by_kind.unwrap_or(["Tensor", "Scalar"]);
+    let overload = if tensor { with_tensor } else { with_number };
+    format!("aten::{}_.{overload}", row.name.trim_end_matches('_'))
+}
+
 /// PyTorch's name for an in-place operator on a tensor and these operands: by the overload that takes them.
 fn written_name(row: &Row, operands: &[Arg]) -> String {
     let name = row.name.strip_suffix('_').unwrap_or(row.name);
