@@ -261,7 +261,7 @@ fn open_span(kind: profile::Kind, node: &Node) -> Option<Box<profile::Span>> {
 /// How many operations the derivative of a pointwise row takes.
 fn pointwise_flops(
     derivative: &'static crate::tensor::Derivative,
-) -> Option<fn(&[Vec<usize>], &[Vec<usize>]) -> u64> {
+) -> Option<crate::tensor::facts::DerivativeFlops> {
     let row = crate::ops::pointwise_rows().find(|row| std::ptr::eq(&row.derivative, derivative))?;
     row.clauses.derivative_flops
 }

@@ -5,7 +5,7 @@ use crate::operator::V;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::row::{CountFlops, Forms, OutFacts, Scaled};
-use crate::tensor::facts::Fact;
+use crate::tensor::facts::{DerivativeFlops, Fact};
 use crate::tensor::tangents::DualLevel;
 
 /// Which words refuse complex numbers, where there are others than those of a kernel that is not there.
@@ -77,8 +77,7 @@ pub struct Clauses {
     pub one_pass: bool,
     pub unbatched: Unbatched,
     pub flops: Option<CountFlops>,
-    /// The same of its derivative, by the sizes of what it is given and of what it is to make.
-    pub derivative_flops: Option<fn(&[Vec<usize>], &[Vec<usize>]) -> u64>,
+    pub derivative_flops: Option<DerivativeFlops>,
     pub tangent: Option<OwnTangent>,
     /// What it makes of complex numbers where shaders know real ones only.
     #[cfg(feature = "gpu")]

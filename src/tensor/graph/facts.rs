@@ -13,6 +13,9 @@ pub type Kept = dyn Any + Send + Sync;
 /// Shows one of the arguments that a node keeps.
 pub type ShowKept = fn(&Kept) -> Option<Shown>;
 
+/// The number of multiplications and additions of a derivative, by the sizes of what it is given and of what it is to make.
+pub type DerivativeFlops = fn(&[Vec<usize>], &[Vec<usize>]) -> u64;
+
 pub struct Facts {
     /// The tensors that such a node can save: PyTorch's name, and which they are.
     pub saved: &'static [(&'static str, SavedAt)],
@@ -25,8 +28,7 @@ pub struct Facts {
     pub edges: &'static [bool],
     /// How many tensors each operand was, where lists are among them.
     pub lengths: fn(&Kept) -> Option<&[u32]>,
-    /// The number of multiplications and additions of its derivative, by the sizes of what it is given and of what it is to make.
-    pub flops: Option<fn(&[Vec<usize>], &[Vec<usize>]) -> u64>,
+    pub flops: Option<DerivativeFlops>,
     /// The name of PyTorch's kernel, where it is not the node's.
     pub aten: &'static str,
     /// The same of the in-place form, where that is one of a view operator.
