@@ -694,8 +694,9 @@ pub fn expand(clauses: TokenStream, item: TokenStream) -> Result<TokenStream> {
         }
     };
     // A view of which nothing else is to be said takes no further steps.
-    let one_view =
-        crate::call::is(&made, "Layout") || crate::call::is(&made, "Lazy") || matches!(made, Type::Tuple(_));
+    let one_view = crate::call::is(&made, "Layout")
+        || crate::call::is(&made, "ConjNeg")
+        || matches!(made, Type::Tuple(_));
     let recorded = if one_view && !clauses.untied {
         quote! {
             if #op::primitive::is_only_recorded(__flags) {

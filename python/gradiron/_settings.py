@@ -14,12 +14,12 @@ _said: dict[str, Any] = {"deterministic": False, "warn_only": False, "precision"
 
 def set_default_device(device: Any) -> None:
     """Tensors are made on `device` from now on, where nothing else is said; None takes that back. For this thread."""
-    _core.set_default_place(None if device is None else _core.device(device))
+    _core.set_thread_device(None if device is None else _core.device(device))
 
 
 def get_default_device() -> device:
     """Where tensors are made."""
-    return _core.default_place() or device("cpu")
+    return _core.thread_device() or device("cpu")
 
 
 def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:

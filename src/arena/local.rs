@@ -11,10 +11,10 @@ use std::ptr::{self, NonNull};
 const RESERVE: usize = if cfg!(loom) { 1 } else { 128 };
 
 /// The token of all threads whose `Local` is gone: it owns a heap only while the arena's late list is locked.
-const LATE: usize = NOBODY + 1;
+const EXITED: usize = NOBODY + 1;
 
 /// The token of a thread that has owned no heap yet.
-const UNNAMED: usize = LATE + 1;
+const UNNAMED: usize = EXITED + 1;
 
 /// The first thread's token. Tokens are not used again, so that a stale `Heap::owner` is never taken for one's own.
 pub const FIRST: usize = UNNAMED + 1;
@@ -199,7 +199,7 @@ impl<T: Pooled> Drop for Local<T> {
     }
 }
 
-/// Gives a value to its heir, if it has one, with a new first handle.
+/// Gives a value to its last owner, if it has one, with a new first handle.
 ///
 /// # Safety
 /// The value is alive, and nobody else knows the slot.
@@ -207,7 +207,7 @@ impl<T: Pooled> Drop for Local<T> {
 unsafe fn inherited<T: Pooled>(slot: NonNull<Slot<T>>) -> bool {
     // SAFETY: by contract.
     let (value, count) = unsafe { ((*slot.as_ref().value.get()).assume_init_mut(), &slot.as_ref().count) };
-    let Some(take) = T::heir(value) else { return false };
+    let Some(take) = T::last_owner(value) else { return false };
     count.store(1, Ordering::Release);
     take(Ref { slot, owns: PhantomData });
     true
@@ -226,7 +226,7 @@ unsafe fn drop_value<T: Pooled>(slot: NonNull<Slot<T>>) {
 }
 
 /// The worklist of threads that are so far gone that their `Local` is.
-pub struct Late<T: 'static> {
+pub struct ExitedThreads<T: 'static> {
     state: Mutex<State<T>>,
 }
 
@@ -240,13 +240,13 @@ unsafe impl<T: Send + 'static> Send for State<T> {}
 
 macro_rules! new_late {
     ($($constness:ident)?) => {
-        pub $($constness)? fn new() -> Late<T> {
-            Late { state: Mutex::new(State { work: ptr::null_mut(), draining: false }) }
+        pub $($constness)? fn new() -> ExitedThreads<T> {
+            ExitedThreads { state: Mutex::new(State { work: ptr::null_mut(), draining: false }) }
         }
     };
 }
 
-impl<T: Pooled> Late<T> {
+impl<T: Pooled> ExitedThreads<T> {
     #[cfg(not(loom))]
     new_late!(const);
     #[cfg(loom)]
@@ -255,15 +255,15 @@ impl<T: Pooled> Late<T> {
     #[cold]
     pub fn take(&self, arena: &'static Arena<T>) -> NonNull<Slot<T>> {
         let _only = lock(&self.state);
-        let heap = arena.heap(LATE);
-        // SAFETY: `LATE` owns the heap, and the lock makes us its only bearer.
+        let heap = arena.heap(EXITED);
+        // SAFETY: `EXITED` owns the heap, and the lock makes us its only bearer.
         unsafe {
             heap.keep(1);
             let slot = heap.take().unwrap_or_else(|| {
                 heap.grow(arena);
                 heap.take().unwrap_unchecked()
             });
-            heap.disown(LATE);
+            heap.disown(EXITED);
             slot
         }
     }
@@ -290,8 +290,8 @@ impl<T: Pooled> Late<T> {
                 drop_value(slot);
                 let heap = slot.as_ref().chunk.as_ref().heap;
                 let _only = lock(&self.state);
-                if heap.give(slot) && heap.adopt(LATE) {
-                    heap.disown(LATE);
+                if heap.give(slot) && heap.adopt(EXITED) {
+                    heap.disown(EXITED);
                 }
             }
         }

@@ -15,7 +15,7 @@ mod tests;
 pub use local::Local;
 
 use heap::{Chunk, Heap, NOBODY, Slot};
-use local::Late;
+use local::ExitedThreads;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -37,15 +37,16 @@ pub unsafe trait Pooled: Send + Sync + Sized + 'static {
     /// Called when this thread has dropped `count` values in one go.
     fn reaped(_count: usize) {}
     /// Who takes over a value whose last handle is gone; nobody, as a rule.
-    fn heir(_value: &mut Self) -> Option<fn(Ref<Self>)> {
+    fn last_owner(_value: &mut Self) -> Option<fn(Ref<Self>)> {
         None
     }
 }
 
 /// `pool!(Node);` gives the type its arena.
-/// With functions, `pool!(Node, reaped, heir);` tells one how many values each reaping dropped, and asks the other for heirs.
+/// With functions, `pool!(Node, reaped, last_owner);` calls `reaped` with the number of values that each
+/// round dropped, and `last_owner` with each value that nobody holds any more: it may name who takes the value over.
 macro_rules! pool {
-    ($type:ty $(, $reaped:path, $heir:path)?) => {
+    ($type:ty $(, $reaped:path, $last_owner:path)?) => {
         // SAFETY: each function names one static.
         unsafe impl $crate::arena::Pooled for $type {
             $(fn reaped(count: usize) {
@@ -53,8 +54,8 @@ macro_rules! pool {
             }
 
             #[inline]
-            fn heir(value: &mut Self) -> Option<fn($crate::arena::Ref<Self>)> {
-                $heir(value)
+            fn last_owner(value: &mut Self) -> Option<fn($crate::arena::Ref<Self>)> {
+                $last_owner(value)
             })?
 
             #[cfg(not(loom))]
@@ -146,7 +147,7 @@ impl<T: Pooled> Drop for Draft<T> {
     }
 }
 
-/// A counted handle, one pointer wide. The last one to be dropped drops the value, without recursion, unless it has an heir.
+/// A counted handle, one pointer wide. The last one to be dropped drops the value, without recursion, unless that has a last owner.
 pub struct Ref<T: Pooled> {
     slot: NonNull<Slot<T>>,
     owns: PhantomData<T>,
@@ -337,7 +338,7 @@ pub fn trim<T: Pooled>() {
 pub struct Arena<T: 'static> {
     chunks: Mutex<Chunks<T>>,
     heaps: Mutex<Vec<&'static Heap<T>>>,
-    late: Late<T>,
+    late: ExitedThreads<T>,
     tokens: AtomicUsize,
 }
 
@@ -358,7 +359,7 @@ macro_rules! new_arena {
             Arena {
                 chunks: Mutex::new(Chunks { alive: BTreeMap::new(), next: 0 }),
                 heaps: Mutex::new(Vec::new()),
-                late: Late::new(),
+                late: ExitedThreads::new(),
                 tokens: AtomicUsize::new(local::FIRST),
             }
         }

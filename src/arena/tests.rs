@@ -120,23 +120,23 @@ mod alone {
     }
 
     #[test]
-    fn an_heir_takes_a_value_over_under_its_name() {
-        struct Estate {
+    fn a_last_owner_takes_a_value_over_under_its_name() {
+        struct Owned {
             willed: bool,
-            _holds: Option<Ref<Estate>>,
+            _holds: Option<Ref<Owned>>,
         }
         fn reaped(_: usize) {}
-        fn heir(value: &mut Estate) -> Option<fn(Ref<Estate>)> {
+        fn last_owner(value: &mut Owned) -> Option<fn(Ref<Owned>)> {
             std::mem::take(&mut value.willed).then_some(|value| HEIR.set(Some(value)))
         }
-        pool!(Estate, reaped, heir);
-        thread_local! { static HEIR: RefCell<Option<Ref<Estate>>> = const { RefCell::new(None) } }
-        let id = insert(Estate { willed: true, _holds: None }).id();
+        pool!(Owned, reaped, last_owner);
+        thread_local! { static HEIR: RefCell<Option<Ref<Owned>>> = const { RefCell::new(None) } }
+        let id = insert(Owned { willed: true, _holds: None }).id();
         let inherited = HEIR.take();
         assert!(inherited.as_ref().zip(id.upgrade()).is_some_and(|(one, found)| found.ptr_eq(one)));
-        drop(insert(Estate { willed: false, _holds: inherited }));
+        drop(insert(Owned { willed: false, _holds: inherited }));
         assert!(id.upgrade().is_none());
-        assert_eq!(live::<Estate>(), 0);
+        assert_eq!(live::<Owned>(), 0);
     }
 
     #[test]

@@ -64,8 +64,9 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
     })
 }
 
-/// Whether two layouts of one shape have the same strides; a single element may have any but that of a stretched one.
-fn lies_alike(grad: &Layout, like: &Layout) -> bool {
+/// Whether two layouts of one shape have the same strides. Along a dimension of size 1 any stride will do, but for 0, which an
+/// expanded dimension has.
+fn same_strides(grad: &Layout, like: &Layout) -> bool {
     let strides = grad.strides.iter().zip(&like.strides);
     grad.shape.iter().zip(strides).all(|(&n, (&g, &l))| if n == 1 { g != 0 } else { g == l })
 }
@@ -80,17 +81,17 @@ pub fn hand_over() -> impl FnOnce() + Send {
     move || ENFORCED.set(on)
 }
 
-/// Whether a leaf's first gradient is made to lie as the leaf does, in this thread.
+/// Whether a leaf's first gradient gets the strides of the leaf, in this thread.
 pub fn enforce_layouts(on: bool) {
     ENFORCED.set(on);
 }
 
-/// The first gradient of a leaf: taken over when nobody else holds it and it lies as it should, else copied. It lies in
-/// memory as its tensor does where that is dense, and in order where not.
+/// The first gradient of a leaf: taken as it is when nobody else holds it and its strides are right, else copied. Right are the
+/// strides of the leaf where that is dense, and row-major ones where not.
 fn first(tensor: &Tensor, grad: &Tensor, create_graph: bool) -> Result<Tensor> {
     let (body, like) = (grad.body(), tensor.body());
     let dense = like.layout.is_dense();
-    let lies = if dense { lies_alike(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
+    let lies = if dense { same_strides(&body.layout, &like.layout) } else { body.layout.is_contiguous() };
     let lies = lies || (!ENFORCED.get() && !body.layout.is_stretched());
     let owned = grad.handles() <= 1 && body.storage.is_unique();
     if lies && owned && !create_graph && !grad.requires_grad() {

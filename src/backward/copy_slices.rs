@@ -1,10 +1,10 @@
-//! The turn of a base that was written through a view: the operator that wrote gets its part of the gradient, and what it
-//! makes of that for the old values takes the part's place.
+//! The backward of a write through a view, as a node of the view's base: the operator that wrote gets the view's part of the
+//! gradient, and the gradient that it returns for the old values replaces that part.
 
 use super::match_gradient::fit;
 use crate::base::Result;
 use crate::operator::copy_slices::{around, part, turned};
-use crate::tensor::{Grads, NodeRef, Slices, Tensor, freed_error};
+use crate::tensor::{CopySlices, Grads, NodeRef, Tensor, freed_error};
 
 /// What a derivative is to do.
 pub struct How {
@@ -13,8 +13,8 @@ pub struct How {
     pub create_graph: bool,
 }
 
-pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &How) -> Result<Grads> {
-    let Slices { place, lazy, writer } = written;
+pub fn derive(node: &NodeRef, written: &CopySlices, grads: &[Option<Tensor>], how: &How) -> Result<Grads> {
+    let CopySlices { place, conj_neg, writer } = written;
     let Some(Some(grad)) = grads.first() else {
         node.saves().freed |= !how.retain_graph;
         return Ok(Grads::from_elem(None, node.edges.len()));
@@ -23,11 +23,11 @@ pub fn derive(node: &NodeRef, written: &Slices, grads: &[Option<Tensor>], how: &
         return Err(freed_error(Some(node)));
     }
     place.check(grad.dtype())?;
-    let inner = [Some(part(grad, place, *lazy)?)];
+    let inner = [Some(part(grad, place, *conj_neg)?)];
     let mut results = super::derive(writer, &inner, how.wanted, true, how.create_graph)?;
     results.resize(node.edges.len(), None);
     let before = match (results[0].take(), writer.edges.first()) {
-        (Some(before), Some(Some(edge))) => Some(turned(fit(writer, 0, edge, before)?, *lazy)?),
+        (Some(before), Some(Some(edge))) => Some(turned(fit(writer, 0, edge, before)?, *conj_neg)?),
         _ => None,
     };
     if how.wanted & 1 == 1 {

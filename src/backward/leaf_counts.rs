@@ -1,5 +1,5 @@
-//! Leaves finish early: a leaf's `.grad` is complete, and its hooks run, as soon as nothing more can reach it. Only a
-//! hook, a Function or who catches an error can tell, so edges are counted for those alone.
+//! How many gradients each leaf still waits for, so that its `.grad` is complete, and its hooks run, as soon as the last one
+//! arrives. Only hooks, custom Functions and callers that catch an error can observe this, so only for them edges are counted.
 
 use super::ready_queue::{Address, key};
 use crate::tensor::NodeRef;

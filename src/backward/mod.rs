@@ -22,7 +22,7 @@ use crate::transforms::vmap;
 pub use accumulate::{enforce_layouts, hand_over};
 use copy_slices::How;
 use match_gradient::{fit, fit_root};
-use ready_queue::{Frontier, Turn, key};
+use ready_queue::{ReadyQueue, Turn, key};
 use smallvec::SmallVec;
 use std::collections::{HashMap, HashSet};
 
@@ -45,14 +45,14 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     sum_buffers::check()?;
     let plan = inputs.map(|inputs| Plan::find(roots, inputs));
     let captured = vec![None; inputs.map_or(0, <[Edge]>::len)];
-    let frontier = Frontier::new(create_graph);
-    let mut run = Run { plan, captured, frontier, retain_graph, create_graph, accumulate };
+    let ready_queue = ReadyQueue::new(create_graph);
+    let mut run = Run { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
     let _recording = Recording::start(create_graph);
     let _hooks = saved_hooks::InForce::now();
     let watched = any_hosted();
     if watched {
         let starts = roots.iter().map(|(edge, _)| &edge.node);
-        run.frontier.count(leaf_counts::uses(starts, |node| run.executes(node)));
+        run.ready_queue.count(leaf_counts::uses(starts, |node| run.executes(node)));
     }
     let task = match &run.plan {
         _ if !watched => graph_task::Entered::unseen(),
@@ -63,7 +63,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     for (i, (edge, grad)) in roots.iter().enumerate() {
         let grad = fit_root(i, edge, grad)?;
         if only || run.plan.as_ref().is_none_or(|plan| plan.leads(&edge.node)) {
-            run.frontier.add(edge, Some(grad))?;
+            run.ready_queue.add(edge, Some(grad))?;
         }
     }
     match run.go(poll) {
@@ -80,7 +80,7 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
 struct Run {
     plan: Option<Plan>,
     captured: Vec<Option<Tensor>>,
-    frontier: Frontier,
+    ready_queue: ReadyQueue,
     retain_graph: bool,
     create_graph: bool,
     accumulate: bool,
@@ -89,7 +89,7 @@ struct Run {
 impl Run {
     fn go(&mut self, poll: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         let mut turns = 0u32;
-        while let Some(mut turn) = self.frontier.next() {
+        while let Some(mut turn) = self.ready_queue.next() {
             turns = turns.wrapping_add(1);
             if turns & 1023 == 0 {
                 poll()?;
@@ -143,17 +143,17 @@ impl Run {
     fn execute(&mut self, turn: Turn) -> Result<()> {
         let Turn { node, grads } = turn;
         let (retain, create) = (self.retain_graph, self.create_graph);
-        let done = turn_node(&node, grads, &mut self.frontier, self.plan.as_ref(), retain, create);
+        let done = turn_node(&node, grads, &mut self.ready_queue, self.plan.as_ref(), retain, create);
         done.map_err(|error| {
             let error = failed(error, &node);
-            self.frontier.put_back(node);
+            self.ready_queue.put_back(node);
             error
         })
     }
 
     /// After an error: the leaves that nothing can reach any more have their whole gradient, and get it.
     fn settle(&mut self) {
-        let (leaves, rest) = self.frontier.take_all();
+        let (leaves, rest) = self.ready_queue.take_all();
         let uses = leaf_counts::uses(rest.iter().map(|turn| &turn.node), |node| self.executes(node));
         for turn in leaves.iter().filter(|turn| !uses.contains_key(&key(&turn.node))) {
             // The error that is under way comes first.
@@ -192,7 +192,7 @@ fn failed(error: Error, node: &Node) -> Error {
 fn turn_node(
     node: &NodeRef,
     mut grads: SmallVec<[Option<Tensor>; 1]>,
-    frontier: &mut Frontier,
+    ready_queue: &mut ReadyQueue,
     plan: Option<&Plan>,
     retain_graph: bool,
     create_graph: bool,
@@ -209,7 +209,7 @@ fn turn_node(
         let wants = edge.as_ref().is_some_and(|e| plan.is_none_or(|p| p.leads(&e.node)));
         bits | u64::from(wants) << i.min(63)
     });
-    let shown = sum_buffers::show(node, wanted, frontier, create_graph);
+    let shown = sum_buffers::show(node, wanted, ready_queue, create_graph);
     let derived = derive(node, &grads, wanted, retain_graph, create_graph);
     drop(shown);
     let mut results = derived?;
@@ -236,7 +236,7 @@ fn turn_node(
         let Some(edge) = edge else { continue };
         if wanted >> i.min(63) & 1 == 1 {
             let grad = grad.map(|g| fit(node, i, edge, g)).transpose()?;
-            frontier.add(edge, grad)?;
+            ready_queue.add(edge, grad)?;
         } else if let (Kind::Custom(_), Some(grad)) = (&node.kind, grad) {
             // What a Function returns must be right though nobody wants it.
             fit(node, i, edge, grad)?;
@@ -324,7 +324,7 @@ fn derive(
             }
             results
         }
-        Kind::Slices(written) => {
+        Kind::CopySlices(written) => {
             copy_slices::derive(node, written, grads, &How { wanted, retain_graph, create_graph })?
         }
         Kind::Leaf(_) => Grads::new(),

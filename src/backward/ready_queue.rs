@@ -16,7 +16,7 @@ pub struct Turn {
     pub grads: SmallVec<[Option<Tensor>; 1]>,
 }
 
-pub struct Frontier {
+pub struct ReadyQueue {
     create_graph: bool,
     /// The latest arrival, when it comes before everything in the heap.
     aside: Option<Turn>,
@@ -95,9 +95,9 @@ fn summed(sum: Tensor, grad: Tensor, create_graph: bool) -> Result<Tensor> {
     arithmetic::add(&sum, &grad)
 }
 
-impl Frontier {
-    pub fn new(create_graph: bool) -> Frontier {
-        Frontier {
+impl ReadyQueue {
+    pub fn new(create_graph: bool) -> ReadyQueue {
+        ReadyQueue {
             create_graph,
             aside: None,
             order: BinaryHeap::new(),

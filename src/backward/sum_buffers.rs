@@ -1,6 +1,6 @@
 //! What a custom Function's `backward` may see of the sums that its results will be added to: it may add to them itself.
 
-use super::ready_queue::{Frontier, key};
+use super::ready_queue::{ReadyQueue, key};
 use crate::base::{Error, Result};
 use crate::tensor::{Kind, Node, NodeRef, Tensor, When, anomaly};
 use std::cell::Cell;
@@ -10,7 +10,7 @@ use std::marker::PhantomData;
 #[derive(Clone, Copy)]
 struct Now {
     node: usize,
-    frontier: *const Frontier,
+    ready_queue: *const ReadyQueue,
     wanted: u64,
     create_graph: bool,
     /// Whether a sum was handed out: whoever may write into it must not start another backward.
@@ -24,7 +24,7 @@ thread_local! {
 /// Ends what [`show`] began.
 pub struct Shown<'a> {
     before: Option<Now>,
-    _frontier: PhantomData<&'a Frontier>,
+    _frontier: PhantomData<&'a ReadyQueue>,
 }
 
 impl Drop for Shown<'_> {
@@ -35,11 +35,17 @@ impl Drop for Shown<'_> {
 
 /// While a Function's derivative runs, its sums can be asked for.
 #[inline]
-pub fn show<'a>(node: &Node, wanted: u64, frontier: &'a Frontier, create_graph: bool) -> Option<Shown<'a>> {
+pub fn show<'a>(
+    node: &Node,
+    wanted: u64,
+    ready_queue: &'a ReadyQueue,
+    create_graph: bool,
+) -> Option<Shown<'a>> {
     if !matches!(node.kind, Kind::Custom(_)) {
         return None;
     }
-    let now = Now { node: std::ptr::from_ref(node) as usize, frontier, wanted, create_graph, exposed: false };
+    let now =
+        Now { node: std::ptr::from_ref(node) as usize, ready_queue, wanted, create_graph, exposed: false };
     Some(Shown { before: NOW.replace(Some(now)), _frontier: PhantomData })
 }
 
@@ -77,10 +83,12 @@ pub fn of(node: Option<&NodeRef>) -> Result<Vec<Option<Tensor>>> {
              gradients are returned as None and cannot be observed or replaced by those hooks",
         ));
     }
-    // SAFETY: `Shown` borrows the frontier for as long as NOW names it, and this thread is inside of that.
-    let frontier = unsafe { &*now.frontier };
+    // SAFETY: `Shown` borrows the queue for as long as NOW names it, and this thread is inside of that.
+    let ready_queue = unsafe { &*now.ready_queue };
     let sum = |(i, edge): (usize, &Option<_>)| {
-        edge.as_ref().filter(|_| now.wanted >> i.min(63) & 1 == 1).and_then(|edge| frontier.waiting_sum(edge))
+        edge.as_ref()
+            .filter(|_| now.wanted >> i.min(63) & 1 == 1)
+            .and_then(|edge| ready_queue.waiting_sum(edge))
     };
     let found: Vec<Option<Tensor>> = node.edges.iter().enumerate().map(sum).collect();
     now.exposed |= found.iter().any(Option::is_some);

@@ -153,7 +153,7 @@ impl DType {
         }
     }
 
-    /// The same, with the integers by their number of bits.
+    /// The name in C++ with the number of bits: `int64_t`.
     pub const fn fixed_name(self) -> &'static str {
         match self {
             U8 => "uint8_t",

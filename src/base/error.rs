@@ -22,7 +22,7 @@ pub enum Fault {
     InvalidShape { shape: String, numel: usize },
     #[error("\"{op}\" not implemented for '{}'", dtype.scalar_name())]
     NoKernel { op: &'static str, dtype: DType },
-    /// The same of a kernel that is called as its operator.
+    /// No kernel for a dtype, where the kernel has the name of its operator.
     #[error("\"{op}_cpu\" not implemented for '{}'", dtype.scalar_name())]
     NoKernelOf { op: &'static str, dtype: DType },
     /// An operator that knows no complex numbers at all.
@@ -46,7 +46,7 @@ pub enum Fault {
     Elsewhere { name: &'static str, here: Device, others: Device, op: &'static str },
     /// A kernel reached for the bytes of elements that are still to be conjugated or negated: its caller computes them first.
     #[error("the elements are still to be conjugated or negated")]
-    Lazy,
+    ConjNeg,
     #[error("{message}")]
     OutOfMemory { message: String },
     #[error("{0}")]
@@ -86,8 +86,8 @@ impl Error {
     }
 
     /// Whether values must be computed before this can be tried again.
-    pub fn is_lazy(&self) -> bool {
-        matches!(*self.0, Fault::Lazy)
+    pub fn is_conj_or_neg(&self) -> bool {
+        matches!(*self.0, Fault::ConjNeg)
     }
 
     pub fn into_fault(self) -> Fault {

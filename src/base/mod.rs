@@ -1,7 +1,7 @@
 //! Plain values that every room speaks of: dtypes, scalars, devices, shapes, layouts, errors.
 //! Nothing here allocates tensors, runs kernels or knows of graphs.
 
-pub mod caution;
+mod conj_neg;
 mod device;
 mod dtype;
 mod error;
@@ -9,7 +9,6 @@ mod fold;
 pub mod format;
 mod guidance;
 mod layout;
-mod lazy;
 pub mod pool;
 pub mod profile;
 pub mod program;
@@ -18,10 +17,11 @@ mod scalar;
 mod shape;
 mod taps;
 pub mod views;
+pub mod warning;
 pub mod watch;
 mod windows;
 
-pub use caution::{caution, caution_once};
+pub use conj_neg::ConjNeg;
 pub use device::{Device, GpuName};
 pub use dtype::{Category, DType};
 pub use error::{Error, Fault, Result};
@@ -29,10 +29,10 @@ pub use fold::Fold;
 pub use format::MemoryFormat;
 pub use guidance::{Guidance, LINES_HINT, Line};
 pub use layout::{IndexBy, Layout, Put, Strided};
-pub use lazy::Lazy;
 pub use scalar::Scalar;
 pub use shape::{Dims, broadcast, contiguous_strides, existing_dim, numel, wrap_dim};
 pub use taps::Taps;
+pub use warning::{warn, warn_once};
 pub use windows::Windows;
 
 /// Formats a shape as PyTorch's messages do: `[2, 3]`.

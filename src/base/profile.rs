@@ -31,7 +31,7 @@ static LISTS: Mutex<Vec<Arc<Mutex<Vec<Event>>>>> = Mutex::new(Vec::new());
 pub enum Kind {
     /// A call of an operator.
     Operator,
-    /// The same, written over its first operand.
+    /// An operator that writes over its first operand.
     Inplace,
     /// The forward of a custom Function.
     Function,

@@ -1,4 +1,4 @@
-//! Lists as long as somebody outside says: their memory is asked for in ways that may fail, as the elements come.
+//! Lists whose length comes from outside. Their memory is asked for in ways that may fail, and a refusal becomes an error.
 
 use super::{Fault, Result};
 

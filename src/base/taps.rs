@@ -1,4 +1,4 @@
-//! Which places of a line each place of another line is a weighted sum of.
+//! Resampling along one dimension: each element of the result is a weighted sum of some elements of the source, its taps.
 
 /// For place `i`: `from[starts[i]..starts[i + 1]]`, with their weights.
 #[derive(Clone, Debug, Default)]
@@ -29,7 +29,7 @@ impl Taps {
         self.starts.len() - 1
     }
 
-    /// The same sums the other way round: what each place of the source goes into.
+    /// The transposed sums: for each element of the source the results that it goes into.
     pub fn transposed(&self) -> Taps {
         let mut into: Vec<Vec<(usize, f64)>> = vec![Vec::new(); self.length];
         for i in 0..self.places() {

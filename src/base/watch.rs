@@ -1,5 +1,5 @@
-//! Who wants to know of every call from Python before it runs: in one word, so that where nobody does a call pays one load and
-//! one jump.
+//! Which modes want to see every call from Python before it runs. They are bits of one word, so that a call pays one load and one
+//! jump while no mode is on.
 
 use std::sync::atomic::{AtomicU8, AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ pub const CASTS: u8 = 2;
 /// There are classes that do operators themselves, or a mode that does.
 pub const OVERRIDES: u8 = 4;
 /// A thread makes its tensors on another device.
-pub const PLACE: u8 = 8;
+pub const DEVICE: u8 = 8;
 
 static WORD: AtomicU8 = AtomicU8::new(0);
 static COUNTS: [AtomicUsize; 4] = [const { AtomicUsize::new(0) }; 4];

@@ -1,9 +1,9 @@
 //! Elements that are conjugated or negated when they are read. Kernels know bytes only: one that meets such elements says
-//! so ([`Error::is_lazy`]), and is tried again here, with values. Whatever does not read (views, shapes, histories) never
+//! so ([`Error::is_conj_or_neg`]), and is tried again here, with values. Whatever does not read (views, shapes, histories) never
 //! comes by.
 
 use crate::base::views::dense_like;
-use crate::base::{DType, Fault, Lazy, Result};
+use crate::base::{ConjNeg, DType, Fault, Result};
 use crate::operator::kernel::carry as copy_bytes;
 use crate::operator::pointwise::{Expr, Input, Pointwise, compute_type};
 use crate::ops::elementwise::{arithmetic, unary};
@@ -12,51 +12,51 @@ use smallvec::SmallVec;
 
 /// The body itself where its bytes are its values, else a copy that has them.
 pub fn values(of: &Body) -> Result<Body> {
-    if of.lazy.is_nothing() {
+    if of.conj_neg.is_none() {
         return Ok(of.clone());
     }
     let mut out = Body::new(of.shape(), of.dtype, of.device())?;
     out.layout = dense_like(&of.layout);
     copy_bytes(&out, &of.bare())?;
-    finish(&out, of.lazy)?;
+    finish(&out, of.conj_neg)?;
     Ok(out)
 }
 
 /// Does to the bytes what was left to do.
-pub fn finish(out: &Body, lazy: Lazy) -> Result<()> {
+pub fn finish(out: &Body, conj_neg: ConjNeg) -> Result<()> {
     let run = |op: &'static Pointwise| {
         let to = compute_type(out.dtype);
         crate::operator::pointwise::execute(op.row.name, &op.forward, to, out, &[Input::Body(out)])
     };
-    if lazy.has(Lazy::CONJ) {
+    if conj_neg.has(ConjNeg::CONJ) {
         if !out.dtype.is_complex() {
             // The parts of a conjugate have no common sign: whoever took it apart computes it first.
-            return Err(Fault::Lazy.into());
+            return Err(Fault::ConjNeg.into());
         }
         run(&unary::conj_physical::ROW)?;
     }
-    if lazy.has(Lazy::NEG) { run(&arithmetic::neg::ROW) } else { Ok(()) }
+    if conj_neg.has(ConjNeg::NEG) { run(&arithmetic::neg::ROW) } else { Ok(()) }
 }
 
 /// Copies what `src` stands for, so that `out` stands for it.
 #[cold]
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
-    if out.lazy == src.lazy && out.dtype == src.dtype {
+    if out.conj_neg == src.conj_neg && out.dtype == src.dtype {
         return copy_bytes(&out.bare(), &src.bare());
     }
     let source = values(src)?;
-    if out.lazy.is_nothing() {
+    if out.conj_neg.is_none() {
         return copy_bytes(out, &source);
     }
     let converted = Body::new(src.shape(), out.dtype, out.device())?;
     copy_bytes(&converted, &source)?;
-    finish(&converted, out.lazy)?;
+    finish(&converted, out.conj_neg)?;
     copy_bytes(&out.bare(), &converted)
 }
 
 /// Lets `write` fill what `out` stands for.
 pub fn write(out: &Body, write: impl FnOnce(&Body) -> Result<()>) -> Result<()> {
-    if out.lazy.is_nothing() {
+    if out.conj_neg.is_none() {
         return write(out);
     }
     let written = values(out)?;

@@ -1,29 +1,32 @@
 //! A write through a view, in the history of its base. One node stands for it: the gradient of what was written goes
 //! through the operator that wrote, the gradient of the rest passes by.
 
-use crate::base::{Lazy, Result};
+use crate::base::{ConjNeg, Result};
 use crate::operator::pointwise::inplace::refuse_stretched;
 use crate::operator::view_part::{erase, put_part, read_part};
 use crate::ops::elementwise::arithmetic::neg;
 use crate::ops::elementwise::unary::conj_physical;
 use crate::ops::shape::view::lazy_over;
-use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Part, Slices, Tensor};
+use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
 
 /// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
 pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
     let meta = Meta { shape: base.shape(), dtype: base.dtype(), device: base.device() };
     let place = Part::between(&base.body(), view);
-    let lazy = lazy_over(&base.body(), view);
+    let conj_neg = lazy_over(&base.body(), view);
     let edge = base.edge();
     let mut node = if continues(&value, old, edge.is_some()) {
-        let mut node =
-            Node::draft(Kind::Slices(Box::new(Slices { place, lazy, writer: value.node.clone() })));
+        let mut node = Node::draft(Kind::CopySlices(Box::new(CopySlices {
+            place,
+            conj_neg,
+            writer: value.node.clone(),
+        })));
         node.edges = std::iter::once(edge).chain(value.node.edges.iter().skip(1).cloned()).collect();
         node
     } else {
         let mut node = Node::draft(Kind::Op(&COPY_SLICES));
         node.edges = smallvec::smallvec![edge, Some(value)];
-        node.params = Some(Box::new((place, lazy)));
+        node.params = Some(Box::new((place, conj_neg)));
         node
     };
     node.outputs.push(meta);
@@ -43,10 +46,10 @@ fn continues(value: &Edge, old: Option<&Edge>, base_wants: bool) -> bool {
 /// For an operator that was put together of several: its last node is an input like any other.
 static COPY_SLICES: Derivative = Derivative {
     facts: None,
-    name: Slices::NAME,
+    name: CopySlices::NAME,
     apply: |step| {
         let mut grads: Grads = smallvec::smallvec![None, None];
-        let (Some(g), (place, lazy)) = (step.grad(0), step.params::<(Part, Lazy)>()?) else {
+        let (Some(g), (place, conj_neg)) = (step.grad(0), step.params::<(Part, ConjNeg)>()?) else {
             return Ok(grads);
         };
         // The written operator's derivative belongs to it, and goes with it.
@@ -56,21 +59,21 @@ static COPY_SLICES: Derivative = Derivative {
             grads[0] = Some(around(g, place, None)?);
         }
         if step.wants(1) {
-            grads[1] = Some(part(g, place, *lazy)?);
+            grads[1] = Some(part(g, place, *conj_neg)?);
         }
         Ok(grads)
     },
 };
 
 /// The gradient of the part that was written.
-pub fn part(g: &Tensor, place: &Part, lazy: Lazy) -> Result<Tensor> {
-    turned(read_part(g, place.clone())?, lazy)
+pub fn part(g: &Tensor, place: &Part, conj_neg: ConjNeg) -> Result<Tensor> {
+    turned(read_part(g, place.clone())?, conj_neg)
 }
 
 /// The gradient of elements from that of what they are read as, and back.
-pub fn turned(g: Tensor, lazy: Lazy) -> Result<Tensor> {
-    let g = if lazy.has(Lazy::CONJ) { conj_physical(&g)? } else { g };
-    if lazy.has(Lazy::NEG) { neg(&g) } else { Ok(g) }
+pub fn turned(g: Tensor, conj_neg: ConjNeg) -> Result<Tensor> {
+    let g = if conj_neg.has(ConjNeg::CONJ) { conj_physical(&g)? } else { g };
+    if conj_neg.has(ConjNeg::NEG) { neg(&g) } else { Ok(g) }
 }
 
 /// The gradient of the base before the write: of the part `inner`, or none.

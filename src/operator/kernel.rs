@@ -1,7 +1,7 @@
 //! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
 //! other by itself, but for `carry`, whose job that is.
 
-use crate::base::{DType, Dims, Error, Fault, Fold, Layout, Lazy, Result, Scalar};
+use crate::base::{ConjNeg, DType, Dims, Error, Fault, Fold, Layout, Result, Scalar};
 use crate::cpu;
 use crate::storage::Storage;
 use crate::tensor::{Body, Tensor};
@@ -55,7 +55,7 @@ pub fn carry(out: &Body, src: &Body) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
-    if !(out.lazy.is_nothing() && src.lazy.is_nothing()) {
+    if !(out.conj_neg.is_none() && src.conj_neg.is_none()) {
         return crate::operator::conj_neg::copy(out, src);
     }
     if out.dtype == src.dtype && out.dtype.is_complex() && !(out.device().is_cpu() && src.device().is_cpu()) {
@@ -169,8 +169,8 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
     if out.numel() == 0 {
         return Ok(());
     }
-    if !out.lazy.is_nothing() {
-        return fill(&out.bare(), out.lazy.of(value));
+    if !out.conj_neg.is_none() {
+        return fill(&out.bare(), out.conj_neg.of(value));
     }
     if out.dtype.is_complex() && !out.device().is_cpu() {
         let [re, im] = parts(out)?;
@@ -197,13 +197,13 @@ pub fn kept_shape(shape: &[usize], dims: &[usize]) -> Dims {
 pub fn parts(body: &Body) -> Result<[Body; 2]> {
     let parts = body.as_parts();
     let last = parts.layout.ndim() - 1;
-    let part = |i, lazy| {
+    let part = |i, conj_neg| {
         let layout = parts.layout.narrow(last as i64, i, 1);
-        layout.map(|layout| drop_dims(Body { lazy, ..parts.with_layout(layout) }, &[last]))
+        layout.map(|layout| drop_dims(Body { conj_neg, ..parts.with_layout(layout) }, &[last]))
     };
-    let conjugate = body.lazy.has(Lazy::CONJ);
-    let re = if conjugate { body.lazy.then(Lazy::CONJ) } else { body.lazy };
-    Ok([part(0, re)?, part(1, if conjugate { re.then(Lazy::NEG) } else { re })?])
+    let conjugate = body.conj_neg.has(ConjNeg::CONJ);
+    let re = if conjugate { body.conj_neg.then(ConjNeg::CONJ) } else { body.conj_neg };
+    Ok([part(0, re)?, part(1, if conjugate { re.then(ConjNeg::NEG) } else { re })?])
 }
 
 /// Reduces over `dims`, keeping them as 1.

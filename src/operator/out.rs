@@ -5,7 +5,7 @@ use crate::operator::pointwise;
 use crate::operator::pointwise::inplace::{check_writable, overlaps};
 use crate::operator::pointwise::{Operand, Pointwise};
 use crate::operator::row::{Arg, OutRule, Row};
-use crate::storage::birth;
+use crate::storage::current_transform;
 use crate::tensor::{Tensor, any_requires_grad, check_inplace};
 use smallvec::SmallVec;
 
@@ -13,7 +13,7 @@ use smallvec::SmallVec;
 /// cast, no history. Says whether it did; whatever is wrong with the call is for the ordinary way to tell.
 pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bool {
     // Inside a transform, what is written to may be captured.
-    let Some(values) = (birth() == 0).then(|| pointwise::values(op, args).ok()).flatten() else {
+    let Some(values) = (current_transform() == 0).then(|| pointwise::values(op, args).ok()).flatten() else {
         return false;
     };
     let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
@@ -22,7 +22,7 @@ pub fn compute_into(op: &'static Pointwise, target: &Tensor, args: &[Arg]) -> bo
 
 /// The same for the in-place form of a row that is composed, where it comes to one pointwise row.
 pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
-    let call = row.formula.filter(|_| birth() == 0).and_then(|formula| formula(args));
+    let call = row.formula.filter(|_| current_transform() == 0).and_then(|formula| formula(args));
     call.is_some_and(|(op, values)| {
         let operands: SmallVec<[Operand; 4]> = values.iter().map(Operand::from).collect();
         computed_into(op, target, &operands).is_some()
@@ -31,10 +31,10 @@ pub fn compute_over(row: &Row, target: &Tensor, args: &[Arg]) -> bool {
 
 fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> Option<()> {
     let tensors = || operands.iter().filter_map(Operand::tensor);
-    let body = target.birth_body().filter(|body| !body.storage.is_untracked())?;
+    let body = target.original_body().filter(|body| !body.storage.is_untracked())?;
     let plan = pointwise::plan(op, operands).ok()?;
     let fits = plan.shape[..] == *body.shape() && plan.result == body.dtype && plan.device == body.device();
-    let bare = |t: &Tensor| t.birth_body().is_some_and(|input| !overlaps(input, body));
+    let bare = |t: &Tensor| t.original_body().is_some_and(|input| !overlaps(input, body));
     let alike = pointwise::narrowed(op, operands, plan.promoted).ok()?.is_none();
     if !(fits && alike) || any_requires_grad(tensors().chain([target])) || !tensors().all(bare) {
         return None;

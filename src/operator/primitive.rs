@@ -7,7 +7,7 @@ use crate::operator::{conj_neg, devices, inplace};
 use crate::ops::shape::view;
 use crate::storage::reserve;
 use crate::tensor::{
-    Body, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Viewing, any_requires_grad,
+    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, any_requires_grad,
     check_inplace, finish_inplace, mode, saved_hooks,
 };
 use crate::transforms::forward;
@@ -396,13 +396,15 @@ impl<'a> Call<'a> {
         let of = self.operands().next().ok_or_else(|| Error::runtime("there is no tensor to view"))?;
         let body = of.body();
         let views = std::mem::take(&mut made.views);
-        let viewing = if let Views::Several(_) = views { Viewing::Multi } else { Viewing::Plain };
+        let viewing = if let Views::Several(_) = views { CreationMeta::Multi } else { CreationMeta::Plain };
         let bodies = &mut made.bodies;
         match views {
             Views::None => {}
             Views::One(layout) => bodies.push(body.with_layout(layout)),
             Views::Reread(layout, dtype) => bodies.push(Body { dtype, ..body.with_layout(layout) }),
-            Views::Turned(lazy) => bodies.push(Body { lazy: body.lazy.then(lazy), ..body.clone() }),
+            Views::Turned(conj_neg) => {
+                bodies.push(Body { conj_neg: body.conj_neg.then(conj_neg), ..body.clone() })
+            }
             Views::Several(layouts) => {
                 bodies
                     .try_reserve(layouts.len())
@@ -423,7 +425,7 @@ impl<'a> Call<'a> {
             if self.primitive.untied {
                 return Ok(Tensor::of(Body { storage: body.storage.alias(), ..body }, edge));
             }
-            if viewing == Viewing::Multi {
+            if viewing == CreationMeta::Multi {
                 reserve::check()?;
             }
             Ok(Tensor::view_of(of, body, edge, viewing, &view::RULES))
@@ -518,7 +520,7 @@ pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) ->
         }
         None => None,
     };
-    Ok(Tensor::view_of(of, body, edge, Viewing::Plain, &view::RULES))
+    Ok(Tensor::view_of(of, body, edge, CreationMeta::Plain, &view::RULES))
 }
 
 /// Runs a primitive on operands that are no samples.
@@ -549,8 +551,8 @@ pub fn run(call: &Call, forward: &mut Compute) -> Result<Tensors> {
 #[inline]
 fn compute(call: &Call, forward: &mut Compute, made: &mut Made) -> Result<()> {
     call.check()?;
-    if call.flags.is_lazy() && !call.primitive.views {
-        let plain = |t: &Tensor| match t.is_lazy() {
+    if call.flags.is_conj_or_neg() && !call.primitive.views {
+        let plain = |t: &Tensor| match t.is_conj_or_neg() {
             true => conj_neg::values(&t.body()).map(Tensor::new),
             false => Ok(t.clone()),
         };
@@ -569,7 +571,7 @@ pub fn over(
     write: &mut dyn FnMut(&Body) -> Result<()>,
 ) -> Result<()> {
     let target = call.operands().next().ok_or_else(|| Error::runtime("there is no tensor to write"))?;
-    if call.flags.is_batched() || call.flags.is_lazy() || call.flags.may_be_dual() {
+    if call.flags.is_batched() || call.flags.is_conj_or_neg() || call.flags.may_be_dual() {
         return over_special(call, target);
     }
     let recorder = call.begin();

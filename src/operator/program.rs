@@ -165,7 +165,7 @@ impl Rule {
             // What is written twice, or is not its bytes, is for operators.
             let meets =
                 |other: usize| other != k && crate::operator::pointwise::overlaps(&bodies[k], &bodies[other]);
-            if !bodies[k].lazy.is_nothing() || self.program.results.iter().any(|&(other, _)| meets(other)) {
+            if !bodies[k].conj_neg.is_none() || self.program.results.iter().any(|&(other, _)| meets(other)) {
                 return Ok(false);
             }
         }
@@ -241,7 +241,7 @@ impl Rule {
                 other != k && crate::operator::pointwise::overlaps(body, &own[other])
             };
             let mut made = None;
-            if !body.lazy.is_nothing() {
+            if !body.conj_neg.is_none() {
                 made = Some(crate::operator::conj_neg::values(body)?);
             } else if self.program.results.iter().any(meets) {
                 made = Some(crate::operator::kernel::duplicate(body)?);
@@ -335,7 +335,7 @@ struct Numbers {
 /// Whether a tensor is one plain number, which can be overwritten if it is `kept`.
 fn is_single(tensor: &Tensor, kept: bool) -> bool {
     let body = tensor.body();
-    let special = tensor.is_batched() || tensor.is_dual() || !body.lazy.is_nothing();
+    let special = tensor.is_batched() || tensor.is_dual() || !body.conj_neg.is_none();
     let recorded = mode::grad_enabled() && tensor.requires_grad();
     !special
         && !recorded

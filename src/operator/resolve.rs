@@ -1,6 +1,6 @@
 //! Calls and derivatives that met conjugated or negated elements, once more with their values.
 
-use crate::base::{Error, Lazy, Result};
+use crate::base::{ConjNeg, Error, Result};
 use crate::operator::conj_neg::values;
 use crate::operator::row::Arg;
 use crate::tensor::{Step, Tensor};
@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 /// A derivative that met such gradients or saved values, once more.
 #[cold]
 pub fn derive<G>(error: Error, step: Step, derive: impl Fn(&Step) -> Result<G>) -> Result<G> {
-    if !error.is_lazy() {
+    if !error.is_conj_or_neg() {
         return Err(error);
     }
     let grads = step.grads.iter().map(|g| g.as_ref().map(resolved).transpose());
@@ -19,18 +19,22 @@ pub fn derive<G>(error: Error, step: Step, derive: impl Fn(&Step) -> Result<G>) 
 
 /// The tensor itself, or a copy of its values with its history.
 pub fn resolved(t: &Tensor) -> Result<Tensor> {
-    if t.body().lazy.is_nothing() { Ok(t.clone()) } else { crate::ops::shape::rearrange::clone_as_it_lies(t) }
+    if t.body().conj_neg.is_none() {
+        Ok(t.clone())
+    } else {
+        crate::ops::shape::rearrange::clone_as_it_lies(t)
+    }
 }
 
 /// The arguments of a call that met such tensors, resolved; nothing when that is not what `error` tells.
 #[cold]
 pub fn arguments(error: &Error, args: &[Arg]) -> Result<Option<Vec<Arg>>> {
-    let lazy = |arg: &Arg| match arg {
-        Arg::Tensor(t) => t.is_lazy(),
-        Arg::Tensors(ts) => ts.iter().any(Tensor::is_lazy),
+    let conj_neg = |arg: &Arg| match arg {
+        Arg::Tensor(t) => t.is_conj_or_neg(),
+        Arg::Tensors(ts) => ts.iter().any(Tensor::is_conj_or_neg),
         _ => false,
     };
-    if !error.is_lazy() || !args.iter().any(lazy) {
+    if !error.is_conj_or_neg() || !args.iter().any(conj_neg) {
         return Ok(None);
     }
     let plain = |arg: &Arg| {
@@ -50,7 +54,7 @@ pub fn inplace<T>(error: Error, args: &[Arg], run: impl FnOnce(&[Arg]) -> Result
     let (Some(Arg::Tensor(target)), Some(Arg::Tensor(copy))) = (args.first(), plain.first_mut()) else {
         return Err(error);
     };
-    if !target.is_lazy() {
+    if !target.is_conj_or_neg() {
         *copy = target.clone();
         return run(&plain);
     }
@@ -61,6 +65,6 @@ pub fn inplace<T>(error: Error, args: &[Arg], run: impl FnOnce(&[Arg]) -> Result
 }
 
 /// `x.resolve_conj()` and `x.resolve_neg()`: a copy only where there is something to do.
-pub fn without(t: Tensor, part: Lazy) -> Result<Tensor> {
-    if t.body().lazy.has(part) { crate::ops::shape::rearrange::clone_as_it_lies(&t) } else { Ok(t) }
+pub fn without(t: Tensor, part: ConjNeg) -> Result<Tensor> {
+    if t.body().conj_neg.has(part) { crate::ops::shape::rearrange::clone_as_it_lies(&t) } else { Ok(t) }
 }

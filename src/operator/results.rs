@@ -1,10 +1,10 @@
 //! What a `forward` may give: values, or views of its first operand; and what a call of it returns.
 
-use crate::base::{DType, Error, Layout, Lazy, Result, room};
+use crate::base::{ConjNeg, DType, Error, Layout, Result, room};
 use crate::operator::conj_neg;
 use crate::operator::kernel::duplicate;
 use crate::ops::shape::view::RULES;
-use crate::tensor::{Body, Tensor, Viewing};
+use crate::tensor::{Body, CreationMeta, Tensor};
 use smallvec::SmallVec;
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
@@ -24,7 +24,7 @@ pub(crate) enum Views {
     /// As elements of another dtype.
     Reread(Layout, DType),
     /// With this done to each element when it is read.
-    Turned(Lazy),
+    Turned(ConjNeg),
     Several(Vec<Layout>),
 }
 
@@ -60,14 +60,14 @@ macro_rules! one_tensor {
 one_tensor!(Body, false, |x, made| made.bodies.push(x));
 one_tensor!(Layout, true, |x, made| made.views = Views::One(x));
 one_tensor!((Layout, DType), true, |x, made| made.views = Views::Reread(x.0, x.1));
-one_tensor!(Lazy, true, |x, made| made.views = Views::Turned(x));
+one_tensor!(ConjNeg, true, |x, made| made.views = Views::Turned(x));
 
 /// One view of an operand, without a history.
 pub trait Seen: Sized {
     fn body(self, of: &Tensor) -> Body;
     #[inline]
     fn seen(self, of: &Tensor) -> Tensor {
-        Tensor::view_of(of, self.body(of), None, Viewing::Plain, &RULES)
+        Tensor::view_of(of, self.body(of), None, CreationMeta::Plain, &RULES)
     }
 }
 
@@ -84,7 +84,7 @@ macro_rules! seen {
 seen! {
     Layout, |x, body| body.with_layout(x);
     (Layout, DType), |x, body| Body { dtype: x.1, ..body.with_layout(x.0) };
-    Lazy, |x, body| Body { lazy: body.lazy.then(x), ..body.clone() };
+    ConjNeg, |x, body| Body { conj_neg: body.conj_neg.then(x), ..body.clone() };
 }
 
 /// What views of an operand show, in memory of its own.
@@ -110,7 +110,7 @@ macro_rules! copied {
 copied! {
     Layout, |x, body| body.with_layout(x);
     (Layout, DType), |x, body| Body { dtype: x.1, ..body.with_layout(x.0) };
-    Lazy, |x, body| Body { lazy: body.lazy.then(x), ..body.clone() };
+    ConjNeg, |x, body| Body { conj_neg: body.conj_neg.then(x), ..body.clone() };
 }
 impl Copied for Vec<Layout> {
     type Bodies = Vec<Body>;

@@ -92,7 +92,7 @@ impl Embed {
 impl ReadPart {
     fn forward(input: &Tensor, place: Part) -> Result<Body> {
         let body = input.body();
-        if body.layout == place.whole && body.lazy.is_nothing() {
+        if body.layout == place.whole && body.conj_neg.is_none() {
             return preserved(&place.of(&body));
         }
         preserved(&place.of(&place.laid(&body)?))

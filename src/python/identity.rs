@@ -16,7 +16,7 @@ const LEFT: usize = 1;
 const BUSY: usize = 2;
 
 /// Where the Rust value lies in an object of our classes, found on the first tensor.
-pub static PLACE: AtomicUsize = AtomicUsize::new(0);
+pub static VALUE_OFFSET: AtomicUsize = AtomicUsize::new(0);
 
 /// Why no object stands for a value.
 #[derive(Clone, Copy, PartialEq)]

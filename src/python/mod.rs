@@ -58,12 +58,12 @@ fn promote_types(
 /// Whether warnings that are told once are told each time from now on.
 #[pyfunction]
 fn set_warn_always(b: bool) {
-    crate::base::caution::set_always(b);
+    crate::base::warning::set_always(b);
 }
 
 #[pyfunction]
 fn is_warn_always_enabled() -> bool {
-    crate::base::caution::is_always()
+    crate::base::warning::is_always()
 }
 
 /// The dtype that Python's own type stands for as well: `float` is float64. The type itself where it is none.
@@ -171,7 +171,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     crate::storage::reserve::restore();
     crate::storage::reserve::check()?;
-    crate::base::caution::set_host(errors::warn);
+    crate::base::warning::set_host(errors::warn);
     module.add_class::<tensor::class::PyTensor>()?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
@@ -223,18 +223,18 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         register,
         graph::autograd::run_backward,
         graph::autograd::run_grad,
-        graph::autograd::refuse,
+        graph::autograd::raise_error,
         transforms::vmap::vmap_enter,
         transforms::func::begin_transform,
         transforms::func::end_transform,
-        transforms::func::adopt_inputs,
+        transforms::func::set_transform_inputs,
         transforms::vmap::aliased,
         transforms::vmap::is_transformed,
         transforms::vmap::set_without_rules,
         transforms::vmap::tracked,
         transforms::vmap::wants_grad,
-        transforms::vmap::dismiss,
-        transforms::vmap::free_views,
+        transforms::vmap::retire_inputs,
+        transforms::vmap::allow_view_writes,
         transforms::vmap::vmap_leave,
         transforms::vmap::vmap_depth,
         transforms::vmap::vmap_calls,
@@ -312,8 +312,8 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
         call::overrides::overrides_off,
         call::overrides::expect_overrides,
         call::overrides::set_override_modes,
-        modes::default_device::default_place,
-        modes::default_device::set_default_place,
+        modes::default_device::thread_device,
+        modes::default_device::set_thread_device,
         generator::global_generator,
         data::dlpack::dlpack_device,
         data::nested_lists::make_tensor,

@@ -1,6 +1,6 @@
 //! Python's numbers as ours.
 
-use crate::base::{Scalar, caution_once};
+use crate::base::{Scalar, warn_once};
 use crate::operator::Ints;
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::{Tensor, mode};
@@ -82,7 +82,7 @@ pub fn ints_from(object: &Bound<'_, PyAny>) -> Option<Ints> {
 pub fn tell_of_loss(tensor: &Tensor) -> PyResult<()> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if mode::grad_enabled() && tensor.requires_grad() {
-        caution_once(
+        warn_once(
             &TOLD,
             "Converting a tensor with requires_grad=True to a scalar may lead to unexpected behavior.\nConsider using \
              tensor.detach() first.",

@@ -1,6 +1,6 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
-use crate::base::{DType, Device, GpuName, MemoryFormat, caution_once};
+use crate::base::{DType, Device, GpuName, MemoryFormat, warn_once};
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -309,7 +309,7 @@ pub fn warn_of_loss(from: DType, to: DType) -> PyResult<()> {
     if !from.is_complex() || to.is_complex() || to == DType::Bool {
         return Ok(());
     }
-    Ok(caution_once(&TOLD, "Casting complex values to real discards the imaginary part")?)
+    Ok(warn_once(&TOLD, "Casting complex values to real discards the imaginary part")?)
 }
 
 /// What Python calls an object's type; PyTorch's own with their module.

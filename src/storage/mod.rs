@@ -1,23 +1,23 @@
 //! Reference-counted bytes on the host or on the GPU, with the version that in-place writes count up.
 //! All views of a tensor share one storage; a saved value compares versions to see that nobody wrote over it.
 
-mod family;
-mod growth;
 pub mod host;
 pub mod reserve;
+mod resize;
+mod shared_state;
 
 #[cfg(not(feature = "gpu"))]
 use crate::base::Error;
 use crate::base::{Device, Result, profile};
 #[cfg(feature = "gpu")]
 use crate::gpu;
-use family::{ELSEWHERE, Family};
-pub use family::{Known, Member};
-pub use growth::Lent;
-use growth::Replaceable;
-#[cfg(feature = "gpu")]
-use growth::ReplaceableBuffer;
 use host::Block;
+pub use resize::Lent;
+use resize::Replaceable;
+#[cfg(feature = "gpu")]
+use resize::ReplaceableBuffer;
+use shared_state::{ELSEWHERE, SharedState};
+pub use shared_state::{Known, Member};
 use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU32, AtomicUsize, Ordering};
@@ -25,23 +25,24 @@ use std::sync::{Arc, OnceLock};
 
 /// The version of a storage that counts none: it was made in inference mode.
 pub const UNTRACKED: u32 = u32::MAX;
-/// In place of an alias's own birth, which nobody asks for: it counts the writes into bytes of inference mode.
+/// The value of `made_in` of an alias that counts writes although its bytes were made in inference mode. (Nobody asks an alias in
+/// which transform it was made.)
 const COUNTED: u32 = u32::MAX;
 
 /// What a thread's new storages start with.
 #[derive(Clone, Copy)]
 struct First {
     version: u32,
-    birth: u32,
+    made_in: u32,
 }
 
 thread_local! {
-    static FIRST: Cell<First> = const { Cell::new(First { version: 0, birth: 0 }) };
+    static FIRST: Cell<First> = const { Cell::new(First { version: 0, made_in: 0 }) };
 }
 
 /// Takes what this thread's new storages start with for the thread that calls what is returned.
 pub fn hand_over() -> impl FnOnce() + Send {
-    let first = FIRST.replace(First { version: 0, birth: 0 });
+    let first = FIRST.replace(First { version: 0, made_in: 0 });
     move || FIRST.set(first)
 }
 
@@ -52,13 +53,13 @@ pub fn track_versions(on: bool) {
 
 /// The transform in which this thread's storages are made from now on; 0: in none.
 pub fn born_in(transform: u32) {
-    FIRST.set(First { birth: transform, ..FIRST.get() });
+    FIRST.set(First { made_in: transform, ..FIRST.get() });
 }
 
 /// The transform in which this thread's storages are made now.
 #[inline]
-pub fn birth() -> u32 {
-    FIRST.get().birth
+pub fn current_transform() -> u32 {
+    FIRST.get().made_in
 }
 
 #[derive(Clone)]
@@ -69,11 +70,11 @@ struct Inner {
     /// Of an alias: when it was made.
     len: AtomicUsize,
     device: Device,
-    /// The number of writes; from [`ELSEWHERE`] on, the family counts them.
+    /// The number of writes; from [`ELSEWHERE`] on, the shared state counts them.
     version: AtomicU32,
     /// The transform in which it was made.
-    birth: u32,
-    family: OnceLock<Arc<Family>>,
+    made_in: u32,
+    shared_state: OnceLock<Arc<SharedState>>,
     /// Whether somebody outside reads or writes these bytes, see [`Lent`].
     lent: AtomicU8,
     /// The derivative of the last recorded write in place, by name: errors tell it.
@@ -172,8 +173,8 @@ impl Storage {
             len: AtomicUsize::new(len),
             device,
             version: AtomicU32::new(first.version),
-            birth: first.birth,
-            family: OnceLock::new(),
+            made_in: first.made_in,
+            shared_state: OnceLock::new(),
             lent: AtomicU8::new(0),
             writer: AtomicPtr::default(),
         }))
@@ -197,7 +198,7 @@ impl Storage {
         let mut alias = Storage::from_bytes(Bytes::Alias(self.root().clone()), self.len(), self.0.device);
         alias.count_apart();
         if let Some(inner) = Arc::get_mut(&mut alias.0) {
-            inner.birth = COUNTED;
+            inner.made_in = COUNTED;
         }
         alias
     }
@@ -219,8 +220,8 @@ impl Storage {
     }
 
     /// The transform in which these bytes were made.
-    pub fn birth(&self) -> u32 {
-        self.root().0.birth
+    pub fn made_in(&self) -> u32 {
+        self.root().0.made_in
     }
 
     pub fn is_empty(&self) -> bool {
@@ -272,10 +273,10 @@ impl Storage {
             && self.root().0.version.load(Ordering::Relaxed) == UNTRACKED
     }
 
-    /// The same, where it is to be seen.
+    /// Whether these bytes were made in inference mode, and nothing counts the writes into them.
     #[inline]
     pub fn is_untracked(&self) -> bool {
-        self.is_of_inference() && self.0.birth != COUNTED
+        self.is_of_inference() && self.0.made_in != COUNTED
     }
 
     pub fn set_version(&self, version: u32) {
@@ -285,7 +286,7 @@ impl Storage {
         }
     }
 
-    /// Notes whose recorded write in place was the last.
+    /// Remembers the operator whose recorded write in place was the last.
     pub fn written_by(&self, name: &'static &'static str) {
         self.0.writer.store(std::ptr::from_ref(name).cast_mut(), Ordering::Release);
     }

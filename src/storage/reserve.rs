@@ -28,7 +28,7 @@ pub fn check() -> Result<()> {
     if is_spent() { Err(room::refused(SIZES[0])) } else { Ok(()) }
 }
 
-/// The same for those who refuse in words of their own, without memory for them.
+/// Whether the reserve is gone and cannot be had again, for callers that raise an error of their own.
 #[inline]
 pub fn is_spent() -> bool {
     SPENT.load(Ordering::Relaxed) && !restore()

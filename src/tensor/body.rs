@@ -1,6 +1,6 @@
 //! A tensor's values without what is known of where they came from: bytes and how to read them. This is what kernels get.
 
-use crate::base::{DType, Device, Dims, Error, Fault, Layout, Lazy, Result, Strided};
+use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Layout, Result, Strided};
 use crate::storage::Storage;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ pub struct Body {
     pub layout: Layout,
     pub dtype: DType,
     /// What the bytes lack to be the values.
-    pub lazy: Lazy,
+    pub conj_neg: ConjNeg,
 }
 
 impl Body {
     /// Bytes that are the values.
     #[inline]
     pub fn plain(storage: Storage, layout: Layout, dtype: DType) -> Body {
-        Body { storage, layout, dtype, lazy: Lazy::NOTHING }
+        Body { storage, layout, dtype, conj_neg: ConjNeg::NONE }
     }
 
     /// A new, uninitialised, contiguous body.
@@ -83,12 +83,12 @@ impl Body {
     /// Refuses bytes that are not the values.
     #[inline]
     pub fn check_plain(&self) -> Result<()> {
-        if self.lazy.is_nothing() { Ok(()) } else { Err(Fault::Lazy.into()) }
+        if self.conj_neg.is_none() { Ok(()) } else { Err(Fault::ConjNeg.into()) }
     }
 
     /// The bytes as they are.
     pub fn bare(&self) -> Body {
-        Body { lazy: Lazy::NOTHING, ..self.clone() }
+        Body { conj_neg: ConjNeg::NONE, ..self.clone() }
     }
 
     #[cold]
@@ -101,13 +101,13 @@ impl Body {
 
     /// The same bytes seen otherwise.
     pub fn with_layout(&self, layout: Layout) -> Body {
-        Body { storage: self.storage.clone(), layout, dtype: self.dtype, lazy: self.lazy }
+        Body { storage: self.storage.clone(), layout, dtype: self.dtype, conj_neg: self.conj_neg }
     }
 
     /// A complex body's real and imaginary parts, along a new last dimension.
     pub fn as_parts(&self) -> Body {
         let (layout, dtype) = (self.layout.as_parts(), self.dtype.to_real());
-        Body { storage: self.storage.clone(), layout, dtype, lazy: self.lazy }
+        Body { storage: self.storage.clone(), layout, dtype, conj_neg: self.conj_neg }
     }
 
     pub fn meta(&self) -> Meta {
@@ -132,16 +132,16 @@ impl Meta {
 
 /// A tensor's body, borrowed where it is the one it was born with.
 pub enum BodyRef<'a> {
-    Birth(&'a Body),
-    Late(Arc<Body>),
+    Original(&'a Body),
+    Replaced(Arc<Body>),
 }
 
 impl Deref for BodyRef<'_> {
     type Target = Body;
     fn deref(&self) -> &Body {
         match self {
-            BodyRef::Birth(body) => body,
-            BodyRef::Late(body) => body,
+            BodyRef::Original(body) => body,
+            BodyRef::Replaced(body) => body,
         }
     }
 }

@@ -5,13 +5,13 @@ use crate::tensor::dual_levels::any_level;
 /// A leaf that wants a gradient.
 pub const REQUIRES: u8 = 1;
 /// Body or edge were replaced: look in `Extra`.
-pub const LATE: u8 = 2;
+pub const REPLACED: u8 = 2;
 pub const RETAINS: u8 = 4;
 /// Carries tangents of forward mode.
 pub const DUAL: u8 = 8;
 /// One sample of a batch that `vmap` runs over; its values lie in another tensor.
 pub const BATCHED: u8 = 16;
-/// A view, whose base may have become dual since.
+/// A view. Its base may have got tangents after it was made.
 pub const VIEW: u8 = 32;
 /// A view whose tangents are its own, not those of its base.
 pub const OWN_TANGENTS: u8 = 64;
@@ -29,7 +29,7 @@ impl Marks {
     }
 
     #[inline]
-    pub fn is_lazy(self) -> bool {
+    pub fn is_conj_or_neg(self) -> bool {
         self.0 & CONJ_NEG != 0
     }
 

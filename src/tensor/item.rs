@@ -29,7 +29,7 @@ impl Tensor {
         match body.storage.host() {
             Some(base) => {
                 // SAFETY: the layout lies inside the storage, and the element was written when the tensor was made.
-                Ok(body.lazy.of(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }))
+                Ok(body.conj_neg.of(unsafe { Scalar::read(body.dtype, base.add(body.layout.offset * size)) }))
             }
             #[cfg(feature = "gpu")]
             None => {
@@ -38,22 +38,22 @@ impl Tensor {
                     crate::gpu::download(buffer, body.layout.offset * size, &mut bytes[..size])?;
                 }
                 // SAFETY: sixteen bytes hold any element.
-                Ok(body.lazy.of(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) }))
+                Ok(body.conj_neg.of(unsafe { Scalar::read(body.dtype, bytes.as_ptr()) }))
             }
             #[cfg(not(feature = "gpu"))]
             None => Err(Error::runtime("this build of gradiron has no GPU support")),
         }
     }
 
-    /// The graph behind this tensor, without renewing anything and without waiting for a lock.
+    /// The graph behind this tensor, without bringing a view up to date and without waiting for a lock.
     pub fn for_collector(&self) -> Held {
         let extra = self.0.extra.get();
         let mut nodes: SmallVec<[NodeRef; 2]> = self.0.edge.iter().map(|edge| edge.node.clone()).collect();
         if let Some(extra) = extra {
             nodes.extend(extra.leaf.get().cloned());
-            if let Ok(late) = extra.late.try_lock() {
-                nodes.extend(late.edge.iter().flatten().map(|edge| edge.node.clone()));
-                nodes.extend(late.leaf.iter().flatten().cloned());
+            if let Ok(replaced) = extra.replaced.try_lock() {
+                nodes.extend(replaced.edge.iter().flatten().map(|edge| edge.node.clone()));
+                nodes.extend(replaced.leaf.iter().flatten().cloned());
             }
         }
         let grad = extra.and_then(|extra| extra.grad.try_lock().ok()).and_then(|grad| grad.clone());

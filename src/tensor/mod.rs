@@ -32,14 +32,14 @@ pub use item::Held;
 pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;
 pub use node::{
-    Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Node, NodeRef, Part, Slices, When,
+    CopySlices, Custom, Derivative, Edge, Grads, Hook, Hooks, Kind, Leaf, Node, NodeRef, Part, When,
     kind_in_words, type_string,
 };
 pub use snapshot::steady;
 pub use thread::hand_over;
 
 use dual_levels::{DualLevel, any_level};
-use flags::{BATCHED, CONJ_NEG, DUAL, LATE, OWN_TANGENTS, REQUIRES, RETAINS, VIEW};
+use flags::{BATCHED, CONJ_NEG, DUAL, OWN_TANGENTS, REPLACED, REQUIRES, RETAINS, VIEW};
 use host::HostState;
 use leaf::grad_type::GradTypeCell;
 
@@ -58,7 +58,7 @@ pub struct WeakTensor(Weak<Inner>);
 
 struct Inner {
     body: Body,
-    /// The node that made this tensor, when one did and nothing was written over it since (see `LATE`).
+    /// The node that made this tensor, when one did and nothing was written over it since (see `REPLACED`).
     edge: Option<Edge>,
     flags: AtomicU8,
     view: Option<View>,
@@ -70,24 +70,24 @@ struct Inner {
 /// What few tensors have.
 #[derive(Default)]
 struct Extra {
-    late: Mutex<Late>,
+    replaced: Mutex<Replacement>,
     grad: Mutex<Option<Tensor>>,
     grad_type: GradTypeCell,
-    /// The leaf's end of the graph, once something was computed from it (see `Late::leaf`).
+    /// The leaf's end of the graph, once something was computed from it (see `Replacement::leaf`).
     leaf: OnceLock<NodeRef>,
     tangents: Tangents,
-    /// Where the values of a batched tensor lie.
+    /// The physical tensor of a batched one.
     batched: OnceLock<Batched>,
     host_state: Mutex<Option<HostState>>,
 }
 
 impl Extra {
     /// The leaf's end of the graph, where there is one.
-    fn leaf_end(&self) -> Option<NodeRef> {
-        lock(&self.late).leaf.clone().unwrap_or_else(|| self.leaf.get().cloned())
+    fn leaf_node(&self) -> Option<NodeRef> {
+        lock(&self.replaced).leaf.clone().unwrap_or_else(|| self.leaf.get().cloned())
     }
 
-    /// Whether an end of the graph that only its tensor holds takes gradients of another shape than that has by now.
+    /// Whether a leaf's node takes gradients of another shape than the tensor has by now, and only the tensor holds the node.
     fn is_outgrown(&self, end: &NodeRef, body: &Body) -> bool {
         let own = 1 + usize::from(self.leaf.get().is_some_and(|first| first.ptr_eq(end)));
         let outgrown = end.outputs.first().is_none_or(|meta| meta.shape != body.layout.shape);
@@ -96,13 +96,13 @@ impl Extra {
 }
 
 #[derive(Default)]
-struct Late {
+struct Replacement {
     body: Option<Arc<Body>>,
-    /// Which change the first of these was.
+    /// The number of the first change (see `snapshot`).
     since: u64,
-    /// `Some(None)`: the history was cut off.
+    /// `Some(None)`: it was detached.
     edge: Option<Option<Edge>>,
-    /// The leaf's end of the graph for a new body; `Some(None)`: to be made.
+    /// The leaf's node for the new body; `Some(None)`: to be made at the next use.
     leaf: Option<Option<NodeRef>>,
 }
 
@@ -113,8 +113,8 @@ pub struct View {
     /// How the view was made, which decides whether it may be written in place.
     made: AtomicU8,
     rules: &'static ViewRules,
-    /// How often the base's history was rewritten when this view's was last renewed; of a view whose history cannot be
-    /// renewed, the version at its birth.
+    /// The version of the bytes when this view's history was last brought up to date; of a view whose history cannot follow its
+    /// base's, the version when it was made.
     seen: AtomicU32,
     /// The tensor to ask for tangents, where it is not the base.
     moves_with: Option<Tensor>,
@@ -123,7 +123,7 @@ pub struct View {
 /// The circumstances in which a view was made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[repr(u8)]
-pub enum Viewing {
+pub enum CreationMeta {
     Plain,
     NoGrad,
     Inference,
@@ -133,7 +133,7 @@ pub enum Viewing {
     Function,
 }
 
-/// How histories of views are rewritten; the view operators know (they are a room above this one).
+/// How histories of views are rewritten. The view operators say so, since this room knows no operators.
 pub struct ViewRules {
     /// The history of a view with this body, given its base's present one.
     pub regenerate: fn(base: &Tensor, view: &Body) -> Option<Edge>,
@@ -186,39 +186,39 @@ impl Tensor {
     /// A tensor that `edge` made, of values that were computed just now.
     #[inline]
     pub fn made_by(body: Body, edge: Option<Edge>) -> Tensor {
-        debug_assert!(body.lazy.is_nothing(), "a kernel's result is values");
+        debug_assert!(body.conj_neg.is_none(), "a kernel's result is values");
         Tensor::make(body, edge, 0, None)
     }
 
-    /// The same for whatever the body may be.
+    /// A tensor that `edge` made, whose body may be conjugated or negated.
     pub fn of(body: Body, edge: Option<Edge>) -> Tensor {
         Tensor::showing(body, edge, 0, None)
     }
 
     #[inline]
     fn showing(body: Body, edge: Option<Edge>, flags: u8, view: Option<View>) -> Tensor {
-        let lazy = if body.lazy.is_nothing() { 0 } else { CONJ_NEG };
-        Tensor::make(body, edge, flags | lazy, view)
+        let conj_neg = if body.conj_neg.is_none() { 0 } else { CONJ_NEG };
+        Tensor::make(body, edge, flags | conj_neg, view)
     }
 
     pub fn body(&self) -> BodyRef<'_> {
-        if self.flags() & LATE != 0
+        if self.flags() & REPLACED != 0
             && let Some(extra) = self.0.extra.get()
         {
-            return self.replaced_body(&lock(&extra.late));
+            return self.replaced_body(&lock(&extra.replaced));
         }
-        BodyRef::Birth(&self.0.body)
+        BodyRef::Original(&self.0.body)
     }
 
-    /// The body this tensor was born with, unless it was replaced since; nothing for what needs more than its bytes.
+    /// The body that this tensor was made with, unless it was replaced since; nothing where an operator needs more than the bytes.
     #[inline]
-    pub fn birth_body(&self) -> Option<&Body> {
-        let said = self.flags() & (LATE | DUAL | BATCHED | VIEW | CONJ_NEG);
+    pub fn original_body(&self) -> Option<&Body> {
+        let said = self.flags() & (REPLACED | DUAL | BATCHED | VIEW | CONJ_NEG);
         (said == 0 || (said == VIEW && !any_level())).then_some(&self.0.body)
     }
 
-    /// Whether more than kernels on its bytes has a say in what an operator does to this tensor: forward mode, `vmap`, what is
-    /// still to be done to its elements.
+    /// Whether an operator on this tensor is more than a kernel over its bytes: in forward mode, under `vmap`, or where its
+    /// elements are conjugated or negated.
     #[inline]
     pub fn is_special(&self) -> bool {
         let flags = self.flags();
@@ -227,13 +227,13 @@ impl Tensor {
 
     /// Whether the values are the bytes conjugated or negated.
     #[inline]
-    pub fn is_lazy(&self) -> bool {
+    pub fn is_conj_or_neg(&self) -> bool {
         self.flags() & CONJ_NEG != 0
     }
 
-    /// The same, or one sample of many.
+    /// Whether the values are not the bytes: conjugated, negated, or one sample of a batch.
     #[inline]
-    pub fn is_apart(&self) -> bool {
+    pub fn is_batched_or_conj_neg(&self) -> bool {
         self.flags() & (BATCHED | CONJ_NEG) != 0
     }
 
@@ -313,10 +313,10 @@ impl Tensor {
         if let Some(view) = &self.0.view {
             self.refresh_view(view);
         }
-        if self.flags() & LATE == 0 { self.0.edge.clone() } else { self.late_history() }
+        if self.flags() & REPLACED == 0 { self.0.edge.clone() } else { self.replaced_history() }
     }
 
-    fn late_history(&self) -> Option<Edge> {
+    fn replaced_history(&self) -> Option<Edge> {
         match self.as_batched() {
             Some(batched) => batched.value.history(),
             None => self.last_edge(),
@@ -325,13 +325,13 @@ impl Tensor {
 
     /// The history as it was when somebody last asked for it.
     fn last_edge(&self) -> Option<Edge> {
-        let late = self.0.extra.get().filter(|_| self.flags() & LATE != 0);
-        late.and_then(|extra| lock(&extra.late).edge.clone()).unwrap_or_else(|| self.0.edge.clone())
+        let replaced = self.0.extra.get().filter(|_| self.flags() & REPLACED != 0);
+        replaced.and_then(|extra| lock(&extra.replaced).edge.clone()).unwrap_or_else(|| self.0.edge.clone())
     }
 
     /// Whether a history exists, without counting a handle.
     fn has_history(&self) -> bool {
-        if self.0.view.is_none() && self.flags() & LATE == 0 {
+        if self.0.view.is_none() && self.flags() & REPLACED == 0 {
             return self.0.edge.is_some();
         }
         self.history().is_some()
@@ -362,8 +362,8 @@ impl Tensor {
         Some(Edge { node: leaf.leaf(), output: 0 })
     }
 
-    /// As [`Tensor::edge`], but a view that was made unrecorded of a tensor that wants gradients, and so seems to want
-    /// them too, has one as well, which nothing leads to: hooks may hang there.
+    /// As [`Tensor::edge`]. But a view that was made without recording, of a tensor that requires gradients, gets a node of its
+    /// own for hooks, although no gradient will ever reach it.
     pub fn edge_for_hooks(&self) -> Option<Edge> {
         let seems = || self.requires_grad().then(|| Edge { node: self.physical().leaf(), output: 0 });
         self.edge().or_else(seems)
@@ -372,15 +372,15 @@ impl Tensor {
     /// The leaf's end of the graph.
     fn leaf(&self) -> NodeRef {
         let extra = self.extra();
-        let late = self.flags() & LATE != 0;
-        if let (Some(leaf), false) = (extra.leaf.get(), late) {
+        let replaced = self.flags() & REPLACED != 0;
+        if let (Some(leaf), false) = (extra.leaf.get(), replaced) {
             return leaf.clone();
         }
         // Asked for now, since it wants the interpreter, which nobody may wait for under a lock.
         let trace = anomaly::trace();
-        if late {
+        if replaced {
             let body = self.body().clone();
-            if let Some(leaf) = &mut lock(&extra.late).leaf {
+            if let Some(leaf) = &mut lock(&extra.replaced).leaf {
                 leaf.take_if(|end| extra.is_outgrown(end, &body));
                 return leaf.get_or_insert_with(|| self.new_leaf(body, trace)).clone();
             }
@@ -457,7 +457,7 @@ impl Tensor {
         }
         match edge.as_ref().map(|edge| &edge.node.kind) {
             Some(Kind::Op(derivative)) => self.body().storage.written_by(&derivative.name),
-            Some(Kind::Slices(_)) => self.body().storage.written_by(&Slices::NAME),
+            Some(Kind::CopySlices(_)) => self.body().storage.written_by(&CopySlices::NAME),
             _ => {}
         }
         let old = self.put_history(edge.clone());

@@ -2,7 +2,7 @@
 //! so that no cycle can be made on the Rust side.
 
 use crate::arena::{self, Draft, Ref};
-use crate::base::{DType, Device, Layout, Lazy, Result};
+use crate::base::{ConjNeg, DType, Device, Layout, Result};
 use crate::tensor::graph::facts::Facts;
 use crate::tensor::graph::saved::{Kept, Saved, Saves, Step};
 use crate::tensor::host::{HostObject, count_hosted, uncount_hosted};
@@ -76,7 +76,7 @@ pub trait Custom: Send + Sync {
     fn as_any(&self) -> &dyn Any;
 }
 
-/// A user's callback on a tensor or a node. What the two lists mean depends on where it hangs.
+/// A user's callback on a tensor or a node. What the two lists mean depends on when it is called (see `When`).
 pub trait Hook: Send + Sync {
     fn call(&self, inputs: &[Option<Tensor>], outputs: &[Option<Tensor>]) -> Result<Option<Grads>>;
     fn host(&self) -> *mut c_void;
@@ -86,10 +86,10 @@ pub enum Kind {
     Op(&'static Derivative),
     Leaf(Box<Leaf>),
     Custom(Box<dyn Custom>),
-    Slices(Box<Slices>),
+    CopySlices(Box<CopySlices>),
 }
 
-/// A part of a tensor that has a memory of its own: how the whole lies there, as what it is read, and how the part lies then.
+/// A part of a tensor: the layout of the whole in a memory of its own, the dtype that it is read as, and the part's layout then.
 #[derive(Clone)]
 pub struct Part {
     pub whole: Layout,
@@ -97,16 +97,16 @@ pub struct Part {
     pub lies: Layout,
 }
 
-/// A write through a view, in the history of the view's base: the node runs the one that wrote, with the gradient of the part
-/// that is the view. Its first edge leads to the base as it was; the others are the writer's.
-pub struct Slices {
+/// A write through a view, as a node in the history of the view's base: it runs the node that wrote (`writer`) with the gradient
+/// of the part that is the view. Its first edge leads to the base before the write; the others are the writer's.
+pub struct CopySlices {
     pub place: Part,
-    /// What was to be done to the base's elements to read the part's.
-    pub lazy: Lazy,
+    /// Whether the part's elements are the base's conjugated or negated.
+    pub conj_neg: ConjNeg,
     pub writer: NodeRef,
 }
 
-impl Slices {
+impl CopySlices {
     pub const NAME: &'static str = "CopySlices";
 }
 
@@ -115,8 +115,8 @@ pub struct Leaf {
     pub(super) tensor: WeakTensor,
     pub(super) body: Mutex<Body>,
     pub(super) orphan: Mutex<Orphan>,
-    /// Whether it stands for the input of a transform that is over.
-    dismissed: AtomicBool,
+    /// Whether it is the input of a transform that is over.
+    retired: AtomicBool,
     pub(super) grad_type: GradTypeCell,
 }
 
@@ -137,7 +137,7 @@ impl Leaf {
             tensor,
             body: Mutex::new(body),
             orphan: Mutex::default(),
-            dismissed: AtomicBool::new(false),
+            retired: AtomicBool::new(false),
             grad_type: GradTypeCell::new(grad_type),
         }
     }
@@ -147,12 +147,12 @@ impl Leaf {
         self.grad_type.get()
     }
 
-    pub fn dismiss(&self) {
-        self.dismissed.store(true, Ordering::Relaxed);
+    pub fn retire(&self) {
+        self.retired.store(true, Ordering::Relaxed);
     }
 
-    pub fn is_dismissed(&self) -> bool {
-        self.dismissed.load(Ordering::Relaxed)
+    pub fn is_retired(&self) -> bool {
+        self.retired.load(Ordering::Relaxed)
     }
 
     pub fn body(&self) -> Body {
@@ -198,7 +198,7 @@ pub enum When {
     Accumulated,
 }
 
-arena::pool!(Node, reaped, heir);
+arena::pool!(Node, reaped, last_owner);
 
 /// What a long graph held is scattered over the heap; the system gets it back when that is worth the walk.
 fn reaped(count: usize) {
@@ -207,9 +207,9 @@ fn reaped(count: usize) {
     }
 }
 
-/// A node that only its Python object is still held for is that object's.
+/// A custom Function's node that nothing holds any more goes to its Python object, where somebody holds that.
 #[inline]
-fn heir(node: &mut Node) -> Option<fn(NodeRef)> {
+fn last_owner(node: &mut Node) -> Option<fn(NodeRef)> {
     let Kind::Custom(custom) = &mut node.kind else { return None };
     custom.is_shown().then_some(bequeath)
 }
@@ -243,7 +243,7 @@ pub fn type_string(dtype: DType, device: Device) -> String {
     format!("torch.{place}{}Tensor", dtype.scalar_name())
 }
 
-/// The same as errors of backward name it: dtypes that came late have another form there.
+/// How errors of backward name a tensor's type. Dtypes that PyTorch got late have another form there.
 pub fn kind_in_words(dtype: DType, device: Device) -> String {
     if !matches!(dtype, DType::Bool | DType::BF16 | DType::C64 | DType::C128) {
         return type_string(dtype, device);
@@ -309,7 +309,7 @@ impl Node {
             Kind::Op(d) => d.name.into(),
             Kind::Leaf(_) => "AccumulateGrad".into(),
             Kind::Custom(c) => c.name(),
-            Kind::Slices(_) => Slices::NAME.into(),
+            Kind::CopySlices(_) => CopySlices::NAME.into(),
         }
     }
 
@@ -333,7 +333,7 @@ impl Node {
     /// The nodes that this one holds, each handle once.
     pub fn held(&self) -> impl Iterator<Item = &NodeRef> {
         let (writer, others) = match &self.kind {
-            Kind::Slices(slices) => (Some(&slices.writer), &[][..]),
+            Kind::CopySlices(slices) => (Some(&slices.writer), &[][..]),
             Kind::Custom(custom) => (None, custom.others()),
             _ => (None, &[][..]),
         };
@@ -361,7 +361,7 @@ impl Node {
         cell.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 
-    /// Hangs a hook on this node; the number takes it off again.
+    /// Adds a hook to this node; the number removes it again.
     pub fn add_hook(&self, when: When, hook: Arc<dyn Hook>) -> u64 {
         let mut hooks = self.hooks();
         hooks.next += 1;
@@ -380,7 +380,7 @@ impl Node {
         drop(taken);
     }
 
-    /// Takes off what hangs on the node itself, not on its tensor.
+    /// Removes the node's own hooks and metadata, and keeps those of its tensor.
     pub(super) fn forget_notes(&self) {
         if !self.has_hooks() {
             return;
@@ -397,7 +397,7 @@ impl Node {
         drop(gone);
     }
 
-    /// The hooks of one moment, in the order in which they were hung.
+    /// The hooks of one moment, in the order in which they were added.
     pub fn hooks_at(&self, when: impl Fn(When) -> bool) -> Vec<(When, Arc<dyn Hook>)> {
         if !self.has_hooks() {
             return Vec::new();

@@ -3,20 +3,20 @@
 
 use crate::arena::Ref;
 use crate::base::{Error, Result};
-use crate::tensor::node::{Kind, Node, NodeRef, Slices};
+use crate::tensor::node::{CopySlices, Kind, Node, NodeRef};
 use crate::tensor::{anomaly, saved_hooks};
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
 /// Told of a node.
-pub type Witness = Arc<dyn Fn(&NodeRef) -> Result<()> + Send + Sync>;
+pub type NodeHook = Arc<dyn Fn(&NodeRef) -> Result<()> + Send + Sync>;
 
 #[derive(Default)]
 struct State {
-    witnesses: Vec<Witness>,
+    hooks: Vec<NodeHook>,
     /// Nodes that wait for the end of a write in place.
     held: Option<Vec<NodeRef>>,
-    /// What a witness raised where its operator could not; the next one that can does, or the end of the hooks.
+    /// What a hook raised where its operator could not; the next one that can does, or the end of the hooks.
     failed: Option<Error>,
 }
 
@@ -26,7 +26,7 @@ thread_local! {
     static STATE: RefCell<State> = RefCell::new(State::default());
 }
 
-/// Takes this thread's witnesses for the thread that calls what is returned.
+/// Takes this thread's hooks for the thread that calls what is returned.
 pub(super) fn hand_over() -> impl FnOnce() + Send {
     let (active, telling, state) = (ACTIVE.take(), TELLING.take(), STATE.take());
     move || {
@@ -36,24 +36,24 @@ pub(super) fn hand_over() -> impl FnOnce() + Send {
     }
 }
 
-/// Whether this thread's nodes have witnesses.
+/// Whether this thread's nodes have hooks.
 pub fn active() -> bool {
     ACTIVE.get()
 }
 
-pub fn push(witness: Witness) {
-    STATE.with_borrow_mut(|state| state.witnesses.push(witness));
+pub fn push(hook: NodeHook) {
+    STATE.with_borrow_mut(|state| state.hooks.push(hook));
     if !ACTIVE.replace(true) {
         anomaly::watch_nodes(true);
     }
     saved_hooks::refresh();
 }
 
-/// Goes back to the witnesses before the last one.
+/// Goes back to the hooks before the last one.
 pub fn pop() -> Result<()> {
     let (gone, failed, left) = STATE.with_borrow_mut(|state| {
-        let gone = state.witnesses.pop();
-        (gone, state.failed.take(), !state.witnesses.is_empty())
+        let gone = state.hooks.pop();
+        (gone, state.failed.take(), !state.hooks.is_empty())
     });
     if ACTIVE.replace(left) && !left {
         anomaly::watch_nodes(false);
@@ -65,13 +65,13 @@ pub fn pop() -> Result<()> {
     failed.map_or(Ok(()), Err)
 }
 
-/// Raises what a witness raised.
+/// Raises what a hook raised.
 pub fn check() -> Result<()> {
     STATE.with_borrow_mut(|state| state.failed.take()).map_or(Ok(()), Err)
 }
 
 impl Node {
-    /// Tells the witnesses of a node that was published. A custom Function's is not complete yet.
+    /// Tells the hooks of a node that was published. A custom Function's is not complete yet.
     #[cold]
     pub(super) fn announce(node: &NodeRef) {
         if active() {
@@ -96,7 +96,7 @@ fn published(node: &NodeRef) {
     }
 }
 
-/// Tells the witnesses of a complete node, now or when the write in place is done.
+/// Tells the hooks of a complete node, now or when the write in place is done.
 pub fn tell(node: &NodeRef) {
     let held =
         STATE.with_borrow_mut(|state| state.held.as_mut().map(|held| held.push(node.clone())).is_some());
@@ -124,8 +124,8 @@ fn call(node: &NodeRef) -> Result<()> {
     }
     TELLING.set(true);
     let _ends = Ends;
-    let witnesses = STATE.with_borrow(|state| state.witnesses.clone());
-    witnesses.iter().try_for_each(|witness| witness(node))
+    let hooks = STATE.with_borrow(|state| state.hooks.clone());
+    hooks.iter().try_for_each(|hook| hook(node))
 }
 
 /// A write that is put together of several operators: its nodes are told of when it is done.
@@ -148,7 +148,7 @@ pub fn hold() -> Option<Vec<NodeRef>> {
     STATE.with_borrow_mut(|state| state.held.replace(Vec::new()))
 }
 
-/// Ends what [`hold`] began; of a write through a view the witnesses see the node of the base alone.
+/// Ends what [`hold`] began; of a write through a view the hooks see the node of the base alone.
 pub fn release(outer: Option<Vec<NodeRef>>, done: bool) -> Result<()> {
     let nodes = STATE.with_borrow_mut(|state| std::mem::replace(&mut state.held, outer)).unwrap_or_default();
     let written = |node: &&NodeRef| !nodes.iter().any(|other| writer(other).is_some_and(|w| w.ptr_eq(node)));
@@ -160,8 +160,8 @@ pub fn release(outer: Option<Vec<NodeRef>>, done: bool) -> Result<()> {
 
 fn writer(node: &Node) -> Option<&NodeRef> {
     match &node.kind {
-        Kind::Slices(slices) => Some(&slices.writer),
-        Kind::Op(derivative) if derivative.name == Slices::NAME => {
+        Kind::CopySlices(slices) => Some(&slices.writer),
+        Kind::Op(derivative) if derivative.name == CopySlices::NAME => {
             node.edges.get(1)?.as_ref().map(|edge| &edge.node)
         }
         _ => None,

@@ -1,11 +1,11 @@
-//! Tensors that are no longer what they were born as: other memory was put under them, they came to want gradients, they
-//! were detached in place. What a derivative saved of an input is that tensor as it is now.
+//! Tensors that changed after they were made: they got other memory, they were made to require gradients, they were detached
+//! in place. A derivative that saved such a tensor sees it as it is now.
 
 use crate::base::{Error, Guidance, Result};
 use crate::storage::{Known, Member, Storage};
 use crate::tensor::{
-    BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, LATE, NodeRef, REQUIRES, Saved, Tensor,
-    WeakTensor, lock, snapshot,
+    BATCHED, Body, CONJ_NEG, DUAL, Edge, GradType, Inner, Kept, Kind, NodeRef, REPLACED, REQUIRES, Saved,
+    Tensor, WeakTensor, lock, snapshot,
 };
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ impl Tensor {
     /// Replaces what this tensor shows (`squeeze_`, `t_`).
     pub fn set_body(&self, body: Body) {
         let extra = self.extra();
-        // A leaf's end of the graph takes gradients of one kind: for another dtype or device the next use makes a new one, for
-        // another shape only when nothing that was computed leads to the old one any more.
-        let end = extra.leaf_end();
-        let mut late = lock(&extra.late);
+        // A leaf's node takes gradients of one dtype and device: for another one the next use makes a new node. For another shape
+        // it does so only when nothing leads to the old node any more.
+        let end = extra.leaf_node();
+        let mut replaced = lock(&extra.replaced);
         if let Some(node) = end
             && let Kind::Leaf(leaf) = &node.kind
         {
@@ -26,50 +26,50 @@ impl Tensor {
             if stays {
                 *lock(&leaf.body) = body.clone();
             }
-            late.leaf = Some(stays.then(|| node.clone()));
+            replaced.leaf = Some(stays.then(|| node.clone()));
         }
-        let lazy = !body.lazy.is_nothing();
+        let conj_neg = !body.conj_neg.is_none();
         let body = Arc::new(body);
-        let first = late.body.replace(body.clone()).is_none();
-        self.0.flags.fetch_or(if lazy { LATE | CONJ_NEG } else { LATE }, Ordering::AcqRel);
-        if !lazy {
+        let first = replaced.body.replace(body.clone()).is_none();
+        self.0.flags.fetch_or(if conj_neg { REPLACED | CONJ_NEG } else { REPLACED }, Ordering::AcqRel);
+        if !conj_neg {
             self.0.flags.fetch_and(!CONJ_NEG, Ordering::AcqRel);
         }
         let since = snapshot::changed();
         if first {
-            late.since = since;
+            replaced.since = since;
         }
-        drop(late);
+        drop(replaced);
         snapshot::gave(self, &body);
     }
 
-    /// Has the next use of this leaf make a new end of the graph, unless hooks hang on the one that there is.
-    pub fn leave_end(&self) {
+    /// Lets the next use of this leaf make a new node, unless the present one has hooks.
+    pub fn renew_leaf_node(&self) {
         let extra = self.extra();
-        let mut late = lock(&extra.late);
-        let end = late.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
+        let mut replaced = lock(&extra.replaced);
+        let end = replaced.leaf.clone().unwrap_or_else(|| extra.leaf.get().cloned());
         if end.is_some_and(|node| !node.has_hooks()) {
-            late.leaf = Some(None);
-            drop(late);
-            self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+            replaced.leaf = Some(None);
+            drop(replaced);
+            self.0.flags.fetch_or(REPLACED, Ordering::AcqRel);
         }
     }
 
-    /// Puts a history in the place of the old one, which it returns where that was not the first. A tensor that keeps its
-    /// gradient goes on doing so at the old one.
+    /// Replaces the history, and returns the old one unless that was the first. A tensor that retains its gradient goes on doing
+    /// so at the old node.
     pub fn put_history(&self, edge: Option<Edge>) -> Option<Option<Edge>> {
         let recorded = edge.is_some();
-        let old = lock(&self.extra().late).edge.replace(edge);
+        let old = lock(&self.extra().replaced).edge.replace(edge);
         // Views of a tensor that was detached in place keep the history that they have.
-        self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        self.0.flags.fetch_or(REPLACED, Ordering::AcqRel);
         if recorded {
             self.0.flags.fetch_and(!REQUIRES, Ordering::AcqRel);
         }
         old
     }
 
-    /// Shows other memory from now on (`x.data = y`, `set_`, `resize_`); the count of writes goes on, and stays one with that
-    /// of views and of what was detached.
+    /// Shows other memory from now on (`x.data = y`, `set_`, `resize_`). The count of writes goes on, together with that of its
+    /// views and of detached tensors.
     pub fn show(&self, mut body: Body) {
         let old = self.body();
         if !body.storage.is(&old.storage) {
@@ -80,14 +80,13 @@ impl Tensor {
         self.set_body(body);
     }
 
-    /// Two tensors become each other: values, history, `.grad`. Gives the ends of the graph that they had as leaves, which no
-    /// new graph leads to.
+    /// Two tensors swap their values, histories and `.grad`. Returns the nodes that they had as leaves, to which no new graph leads.
     pub fn swap(&self, other: &Tensor) -> Result<SmallVec<[NodeRef; 2]>> {
         for (tensor, name) in [(self, "t1"), (other, "t2")] {
             tensor.check_swappable(name)?;
         }
         let (own, others) = (Content::of(self), Content::of(other));
-        let ends = [self, other].iter().filter_map(|t| t.0.extra.get()?.leaf_end()).collect();
+        let ends = [self, other].iter().filter_map(|t| t.0.extra.get()?.leaf_node()).collect();
         others.into_tensor(self);
         own.into_tensor(other);
         Ok(ends)
@@ -101,7 +100,7 @@ impl Tensor {
                 self.handles()
             )));
         }
-        let end = self.0.extra.get().and_then(|extra| extra.leaf_end());
+        let end = self.0.extra.get().and_then(|extra| extra.leaf_node());
         let trouble = if self.as_view().is_some() {
             "a view"
         } else if self.flags() & (DUAL | BATCHED) != 0 {
@@ -118,35 +117,36 @@ impl Tensor {
         self.body().storage.is(storage)
     }
 
-    /// Cuts this tensor off from what it was computed of (`detach_`).
-    pub fn cut_history(&self) {
+    /// Takes the history away (`detach_`).
+    pub fn detach_history(&self) {
         self.may_be_saved(true);
         self.put_history(None);
     }
 
-    /// Lets derivatives that may have saved this tensor know that it is about to be another, or just became one.
+    /// Lets derivatives that may have saved this tensor know that it is about to change, or changed just now.
     pub(super) fn may_be_saved(&self, cut: bool) {
         let storage = &self.body().storage;
         if storage.is_shared() {
-            self.join_family(Known { cut, wants: self.flags() & REQUIRES != 0 });
+            self.join_members(Known { detached: cut, requires_grad: self.flags() & REQUIRES != 0 });
         }
     }
 
-    /// Lets who saves a view find it again that was made unrecorded of what wants gradients: it seems to want them, too.
+    /// Registers a view that was made without recording, of a tensor that requires gradients, so that a derivative which saves it
+    /// finds it again: such a view seems to require gradients, too.
     #[cold]
-    pub(super) fn seen_by_savers(&self) {
+    pub(super) fn note_unrecorded_view(&self) {
         if self.as_view().is_some() && self.edge().is_none() && self.requires_grad() {
-            self.join_family(Known { cut: false, wants: true });
+            self.join_members(Known { detached: false, requires_grad: true });
         }
     }
 
-    fn join_family(&self, known: Known) {
+    fn join_members(&self, known: Known) {
         let member: Arc<Inner> = self.0.clone();
         self.body().storage.join(Arc::downgrade(&(member as Arc<Member>)), known);
     }
 }
 
-/// All that makes one tensor another.
+/// All that two tensors swap.
 struct Content {
     body: Body,
     edge: Option<Edge>,
@@ -170,7 +170,7 @@ impl Content {
         tensor.set_body(self.body);
         tensor.put_history(self.edge);
         tensor.extra().grad_type.set(self.grad_type);
-        lock(&tensor.extra().late).leaf = Some(None);
+        lock(&tensor.extra().replaced).leaf = Some(None);
         tensor.set_grad(self.grad);
         if self.wants {
             tensor.0.flags.fetch_or(REQUIRES, Ordering::AcqRel);
@@ -181,15 +181,14 @@ impl Content {
 }
 
 impl Saved {
-    /// The tensor that this was saved of when its gradient flowed to `edge`: while that lives, and where it became another
-    /// since also later.
+    /// The tensor that was saved, when its gradient flowed to `edge`: while it lives, and where it changed since also later.
     #[inline]
-    pub(super) fn renewed(&self, edge: Option<&Edge>) -> Result<Option<Tensor>> {
+    pub(super) fn current_tensor(&self, edge: Option<&Edge>) -> Result<Option<Tensor>> {
         let (Some(tensor), Some(body), false) = (&self.tensor, self.body(), self.is_output()) else {
             return Ok(None);
         };
         let recorded = edge.is_some_and(|edge| !edge.node.is_leaf());
-        let changed = body.storage.has_family();
+        let changed = body.storage.has_shared_state();
         match tensor.upgrade() {
             // What a write in place saved of its target is a copy; what belongs to a transform is seen as it was inside of it.
             Some(tensor)
@@ -204,7 +203,7 @@ impl Saved {
         }
     }
 
-    /// What is known of the tensor although it is gone.
+    /// The tensor made anew from what is known of it, where it is gone.
     #[cold]
     fn remembered(
         &self,
@@ -214,19 +213,19 @@ impl Saved {
         recorded: bool,
     ) -> Result<Option<Tensor>> {
         let Some(known) = body.storage.member(tensor.address()) else { return Ok(None) };
-        if recorded && known.cut {
+        if recorded && known.detached {
             return Err(detached_in_place());
         }
         // A leaf that nobody can ask for its gradient any more is one all the same.
-        let gone = known.wants && edge.is_none();
+        let gone = known.requires_grad && edge.is_none();
         Ok(gone.then(|| Tensor::showing(body.clone(), None, REQUIRES, None)))
     }
 
-    /// Takes on what its tensor shows now.
+    /// Takes over what the saved tensor shows now.
     #[inline]
-    pub(super) fn renew(&mut self, node: &NodeRef) -> Result<()> {
+    pub(super) fn update(&mut self, node: &NodeRef) -> Result<()> {
         match self.body() {
-            Some(body) if body.storage.has_family() => self.look_again(node),
+            Some(body) if body.storage.has_shared_state() => self.look_again(node),
             _ => Ok(()),
         }
     }
@@ -236,7 +235,7 @@ impl Saved {
         let edge = node.edges.get(usize::from(self.source)).and_then(Option::as_ref);
         // What a Function saved may be detached.
         let recorded = edge.filter(|edge| edge.node.is_leaf() || !matches!(node.kind, Kind::Custom(_)));
-        let now = match (self.renewed(recorded)?, edge.map(|edge| &edge.node.kind)) {
+        let now = match (self.current_tensor(recorded)?, edge.map(|edge| &edge.node.kind)) {
             (Some(tensor), _) => tensor.body().clone(),
             // The leaf is gone, but what it showed last is kept where its gradient would have gone.
             (None, Some(Kind::Leaf(leaf))) if leaf.tensor().is_none() => leaf.body(),

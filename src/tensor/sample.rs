@@ -3,7 +3,7 @@
 
 use crate::base::{Dims, Layout};
 use crate::storage::Storage;
-use crate::tensor::{BATCHED, Batched, Body, LATE, Levels, Tensor};
+use crate::tensor::{BATCHED, Batched, Body, Levels, REPLACED, Tensor};
 use std::sync::atomic::Ordering;
 
 impl Tensor {
@@ -12,14 +12,14 @@ impl Tensor {
         Tensor::sample(value, levels, 0, None)
     }
 
-    /// The same where the samples of the innermost level lay at `place` before, of `given` if that is the whole of it.
+    /// What a function sees of `value`, where the innermost level took dimension `place` of `given` for its samples.
     pub fn sample(value: Tensor, levels: Levels, place: usize, given: Option<Tensor>) -> Tensor {
         if levels.is_empty() {
             return value;
         }
         let seen = Tensor::new(seen(&value, levels.len()));
         let _ = seen.extra().batched.set(Batched { value, levels, place, given });
-        seen.0.flags.fetch_or(BATCHED | LATE, Ordering::AcqRel);
+        seen.0.flags.fetch_or(BATCHED | REPLACED, Ordering::AcqRel);
         seen
     }
 
@@ -51,7 +51,7 @@ fn seen(value: &Tensor, lead: usize) -> Body {
     let part = |dims: &Dims| Dims::from_slice(&dims[lead..]);
     let Layout { shape, strides, offset } = &body.layout;
     let layout = Layout { shape: part(shape), strides: part(strides), offset: *offset };
-    Body { storage: Storage::nowhere(body.device()), layout, dtype: body.dtype, lazy: body.lazy }
+    Body { storage: Storage::nowhere(body.device()), layout, dtype: body.dtype, conj_neg: body.conj_neg }
 }
 
 #[cold]

@@ -1,7 +1,7 @@
 //! While an operator runs without the interpreter's lock, another thread may give its operands other memory (`x.data = y`,
-//! `resize_`). The operator goes on with what it saw of them first: that stays valid, and of one size.
+//! `resize_`). The operator goes on with the memory that it saw first, which stays valid and keeps its size.
 
-use crate::tensor::{Body, BodyRef, Late, Tensor, WeakTensor};
+use crate::tensor::{Body, BodyRef, Replacement, Tensor, WeakTensor};
 use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -47,22 +47,22 @@ pub(super) fn changed() -> u64 {
 
 impl Tensor {
     /// What this tensor shows, which may have changed.
-    pub(super) fn replaced_body(&self, late: &Late) -> BodyRef<'_> {
-        let Some(now) = &late.body else { return BodyRef::Birth(&self.0.body) };
+    pub(super) fn replaced_body(&self, replaced: &Replacement) -> BodyRef<'_> {
+        let Some(now) = &replaced.body else { return BodyRef::Original(&self.0.body) };
         let shown = RUN.with(|run| {
             let mut run = run.borrow_mut();
             let run = run.as_mut()?;
             if let Some((_, seen)) = run.seen.iter().find(|(known, _)| known.is(self)) {
                 return Some(seen.clone());
             }
-            let seen = if late.since > run.since { None } else { Some(now.clone()) };
+            let seen = if replaced.since > run.since { None } else { Some(now.clone()) };
             run.seen.push((self.downgrade(), seen.clone()));
             Some(seen)
         });
         match shown {
-            None => BodyRef::Late(now.clone()),
-            Some(Some(body)) => BodyRef::Late(body),
-            Some(None) => BodyRef::Birth(&self.0.body),
+            None => BodyRef::Replaced(now.clone()),
+            Some(Some(body)) => BodyRef::Replaced(body),
+            Some(None) => BodyRef::Original(&self.0.body),
         }
     }
 }

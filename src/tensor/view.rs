@@ -1,8 +1,10 @@
 //! Views know their base, so that a write through one of them rewrites the base's history, and a write to the base
-//! (or through a sister) renews the history of the others.
+//! (or through another view) changes the history of the others.
 
 use crate::base::{Error, Guidance, Result};
-use crate::tensor::{Body, Edge, LATE, OWN_TANGENTS, Tensor, VIEW, View, ViewRules, Viewing, lock, mode};
+use crate::tensor::{
+    Body, CreationMeta, Edge, OWN_TANGENTS, REPLACED, Tensor, VIEW, View, ViewRules, lock, mode,
+};
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 
 impl Tensor {
@@ -11,7 +13,7 @@ impl Tensor {
         of: &Tensor,
         body: Body,
         edge: Option<Edge>,
-        made: Viewing,
+        made: CreationMeta,
         rules: &'static ViewRules,
     ) -> Tensor {
         // Nothing follows what happens to a tensor of inference mode, nor what is made of it.
@@ -20,15 +22,15 @@ impl Tensor {
             return Tensor::showing(Body { storage, ..body }, None, 0, None);
         }
         let made = match made {
-            Viewing::Plain | Viewing::Multi if mode::inference() => Viewing::Inference,
-            Viewing::Plain | Viewing::Multi if !mode::grad_enabled() => Viewing::NoGrad,
+            CreationMeta::Plain | CreationMeta::Multi if mode::inference() => CreationMeta::Inference,
+            CreationMeta::Plain | CreationMeta::Multi if !mode::grad_enabled() => CreationMeta::NoGrad,
             other => other,
         };
         let (base, made, moves_with) = match &of.0.view {
             Some(view) => {
                 let moves_with =
                     if of.flags() & OWN_TANGENTS != 0 { Some(of.clone()) } else { view.moves_with.clone() };
-                (view.base.clone(), if made == Viewing::Plain { view.made() } else { made }, moves_with)
+                (view.base.clone(), if made == CreationMeta::Plain { view.made() } else { made }, moves_with)
             }
             None => (of.clone(), made, None),
         };
@@ -41,7 +43,7 @@ impl Tensor {
         self.0.view.as_ref()
     }
 
-    /// Renews this view's history when its bytes were written since: what the base's history says now holds for it, too.
+    /// Derives this view's history anew from its base's, where the bytes were written since.
     #[inline]
     pub(super) fn refresh_view(&self, view: &View) {
         if !view.is_plain() {
@@ -52,8 +54,8 @@ impl Tensor {
         if written && (view.base.requires_grad() || self.last_edge().is_some()) {
             view.seen.store(now, Ordering::Release);
             let edge = (view.rules.regenerate)(&view.base, &self.body());
-            let old = lock(&self.extra().late).edge.replace(edge.clone());
-            self.0.flags.fetch_or(LATE, Ordering::AcqRel);
+            let old = lock(&self.extra().replaced).edge.replace(edge.clone());
+            self.0.flags.fetch_or(REPLACED, Ordering::AcqRel);
             self.keep_retaining(old, edge);
         }
     }
@@ -66,7 +68,7 @@ impl Tensor {
     }
 
     /// Says that this tensor, if it is a view, was made in other circumstances than it seemed.
-    pub fn remake_view(&self, made: Viewing) {
+    pub fn remake_view(&self, made: CreationMeta) {
         self.keep_view_history();
         if let Some(view) = &self.0.view {
             view.made.store(made as u8, Ordering::Release);
@@ -84,15 +86,20 @@ impl Tensor {
 }
 
 impl View {
-    pub fn made(&self) -> Viewing {
-        const ALL: [Viewing; 5] =
-            [Viewing::Plain, Viewing::NoGrad, Viewing::Inference, Viewing::Multi, Viewing::Function];
+    pub fn made(&self) -> CreationMeta {
+        const ALL: [CreationMeta; 5] = [
+            CreationMeta::Plain,
+            CreationMeta::NoGrad,
+            CreationMeta::Inference,
+            CreationMeta::Multi,
+            CreationMeta::Function,
+        ];
         ALL[usize::from(self.made.load(Ordering::Acquire))]
     }
 
     #[inline]
     pub fn is_plain(&self) -> bool {
-        self.made.load(Ordering::Acquire) == Viewing::Plain as u8
+        self.made.load(Ordering::Acquire) == CreationMeta::Plain as u8
     }
 
     #[cold]
@@ -114,30 +121,30 @@ impl View {
             let name = name.trim_end_matches(char::is_numeric).trim_end_matches("Backward");
             format!("Output {} of {name} is a view", e.output)
         });
-        let unrecorded = matches!(self.made(), Viewing::NoGrad | Viewing::Inference);
+        let unrecorded = matches!(self.made(), CreationMeta::NoGrad | CreationMeta::Inference);
         let head = match (maker, unrecorded) {
             (Some(maker), false) => format!("{maker} and {what} modified inplace."),
             (maker, _) => {
                 let who = maker.map_or("A view was".into(), |m| format!("{m} of a view which was"));
                 let (then, now) = match self.made() {
-                    Viewing::Inference => ("inference", "in normal mode"),
+                    CreationMeta::Inference => ("inference", "in normal mode"),
                     _ => ("no_grad", "with grad mode enabled"),
                 };
                 format!("{who} created in {then} mode and {what} modified inplace {now}.")
             }
         };
         let message = match self.made() {
-            Viewing::Multi => format!(
+            CreationMeta::Multi => format!(
                 "{head} This view is the output of a function that returns multiple views. Such functions do not allow the \
                  output views to be modified inplace. You should replace the inplace operation by an out-of-place one."
             ),
-            Viewing::Function => format!(
+            CreationMeta::Function => format!(
                 "{head} This view was created inside a custom Function (or because an input was returned as-is) and the \
                  autograd logic to handle view+inplace would override the custom backward associated with the custom \
                  Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the \
                  output of the custom Function."
             ),
-            Viewing::Inference => format!(
+            CreationMeta::Inference => format!(
                 "{head} {AMBIGUOUS} inference_mode block (if you don't want the inplace to be tracked) or both outside (if \
                  you want the inplace to be tracked)."
             ),

@@ -88,7 +88,7 @@ pub fn end() {
 
 /// The values alone, in memory that belongs to no transform.
 pub fn untracked(t: &Tensor) -> Result<Tensor> {
-    let inside = storage::birth();
+    let inside = storage::current_transform();
     storage::born_in(0);
     let made = forward::unrecorded(&t.without_tangents(), false).and_then(|t| create::clone_dense(&t));
     storage::born_in(inside);
@@ -97,7 +97,7 @@ pub fn untracked(t: &Tensor) -> Result<Tensor> {
 
 /// Whether any is under way in this thread, and to be seen.
 pub fn any() -> bool {
-    storage::birth() > UNSEEN.get()
+    storage::current_transform() > UNSEEN.get()
 }
 
 /// How many that guard what they did not make are under way, and to be seen.
@@ -114,7 +114,7 @@ pub struct Plain {
 
 impl Plain {
     pub fn start() -> Plain {
-        Plain { unseen: UNSEEN.replace(storage::birth()), moving: tangents::set_enabled(false) }
+        Plain { unseen: UNSEEN.replace(storage::current_transform()), moving: tangents::set_enabled(false) }
     }
 
     pub fn show_transforms(&self) {
@@ -165,7 +165,7 @@ impl Transform {
         let asked = name(&from);
         let reached = leads(vec![from], |node| match &node.kind {
             _ if self.is_input(node) => Some(true),
-            Kind::Leaf(leaf) => Some(leaf.body().storage.birth() >= self.number),
+            Kind::Leaf(leaf) => Some(leaf.body().storage.made_in() >= self.number),
             _ if node.sequence <= self.since => Some(false),
             _ => self.known.get(&name(node)).copied(),
         });
@@ -194,7 +194,7 @@ pub fn leads(mut left: Vec<NodeRef>, wanted: impl Fn(&Node) -> Option<bool>) -> 
 /// Whether a node is one behind which what was there before node number `since` begins.
 pub fn is_beyond(node: &Node, since: u64) -> Option<bool> {
     match &node.kind {
-        Kind::Leaf(leaf) => Some(!leaf.is_dismissed()),
+        Kind::Leaf(leaf) => Some(!leaf.is_retired()),
         // A node without edges: views that were made unrecorded seem to want gradients.
         _ => (node.sequence <= since || node.edges.iter().all(Option::is_none)).then_some(true),
     }
@@ -211,7 +211,7 @@ enum Shown {
 
 /// A transform shows what leads to its own inputs, of what was made in it; the rest is the business of those around it.
 fn shown(t: &Tensor) -> Shown {
-    if storage::birth() == 0 && !t.is_batched() { Shown::All } else { shown_inside(t) }
+    if storage::current_transform() == 0 && !t.is_batched() { Shown::All } else { shown_inside(t) }
 }
 
 #[cold]
@@ -288,7 +288,7 @@ pub fn check_write(target: &Tensor, others: &[&Tensor], operator: impl FnOnce() 
             .any(|input| input.id == target.id() || (input.memory.same(&memory) && whole(&input.memory)));
         let lent = innermost.lent.iter().any(|own| own.same(&memory));
         let refused =
-            innermost.guards && memory.birth() < innermost.number && !lent && !others.iter().any(foreign);
+            innermost.guards && memory.made_in() < innermost.number && !lent && !others.iter().any(foreign);
         (given || refused).then_some((given, itself, innermost.mode))
     });
     match found {
@@ -328,7 +328,7 @@ pub fn layer(t: &Tensor, below: usize) -> Option<Layer> {
     let memory = memory_of(t);
     let mut layers: Vec<(usize, Layer)> = with(|all| {
         let depth = |at: usize, t: &Transform| at + 1 + vmaps.iter().filter(|&&l| l <= t.inside).count();
-        let mine = |t: &Transform| t.is_seen() && (t.takes(&memory) || memory.birth() >= t.number);
+        let mine = |t: &Transform| t.is_seen() && (t.takes(&memory) || memory.made_in() >= t.number);
         let tracked = all.iter().enumerate().filter(|(_, t)| mine(t)).map(|(at, t)| depth(at, t));
         tracked.map(|depth| (depth, Layer::Tracked(depth))).collect()
     });

@@ -18,7 +18,7 @@ from gradiron import _core
 # What takes a mode away that others have put on.
 UNDO = "pop_chooser pop_saved_hooks pop_creation_hook vmap_leave end_transform exit_dual_level profiler_stop".split()
 PLAIN = {"set_recording": True, "swap_inference_mode": False, "set_fwd_grad_enabled": True, "vmap_swap_calls": []}
-PLAIN |= {"set_default_place": None, "swap_overrides_off": 0, "set_override_modes": 0}
+PLAIN |= {"set_thread_device": None, "swap_overrides_off": 0, "set_override_modes": 0}
 USES = [
     repr,
     lambda t: t + 1,

@@ -120,7 +120,7 @@ def grad(
         )
     unused = next((i for i, g in enumerate(found) if g is None), None)
     if unused is not None and not allow_unused:
-        _core.refuse(
+        _core.raise_error(
             f"The differentiated Tensor at index {unused} appears to not have been used in the graph. Set allow_unused=True "
             "if this is the desired behavior.",
             wanted[unused],
@@ -134,7 +134,7 @@ def _refuse_constants(roots: tuple[Any, ...]) -> None:
     for i, root in enumerate(roots):
         if isinstance(root, Tensor) and _core.wants_grad(root) and not root.requires_grad:
             advice = "use func.grad, vjp or jacrev inside of the transform, or autograd.grad outside of it"
-            _core.refuse(f"element {i} of tensors does not require grad and does not have a grad_fn", root, advice)
+            _core.raise_error(f"element {i} of tensors does not require grad and does not have a grad_fn", root, advice)
 
 
 def _run_batched(

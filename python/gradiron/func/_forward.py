@@ -74,7 +74,7 @@ def _pushed(
         duals = [_dual(x, v, level) for x, v in zip(points, directions, strict=True)]
         rest, rest_tree = tree.flatten([None if n in numbers else primal for n, primal in enumerate(primals)])
         others = [lent(leaf) for leaf in rest]
-        _core.adopt_inputs(duals, [leaf for leaf in others if isinstance(leaf, Tensor)])
+        _core.set_transform_inputs(duals, [leaf for leaf in others if isinstance(leaf, Tensor)])
         call = tree.unflatten(others, rest_tree)
         for number, value in zip(numbers, tree.unflatten(duals, structure), strict=True):
             call[number] = value
@@ -213,7 +213,7 @@ def linearize(func: Callable[..., Any], *primals: Any) -> tuple[Any, Callable[..
         ends = [moved[at] for at in moving]
         starts = [_core.tracked(_core.ones_like(end)) for end in ends]
         pulled_back = gradients(ends, directions, starts, True, True)
-        _core.dismiss(directions + starts)
+        _core.retire_inputs(directions + starts)
     fixed = [_core.unrecorded(t) if isinstance(t, Tensor) else t for t in moved]
 
     def jvp_fn(*tangents: Any) -> Any:

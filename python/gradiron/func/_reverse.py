@@ -101,7 +101,7 @@ def gradients(
         roots, starts = [out for out, _ in pairs], [start for _, start in pairs]
         found = _core.run_grad(roots, inputs, starts, retain_graph, create_graph)
         if recorded:
-            _core.free_views(found)
+            _core.allow_view_writes(found)
     return [_core.zeros_like(x) if g is None else g for g, x in zip(found, inputs, strict=True)]
 
 
@@ -143,7 +143,7 @@ class Inputs:
 
     def adopt(self) -> None:
         """Says to the innermost transform what it was given."""
-        _core.adopt_inputs(self.aliases, self.lent)
+        _core.set_transform_inputs(self.aliases, self.lent)
 
     def outside(self, out: Tensor, keep: bool) -> Tensor:
         """What the caller sees of an output: an input is the caller's own, a view of it is a view of that."""
@@ -192,7 +192,7 @@ def grad_and_value(func: Callable[..., Any], argnums: Argnums = 0, has_aux: bool
             keep = recording.goes_on([output], inputs.aliases)
             # A history that goes on belongs to others as well: their backward comes later.
             found = gradients([output], inputs.aliases, [None], keep, True, recording.outside)
-            _core.dismiss(inputs.aliases)
+            _core.retire_inputs(inputs.aliases)
             value = inputs.outside(output, keep)
             gradient = inputs.shaped(found)
             if has_aux:
@@ -243,7 +243,7 @@ class Pulled:
                     )
             self.keep = recording.goes_on(self.outputs, inputs.aliases)
             self.aux = recording.released(aux, inputs) if has_aux else None
-            _core.dismiss(inputs.aliases)
+            _core.retire_inputs(inputs.aliases)
 
     def value(self) -> Any:
         return tree.unflatten([self.inputs.outside(out, self.keep) for out in self.outputs], self.tree)

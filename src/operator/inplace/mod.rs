@@ -2,7 +2,7 @@
 
 pub mod overlap;
 
-use crate::base::{Error, Fault, Layout, Result, broadcast, caution};
+use crate::base::{Error, Fault, Layout, Result, broadcast, warn};
 use crate::operator::inplace::overlap::check_aligned;
 use crate::operator::kernel::{carry, copy};
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
@@ -105,7 +105,8 @@ fn recorded(target: &Tensor, source: &Tensor) -> bool {
 
 fn same_place(target: &Tensor, source: &Tensor) -> bool {
     let (to, from) = (target.body(), source.body());
-    to.storage.same(&from.storage) && (&to.layout, to.dtype, to.lazy) == (&from.layout, from.dtype, from.lazy)
+    to.storage.same(&from.storage)
+        && (&to.layout, to.dtype, to.conj_neg) == (&from.layout, from.dtype, from.conj_neg)
 }
 
 /// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
@@ -257,7 +258,7 @@ pub fn warn_stretched(target: &Tensor, operator: &str, form: &str) -> Result<()>
     if !target.body().layout.is_stretched() {
         return Ok(());
     }
-    caution(&format!(
+    warn(&format!(
         "Use of {operator}_ on expanded tensors is deprecated. Please clone() the tensor before performing this operation. \
          This also applies to advanced indexing e.g. {form}"
     ))

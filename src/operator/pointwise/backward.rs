@@ -14,7 +14,7 @@ pub fn backward(op: &'static Pointwise, step: &Step) -> Result<Grads> {
     }
     let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
     let Some(g) = step.grad(0) else { return Ok(grads) };
-    let dual = step.is_dual() || g.is_apart();
+    let dual = step.is_dual() || g.is_batched_or_conj_neg();
     for gradient in op.gradients {
         let at = usize::from(gradient.of);
         let Some(Some(edge)) = step.node.edges.get(at).filter(|_| step.wants(at)) else { continue };

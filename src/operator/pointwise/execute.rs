@@ -28,7 +28,9 @@ pub enum Input<'a> {
 /// Runs an expression's kernel on the device of `out`.
 pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
     match run_kernel(name, expr, compute, out, inputs) {
-        Err(error) if error.is_lazy() => crate::operator::conj_neg::execute(name, expr, compute, out, inputs),
+        Err(error) if error.is_conj_or_neg() => {
+            crate::operator::conj_neg::execute(name, expr, compute, out, inputs)
+        }
         done => done,
     }
 }

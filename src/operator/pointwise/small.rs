@@ -20,7 +20,7 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
         return None;
     }
     let lead =
-        operands.iter().find_map(|o| if let Operand::Tensor(t) = o { t.birth_body() } else { None })?;
+        operands.iter().find_map(|o| if let Operand::Tensor(t) = o { t.original_body() } else { None })?;
     let dtype = lead.dtype;
     let kernel = match dtype {
         DType::F32 => op.forward.loops.f32?,
@@ -43,8 +43,8 @@ pub fn apply(op: &'static Pointwise, operands: &[Operand]) -> Option<Result<Tens
     for (i, operand) in operands.iter().enumerate() {
         inputs[i] = match operand {
             Operand::Tensor(t) => {
-                let body = t.birth_body()?;
-                bodies[i] = Some(BodyRef::Birth(body));
+                let body = t.original_body()?;
+                bodies[i] = Some(BodyRef::Original(body));
                 dense_like(lead, body)?
             }
             // Some rows refuse truth values.
@@ -158,7 +158,7 @@ pub fn add_into(target: &Body, other: &Body) -> bool {
     };
     let (n, size) = (target.layout.numel(), target.dtype.size());
     let alike = other.dtype == target.dtype
-        && other.lazy == target.lazy
+        && other.conj_neg == target.conj_neg
         && other.layout.shape == target.layout.shape
         && target.layout.is_contiguous()
         && other.layout.is_contiguous();

@@ -58,7 +58,7 @@ impl ViewAsReal {
         if !body.dtype.is_complex() {
             return Err(Error::type_error("view_as_real is only supported for complex tensors"));
         }
-        if body.lazy.has(Lazy::CONJ) {
+        if body.conj_neg.has(ConjNeg::CONJ) {
             return Err(Error::runtime(
                 "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view \
                  it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.",
@@ -85,9 +85,9 @@ impl ViewAsComplex {
 /// Conjugates of complex elements, made when they are read (a view).
 #[primitive(tangent = linear, batch = pointwise)]
 impl Conj {
-    fn forward(input: &Tensor) -> Result<Lazy> {
+    fn forward(input: &Tensor) -> Result<ConjNeg> {
         let _ = input;
-        Ok(Lazy::CONJ)
+        Ok(ConjNeg::CONJ)
     }
     fn d_input(g: Tensor) -> Result<Tensor> {
         conjugate_gradient(g)
@@ -97,9 +97,9 @@ impl Conj {
 /// Opposites of elements, made when they are read (a view).
 #[primitive(copy, tangent = linear, batch = pointwise)]
 impl NegView {
-    fn forward(input: &Tensor) -> Result<Lazy> {
+    fn forward(input: &Tensor) -> Result<ConjNeg> {
         let _ = input;
-        Ok(Lazy::NEG)
+        Ok(ConjNeg::NEG)
     }
     fn d_input(g: V) -> V {
         -g
@@ -176,7 +176,7 @@ impl Vdot {
 
 /// Of a conjugate, parts of what it is the conjugate of; the imaginary ones then count the other way round.
 fn part(t: &Tensor, which: i64) -> Result<Tensor> {
-    if !t.body().lazy.has(Lazy::CONJ) {
+    if !t.body().conj_neg.has(ConjNeg::CONJ) {
         return select(&view_as_real(t)?, t.ndim() as i64, which);
     }
     let parts = view_as_real(&Conj::call(t)?)?;
@@ -187,7 +187,7 @@ fn part(t: &Tensor, which: i64) -> Result<Tensor> {
 fn dense(t: &Tensor) -> Result<Tensor> {
     let body = t.body();
     let paired = body.layout.strides.last() == Some(&1);
-    let ready = paired && body.layout.is_contiguous() && !body.lazy.has(Lazy::CONJ);
+    let ready = paired && body.layout.is_contiguous() && !body.conj_neg.has(ConjNeg::CONJ);
     if ready { Ok(t.clone()) } else { crate::ops::creation::create::clone_dense(t) }
 }
 
@@ -200,7 +200,7 @@ fn conjugate_gradient(g: Tensor) -> Result<Tensor> {
         return Conj::call(&g);
     }
     let body = g.body();
-    Ok(Tensor::new(Body { lazy: body.lazy.then(Lazy::CONJ), ..body.clone() }))
+    Ok(Tensor::new(Body { conj_neg: body.conj_neg.then(ConjNeg::CONJ), ..body.clone() }))
 }
 
 fn check_parts(real: &Body, imag: &Body) -> Result<()> {
@@ -325,25 +325,25 @@ pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
 /// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_conj(input: &Tensor) -> Result<Tensor> {
-    resolve::without(input.clone(), Lazy::CONJ)
+    resolve::without(input.clone(), ConjNeg::CONJ)
 }
 
 /// A copy with the values of an opposite that is still to be computed; any other tensor itself.
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_neg(input: &Tensor) -> Result<Tensor> {
-    resolve::without(input.clone(), Lazy::NEG)
+    resolve::without(input.clone(), ConjNeg::NEG)
 }
 
 /// Whether the tensor is a conjugate that is still to be computed.
 #[operator(function, method, unrecorded)]
 pub fn is_conj(input: &Tensor) -> Result<bool> {
-    Ok(input.body().lazy.has(Lazy::CONJ))
+    Ok(input.body().conj_neg.has(ConjNeg::CONJ))
 }
 
 /// Whether the tensor is an opposite that is still to be computed.
 #[operator(function, method, unrecorded)]
 pub fn is_neg(input: &Tensor) -> Result<bool> {
-    Ok(input.body().lazy.has(Lazy::NEG))
+    Ok(input.body().conj_neg.has(ConjNeg::NEG))
 }
 
 /// Whether the dtype is a complex one.

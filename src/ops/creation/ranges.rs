@@ -175,7 +175,7 @@ pub fn range_(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = layout;
-    crate::base::caution(
+    crate::base::warn(
         "torch.range is deprecated and will be removed in a future release because its behavior is inconsistent with \
          Python's range builtin. Instead, use torch.arange, which produces values in [start, end).",
     )?;

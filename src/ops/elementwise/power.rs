@@ -1,6 +1,6 @@
 //! Operators that choose among rows by their operands: powers, inversions, divisions with a rounding mode, clamping.
 
-use crate::base::{Category, caution_once};
+use crate::base::{Category, warn_once};
 use crate::operator::pointwise::{Operand, apply, result_type};
 use crate::operator::prelude::*;
 use crate::operator::row::{Formula, Out};
@@ -77,7 +77,7 @@ fn positive_part(args: &[Arg]) -> Option<Formula> {
 fn choose(condition: &Tensor, yes: &Value, no: &Value) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     if condition.dtype() == DType::U8 {
-        caution_once(
+        warn_once(
             &TOLD,
             "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a future version of \
              PyTorch. Use a boolean condition instead.",

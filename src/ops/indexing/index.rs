@@ -1,6 +1,6 @@
 //! Reading and writing by index tensors.
 
-use crate::base::{IndexBy, Put, caution};
+use crate::base::{IndexBy, Put, warn};
 use crate::operator::kernel::duplicate;
 use crate::operator::pointwise::check_writable;
 use crate::operator::prelude::*;
@@ -65,9 +65,9 @@ pub fn get(op: &'static str, out: &Body, src: &Body, by: &[By], negative: bool) 
     if out.numel() == 0 {
         return Ok(());
     }
-    if !src.lazy.is_nothing() {
+    if !src.conj_neg.is_none() {
         get(op, out, &src.bare(), by, negative)?;
-        return crate::operator::conj_neg::finish(out, src.lazy);
+        return crate::operator::conj_neg::finish(out, src.conj_neg);
     }
     same_dtype(out, src)?;
     same_place(out, by)?;
@@ -90,11 +90,11 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negat
     }
     same_dtype(dst, src)?;
     // What is put or added may be turned beforehand.
-    if matches!(mode, Put::Assign | Put::Add) && dst.lazy != src.lazy {
+    if matches!(mode, Put::Assign | Put::Add) && dst.conj_neg != src.conj_neg {
         let turned = duplicate(src)?;
-        crate::operator::conj_neg::finish(&turned, dst.lazy)?;
+        crate::operator::conj_neg::finish(&turned, dst.conj_neg)?;
         return put(op, &dst.bare(), &turned, by, mode, negative);
-    } else if matches!(mode, Put::Assign | Put::Add) && !dst.lazy.is_nothing() {
+    } else if matches!(mode, Put::Assign | Put::Add) && !dst.conj_neg.is_none() {
         return put(op, &dst.bare(), &src.bare(), by, mode, negative);
     }
     same_place(dst, by)?;
@@ -179,7 +179,7 @@ pub fn expand_masks(t: &Tensor, dim: usize, index: Tensor) -> Result<Vec<Tensor>
         DType::Bool | DType::U8 if index.is_batched() => Err(crate::transforms::vmap::refuse_mask()),
         DType::Bool | DType::U8 => {
             if index.dtype() == DType::U8 {
-                caution(
+                warn(
                     "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.",
                 )?;
             }

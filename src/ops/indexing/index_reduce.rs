@@ -1,7 +1,7 @@
 //! `index_reduce`: slices sent to where an index points, multiplied, averaged, or the largest or smallest kept. A slice is
 //! sent as `scatter_reduce` sends elements, with one index for all of it.
 
-use crate::base::caution_once;
+use crate::base::warn_once;
 use crate::operator::prelude::*;
 use crate::operator::{dtype_checks, inplace};
 use crate::ops::indexing::index::IndexSelect;
@@ -168,7 +168,7 @@ pub fn index_reduce(
     include_self: bool,
 ) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    caution_once(&TOLD, "index_reduce() is in beta and the API may change at any time.")?;
+    warn_once(&TOLD, "index_reduce() is in beta and the API may change at any time.")?;
     let how = match reduce {
         "prod" => Meeting::Prod,
         "mean" => Meeting::Mean,

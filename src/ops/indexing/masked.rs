@@ -223,7 +223,7 @@ fn reads_itself(target: &Tensor, source: &Tensor) -> bool {
     }
     let (to, from) = (target.body(), source.body());
     from.layout.is_contiguous()
-        && from.lazy == to.lazy
+        && from.conj_neg == to.conj_neg
         && (to.storage.same(&from.storage))
         && to.layout.offset < from.layout.end()
         && from.layout.offset < to.layout.end()

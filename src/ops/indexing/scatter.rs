@@ -1,6 +1,6 @@
 //! Operators that put values where an index or a mask points.
 
-use crate::base::{Put, caution_once};
+use crate::base::{Put, warn_once};
 use crate::operator::inplace::warn_stretched;
 use crate::operator::kernel::within;
 use crate::operator::pointwise::check_writable;
@@ -154,7 +154,7 @@ fn scattered(
         Value::Scalar(number) => (Value::Tensor(stretched_number(&input.body(), index, number)?), how),
         Value::Tensor(src) => {
             static TOLD: AtomicBool = AtomicBool::new(false);
-            caution_once(
+            warn_once(
                 &TOLD,
                 "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future PyTorch \
                  release. Use torch.scatter_reduce instead for more reduction options.",

@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's names are A and B")]
 
 use super::factors::*;
-use super::product::LinalgCross;
+use super::product::{LinalgCross, check_cross};
 use super::solve::{linalg_inv, linalg_solve};
 use crate::base::{broadcast, existing_dim};
 use crate::operator::prelude::*;
@@ -420,18 +420,6 @@ pub fn linalg_cross(
     broadcast(&input.shape(), &other.shape())?;
     check_cross(input, other)?;
     LinalgCross::call(input, other, at as i64)
-}
-
-pub fn check_cross(input: &Tensor, other: &Tensor) -> Result<()> {
-    let (dtype, found) = (input.dtype(), other.dtype());
-    if dtype == DType::Bool {
-        return Err(Fault::NoKernel { op: super::product::CROSS.name, dtype }.into());
-    }
-    if dtype == found {
-        return Ok(());
-    }
-    let (dtype, found) = (dtype.scalar_name(), found.scalar_name());
-    Err(Error::runtime(format!("expected scalar type {dtype} but found {found}")))
 }
 
 /// Inner products along a dimension; of complex vectors the first is conjugated.

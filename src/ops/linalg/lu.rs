@@ -363,7 +363,7 @@ pub fn linalg_lu_solve(
 )]
 pub fn lu_solve(input: &Tensor, LU_data: &Tensor, LU_pivots: &Tensor) -> Result<Tensor> {
     static TOLD: std::sync::atomic::AtomicBool = std::sync::atomic::AtomicBool::new(false);
-    crate::base::caution_once(
+    crate::base::warn_once(
         &TOLD,
         "torch.lu_solve is deprecated in favor of torch.linalg.lu_solveand will be removed in a future PyTorch release.\nNote \
          that torch.linalg.lu_solve has its arguments reversed.\nX = torch.lu_solve(B, LU, pivots)\nshould be replaced with\nX \

@@ -4,7 +4,7 @@
 use super::factors::*;
 use super::solve::LinalgInvEx;
 use super::svd::linalg_svdvals;
-use crate::base::caution_once;
+use crate::base::warn_once;
 use crate::operator::prelude::*;
 use crate::ops::reduction::extrema::{amax, amin};
 use crate::ops::reduction::reduce;
@@ -214,7 +214,7 @@ pub fn nuclear_norm(input: &Tensor, #[default(false)] keepdim: bool) -> Result<T
 
 fn caution_of_nuclear_norm() -> Result<()> {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    caution_once(
+    warn_once(
         &TOLD,
         "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch \
          release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead",
@@ -236,7 +236,7 @@ pub fn nuclear_norm_over(input: &Tensor, dim: Ints, #[default(false)] keepdim: b
 )]
 pub fn frobenius_norm(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    caution_once(
+    warn_once(
         &TOLD,
         "at::frobenius_norm is deprecated and it is just left for JIT compatibility. It will be removed in a future PyTorch \
          release. Please use `linalg.vector_norm(A, 2., dim, keepdim)` instead",

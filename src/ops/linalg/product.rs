@@ -1,6 +1,6 @@
 //! Products made of other products: of many matrices, of vectors, of all pairs of elements.
 
-use crate::base::{Dims, broadcast, caution_once};
+use crate::base::{Dims, broadcast, warn_once};
 use crate::operator::kernel::fill;
 use crate::operator::prelude::*;
 use crate::ops::complex::Vdot;
@@ -122,7 +122,7 @@ pub fn matrix_power(input: &Tensor, n: i64) -> Result<Tensor> {
 #[operator(function, out, autocast = lower, sample = "fixed([(2, 3), (3, 4), (4, 2)], unwarned(named(name)))")]
 pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    caution_once(
+    warn_once(
         &TOLD,
         "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use torch.linalg.multi_dot \
          instead, which accepts a list of two or more tensors rather than multiple parameters.",
@@ -148,6 +148,19 @@ pub fn chain_matmul(matrices: Several) -> Result<Tensor> {
     reshaped(&product, &product.shape())
 }
 
+/// Refuses truth values, and vectors of two dtypes.
+pub fn check_cross(input: &Tensor, other: &Tensor) -> Result<()> {
+    let (dtype, found) = (input.dtype(), other.dtype());
+    if dtype == DType::Bool {
+        return Err(Fault::NoKernel { op: "cross", dtype }.into());
+    }
+    if dtype == found {
+        return Ok(());
+    }
+    let (dtype, found) = (dtype.scalar_name(), found.scalar_name());
+    Err(Error::runtime(format!("expected scalar type {dtype} but found {found}")))
+}
+
 /// Vector product along a dimension of size 3.
 #[operator(
     function,
@@ -164,7 +177,7 @@ pub fn cross(input: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor>
         Some(dim) => wrap_dim(dim, shape.len())?,
         None => {
             static TOLD: AtomicBool = AtomicBool::new(false);
-            caution_once(
+            warn_once(
                 &TOLD,
                 "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim explicitly or \
                  simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of linalg.cross in \
@@ -183,7 +196,7 @@ pub fn cross(input: &Tensor, other: &Tensor, dim: Option<i64>) -> Result<Tensor>
             other.shape().get(dim).copied().unwrap_or(1)
         )));
     }
-    super::functions::check_cross(input, other)?;
+    check_cross(input, other)?;
     LinalgCross::call(input, other, dim as i64)
 }
 

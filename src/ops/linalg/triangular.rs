@@ -2,7 +2,7 @@
 #![allow(non_snake_case, reason = "PyTorch's parameters are A and B")]
 
 use super::factors::*;
-use crate::base::{broadcast, caution_once};
+use crate::base::{broadcast, warn_once};
 use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
 use std::sync::atomic::AtomicBool;
@@ -156,7 +156,7 @@ pub fn triangular_solve(
     #[default(false)] unitriangular: bool,
 ) -> Result<[Tensor; 2]> {
     static TOLD: AtomicBool = AtomicBool::new(false);
-    caution_once(
+    warn_once(
         &TOLD,
         "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular and will be removed in a future \
          release.",

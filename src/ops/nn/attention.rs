@@ -57,7 +57,7 @@ fn room_like(like: &Body, dtype: DType) -> Result<Body> {
 fn by_rows(body: &Body, dtype: DType) -> Result<Body> {
     let last = body.layout.ndim() - 1;
     let fits = body.layout.strides[last] == 1 || body.shape()[last] == 1;
-    if fits && body.dtype == dtype && body.lazy.is_nothing() { Ok(body.clone()) } else { dense(body, dtype) }
+    if fits && body.dtype == dtype && body.conj_neg.is_none() { Ok(body.clone()) } else { dense(body, dtype) }
 }
 
 /// The operands as the kernel wants them.
@@ -81,7 +81,7 @@ impl Own {
         let full = [query.shape()[0], query.shape()[1], query.shape()[2], key.shape()[2]];
         let stretched = |mask: &Body| -> Result<Body> {
             let mask = cast(mask.clone(), dtype)?;
-            let mask = if mask.lazy.is_nothing() { mask } else { dense(&mask, dtype)? };
+            let mask = if mask.conj_neg.is_none() { mask } else { dense(&mask, dtype)? };
             Ok(mask.with_layout(mask.layout.broadcast_to(&full)))
         };
         Ok(Own {

@@ -1,7 +1,7 @@
 //! Convolutions of one to three dimensions and their transposes. One primitive computes all of them, and one their gradients, so
 //! that gradients of any order are convolutions again.
 
-use crate::base::{Fold, MemoryFormat, caution};
+use crate::base::{Fold, MemoryFormat, warn};
 use crate::cpu::conv::Conv;
 use crate::operator::kernel::{copy, fill, on_host, reduce};
 use crate::operator::prelude::*;
@@ -581,7 +581,7 @@ fn by_name(
     if total.iter().all(|n| n % 2 == 0) {
         return run(name, dims, input, weight, bias, &moves);
     }
-    caution(
+    warn(
         "Using padding='same' with even kernel lengths and odd dilation may require a zero-padded copy of the input be created",
     )?;
     // Of an odd number the larger half is at the end.

@@ -316,7 +316,7 @@ fn check_types(op: &'static str, input: &Tensor, target: &Tensor) -> Result<()> 
 fn stretched(input: &Tensor, target: &Tensor) -> Result<(Tensor, Tensor)> {
     let (own, other) = (input.shape(), target.shape());
     if own != other {
-        crate::base::caution(&format!(
+        crate::base::warn(&format!(
             "Using a target size (torch.Size({:?})) that is different to the input size (torch.Size({:?})). This will likely \
              lead to incorrect results due to broadcasting. Please ensure they have the same size.",
             other.as_slice(),

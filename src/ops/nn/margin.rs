@@ -1,6 +1,6 @@
 //! Losses with margins, which have nodes of their own.
 
-use crate::base::{broadcast, caution, numel};
+use crate::base::{broadcast, numel, warn};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::indexing::index;
@@ -29,7 +29,7 @@ pub fn reduction_of(name: &str, size_average: Option<bool>, reduce: Option<bool>
         (true, _) => "mean",
         (false, _) => "sum",
     };
-    caution(&format!(
+    warn(&format!(
         "size_average and reduce args will be deprecated, please use reduction='{name}' instead."
     ))?;
     number(name)

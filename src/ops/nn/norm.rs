@@ -15,7 +15,7 @@ pub(super) fn wide(dtype: DType) -> DType {
 
 /// The elements in a row, in this dtype: as they lie, or copied.
 pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
-    if body.dtype == dtype && body.layout.is_contiguous() && body.lazy.is_nothing() {
+    if body.dtype == dtype && body.layout.is_contiguous() && body.conj_neg.is_none() {
         return Ok(body.clone());
     }
     let out = Body::new(body.shape(), dtype, body.device())?;

@@ -44,7 +44,7 @@ fn run(windows: &Windows, out: &Body, x: &Body, back: bool) -> Result<()> {
     if x.numel() == 0 || out.numel() == 0 {
         return fill(out, Scalar::Int(0));
     }
-    let x = if x.layout.is_contiguous() && x.lazy.is_nothing() { x.clone() } else { duplicate(x)? };
+    let x = if x.layout.is_contiguous() && x.conj_neg.is_none() { x.clone() } else { duplicate(x)? };
     if out.dtype.is_complex() && !out.device().is_cpu() {
         return Err(Fault::NoShader { op: "im2col", dtype: out.dtype }.into());
     }

@@ -1,7 +1,7 @@
 //! Areas under points, by trapezoids; powers as columns; covariances: what is made of a few operators each.
 #![allow(non_snake_case, reason = "a parameter of PyTorch's is called N")]
 
-use crate::base::caution;
+use crate::base::warn;
 use crate::operator::pointwise::Operand;
 use crate::operator::prelude::*;
 use crate::ops::complex;
@@ -224,7 +224,7 @@ pub fn cov(
         None => {
             let left = count as i64 - correction;
             if left <= 0 {
-                caution(
+                warn(
                     "cov(): degrees of freedom is <= 0. Correction should be strictly less than the number of observations.",
                 )?;
             }

@@ -1,6 +1,6 @@
 //! Softmax and what is built like it.
 
-use crate::base::caution;
+use crate::base::warn;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::{default_dtype, to_dtype};
@@ -163,7 +163,7 @@ pub fn logsumexp(input: &Tensor, dim: Ints, #[default(false)] keepdim: bool) -> 
 /// The dimension that a softmax is along: without one it is guessed, as it once was.
 fn guessed_dim(name: &str, input: &Tensor, dim: Option<i64>) -> Result<i64> {
     let Some(dim) = dim else {
-        caution(&format!(
+        warn(&format!(
             "Implicit dimension choice for {name} has been deprecated. Change the call to include dim=X as an argument."
         ))?;
         return Ok(i64::from(!matches!(input.ndim(), 0 | 1 | 3)));

@@ -1,6 +1,6 @@
 //! Spread and size: variances, standard deviations, norms.
 
-use crate::base::{Fold, caution};
+use crate::base::{Fold, warn};
 use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::{arithmetic, unary};
@@ -298,7 +298,7 @@ fn check(name: &str, input: &Tensor, dim: &Option<Ints>, correction: Option<Scal
     }
     let few = |n| n <= correction.map_or(1.0, Scalar::as_f64) && input.dtype().is_differentiable();
     if count(&input.shape(), dim.as_deref()).is_ok_and(few) {
-        caution(&format!(
+        warn(&format!(
             "{name}(): degrees of freedom is <= 0. Correction should be strictly less than the reduction factor (input \
              numel divided by output numel)."
         ))?;

@@ -27,24 +27,24 @@ fn regenerate(base: &Tensor, view: &Body) -> Option<Edge> {
 
 /// What a view shows of a tensor that lies as its base does.
 pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
-    let lazy = lazy_over(&base.body(), view);
+    let conj_neg = lazy_over(&base.body(), view);
     let mut shown = crate::ops::complex::seen_as(base, view.dtype)?;
-    if lazy.has(Lazy::NEG) {
+    if conj_neg.has(ConjNeg::NEG) {
         shown = crate::ops::complex::_neg_view(&shown)?;
     }
-    if !lazy.has(Lazy::CONJ) || shown.body().layout != view.layout {
+    if !conj_neg.has(ConjNeg::CONJ) || shown.body().layout != view.layout {
         let (size, stride) = (sizes(&view.layout), strides(&view.layout));
         shown = as_strided(&shown, size, stride, Some(view.layout.offset as i64))?;
     }
-    if lazy.has(Lazy::CONJ) { crate::ops::complex::conj(&shown) } else { Ok(shown) }
+    if conj_neg.has(ConjNeg::CONJ) { crate::ops::complex::conj(&shown) } else { Ok(shown) }
 }
 
 /// What is to be done to the elements of a base to read those of a view of it.
-pub fn lazy_over(base: &Body, view: &Body) -> Lazy {
-    match base.dtype == view.dtype || !base.lazy.has(Lazy::CONJ) {
-        true => base.lazy.then(view.lazy),
+pub fn lazy_over(base: &Body, view: &Body) -> ConjNeg {
+    match base.dtype == view.dtype || !base.conj_neg.has(ConjNeg::CONJ) {
+        true => base.conj_neg.then(view.conj_neg),
         // A view of parts is one of what the base is the conjugate of.
-        false => Lazy::NOTHING,
+        false => ConjNeg::NONE,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Several tensors made one, stretched to one shape, or cut into slices.
 
-use crate::base::{MemoryFormat, caution_once, room};
+use crate::base::{MemoryFormat, room, warn_once};
 use crate::operator::kernel::{copy, on_host};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
@@ -320,7 +320,7 @@ pub fn meshgrid(tensors: Several, indexing: Option<String>) -> Result<Vec<Tensor
     let swap = match indexing.as_deref() {
         None => {
             static TOLD: AtomicBool = AtomicBool::new(false);
-            caution_once(
+            warn_once(
                 &TOLD,
                 "torch.meshgrid: in an upcoming release, it will be required to pass the indexing argument.",
             )?;

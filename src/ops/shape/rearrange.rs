@@ -1,7 +1,7 @@
 //! Other shapes and orders of the same elements: compositions of views, and the operators that must move data for it.
 
 use crate::base::views::{dense_like, infer_shape};
-use crate::base::{Fold, MemoryFormat, Put, caution_once, room};
+use crate::base::{Fold, MemoryFormat, Put, room, warn_once};
 use crate::operator::kernel::{copy, duplicate};
 use crate::operator::prelude::*;
 use crate::ops::complex;
@@ -504,7 +504,7 @@ pub fn adjoint(input: &Tensor) -> Result<Tensor> {
     static TOLD: AtomicBool = AtomicBool::new(false);
     match input.ndim() {
         0 => {
-            caution_once(&TOLD, "adjoint() is deprecated on 0-D tensors. Consider using x.conj().")?;
+            warn_once(&TOLD, "adjoint() is deprecated on 0-D tensors. Consider using x.conj().")?;
             complex::conj(input)
         }
         1 => Err(Error::runtime(

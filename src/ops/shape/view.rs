@@ -13,11 +13,11 @@ pub use crate::ops::shape::squeeze::{
     Squeeze, Squeeze1, Squeeze2, Unsqueeze, first_row, squeeze, squeeze_, squeeze_all, squeeze_many,
     squeeze_many_, squeeze_one, squeeze_one_, unsqueeze, unsqueeze_,
 };
-use crate::tensor::{Viewing, any_requires_grad};
+use crate::tensor::{CreationMeta, any_requires_grad};
 
 /// The bytes of `source` under another layout, as a view without history.
 pub fn seen(source: &Tensor, layout: Layout) -> Tensor {
-    Tensor::view_of(source, source.body().with_layout(layout), None, Viewing::Plain, &RULES)
+    Tensor::view_of(source, source.body().with_layout(layout), None, CreationMeta::Plain, &RULES)
 }
 
 pub fn ints(dims: &[usize]) -> Ints {
@@ -203,9 +203,10 @@ pub fn view_as_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
         return Ok(Tensor::batched(view_as_dtype(&batched.value, dtype)?, batched.levels.clone()));
     }
     let body = input.body();
-    for (what, lazy) in [("conjugate view tensors", Lazy::CONJ), ("tensors with negative bit set", Lazy::NEG)]
+    for (what, conj_neg) in
+        [("conjugate view tensors", ConjNeg::CONJ), ("tensors with negative bit set", ConjNeg::NEG)]
     {
-        if body.lazy.has(lazy) {
+        if body.conj_neg.has(conj_neg) {
             return Err(Error::runtime(format!(
                 "torch.Tensor.view is not supported for {what} when converting to a different dtype."
             )));
@@ -271,7 +272,7 @@ fn as_shape(input: &Tensor, sizes: &[i64]) -> Option<Result<Tensor>> {
     if sizes.is_empty() {
         return None;
     }
-    Some(match input.birth_body().and_then(|body| body.layout.view_rows(sizes)) {
+    Some(match input.original_body().and_then(|body| body.layout.view_rows(sizes)) {
         Some(layout) if !any_requires_grad([input]) => Ok(seen(input, layout)),
         Some(layout) => View::call(input, layout.shape),
         None => infer_shape(sizes, input.numel()).and_then(|shape| View::call(input, shape)),
@@ -287,7 +288,7 @@ pub fn view(input: &Tensor, size: Sizes) -> Result<Tensor> {
 /// The same bytes as elements of another dtype (a view).
 #[overload(view.dtype)]
 pub fn view_of_dtype(input: &Tensor, dtype: DType) -> Result<Tensor> {
-    if dtype == input.dtype() && !input.is_lazy() { alias(input) } else { view_as_dtype(input, dtype) }
+    if dtype == input.dtype() && !input.is_conj_or_neg() { alias(input) } else { view_as_dtype(input, dtype) }
 }
 
 /// The same elements under another shape; a copy only where it must be.

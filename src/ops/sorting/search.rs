@@ -1,6 +1,6 @@
 //! Searching in sorted lines, and asking what is among other elements.
 
-use crate::base::caution_once;
+use crate::base::warn_once;
 use crate::operator::kernel::duplicate;
 use crate::operator::pointwise::{Operand, result_type};
 use crate::operator::prelude::*;
@@ -78,7 +78,7 @@ fn warn_of_copies(sorted: &Tensor, input: &Tensor, sorter: Option<&Tensor>) -> R
     let operands = [(Some(input), "input value"), (Some(sorted), "boundary"), (sorter, "sorter")];
     for ((t, what), told) in operands.into_iter().zip(&TOLD) {
         if t.is_some_and(|t| !t.body().layout.is_contiguous()) {
-            caution_once(
+            warn_once(
                 told,
                 &format!(
                     "torch.searchsorted(): {what} tensor is non-contiguous, this will lower the performance due to extra data \

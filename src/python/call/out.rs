@@ -1,6 +1,6 @@
 //! `out=`: results written into tensors that the caller brings.
 
-use crate::base::{DType, Error, Fault, Result, caution};
+use crate::base::{DType, Error, Fault, Result, warn};
 use crate::operator::inplace::Place;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Out, Row};
@@ -168,7 +168,7 @@ fn warn_of_resizing(row: &Row, place: &Tensor, value: &Tensor) -> PyResult<()> {
     if have == want || place.numel() == 0 || row.out.silent {
         return Ok(());
     }
-    Ok(caution(&format!(
+    Ok(warn(&format!(
         "An output with one or more elements was resized since it had shape {:?}, which does not match the required output \
          shape {:?}. This behavior is deprecated, and in a future PyTorch release outputs will not be resized unless they have \
          zero elements. You can explicitly reuse an out tensor t by resizing it, inplace, to zero elements with t.resize_(0).",

@@ -146,7 +146,7 @@ impl<'py> Asked<'_, 'py> {
         module.getattr("_dispatch")?.call1(((self.function)()?, PyTuple::new(py, found)?, args, named))
     }
 
-    /// The same for an operator between a tensor and something else, by the name of the slot.
+    /// The override of an operator such as `+`, by the name of its slot.
     #[cold]
     pub fn of_slot(
         slot: &'static str,

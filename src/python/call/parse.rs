@@ -138,7 +138,7 @@ pub fn fits(row: &Row, call: &Call<'_, '_>) -> bool {
     }) && params.iter().enumerate().all(|(at, p)| at < filled || p.default.is_some() || named(p))
 }
 
-/// The same for arguments that are all in their places; nothing where a list may be spread over them.
+/// Whether positional arguments fit; nothing where a list may be spread over several of them.
 fn fits_in_places(params: &[Param], given: &[Bound<'_, PyAny>]) -> Option<bool> {
     for (at, param) in params.iter().enumerate() {
         if matches!(param.kind, Kind::Sizes | Kind::Several) || param.kind == Kind::Ints && params.len() == 1

@@ -65,7 +65,7 @@ pub fn run<T: Send>(
     run_or(py, row, args, &stale_or, body)
 }
 
-/// The same; `blame` says what was wrong where something was.
+/// As [`run`]; where it fails, `blame` makes the error.
 pub fn run_or<T: Send>(
     py: Python<'_>,
     row: &Row,

@@ -1,7 +1,7 @@
 //! NumPy's arrays to tensors and back over the same memory, by its array interface (NumPy itself is never imported).
 
 use crate::base::views::checked_numel;
-use crate::base::{DType, Dims, Layout, Lazy};
+use crate::base::{ConjNeg, DType, Dims, Layout};
 use crate::ops::complex::{RESOLVE_CONJ, RESOLVE_NEG};
 use crate::python::data::nested_lists::is_plain;
 use crate::python::sequences::Listed;
@@ -252,9 +252,10 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     let t = &tensor.get().tensor;
     vmap::need_storage(t)?;
     let body = t.body();
-    for (lazy, bit, row) in [(Lazy::CONJ, "conjugate", &RESOLVE_CONJ), (Lazy::NEG, "negative", &RESOLVE_NEG)]
+    for (conj_neg, bit, row) in
+        [(ConjNeg::CONJ, "conjugate", &RESOLVE_CONJ), (ConjNeg::NEG, "negative", &RESOLVE_NEG)]
     {
-        if body.lazy.has(lazy) {
+        if body.conj_neg.has(conj_neg) {
             return Err(PyRuntimeError::new_err(format!(
                 "Can't call numpy() on Tensor that has {bit} bit set. Use tensor.{}().numpy() instead.",
                 row.name

@@ -1,7 +1,7 @@
 //! DLPack, both ways: memory shared with other libraries without a copy.
 
 use crate::base::views::checked_numel;
-use crate::base::{DType, Device, Dims, Layout, Lazy};
+use crate::base::{ConjNeg, DType, Device, Dims, Layout};
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
 use crate::storage::{Lent, Storage};
@@ -93,8 +93,8 @@ pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAn
     }
     vmap::need_storage(t)?;
     let body = t.body();
-    for (lazy, bit) in [(Lazy::CONJ, "conjugate"), (Lazy::NEG, "negative")] {
-        if body.lazy.has(lazy) {
+    for (conj_neg, bit) in [(ConjNeg::CONJ, "conjugate"), (ConjNeg::NEG, "negative")] {
+        if body.conj_neg.has(conj_neg) {
             return Err(PyBufferError::new_err(format!("Can't export tensors with the {bit} bit set")));
         }
     }

@@ -182,7 +182,7 @@ impl PyTensor {
             )));
         }
         // Other bytes, read as before, and with writes counted as before.
-        body.lazy = own.lazy;
+        body.conj_neg = own.conj_neg;
         if body.storage.is_untracked() && !own.storage.is_untracked() {
             body.storage = body.storage.counted();
         }
@@ -195,7 +195,7 @@ impl PyTensor {
             Edge { node: recorder.publish(&[&body]), output: 0 }
         });
         replace(target, body);
-        target.leave_end();
+        target.renew_leaf_node();
         finish_inplace(target, edge)?;
         Ok(slf.clone())
     }

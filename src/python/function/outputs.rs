@@ -10,8 +10,8 @@ use crate::python::function::options::{Asked, Said};
 use crate::python::graph::collector;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{
-    Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Viewing, check_inplace, finish_inplace, inference_error,
-    mode, node_hooks, saved_hooks,
+    CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, check_inplace, finish_inplace,
+    inference_error, mode, node_hooks, saved_hooks,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::intern;
@@ -125,7 +125,7 @@ pub fn finish<'py>(mut call: Call<'_, 'py>, mut outputs: Outputs<'py>) -> PyResu
     }
     marks.check_returned(&call, &returned)?;
     if histories > 1 {
-        tensors.iter().flatten().for_each(|t| t.remake_view(Viewing::Multi));
+        tensors.iter().flatten().for_each(|t| t.remake_view(CreationMeta::Multi));
     }
     if let Some(node) = &node {
         let known = Known { outputs: &tensors, inputs: call.inputs, others: &others, marks: &marks };
@@ -197,7 +197,7 @@ fn give(
         let body = t.body();
         let layout = body.layout.view(body.shape()).unwrap_or_else(|| body.layout.clone());
         let body = body.with_layout(layout);
-        mode::with_grad(false, || Tensor::view_of(t, body, edge, Viewing::Function, &view::RULES))
+        mode::with_grad(false, || Tensor::view_of(t, body, edge, CreationMeta::Function, &view::RULES))
     };
     match edge {
         None if is_input && t.requires_grad() => return Ok(create::shallow(t)),
@@ -207,7 +207,7 @@ fn give(
             t.set_requires_grad(false)?;
         }
         None if dirty && is_input => {}
-        None => t.remake_view(Viewing::Function),
+        None => t.remake_view(CreationMeta::Function),
         Some(edge) if dirty => {
             if !is_input {
                 const TEXT: &CStr = c"ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have \
@@ -231,7 +231,7 @@ fn give(
         Some(edge) if is_input => return Ok(as_itself(Some(edge))),
         Some(edge) => {
             t.set_history(Some(edge));
-            t.remake_view(Viewing::Function);
+            t.remake_view(CreationMeta::Function);
         }
     }
     Ok(t.clone())

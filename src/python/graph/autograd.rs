@@ -6,7 +6,7 @@ use crate::ops;
 use crate::python::graph::gradient_edge::place_of;
 use crate::python::graph::hooks;
 use crate::python::graph::nested_backward;
-use crate::python::graph::place::{Place, guided, no_hook, unrecorded};
+use crate::python::graph::tensor_or_edge::{TensorOrEdge, guided, no_hook, unrecorded};
 use crate::python::sequences::{collected, look_up};
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
@@ -41,7 +41,7 @@ fn execute(
 }
 
 /// The gradient that a root starts with: the user's, checked, or 1 for a scalar.
-fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
+fn root_gradient(place: &TensorOrEdge, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<Tensor> {
     let root = place.meta();
     // A Function may have declared another dtype, or none.
     let dtype = match &edge.node.kind {
@@ -106,8 +106,8 @@ fn root_gradient(place: &Place, edge: &Edge, gradient: Option<&Bound<'_, PyAny>>
     Ok(ops::creation::create::to_device(&gradient, root.device)?)
 }
 
-fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
-    if let Place::Tensor(tensor) = root {
+fn root_edge(root: &TensorOrEdge, index: usize) -> PyResult<Edge> {
+    if let TensorOrEdge::Tensor(tensor) = root {
         tensor.check_view()?;
     }
     root.edge().ok_or_else(|| {
@@ -117,11 +117,15 @@ fn root_edge(root: &Place, index: usize) -> PyResult<Edge> {
 }
 
 /// Where a run starts, and with which gradient; of a batched tensor the graph knows the physical one.
-fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -> PyResult<(Edge, Tensor)> {
+fn root_start(
+    root: &TensorOrEdge,
+    index: usize,
+    gradient: Option<&Bound<'_, PyAny>>,
+) -> PyResult<(Edge, Tensor)> {
     let edge = root_edge(root, index)?;
     let start = root_gradient(root, &edge, gradient)?;
     match root {
-        Place::Tensor(t) if t.is_batched() => {
+        TensorOrEdge::Tensor(t) if t.is_batched() => {
             let start = crate::transforms::vmap::into_graph(t, &start)?;
             // Each sample has a one of its own.
             let own = gradient.is_none_or(|g| g.is_none());
@@ -133,7 +137,7 @@ fn root_start(root: &Place, index: usize, gradient: Option<&Bound<'_, PyAny>>) -
 
 /// Raises an error about a tensor, for checks on the Python side.
 #[pyfunction]
-pub fn refuse(message: &str, object: &Bound<'_, PyAny>, advice: String) -> PyResult<()> {
+pub fn raise_error(message: &str, object: &Bound<'_, PyAny>, advice: String) -> PyResult<()> {
     match place_of(object)? {
         Some(place) => Err(guided(message, "input", &place, advice)),
         None => Err(PyRuntimeError::new_err(message.to_owned())),
@@ -149,7 +153,7 @@ pub fn backward_one(
     inputs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     vmap::refuse_backward([&slf.get().tensor])?;
-    let root = Place::Tensor(slf.get().tensor.clone());
+    let root = TensorOrEdge::Tensor(slf.get().tensor.clone());
     let gradient = gradient.map(only_gradient).transpose()?;
     let roots = vec![root_start(&root, 0, gradient.as_ref())?];
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
@@ -167,7 +171,7 @@ fn only_gradient<'py>(given: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> 
 }
 
 /// One place of the graph or a sequence of them; `wrong` is the error for anything else.
-fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<Vec<Place>> {
+fn places(object: &Bound<'_, PyAny>, wrong: impl Fn(String) -> PyErr) -> PyResult<Vec<TensorOrEdge>> {
     if let Some(place) = place_of(object)? {
         return Ok(vec![place]);
     }
@@ -193,12 +197,12 @@ fn input_edges(object: &Bound<'_, PyAny>, keep: bool) -> PyResult<Vec<Edge>> {
     }
     let mut edges = Vec::new();
     for input in inputs {
-        if let Place::Tensor(tensor) = &input {
+        if let TensorOrEdge::Tensor(tensor) = &input {
             tensor.check_view()?;
         }
         match input.edge_for_hooks() {
             Some(edge) => {
-                if let Place::Tensor(tensor) = &input
+                if let TensorOrEdge::Tensor(tensor) = &input
                     && keep
                     && !tensor.is_leaf()
                 {
@@ -249,8 +253,9 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
             gradients.len()
         )));
     }
-    let start =
-        |(i, (root, gradient)): (usize, (&Place, &Bound<'_, PyAny>))| root_start(root, i, Some(gradient));
+    let start = |(i, (root, gradient)): (usize, (&TensorOrEdge, &Bound<'_, PyAny>))| {
+        root_start(root, i, Some(gradient))
+    };
     roots.iter().zip(&gradients).enumerate().map(start).collect()
 }
 
@@ -357,7 +362,7 @@ pub fn accumulate_hook<'py>(slf: &Bound<'py, PyTensor>, hook: Py<PyAny>) -> PyRe
         Some(_) if !t.is_leaf() => Err(guided(
             "post accumulate grad hooks cannot be registered on non-leaf tensors",
             "tensor",
-            &Place::Tensor(t.clone()),
+            &TensorOrEdge::Tensor(t.clone()),
             "use register_hook(), or hang it on the leaf that this was computed from".into(),
         )),
         Some(edge) => match hooks::join_assigned(slf, When::Accumulated, &hook)? {

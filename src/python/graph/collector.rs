@@ -8,7 +8,7 @@
 
 use crate::arena::{Id, Ref};
 use crate::python::graph::grad_cycles;
-use crate::python::identity::PLACE;
+use crate::python::identity::VALUE_OFFSET;
 use crate::tensor::{Held, Kind, Node, NodeRef, Tensor};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -82,7 +82,7 @@ enum Root<'a> {
 
 impl<'a> Start<'a> {
     fn new<T>(value: &T, held: Root<'a>) -> Start<'a> {
-        Start { object: std::ptr::from_ref(value) as usize - PLACE.load(Ordering::Relaxed), held }
+        Start { object: std::ptr::from_ref(value) as usize - VALUE_OFFSET.load(Ordering::Relaxed), held }
     }
     /// The object around `value`, which stands for a tensor.
     pub fn tensor<T>(value: &T, tensor: &'a Tensor) -> Start<'a> {

@@ -1,6 +1,6 @@
 //! Tensors that hold each other through `.grad`: `a.grad, b.grad = b, a`, or a gradient that is a view of its tensor.
-//! Nothing of Python's is in such a ring, so Python's collector cannot see it. The tensor whose `.grad` closed one is
-//! remembered, and each collection looks whether anybody but the ring still holds its members.
+//! Python's collector cannot see such a cycle, for no Python object is in it. The tensor whose `.grad` closed one is
+//! remembered, and each collection looks whether anything outside of the cycle still holds its members.
 
 use crate::python::graph::collector;
 use crate::tensor::{Tensor, WeakTensor};
@@ -29,7 +29,7 @@ pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
     Ok(())
 }
 
-/// Opens the rings that nobody else holds any more.
+/// Breaks the cycles that nothing else holds any more.
 pub fn collect() {
     let closed = std::mem::take(&mut *CLOSED.lock().unwrap_or_else(PoisonError::into_inner));
     let living: Vec<Tensor> = closed.iter().filter_map(WeakTensor::upgrade).collect();
@@ -61,19 +61,19 @@ fn reached(start: &Tensor) -> HashMap<usize, Member> {
     found
 }
 
-/// Whether a ring's members are held by one another only; `tensor` is one of them, and the caller's own handle.
+/// Whether a cycle's members are held by one another only. `tensor` is one of them, held by the caller, too.
 fn is_garbage(tensor: &Tensor) -> bool {
     let found = reached(tensor);
     // Who does not lead back is no member.
-    let mut ring = vec![tensor.id()];
+    let mut cycle = vec![tensor.id()];
     let mut at = 0;
-    while let Some(&id) = ring.get(at) {
+    while let Some(&id) = cycle.get(at) {
         let before: Vec<usize> =
             found.iter().filter(|(_, m)| m.holds.contains(&id)).map(|(id, _)| *id).collect();
-        ring.extend(before.into_iter().filter(|id| !ring.contains(id)).collect::<Vec<_>>());
+        cycle.extend(before.into_iter().filter(|id| !cycle.contains(id)).collect::<Vec<_>>());
         at += 1;
     }
-    ring.iter().all(|id| {
+    cycle.iter().all(|id| {
         let inside: usize = found.values().map(|m| m.holds.iter().filter(|held| *held == id).count()).sum();
         let ours = 1 + usize::from(*id == tensor.id());
         found.get(id).is_some_and(|member| member.tensor.handles() == inside + ours)

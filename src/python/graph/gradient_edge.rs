@@ -2,7 +2,7 @@
 
 use crate::python::function::context::Ctx;
 use crate::python::graph::node::{PyNode, node_object, view_object};
-use crate::python::graph::place::Place;
+use crate::python::graph::tensor_or_edge::TensorOrEdge;
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::{Edge, Kind, NodeRef};
 use pyo3::exceptions::PyRuntimeError;
@@ -18,9 +18,9 @@ pub fn node_of(object: &Bound<'_, PyAny>) -> Option<NodeRef> {
 }
 
 /// The place that an object names; nothing for one that names none.
-pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
+pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<TensorOrEdge>> {
     if let Ok(tensor) = object.cast::<PyTensor>() {
-        return Ok(Some(Place::Tensor(tensor.get().tensor.clone())));
+        return Ok(Some(TensorOrEdge::Tensor(tensor.get().tensor.clone())));
     }
     let Ok(tuple) = object.cast::<PyTuple>() else { return Ok(None) };
     if tuple.is_exact_instance_of::<PyTuple>() || !object.hasattr("output_nr")? {
@@ -41,7 +41,7 @@ pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Place>> {
             node.outputs.len()
         )));
     }
-    Ok(Some(Place::Edge(Edge { node, output })))
+    Ok(Some(TensorOrEdge::Edge(Edge { node, output })))
 }
 
 /// (node, output) that a tensor's gradient flows to, and what keeps a Function's node, since its context does not.

@@ -1,9 +1,9 @@
-//! Hooks as Python sees them: handles that take them off again, and the lists that hang on a tensor.
+//! Hooks as Python sees them: handles that remove them again, and the lists that a tensor has.
 
 use crate::arena::Id;
 use crate::python::graph::callable_hook::hang;
 use crate::python::graph::collector;
-use crate::python::graph::place::no_hook;
+use crate::python::graph::tensor_or_edge::no_hook;
 use crate::python::tensor::class::PyTensor;
 use crate::storage::reserve;
 use crate::tensor::{Node, NodeRef, When};
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Takes a hook off again: `remove()`, or the end of a `with` block. Made by hand, it removes its number from dictionaries.
 #[pyclass(frozen, weakref, subclass, name = "RemovableHandle", module = "gradiron.utils.hooks")]
 pub struct Handle {
-    at: Place,
+    at: TensorOrEdge,
     /// Written once, by who makes a copy.
     id: AtomicU64,
 }
 
-enum Place {
+enum TensorOrEdge {
     /// By name: a hook that holds its own handle must not keep its node.
     Node(Id<Node>),
     /// A node that is still to come.
@@ -39,12 +39,12 @@ const OFF: u64 = u64::MAX;
 
 impl Handle {
     pub fn new(node: &NodeRef, id: u64) -> Handle {
-        Handle { at: Place::Node(node.id()), id: id.into() }
+        Handle { at: TensorOrEdge::Node(node.id()), id: id.into() }
     }
 
     /// The handle of a hook that waits for its node.
     fn coming() -> Handle {
-        Handle { at: Place::Coming(OnceLock::new()), id: 0.into() }
+        Handle { at: TensorOrEdge::Coming(OnceLock::new()), id: 0.into() }
     }
 }
 
@@ -63,7 +63,7 @@ impl Handle {
         }
         let weak =
             all.iter().map(|d| PyWeakrefReference::new(d).map(Bound::unbind)).collect::<PyResult<_>>()?;
-        Ok(Handle { at: Place::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
+        Ok(Handle { at: TensorOrEdge::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
     }
     #[getter]
     fn id(&self) -> u64 {
@@ -71,9 +71,11 @@ impl Handle {
     }
     fn __copy__(&self, py: Python<'_>) -> Handle {
         let at = match &self.at {
-            Place::Node(node) => Place::Node(*node),
-            Place::Coming(node) => Place::Coming(node.clone()),
-            Place::Dicts(dicts) => Place::Dicts(dicts.iter().map(|dict| dict.clone_ref(py)).collect()),
+            TensorOrEdge::Node(node) => TensorOrEdge::Node(*node),
+            TensorOrEdge::Coming(node) => TensorOrEdge::Coming(node.clone()),
+            TensorOrEdge::Dicts(dicts) => {
+                TensorOrEdge::Dicts(dicts.iter().map(|dict| dict.clone_ref(py)).collect())
+            }
         };
         Handle { at, id: self.id().into() }
     }
@@ -88,12 +90,12 @@ impl Handle {
     /// Takes the hook off; once more does nothing.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         match &self.at {
-            Place::Node(node) => take_off(*node, self.id()),
-            Place::Coming(node) => match node.get() {
+            TensorOrEdge::Node(node) => take_off(*node, self.id()),
+            TensorOrEdge::Coming(node) => match node.get() {
                 Some(node) => take_off(*node, self.id()),
                 None => self.id.store(OFF, Ordering::Relaxed),
             },
-            Place::Dicts(dicts) => {
+            TensorOrEdge::Dicts(dicts) => {
                 for dict in dicts {
                     let dict = dict.bind(py).call0()?;
                     if !dict.is_none() && dict.contains(self.id())? {
@@ -137,7 +139,7 @@ impl Early {
     /// Hangs the hook on the node, unless it was taken off meanwhile.
     pub fn settle(self, node: &NodeRef) {
         let handle = self.handle.get();
-        if let (Place::Coming(at), true) = (&handle.at, handle.id() != OFF) {
+        if let (TensorOrEdge::Coming(at), true) = (&handle.at, handle.id() != OFF) {
             handle.id.store(hang(node, self.when, self.hook), Ordering::Relaxed);
             let _ = at.set(node.id());
         }

@@ -11,4 +11,4 @@ pub mod metadata;
 pub mod nested_backward;
 pub mod node;
 pub mod node_methods;
-pub mod place;
+pub mod tensor_or_edge;

@@ -18,7 +18,7 @@ pub struct PyNode {
 
 impl Drop for PyNode {
     fn drop(&mut self) {
-        let place = PLACE.load(Ordering::Relaxed);
+        let place = VALUE_OFFSET.load(Ordering::Relaxed);
         let object = std::ptr::from_ref(self).cast_mut().cast::<u8>().wrapping_sub(place);
         identity::forget(&self.node.host, object.cast(), false);
     }
@@ -69,17 +69,18 @@ fn class_of<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyType>> {
 }
 
 /// Where the value lies in a node's object, found on the first one.
-static PLACE: AtomicUsize = AtomicUsize::new(0);
+static VALUE_OFFSET: AtomicUsize = AtomicUsize::new(0);
 
 /// A node's object, of its own class. PyO3 makes objects of the base class only, so the first one shows where the value
 /// lies, and the others are written there.
 fn allocate(py: Python<'_>, node: NodeRef) -> PyResult<Bound<'_, PyNode>> {
     reserve::check()?;
-    if PLACE.load(Ordering::Relaxed) == 0 {
+    if VALUE_OFFSET.load(Ordering::Relaxed) == 0 {
         let probe = Bound::new(py, PyNode { node: node.clone() })?;
-        PLACE.store(std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize, Ordering::Relaxed);
+        VALUE_OFFSET
+            .store(std::ptr::from_ref(probe.get()) as usize - probe.as_ptr() as usize, Ordering::Relaxed);
     }
-    let place = PLACE.load(Ordering::Relaxed);
+    let place = VALUE_OFFSET.load(Ordering::Relaxed);
     let class = class_of(py, &node)?;
     // SAFETY: a subclass made by `type` has the base's layout first, zeroed; the value is written before anybody sees it.
     unsafe {

@@ -1,4 +1,4 @@
-//! The device on which a thread makes its tensors, where it has said one: `set_default_device`, `with device(…)`.
+//! The device on which a thread makes its tensors, where it has said one: `set_thread_device`, `with device(…)`.
 
 use crate::base::{Device, watch};
 use crate::python::types::{PyDevice, device_from};
@@ -7,33 +7,33 @@ use pyo3::types::PyTuple;
 use std::cell::RefCell;
 
 thread_local! {
-    static PLACES: RefCell<Vec<Option<PyDevice>>> = const { RefCell::new(Vec::new()) };
+    static DEVICES: RefCell<Vec<Option<PyDevice>>> = const { RefCell::new(Vec::new()) };
 }
 
 /// The device that was said last.
 pub fn chosen() -> Option<Device> {
-    if !watch::has(watch::PLACE) {
+    if !watch::has(watch::DEVICE) {
         return None;
     }
-    PLACES.with_borrow(|all| all.iter().rev().find_map(|place| place.and_then(|p| p.place().ok())))
+    DEVICES.with_borrow(|all| all.iter().rev().find_map(|place| place.and_then(|p| p.place().ok())))
 }
 
-/// The same for Python, which may have said no number.
+/// The default device as Python named it, with or without a number.
 #[pyfunction]
-pub fn default_place(py: Python<'_>) -> PyResult<Option<Py<PyDevice>>> {
-    let place = PLACES.with_borrow(|all| all.iter().rev().find_map(|place| *place));
+pub fn thread_device(py: Python<'_>) -> PyResult<Option<Py<PyDevice>>> {
+    let place = DEVICES.with_borrow(|all| all.iter().rev().find_map(|place| *place));
     place.map(|place| Py::new(py, place)).transpose()
 }
 
-/// Says the one that lies below those of `with` statements.
+/// Sets the device that holds outside of all `with` statements.
 #[pyfunction]
-pub fn set_default_place(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
+pub fn set_thread_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let new = device.map(|device| match device.cast::<PyDevice>() {
         Ok(device) => device.get().place().map(|_| *device.get()),
         Err(_) => device_from(device).map(PyDevice::of),
     });
     let new = new.transpose()?;
-    let old = PLACES.with_borrow_mut(|all| match all.first_mut() {
+    let old = DEVICES.with_borrow_mut(|all| match all.first_mut() {
         Some(first) => std::mem::replace(first, new),
         None => {
             all.push(new);
@@ -41,25 +41,25 @@ pub fn set_default_place(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
         }
     });
     if old.is_some() != new.is_some() {
-        watch::count(watch::PLACE, new.is_some());
+        watch::count(watch::DEVICE, new.is_some());
     }
     Ok(())
 }
 
 pub fn enter(device: PyDevice) {
-    PLACES.with_borrow_mut(|all| {
+    DEVICES.with_borrow_mut(|all| {
         if all.is_empty() {
             all.push(None);
         }
         all.push(Some(device));
     });
-    watch::count(watch::PLACE, true);
+    watch::count(watch::DEVICE, true);
 }
 
 pub fn leave() {
-    let left = PLACES.with_borrow_mut(|all| if all.len() > 1 { all.pop() } else { None });
+    let left = DEVICES.with_borrow_mut(|all| if all.len() > 1 { all.pop() } else { None });
     if left.is_some() {
-        watch::count(watch::PLACE, false);
+        watch::count(watch::DEVICE, false);
     }
 }
 

@@ -66,7 +66,7 @@ fn begin<'a, 'py: 'a>(
     Some(call)
 }
 
-/// The same for operands that are read already.
+/// Begins the span of an operator whose operands are parsed already.
 #[inline]
 pub fn operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Option<Box<Call>> {
     if profile::on() { begin_operands(row, inplace, operands) } else { None }
@@ -87,7 +87,7 @@ fn begin_operands(row: &'static Row, inplace: bool, operands: &[Operand]) -> Opt
     Some(call)
 }
 
-/// The same for what is no row's.
+/// Begins the span of a call that has no row.
 #[inline]
 pub fn named<'a, 'py: 'a>(
     name: impl FnOnce() -> &'static str,
@@ -100,7 +100,7 @@ pub fn named<'a, 'py: 'a>(
     }
 }
 
-/// The same for a custom Function, by its class's name.
+/// Begins the span of a custom Function, under its class's name.
 #[inline]
 pub fn function(class: &Bound<'_, PyAny>, arguments: &Bound<'_, PyTuple>) -> Option<Box<Call>> {
     if profile::on() { begin_function(class, arguments) } else { None }

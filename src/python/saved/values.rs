@@ -483,7 +483,7 @@ pub fn keep_tensors(tensors: Listed<Bound<'_, PyTensor>>) -> PyResult<KeptTensor
     if tensors.iter().any(Tensor::is_dual) {
         tangents::remember(&node, |i| tensors.get(usize::from(i)));
     }
-    if tensors.iter().any(Tensor::is_inference) && crate::storage::birth() == 0 {
+    if tensors.iter().any(Tensor::is_inference) && crate::storage::current_transform() == 0 {
         return Err(inference_error(&node).into());
     }
     saved_hooks::pack(&node, |i| tensors.get(i), &[])?;

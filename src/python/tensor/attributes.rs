@@ -1,6 +1,6 @@
 //! What the Tensor class has beside operators: construction, transposes as attributes, DLPack, and dtype rules.
 
-use crate::base::{Category, DType, Device, caution_once};
+use crate::base::{Category, DType, Device, warn_once};
 use crate::operator::Operand;
 use crate::ops;
 use crate::ops::shape::view;
@@ -109,7 +109,7 @@ fn of_number<'py>(slf: &Bound<'py, PyTensor>, name: &str) -> PyResult<Bound<'py,
     let conjugates = name.ends_with('H');
     let instead =
         if conjugates { "Consider using x.conj()." } else { "This function is the identity in these cases." };
-    caution_once(told, &format!("Tensor.{name} is deprecated on 0-D tensors. {instead}"))?;
+    warn_once(told, &format!("Tensor.{name} is deprecated on 0-D tensors. {instead}"))?;
     let t = slf.get().tensor.clone();
     if conjugates { wrap(slf.py(), ops::complex::conj(&t)?) } else { Ok(slf.clone().into_any()) }
 }

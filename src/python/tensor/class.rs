@@ -1,6 +1,6 @@
 //! The class of tensors: the object of each, the same one while it lives.
 
-use crate::python::identity::{self, Gone, PLACE};
+use crate::python::identity::{self, Gone, VALUE_OFFSET};
 use crate::python::tensor::host_state;
 use crate::storage::reserve;
 use crate::tensor::Tensor;
@@ -18,7 +18,11 @@ pub struct PyTensor {
 impl PyTensor {
     /// The Python object around this value.
     pub fn object(&self) -> *mut ffi::PyObject {
-        std::ptr::from_ref(self).cast_mut().cast::<u8>().wrapping_sub(PLACE.load(Ordering::Relaxed)).cast()
+        std::ptr::from_ref(self)
+            .cast_mut()
+            .cast::<u8>()
+            .wrapping_sub(VALUE_OFFSET.load(Ordering::Relaxed))
+            .cast()
     }
 }
 
@@ -77,10 +81,11 @@ pub fn no_index() -> PyErr {
 /// 3.12 do): half of the cost of a small operator. Here the slots start empty, as the allocator leaves them.
 fn allocate(py: Python<'_>, tensor: Tensor) -> PyResult<Bound<'_, PyTensor>> {
     reserve::check()?;
-    let place = PLACE.load(Ordering::Relaxed);
+    let place = VALUE_OFFSET.load(Ordering::Relaxed);
     if place == 0 {
         let object = Bound::new(py, PyTensor { tensor })?;
-        PLACE.store(std::ptr::from_ref(object.get()) as usize - object.as_ptr() as usize, Ordering::Relaxed);
+        VALUE_OFFSET
+            .store(std::ptr::from_ref(object.get()) as usize - object.as_ptr() as usize, Ordering::Relaxed);
         return Ok(object);
     }
     let class = PyTensor::type_object_raw(py);

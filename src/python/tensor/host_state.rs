@@ -1,9 +1,9 @@
-//! What the user hung on a tensor's object (`x.grad.note = 1`), and the class of that object, last as long as the tensor,
-//! though the object goes when Python forgets it: the next one is made with both.
+//! The attributes that a user gave to a tensor's object (`x.grad.note = 1`), and the class of that object, last as long as the
+//! tensor. The object may go before: the next one is made with both.
 
 use crate::python::graph::collector;
 use crate::python::identity;
-use crate::python::identity::PLACE;
+use crate::python::identity::VALUE_OFFSET;
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::HostObject;
 use pyo3::PyTypeInfo;
@@ -18,12 +18,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Where an object of the class has its dictionary; 0 until somebody asked.
 static DICTIONARY: AtomicUsize = AtomicUsize::new(0);
 
-struct Hung {
+struct HostState {
     class: Py<PyType>,
     attributes: Option<Py<PyAny>>,
 }
 
-impl HostObject for Hung {
+impl HostObject for HostState {
     fn host(&self) -> *mut c_void {
         self.attributes.as_ref().map_or(null_mut(), |all| all.as_ptr().cast())
     }
@@ -48,14 +48,14 @@ unsafe fn dictionary(object: *mut ffi::PyObject) -> *mut *mut ffi::PyObject {
     unsafe { object.cast::<u8>().add(DICTIONARY.load(Ordering::Relaxed)).cast() }
 }
 
-/// Takes what is worth keeping from an object that is about to go, for the tensor to hold; whether there was anything.
+/// Gives the state of an object that is about to go to its tensor; tells whether there was any.
 #[cold]
 pub fn leave(dying: &PyTensor) -> bool {
-    if PLACE.load(Ordering::Relaxed) == 0 || DICTIONARY.load(Ordering::Relaxed) == 0 {
+    if VALUE_OFFSET.load(Ordering::Relaxed) == 0 || DICTIONARY.load(Ordering::Relaxed) == 0 {
         return false;
     }
     // SAFETY: the value lies at this place in its object, which Python is about to free while it holds the interpreter.
-    let hung = unsafe {
+    let state = unsafe {
         let object = dying.object();
         let py = Python::assume_attached();
         let class = ffi::Py_TYPE(object);
@@ -67,24 +67,24 @@ pub fn leave(dying: &PyTensor) -> bool {
         }
         let attributes = Bound::from_borrowed_ptr_or_opt(py, *slot);
         let class = Bound::from_borrowed_ptr(py, class.cast()).cast_into_unchecked::<PyType>();
-        Hung { class: class.unbind(), attributes: attributes.map(Bound::unbind) }
+        HostState { class: class.unbind(), attributes: attributes.map(Bound::unbind) }
     };
-    let follows = hung.attributes.is_none() || Python::attach(collector::follow).is_ok();
+    let follows = state.attributes.is_none() || Python::attach(collector::follow).is_ok();
     if follows {
-        dying.tensor.keep_host_state(Box::new(hung));
+        dying.tensor.keep_host_state(Box::new(state));
     }
     follows
 }
 
-/// A new object for a tensor whose last one left something, which goes on hanging there; nothing where that was taken.
+/// A new object for a tensor whose last one left its state, which the tensor goes on keeping; nothing where there is none.
 #[cold]
 pub fn revive<'py>(
     py: Python<'py>,
     tensor: &crate::tensor::Tensor,
 ) -> PyResult<Option<Bound<'py, PyTensor>>> {
     let read = |object: &dyn HostObject| {
-        let hung = object.as_any().downcast_ref::<Hung>()?;
-        Some((hung.class.clone_ref(py), hung.attributes.as_ref().map(|all| all.clone_ref(py))))
+        let state = object.as_any().downcast_ref::<HostState>()?;
+        Some((state.class.clone_ref(py), state.attributes.as_ref().map(|all| all.clone_ref(py))))
     };
     let Some((class, attributes)) = tensor.host_state(read).flatten() else { return Ok(None) };
     // SAFETY: the class derives from Tensor, whose value lies at its place in each object; the allocator leaves zeroes.
@@ -94,7 +94,7 @@ pub fn revive<'py>(
             return Err(PyErr::fetch(py));
         }
         let value = PyTensor { tensor: tensor.clone() };
-        object.cast::<u8>().add(PLACE.load(Ordering::Relaxed)).cast::<PyTensor>().write(value);
+        object.cast::<u8>().add(VALUE_OFFSET.load(Ordering::Relaxed)).cast::<PyTensor>().write(value);
         *dictionary(object) = attributes.map_or(null_mut(), Py::into_ptr);
         Ok(Some(Bound::from_owned_ptr(py, object).cast_into_unchecked()))
     }

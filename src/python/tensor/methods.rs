@@ -109,7 +109,7 @@ fn binary<'py>(
     finish(slf.py(), op, &if swapped { [other, own] } else { [own, other] })
 }
 
-/// The same where somebody wants to know of it.
+/// The operator where a mode wants to see every call.
 #[cold]
 fn watched<'py>(
     slf: &Bound<'py, PyTensor>,

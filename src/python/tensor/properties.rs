@@ -426,7 +426,7 @@ impl PyTensor {
             return Err(guidance.note("view", text, line).done().into());
         }
         if !t.is_leaf() {
-            t.cut_history();
+            t.detach_history();
         }
         t.drop_tangents();
         t.set_requires_grad(false)?;

@@ -26,7 +26,7 @@ pub fn end_transform() {
 
 /// Says what the innermost transform's inputs are, and what it was given beside them.
 #[pyfunction]
-pub fn adopt_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
+pub fn set_transform_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
     func::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
 }
 

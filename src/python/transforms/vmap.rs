@@ -3,7 +3,7 @@
 use crate::ops::shape::view;
 use crate::python::sequences::{Listed, collected};
 use crate::python::tensor::class::{PyTensor, wrap};
-use crate::tensor::{Kind, Node, NodeRef, Tensor, Viewing};
+use crate::tensor::{CreationMeta, Kind, Node, NodeRef, Tensor};
 use crate::transforms::func;
 use crate::transforms::vmap;
 use crate::transforms::vmap::{Batch, Frame, Randomness};
@@ -213,19 +213,19 @@ pub fn reaches_others(output: &Bound<'_, PyTensor>, own: Listed<Bound<'_, PyTens
 
 /// Says that nobody will ask for the gradients of these any more: inputs of a transform that is over.
 #[pyfunction]
-pub fn dismiss(inputs: Listed<Bound<'_, PyTensor>>) {
+pub fn retire_inputs(inputs: Listed<Bound<'_, PyTensor>>) {
     for edge in inputs.0.iter().filter_map(|t| t.get().tensor.edge()) {
         if let Kind::Leaf(leaf) = &edge.node.kind {
-            leaf.dismiss();
+            leaf.retire();
         }
     }
 }
 
 /// Lets views among a transform's gradients be written like others: its backward was not under the caller's `no_grad`.
 #[pyfunction]
-pub fn free_views(gradients: Listed<Option<Bound<'_, PyTensor>>>) {
+pub fn allow_view_writes(gradients: Listed<Option<Bound<'_, PyTensor>>>) {
     for gradient in gradients.0.iter().flatten() {
-        gradient.get().tensor.remake_view(Viewing::Plain);
+        gradient.get().tensor.remake_view(CreationMeta::Plain);
     }
 }
 

@@ -15,9 +15,9 @@ static HOST: OnceLock<Host> = OnceLock::new();
 const ON: u8 = 1;
 const CHECK: u8 = 2;
 const LINES: u8 = 4;
-/// Some thread's nodes have witnesses (see `created`).
-const WITNESSED: u8 = 8;
-/// Nodes made in turns of nodes made in turns...: nobody reads further.
+/// Some thread has node creation hooks.
+const HOOKED: u8 = 8;
+/// How deep a report follows nodes that were made in the turn of other nodes.
 const DEEPEST: u32 = 64;
 
 /// How many writes in place are remembered.
@@ -78,8 +78,8 @@ fn forget_writes() {
 
 pub fn set(on: bool, check_nan: bool) {
     let bits = u8::from(on) * ON + u8::from(check_nan) * CHECK;
-    let _ = MODE
-        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mode| Some(mode & (LINES | WITNESSED) | bits));
+    let _ =
+        MODE.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |mode| Some(mode & (LINES | HOOKED) | bits));
     if !keeps_lines() {
         forget_writes();
     }
@@ -123,7 +123,7 @@ pub fn keeps_lines() -> bool {
 /// Whether a new node is nobody's concern.
 #[inline]
 pub fn is_idle() -> bool {
-    mode() & (ON | LINES | WITNESSED) == 0
+    mode() & (ON | LINES | HOOKED) == 0
 }
 
 /// One more thread, or one less, wants to know of its nodes.
@@ -132,8 +132,8 @@ pub(in crate::tensor) fn watch_nodes(more: bool) {
     let mut threads = THREADS.lock().unwrap_or_else(PoisonError::into_inner);
     *threads = if more { *threads + 1 } else { threads.saturating_sub(1) };
     match *threads {
-        0 => MODE.fetch_and(!WITNESSED, Ordering::Relaxed),
-        _ => MODE.fetch_or(WITNESSED, Ordering::Relaxed),
+        0 => MODE.fetch_and(!HOOKED, Ordering::Relaxed),
+        _ => MODE.fetch_or(HOOKED, Ordering::Relaxed),
     };
 }
 

@@ -31,7 +31,7 @@ pub struct Facts {
     pub flops: Option<DerivativeFlops>,
     /// The name of PyTorch's kernel, where it is not the node's.
     pub aten: &'static str,
-    /// The same of the in-place form, where that is one of a view operator.
+    /// The derivative of the in-place form of a view operator.
     pub inplace: Option<&'static crate::tensor::Derivative>,
 }
 
@@ -64,7 +64,7 @@ pub enum Shown {
     Bool(bool),
     /// A whole number of C++'s, which PyTorch shows as it lies in memory, without a sign.
     Int(i64),
-    /// The same, one after the other.
+    /// Whole numbers of C++'s.
     Ints(Vec<i64>),
     Float(f64),
     /// A number as it was given.

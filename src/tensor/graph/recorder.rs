@@ -2,8 +2,8 @@
 
 use crate::arena::Draft;
 use crate::base::{Error, Guidance, Result};
-use crate::storage::{birth, reserve};
-use crate::tensor::{Body, Derivative, Edge, Kept, Kind, LATE, Node, Saved, Tensor, mode};
+use crate::storage::{current_transform, reserve};
+use crate::tensor::{Body, Derivative, Edge, Kept, Kind, Node, REPLACED, Saved, Tensor, mode};
 use std::any::Any;
 use std::sync::OnceLock;
 
@@ -12,7 +12,8 @@ pub fn any_requires_grad<'a>(inputs: impl IntoIterator<Item = &'a Tensor>) -> bo
     mode::grad_enabled() && inputs.into_iter().any(Tensor::requires_grad)
 }
 
-/// The same, where recording may be refused: for a view whose base was written behind its back.
+/// Whether an operator on these inputs is recorded; an error for a view whose base was written since, and whose history cannot
+/// follow.
 pub fn records<'a>(inputs: impl IntoIterator<Item = &'a Tensor> + Clone) -> Result<bool> {
     let recorded = any_requires_grad(inputs.clone());
     if recorded {
@@ -45,12 +46,12 @@ impl Recorder {
         self
     }
 
-    /// The next input's edge, for an operator whose gradient takes its shape from it: where the tensor was laid out anew
-    /// unrecorded, its history wants another shape than it shows.
+    /// The next input's edge, for an operator whose gradient takes its shape from that input. A tensor that was resized without
+    /// recording has a history that wants another shape: a node between them brings the gradient to it.
     #[inline]
     pub fn input_as_shown(&mut self, tensor: &Tensor) {
         self.input(Some(tensor));
-        if tensor.flags() & LATE != 0 {
+        if tensor.flags() & REPLACED != 0 {
             self.bridge(tensor);
         }
     }
@@ -82,7 +83,7 @@ impl Recorder {
         }
     }
 
-    /// Runs the same under another name.
+    /// Lets the node run another derivative.
     pub fn rename(&mut self, derivative: &'static Derivative) {
         self.node.kind = Kind::Op(derivative);
     }
@@ -105,7 +106,7 @@ impl Recorder {
         let kept = Kept::Body(body.clone());
         let saved = Saved { kept, version, source: index as u16, tensor: Some(tensor.downgrade()), view };
         if view && self.node.edges.get(index).is_none_or(Option::is_none) {
-            tensor.seen_by_savers();
+            tensor.note_unrecorded_view();
         }
         self.inference |= body.storage.is_of_inference();
         self.node.saves_mut().values.push(saved);
@@ -126,8 +127,8 @@ impl Recorder {
         self
     }
 
-    /// Refuses what must not be recorded: views whose base was written behind their back, values of inference mode; and a
-    /// graph that grows without memory for it.
+    /// Refuses what must not be recorded: views whose history cannot follow a write to their base, values of inference mode, and
+    /// a graph for which there is no memory.
     #[inline]
     pub fn check<'a>(&self, inputs: impl Iterator<Item = &'a Tensor>) -> Result<()> {
         reserve::check()?;
@@ -176,7 +177,7 @@ pub static RECORDED_OUTSIDE: OnceLock<fn(&Node) -> bool> = OnceLock::new();
 
 #[cold]
 pub fn is_recorded_outside(node: &Node) -> bool {
-    birth() == 0 || RECORDED_OUTSIDE.get().is_some_and(|is_recorded| is_recorded(node))
+    current_transform() == 0 || RECORDED_OUTSIDE.get().is_some_and(|is_recorded| is_recorded(node))
 }
 
 /// Why a tensor of inference mode cannot be saved for a derivative.

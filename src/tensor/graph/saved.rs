@@ -4,7 +4,7 @@ use crate::base::{Error, Guidance, Result};
 use crate::tensor::dual_levels::DualLevel;
 use crate::tensor::host::{count_hosted, uncount_hosted};
 use crate::tensor::node::{Edge, Kind, Node, NodeRef, kind_in_words, namespaced, operator_of};
-use crate::tensor::{Body, LATE, REQUIRES, Tensor, WeakTensor, anomaly, lock};
+use crate::tensor::{Body, REPLACED, REQUIRES, Tensor, WeakTensor, anomaly, lock};
 use smallvec::SmallVec;
 use std::ffi::c_void;
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub struct Saved {
     pub kept: Kept,
     pub version: u32,
     pub source: u16,
-    /// The tensor that it is, while that lives: it may show something else when it is asked for (see `renew`).
+    /// The tensor that was saved, while it lives: it may have changed by the time that a derivative asks (see `replaced.rs`).
     pub(in crate::tensor) tensor: Option<WeakTensor>,
     /// Whether it was saved of a view, whose history follows its base's.
     pub view: bool,
@@ -88,11 +88,11 @@ impl Saved {
         }
     }
 
-    /// The same, known to be saved of `tensor`.
+    /// Notes that `tensor` is what was saved.
     #[inline]
     pub fn of(self, tensor: &Tensor) -> Saved {
         if tensor.as_view().is_some() {
-            tensor.seen_by_savers();
+            tensor.note_unrecorded_view();
         }
         Saved { tensor: Some(tensor.downgrade()), ..self }
     }
@@ -111,14 +111,14 @@ impl Saved {
         self.source >= Saved::OUTPUT
     }
 
-    /// Whether nobody holds the input any more that this was saved of.
+    /// Whether nobody holds the saved input any more.
     pub fn is_orphan(&self) -> bool {
         !self.is_output()
             && self.body().is_some()
             && self.tensor.as_ref().is_none_or(|tensor| !tensor.is_alive())
     }
 
-    /// Takes `tensor`, which was made of this value, for the one that was saved, until that is gone, too.
+    /// Takes `tensor`, which was made of this value, for the one that was saved.
     pub fn adopt(&mut self, tensor: &Tensor) {
         self.tensor = Some(tensor.downgrade());
     }
@@ -210,7 +210,7 @@ impl Saved {
                 // What a Function saved may be detached.
                 let custom = matches!(node.kind, Kind::Custom(_));
                 let recorded = self.edge(node).filter(|edge| edge.node.is_leaf() || !custom);
-                if let Some(tensor) = self.renewed(recorded.as_ref())? {
+                if let Some(tensor) = self.current_tensor(recorded.as_ref())? {
                     return Ok(tensor);
                 }
                 Ok(self.restore(body.clone(), self.edge(node), &Node::tangents(node, true)))
@@ -243,11 +243,11 @@ impl Tensor {
         Tensor::of(body, edge)
     }
 
-    /// A tensor whose history can be taken away again, for good (`set_history`): the one that it was born with stays.
+    /// A tensor whose history can be taken away again by `set_history`, which keeps the history that a tensor was made with.
     pub fn lent(body: Body, edge: Option<Edge>) -> Tensor {
         let tensor = Tensor::new(body);
-        lock(&tensor.extra().late).edge = Some(edge);
-        tensor.0.flags.fetch_or(LATE, Ordering::AcqRel);
+        lock(&tensor.extra().replaced).edge = Some(edge);
+        tensor.0.flags.fetch_or(REPLACED, Ordering::AcqRel);
         tensor
     }
 
@@ -283,7 +283,7 @@ const FREED: &str = "Trying to backward through the graph a second time (or dire
     autograd.grad(). Specify retain_graph=True if you need to backward through the graph a second time or if you need \
     to access saved tensors after calling backward.";
 
-/// Somebody wants values of `node` that were given up.
+/// The error for saved values of `node` that were freed.
 pub fn freed_error(node: Option<&Node>) -> Error {
     let guidance = Guidance::new(FREED);
     let guidance = if let Some(node) = node { guidance.node("operator", node) } else { guidance };
@@ -353,7 +353,7 @@ impl<'a> Step<'a> {
         Ok(body)
     }
 
-    /// The same turn with `grads`, and with what `values` makes of the saved bytes.
+    /// This turn with other gradients, and with what `values` makes of the saved bytes.
     pub fn again<'b>(
         self,
         grads: &'b [Option<Tensor>],
@@ -392,7 +392,7 @@ impl<'a> Step<'a> {
 
     fn restored(&self, source: u16, edge: Option<Edge>) -> Result<Tensor> {
         let (saved, body) = self.saved(source)?;
-        match saved.renewed(edge.as_ref())? {
+        match saved.current_tensor(edge.as_ref())? {
             Some(tensor) => Ok(tensor),
             None => Ok(saved.restore(body.clone(), edge, &self.tangents)),
         }
@@ -427,7 +427,7 @@ impl<'a> Step<'a> {
 /// when it asks for them.
 #[inline]
 fn make_ready(node: &NodeRef, values: &mut [Saved], packed: bool, lost: bool) -> Result<()> {
-    values.iter_mut().try_for_each(|saved| saved.renew(node))?;
+    values.iter_mut().try_for_each(|saved| saved.update(node))?;
     if packed {
         unpack_all(node, values)?;
     }

@@ -31,7 +31,7 @@ pub trait Chooser: Send + Sync {
 /// Told of a write in place before it happens.
 pub type Watcher = Arc<dyn Fn(&Tensor) -> Result<(), Error> + Send + Sync>;
 
-/// The same derivative under another name.
+/// Gives the derivative that is recorded in place of another one.
 pub type Rename = fn(&'static Derivative) -> &'static Derivative;
 
 #[derive(Default)]
@@ -124,7 +124,7 @@ pub fn pop_chooser() {
     drop(gone);
 }
 
-/// Somebody else's wishes changed.
+/// Looks again whether anything wants to see saved values: node creation hooks came or went.
 pub(in crate::tensor) fn refresh() {
     ACTIVE.set(STATE.with_borrow(State::is_needed));
 }

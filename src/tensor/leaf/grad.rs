@@ -26,7 +26,7 @@ impl Tensor {
     pub fn set_grad_type(&self, kind: GradType) {
         let leaf = self.physical();
         leaf.extra().grad_type.set(kind);
-        if let Some(node) = leaf.extra().leaf_end()
+        if let Some(node) = leaf.extra().leaf_node()
             && let Kind::Leaf(end) = &node.kind
         {
             end.grad_type.set(kind);

@@ -66,7 +66,7 @@ impl Inner {
     fn leave_grad(&mut self) {
         let address = std::ptr::from_ref(self).cast::<()>() as usize;
         let Some(extra) = self.extra.get() else { return };
-        let Some(node) = extra.leaf_end() else { return };
+        let Some(node) = extra.leaf_node() else { return };
         let Kind::Leaf(leaf) = &node.kind else { return };
         let grad = lock(&extra.grad).take().filter(|grad| !grad.requires_grad());
         let frozen = self.flags.load(Ordering::Acquire) & REQUIRES == 0;

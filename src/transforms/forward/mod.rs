@@ -136,7 +136,7 @@ pub fn attach_by<'a>(
 
 /// Whether nothing moves although tangents are there: operators on nothing but tensors of inference mode follow none.
 fn is_still<'a>(mut inputs: impl Iterator<Item = &'a Tensor>) -> bool {
-    !mode::inference() && storage::birth() == 0 && inputs.all(Tensor::is_inference)
+    !mode::inference() && storage::current_transform() == 0 && inputs.all(Tensor::is_inference)
 }
 
 /// [`attach`] for an operator with one output.
@@ -327,7 +327,7 @@ pub fn lies_alike(a: &Body, b: &Body) -> bool {
     let apart = |i: usize| a.layout.shape[i] != 1 && a.layout.strides[i] != b.layout.strides[i];
     a.layout.shape == b.layout.shape
         && a.layout.offset == b.layout.offset
-        && a.lazy == b.lazy
+        && a.conj_neg == b.conj_neg
         && !(0..a.layout.ndim()).any(apart)
 }
 
@@ -335,6 +335,6 @@ pub fn lies_alike(a: &Body, b: &Body) -> bool {
 fn room(body: &Body, dtype: DType, values: &Tensor) -> Result<Tensor> {
     let (batch, end) = (Batch::of([values]), body.layout.end());
     let whole = crate::operator::kernel::filled(&batch.shape(&[end]), Scalar::Int(0), dtype, body.device())?;
-    let room = Body { lazy: body.lazy, ..whole.with_layout(batch.place(&body.layout, end)) };
+    let room = Body { conj_neg: body.conj_neg, ..whole.with_layout(batch.place(&body.layout, end)) };
     Ok(batch.wrap(Tensor::new(room)))
 }

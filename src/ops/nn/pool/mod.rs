@@ -36,7 +36,7 @@ fn image(shape: &[usize], dims: usize) -> Ints {
 }
 
 fn dense(x: &Body) -> Result<Body> {
-    if x.layout.is_contiguous() && x.lazy.is_nothing() { Ok(x.clone()) } else { duplicate(x) }
+    if x.layout.is_contiguous() && x.conj_neg.is_none() { Ok(x.clone()) } else { duplicate(x) }
 }
 
 fn converted(x: &Body, dtype: DType) -> Result<Body> {

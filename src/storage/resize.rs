@@ -72,7 +72,7 @@ impl From<Buffer> for ReplaceableBuffer {
 #[cfg(feature = "gpu")]
 impl ReplaceableBuffer {
     pub fn get(&self) -> &Buffer {
-        // SAFETY: from a box that is freed with this value or, once replaced, with the storage's family.
+        // SAFETY: from a box that is freed with this value or, once replaced, with the storage's shared state.
         unsafe { &*self.0.load(Ordering::Acquire) }
     }
 
@@ -125,7 +125,7 @@ impl Storage {
     /// Makes this `len` bytes. Where that needs other memory, `fill` gets it to copy the old bytes there.
     pub fn resize(&self, len: usize, fill: impl FnOnce(&Storage) -> Result<()>) -> Result<()> {
         let root = self.root();
-        let mut replaced = root.family().replaced();
+        let mut replaced = root.shared_state().replaced();
         self.check_resizable()?;
         let (old, kept) = (root.len(), self.is_lent(Lent::Kept));
         let has_room = match &root.0.bytes {
@@ -159,7 +159,7 @@ impl Storage {
     /// Lies in the host memory of `target` from now on, which is kept, and where the same bytes are already.
     pub fn move_to(&self, target: &Storage) -> Result<()> {
         let root = self.root();
-        let mut replaced = root.family().replaced();
+        let mut replaced = root.shared_state().replaced();
         let (Some(_), Some(start)) = (root.host(), target.host()) else {
             return Err(Error::runtime("only host memory can be moved to host memory"));
         };

@@ -14,13 +14,13 @@ pub fn set_host(tell: Tell) {
 }
 
 #[cold]
-pub fn caution(text: &str) -> Result<()> {
+pub fn warn(text: &str) -> Result<()> {
     TELL.get().map_or(Ok(()), |tell| tell(text))
 }
 
 static ALWAYS: AtomicBool = AtomicBool::new(false);
 
-/// Whether what is told once is to be told each time.
+/// Whether warnings that come once shall come each time.
 pub fn set_always(always: bool) {
     ALWAYS.store(always, Ordering::Relaxed);
 }
@@ -29,8 +29,8 @@ pub fn is_always() -> bool {
     ALWAYS.load(Ordering::Relaxed)
 }
 
-/// The same, once only.
+/// Warns when `told` is not set yet, and sets it.
 #[cold]
-pub fn caution_once(told: &AtomicBool, text: &str) -> Result<()> {
-    if told.swap(true, Ordering::Relaxed) && !is_always() { Ok(()) } else { caution(text) }
+pub fn warn_once(told: &AtomicBool, text: &str) -> Result<()> {
+    if told.swap(true, Ordering::Relaxed) && !is_always() { Ok(()) } else { warn(text) }
 }

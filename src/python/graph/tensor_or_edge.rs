@@ -5,45 +5,45 @@ use crate::tensor::{Edge, Meta, Tensor, mode};
 use pyo3::prelude::*;
 
 /// A tensor, or a place in the graph: what gradients are asked of and for.
-pub enum Place {
+pub enum TensorOrEdge {
     Tensor(Tensor),
     Edge(Edge),
 }
 
-impl Place {
+impl TensorOrEdge {
     /// Where its gradient flows to.
     pub fn edge(&self) -> Option<Edge> {
         match self {
-            Place::Tensor(tensor) => tensor.edge(),
-            Place::Edge(edge) => Some(edge.clone()),
+            TensorOrEdge::Tensor(tensor) => tensor.edge(),
+            TensorOrEdge::Edge(edge) => Some(edge.clone()),
         }
     }
     /// As [`Tensor::edge_for_hooks`]: for a place that gradients are asked for.
     pub fn edge_for_hooks(&self) -> Option<Edge> {
         match self {
-            Place::Tensor(tensor) => tensor.edge_for_hooks(),
-            Place::Edge(edge) => Some(edge.clone()),
+            TensorOrEdge::Tensor(tensor) => tensor.edge_for_hooks(),
+            TensorOrEdge::Edge(edge) => Some(edge.clone()),
         }
     }
 
     /// The place in words, and the line that made it.
     pub fn describe(&self) -> (String, Option<Line>) {
         match self {
-            Place::Tensor(tensor) => tensor.describe(),
-            Place::Edge(edge) => edge.node.describe(),
+            TensorOrEdge::Tensor(tensor) => tensor.describe(),
+            TensorOrEdge::Edge(edge) => edge.node.describe(),
         }
     }
 
     pub fn meta(&self) -> Meta {
         match self {
-            Place::Tensor(tensor) => tensor.body().meta(),
-            Place::Edge(edge) => edge.node.outputs[edge.output as usize].clone(),
+            TensorOrEdge::Tensor(tensor) => tensor.body().meta(),
+            TensorOrEdge::Edge(edge) => edge.node.outputs[edge.output as usize].clone(),
         }
     }
 }
 
 /// Why a tensor has no history.
-pub fn unrecorded(place: &Place) -> &'static str {
+pub fn unrecorded(place: &TensorOrEdge) -> &'static str {
     if !place.meta().dtype.is_float() {
         "compute it in a floating point dtype: integers and truth values have no gradients"
     } else if !mode::grad_enabled() {
@@ -55,13 +55,13 @@ pub fn unrecorded(place: &Place) -> &'static str {
 }
 
 /// An error about a tensor, with what made it and what to do.
-pub fn guided(message: &str, label: &'static str, place: &Place, advice: String) -> PyErr {
+pub fn guided(message: &str, label: &'static str, place: &TensorOrEdge, advice: String) -> PyErr {
     let (text, line) = place.describe();
     Guidance::new(message).note(label, text, line).advice(advice).done().into()
 }
 
 pub fn no_hook(tensor: &Tensor) -> PyErr {
-    let place = Place::Tensor(tensor.clone());
+    let place = TensorOrEdge::Tensor(tensor.clone());
     let message = "cannot register a hook on a tensor that doesn't require gradient";
     guided(message, "tensor", &place, unrecorded(&place).into())
 }
