@@ -127,6 +127,14 @@ pub fn soft_margin_loss(
     #[default("mean".to_string())] reduction: String,
 ) -> Result<Tensor> {
     need_constant("soft_margin_loss", "target", Some(target))?;
+    let found = input.dtype().promote(target.dtype());
+    let found = if found.is_differentiable() { found } else { create::default_dtype() };
+    if !input.dtype().is_differentiable() || found.is_complex() != input.dtype().is_complex() {
+        let (found, wanted) = (found.scalar_name(), input.dtype().scalar_name());
+        return Err(Error::runtime(format!(
+            "result type {found} can't be cast to the desired output type {wanted}"
+        )));
+    }
     SoftMarginLoss::call(input, target, reduction_of(&reduction, size_average, reduce)?)
 }
 

@@ -12,8 +12,8 @@ use crate::ops::shape::view;
 use crate::ops::sorting::sort::sort;
 use smallvec::smallvec;
 
-fn check(name: &str, input: &Tensor, q: &Tensor, interpolation: &str) -> Result<()> {
-    let refuse = |text: String| Err(Error::runtime(format!("{name}() {text}")));
+fn check(input: &Tensor, q: &Tensor, interpolation: &str) -> Result<()> {
+    let refuse = |text: String| Err(Error::runtime(format!("quantile() {text}")));
     if input.numel() == 0 {
         return refuse("input tensor must be non-empty".into());
     }
@@ -35,7 +35,6 @@ fn check(name: &str, input: &Tensor, q: &Tensor, interpolation: &str) -> Result<
 }
 
 fn quantiles(
-    name: &str,
     input: &Tensor,
     q: &Tensor,
     dim: Option<i64>,
@@ -43,7 +42,7 @@ fn quantiles(
     interpolation: &str,
     skips: bool,
 ) -> Result<Tensor> {
-    check(name, input, q, interpolation)?;
+    check(input, q, interpolation)?;
     let rank = input.ndim();
     let line = match dim {
         None => view::flatten(input, 0, -1)?,
@@ -140,7 +139,7 @@ macro_rules! quantile_rows {
             interpolation: String,
         ) -> Result<Tensor> {
             check_range(stringify!($name), q)?;
-            quantiles(stringify!($name), input, q, dim, keepdim, &interpolation, $skips)
+            quantiles(input, q, dim, keepdim, &interpolation, $skips)
         }
     )* };
 }
@@ -163,7 +162,7 @@ pub fn quantile_at(
     interpolation: String,
 ) -> Result<Tensor> {
     let q = as_tensor("quantile", q, input)?;
-    quantiles("quantile", input, &q, dim, keepdim, &interpolation, false)
+    quantiles(input, &q, dim, keepdim, &interpolation, false)
 }
 
 /// The same of those that are numbers.
@@ -178,7 +177,7 @@ pub fn nanquantile_at(
     interpolation: String,
 ) -> Result<Tensor> {
     let q = as_tensor("nanquantile", q, input)?;
-    quantiles("nanquantile", input, &q, dim, keepdim, &interpolation, true)
+    quantiles(input, &q, dim, keepdim, &interpolation, true)
 }
 
 /// The longest run of sorted values, the first of several, and where its last element was.

@@ -109,7 +109,7 @@ impl Ctx {
         self.state().saved = places;
     }
 
-    /// Hangs a hook on the node, or keeps it until there is one.
+    /// Adds a hook to the node, or keeps it until there is a node.
     fn hook<'py>(slf: &Bound<'py, Ctx>, when: When, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         if let Some(node) = Ctx::node(slf) {
             return node_hook(slf.py(), &node, when, hook);

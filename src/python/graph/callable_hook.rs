@@ -124,6 +124,6 @@ fn check(
 }
 
 /// Hangs a Python callable on a node.
-pub fn hang(node: &NodeRef, when: When, callable: Py<PyAny>) -> u64 {
+pub fn add_callable(node: &NodeRef, when: When, callable: Py<PyAny>) -> u64 {
     node.add_hook(when, Arc::new(PyHook { callable, when }))
 }

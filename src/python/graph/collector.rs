@@ -44,7 +44,7 @@ thread_local! {
     static PASS: RefCell<Pass> = RefCell::new(Pass::default());
 }
 
-/// Lets the collector tell when it starts and stops; called before the first Python object is hung on a node.
+/// Lets the collector tell when it starts and stops; called before a node keeps its first Python object.
 pub fn follow(py: Python<'_>) -> PyResult<()> {
     static FOLLOWED: PyOnceLock<()> = PyOnceLock::new();
     FOLLOWED.get_or_try_init(py, || {
@@ -67,7 +67,7 @@ fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
     });
 }
 
-/// A Python object that the graph hangs on: its address, and what it holds.
+/// A Python object that holds a part of the graph: its address, and what it holds.
 pub struct Start<'a> {
     object: usize,
     held: Root<'a>,
@@ -263,7 +263,7 @@ impl Pass {
     }
 }
 
-/// Shows the collector the Python objects that hang on nodes which these handles alone keep alive: so many of each.
+/// Shows the collector the Python objects of nodes that only these handles keep alive: so many of each.
 pub fn traverse_nodes<'a>(
     starts: impl Iterator<Item = (&'a NodeRef, usize)>,
     visit: &PyVisit<'_>,
@@ -289,7 +289,7 @@ pub fn traverse_nodes<'a>(
     outcome
 }
 
-/// Shows the collector the Python objects that hang on the nodes behind this tensor. Outside of a collection that we
+/// Shows the collector the Python objects that the nodes behind this tensor keep. Outside of a collection that we
 /// follow, these are the nodes which it alone keeps alive.
 pub fn traverse_tensor(
     start: &Start<'_>,

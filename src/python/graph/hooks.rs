@@ -1,7 +1,7 @@
 //! Hooks as Python sees them: handles that remove them again, and the lists that a tensor has.
 
 use crate::arena::Id;
-use crate::python::graph::callable_hook::hang;
+use crate::python::graph::callable_hook::add_callable;
 use crate::python::graph::collector;
 use crate::python::graph::tensor_or_edge::no_hook;
 use crate::python::tensor::class::PyTensor;
@@ -34,7 +34,7 @@ enum TensorOrEdge {
 
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The number of a hook that was taken off before there was a node to hang it on.
+/// The number of a hook that was taken removed before there was a node for it.
 const OFF: u64 = u64::MAX;
 
 impl Handle {
@@ -121,7 +121,7 @@ fn take_off(node: Id<Node>, id: u64) {
     }
 }
 
-/// A hook of a Function's context, hung before there is a node.
+/// A hook that a Function's context was given before there is a node.
 pub struct Early {
     when: When,
     hook: Py<PyAny>,
@@ -140,7 +140,7 @@ impl Early {
     pub fn settle(self, node: &NodeRef) {
         let handle = self.handle.get();
         if let (TensorOrEdge::Coming(at), true) = (&handle.at, handle.id() != OFF) {
-            handle.id.store(hang(node, self.when, self.hook), Ordering::Relaxed);
+            handle.id.store(add_callable(node, self.when, self.hook), Ordering::Relaxed);
             let _ = at.set(node.id());
         }
     }
@@ -266,12 +266,12 @@ fn assign(slf: &Bound<'_, PyTensor>, when: When, hooks: &Bound<'_, PyAny>) -> Py
     if let Some(dict) = dict {
         let assigned = Py::new(slf.py(), Assigned { hooks: dict.clone().unbind(), when })?;
         collector::follow(slf.py())?;
-        hang(&edge.node, when, assigned.into_any());
+        add_callable(&edge.node, when, assigned.into_any());
     }
     Ok(())
 }
 
-/// Hangs a tensor's hooks on its place among the outputs of a node, unless they hang there already.
+/// Adds a tensor's hooks to the node that it is an output of, unless they are there already.
 pub fn adopt(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> {
     let Ok(tensor) = tensor.cast::<PyTensor>() else {
         return Err(PyTypeError::new_err("_register_hook_dict expected a variable"));
@@ -333,6 +333,6 @@ pub fn node_hook<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     collector::follow(py)?;
     reserve::check()?;
-    let id = hang(node, when, hook);
+    let id = add_callable(node, when, hook);
     Ok(Bound::new(py, Handle::new(node, id))?.into_any())
 }
