@@ -91,6 +91,61 @@ unsafe fn row<S: Copy, A: Wide>(
     rest
 }
 
+/// The sum of the squares of `n` elements where their own type is exact enough for four of them, unless some come too
+/// near its ends.
+trait Squares: Source {
+    #[inline(always)]
+    unsafe fn squares(_x: *const Self, _n: usize) -> Option<Self::Wide> {
+        None
+    }
+}
+impl Squares for f64 {}
+impl Squares for i64 {}
+impl Squares for f32 {
+    #[inline(always)]
+    unsafe fn squares(x: *const f32, n: usize) -> Option<f64> {
+        if n < LANES {
+            return None;
+        }
+        // SAFETY: the caller's n elements.
+        let square = |i: usize| unsafe { *x.add(i) * *x.add(i) };
+        let mut lanes = [0.0f64; LANES];
+        let mut i = 0;
+        while i + 4 * LANES <= n {
+            fetch::<f32, { 4 * LANES }>(x.wrapping_add(i + AHEAD));
+            for j in 0..LANES {
+                let part = |k: usize| square(i + k * LANES + j);
+                lanes[j] += f64::from((part(0) + part(1)) + (part(2) + part(3)));
+            }
+            i += 4 * LANES;
+        }
+        // What is left: whole lanes, and the last ones, of which some were there before.
+        let mut rest = [0.0f32; LANES];
+        while i + LANES <= n {
+            for j in 0..LANES {
+                rest[j] += square(i + j);
+            }
+            i += LANES;
+        }
+        let before = (LANES - (n - i)) as i32;
+        for j in 0..LANES {
+            let last = square(n - LANES + j);
+            rest[j] += if j as i32 >= before { last } else { 0.0 };
+        }
+        for j in 0..LANES {
+            lanes[j] += f64::from(rest[j]);
+        }
+        for width in [16, 8, 4, 2, 1] {
+            for j in 0..width {
+                lanes[j] += lanes[j + width];
+            }
+        }
+        // Smaller squares may have lost digits, larger ones are infinite. (A NaN is one.)
+        let far = lanes[0] < n as f64 * 1e-36 || lanes[0] == f64::INFINITY;
+        (!far).then_some(lanes[0])
+    }
+}
+
 /// Folds `n` elements in any order and in their own type.
 #[inline(always)]
 unsafe fn in_lanes<S: Copy>(first: S, x: *const S, n: usize, join: impl Fn(S, S) -> S) -> S {
@@ -299,7 +354,10 @@ macro_rules! source {
                         Fold::Min => smallest(x, n),
                         Fold::All => in_columns(Fold::All, x, n, wide, <$A as Steps>::all),
                         Fold::Any => in_columns(Fold::Any, x, n, wide, <$A as Steps>::any),
-                        Fold::SumSq => row(Fold::SumSq, x, n, shift, wide, <$A as Steps>::sum_sq, none),
+                        Fold::SumSq => match if tile.shift.is_empty() { $S::squares(x, n) } else { None } {
+                            Some(sum) => sum,
+                            None => row(Fold::SumSq, x, n, shift, wide, <$A as Steps>::sum_sq, none),
+                        },
                         Fold::SumAbs => row(Fold::SumAbs, x, n, shift, wide, <$A as Steps>::sum_abs, none),
                         Fold::ArgMax | Fold::ArgMin => {
                             let best = if fold == Fold::ArgMax {
