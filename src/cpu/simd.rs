@@ -235,6 +235,78 @@ pub unsafe fn turn_square<E: Copy>(from: *const u8, from_step: usize, to: *mut u
     }
 }
 
+/// What many lanes come to: of the first and the second half, of those halves, and so on. Spelled out, since compilers take the
+/// plain loop apart in ways that are slow.
+macro_rules! lanes {
+    ($T:ident, $vector:ident, $load:ident, $add:ident, $max:ident, |$x:ident, $step:ident| $last:expr) => {
+        pub mod $T {
+            #[cfg(target_arch = "x86_64")]
+            use std::arch::x86_64::*;
+
+            const LANES: usize = 32;
+
+            #[cfg(target_arch = "x86_64")]
+            #[inline(always)]
+            fn folded(lanes: &[$T; LANES], $step: impl Fn($vector, $vector) -> $vector) -> $T {
+                const WIDTH: usize = size_of::<$vector>() / size_of::<$T>();
+                // SAFETY: these registers are inside the lanes, and every x86-64 machine has the instructions.
+                unsafe {
+                    let mut all: [$vector; LANES / WIDTH] = std::mem::zeroed();
+                    for (i, vector) in all.iter_mut().enumerate() {
+                        *vector = $load(lanes.as_ptr().add(WIDTH * i));
+                    }
+                    let mut count = LANES / WIDTH;
+                    while count > 1 {
+                        count /= 2;
+                        for i in 0..count {
+                            all[i] = $step(all[i], all[i + count]);
+                        }
+                    }
+                    let $x = all[0];
+                    $last
+                }
+            }
+
+            #[cfg(not(target_arch = "x86_64"))]
+            fn folded(mut lanes: [$T; LANES], step: impl Fn($T, $T) -> $T) -> $T {
+                for width in [16, 8, 4, 2, 1] {
+                    for i in 0..width {
+                        lanes[i] = step(lanes[i], lanes[i + width]);
+                    }
+                }
+                lanes[0]
+            }
+
+            /// The sum of the lanes.
+            #[inline(always)]
+            pub fn total(lanes: &[$T; LANES]) -> $T {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: every x86-64 machine has it.
+                return folded(lanes, |a, b| unsafe { $add(a, b) });
+                #[cfg(not(target_arch = "x86_64"))]
+                return folded(*lanes, |a, b| a + b);
+            }
+
+            /// The largest of the lanes; a NaN need not win.
+            #[inline(always)]
+            pub fn most(lanes: &[$T; LANES]) -> $T {
+                #[cfg(target_arch = "x86_64")]
+                // SAFETY: as above.
+                return folded(lanes, |a, b| unsafe { $max(b, a) });
+                #[cfg(not(target_arch = "x86_64"))]
+                return folded(*lanes, |a, b| if b > a { b } else { a });
+            }
+        }
+    };
+}
+lanes!(f32, __m128, _mm_loadu_ps, _mm_add_ps, _mm_max_ps, |x, step| {
+    let two = step(x, _mm_movehl_ps(x, x));
+    _mm_cvtss_f32(step(two, _mm_shuffle_ps::<1>(two, two)))
+});
+lanes!(f64, __m128d, _mm_loadu_pd, _mm_add_pd, _mm_max_pd, |x, step| {
+    _mm_cvtsd_f64(step(x, _mm_unpackhi_pd(x, x)))
+});
+
 /// Converts the first of `n` elements by eights, by an instruction where the machine has it: how many that were.
 macro_rules! by_eights {
     ($(#[$meta:meta])* $name:ident, $from_size:literal => $to_size:literal, |$from:ident, $to:ident| $convert:expr) => {

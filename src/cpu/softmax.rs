@@ -74,6 +74,18 @@ unsafe fn each_line<T: Real>(out: Strided, ins: [Strided; 2], dim: usize, kernel
     ];
     let grain = (par::GRAIN / (n * width)).max(1);
     par::try_ranges(walk.numel() * tiles, grain, |range| {
+        if neighbours == 1 && lines.iter().all(Line::is_direct) {
+            walk.runs(range, |at, steps, count| {
+                let most = (ELEMENTS / n).clamp(1, TOGETHER);
+                for first in (0..count).step_by(most) {
+                    let count = most.min(count - first);
+                    let at = [0, 1, 2].map(|i| at[i].wrapping_add(first.wrapping_mul(steps[i])));
+                    // SAFETY: these lines are inside the views, and are this task's own.
+                    unsafe { several::<T>(&lines, at, steps, [n, count], kernel) };
+                }
+            });
+            return Ok(());
+        }
         let mut buffers = Buffers::<T>::new(&lines, if neighbours == 1 { n } else { 0 })?;
         if neighbours == 1 {
             // SAFETY: these lines are inside the views, and are this task's own.
@@ -102,6 +114,25 @@ impl<T: Real> Buffers<T> {
     fn new(lines: &[Line; 3], n: usize) -> Result<Buffers<T>> {
         let copy = |line: &Line| scratch(if line.is_direct() { 0 } else { n }, T::ZERO);
         Ok(Buffers { lines: [copy(&lines[0])?, copy(&lines[1])?, copy(&lines[2])?], room: Room::empty() })
+    }
+}
+
+/// Lines that lie as the loops want them.
+unsafe fn several<T: Real>(
+    lines: &[Line; 3],
+    at: [usize; 3],
+    [step, first, second]: [usize; 3],
+    [n, count]: [usize; 2],
+    kernel: Kernel,
+) {
+    let out = Lines { n, count, out: lines[2].at(at[0]).cast::<T>(), step };
+    let ins = [0, 1].map(|i| lines[i].at(at[i + 1]).cast_const().cast::<T>());
+    // SAFETY: the caller's lines.
+    unsafe {
+        match kernel {
+            Kernel::Forward { log } => T::forward(out, ins[0], first, log),
+            Kernel::Backward { log } => T::backward(out, ins, [first, second], log),
+        }
     }
 }
 
@@ -135,8 +166,10 @@ unsafe fn one_line<T: Real>(
     // SAFETY: n elements each, by the caller's promise or because the copies are that long.
     unsafe {
         match kernel {
-            Kernel::Forward { log } => T::forward(n, to, ins[0], log),
-            Kernel::Backward { log } => T::backward(n, to, ins[0], ins[1], log),
+            Kernel::Forward { log } => T::forward(Lines { n, count: 1, out: to, step: 0 }, ins[0], 0, log),
+            Kernel::Backward { log } => {
+                T::backward(Lines { n, count: 1, out: to, step: 0 }, ins, [0; 2], log)
+            }
         }
         if !line.is_direct() {
             for first in (0..n).step_by(TILE) {
@@ -195,13 +228,28 @@ unsafe fn tile<T: Real>(
     }
 }
 
+/// Where the results of lines that are computed together go: `count` lines of `n` elements, `step` apart.
+#[derive(Clone, Copy)]
+struct Lines<T> {
+    n: usize,
+    count: usize,
+    out: *mut T,
+    step: usize,
+}
+
+/// The most of them, and how many elements they have at most unless one alone has more.
+const TOGETHER: usize = 16;
+const ELEMENTS: usize = 4096;
+
 /// The loops over f32 and f64.
 trait Real: Copy + Send + Sync + 'static {
     const DTYPE: DType;
     const ZERO: Self;
     const LOWEST: Self;
-    unsafe fn forward(n: usize, out: *mut Self, x: *const Self, log: bool);
-    unsafe fn backward(n: usize, out: *mut Self, grad: *const Self, y: *const Self, log: bool);
+    /// Of lines at `x`, `x_step` elements apart.
+    unsafe fn forward(lines: Lines<Self>, x: *const Self, x_step: usize, log: bool);
+    /// Of the result's gradient, and the result.
+    unsafe fn backward(lines: Lines<Self>, ins: [*const Self; 2], steps: [usize; 2], log: bool);
     unsafe fn rows_max(width: usize, x: *const Self, largest: &mut [Self]);
     unsafe fn rows_exp_sum(width: usize, x: *const Self, largest: &[Self], sums: &mut [Self]);
     /// What [`Real::rows_softmax`] needs of the sums: their logarithms or their reciprocals.
@@ -231,6 +279,7 @@ macro_rules! real {
     ($T:ident, $bits:ident, $dtype:ident, $mod:ident) => {
         mod $mod {
             use super::*;
+            use crate::cpu::simd::$T::{most, total};
             use math::$T::{exp_below as exp, log as ln};
 
             #[inline(always)]
@@ -245,9 +294,9 @@ macro_rules! real {
                 unsafe { out.add(i).cast::<[$T; LANES]>().write_unaligned(lanes) }
             }
 
-            /// Those of the last lanes that hold what is left of `n` elements; the others are `other`'s.
+            /// As many of the last lanes as are `left` have all bits set.
             #[inline(always)]
-            fn blend(n: usize, other: [$T; LANES], mut lanes: [$T; LANES]) -> [$T; LANES] {
+            fn last_lanes(left: usize) -> *const $T {
                 static BITS: [$bits; 2 * LANES] = {
                     let mut bits = [0; 2 * LANES];
                     let mut j = LANES;
@@ -257,36 +306,41 @@ macro_rules! real {
                     }
                     bits
                 };
-                // SAFETY: what is left is less than the lanes.
-                let kept = unsafe { BITS.as_ptr().add(n % LANES).cast::<[$bits; LANES]>().read_unaligned() };
+                BITS.as_ptr().wrapping_add(left).cast()
+            }
+
+            /// Those of the lanes that are kept, and zeros.
+            #[inline(always)]
+            fn keep(mut lanes: [$T; LANES], kept: [$T; LANES]) -> [$T; LANES] {
                 for j in 0..LANES {
-                    lanes[j] = $T::from_bits(lanes[j].to_bits() & kept[j] | other[j].to_bits() & !kept[j]);
+                    lanes[j] = $T::from_bits(lanes[j].to_bits() & kept[j].to_bits());
                 }
                 lanes
             }
 
-            /// What is left of `n` elements, in the last lanes.
+            /// The last of `n` elements in the last lanes, of which those that fill no block are the tail. (What stood
+            /// before them need not be told apart: it is computed twice, to the same.)
             #[inline(always)]
-            unsafe fn load_tail(x: *const $T, n: usize, pad: $T) -> [$T; LANES] {
-                let mut lanes = [pad; LANES];
+            unsafe fn load_last(x: *const $T, n: usize, pad: $T) -> [$T; LANES] {
                 // SAFETY: the caller's n elements.
                 unsafe {
                     if n >= LANES {
-                        return blend(n, lanes, load(x, n - LANES));
+                        return load(x, n - LANES);
                     }
+                    let mut lanes = [pad; LANES];
                     for j in 0..n {
                         lanes[LANES - n + j] = *x.add(j);
                     }
+                    lanes
                 }
-                lanes
             }
 
             #[inline(always)]
-            unsafe fn store_tail(out: *mut $T, n: usize, lanes: [$T; LANES]) {
+            unsafe fn store_last(out: *mut $T, n: usize, lanes: [$T; LANES]) {
                 // SAFETY: the caller's n elements.
                 unsafe {
                     if n >= LANES {
-                        return store(out, n - LANES, blend(n, load(out, n - LANES), lanes));
+                        return store(out, n - LANES, lanes);
                     }
                     for j in 0..n {
                         *out.add(j) = lanes[LANES - n + j];
@@ -294,17 +348,17 @@ macro_rules! real {
                 }
             }
 
-            /// Writes what `make` makes of the elements of two rows. Tails take the same way: a copy of the code would be
-            /// no vectors.
+            /// Writes what `make` makes of the elements of two rows, whose last ones were loaded before. These take the same
+            /// way: a copy of the code would be no vectors.
             #[inline(always)]
             unsafe fn map(
                 n: usize,
                 out: *mut $T,
                 [a, b]: [*const $T; 2],
-                tails: &[[$T; LANES]; 2],
+                last: &[[$T; LANES]; 2],
                 make: impl Fn([$T; LANES], [$T; LANES]) -> [$T; LANES],
             ) {
-                let mut tail = [0.0; LANES];
+                let mut made = [0.0; LANES];
                 let whole = n / LANES;
                 // SAFETY: the caller's n elements of each.
                 unsafe {
@@ -312,24 +366,14 @@ macro_rules! real {
                         let at = block * LANES;
                         let (a, b, to) = match block < whole {
                             true => (a.add(at), b.add(at), out.add(at)),
-                            false => (tails[0].as_ptr(), tails[1].as_ptr(), tail.as_mut_ptr()),
+                            false => (last[0].as_ptr(), last[1].as_ptr(), made.as_mut_ptr()),
                         };
                         store(to, 0, make(load(a, 0), load(b, 0)));
                     }
                     if !n.is_multiple_of(LANES) {
-                        store_tail(out, n, tail);
+                        store_last(out, n, made);
                     }
                 }
-            }
-
-            #[inline(always)]
-            fn join(lanes: [$T; LANES], step: impl Fn($T, $T) -> $T) -> $T {
-                let mut eight = [0.0; 8];
-                for j in 0..8 {
-                    eight[j] = step(step(lanes[j], lanes[j + 8]), step(lanes[j + 16], lanes[j + 24]));
-                }
-                let [a, b, c, d, e, f, g, h] = eight;
-                step(step(step(a, e), step(b, f)), step(step(c, g), step(d, h)))
             }
 
             #[inline(always)]
@@ -338,101 +382,166 @@ macro_rules! real {
                 if b > a { b } else { a }
             }
 
+            /// Exponentials, of which the lanes that are `kept` add to the sums.
             #[inline(always)]
-            fn exps(mut x: [$T; LANES], largest: $T, sums: &mut [$T; LANES]) -> [$T; LANES] {
+            fn exps(
+                mut x: [$T; LANES],
+                kept: [$T; LANES],
+                largest: $T,
+                sums: &mut [$T; LANES],
+            ) -> [$T; LANES] {
                 for j in 0..LANES {
                     x[j] = exp(x[j] - largest);
-                    sums[j] += x[j];
+                }
+                let counted = keep(x, kept);
+                for j in 0..LANES {
+                    sums[j] += counted[j];
                 }
                 x
             }
 
-            simd_fn! {
-                pub unsafe fn forward(n: usize, out: *mut $T, x: *const $T, log: bool) {
-                    let whole = n - n % LANES;
-                    let tail = load_tail(x, n, $T::NEG_INFINITY);
-                    let mut lanes = tail;
-                    for i in (0..whole).step_by(LANES) {
+            #[inline(always)]
+            unsafe fn largest_of(n: usize, x: *const $T) -> $T {
+                // SAFETY: the caller's n elements.
+                unsafe {
+                    let mut lanes = load_last(x, n, *x);
+                    for i in (0..n - n % LANES).step_by(LANES) {
                         let x = load(x, i);
                         for j in 0..LANES {
                             lanes[j] = larger(lanes[j], x[j]);
                         }
                     }
-                    let largest = join(lanes, larger);
-                    let mut sums = [0.0; LANES];
-                    if log {
-                        for block in 0..n.div_ceil(LANES) {
-                            let at = block * LANES;
-                            let from = if at < whole { x.add(at) } else { tail.as_ptr() };
-                            exps(load(from, 0), largest, &mut sums);
-                        }
-                        let shift = ln(join(sums, |a, b| a + b));
-                        map(n, out, [x; 2], &[tail; 2], |mut x, _| {
-                            for j in 0..LANES {
-                                x[j] = x[j] - largest - shift;
-                            }
-                            x
-                        });
-                    } else {
-                        let mut made = [0.0; LANES];
-                        for block in 0..n.div_ceil(LANES) {
-                            let at = block * LANES;
-                            let (from, to) = match at < whole {
-                                true => (x.add(at), out.add(at)),
-                                false => (tail.as_ptr(), made.as_mut_ptr()),
-                            };
+                    most(&lanes)
+                }
+            }
+
+            /// The sum of exponentials, which are written to `out` if they are `wanted`.
+            #[inline(always)]
+            unsafe fn sum_of_exps(n: usize, out: *mut $T, x: *const $T, largest: $T, wanted: bool) -> $T {
+                let whole = n - n % LANES;
+                let (mut sums, mut made) = ([0.0; LANES], [0.0; LANES]);
+                // SAFETY: the caller's n elements of each.
+                unsafe {
+                    let last = load_last(x, n, *x);
+                    for block in 0..n.div_ceil(LANES) {
+                        let at = block * LANES;
+                        let (from, to, left) = match at < whole {
+                            true => (x.add(at), out.wrapping_add(at), LANES),
+                            false => (last.as_ptr(), made.as_mut_ptr(), n % LANES),
+                        };
+                        let kept = load(last_lanes(left), 0);
+                        let exps = exps(load(from, 0), kept, largest, &mut sums);
+                        if wanted {
                             // Here memory has nothing to do: it brings what the next line needs.
                             fetch::<$T, LANES>(from.wrapping_add(n));
                             fetch::<$T, LANES>(to.wrapping_add(n));
-                            store(to, 0, exps(load(from, 0), largest, &mut sums));
+                            store(to, 0, exps);
                         }
-                        if whole < n {
-                            store_tail(out, n, made);
+                    }
+                    if wanted && whole < n {
+                        store_last(out, n, made);
+                    }
+                }
+                total(&sums)
+            }
+
+            // A step for all lines before the next one: they do not wait for one another.
+            simd_fn! {
+                pub unsafe fn forward(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
+                    let Lines { n, count, out, step } = lines;
+                    let (mut largest, mut sums) = ([0.0; TOGETHER], [1.0; TOGETHER]);
+                    let from = |i: usize| x.wrapping_add(i.wrapping_mul(x_step));
+                    let to = |i: usize| out.wrapping_add(i.wrapping_mul(step));
+                    for i in 0..count {
+                        largest[i] = largest_of(n, from(i));
+                    }
+                    if log {
+                        for i in 0..count {
+                            sums[i] = sum_of_exps(n, to(i), from(i), largest[i], false);
                         }
-                        let scale = 1.0 / join(sums, |a, b| a + b);
-                        let tail = load_tail(out, n, 0.0);
-                        map(n, out, [out; 2], &[tail; 2], |mut y, _| {
-                            for j in 0..LANES {
-                                y[j] *= scale;
-                            }
-                            y
-                        });
+                        for sum in &mut sums {
+                            *sum = ln(*sum);
+                        }
+                        for i in 0..count {
+                            let last = [load_last(from(i), n, 0.0); 2];
+                            let (largest, shift) = (largest[i], sums[i]);
+                            map(n, to(i), [from(i); 2], &last, |mut x, _| {
+                                for j in 0..LANES {
+                                    x[j] = x[j] - largest - shift;
+                                }
+                                x
+                            });
+                        }
+                    } else {
+                        for i in 0..count {
+                            sums[i] = sum_of_exps(n, to(i), from(i), largest[i], true);
+                        }
+                        for i in 0..count {
+                            let last = [load_last(to(i), n, 0.0); 2];
+                            let scale = 1.0 / sums[i];
+                            map(n, to(i), [to(i); 2], &last, |mut y, _| {
+                                for j in 0..LANES {
+                                    y[j] *= scale;
+                                }
+                                y
+                            });
+                        }
                     }
                 }
             }
 
             simd_fn! {
-                pub unsafe fn backward(n: usize, out: *mut $T, grad: *const $T, y: *const $T, log: bool) {
-                    let whole = n - n % LANES;
-                    let tails = [load_tail(grad, n, 0.0), load_tail(y, n, 0.0)];
-                    let mut sums = tails[0];
-                    if !log {
-                        for j in 0..LANES {
-                            sums[j] *= tails[1][j];
-                        }
-                    }
-                    for i in (0..whole).step_by(LANES) {
-                        let (g, y) = (load(grad, i), load(y, i));
-                        for j in 0..LANES {
-                            sums[j] += if log { g[j] } else { g[j] * y[j] };
-                        }
-                    }
-                    let sum = join(sums, |a, b| a + b);
-                    // Apart, since a choice inside would be no vectors.
-                    if log {
-                        map(n, out, [grad, y], &tails, |mut g, y| {
-                            for j in 0..LANES {
-                                g[j] -= exp(y[j]) * sum;
+                pub unsafe fn backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
+                    let Lines { n, count, out, step } = lines;
+                    let of = |i: usize| [0, 1].map(|k| ins[k].wrapping_add(i.wrapping_mul(steps[k])));
+                    let mut totals = [0.0; TOGETHER];
+                    for i in 0..count {
+                        let [grad, y] = of(i);
+                        let last = [load_last(grad, n, 0.0), load_last(y, n, 0.0)];
+                        let kept = load(last_lanes(n % LANES), 0);
+                        let mut sums = last[0];
+                        // Apart, since a choice inside would be no vectors.
+                        if log {
+                            sums = keep(sums, kept);
+                            for k in (0..n - n % LANES).step_by(LANES) {
+                                let g = load(grad, k);
+                                for j in 0..LANES {
+                                    sums[j] += g[j];
+                                }
                             }
-                            g
-                        });
-                    } else {
-                        map(n, out, [grad, y], &tails, |mut g, y| {
+                        } else {
                             for j in 0..LANES {
-                                g[j] = (g[j] - sum) * y[j];
+                                sums[j] *= last[1][j];
                             }
-                            g
-                        });
+                            sums = keep(sums, kept);
+                            for k in (0..n - n % LANES).step_by(LANES) {
+                                let (g, y) = (load(grad, k), load(y, k));
+                                for j in 0..LANES {
+                                    sums[j] += g[j] * y[j];
+                                }
+                            }
+                        }
+                        totals[i] = total(&sums);
+                    }
+                    for i in 0..count {
+                        let ([grad, y], sum) = (of(i), totals[i]);
+                        let to = out.wrapping_add(i.wrapping_mul(step));
+                        let last = [load_last(grad, n, 0.0), load_last(y, n, 0.0)];
+                        if log {
+                            map(n, to, [grad, y], &last, |mut g, y| {
+                                for j in 0..LANES {
+                                    g[j] -= exp(y[j]) * sum;
+                                }
+                                g
+                            });
+                        } else {
+                            map(n, to, [grad, y], &last, |mut g, y| {
+                                for j in 0..LANES {
+                                    g[j] = (g[j] - sum) * y[j];
+                                }
+                                g
+                            });
+                        }
                     }
                 }
             }
@@ -518,13 +627,13 @@ macro_rules! real {
             const DTYPE: DType = DType::$dtype;
             const ZERO: $T = 0.0;
             const LOWEST: $T = $T::NEG_INFINITY;
-            unsafe fn forward(n: usize, out: *mut $T, x: *const $T, log: bool) {
+            unsafe fn forward(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
                 // SAFETY: handed on, here and below.
-                unsafe { $mod::forward(n, out, x, log) }
+                unsafe { $mod::forward(lines, x, x_step, log) }
             }
-            unsafe fn backward(n: usize, out: *mut $T, grad: *const $T, y: *const $T, log: bool) {
+            unsafe fn backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
                 // SAFETY: as above.
-                unsafe { $mod::backward(n, out, grad, y, log) }
+                unsafe { $mod::backward(lines, ins, steps, log) }
             }
             unsafe fn rows_max(width: usize, x: *const $T, largest: &mut [$T]) {
                 // SAFETY: as above.
