@@ -1,6 +1,7 @@
 //! Kernels over host memory. They see bytes through layouts ([`crate::base::Strided`]) and know no tensors.
 
 pub mod attention;
+pub mod bag;
 pub mod cast;
 pub mod conv;
 pub mod ctc;

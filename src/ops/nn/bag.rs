@@ -86,6 +86,31 @@ fn largest(
     Ok([select(0.0, V::from(top), full).tensor()?, which])
 }
 
+/// Sums or means by one kernel, with what the gradient needs; nothing for what it does not know.
+fn at_once(
+    weight: &Tensor,
+    indices: &Tensor,
+    offsets: &Tensor,
+    share: Option<&Tensor>,
+    count: usize,
+    kept: crate::cpu::bag::Kept,
+) -> Result<Option<[Body; 4]>> {
+    let (table, numbers, starts) = (weight.body(), indices.body(), offsets.body());
+    let share = share.map(Tensor::body);
+    if [&table, &numbers, &starts].into_iter().chain(&share).any(|b| !b.device().is_cpu()) {
+        return Ok(None);
+    }
+    let out = Body::new(&[count, table.shape()[1]], table.dtype, Device::Cpu)?;
+    let bags = Body::new(&[numbers.numel()], DType::I64, Device::Cpu)?;
+    let sizes = Body::new(&[count], DType::I64, Device::Cpu)?;
+    let made = crate::cpu::bag::Made { rows: out.host()?, bags: bags.host()?, sizes: sizes.host()? };
+    let share = share.as_ref().map(|share| share.host()).transpose()?;
+    // SAFETY: the views describe these bodies; results are new.
+    let done =
+        unsafe { crate::cpu::bag::sums(&made, table.host()?, numbers.host()?, starts.host()?, share, kept) };
+    Ok(done.then(|| [out, bags, sizes.clone(), sizes]))
+}
+
 /// Names the number that the table has no row for.
 fn outside(indices: &Tensor, count: usize, error: Error) -> Error {
     let find = || -> Result<Option<(i64, i64)>> {
@@ -124,6 +149,12 @@ impl EmbeddingBag {
                 let none = || create::zeros(&[0], DType::I64, weight.device());
                 let out = create::zeros(&[0, weight.shape()[1]], weight.dtype(), weight.device())?;
                 return Ok([out, none()?, none()?, none()?]);
+            }
+            let kept = crate::cpu::bag::Kept { padding: padding_idx, mean: mode == Mode::Mean };
+            if mode != Mode::Max
+                && let Some(made) = at_once(weight, indices, offsets, per_sample_weights, count, kept)?
+            {
+                return Ok(made.map(Tensor::new));
             }
             let picked = rows(weight, indices).map_err(|e| outside(indices, weight.shape()[0], e))?;
             let bag = bags(offsets, n, include_last_offset)?;

@@ -1,0 +1,207 @@
+//! Sums and means of bags of rows of a table, without a copy of the rows.
+
+use super::par::{self, Shared};
+use super::simd::simd_fn;
+use crate::base::{DType, Strided};
+
+/// What is kept of a bag: the row that counts for nothing (or -1), and whether sums are divided.
+#[derive(Clone, Copy)]
+pub struct Kept {
+    pub padding: i64,
+    pub mean: bool,
+}
+
+/// Which rows make a bag: the numbers from one start to the next.
+struct Bags<'a> {
+    numbers: &'a [i64],
+    starts: &'a [i64],
+    kept: Kept,
+}
+
+/// What is made of them: a row for each bag, which bag each number is in, and how many numbers of a bag count.
+pub struct Made<'a> {
+    pub rows: Strided<'a>,
+    pub bags: Strided<'a>,
+    pub sizes: Strided<'a>,
+}
+
+/// The first `n` elements of a contiguous view of int64.
+unsafe fn list<'a>(x: Strided<'a>, n: usize) -> &'a [i64] {
+    // SAFETY: the caller's view.
+    if n == 0 { &[] } else { unsafe { std::slice::from_raw_parts(x.ptr.cast(), n) } }
+}
+
+impl Bags<'_> {
+    /// Whether bags follow each other from the first number on, and all numbers name one of `rows` rows.
+    fn are_sound(&self, rows: usize) -> bool {
+        // Without a way out before the end, so that compilers make vectors of it.
+        let outside = self.numbers.iter().fold(false, |any, &row| any | (row as u64 >= rows as u64));
+        !outside && self.starts.first() == Some(&0) && self.starts.is_sorted()
+    }
+
+    fn range(&self, bag: usize) -> std::ops::Range<usize> {
+        let at = |bag: usize| {
+            let start = self.starts.get(bag).map_or(self.numbers.len(), |&start| start as usize);
+            start.min(self.numbers.len())
+        };
+        at(bag)..at(bag + 1)
+    }
+}
+
+/// Fills what is made of bags (`numbers` from each of `starts` on; later starts are not looked at), each row times its share
+/// where there is one: false, and nothing written, unless the bags are sound and everything lies as it has to for that.
+///
+/// # Safety
+/// The views describe live memory of these sizes; results are contiguous and overlap nothing.
+pub unsafe fn sums(
+    made: &Made,
+    table: Strided,
+    numbers: Strided,
+    starts: Strided,
+    share: Option<Strided>,
+    kept: Kept,
+) -> bool {
+    let whole = |x: &Strided| x.dtype == DType::I64 && x.is_contiguous();
+    let rows = table.strides[1] == 1 || table.shape[1] <= 1;
+    let shares = share.is_none_or(|share| share.is_contiguous() && share.dtype == table.dtype);
+    if !whole(&numbers) || !whole(&starts) || !rows || !shares {
+        return false;
+    }
+    // SAFETY: handed on; there are at least as many starts as bags.
+    unsafe {
+        let (numbers, starts) = (list(numbers, numbers.numel()), list(starts, made.sizes.numel()));
+        let bags = &Bags { numbers, starts, kept };
+        if !bags.are_sound(table.shape[0]) {
+            return false;
+        }
+        match table.dtype {
+            DType::F32 => each::<f32>(made, table, share, bags, bag_f32),
+            DType::F64 => each::<f64>(made, table, share, bags, bag_f64),
+            _ => return false,
+        }
+    }
+    true
+}
+
+/// A bag's rows, their shares (or null), the padding's row, the table and its step, the result and its width, the divisor.
+type Bag<T> = unsafe fn(&[i64], *const T, i64, *const T, usize, *mut T, usize, T);
+
+unsafe fn each<T: Number>(made: &Made, table: Strided, share: Option<Strided>, bags: &Bags, bag: Bag<T>) {
+    let width = table.shape[1];
+    let count = bags.starts.len();
+    let work = (bags.numbers.len() * width / count.max(1)).max(1);
+    let weight = Shared::new(table.ptr.cast::<T>());
+    let share = share.map(|share| Shared::new(share.ptr.cast::<T>()));
+    let rows = Shared::new(made.rows.ptr.cast::<T>());
+    let [which, sizes] = [made.bags, made.sizes].map(|x| Shared::new(x.ptr.cast_const().cast::<i64>()));
+    par::ranges(count, (par::GRAIN / work).max(1), |range| {
+        for i in range {
+            let places = bags.range(i);
+            let numbers = &bags.numbers[places.clone()];
+            let counted = numbers.iter().filter(|&&row| row != bags.kept.padding).count();
+            let divisor = if bags.kept.mean { T::from_count(counted.max(1)) } else { T::from_count(1) };
+            // SAFETY: the numbers are rows of the table; the bag's results are this task's alone.
+            unsafe {
+                let share =
+                    share.map_or(std::ptr::null(), |share| share.get().add(places.start).cast_const());
+                let to = rows.get().add(i * width);
+                bag(numbers, share, bags.kept.padding, weight.get(), table.strides[0], to, width, divisor);
+                std::slice::from_raw_parts_mut(which.get().add(places.start), places.len()).fill(i as i64);
+                *sizes.get().add(i) = counted as i64;
+            }
+        }
+    });
+}
+
+trait Number:
+    Copy + std::ops::AddAssign + std::ops::Mul<Output = Self> + std::ops::Div<Output = Self> + 'static
+{
+    const ZERO: Self;
+    fn from_count(count: usize) -> Self;
+}
+
+#[inline(always)]
+unsafe fn bag<T: Number>(
+    numbers: &[i64],
+    share: *const T,
+    padding: i64,
+    table: *const T,
+    step: usize,
+    out: *mut T,
+    width: usize,
+    divisor: T,
+) {
+    let mut first = 0;
+    // SAFETY: the caller's contract: these columns are in the table and in the result.
+    unsafe {
+        while first < width {
+            let (table, out) = (table.add(first), out.add(first));
+            first += match width - first {
+                64.. => columns::<T, 64>(numbers, share, padding, table, step, out, divisor),
+                16.. => columns::<T, 16>(numbers, share, padding, table, step, out, divisor),
+                4.. => columns::<T, 4>(numbers, share, padding, table, step, out, divisor),
+                _ => columns::<T, 1>(numbers, share, padding, table, step, out, divisor),
+            };
+        }
+    }
+}
+
+/// Sums that stay in registers. How many columns that are.
+#[inline(always)]
+unsafe fn columns<T: Number, const N: usize>(
+    numbers: &[i64],
+    share: *const T,
+    padding: i64,
+    table: *const T,
+    step: usize,
+    out: *mut T,
+    divisor: T,
+) -> usize {
+    let mut sums = [T::ZERO; N];
+    // SAFETY: the caller's rows and shares.
+    unsafe {
+        for (i, &row) in numbers.iter().enumerate() {
+            if row == padding {
+                continue;
+            }
+            let mut row = table.add(row as usize * step).cast::<[T; N]>().read_unaligned();
+            if !share.is_null() {
+                let share = *share.add(i);
+                row.iter_mut().for_each(|x| *x = *x * share);
+            }
+            for j in 0..N {
+                sums[j] += row[j];
+            }
+        }
+        sums.iter_mut().for_each(|sum| *sum = *sum / divisor);
+        out.cast::<[T; N]>().write_unaligned(sums);
+    }
+    N
+}
+
+macro_rules! numbers {
+    ($($T:ident $name:ident;)*) => { $(
+        impl Number for $T {
+            const ZERO: $T = 0.0;
+            fn from_count(count: usize) -> $T { count as $T }
+        }
+        simd_fn! {
+            unsafe fn $name(
+                numbers: &[i64],
+                share: *const $T,
+                padding: i64,
+                table: *const $T,
+                step: usize,
+                out: *mut $T,
+                width: usize,
+                divisor: $T,
+            ) {
+                bag::<$T>(numbers, share, padding, table, step, out, width, divisor)
+            }
+        }
+    )* };
+}
+numbers! {
+    f32 bag_f32;
+    f64 bag_f64;
+}
