@@ -43,6 +43,20 @@ unsafe fn copy_bytes(n: usize, from: *mut u8, to: *mut u8) {
     });
 }
 
+/// Copies the next run of bytes of every part, part by part, `outer` times: each is as long as its second says.
+///
+/// # Safety
+/// The parts are `outer` runs long, `out` as long as all of them; they do not overlap.
+pub unsafe fn join(mut out: *mut u8, outer: usize, parts: &[(*const u8, usize)]) {
+    for i in 0..outer {
+        for &(part, run) in parts {
+            // SAFETY: the caller's contract.
+            unsafe { out.copy_from_nonoverlapping(part.add(i * run), run) };
+            out = out.wrapping_add(run);
+        }
+    }
+}
+
 /// Same dtype, different layouts.
 unsafe fn copy_layout(out: Strided, src: Strided) {
     let (size, from, to) = (out.dtype.size(), Shared::new(src.ptr), Shared::new(out.ptr));

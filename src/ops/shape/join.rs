@@ -33,6 +33,38 @@ fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: boo
     Ok(out)
 }
 
+/// The same for many small parts that lie as the result does: runs of bytes, one after the other. Nothing for what needs more.
+fn join_small(shape: &[usize], dim: usize, tensors: &[Tensor]) -> Result<Option<Body>> {
+    /// Shorter runs, and longer parts, are copied as quickly the other way.
+    const RUN: usize = 64;
+    const PART: usize = 1 << 16;
+    let (outer, total) = (shape[..dim].iter().product::<usize>(), shape.iter().product::<usize>());
+    let dtype = tensors[0].dtype();
+    let part = total / tensors.len() * dtype.size();
+    if total == 0 || part > PART || outer > 1 && part / outer < RUN {
+        return Ok(None);
+    }
+    let bodies = room::collect(tensors.iter().map(|t| Ok(t.body())))?;
+    let as_it_lies = |b: &Body| {
+        b.dtype == dtype
+            && b.device().is_cpu()
+            && b.conj_neg.is_none()
+            && b.layout.is_contiguous()
+            && MemoryFormat::suggested(&b.layout) == MemoryFormat::Contiguous
+    };
+    if !bodies.iter().all(|b| as_it_lies(b)) {
+        return Ok(None);
+    }
+    let out = Body::new(shape, dtype, Device::Cpu)?;
+    let runs = room::collect(bodies.iter().map(|b| {
+        let part = b.host()?;
+        Ok((part.ptr.cast_const(), part.numel() / outer * dtype.size()))
+    }))?;
+    // SAFETY: the parts are as long as all their runs, which together are the new tensor.
+    unsafe { crate::cpu::cast::join(out.host()?.ptr, outer, &runs) };
+    Ok(Some(out))
+}
+
 fn some<'a>(name: &str, tensors: &'a [Tensor]) -> Result<&'a [Tensor]> {
     if tensors.is_empty() {
         return Err(Error::runtime(format!("{name} expects a non-empty TensorList")));
@@ -94,11 +126,13 @@ fn parts_along(tensors: &[Tensor], dim: i64) -> Result<(i64, Vec<usize>)> {
 #[primitive(tangent = linear)]
 impl Cat {
     fn forward(tensors: &[Tensor], dim: i64, #[hidden] lengths: &[usize]) -> Result<Body> {
-        let parts: Vec<Body> = room::collect(tensors.iter().map(|t| Ok(t.body().clone())))?;
-        let mut shape =
-            Dims::from_slice(parts.iter().find(|p| p.shape() != [0]).unwrap_or(&parts[0]).shape());
+        let mut shape = tensors.iter().find(|t| !skipped(t)).unwrap_or(&tensors[0]).shape();
         let at = wrap_dim(dim, shape.len())?;
         shape[at] = lengths.iter().sum();
+        if let Some(joined) = join_small(&shape, at, tensors)? {
+            return Ok(joined);
+        }
+        let parts: Vec<Body> = room::collect(tensors.iter().map(|t| Ok(t.body().clone())))?;
         join(shape, at, &parts, lengths, true)
     }
     fn d_tensors(
@@ -135,6 +169,9 @@ impl Stack {
         let mut shape = tensors[0].shape();
         let at = wrap_dim(dim, shape.len() + 1)?;
         shape.insert(at, tensors.len());
+        if let Some(joined) = join_small(&shape, at, tensors)? {
+            return Ok(joined);
+        }
         let raised = |t: &Tensor| -> Result<Body> {
             let body = t.body();
             Ok(body.with_layout(body.layout.unsqueeze(at as i64)?))
