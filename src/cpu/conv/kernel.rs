@@ -44,6 +44,19 @@ pub struct OuterBlock<T> {
     pub run: Outer<T>,
 }
 
+/// A block of products with channels in the lanes, `acc[p][c] += sum over k of a[k][c] * b[offsets[k] + p]`: how many
+/// positions and channels it has, and its loop.
+#[derive(Clone, Copy)]
+pub struct Turned<T> {
+    pub positions: usize,
+    pub channels: usize,
+    pub run: Products<T>,
+}
+
+/// The most positions and channels of any such block.
+pub const POSITIONS: usize = 11;
+pub const CHANNELS: usize = 16;
+
 /// The element types that convolutions are computed in.
 pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     const ZERO: Self;
@@ -52,6 +65,8 @@ pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     /// The block of products over positions for so many results of each.
     fn outer(width: usize) -> OuterBlock<Self>;
     fn dots() -> Dots<Self>;
+    /// The block for so many positions, or the largest one; nothing on machines of few registers.
+    fn turned(positions: usize) -> Option<Turned<Self>>;
     /// Adds a product of matrices to `out`, on this thread.
     ///
     /// # Safety
@@ -65,7 +80,7 @@ pub const LARGEST: usize = 384;
 
 // (Loops over fewer than 32 elements are unrolled before they could be made vectors of.)
 macro_rules! kernels {
-    ($T:ident, $name:ident, $product:path, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $rows:literal, $lanes:literal) => {
+    ($T:ident, $name:ident, $product:path, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $rows:literal, $lanes:literal, $one:literal) => {
         mod $name {
             use crate::cpu::conv::kernel::*;
 
@@ -99,6 +114,56 @@ macro_rules! kernels {
                             acc[i][j] += sums[i][j];
                         }
                     }
+                }
+            }
+
+            /// (Of other numbers of positions compilers make no such loop.)
+            #[inline(always)]
+            unsafe fn turned<const POSITIONS: usize>(
+                k: usize,
+                a: *const $T,
+                b: *const $T,
+                offsets: *const usize,
+                acc: *mut $T,
+            ) {
+                let mut sums = [[0.0 as $T; $one]; POSITIONS];
+                // SAFETY: the contract of `Turned`.
+                unsafe {
+                    for p in 0..k {
+                        let w = &*a.add(p * $one).cast::<[$T; $one]>();
+                        let x = &*b.add(*offsets.add(p)).cast::<[$T; POSITIONS]>();
+                        for i in 0..POSITIONS {
+                            for j in 0..$one {
+                                sums[i][j] = x[i].mul_add(w[j], sums[i][j]);
+                            }
+                        }
+                    }
+                    let acc = &mut *acc.cast::<[[$T; $one]; POSITIONS]>();
+                    for i in 0..POSITIONS {
+                        for j in 0..$one {
+                            acc[i][j] += sums[i][j];
+                        }
+                    }
+                }
+            }
+            simd_fn! {
+                unsafe fn turned_4(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    turned::<4>(k, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                unsafe fn turned_6(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    turned::<6>(k, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                unsafe fn turned_10(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    turned::<10>(k, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                unsafe fn turned_11(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    turned::<11>(k, a, b, offsets, acc)
                 }
             }
 
@@ -250,6 +315,15 @@ macro_rules! kernels {
                     // SAFETY: handed on.
                     unsafe { $product(p, out, a, b, 1.0, 1.0) }
                 }
+                fn turned(positions: usize) -> Option<Turned<$T>> {
+                    let (positions, run): (usize, Products<$T>) = match positions {
+                        ..=4 => (4, turned_4),
+                        5..=6 => (6, turned_6),
+                        7..=10 => (10, turned_10),
+                        _ => (11, turned_11),
+                    };
+                    (level() == Level::V4).then_some(Turned { positions, channels: $one, run })
+                }
                 fn dots() -> Dots<$T> {
                     match level() {
                         Level::V4 => dots_wide,
@@ -261,5 +335,5 @@ macro_rules! kernels {
         }
     };
 }
-kernels!(f32, single, crate::cpu::matmul::product_f32, 64, 128, 3 x 32, 64, 8, 64);
-kernels!(f64, double, crate::cpu::matmul::product_f64, 32, 64, 1 x 32, 32, 6, 32);
+kernels!(f32, single, crate::cpu::matmul::product_f32, 64, 128, 3 x 32, 64, 8, 64, 16);
+kernels!(f64, double, crate::cpu::matmul::product_f64, 32, 64, 1 x 32, 32, 6, 32, 8);

@@ -7,6 +7,7 @@ mod kernel;
 mod planes;
 mod points;
 mod sizes;
+mod turned;
 
 pub use sizes::Conv;
 
@@ -155,6 +156,10 @@ unsafe fn products<T: Real>(
             Some(values)
         }
     };
+    if turned::pay::<T>(&moved.window, one.plane(), sums, rows, block.rows) {
+        // SAFETY: handed on.
+        return unsafe { turned::product(conv, moved, &result, &image, &weight, bias.as_deref()) };
+    }
     if columns::pay(&moved.window, one.plane(), sums, rows) {
         // SAFETY: handed on.
         return unsafe { columns::product(conv, moved, out, x, weight, bias.as_deref()) };
