@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _core
 from ._core import Generator, Tensor, device, dtype
+from ._tensor import parse_to
 from ._types import Size
 from .overrides import DisableTorchFunction, DisableTorchFunctionSubclass
 
@@ -75,3 +76,16 @@ class PyTorchFileReader:
 
 class PyTorchFileWriter(PyTorchFileReader):
     """Refused: `save` writes files."""
+
+
+class _nn:
+    """The core's part of `nn`."""
+
+    @staticmethod
+    def _parse_to(*args: Any, **kwargs: Any) -> tuple[Any, Any, bool, Any]:
+        """What `Module.to` is told: device, dtype, whether it need not wait, and memory format."""
+        kind, place, copy, memory_format = parse_to(args, kwargs)
+        if copy:
+            raise RuntimeError(".to() does not accept copy argument")
+        waits = kwargs.get("non_blocking", any(arg is True for arg in args))
+        return None if place is None else device(place), kind, waits, memory_format

@@ -92,6 +92,7 @@ _NAMES = {
     **dict.fromkeys(_SETTINGS, "_settings"),
     "_assert": "_settings",
     "ScriptModule": "jit",
+    "lu": "_tensor",
     **dict.fromkeys(("PyTorchFileReader", "PyTorchFileWriter"), "_C"),
     "vmap": "func",
     **dict.fromkeys(("finfo", "iinfo"), "_limits"),

@@ -378,6 +378,19 @@ def keep_history(self: Tensor) -> None:
     raise RuntimeError("Deletion of _grad_fn not allowed. Detach tensor instead!")
 
 
+def lu(self: Tensor, pivot: bool = True, get_infos: bool = False) -> Any:
+    """The old name of `linalg.lu_factor`, which tells of no singular matrix."""
+    from ._settings import tell_once
+
+    tell_once(
+        "lu",
+        "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be removed in a future "
+        "PyTorch release.",
+    )
+    made = _core.linalg_lu_factor_ex(self, pivot=pivot)
+    return made if get_infos else tuple(made)[:2]
+
+
 def install() -> None:
     methods = {
         "to": to,
@@ -424,10 +437,12 @@ def install() -> None:
         "storage": storage,
         "storage_type": storage_type,
         "as_subclass": as_subclass,
+        "lu": lu,
         "polygamma": polygamma,
         "stft": stft,
         "istft": istft,
         "layout": strided,
+        "_cdata": property(id, doc="A number that tells which tensor it is."),
         "_grad": Tensor.grad,
         "_grad_fn": property(history, forget, keep_history, "The node that made it; may be set to None."),
         **dict.fromkeys((f"is_{kind}" for kind in KINDS), False),

@@ -181,3 +181,25 @@ def test_products_are_counted():
     with counter:
         (x @ w).sum().backward()
     assert counter.get_total_flops() == 2 * 3 * 4 * 5 * 2
+
+
+@pytest.mark.parametrize(
+    "call, expected",
+    [
+        (lambda p: p("cpu"), (T.device("cpu"), None, False, None)),
+        (lambda p: p(T.float64), (None, T.float64, False, None)),
+        (lambda p: p("cpu", T.half, True), (T.device("cpu"), T.half, True, None)),
+        (lambda p: p(T.ones(1, dtype=T.double)), (T.device("cpu"), T.float64, False, None)),
+        (lambda p: p(device="cpu", memory_format=T.channels_last), (T.device("cpu"), None, False, T.channels_last)),
+        (lambda p: p(), (None, None, False, None)),
+    ],
+)
+def test_what_modules_are_moved_to(call, expected):
+    assert call(T._C._nn._parse_to) == expected
+
+
+def test_tensors_tell_which_they_are():
+    x = T.ones(2)
+    assert x._cdata == x._cdata != x.detach()._cdata
+    holder = T.nn.Linear(1, 1)
+    assert holder.weight._cdata == holder.weight._cdata != holder.bias._cdata

@@ -5,6 +5,7 @@ use crate::base::watch;
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Forms, Kind, Operand, Param, Row, Short};
 use crate::ops;
+use crate::python::call::old_forms;
 use crate::python::call::out;
 use crate::python::call::overrides::Asked;
 use crate::python::call::parse::{Args, choose, parse};
@@ -243,8 +244,11 @@ fn call<'py>(
     }
     let mut args = Args::new();
     let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
-    let own = choose(entry.signatures, &call)?;
-    let extra = parse(own, &call, &mut args)?;
+    let read = choose(entry.signatures, &call).and_then(|own| Ok((own, parse(own, &call, &mut args)?)));
+    let (own, extra) = match read {
+        Ok(read) => read,
+        Err(error) => return in_old_form(py, entry, &call, error),
+    };
     let mut row = own;
     if let Some(alpha) = extra.alpha {
         check_alpha(&args, alpha)?;
@@ -274,6 +278,20 @@ fn call<'py>(
             }
             result(py, run(py, row, &args, row.call)?)
         }
+    }
+}
+
+/// A call that fits no signature, unless it was written for an older PyTorch.
+#[cold]
+fn in_old_form<'py>(
+    py: Python<'py>,
+    entry: &'static Entry,
+    old: &Call<'_, 'py>,
+    error: PyErr,
+) -> PyResult<Bound<'py, PyAny>> {
+    match old_forms::reordered(entry.row, old)? {
+        Some(new) => call(py, entry, old.receiver, &new.positional, &new.keywords),
+        None => Err(error),
     }
 }
 
