@@ -1,7 +1,7 @@
 //! Calls as they were written long ago, numbers before tensors: `x.add_(2, y)` for `x.add_(y, alpha=2)`, `x.addmm(beta, alpha, a,
 //! b)`. They are looked for where a call fits no signature.
 
-use crate::base::caution_once;
+use crate::base::warn_once;
 use crate::operator::{Forms, Kind, Row};
 use crate::python::call::signature::Call;
 use crate::python::tensor::class::PyTensor;
@@ -46,7 +46,7 @@ pub fn reordered<'py>(row: &Row, call: &Call<'_, 'py>) -> PyResult<Option<Reorde
     if !fits || tensors.is_empty() || tensors.iter().any(|(_, object)| object.cast::<PyTensor>().is_err()) {
         return Ok(None);
     }
-    caution_once(
+    warn_once(
         &TOLD,
         &format!(
             "This overload of {} is deprecated:\nits numbers stand before its tensors. Name them instead: {}=…",
