@@ -56,7 +56,7 @@ test: $(READY)
 lint: $(READY)
 	cargo fmt --all --check
 	cargo clippy --locked --workspace --profile quick --all-targets --features gradiron/python -- -D warnings
-	cargo clippy --locked --profile quick --no-default-features -- -D warnings
+	cargo clippy --locked --workspace --profile quick --no-default-features --features gradiron/python,gradiron/gpu-crates -- -D warnings
 	$(BIN)/ruff format --check python tests benches examples scripts
 	$(BIN)/ruff check python tests benches examples scripts
 	$(BIN)/mypy
@@ -69,7 +69,7 @@ fix: $(READY)
 
 ## make rust     the Rust tests, the rooms' order (tests/layers.rs) included
 rust: vulkan
-	cargo test --locked --workspace --profile quick
+	cargo test --locked --workspace --profile quick --lib --test layers
 
 ## make loom     every interleaving of the arena's threads
 loom:
@@ -77,8 +77,8 @@ loom:
 
 ## make asan     the Rust tests under AddressSanitizer, which lets what is too large be refused
 asan:
-	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" cargo test --locked --profile quick --no-default-features \
-		--target $(HOST) --target-dir target/asan --lib
+	ASAN_OPTIONS=allocator_may_return_null=1 RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address -Dwarnings" cargo test --locked --profile quick --no-default-features \
+		--target $(HOST) --lib
 
 ## make pytest   the Python tests, on the wheel
 pytest: build vulkan

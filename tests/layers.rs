@@ -112,7 +112,7 @@ const CIRCLES: &[(&[&str], usize, usize)] = &[
 const FAMILIES: usize = 71;
 
 fn sources() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let mut folders = vec![root.join("src")];
     let mut files: Vec<PathBuf> = Vec::new();
     while let Some(folder) = folders.pop() {
@@ -127,7 +127,7 @@ fn sources() -> Vec<(String, String)> {
     }
     files.sort();
     assert!(!files.is_empty(), "no sources in {}", root.display());
-    let name = |file: &PathBuf| file.strip_prefix(root).unwrap().to_string_lossy().replace('\\', "/");
+    let name = |file: &PathBuf| file.strip_prefix(&root).unwrap().to_string_lossy().replace('\\', "/");
     files.iter().map(|file| (name(file), fs::read_to_string(file).unwrap())).collect()
 }
 
