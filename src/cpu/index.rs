@@ -83,6 +83,8 @@ impl Mover {
 
 /// What happens to one element.
 trait Op<T> {
+    /// Whether indices along rows have a loop of their own.
+    const ALONG: bool = false;
     unsafe fn one(indexed: *mut T, plain: *mut T);
     /// To `n` elements in a row.
     #[inline(always)]
@@ -94,10 +96,11 @@ trait Op<T> {
 
 macro_rules! ops {
     ($(
-        $name:ident: $bound:path, |$indexed:ident, $plain:ident| $body:expr $(, $n:ident, $line:expr)?;
+        $name:ident$([$along:ident])?: $bound:path, |$indexed:ident, $plain:ident| $body:expr $(, $n:ident, $line:expr)?;
     )*) => { $(
         struct $name;
         impl<T: $bound> Op<T> for $name {
+            $(const ALONG: bool = stringify!($along).len() > 0;)?
             #[inline(always)]
             unsafe fn one($indexed: *mut T, $plain: *mut T) {
                 // SAFETY: the caller's two elements.
@@ -112,7 +115,7 @@ macro_rules! ops {
     )* };
 }
 ops! {
-    Get: Copy, |indexed, plain| *plain = *indexed, n, plain.copy_from_nonoverlapping(indexed, n);
+    Get[along]: Copy, |indexed, plain| *plain = *indexed, n, plain.copy_from_nonoverlapping(indexed, n);
     Assign: Copy, |indexed, plain| *indexed = *plain, n, indexed.copy_from_nonoverlapping(plain, n);
     Add: Element, |indexed, plain| *indexed = (*indexed).plus(*plain);
     Mul: Element, |indexed, plain| *indexed = (*indexed).times(*plain);
@@ -141,6 +144,18 @@ unsafe fn apply_singles<T, O: Op<T>>(
     // A copy, which the stores below cannot change: it stays in registers.
     let by = &IndexBy { ..*by };
     let (indexed, plain) = (indexed.cast::<T>(), plain.cast::<T>());
+    if O::ALONG && steps == [0, 1, 1] && by.stride == 1 {
+        let (index, last) = (by.index.ptr.cast::<i64>().wrapping_add(at), by.size - 1);
+        for i in 0..n {
+            // SAFETY: as below.
+            unsafe {
+                let value = *index.add(i);
+                let place = value.wrapping_add(if value < 0 { by.size as i64 } else { 0 }) as usize;
+                O::one(indexed.add(place.min(last)), plain.add(i));
+            }
+        }
+        return;
+    }
     for i in 0..n {
         // SAFETY: n elements of the plain operand and of the index, which has been checked.
         unsafe {

@@ -88,11 +88,39 @@ impl<const N: usize> Walk<N> {
         let Some(&inner) = self.shape.last() else { return body([0; N], [0; N], 1) };
         let last = self.shape.len() - 1;
         let steps: [usize; N] = from_fn(|i| self.strides[i][last]);
-        let mut linear = range.start;
-        while linear < range.end {
-            let n = (range.end - linear).min(inner - linear % inner);
-            body(self.at(linear), steps, n);
-            linear += n;
+        let first = range.start % inner;
+        let n = range.len().min(inner - first);
+        body(self.at(range.start), steps, n);
+        let mut left = range.len() - n;
+        if left == 0 {
+            return;
+        }
+        // From here on runs begin at the beginning: offsets are counted on, which takes no divisions.
+        let start = range.start + n;
+        let (mut at, mut rest) = (self.at(start), start / inner);
+        let mut index = Dims::from_elem(0, last);
+        for d in (0..last).rev() {
+            index[d] = rest % self.shape[d];
+            rest /= self.shape[d];
+        }
+        loop {
+            let n = left.min(inner);
+            body(at, steps, n);
+            left -= n;
+            if left == 0 {
+                return;
+            }
+            for d in (0..last).rev() {
+                index[d] += 1;
+                let back = if index[d] < self.shape[d] { 0 } else { self.shape[d] };
+                for (at, strides) in at.iter_mut().zip(&self.strides) {
+                    *at = at.wrapping_add(strides[d]).wrapping_sub(back.wrapping_mul(strides[d]));
+                }
+                if back == 0 {
+                    break;
+                }
+                index[d] = 0;
+            }
         }
     }
 }
@@ -114,6 +142,12 @@ mod tests {
         let mut seen = vec![];
         walk.each(1..6, |[at]| seen.push(at));
         assert_eq!(seen, [2, 4, 1, 3, 5]);
+        let walk = Walk::new(&[2, 3, 2], [&[10, 3, 1], &[0, 5, 7]]);
+        for range in [0..12, 1..12, 3..4, 2..9, 5..11] {
+            let mut seen = vec![];
+            walk.each(range.clone(), |at| seen.push(at));
+            assert_eq!(seen, range.map(|i| walk.at(i)).collect::<Vec<_>>());
+        }
         let mut scalar = 0;
         Walk::new(&[], [&[]]).each(0..1, |[at]| scalar += at + 1);
         assert_eq!(scalar, 1);
