@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from .. import _core
 from ..autograd.profiler import profile
 
 __all__ = ["FlopCounterMode"]
 
-# Sums and products element by element are not counted.
-_LEFT_OUT = ("add", "mul", "MulBackward0")
+
+def _counts(name: str, pointwise: set[str]) -> bool:
+    """Whether an operator or its node counts: what goes element by element does not."""
+    return name.rpartition("::")[2].partition("Backward")[0].lower() not in pointwise
 
 
 class FlopCounterMode:
@@ -31,8 +34,9 @@ class FlopCounterMode:
     def __exit__(self, *error: Any) -> None:
         self._profile.__exit__(*error)
         counts: Counter[str] = Counter()
+        pointwise = {row["name"] for row in _core.rows() if row["family"] == "pointwise"}
         for event in self._profile.function_events or ():
-            if event.flops and event.name.rpartition("::")[2] not in _LEFT_OUT:
+            if event.flops and _counts(event.name, pointwise):
                 counts[event.name] += event.flops
         self.flop_counts = {"Global": dict(counts)}
         if self.display:

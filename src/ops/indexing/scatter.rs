@@ -1,4 +1,4 @@
-//! Operators that put values where an index or a mask points.
+//! Values put, added or filled where an index points along a dimension.
 
 use crate::base::{Put, warn_once};
 use crate::operator::inplace::warn_stretched;
@@ -8,14 +8,220 @@ use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{
-    By, IndexAdd, IndexSelect, Scatter, ScatterAdd, along, check_vector, down, from_lines, on_lines, placed,
+    By, Gather, IndexSelect, along, as_line, as_runtime, check_vector, down, from_lines, on_lines,
     put as put_by, size_and_stride, spread_positions,
 };
 use crate::ops::indexing::masked::masked;
-use crate::ops::indexing::slice_checks::check_slices;
+use crate::ops::indexing::slice_checks::{check_index, check_slices};
 use crate::ops::reduction::reduce::Sum;
 use crate::ops::shape::view::reshape;
 use std::sync::atomic::AtomicBool;
+
+/// What `src`, put along a dimension where `index` points, must be like.
+fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<()> {
+    check_index(SCATTER.name, index)?;
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    if src.dtype != out.dtype {
+        return Err(Error::runtime("scatter(): Expected self.dtype to be equal to src.dtype"));
+    }
+    let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
+    if by.numel() == 0 {
+        return Ok(());
+    }
+    let ndim = to.layout.ndim();
+    if by.layout.ndim() != ndim {
+        return Err(Error::runtime("Index tensor must have the same number of dimensions as self tensor"));
+    }
+    let mut wrong = (0..ndim).any(|d| d != dim && by.shape()[d] > to.shape()[d]);
+    for d in 0..if wrong { 0 } else { ndim } {
+        let most =
+            if src.layout.ndim() == 0 { 1 } else { from.shape()[wrap_dim(d as i64, src.layout.ndim())?] };
+        if by.shape()[d] > most {
+            wrong = true;
+            break;
+        }
+    }
+    if from.layout.ndim() != ndim {
+        return Err(Error::runtime("Index tensor must have the same number of dimensions as src tensor"));
+    }
+    if wrong {
+        return Err(Error::runtime(format!(
+            "Expected index {:?} to be no larger than self {:?} apart from dimension {dim} and to be no larger \
+             size than src {:?}",
+            by.shape(),
+            out.shape(),
+            from.shape()
+        )));
+    }
+    Ok(())
+}
+
+/// `src` put (or added, …) into `out` along a dimension where `index` points.
+pub(crate) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
+    let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));
+    if by.numel() == 0 {
+        return Ok(());
+    }
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    let (size, stride) = size_and_stride(&to, dim);
+    let target = to.with_layout(along(&to, dim, by.shape()));
+    let mut part = from.layout.clone();
+    part.shape = Dims::from_slice(by.shape());
+    put_by(
+        SCATTER.name,
+        &target,
+        &from.with_layout(part),
+        &[By { index: &by, size, stride, dim }],
+        how,
+        false,
+    )
+    .map_err(as_runtime)
+}
+
+/// The slices of `source` added across `dim` of `out` where `index` points.
+pub(crate) fn add_slices(out: &Body, source: &Body, dim: i64, index: &Tensor) -> Result<()> {
+    let (to, from, by) = (as_line(out), as_line(source), index.body());
+    let dim = wrap_dim(dim, out.layout.ndim())?;
+    if from.numel() > 0 && (out.numel() > 0 || out.layout.ndim() < 2) {
+        let (size, stride) = size_and_stride(&to, dim);
+        let index = by.with_layout(down(&by, dim, from.shape()));
+        put_by(
+            INDEX_ADD.name,
+            &to.with_layout(along(&to, dim, from.shape())),
+            &from,
+            &[By { index: &index, size, stride, dim }],
+            Put::Add,
+            false,
+        )
+        .map_err(|error| match error.fault() {
+            Fault::Beyond { .. } if out.layout.ndim() < 2 => Error::index("index out of range in self"),
+            _ => as_runtime(error),
+        })?;
+    }
+    Ok(())
+}
+
+/// Slices of `source` put or added where a vector of positions says, for samples.
+pub(crate) fn placed(
+    b: &Batch,
+    x: &Tensor,
+    dim: i64,
+    index: &Tensor,
+    source: &Tensor,
+    how: Put,
+) -> Result<Tensor> {
+    check_vector(INDEX_ADD.name, index)?;
+    let made = on_lines(b, x, &[source], dim, |x, source, at| {
+        if !index.is_batched() && how == Put::Add {
+            return IndexAdd::call(x, at, index, &source[0], Scalar::Int(1));
+        }
+        let by = spread_positions(b, index, at, &x.shape())?;
+        Scatter::call(x, at, &by, &reshape(&source[0], &by.shape())?, how)
+    })?;
+    from_lines(b, made, x)
+}
+
+/// `input` with `src` put (or added, …) along a dimension where `index` points.
+#[primitive(dense)]
+impl Scatter {
+    pub(crate) fn check(input: &Body, dim: i64, index: &Tensor, src: &Tensor, _: Put) -> Result<()> {
+        check_scattered(input, &src.body(), dim, index)?;
+        check_writable(input)
+    }
+    pub(crate) fn write(
+        input: &Body,
+        dim: i64,
+        index: &Tensor,
+        src: &Tensor,
+        #[hidden] how: Put,
+    ) -> Result<()> {
+        scatter_over(input, &src.body(), dim, index, how)
+    }
+    fn d_input(g: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
+        if how == Put::Add {
+            return Ok(g.clone());
+        }
+        let zeros = create::zeros(&index.shape(), g.dtype(), index.device())?;
+        Scatter::call(g, dim, index, &zeros, Put::Assign)
+    }
+    fn d_src(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        Gather::call(g, dim, index)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, src: &Tensor, how: Put) -> Result<Tensor> {
+        let made = on_lines(b, input, &[index, src], dim, |x, rest, at| {
+            Scatter::call(x, at, &rest[0], &rest[1], how)
+        })?;
+        from_lines(b, made, input)
+    }
+}
+
+/// `input` with `src` put (or added, …) along a dimension where `index` points.
+pub fn scatter_into(input: &Tensor, src: &Tensor, dim: i64, index: &Tensor, how: Put) -> Result<Tensor> {
+    Scatter::call(input, dim, index, src, how)
+}
+
+#[primitive(tangent = linear, dense)]
+impl ScatterAdd {
+    fn check(input: &Body, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
+        check_scattered(input, &src.body(), dim, index)?;
+        check_writable(input)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, src: &Tensor) -> Result<()> {
+        scatter_over(input, &src.body(), dim, index, Put::Add)
+    }
+    fn d_input(g: V) -> V {
+        g
+    }
+    fn d_src(g: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
+        Gather::call(g, dim, index)
+    }
+    fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor, src: &Tensor) -> Result<Tensor> {
+        Scatter::batch(b, input, dim, index, src, Put::Add)
+    }
+}
+
+/// `source` times `alpha`, in its own dtype.
+fn scaled(source: &Tensor, alpha: Scalar) -> Result<Tensor> {
+    let number = create::full(&[], alpha, source.dtype(), source.device());
+    crate::ops::reduction::reduce::quietly(|| crate::ops::elementwise::arithmetic::mul(source, &number?))
+        .map(Tensor::new)
+}
+
+/// `input` with the slices of `source`, times `alpha`, added where `index` points.
+#[primitive(tangent = linear, dense, shows(source_dim = ndim(source)))]
+impl IndexAdd {
+    fn check(input: &Body, dim: i64, index: &Tensor, source: &Tensor, _: Scalar) -> Result<()> {
+        check_slices(&INDEX_ADD, false, input, &source.body(), dim, index)?;
+        check_writable(input)
+    }
+    fn write(input: &Body, dim: i64, index: &Tensor, source: &Tensor, alpha: Scalar) -> Result<()> {
+        if alpha.is_one() {
+            return add_slices(input, &source.body(), dim, index);
+        }
+        add_slices(input, &scaled(source, alpha)?.body(), dim, index)
+    }
+    fn d_input(g: V) -> V {
+        g
+    }
+    fn d_source(g: V, dim: i64, index: &Tensor, alpha: Scalar, source: Unread) -> V {
+        let Unread = source;
+        let g = g.then(|g| IndexSelect::call(&g, dim, index));
+        if alpha.is_one() { g } else { g * V::from(alpha).conj() }
+    }
+    fn batch(
+        b: &Batch,
+        input: &Tensor,
+        dim: i64,
+        index: &Tensor,
+        source: &Tensor,
+        alpha: Scalar,
+    ) -> Result<Tensor> {
+        if alpha.is_one() {
+            return placed(b, input, dim, index, source, Put::Add);
+        }
+        placed(b, input, dim, index, &crate::ops::elementwise::arithmetic::mul(source, alpha)?, Put::Add)
+    }
+}
 
 /// A tensor of one number, of the dtype and on the device of another.
 pub(super) fn number_like(t: &Tensor, value: Scalar) -> Result<Tensor> {

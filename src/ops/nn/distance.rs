@@ -6,6 +6,7 @@ use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::indexing::index;
+use crate::ops::indexing::scatter::IndexAdd;
 use crate::ops::reduction::extrema;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view;
@@ -263,8 +264,8 @@ impl Pdist {
         let slope = slopes(g, x(&i)? - x(&j)?, result, p).tensor()?;
         let zeros = create::zeros(&shape, slope.dtype(), slope.device())?;
         let one = || Scalar::Int(1);
-        let half = index::IndexAdd::call(&zeros, 0, &i, &slope, one())?;
-        index::IndexAdd::call(&half, 0, &j, &slope, Scalar::Int(-1))
+        let half = IndexAdd::call(&zeros, 0, &i, &slope, one())?;
+        IndexAdd::call(&half, 0, &j, &slope, Scalar::Int(-1))
     }
 }
 

@@ -3,8 +3,9 @@
 use crate::operator::kernel::{fill, filled};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
-use crate::ops::indexing::index::{IndexAdd, add_slices, index_select};
+use crate::ops::indexing::index::index_select;
 use crate::ops::indexing::index_put::IndexPut;
+use crate::ops::indexing::scatter::{IndexAdd, add_slices};
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::reduction::spread;
 use crate::ops::shape::view::reshape;

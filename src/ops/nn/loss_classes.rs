@@ -3,7 +3,8 @@
 use crate::base::Put;
 use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
-use crate::ops::indexing::index::{gather, scatter_into};
+use crate::ops::indexing::index::gather;
+use crate::ops::indexing::scatter::scatter_into;
 use crate::ops::nn::loss::Reduction;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;

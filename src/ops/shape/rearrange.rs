@@ -307,7 +307,7 @@ fn places(repeats: &Tensor, size: Option<i64>) -> Result<Tensor> {
     };
     let total = dims_of(&[total])?[0];
     let marks = numbers(total + 1, 0)?;
-    crate::ops::indexing::index::scatter_over(
+    crate::ops::indexing::scatter::scatter_over(
         &marks.body(),
         &numbers(ends.numel(), 1)?.body(),
         0,

@@ -195,7 +195,7 @@ fn scattered(out: &Body, indices: &Body, x: &Body, dims: usize, how: Put) -> Res
         dense(t).map(|t| crate::operator::kernel::with_shape(t, &shape))
     };
     let places = Tensor::new(flat(indices)?);
-    index::scatter_over(&flat(out)?, &flat(x)?, -1, &places, how)
+    crate::ops::indexing::scatter::scatter_over(&flat(out)?, &flat(x)?, -1, &places, how)
 }
 
 const WORDS: [&str; 4] = ["", "one", "two", "three"];
