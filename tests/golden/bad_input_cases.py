@@ -10,8 +10,9 @@ f = T.tensor([[0.5, 0.25, 0.75], [0.125, 0.5, 0.375]]); q = T.tensor([[2.0, 0.5,
 v = T.tensor([0.5, 0.25, 0.75]); s = T.tensor(0.5); i = T.tensor([[0, 1, 0], [1, 0, 1]]); n = T.tensor([0, 1, 1])
 b = T.tensor([[True, False, True], [False, True, True]]); t = T.ones(2, 3, 3); m = T.ones(1, 2, 4, 4); w = T.ones(2, 2, 2, 2)
 c = T.tensor([[1 + 2j, 0.5, 1j], [1j, 2.0, 1.0]]); l = T.ones(1, 2, 8); o = T.ones(1, 2, 4, 4, 4); k = T.ones(2, 2, 2)
+p = T.tensor([1, 2, 3], dtype=T.int32)
 """
-NAMES = "f q v s i n b t m w c l o k".split()
+NAMES = "f q v s i n b t m w c l o k p".split()
 
 # What an argument of each kind may be; the first call that PyTorch takes is spoiled.
 GOOD = {
@@ -32,6 +33,8 @@ GOOD = {
     "Any": ["1"],
 }
 
+RNN = ["True", "1", "0.0", "False", "False", "False"]
+FLAGS = "Bool Int Float Bool Bool Bool"
 # Calls of operators whose arguments are not found by trying.
 CALLS = {
     "einsum": ("T.einsum", ["'ij,kj->ik'", "f", "f"], "Str Tensor Tensor"),
@@ -43,6 +46,62 @@ CALLS = {
     "unflatten": ("T.unflatten", ["f", "1", "(3, 1)"], "Tensor Int Ints"),
     "index_reduce": ("T.index_reduce", ["f", "1", "n", "f", "'prod'"], "Tensor Int Tensor Tensor Str"),
     "scatter_reduce": ("T.scatter_reduce", ["f", "0", "i", "f", "'sum'"], "Tensor Int Tensor Tensor Str"),
+    "scatter": ("T.scatter", ["f", "0", "i", "f"], "Tensor Int Tensor Tensor"),
+    "clamp": ("T.clamp", ["f", "0", "1"], "Tensor Scalar Scalar"),
+    "narrow": ("T.narrow", ["f", "0", "0", "1"], "Tensor Int Int Int"),
+    "meshgrid": ("T.meshgrid", ["v", "v"], "Tensor Tensor"),
+    "tensordot": ("T.tensordot", ["f", "f", "[[1], [1]]"], "Tensor Tensor Any"),
+    "view_as_complex": ("T.view_as_complex", ["T.ones(3, 2)"], "Tensor"),
+    "view_as_complex_copy": ("T.view_as_complex_copy", ["T.ones(3, 2)"], "Tensor"),
+    "linalg_tensorinv": ("T.linalg.tensorinv", ["T.eye(4).reshape(2, 2, 4)", "2"], "Tensor Int"),
+    "lu_unpack": ("T.lu_unpack", ["q", "p"], "Tensor Tensor"),
+    "lu_solve": ("T.lu_solve", ["q", "q", "p"], "Tensor Tensor Tensor"),
+    "linalg_lu_solve": ("T.linalg.lu_solve", ["q", "p", "q"], "Tensor Tensor Tensor"),
+    "layer_norm": ("T.layer_norm", ["f", "[3]"], "Tensor Ints"),
+    "rms_norm": ("T.rms_norm", ["f", "[3]"], "Tensor Ints"),
+    "native_layer_norm": ("T.native_layer_norm", ["f", "[3]", "None", "None", "1e-5"], "Tensor Ints Any Any Float"),
+    "batch_norm": (
+        "T.batch_norm",
+        ["f", "v", "v", "v", "v", "False", "0.1", "1e-5", "False"],
+        "Tensor Tensor Tensor Tensor Tensor Bool Float Float Bool",
+    ),
+    "instance_norm": (
+        "T.instance_norm",
+        ["t", "None", "None", "None", "None", "True", "0.1", "1e-5", "False"],
+        "Tensor Any Any Any Any Bool Float Float Bool",
+    ),
+    "convolution": (
+        "T.convolution",
+        ["m", "w", "None", "[1, 1]", "[0, 0]", "[1, 1]", "False", "[0, 0]", "1"],
+        "Tensor Tensor Any Ints Ints Ints Bool Ints Int",
+    ),
+    "grid_sampler": ("T.grid_sampler", ["m", "T.zeros(1, 3, 3, 2)", "0", "0", "False"], "Tensor Tensor Int Int Bool"),
+    "affine_grid_generator": ("T.affine_grid_generator", ["T.ones(1, 2, 3)", "[1, 1, 2, 2]", "False"], "Tensor Ints Bool"),
+    "ctc_loss": (
+        "T.nn.functional.ctc_loss",
+        ["T.zeros(4, 1, 3)", "T.tensor([[1, 2]])", "T.tensor([4])", "T.tensor([2])"],
+        "Tensor Tensor Tensor Tensor",
+    ),
+    "gru_cell": ("T.gru_cell", ["f", "f", "T.ones(9, 3)", "T.ones(9, 3)"], "Tensor Tensor Tensor Tensor"),
+    "lstm_cell": ("T.lstm_cell", ["f", "(f, f)", "T.ones(12, 3)", "T.ones(12, 3)"], "Tensor Tensors Tensor Tensor"),
+    "gru": (
+        "T.gru",
+        ["k", "T.zeros(1, 2, 2)", "(T.ones(6, 2),) * 2 + (T.ones(6),) * 2", *RNN],
+        f"Tensor Tensor Tensors {FLAGS}",
+    ),
+    "rnn_tanh": (
+        "T.rnn_tanh",
+        ["k", "T.zeros(1, 2, 2)", "(T.ones(2, 2),) * 2 + (T.ones(2),) * 2", *RNN],
+        f"Tensor Tensor Tensors {FLAGS}",
+    ),
+    "lstm": (
+        "T.lstm",
+        ["k", "(T.zeros(1, 2, 2),) * 2", "(T.ones(8, 2),) * 2 + (T.ones(8),) * 2", *RNN],
+        f"Tensor Tensors Tensors {FLAGS}",
+    ),
+    "randint": ("T.randint", ["0", "5", "(2,)"], "Int Int Sizes"),
+    "randint_like": ("T.randint_like", ["f", "0", "5"], "Tensor Int Int"),
+    "normal": ("T.normal", ["f", "f"], "Tensor Tensor"),
 }
 
 SHAPES = ["{}.new_ones(5, 7)", "{}.new_ones(2, 3, 4, 5, 6)"]

@@ -90,6 +90,9 @@ pub fn tensordot(input: &Tensor, other: &Tensor, dims_self: Ints, dims_other: In
             dims_other.len()
         )));
     }
+    if input.dtype() != other.dtype() {
+        return Err(Error::runtime("both inputs should have same dtype"));
+    }
     for (t, dims) in [(input, &dims_self), (other, &dims_other)] {
         if let (0, Some(dim)) = (t.ndim(), dims.first()) {
             return Err(Error::index(format!("Dimension specified as {dim} but tensor has no dimensions")));

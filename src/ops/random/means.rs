@@ -65,6 +65,11 @@ pub fn normal(
     #[default(false)] requires_grad: bool,
 ) -> Result<Tensor> {
     let _ = (layout, pin_memory);
+    if let Value::Tensor(mean) = &mean
+        && !mean.dtype().is_differentiable()
+    {
+        return Err(Fault::NoKernel { op: "normal_kernel_cpu", dtype: mean.dtype() }.into());
+    }
     let drawn = mode::with_grad(false, || match (&mean, &std) {
         (Value::Scalar(mean), Value::Scalar(std)) => {
             let size = size.ok_or_else(|| Error::type_error("normal() missing required argument: 'size'"))?;

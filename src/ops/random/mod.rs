@@ -158,7 +158,11 @@ pub(super) fn bounds(
     high: Option<Arg>,
     size: Option<Arg>,
 ) -> Result<(i64, i64, Ints)> {
-    let number = |a: &Arg| a.number().map(Scalar::as_i64);
+    let number = |a: &Arg| match a {
+        Arg::Int(n) => Some(*n),
+        Arg::Bool(b) => Some(i64::from(*b)),
+        _ => None,
+    };
     let (low, high, size) = match (low, high, size) {
         (Some(high), Some(size @ Arg::Ints(_)), None) => (Arg::Int(0), high, Some(size)),
         (Some(high), None, size) => (Arg::Int(0), high, size),
