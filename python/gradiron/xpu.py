@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["device_count", "is_available", "is_initialized"]
+__all__ = ["device_count", "is_available", "is_current_stream_capturing", "is_initialized"]
 
 
 def is_available() -> bool:
@@ -15,3 +15,7 @@ def is_initialized() -> bool:
 
 def device_count() -> int:
     return 0
+
+
+def is_current_stream_capturing() -> bool:
+    return False

@@ -203,3 +203,13 @@ def test_tensors_tell_which_they_are():
     assert x._cdata == x._cdata != x.detach()._cdata
     holder = T.nn.Linear(1, 1)
     assert holder.weight._cdata == holder.weight._cdata != holder.bias._cdata
+
+
+def test_sobol_sequences():
+    engine = module("quasirandom").SobolEngine
+    assert engine.MAXDIM == 21201
+    with pytest.raises(ValueError, match="Supported range of dimensionality for SobolEngine is"):
+        engine(30000)
+    if IS_GRADIRON:
+        with pytest.raises(NotImplementedError, match="no Sobol sequences"):
+            engine(2)
