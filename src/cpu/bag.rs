@@ -127,15 +127,14 @@ unsafe fn bag<T: Number>(
     padding: i64,
     table: *const T,
     step: usize,
-    out: *mut T,
-    width: usize,
+    out: *mut [T],
     divisor: T,
 ) {
-    let mut first = 0;
+    let (mut first, width) = (0, out.len());
     // SAFETY: the caller's contract: these columns are in the table and in the result.
     unsafe {
         while first < width {
-            let (table, out) = (table.add(first), out.add(first));
+            let (table, out) = (table.add(first), out.cast::<T>().add(first));
             first += match width - first {
                 64.. => columns::<T, 64>(numbers, share, padding, table, step, out, divisor),
                 16.. => columns::<T, 16>(numbers, share, padding, table, step, out, divisor),
@@ -196,7 +195,8 @@ macro_rules! numbers {
                 width: usize,
                 divisor: $T,
             ) {
-                bag::<$T>(numbers, share, padding, table, step, out, width, divisor)
+                let out = std::ptr::slice_from_raw_parts_mut(out, width);
+                bag::<$T>(numbers, share, padding, table, step, out, divisor)
             }
         }
     )* };
