@@ -38,11 +38,10 @@ pub fn reordered<'py>(row: &Row, call: &Call<'_, 'py>) -> PyResult<Option<Reorde
         call.positional.iter().enumerate().partition(|(_, object)| is_number(object));
     let places: Vec<usize> = numbers.iter().map(|(at, _)| *at).collect();
     let method = call.receiver.is_some();
-    let fits = match (method, names.len(), &places[..]) {
-        (true, 1 | 2, [0]) | (true, 2, [0, 1]) => true,
-        (false, 1, [1]) | (false, 2, [0] | [0, 2]) => true,
-        _ => false,
-    };
+    let fits = matches!(
+        (method, names.len(), &places[..]),
+        (true, 1 | 2, [0]) | (true, 2, [0, 1]) | (false, 1, [1]) | (false, 2, [0] | [0, 2])
+    );
     if !fits || tensors.is_empty() || tensors.iter().any(|(_, object)| object.cast::<PyTensor>().is_err()) {
         return Ok(None);
     }
