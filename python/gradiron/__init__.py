@@ -127,6 +127,8 @@ def __getattr__(name: str) -> Any:
 
     if name in _MODULES:
         return importlib.import_module(f".{name}", __package__)
+    if name == "torch":  # PyTorch's package holds itself: `from torch import torch`.
+        return importlib.import_module(__package__ or "gradiron")
     if name in _NAMES:
         found = getattr(importlib.import_module(f".{_NAMES[name]}", __package__), name)
         globals()[name] = found

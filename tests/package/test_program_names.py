@@ -213,3 +213,7 @@ def test_sobol_sequences():
     if IS_GRADIRON:
         with pytest.raises(NotImplementedError, match="no Sobol sequences"):
             engine(2)
+
+
+def test_the_package_holds_itself():
+    assert T.torch is T
