@@ -217,3 +217,7 @@ def test_sobol_sequences():
 
 def test_the_package_holds_itself():
     assert T.torch is T
+
+
+def test_tensors_have_elements():
+    assert not module("_subclasses.fake_tensor").is_fake(T.ones(1))
