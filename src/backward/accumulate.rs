@@ -55,7 +55,9 @@ fn add(grad: Option<&Option<Tensor>>, turn: &Turn, leaf: &Leaf, create_graph: bo
         tensor.update_grad(|old| match old {
             None => first(&tensor, grad, create_graph),
             Some(old) if create_graph || mode::grad_enabled() => arithmetic::add(&old, grad),
-            Some(old) if small::add_into(&old.body(), &grad.body()) => check_counted(&old).map(|()| old),
+            Some(old) if small::add_into(&arithmetic::add::ROW.forward.loops, &old.body(), &grad.body()) => {
+                check_counted(&old).map(|()| old)
+            }
             Some(old) => {
                 pointwise::apply_inplace(&arithmetic::add::ROW, &old, &[(&old).into(), grad.into()])?;
                 Ok(old)

@@ -2,6 +2,7 @@
 //! Nothing here allocates tensors, runs kernels or knows of graphs.
 
 mod conj_neg;
+mod default_dtype;
 mod device;
 mod dtype;
 mod error;
@@ -22,6 +23,7 @@ pub mod watch;
 mod windows;
 
 pub use conj_neg::ConjNeg;
+pub use default_dtype::{default_dtype, set_default_dtype};
 pub use device::{Device, GpuName};
 pub use dtype::{Category, DType};
 pub use error::{Error, Fault, Result};
@@ -30,7 +32,7 @@ pub use format::MemoryFormat;
 pub use guidance::{Guidance, LINES_HINT, Line};
 pub use layout::{IndexBy, Layout, Put, Strided};
 pub use scalar::Scalar;
-pub use shape::{Dims, broadcast, contiguous_strides, existing_dim, numel, wrap_dim};
+pub use shape::{Dims, broadcast, contiguous_strides, dims_or_all, existing_dim, numel, wrap_dim};
 pub use taps::Taps;
 pub use warning::{warn, warn_once};
 pub use windows::Windows;

@@ -61,3 +61,25 @@ pub fn existing_dim(dim: i64, ndim: usize) -> Result<usize> {
     }
     wrap_dim(dim, ndim)
 }
+
+/// The dimensions to reduce, wrapped and checked; none given (or an empty list) means all.
+pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
+    match dims {
+        None | Some([]) => Ok((0..ndim).collect()),
+        Some(dims) => {
+            let mut out = Dims::new();
+            for &d in dims {
+                let d = wrap_dim(d, ndim)?;
+                if out.contains(&d) {
+                    return Err(Error::runtime(format!(
+                        "dim {d} appears multiple times in the list of dims"
+                    )));
+                }
+                if ndim > 0 {
+                    out.push(d);
+                }
+            }
+            Ok(out)
+        }
+    }
+}

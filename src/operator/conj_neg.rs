@@ -3,10 +3,9 @@
 //! comes by.
 
 use crate::base::views::dense_like;
-use crate::base::{ConjNeg, DType, Fault, Result};
-use crate::operator::kernel::carry as copy_bytes;
-use crate::operator::pointwise::{Expr, Input, Pointwise, compute_type};
-use crate::ops::elementwise::{arithmetic, unary};
+use crate::base::{DType, Fault, ConjNeg, Result};
+use crate::operator::kernel::{carry as copy_bytes, parts};
+use crate::operator::pointwise::{Expr, Input, compute_type, loops};
 use crate::tensor::Body;
 use smallvec::SmallVec;
 
@@ -24,18 +23,35 @@ pub fn values(of: &Body) -> Result<Body> {
 
 /// Does to the bytes what was left to do.
 pub fn finish(out: &Body, conj_neg: ConjNeg) -> Result<()> {
-    let run = |op: &'static Pointwise| {
-        let to = compute_type(out.dtype);
-        crate::operator::pointwise::execute(op.row.name, &op.forward, to, out, &[Input::Body(out)])
-    };
     if conj_neg.has(ConjNeg::CONJ) {
         if !out.dtype.is_complex() {
             // The parts of a conjugate have no common sign: whoever took it apart computes it first.
             return Err(Fault::ConjNeg.into());
         }
-        run(&unary::conj_physical::ROW)?;
+        let [_, im] = parts(out)?;
+        negate(&im)?;
     }
-    if conj_neg.has(ConjNeg::NEG) { run(&arithmetic::neg::ROW) } else { Ok(()) }
+    match conj_neg.has(ConjNeg::NEG) {
+        true if out.dtype.is_complex() => negate(&out.as_parts()),
+        true => negate(out),
+        false => Ok(()),
+    }
+}
+
+/// The opposite of real numbers.
+static OPPOSITE: Expr = Expr {
+    key: "opposite",
+    inputs: &["x"],
+    wgsl: "-x",
+    loops: loops!(Plain; (x,) -x),
+    #[cfg(feature = "gpu")]
+    by_parts: None,
+    of_parts: None,
+};
+
+fn negate(out: &Body) -> Result<()> {
+    let compute = compute_type(out.dtype);
+    crate::operator::pointwise::execute(OPPOSITE.key, &OPPOSITE, compute, out, &[Input::Body(out)])
 }
 
 /// Copies what `src` stands for, so that `out` stands for it.
@@ -80,4 +96,13 @@ pub fn execute(name: &'static str, expr: &Expr, compute: DType, out: &Body, inpu
     let inputs: SmallVec<[Input; 4]> =
         inputs.iter().zip(plain.iter().map(Option::as_ref)).map(given).collect();
     write(out, |out| crate::operator::pointwise::execute(name, expr, compute, out, &inputs))
+}
+
+/// What is to be done to the elements of a base to read those of a view of it.
+pub fn lazy_over(base: &Body, view: &Body) -> ConjNeg {
+    match base.dtype == view.dtype || !base.conj_neg.has(ConjNeg::CONJ) {
+        true => base.conj_neg.then(view.conj_neg),
+        // A view of parts is one of what the base is the conjugate of.
+        false => ConjNeg::NONE,
+    }
 }

@@ -2,12 +2,11 @@
 //! through the operator that wrote, the gradient of the rest passes by.
 
 use crate::base::{ConjNeg, Result};
+use crate::operator::conj_neg::lazy_over;
+use crate::operator::grad_value::V;
 use crate::operator::pointwise::inplace::refuse_stretched;
 use crate::operator::view_part::{erase, put_part, read_part};
-use crate::ops::elementwise::arithmetic::neg;
-use crate::ops::elementwise::unary::conj_physical;
-use crate::ops::shape::view::lazy_over;
-use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
+use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Part, CopySlices, Tensor};
 
 /// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
 pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
@@ -72,8 +71,8 @@ pub fn part(g: &Tensor, place: &Part, conj_neg: ConjNeg) -> Result<Tensor> {
 
 /// The gradient of elements from that of what they are read as, and back.
 pub fn turned(g: Tensor, conj_neg: ConjNeg) -> Result<Tensor> {
-    let g = if conj_neg.has(ConjNeg::CONJ) { conj_physical(&g)? } else { g };
-    if conj_neg.has(ConjNeg::NEG) { neg(&g) } else { Ok(g) }
+    let g = if conj_neg.has(ConjNeg::CONJ) { V::from(g).conj() } else { V::from(g) };
+    if conj_neg.has(ConjNeg::NEG) { -g } else { g }.tensor()
 }
 
 /// The gradient of the base before the write: of the part `inner`, or none.

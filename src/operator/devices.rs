@@ -44,15 +44,3 @@ fn tensors(arg: &Arg) -> &[Tensor] {
         _ => &[],
     }
 }
-
-/// A value to be put into `target`: a 0-d one is brought along from the CPU.
-pub fn beside(value: &Tensor, target: &Tensor) -> Result<Tensor> {
-    let (here, there) = (value.device(), target.device());
-    if here == there {
-        return Ok(value.clone());
-    }
-    if value.ndim() == 0 && here.is_cpu() {
-        return crate::ops::creation::create::to_device(value, there);
-    }
-    Err(Fault::Devices { a: there, b: here }.into())
-}

@@ -104,8 +104,8 @@ pub fn divisor(divisor: Operand) -> Result<()> {
         Operand::Scalar(number) => number.as_i64() == 0,
         Operand::Tensor(t) if !t.device().is_cpu() => false,
         Operand::Tensor(t) => {
-            let all = crate::ops::reduction::reduce::folded(Fold::All, &t.body(), None, false, DType::Bool)?;
-            !crate::tensor::Tensor::new(all).item()?.as_bool()
+            let dims = (0..t.ndim()).collect::<Dims>();
+            !Tensor::new(reduce(Fold::All, &t.body(), &dims, DType::Bool)?).item()?.as_bool()
         }
     };
     if zero { Err(Error::runtime("ZeroDivisionError")) } else { Ok(()) }

@@ -1,11 +1,10 @@
-//! What derivatives do with `V`: operators read like formulas, are differentiable themselves, and carry the first error
-//! to the end.
+//! What derivatives do with `V`: pointwise rows apply to it, and the first error is carried to the end. (The operators that
+//! formulas are written with come from their families.)
 
 use crate::base::{DType, Error, Result, Scalar};
 use crate::operator::grad_value::V;
 use crate::operator::pointwise::Operand;
-use crate::operator::row::Ints;
-use crate::tensor::{Meta, Step, Tensor};
+use crate::tensor::{Step, Tensor};
 use std::sync::Arc;
 
 /// What a derivative may end in.
@@ -54,7 +53,7 @@ impl V {
     pub fn tensor(self) -> Result<Tensor> {
         match self {
             V::Tensor(t) => Ok(t),
-            V::Scalar(s) => crate::ops::creation::create::scalar_tensor(s, None),
+            V::Scalar(s) => crate::operator::constant::scalar_tensor(s, None),
             V::Failed(e) => {
                 Err(Arc::try_unwrap(e).unwrap_or_else(|shared| Error::runtime(shared.to_string())))
             }
@@ -97,10 +96,10 @@ impl V {
     fn number(row: &'static crate::operator::pointwise::Pointwise, operands: &[Operand]) -> V {
         let wide = |o: &Operand| match o {
             Operand::Scalar(s @ Scalar::Complex(..)) => {
-                crate::ops::creation::create::scalar_tensor(*s, Some(DType::C128))
+                crate::operator::constant::scalar_tensor(*s, Some(DType::C128))
             }
             Operand::Scalar(s) => {
-                crate::ops::creation::create::scalar_tensor(Scalar::Float(s.as_f64()), Some(DType::F64))
+                crate::operator::constant::scalar_tensor(Scalar::Float(s.as_f64()), Some(DType::F64))
             }
             Operand::Tensor(t) => Ok((*t).clone()),
         };
@@ -119,106 +118,11 @@ impl V {
         if let V::Tensor(t) = self { t.shape() } else { crate::base::Dims::new() }
     }
 
-    pub fn sum(self, dims: &[i64], keepdim: bool) -> V {
-        self.then(|t| crate::ops::reduction::reduce::sum(&t, Some(Ints::from_slice(dims)), keepdim, None))
-    }
-
-    pub fn reshape(self, shape: &[usize]) -> V {
-        self.then(|t| crate::ops::shape::view::reshape(&t, shape))
-    }
-
-    pub fn expand(self, shape: &[usize]) -> V {
-        self.then(|t| crate::ops::shape::view::expand(&t, crate::ops::shape::view::ints(shape)))
-    }
-
-    pub fn sum_to(self, shape: &[usize]) -> V {
-        self.then(|t| crate::ops::reduction::reduce::sum_to(&t, shape))
-    }
-
-    /// The gradient of a reduction, stretched back over what was reduced.
-    pub fn unreduce(self, at: &Meta, dims: &Option<Ints>, keepdim: bool) -> V {
-        self.then(|t| crate::ops::reduction::reduce::unreduce(&t, &at.shape, dims.as_deref(), keepdim))
-            .cast(at.dtype)
-    }
-
     pub fn is_complex(&self) -> bool {
         match self {
             V::Tensor(t) => t.dtype().is_complex(),
             V::Scalar(s) => matches!(s, Scalar::Complex(..)),
             V::Failed(_) => false,
         }
-    }
-
-    /// The complex conjugate; real values stay what they are.
-    pub fn conj(self) -> V {
-        match self {
-            V::Scalar(s) => V::Scalar(s.conj()),
-            V::Tensor(t) if t.dtype().is_complex() => {
-                crate::ops::elementwise::unary::conj_physical(&t).into()
-            }
-            other => other,
-        }
-    }
-
-    /// The real part.
-    pub fn re(self) -> V {
-        match self {
-            V::Scalar(s) => V::Scalar(if self.is_complex() { Scalar::Float(s.as_f64()) } else { s }),
-            V::Tensor(t) if t.dtype().is_complex() => crate::ops::complex::real(&t).into(),
-            other => other,
-        }
-    }
-
-    pub fn cast(self, dtype: DType) -> V {
-        self.then(|t| crate::ops::creation::create::to_dtype(&t, dtype))
-    }
-
-    pub fn transpose(self, a: i64, b: i64) -> V {
-        self.then(|t| crate::ops::shape::view::transpose(&t, a, b))
-    }
-
-    pub fn matmul(&self, other: impl Into<V>) -> V {
-        self.with(other, crate::ops::linalg::matmul::product)
-    }
-
-    /// The conjugate of the matrix transpose.
-    pub fn mh(&self) -> V {
-        self.mt().conj()
-    }
-
-    /// Matrix transpose of the last two dimensions.
-    pub fn mt(&self) -> V {
-        self.clone().transpose(-2, -1)
-    }
-}
-
-macro_rules! operator {
-    ($trait:ident, $method:ident, $row:path) => {
-        operator!(@impl $trait, $method, $row; (V, V) (&V, V) (V, &V) (&V, &V) (V, f64) (&V, f64) (f64, V) (f64, &V));
-    };
-    (@impl $trait:ident, $method:ident, $row:path; $(($a:ty, $b:ty))*) => { $(
-        impl std::ops::$trait<$b> for $a {
-            type Output = V;
-            fn $method(self, other: $b) -> V {
-                V::apply(&$row, &[self.into(), other.into()])
-            }
-        }
-    )* };
-}
-operator!(Add, add, crate::ops::elementwise::arithmetic::add::ROW);
-operator!(Sub, sub, crate::ops::elementwise::arithmetic::sub::ROW);
-operator!(Mul, mul, crate::ops::elementwise::arithmetic::mul::ROW);
-operator!(Div, div, crate::ops::elementwise::arithmetic::div::ROW);
-
-impl std::ops::Neg for V {
-    type Output = V;
-    fn neg(self) -> V {
-        V::apply(&crate::ops::elementwise::arithmetic::neg::ROW, &[self])
-    }
-}
-impl std::ops::Neg for &V {
-    type Output = V;
-    fn neg(self) -> V {
-        -self.clone()
     }
 }

@@ -1,10 +1,11 @@
 //! The fork between devices: each function calls the CPU's kernel or the GPU's, on bodies. Nothing moves from one to the
 //! other by itself, but for `carry`, whose job that is.
 
-use crate::base::{ConjNeg, DType, Dims, Error, Fault, Fold, Layout, Result, Scalar};
+use crate::base::views::dense_like;
+use crate::base::{DType, Dims, Error, Fault, Fold, Layout, ConjNeg, Result, Scalar};
 use crate::cpu;
 use crate::storage::Storage;
-use crate::tensor::{Body, Tensor};
+use crate::tensor::Body;
 
 /// Whether all of these live in host memory; an error when they are scattered.
 pub fn on_host(bodies: &[&Body]) -> Result<bool> {
@@ -81,8 +82,9 @@ fn copy_part(out: &Body, src: &Body) -> Result<()> {
         return fill(&im, Scalar::Int(0));
     }
     if out.dtype == DType::Bool {
-        let truth = || crate::ops::elementwise::arithmetic::ne(&Tensor::new(src.clone()), 0.0);
-        return carry(out, &crate::ops::reduction::reduce::quietly(truth)?);
+        let last = src.layout.ndim();
+        let truth = reduce(Fold::Any, &src.as_parts(), &[last], DType::Bool)?;
+        return carry(out, &drop_dims(truth, &[last]));
     }
     let [re, _] = parts(src)?;
     carry(out, &re)
@@ -149,6 +151,14 @@ pub fn duplicate(src: &Body) -> Result<Body> {
     Ok(out)
 }
 
+/// A new body of the same values; dense layouts (transposed ones too) are kept.
+pub fn preserved(body: &Body) -> Result<Body> {
+    let mut out = Body::new(body.shape(), body.dtype, body.device())?;
+    out.layout = dense_like(&body.layout);
+    copy(&out, body)?;
+    Ok(out)
+}
+
 /// Refuses numbers that the elements cannot hold.
 pub fn holds(dtype: DType, value: Scalar) -> Result<()> {
     if value.fits(dtype) { Ok(()) } else { Err(overflow(dtype.fixed_name())) }
@@ -206,11 +216,8 @@ pub fn parts(body: &Body) -> Result<[Body; 2]> {
     Ok([part(0, re)?, part(1, if conjugate { re.then(ConjNeg::NEG) } else { re })?])
 }
 
-/// Reduces over `dims`, keeping them as 1.
+/// Reduces real numbers over `dims`, keeping them as 1.
 pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
-    if x.dtype.is_complex() {
-        return crate::ops::complex::reduce(fold, x, dims, dtype);
-    }
     let kept = kept_shape(x.shape(), dims);
     if let (0, Some(nothing)) = (x.numel(), fold.of_nothing()) {
         return filled(&kept, Scalar::Int(nothing), dtype, x.device());

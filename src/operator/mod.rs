@@ -3,11 +3,14 @@
 
 pub mod clauses;
 pub mod conj_neg;
+pub mod constant;
 pub mod copy_slices;
 pub mod declare;
 pub mod derivative;
+pub mod detached;
 pub mod devices;
 pub mod dtype_checks;
+pub mod generator;
 pub mod grad_expr;
 pub mod grad_value;
 pub mod inplace;

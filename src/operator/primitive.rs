@@ -4,7 +4,6 @@
 use crate::base::{DType, Error, Fault, Result, room};
 use crate::operator::results::{Made, Tensors, Views, one};
 use crate::operator::{conj_neg, devices, inplace};
-use crate::ops::shape::view;
 use crate::storage::reserve;
 use crate::tensor::{
     Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, any_requires_grad,
@@ -428,7 +427,7 @@ impl<'a> Call<'a> {
             if viewing == CreationMeta::Multi {
                 reserve::check()?;
             }
-            Ok(Tensor::view_of(of, body, edge, viewing, &view::RULES))
+            Ok(crate::operator::results::view_of(of, body, edge, viewing))
         };
         bodies.drain(..).enumerate().map(view).collect()
     }
@@ -488,7 +487,7 @@ pub fn cold<R>(f: impl FnOnce() -> R) -> R {
 
 /// A copy to write over, laid out as the operand is.
 pub fn copy_of(t: &Tensor) -> Result<Body> {
-    crate::ops::shape::rearrange::preserved(&t.body())
+    crate::operator::kernel::preserved(&t.body())
 }
 
 /// A row-major copy to write over.
@@ -520,7 +519,7 @@ pub fn view_of(call: &Call, of: &Tensor, view: impl FnOnce() -> Result<Body>) ->
         }
         None => None,
     };
-    Ok(Tensor::view_of(of, body, edge, CreationMeta::Plain, &view::RULES))
+    Ok(crate::operator::results::view_of(of, body, edge, CreationMeta::Plain))
 }
 
 /// Runs a primitive on operands that are no samples.

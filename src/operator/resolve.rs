@@ -1,6 +1,6 @@
 //! Calls and derivatives that met conjugated or negated elements, once more with their values.
 
-use crate::base::{ConjNeg, Error, Result};
+use crate::base::{Error, Result};
 use crate::operator::conj_neg::values;
 use crate::operator::row::Arg;
 use crate::tensor::{Step, Tensor};
@@ -62,9 +62,4 @@ pub fn inplace<T>(error: Error, args: &[Arg], run: impl FnOnce(&[Arg]) -> Result
     let done = run(&plain)?;
     crate::operator::inplace::overwrite(target, &copy)?;
     Ok(done)
-}
-
-/// `x.resolve_conj()` and `x.resolve_neg()`: a copy only where there is something to do.
-pub fn without(t: Tensor, part: ConjNeg) -> Result<Tensor> {
-    if t.body().conj_neg.has(part) { crate::ops::shape::rearrange::clone_as_it_lies(&t) } else { Ok(t) }
 }

@@ -3,8 +3,8 @@
 use crate::base::{ConjNeg, DType, Error, Layout, Result, room};
 use crate::operator::conj_neg;
 use crate::operator::kernel::duplicate;
-use crate::ops::shape::view::RULES;
-use crate::tensor::{Body, CreationMeta, Tensor};
+use crate::ops::shape::as_strided::RULES;
+use crate::tensor::{Body, Edge, Tensor, CreationMeta};
 use smallvec::SmallVec;
 
 pub type Tensors = SmallVec<[Tensor; 3]>;
@@ -34,6 +34,12 @@ pub trait Forward {
     const VIEWS: bool = false;
     fn put(self, made: &mut Made);
     fn tensors(made: Tensors) -> Result<Self::Tensors>;
+}
+
+/// A view that knows how its history is made anew.
+#[inline]
+pub fn view_of(of: &Tensor, body: Body, edge: Option<Edge>, viewing: CreationMeta) -> Tensor {
+    Tensor::view_of(of, body, edge, viewing, &RULES)
 }
 
 pub(crate) fn one(mut made: Tensors) -> Result<Tensor> {
@@ -67,7 +73,7 @@ pub trait Seen: Sized {
     fn body(self, of: &Tensor) -> Body;
     #[inline]
     fn seen(self, of: &Tensor) -> Tensor {
-        Tensor::view_of(of, self.body(of), None, CreationMeta::Plain, &RULES)
+        view_of(of, self.body(of), None, CreationMeta::Plain)
     }
 }
 

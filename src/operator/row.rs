@@ -2,8 +2,8 @@
 //! all read from it.
 
 use crate::base::{DType, Device, Error, MemoryFormat, Result, Scalar};
+use crate::operator::generator::Generator;
 use crate::operator::pointwise::Pointwise;
-use crate::ops::random::Generator;
 use crate::tensor::facts::{Keep, Shown};
 use crate::tensor::{Body, Tensor};
 use smallvec::SmallVec;

@@ -1,11 +1,10 @@
 //! Parts of tensors, told by the layout of the part: what derivatives of views are made of.
 
 use crate::base::views::may_overlap;
-use crate::operator::kernel::{carry, copy, fill, filled};
+use crate::operator::constant;
+use crate::operator::kernel::{carry, copy, fill, filled, preserved};
 use crate::operator::pointwise::inplace::refuse_stretched;
 use crate::operator::prelude::*;
-use crate::ops::creation::create;
-use crate::ops::shape::rearrange::preserved;
 use crate::tensor::Part;
 use crate::tensor::facts::{Keep, Shown};
 
@@ -100,7 +99,7 @@ impl ReadPart {
     fn d_input(g: &Tensor, at: Meta, place: Part) -> Result<Tensor> {
         match may_overlap(&place.lies) {
             true => embed(g, at.shape, place.lies),
-            false => put_part(&create::zeros(&at.shape, at.dtype, at.device)?, g, place),
+            false => put_part(&constant::zeros(&at.shape, at.dtype, at.device)?, g, place),
         }
     }
     fn batch(b: &Batch, input: &Tensor, place: Part) -> Result<Tensor> {

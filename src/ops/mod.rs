@@ -2,6 +2,7 @@
 
 pub mod complex;
 pub mod creation;
+mod derivatives;
 pub mod elementwise;
 pub mod fft;
 pub mod indexing;

@@ -3,6 +3,7 @@
 pub mod overlap;
 
 use crate::base::{Error, Fault, Layout, Result, broadcast, warn};
+use crate::operator::grad_value::V;
 use crate::operator::inplace::overlap::check_aligned;
 use crate::operator::kernel::{carry, copy};
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
@@ -55,8 +56,7 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
     if recording && let Some(edge) = result.history() {
         keep_written(&edge, &body, &new);
     }
-    let edge =
-        if recording { crate::ops::creation::create::to_dtype(result, body.dtype)?.history() } else { None };
+    let edge = if recording { V::from(result).cast(body.dtype).tensor()?.history() } else { None };
     finish_inplace(target, edge)?;
     if target.is_dual() || result.is_dual() {
         crate::transforms::forward::rewrite(target, result)?;
@@ -66,13 +66,12 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
 
 /// What a value's gradient becomes: converted and moved; the engine undoes the broadcast.
 pub fn value_grads(step: &Step) -> Result<Grads> {
-    let mut grads = crate::ops::creation::fill::nothing(step)?;
+    let mut grads = nothing(step)?;
     if step.wants(1)
         && let Some(grad) = step.grad(0)
     {
         let at = crate::operator::meta_of(step, 1)?;
-        let grad = crate::ops::creation::create::to_dtype(grad, at.dtype)?;
-        grads[1] = Some(crate::ops::creation::create::to_device(&grad, at.device)?);
+        grads[1] = Some(V::from(grad).cast(at.dtype).to_device(at.device).tensor()?);
     }
     Ok(grads)
 }
@@ -233,6 +232,17 @@ pub fn check_out<'a>(
         check_aligned(&body, &operand.body())?;
     }
     Ok(())
+}
+
+/// The gradient of overwritten values.
+fn nothing(step: &Step) -> Result<Grads> {
+    let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
+    if step.wants(0) {
+        let (at, batch) = (crate::operator::meta_of(step, 0)?, vmap::Batch::of(step.grad(0)));
+        let zeros = crate::operator::constant::zeros(&batch.shape(&at.shape), at.dtype, at.device)?;
+        grads[0] = Some(batch.wrap(zeros));
+    }
+    Ok(grads)
 }
 
 fn misfit(to: &[usize], from: &[usize]) -> Error {

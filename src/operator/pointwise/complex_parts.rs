@@ -4,7 +4,7 @@
 
 use crate::base::Result;
 use crate::operator::grad_value::V;
-use crate::operator::kernel::{copy, parts};
+use crate::operator::kernel::{carry, parts};
 use crate::operator::pointwise::complex_formula::{Complex, Formula, Made};
 use crate::operator::pointwise::execute::Input;
 use crate::tensor::{Body, Tensor, mode};
@@ -33,9 +33,8 @@ pub fn execute(formula: Formula, out: &Body, inputs: &[Input]) -> Result<bool> {
         let Some(made) = formula(&operands) else { return Ok(false) };
         let put = |to: &Body, value: V| -> Result<()> {
             let value = value.tensor()?;
-            let value = crate::ops::creation::create::to_device(&value, out.device())?;
             let layout = value.body().layout.broadcast_to(out.shape());
-            copy(to, &value.body().with_layout(layout))
+            carry(to, &value.body().with_layout(layout))
         };
         match made {
             Made::Real(value) => put(out, value)?,

@@ -1,11 +1,11 @@
 //! An expression's kernel, on the device where the result lies.
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
-use crate::cpu::pointwise::{Source, powers, run, words};
+use crate::cpu::pointwise::{Source, run, words};
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_parts;
 use crate::operator::pointwise::row::Expr;
-use crate::tensor::{Body, Tensor};
+use crate::tensor::Body;
 use smallvec::SmallVec;
 
 /// The type that a kernel computes in.
@@ -101,7 +101,9 @@ fn stretch(out: &Body, inputs: &[Input]) -> SmallVec<[Option<Layout>; 4]> {
 
 #[cfg(feature = "gpu")]
 fn execute_gpu(expr: &Expr, compute: DType, out: &Body, inputs: &[Input]) -> Result<()> {
+    use crate::cpu::pointwise::powers;
     use crate::gpu;
+    use crate::tensor::Tensor;
     let stretched = stretch(out, inputs);
     let mut sources: SmallVec<[gpu::Source; 4]> = SmallVec::new();
     for (i, input) in inputs.iter().enumerate() {

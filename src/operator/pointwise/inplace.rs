@@ -56,7 +56,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
         .map(|o| match o {
             Operand::Tensor(t) if overlaps(&t.body(), &body) => {
                 crate::operator::inplace::overlap::check_aligned(&body, &t.body())?;
-                Ok(Some(crate::ops::creation::create::copy_of(&t.body())?))
+                Ok(Some(crate::operator::kernel::duplicate(&t.body())?))
             }
             _ => Ok(None),
         })
@@ -149,7 +149,7 @@ pub fn keep_old(edge: &Edge, target: &Body) -> Result<()> {
             && saved.source == 0
             && body.storage.same(&target.storage)
         {
-            *body = crate::ops::shape::rearrange::preserved(body)?;
+            *body = crate::operator::kernel::preserved(body)?;
             saved.version = 0;
         }
     }

@@ -1,10 +1,11 @@
 //! What a pointwise call computes: types by promotion, the shape by broadcasting, and where.
 
 use crate::base::{Category, DType, Device, Dims, Error, Fault, Result, Scalar, broadcast};
+use crate::operator::kernel::copy;
 use crate::operator::operand::Operand;
 use crate::operator::pointwise::execute::{Input, compute_type};
 use crate::operator::pointwise::row::{Class, Pointwise};
-use crate::tensor::{BodyRef, Tensor};
+use crate::tensor::{Body, BodyRef, Tensor};
 use smallvec::SmallVec;
 
 /// A number's type when it meets tensors.
@@ -12,8 +13,8 @@ pub fn scalar_dtype(scalar: Scalar) -> DType {
     match scalar.category() {
         Category::Bool => DType::Bool,
         Category::Int => DType::I64,
-        Category::Float => crate::ops::creation::create::default_dtype(),
-        Category::Complex => crate::ops::creation::create::default_dtype().to_complex(),
+        Category::Float => crate::base::default_dtype(),
+        Category::Complex => crate::base::default_dtype().to_complex(),
     }
 }
 
@@ -66,7 +67,7 @@ impl Class {
         Ok(match self {
             Class::Modulus | Class::Angle if promoted.is_complex() => (promoted, promoted.to_real()),
             Class::Float | Class::Angle if !promoted.is_differentiable() => {
-                let default = crate::ops::creation::create::default_dtype();
+                let default = crate::base::default_dtype();
                 (compute_type(default), default)
             }
             Class::Compare => (compute_type(promoted), DType::Bool),
@@ -167,8 +168,15 @@ pub fn narrowed(op: &Pointwise, operands: &[Operand], promoted: DType) -> Result
     if !is_narrow(promoted) || !given.iter().filter_map(Operand::tensor).any(wide) {
         return Ok(None);
     }
-    let convert =
-        |t: &Tensor| if wide(t) { crate::ops::creation::create::convert(t, promoted) } else { Ok(t.clone()) };
+    let convert = |t: &Tensor| {
+        if !wide(t) {
+            return Ok(t.clone());
+        }
+        let (body, device) = (t.body(), t.device());
+        let narrow = Body::new(body.shape(), promoted, device)?;
+        copy(&narrow, &body)?;
+        Ok(Tensor::new(narrow))
+    };
     given.iter().filter_map(Operand::tensor).map(convert).collect::<Result<_>>().map(Some)
 }
 

@@ -2,7 +2,7 @@
 //! cost more than computing. Whatever does not fit takes the long way in [`crate::operator::pointwise`].
 
 use crate::base::{DType, Device, Layout, Result, Scalar, contiguous_strides};
-use crate::cpu::pointwise::MAX_IN;
+use crate::cpu::pointwise::{Loops, MAX_IN};
 use crate::operator::pointwise::{Class, Expr, Input, Operand, Pointwise, record};
 use crate::storage::Storage;
 use crate::tensor::{Body, BodyRef, Tensor};
@@ -147,10 +147,9 @@ fn fill(room: &mut MaybeUninit<[f64; SPREAD]>, dtype: DType, number: Scalar, n: 
     start.cast()
 }
 
-/// `target += other` for small dense floats of one shape; false when it is not such a case.
-pub fn add_into(target: &Body, other: &Body) -> bool {
+/// `target += other`, by the loops of that, for small dense floats of one shape; false when it is not such a case.
+pub fn add_into(add: &Loops, target: &Body, other: &Body) -> bool {
     const MOST: usize = 64;
-    let add = &crate::ops::elementwise::arithmetic::add::ROW.forward.loops;
     let kernel = match target.dtype {
         DType::F32 => add.f32,
         DType::F64 => add.f64,

@@ -5,7 +5,6 @@ use crate::base::views::dense_like;
 use crate::base::{Fold, broadcast};
 use crate::operator::kernel::{copy, drop_dims, kept_shape, parts, reduce as reduce_real, with_shape};
 use crate::operator::prelude::*;
-use crate::operator::resolve;
 use crate::ops::elementwise::{arithmetic, formula, unary};
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::view;
@@ -322,16 +321,21 @@ pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
     NegView::call(input)
 }
 
+/// A copy only where there is something to do.
+fn without(t: &Tensor, part: ConjNeg) -> Result<Tensor> {
+    if t.body().conj_neg.has(part) { crate::ops::shape::rearrange::clone_as_it_lies(t) } else { Ok(t.clone()) }
+}
+
 /// A copy with the values of a conjugate that is still to be computed; any other tensor itself.
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_conj(input: &Tensor) -> Result<Tensor> {
-    resolve::without(input.clone(), ConjNeg::CONJ)
+    without(input, ConjNeg::CONJ)
 }
 
 /// A copy with the values of an opposite that is still to be computed; any other tensor itself.
 #[operator(function, method, sample = "pointwise(named(name), 1, WIDE)")]
 pub fn resolve_neg(input: &Tensor) -> Result<Tensor> {
-    resolve::without(input.clone(), ConjNeg::NEG)
+    without(input, ConjNeg::NEG)
 }
 
 /// Whether the tensor is a conjugate that is still to be computed.
@@ -352,8 +356,11 @@ pub fn is_complex(input: &Tensor) -> Result<bool> {
     Ok(input.dtype().is_complex())
 }
 
-/// Reduces complex numbers over `dims`, keeping them as 1: sums are those of the parts.
+/// Reduces over `dims`, keeping them as 1: complex sums are those of the parts.
 pub fn reduce(fold: Fold, x: &Body, dims: &[usize], dtype: DType) -> Result<Body> {
+    if !x.dtype.is_complex() {
+        return reduce_real(fold, x, dims, dtype);
+    }
     let real = x.dtype.to_real();
     match fold {
         Fold::Sum if dims.len() == x.layout.ndim() && x.numel() >= 4096 && x.layout.is_contiguous() => {

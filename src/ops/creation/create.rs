@@ -3,45 +3,12 @@
 use crate::base::MemoryFormat;
 use crate::base::format::refused;
 use crate::base::views::dense_like;
-use crate::operator::kernel::{carry, copy, duplicate, filled};
+use crate::operator::kernel::{carry, copy, duplicate};
 use crate::operator::prelude::*;
-use crate::tensor::mode;
-use std::sync::atomic::{AtomicU8, Ordering};
 
-static DEFAULT: AtomicU8 = AtomicU8::new(DType::F32 as u8);
-
-/// The dtype of floats that come without one.
-pub fn default_dtype() -> DType {
-    let code = DEFAULT.load(Ordering::Relaxed);
-    DType::ALL[usize::from(code)]
-}
-
-pub fn set_default_dtype(dtype: DType) {
-    DEFAULT.store(dtype as u8, Ordering::Relaxed);
-}
-
-/// A 0-d tensor of one number.
-pub fn scalar_tensor(value: Scalar, dtype: Option<DType>) -> Result<Tensor> {
-    let dtype = dtype.unwrap_or_else(|| crate::operator::pointwise::scalar_dtype(value));
-    full(&[], value, dtype, Device::Cpu)
-}
-
-pub fn full(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Tensor> {
-    filled(shape, value, dtype, device).map(Tensor::new)
-}
-
-pub fn zeros(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-    full(shape, Scalar::Int(0), dtype, device)
-}
-
-pub fn ones(shape: &[usize], dtype: DType, device: Device) -> Result<Tensor> {
-    full(shape, Scalar::Int(1), dtype, device)
-}
-
-/// A dense copy of the values.
-pub fn copy_of(body: &Body) -> Result<Body> {
-    duplicate(body)
-}
+pub use crate::base::{default_dtype, set_default_dtype};
+pub use crate::operator::constant::{full, ones, scalar_tensor, zeros};
+pub use crate::operator::detached::{data, shallow};
 
 /// A copy with its own storage; the gradient flows through.
 #[primitive(node = "CloneBackward0", tangent = linear, batch = pointwise)]
@@ -184,30 +151,14 @@ pub fn to_device(t: &Tensor, device: Device) -> Result<Tensor> {
     if t.device() == device { Ok(t.clone()) } else { Transfer::call(t, device) }
 }
 
-/// The same bytes without history and with a version of its own: `x.data`.
-pub fn data(t: &Tensor) -> Tensor {
-    if let Some(batched) = t.as_batched() {
-        return Tensor::batched(data(&batched.value), batched.levels.clone());
+/// A value to be put into `target`: a 0-d one is brought along from the CPU.
+pub fn beside(value: &Tensor, target: &Tensor) -> Result<Tensor> {
+    let (here, there) = (value.device(), target.device());
+    if here == there {
+        return Ok(value.clone());
     }
-    let body = t.body();
-    Tensor::new(Body { storage: body.storage.alias(), ..body.clone() })
-}
-
-/// The same storage without history: `x.detach()`.
-pub fn shallow(t: &Tensor) -> Tensor {
-    match t.as_batched() {
-        Some(batched) => Tensor::batched(shallow(&batched.value), batched.levels.clone()),
-        // What is detached of a tensor of inference mode counts its own writes.
-        None if t.is_inference() => data(t),
-        None => Tensor::new(t.body().clone()),
+    if value.ndim() == 0 && here.is_cpu() {
+        return to_device(value, there);
     }
-}
-
-/// The same for a transform: inside of one, no tensor is of inference mode.
-pub fn shallow_input(t: &Tensor) -> Tensor {
-    let body = t.body();
-    if mode::inference() || !body.storage.is_untracked() {
-        return shallow(t);
-    }
-    Tensor::new(Body { storage: body.storage.counted(), ..body.clone() })
+    Err(Fault::Devices { a: there, b: here }.into())
 }

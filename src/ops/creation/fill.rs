@@ -4,18 +4,6 @@ use crate::operator::kernel::{carry, duplicate, fill as fill_body};
 use crate::operator::pointwise::{check_writable, overlaps};
 use crate::operator::prelude::*;
 use crate::ops::creation::create::{to_device, to_dtype};
-use crate::tensor::{Grads, Step};
-
-/// The gradient of overwritten values.
-pub fn nothing(step: &Step) -> Result<Grads> {
-    let mut grads: Grads = smallvec::smallvec![None; step.node.edges.len()];
-    if step.wants(0) {
-        let (at, batch) = (crate::operator::meta_of(step, 0)?, Batch::of(step.grad(0)));
-        let zeros = crate::ops::creation::create::zeros(&batch.shape(&at.shape), at.dtype, at.device)?;
-        grads[0] = Some(batch.wrap(zeros));
-    }
-    Ok(grads)
-}
 
 #[primitive(tangent = still, batch = none)]
 impl Zero {

@@ -67,6 +67,27 @@ fn spaced(start: f64, end: f64, steps: i64, dtype: DType, device: Device) -> Res
     Ok(out)
 }
 
+/// For samples: `steps` numbers from `start` to `end`, from both sides so that both ends are met.
+fn spaced_of_samples(start: &Value, end: &Value, steps: usize, dtype: DType) -> Result<Tensor> {
+    let value = |v: &Value| match v {
+        Value::Tensor(t) if t.ndim() > 0 => Err(Error::runtime(
+            "linspace only supports 0-dimensional start and end tensors, but got start with dimension(s) above 0.",
+        )),
+        Value::Tensor(t) => Ok(V::from(crate::ops::creation::create::to_dtype(t, dtype)?)),
+        Value::Scalar(s) => Ok(V::Scalar(*s)),
+    };
+    let device =
+        [start, end].iter().find_map(|v| if let Value::Tensor(t) = v { Some(t.device()) } else { None });
+    let (start, end) = (value(start)?, value(end)?);
+    let number =
+        Tensor::new(range(Scalar::Int(0), Scalar::Int(1), steps, DType::I64, device.unwrap_or(Device::Cpu))?);
+    let place = V::from(crate::ops::creation::create::to_dtype(&number, dtype)?);
+    let last = steps.saturating_sub(1) as f64;
+    let step = (&end - &start) / last.max(1.0);
+    let (rising, falling) = (&step * &place + &start, &end - &step * (last - &place));
+    select(falling, rising, lt(&number, steps.div_ceil(2) as f64)).tensor()
+}
+
 /// A bound of `steps` numbers of `dtype`, which a 0-d tensor may hold.
 fn bound(value: &Value, dtype: DType, steps: i64) -> Result<f64> {
     let number = match value {
@@ -120,7 +141,7 @@ fn spaced_samples(start: &Value, end: &Value, steps: i64, dtype: DType) -> Resul
         return Ok(None);
     }
     let count = usize::try_from(steps).map_err(|_| Error::runtime("number of steps must be non-negative"))?;
-    crate::transforms::vmap::spaced(start, end, count, dtype).map(Some)
+    spaced_of_samples(start, end, count, dtype).map(Some)
 }
 
 /// The numbers from `start` to `end`, which is left out, by `step`.

@@ -2,7 +2,6 @@
 
 use crate::base::views::dense_like;
 use crate::base::{broadcast, numel};
-use crate::operator::devices;
 use crate::operator::inplace;
 use crate::operator::inplace::warn_stretched;
 use crate::operator::kernel::{copy, filled, holds};
@@ -122,7 +121,7 @@ pub fn masked_fill(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) -> 
             if value.device().is_cpu() && !value.is_batched() {
                 holds(input.dtype(), value.item()?)?;
             }
-            MaskedFill1::call(input, mask, &devices::beside(&value, input)?)
+            MaskedFill1::call(input, mask, &create::beside(&value, input)?)
         }
     }
 }
@@ -149,6 +148,16 @@ pub fn masked_fill_(input: &Tensor, mask: &Tensor, #[elsewhere] value: Value) ->
             index_put::write(body, &places, &value, false)
         },
     )
+}
+
+/// For samples: `x` with the elements of `source`, in order, where each sample's mask is true.
+fn scatter_samples(x: &Tensor, mask: &Tensor, source: &Tensor) -> Result<Tensor> {
+    let (n, most) = (mask.numel(), source.numel() as i64 - 1);
+    let hits = create::to_dtype(&reshape(mask, &[n])?, DType::I64)?;
+    let order = a::sub(&crate::ops::reduction::scan::Cumsum::call(&hits, 0)?, 1i64)?;
+    let order = a::minimum(&a::maximum(&order, 0i64)?, most)?;
+    let values = crate::ops::indexing::index::gather(&reshape(source, &[source.numel()])?, 0, &order)?;
+    select(V::from(x), reshape(&values, &mask.shape())?, V::from(mask)).tensor()
 }
 
 #[primitive(tangent = linear, batch = none, shows(source_sym_sizes = sizes(source)))]
@@ -182,7 +191,7 @@ pub fn masked_scatter(input: &Tensor, mask: &Tensor, source: &Tensor) -> Result<
     let wide = |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { expand(t, sizes.clone()) };
     let (input, mask) = (wide(input)?, wide(mask)?);
     if mask.is_batched() {
-        return vmap::masked_scatter(&input, &mask, source);
+        return scatter_samples(&input, &mask, source);
     }
     if source.dtype() != input.dtype() {
         return Err(Error::runtime(format!(
@@ -292,4 +301,20 @@ pub fn masked_select(input: &Tensor, mask: &Tensor) -> Result<Tensor> {
     let wide =
         |t: &Tensor| if t.shape() == shape { Ok(t.clone()) } else { view::expand(t, view::ints(&shape)) };
     MaskedSelect::call(&wide(input)?, &wide(mask)?)
+}
+
+/// `target[mask] = value` for one value: where the mask is true is for each sample to say.
+pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
+    let (to, have) = (target.shape(), mask.shape());
+    if have.len() > to.len() || have.as_slice() != &to[..have.len()] {
+        return Err(Error::index(format!(
+            "The shape of the mask {:?} does not match the shape of the indexed tensor {:?}",
+            have.as_slice(),
+            to.as_slice()
+        )));
+    }
+    let mut wide = have;
+    wide.resize(to.len(), 1);
+    let (mask, value) = (reshape(mask, &wide)?, reshape(value, &[])?);
+    crate::operator::inplace::overwrite(target, &masked_fill(target, &mask, Value::Tensor(value))?)
 }

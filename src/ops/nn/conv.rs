@@ -3,8 +3,9 @@
 
 use crate::base::{Fold, MemoryFormat, warn};
 use crate::cpu::conv::Conv;
-use crate::operator::kernel::{copy, fill, on_host, reduce};
+use crate::operator::kernel::{copy, fill, on_host};
 use crate::operator::prelude::*;
+use crate::ops::complex::reduce;
 use crate::ops::nn::pad::constant_pad_nd;
 use crate::ops::shape::view;
 use smallvec::smallvec;

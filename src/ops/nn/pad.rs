@@ -3,13 +3,13 @@
 
 use crate::base::MemoryFormat;
 use crate::operator::inplace;
-use crate::operator::kernel::{copy, filled};
+use crate::operator::kernel::{copy, filled, preserved};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::reduction::reduce::quietly;
 use crate::ops::shape::join;
-use crate::ops::shape::rearrange::{flip, preserved};
+use crate::ops::shape::rearrange::flip;
 use crate::ops::shape::view::slice;
 
 /// Where the elements beyond the ends come from.

@@ -8,6 +8,7 @@ use crate::ops::random::Generator;
 use crate::ops::reduction::reduce;
 use crate::ops::shape::view;
 use crate::tensor::{Body, Tensor, mode};
+use crate::transforms::vmap::own_draws;
 
 fn refuse(message: &str) -> Result<Tensor> {
     Err(Error::runtime(message))
@@ -109,4 +110,19 @@ fn repeated(weights: &Tensor, count: i64, generator: &Option<Generator>) -> Resu
 
 pub(super) fn work_type(weights: &Tensor) -> DType {
     if weights.device().is_cpu() { DType::F64 } else { DType::F32 }
+}
+
+/// Categories drawn by their weights, a vector or a matrix of them for each sample.
+pub fn for_samples(weights: &Tensor, draw: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+    let Some(batch) = own_draws(weights)? else { return draw(weights) };
+    let shape = weights.shape();
+    if shape.is_empty() || shape.len() > 2 {
+        return refuse("prob_dist must be 1 or 2 dim");
+    }
+    let lead = batch.shape(&shape[..shape.len() - 1]);
+    let rows: usize = lead.iter().product();
+    let drawn = draw(&view::reshape(&batch.full(weights)?, &[rows, shape[shape.len() - 1]])?)?;
+    let mut out = lead;
+    out.push(drawn.shape()[1]);
+    Ok(batch.wrap(view::reshape(&drawn, &out)?))
 }

@@ -3,12 +3,13 @@
 mod choice;
 mod families;
 pub mod fill;
-pub mod generator;
 pub mod means;
 
 use self::means::NORMAL;
 use crate::base::MemoryFormat;
 use crate::cpu::random as cpu;
+use crate::operator::generator::stream;
+pub use crate::operator::generator::{Generator, Stream};
 use crate::operator::pointwise::check_writable;
 use crate::operator::prelude::*;
 use crate::ops::creation::create::{default_dtype, shallow, to_dtype, zeros};
@@ -19,10 +20,8 @@ pub use crate::ops::random::fill::{
     fill_uniform,
 };
 use crate::ops::random::fill::{fill_coins, fill_integers};
-use crate::ops::random::generator::stream;
-pub use crate::ops::random::generator::{Generator, Stream};
 use crate::ops::shape::view::{dims_of, expand, ints};
-use crate::transforms::vmap::{choose, draw, draw_over};
+use crate::transforms::vmap::{draw, draw_over};
 
 /// What writes random numbers over a tensor. No gradient comes through.
 macro_rules! drawn {
@@ -453,7 +452,7 @@ pub fn multinomial(
     #[default(false)] replacement: bool,
     #[keyword] generator: Option<Generator>,
 ) -> Result<Tensor> {
-    choose(input, |weights| choice::multinomial(weights, num_samples, replacement, &generator))
+    choice::for_samples(input, |weights| choice::multinomial(weights, num_samples, replacement, &generator))
 }
 
 /// Refuses a permutation of more numbers than the dtype tells apart.

@@ -1,35 +1,16 @@
 //! Reductions: many elements to one.
 
 use crate::base::Fold;
-use crate::operator::kernel::{filled, reduce};
+use crate::operator::kernel::filled;
 use crate::operator::prelude::*;
+use crate::ops::complex::reduce;
 use crate::ops::creation::create::{read_as, to_dtype};
 use crate::ops::elementwise::{arithmetic, unary};
 use crate::ops::shape::view::{expand, ints};
 use crate::tensor::mode;
 use crate::transforms::vmap::rules;
 
-/// The dimensions to reduce, wrapped and checked; none given (or an empty list) means all.
-pub fn dims_or_all(dims: Option<&[i64]>, ndim: usize) -> Result<Dims> {
-    match dims {
-        None | Some([]) => Ok((0..ndim).collect()),
-        Some(dims) => {
-            let mut out = Dims::new();
-            for &d in dims {
-                let d = wrap_dim(d, ndim)?;
-                if out.contains(&d) {
-                    return Err(Error::runtime(format!(
-                        "dim {d} appears multiple times in the list of dims"
-                    )));
-                }
-                if ndim > 0 {
-                    out.push(d);
-                }
-            }
-            Ok(out)
-        }
-    }
-}
+pub use crate::base::dims_or_all;
 
 /// Sums of integers and bools are int64.
 fn sum_dtype(dtype: DType) -> DType {

@@ -1,6 +1,7 @@
 //! Views by sizes and strides, and what is told by them: the history of a view anew, and its part of a base.
 
 use crate::base::views::{checked_numel, may_overlap};
+use crate::operator::conj_neg::lazy_over;
 use crate::operator::inplace_view::become_view;
 use crate::operator::prelude::*;
 use crate::operator::view_part::embed;
@@ -37,15 +38,6 @@ pub fn part(base: &Tensor, view: &Body) -> Result<Tensor> {
         shown = as_strided(&shown, size, stride, Some(view.layout.offset as i64))?;
     }
     if conj_neg.has(ConjNeg::CONJ) { crate::ops::complex::conj(&shown) } else { Ok(shown) }
-}
-
-/// What is to be done to the elements of a base to read those of a view of it.
-pub fn lazy_over(base: &Body, view: &Body) -> ConjNeg {
-    match base.dtype == view.dtype || !base.conj_neg.has(ConjNeg::CONJ) {
-        true => base.conj_neg.then(view.conj_neg),
-        // A view of parts is one of what the base is the conjugate of.
-        false => ConjNeg::NONE,
-    }
 }
 
 /// The gradient of a tensor that lies as `lies` from that of a view of its storage: what both reach, at equal shares where

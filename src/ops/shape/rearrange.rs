@@ -1,26 +1,17 @@
 //! Other shapes and orders of the same elements: compositions of views, and the operators that must move data for it.
 
 use crate::base::views::{dense_like, infer_shape};
-use crate::base::{Fold, MemoryFormat, Put, room, warn_once};
-use crate::operator::kernel::{copy, duplicate};
+use crate::base::{Fold, MemoryFormat, Put, warn_once, room};
+use crate::operator::kernel::{copy, duplicate, preserved};
 use crate::operator::prelude::*;
 use crate::ops::complex;
 use crate::ops::creation::create::{clone_dense, cloned_in, shallow, to_device, to_dtype};
-use crate::ops::indexing::index::{from_i64, index_select};
+use crate::ops::indexing::index::{from_i64, index_select, numbers};
 use crate::ops::shape::view;
 use crate::ops::shape::view::{View, dims_of, expand, ints, permute, reshape, transpose, unsqueeze};
 use crate::tensor::mode;
-use crate::transforms::vmap;
 use smallvec::smallvec;
 use std::sync::atomic::AtomicBool;
-
-/// A new body of the same values; dense layouts (transposed ones too) are kept.
-pub(crate) fn preserved(body: &Body) -> Result<Body> {
-    let mut out = Body::new(body.shape(), body.dtype, body.device())?;
-    out.layout = dense_like(&body.layout);
-    copy(&out, body)?;
-    Ok(out)
-}
 
 /// The dimensions of a user's list, wrapped, each once.
 fn distinct(dims: &[i64], ndim: usize) -> Result<Dims> {
@@ -568,6 +559,26 @@ pub fn ravel(input: &Tensor) -> Result<Tensor> {
     View::call(&contiguous(input, None)?, smallvec![input.numel()])
 }
 
+/// For each of `size` places the number of the element that `repeats` puts there.
+fn repeated_places(repeats: &Tensor, count: usize, size: Option<i64>) -> Result<Tensor> {
+    let Some(size) = size else {
+        return Err(Error::runtime(
+            "repeat_interleave: vmapping over the `repeats` tensor requires the `output_size` argument to be specified, \
+             because the size of the output equals the sum of `repeats`, which is data-dependent and may differ between \
+             batch elements. Please pass output_size, e.g. output_size=int(repeats.sum(-1).max()).",
+        ));
+    };
+    if repeats.ndim() > 1 {
+        return Err(Error::runtime("repeat_interleave only accept 1D vector as repeat"));
+    }
+    let repeats = expand(&reshape(repeats, &[repeats.numel()])?, ints(&[count]))?;
+    let ends = crate::ops::reduction::scan::Cumsum::call(&to_dtype(&repeats, DType::I64)?, 0)?;
+    let places =
+        unsqueeze(&Tensor::new(numbers(0, 1, usize::try_from(size).unwrap_or(0), repeats.device())?), 1)?;
+    let passed = to_dtype(&crate::ops::elementwise::arithmetic::le(&ends, &places)?, DType::I64)?;
+    crate::ops::reduction::reduce::Sum1::call(&passed, smallvec![1], false)
+}
+
 /// Each element (or slice across `dim`) repeated in place, so many times each.
 #[operator(
     function,
@@ -583,7 +594,7 @@ pub fn repeat_interleave(
 ) -> Result<Tensor> {
     let (input, at) = lined(input, dim)?;
     if repeats.is_batched() {
-        let index = vmap::repeated_places(repeats, input.shape()[at], output_size)?;
+        let index = repeated_places(repeats, input.shape()[at], output_size)?;
         return index_select(&input, at as i64, &index);
     }
     if repeats.numel() == 1 {

@@ -3,9 +3,7 @@
 use crate::base::views::{checked_numel, infer_shape};
 use crate::operator::inplace_view::become_view;
 use crate::operator::prelude::*;
-pub use crate::ops::shape::as_strided::{
-    AsStrided, RULES, as_strided, as_strided_, lazy_over, part, unstrided,
-};
+pub use crate::ops::shape::as_strided::{AsStrided, RULES, as_strided, as_strided_, part, unstrided};
 pub use crate::ops::shape::slices::{
     Diagonal, Narrow, Select, Slice, Unfold, diagonal, narrow, put_back, select, slice, unfold,
 };

@@ -338,7 +338,7 @@ fn put(slf: &Bound<'_, PyTensor>, index: &Bound<'_, PyAny>, value: &Bound<'_, Py
         && value.numel() == 1
     {
         check_write(t, &[mask, &value], || write_name(&masked::MASKED_FILL_, false))?;
-        return Ok(crate::transforms::vmap::fill_where(t, mask, &value)?);
+        return Ok(masked::fill_where(t, mask, &value)?);
     }
     let masked = items.iter().any(|i| matches!(i, Item::Tensor(t) if t.dtype() == DType::Bool));
     let mut masks = items.iter().filter_map(|i| if let Item::Tensor(t) = i { Some(t.clone()) } else { None });

@@ -3,8 +3,8 @@
 
 use crate::base::Result;
 use crate::operator::V;
+use crate::operator::constant;
 use crate::operator::meta_of;
-use crate::ops::creation::create;
 use crate::tensor::{Derivative, Edge, Grads, Recorder, Step, Tensor, mode};
 use crate::transforms::vmap::Batch;
 
@@ -15,7 +15,7 @@ fn apply(step: &Step) -> Result<Grads> {
     let mut grads: Grads = smallvec::smallvec![g.filter(|_| step.wants(0)).cloned(), None];
     if step.wants(1) {
         let (factor, batch) = (meta_of(step, 1)?, Batch::of(g));
-        let nothing = create::zeros(&batch.shape(&factor.shape), factor.dtype, factor.device)?;
+        let nothing = constant::zeros(&batch.shape(&factor.shape), factor.dtype, factor.device)?;
         grads[1] = Some(beside(&batch.wrap(nothing), &recorded(g.into_iter()))?);
     }
     Ok(grads)
@@ -33,7 +33,7 @@ pub fn recorded<'a>(factors: impl Iterator<Item = &'a Tensor>) -> Vec<Tensor> {
 
 /// A zero to try a formula with.
 pub fn zero(like: &Tensor) -> Result<V> {
-    Ok(create::zeros(&[], like.dtype(), like.device())?.into())
+    Ok(constant::zeros(&[], like.dtype(), like.device())?.into())
 }
 
 /// `tangent`, with a gradient of zero for each of `factors`.

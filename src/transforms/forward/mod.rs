@@ -13,8 +13,10 @@ pub use write::{before_write, erase, put, remember_write, rewrite};
 
 use crate::base::views::may_overlap;
 use crate::base::{DType, Error, Result, Scalar};
+use crate::operator::V;
+use crate::operator::constant;
+use crate::operator::detached::shallow_input;
 use crate::operator::inplace;
-use crate::ops::creation::create;
 use crate::ops::shape::view;
 use crate::storage;
 use crate::tensor::tangents;
@@ -124,7 +126,7 @@ pub fn attach_by<'a>(
         for (output, tangent) in outputs.iter().zip(found) {
             if let Some(mut tangent) = tangent.filter(|_| output.dtype().is_differentiable()) {
                 if alike && tangent.dtype() != output.dtype() {
-                    tangent = create::to_dtype(&tangent, output.dtype())?;
+                    tangent = V::from(tangent).cast(output.dtype()).tensor()?;
                 }
                 output.set_tangent(level, own(output, tangent)?)?;
             }
@@ -169,7 +171,7 @@ fn remember<'a>(outputs: &'a [Tensor], input: impl Fn(usize) -> Option<&'a Tenso
 }
 
 fn zeros_like(t: &Tensor) -> Result<Tensor> {
-    create::zeros(&t.shape(), t.dtype(), t.device())
+    constant::zeros(&t.shape(), t.dtype(), t.device())
 }
 
 fn linear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result<Vec<Option<Tensor>>> {
@@ -192,7 +194,7 @@ fn multilinear(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Resul
         sums.resize(parts.len(), None);
         for (sum, part) in sums.iter_mut().zip(parts) {
             *sum = Some(match sum.take() {
-                Some(sum) => crate::ops::elementwise::arithmetic::add(&sum, &part)?,
+                Some(sum) => (V::from(sum) + V::from(part)).tensor()?,
                 None => part,
             });
         }
@@ -223,7 +225,7 @@ pub fn unrecorded(x: &Tensor, keep: bool) -> Result<Tensor> {
         let value = unrecorded(&batched.value, keep)?;
         return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
     }
-    let fresh = create::shallow_input(x);
+    let fresh = shallow_input(x);
     for level in x.dual_levels() {
         if let Some(tangent) = x.tangent(level) {
             fresh.set_tangent(level, if keep { tangent } else { unrecorded(&tangent, false)? })?;
@@ -255,7 +257,7 @@ fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result
         // The engine gives gradients of a tensor's own dtype: a wider tangent needs a point as wide.
         for (i, x) in xs.iter_mut().enumerate() {
             if let Some(t) = tangents[i].as_ref().filter(|t| t.dtype() != x.dtype()) {
-                *x = create::to_dtype(x, x.dtype().promote(t.dtype()))?;
+                *x = V::from(&*x).cast(x.dtype().promote(t.dtype())).tensor()?;
             }
         }
         for x in xs.iter_mut().filter(|x| x.is_inference()) {
@@ -272,7 +274,7 @@ fn transposed(lower: &[Tensor], tangents: &[Option<Tensor>], map: Map) -> Result
         for output in &outputs {
             places.push(output.requires_grad().then_some(roots.len()));
             if output.requires_grad() {
-                let incoming = create::ones(&output.shape(), output.dtype(), output.device())?;
+                let incoming = constant::ones(&output.shape(), output.dtype(), output.device())?;
                 incoming.set_requires_grad(true)?;
                 roots.push((output.clone(), incoming));
             }

@@ -3,7 +3,6 @@
 use crate::base::Result;
 use crate::operator::V;
 use crate::operator::pointwise::{GRAD, Operand, Pointwise, apply, inplace};
-use crate::ops::creation::create;
 use crate::ops::shape::rearrange;
 use crate::tensor::{Saved, Tensor, saved_hooks, tangents};
 use crate::transforms::forward::{
@@ -87,7 +86,7 @@ pub fn pointwise(op: &'static Pointwise, operands: &[Operand], output: &Tensor) 
             let turned = sum.dtype().is_complex() && tensors().count() == 1 && !op.clauses.wraps;
             let dtype = if alike || turned { output.dtype() } else { output.dtype().promote(sum.dtype()) };
             if sum.dtype() != dtype {
-                sum = create::to_dtype(&sum, dtype)?;
+                sum = V::from(sum).cast(dtype).tensor()?;
             }
             output.set_tangent(level, missing::beside(&own(output, sum)?, &factors)?)?;
         }

@@ -60,7 +60,7 @@ impl Pick for Tensor {
             Some(t) => Ok(t),
             None => {
                 let x = moving.value(edges, at).ok_or_else(absent)?;
-                crate::ops::creation::create::zeros(&x.shape(), x.dtype(), x.device())
+                crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device())
             }
         }
     }
@@ -109,7 +109,7 @@ impl Pick for Vec<Tensor> {
     fn tangent(moving: &Moving, edges: &[bool], at: usize) -> Result<Self> {
         let zero = |(t, x): (&Option<Tensor>, &Tensor)| match t {
             Some(t) => Ok(t.clone()),
-            None => crate::ops::creation::create::zeros(&x.shape(), x.dtype(), x.device()),
+            None => crate::operator::constant::zeros(&x.shape(), x.dtype(), x.device()),
         };
         let range = moving.range(edges, at);
         moving.tangents[range.clone()].iter().zip(&moving.lower[range]).map(zero).collect()

@@ -1,10 +1,11 @@
 //! What a write in place does to tangents.
 
 use crate::base::Result;
+use crate::operator::constant;
 use crate::operator::inplace;
+use crate::operator::kernel;
 use crate::operator::pointwise::Operand;
-use crate::ops::creation::create;
-use crate::ops::shape::{rearrange, view};
+use crate::ops::shape::{as_strided, rearrange};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Edge, Saved, Tensor};
 use crate::transforms::forward::{own, room, zeros_like};
@@ -26,7 +27,7 @@ pub fn before_write(target: &Tensor) -> Result<Tensor> {
         let value = before_write(&batched.value)?;
         return Ok(Tensor::sample(value, batched.levels.clone(), batched.place, None));
     }
-    let seen = Tensor::of(rearrange::preserved(&target.body())?, target.edge());
+    let seen = Tensor::of(kernel::preserved(&target.body())?, target.edge());
     for level in target.dual_levels() {
         if let Some(tangent) = target.tangent(level) {
             seen.set_tangent(level, rearrange::clone_as_it_lies(&tangent)?)?;
@@ -42,7 +43,7 @@ pub fn rewrite(target: &Tensor, result: &Tensor) -> Result<()> {
         match (target.tangent(level), result.tangent(level)) {
             (Some(old), Some(new)) if old.same(&new) => {}
             (Some(old), Some(new)) => inplace::copy_into(&old, &new.below(level))?,
-            (Some(old), None) => inplace::copy_into(&old, &create::zeros(&[], old.dtype(), old.device())?)?,
+            (Some(old), None) => inplace::copy_into(&old, &constant::zeros(&[], old.dtype(), old.device())?)?,
             (None, Some(new)) => begin(target, level, new)?,
             (None, None) => {}
         }
@@ -74,7 +75,7 @@ fn begin(target: &Tensor, level: DualLevel, tangent: Tensor) -> Result<()> {
             whole
         }
     };
-    let part = view::part(&whole, &target.body())?;
+    let part = as_strided::part(&whole, &target.body())?;
     // What is written may be a view of what became dual here: its values count, not what it moves with from now on.
     inplace::copy_into(&part, &tangent.below(level))?;
     target.set_tangent(level, part)

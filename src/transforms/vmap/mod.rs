@@ -2,26 +2,26 @@
 //! tensor (see `tensor/batched.rs`); a rule says what an operator does to that one. What has no rule raises: nothing
 //! loops in secret.
 
-pub(crate) mod dynamic;
 pub(crate) mod join;
 pub(crate) mod level;
 pub(crate) mod pointwise;
 pub(crate) mod random;
+pub(crate) mod refuse;
 pub mod rules;
 pub(crate) mod shared;
 pub(crate) mod view;
 pub(crate) mod write;
 
-pub use dynamic::{masked_scatter, refuse_dynamic, refuse_mask, refuse_rule, repeated_places, spaced};
 pub use join::cut;
 pub use level::{
     Frame, Randomness, begin_reverse, depth_of, end_reverse, enter, frames, hand_over, is_under_way, leave,
     outside, swap_frames, within,
 };
 pub use pointwise::{apply, apply_inplace};
-pub use random::{choose, draw, draw_over};
+pub use random::{draw, draw_over, own_draws};
+pub use refuse::{refuse_dynamic, refuse_mask, refuse_rule};
 pub use shared::{has_escaped, settled};
-pub use write::{copy_into, fill_where, overwrite, relayout};
+pub use write::{check_target, copy_into, overwrite, relayout};
 
 use crate::base::{Dims, Error, Result, wrap_dim};
 use crate::operator::row::Ints;

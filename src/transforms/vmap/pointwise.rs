@@ -1,9 +1,10 @@
 //! Pointwise rows: operands are aligned, the rest is broadcasting.
 
 use crate::base::{Error, Result, broadcast};
+use crate::operator::V;
 use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::{Class, Operand, Pointwise, result_type};
-use crate::ops::creation::create::to_dtype;
+
 use crate::tensor::Tensor;
 use crate::transforms::vmap::Batch;
 use smallvec::SmallVec;
@@ -58,7 +59,7 @@ impl<'a> Aligned<'a> {
                 && given.is_batched()
                 && given.ndim() == 0
             {
-                *t = to_dtype(t, seen)?;
+                *t = V::from(&*t).cast(seen).tensor()?;
             }
         }
         Ok(())

@@ -1,7 +1,6 @@
 //! Random numbers inside a `vmap`: refused, drawn for every sample, or drawn once for all, as its `randomness` says.
 
 use crate::base::{Error, Result};
-use crate::ops::shape::view;
 use crate::tensor::{Body, Tensor};
 use crate::transforms::vmap::level::{Randomness, frames};
 use crate::transforms::vmap::{Batch, Frame};
@@ -52,22 +51,22 @@ pub fn draw_over(target: &Tensor, write: impl FnOnce(&Tensor) -> Result<()>) -> 
         return write(&batched.value);
     }
     // One draw for all samples of a level: into the first of them, then copied to the others.
-    let mut one = batched.value.clone();
+    let mut one = batched.value.shape();
     for (at, _) in batched.levels.iter().enumerate().filter(|(_, l)| shared(**l)) {
-        one = crate::ops::shape::view::narrow(&one, at as i64, 0, 1)?;
+        one[at] = 1;
     }
-    let drawn = crate::ops::creation::create::zeros(&one.shape(), one.dtype(), one.device())?;
+    let drawn = crate::operator::constant::zeros(&one, batched.value.dtype(), batched.value.device())?;
     write(&drawn)?;
     crate::operator::inplace::copy_into(&batched.value, &drawn)
 }
 
-/// Categories drawn by their weights, a vector or a matrix of them for each sample.
-pub fn choose(weights: &Tensor, draw: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<Tensor> {
+/// The samples of `t` that are drawn for, each on its own; none where there is one draw for all.
+pub fn own_draws(t: &Tensor) -> Result<Option<Batch>> {
     let own = different(&frames())?;
-    if own.is_empty() && !weights.is_batched() {
-        return draw(weights);
+    if own.is_empty() && !t.is_batched() {
+        return Ok(None);
     }
-    let mut batch = Batch::of([weights]);
+    let mut batch = Batch::of([t]);
     if batch.levels.iter().any(|l| own.iter().all(|f| f.level != *l)) {
         return Err(Error::runtime(
             "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with functorch",
@@ -75,14 +74,5 @@ pub fn choose(weights: &Tensor, draw: impl FnOnce(&Tensor) -> Result<Tensor>) ->
     }
     batch.levels = own.iter().map(|f| f.level).collect();
     batch.sizes = own.iter().map(|f| f.size).collect();
-    let shape = weights.shape();
-    if shape.is_empty() || shape.len() > 2 {
-        return Err(Error::runtime("prob_dist must be 1 or 2 dim"));
-    }
-    let lead = batch.shape(&shape[..shape.len() - 1]);
-    let rows: usize = lead.iter().product();
-    let drawn = draw(&view::reshape(&batch.full(weights)?, &[rows, shape[shape.len() - 1]])?)?;
-    let mut out = lead;
-    out.push(drawn.shape()[1]);
-    Ok(batch.wrap(view::reshape(&drawn, &out)?))
+    Ok(Some(batch))
 }

@@ -7,7 +7,6 @@ use crate::base::{Dims, Error, Result, room};
 use crate::operator::Ints;
 use crate::operator::primitive::Call;
 use crate::operator::results::Tensors;
-use crate::ops::reduction::reduce;
 use crate::ops::shape::{join, view};
 use crate::tensor::Tensor;
 
@@ -171,7 +170,7 @@ pub fn over<R: Wrap, D: Axes>(
     op: impl FnOnce(&Tensor, (D, bool)) -> Result<R>,
 ) -> Result<R> {
     let rank = b.rank(x);
-    let seen = reduce::dims_or_all(dims.seen(), rank)?;
+    let seen = crate::base::dims_or_all(dims.seen(), rank)?;
     if rank == 0 {
         let dims = D::of(smallvec::smallvec![b.k() as i64]);
         return op(&view::unsqueeze(x, -1)?, (dims, false))?.wrap(b);

@@ -1,11 +1,8 @@
 //! Writing in place: the target must have the samples of all that is written into it.
 
 use crate::base::{Error, Result};
-use crate::operator::Value;
 use crate::operator::clauses::Unbatched;
 use crate::operator::pointwise::Pointwise;
-use crate::ops::indexing::masked::masked_fill;
-use crate::ops::shape::view::reshape;
 use crate::tensor::{Level, Tensor};
 use crate::transforms::vmap::Batch;
 
@@ -94,20 +91,4 @@ pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) -> Result<()> {
     }
     target.refresh_batched();
     Ok(())
-}
-
-/// `target[mask] = value` for one value: where the mask is true is for each sample to say.
-pub fn fill_where(target: &Tensor, mask: &Tensor, value: &Tensor) -> Result<()> {
-    let (to, have) = (target.shape(), mask.shape());
-    if have.len() > to.len() || have.as_slice() != &to[..have.len()] {
-        return Err(Error::index(format!(
-            "The shape of the mask {:?} does not match the shape of the indexed tensor {:?}",
-            have.as_slice(),
-            to.as_slice()
-        )));
-    }
-    let mut wide = have;
-    wide.resize(to.len(), 1);
-    let (mask, value) = (reshape(mask, &wide)?, reshape(value, &[])?);
-    crate::operator::inplace::overwrite(target, &masked_fill(target, &mask, Value::Tensor(value))?)
 }

@@ -1,7 +1,7 @@
 //! Generators: the state that random numbers are drawn from.
 
+use crate::base::Device;
 use crate::cpu::random as cpu;
-use crate::operator::prelude::*;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// A stream of random numbers that its owner may seed, save and restore.
@@ -70,13 +70,13 @@ impl Stream {
 
     /// Where `n` numbers for the GPU are; the next ones come after them.
     #[cfg(feature = "gpu")]
-    pub(super) fn place(&mut self, n: usize) -> crate::gpu::Draw {
+    pub(crate) fn place(&mut self, n: usize) -> crate::gpu::Draw {
         let draw = crate::gpu::Draw { seed: self.seed, offset: self.drawn };
         self.drawn = self.drawn.wrapping_add(crate::gpu::Draw::blocks(n));
         draw
     }
 }
 
-pub(super) fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
+pub(crate) fn stream(generator: &Option<Generator>) -> MutexGuard<'_, Stream> {
     generator.as_ref().unwrap_or(Generator::global()).stream()
 }
