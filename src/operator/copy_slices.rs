@@ -15,7 +15,7 @@ pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> E
     let conj_neg = lazy_over(&base.body(), view);
     let edge = base.edge();
     let mut node = if continues(&value, old, edge.is_some()) {
-        let mut node = Node::draft(Kind::CopySlices(Box::new(CopySlices {
+        let mut node = Node::draft(Kind::Slices(Box::new(CopySlices {
             place,
             conj_neg,
             writer: value.node.clone(),

@@ -1,8 +1,7 @@
 //! View operators in place: the tensor itself shows its elements otherwise.
 
 use crate::base::Result;
-use crate::tensor::{Derivative, Tensor, check_counted, check_inplace, mode, saved_hooks};
-use crate::transforms::vmap;
+use crate::tensor::{Derivative, Tensor, Write, mode, saved_hooks};
 
 /// The derivative of the in-place form, whose node has a name of its own.
 fn in_place(derivative: &'static Derivative) -> &'static Derivative {
@@ -12,26 +11,27 @@ fn in_place(derivative: &'static Derivative) -> &'static Derivative {
 /// `target` becomes the view of itself that `view` makes.
 pub fn become_view(target: &Tensor, view: impl FnOnce(&Tensor) -> Result<Tensor>) -> Result<()> {
     let recording = mode::grad_enabled() && target.requires_grad();
-    check_inplace(target, recording)?;
+    let over = Write::begin(target, recording)?;
     let made = saved_hooks::renamed(in_place, || view(target))?;
-    if target.is_batched() {
-        vmap::relayout(target, &made, recording)?;
-        return check_counted(target);
-    }
+    let (place, made) = (target.physical(), made.physical());
     // Asked before the write is counted: afterwards the view would tell its history anew, over the base's new layout.
     let history = made.history();
     let body = made.body().clone();
     body.storage.bump();
-    target.set_body(body);
+    place.set_body(body);
     if recording {
-        // What keeps its gradient goes on keeping that of the old shape.
-        target.put_history(history);
-        target.keep_view_history();
+        place.put_history(history);
     }
     for level in made.dual_levels() {
         if let Some(tangent) = made.tangent(level) {
-            target.set_tangent(level, tangent)?;
+            place.set_tangent(level, tangent)?;
         }
     }
-    check_counted(target)
+    if target.is_batched() {
+        target.refresh_batched();
+    } else if recording {
+        // What keeps its gradient goes on keeping that of the old shape.
+        target.keep_view_history();
+    }
+    over.end(None)
 }

@@ -6,7 +6,7 @@ use crate::operator::pointwise::inplace::{check_writable, overlaps};
 use crate::operator::pointwise::{Operand, Pointwise};
 use crate::operator::row::{Arg, OutRule, Row};
 use crate::storage::current_transform;
-use crate::tensor::{Tensor, any_requires_grad, check_inplace};
+use crate::tensor::{Tensor, Write, any_requires_grad};
 use smallvec::SmallVec;
 
 /// Computes a pointwise row where its result shall be, when nothing but its values is to be written: no resizing, no
@@ -39,12 +39,11 @@ fn computed_into(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) 
     if !(fits && alike) || any_requires_grad(tensors().chain([target])) || !tensors().all(bare) {
         return None;
     }
-    check_writable(body).and_then(|()| check_inplace(target, false)).ok()?;
+    let over = check_writable(body).and_then(|()| Write::begin(target, false)).ok()?;
     let bodies = pointwise::bodies(operands);
     let inputs = pointwise::inputs(op, operands, &bodies, plan.promoted).ok()?;
-    pointwise::execute(op.row.name, &op.forward, plan.compute, body, &inputs).ok()?;
-    body.storage.bump();
-    Some(())
+    over.put(body, |body| pointwise::execute(op.row.name, &op.forward, plan.compute, body, &inputs)).ok()?;
+    over.end(None).ok()
 }
 
 /// Whether results of `from` may be written into a tensor of `to`, in the words of the operator.

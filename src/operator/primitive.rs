@@ -6,8 +6,8 @@ use crate::operator::results::{Made, Tensors, Views, one};
 use crate::operator::{conj_neg, devices, inplace};
 use crate::storage::reserve;
 use crate::tensor::{
-    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, any_requires_grad,
-    check_inplace, finish_inplace, mode, saved_hooks,
+    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Write, any_requires_grad,
+    check_inplace, mode, saved_hooks,
 };
 use crate::transforms::forward;
 use crate::transforms::forward::rule::Moving;
@@ -574,7 +574,7 @@ pub fn over(
         return over_special(call, target);
     }
     let recorder = call.begin();
-    check_inplace(target, recorder.is_some())?;
+    let over = Write::begin(target, recorder.is_some())?;
     let recorder = recorder.filter(|_| target.dtype().is_differentiable());
     call.check()?;
     let body = target.body().clone();
@@ -591,16 +591,14 @@ pub fn over(
         }
         None => None,
     };
-    saved_hooks::pack_inputs()?;
-    write(&body)?;
-    body.storage.bump();
+    over.put(&body, |body| write(body))?;
     let edge = node.map(|(node, keeps_result)| {
         if keeps_result {
             node.save(Saved::output(&body, 0));
         }
         Edge { node, output: 0 }
     });
-    finish_inplace(target, edge)
+    over.end(edge)
 }
 
 /// The same by way of a result: samples, tangents, elements that are still to be conjugated.

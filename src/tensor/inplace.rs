@@ -1,8 +1,36 @@
-//! The rules of writing in place: who may be written, and whose history changes.
+//! Writing in place: who may be written, what is counted, and whose history changes. Every write goes through [`Write`].
 
 use crate::base::{Error, Guidance, Result};
 use crate::storage::UNTRACKED;
-use crate::tensor::{Edge, Tensor, anomaly, mode, saved_hooks};
+use crate::tensor::{Body, Edge, Tensor, anomaly, mode, saved_hooks};
+
+/// One write in place, from its beginning, which may be refused, to its end, which gives the target its new history.
+pub struct Write<'a>(&'a Tensor);
+
+impl<'a> Write<'a> {
+    /// Refuses what [`check_inplace`] refuses.
+    #[inline]
+    pub fn begin(target: &'a Tensor, recording: bool) -> Result<Write<'a>> {
+        check_inplace(target, recording)?;
+        Ok(Write(target))
+    }
+
+    /// Lets `values` fill `body`, which is the target's, and counts that. What nodes saved of the old values their hooks
+    /// get before.
+    #[inline]
+    pub fn put(&self, body: &Body, values: impl FnOnce(&Body) -> Result<()>) -> Result<()> {
+        saved_hooks::pack_inputs()?;
+        values(body)?;
+        body.storage.bump();
+        Ok(())
+    }
+
+    /// Gives the target the history `edge`: none when nothing was recorded.
+    #[inline]
+    pub fn end(self, edge: Option<Edge>) -> Result<()> {
+        finish_inplace(self.0, edge)
+    }
+}
 
 /// Refuses an in-place write that the graph could not describe. `recording` tells whether any operand wants gradients.
 pub fn check_inplace(target: &Tensor, recording: bool) -> Result<()> {
@@ -62,8 +90,7 @@ fn uncounted() -> Error {
     )
 }
 
-/// Gives `target`, just written, the history `edge` (none when nothing was recorded).
-pub fn finish_inplace(target: &Tensor, edge: Option<Edge>) -> Result<()> {
+fn finish_inplace(target: &Tensor, edge: Option<Edge>) -> Result<()> {
     check_counted(target)?;
     let Some(edge) = edge else { return Ok(()) };
     match target.as_view() {

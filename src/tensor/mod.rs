@@ -27,7 +27,7 @@ pub use graph::recorder::{RECORDED_OUTSIDE, Recorder, any_requires_grad, inferen
 pub use graph::saved::{Kept, Packed, Saved, Saves, Step, Unpack, freed_error};
 pub use graph::{anomaly, facts, saved_hooks};
 pub use host::{HostObject, any_hosted};
-pub use inplace::{check_counted, check_inplace, finish_inplace, is_counted};
+pub use inplace::{Write, check_counted, check_inplace, is_counted};
 pub use item::Held;
 pub use leaf::grad_type::GradType;
 pub(crate) use node::no_derivative;

@@ -5,14 +5,14 @@ pub mod overlap;
 use crate::base::{Error, Fault, Layout, Result, broadcast, warn};
 use crate::operator::grad_value::V;
 use crate::operator::inplace::overlap::check_aligned;
-use crate::operator::kernel::{carry, copy};
+use crate::operator::kernel::{carry, copy, duplicate};
 use crate::operator::pointwise::{check_cast, check_writable, overlaps};
 use crate::operator::row::{Arg, Out, OutRule, Row};
 use crate::tensor::{
-    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, any_requires_grad, check_counted,
-    check_inplace, finish_inplace, is_counted, mode, saved_hooks,
+    Body, Derivative, Edge, Grads, Recorder, Saved, Step, Tensor, Write, any_requires_grad, check_inplace,
+    is_counted, mode,
 };
-use crate::transforms::vmap;
+use crate::transforms::{forward, vmap};
 
 /// `target` becomes `result`, values and history.
 pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
@@ -41,7 +41,7 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
         return vmap::overwrite(target, result);
     }
     let recording = mode::grad_enabled() && (target.requires_grad() || result.requires_grad());
-    check_inplace(target, recording)?;
+    let over = Write::begin(target, recording)?;
     let (body, new) = (target.body(), result.body());
     if body.shape() != new.shape() {
         return Err(misfit(body.shape(), new.shape()));
@@ -50,18 +50,18 @@ fn rewrite(target: &Tensor, result: &Tensor, write: impl FnOnce(&Body, &Body) ->
     if recording && let Some(edge) = result.history() {
         crate::operator::pointwise::keep_old(&edge, &body)?;
     }
-    saved_hooks::pack_inputs()?;
-    write(&body, &new)?;
-    body.storage.bump();
+    over.put(&body, |body| write(body, &new))?;
     if recording && let Some(edge) = result.history() {
         keep_written(&edge, &body, &new);
     }
     let edge = if recording { V::from(result).cast(body.dtype).tensor()?.history() } else { None };
-    finish_inplace(target, edge)?;
-    if target.is_dual() || result.is_dual() {
-        crate::transforms::forward::rewrite(target, result)?;
-    }
-    Ok(())
+    over.end(edge)?;
+    rewrite_tangents(target, result)
+}
+
+/// `target` was overwritten with `value`: so are its tangents.
+fn rewrite_tangents(target: &Tensor, value: &Tensor) -> Result<()> {
+    if target.is_dual() || value.is_dual() { forward::rewrite(target, value) } else { Ok(()) }
 }
 
 /// What a value's gradient becomes: converted and moved; the engine undoes the broadcast.
@@ -79,8 +79,8 @@ pub fn value_grads(step: &Step) -> Result<Grads> {
 static COPY: Derivative = Derivative { facts: None, name: "CopyBackwards", apply: value_grads };
 
 /// The history of a tensor whose elements were replaced by a value's.
-fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) -> Result<Edge> {
-    let mut recorder = Recorder::new(derivative);
+fn replaced(target: &Tensor, value: &Tensor) -> Result<Edge> {
+    let mut recorder = Recorder::new(&COPY);
     recorder.input(Some(target)).input(Some(value));
     recorder.check([target, value].into_iter())?;
     Ok(Edge { node: recorder.publish(&[&target.body()]), output: 0 })
@@ -88,13 +88,16 @@ fn replaced(derivative: &'static Derivative, target: &Tensor, value: &Tensor) ->
 
 /// `target.copy_(source)`: values converted and broadcast, the gradient goes to the source.
 pub fn copy_into(target: &Tensor, source: &Tensor) -> Result<()> {
+    if vmap::any(&[target, source]) {
+        return vmap::copy_into(target, source);
+    }
+    let over = Write::begin(target, recorded(target, source))?;
     // What is copied into itself stays as it is.
-    if !same_place(target, source) && !vmap::any(&[target, source]) {
-        check_inplace(target, recorded(target, source))?;
+    if !same_place(target, source) {
         check_writable(&target.body())?;
         check_aligned(&target.body(), &source.body())?;
     }
-    assign(&COPY, target, source)
+    assign(over, target, source)
 }
 
 /// Whether a copy is part of a history: whole numbers have none.
@@ -110,20 +113,19 @@ fn same_place(target: &Tensor, source: &Tensor) -> bool {
 
 /// `target[...] = source` of a 0-d tensor: as `fill_`, which reads its value first.
 pub fn put_value(target: &Tensor, source: &Tensor) -> Result<()> {
-    if !vmap::any(&[target]) {
-        check_inplace(target, any_requires_grad([target, source]))?;
-        check_writable(&target.body())?;
-    }
-    assign(&COPY, target, source)
-}
-
-/// The same for an operator with a derivative of its own name.
-pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor) -> Result<()> {
-    if vmap::any(&[target, source]) {
+    if vmap::any(&[target]) {
         return vmap::copy_into(target, source);
     }
+    let over = Write::begin(target, any_requires_grad([target, source]))?;
+    check_writable(&target.body())?;
+    if vmap::any(&[source]) {
+        return vmap::copy_into(target, source);
+    }
+    assign(over, target, source)
+}
+
+fn assign(over: Write, target: &Tensor, source: &Tensor) -> Result<()> {
     let recording = recorded(target, source);
-    check_inplace(target, recording)?;
     if recording {
         source.check_view()?;
     }
@@ -137,26 +139,20 @@ pub fn assign(derivative: &'static Derivative, target: &Tensor, source: &Tensor)
         });
     }
     // Before the write, which a source that is a view of the target could not follow.
-    let edge = if recording { Some(replaced(derivative, target, source)?) } else { None };
+    let edge = if recording { Some(replaced(target, source)?) } else { None };
     let wide = from.with_layout(from.layout.broadcast_to(body.shape()));
     // A part that is stretched over the whole is read before it is written.
-    if overlaps(&wide, &body) {
-        carry(&body, &crate::operator::kernel::duplicate(&wide)?)?;
-    } else {
-        carry(&body, &wide)?;
-    }
-    body.storage.bump();
-    finish_inplace(target, edge)?;
-    if target.is_dual() || source.is_dual() {
-        crate::transforms::forward::rewrite(target, source)?;
-    }
-    Ok(())
+    let read = if overlaps(&wide, &body) { duplicate(&wide)? } else { wide };
+    over.put(&body, |body| carry(body, &read))?;
+    over.end(edge)?;
+    rewrite_tangents(target, source)
 }
 
 /// `out=`: what a result is going to be written into, checked, not yet touched.
 pub struct Place<'a> {
     pub target: &'a Tensor,
     result: &'a Tensor,
+    over: Write<'a>,
     /// As it will lie; its storage may still be too short.
     pub body: Body,
 }
@@ -168,17 +164,17 @@ impl<'a> Place<'a> {
         if body.device() != new.device() {
             return Err(Fault::Devices { a: body.device(), b: new.device() }.into());
         }
-        check_inplace(target, false)?;
+        let over = Write::begin(target, false)?;
         check_cast(new.dtype, body.dtype)?;
         if body.shape() == new.shape() {
-            return Ok(Place { target, result, body: body.clone() });
+            return Ok(Place { target, result, over, body: body.clone() });
         }
         let like = if new.layout.is_dense() { new.layout.clone() } else { Layout::contiguous(new.shape()) };
         let place = body.with_layout(Layout { offset: body.layout.offset, ..like });
         if place.storage.len() < Place::need(&place)? {
             place.storage.check_resizable()?;
         }
-        Ok(Place { target, result, body: place })
+        Ok(Place { target, result, over, body: place })
     }
 
     fn need(body: &Body) -> Result<usize> {
@@ -204,16 +200,15 @@ impl<'a> Place<'a> {
     }
 
     /// Gives the target its sizes, and the result's values unless only room is wanted.
-    pub fn write(&self, values: bool) -> Result<()> {
+    pub fn write(self, values: bool) -> Result<()> {
         if self.body.shape() != self.target.body().shape() {
             self.target.set_body(self.body.clone());
         }
-        if values {
-            copy(&self.body, &self.result.body())?;
-            self.body.storage.bump();
-            check_counted(self.target)?;
+        if !values {
+            return Ok(());
         }
-        Ok(())
+        self.over.put(&self.body, |body| copy(body, &self.result.body()))?;
+        self.over.end(None)
     }
 }
 
@@ -283,8 +278,7 @@ pub fn by_result(
     write: impl FnOnce(&Body, &Body) -> Result<()>,
 ) -> Result<()> {
     check(target, others.iter().copied())?;
-    let seen =
-        target.physical().is_dual().then(|| crate::transforms::forward::before_write(target)).transpose()?;
+    let seen = target.physical().is_dual().then(|| forward::before_write(target)).transpose()?;
     let recording = mode::grad_enabled() && is_counted(target);
     let made = mode::with_grad(recording, || make(seen.as_ref().unwrap_or(target)));
     rewrite(target, &made.map_err(|error| unfit(&target.body(), error))?, write)
@@ -293,7 +287,7 @@ pub fn by_result(
 /// The arguments of a write over a tensor with tangents.
 #[cold]
 fn before_write(target: &Tensor, args: &[Arg]) -> Result<Vec<Arg>> {
-    let old = crate::transforms::forward::before_write(target)?;
+    let old = forward::before_write(target)?;
     let seen = |arg: &Arg| match arg {
         Arg::Tensor(t) if t.same(target) => Arg::Tensor(old.clone()),
         other => other.clone(),
@@ -309,7 +303,7 @@ pub fn apply(row: &Row, args: &[Arg]) -> Result<()> {
     let tensors = || args.iter().filter_map(|a| if let Arg::Tensor(t) = a { Some(t) } else { None });
     check_inplace(target, any_requires_grad(tensors()))?;
     if crate::operator::out::compute_over(row, target, args) {
-        return finish_inplace(target, None);
+        return Ok(());
     }
     let call =
         |args: &[Arg]| mode::with_grad(mode::grad_enabled() && is_counted(target), || (row.call)(args));

@@ -8,9 +8,7 @@ use crate::operator::pointwise::{
     Class, Input, Operand, Plan, Pointwise, bodies, execute, inputs, narrowed, plan, record, with_tensors,
 };
 use crate::operator::row::{Arg, Value};
-use crate::tensor::{
-    Body, Edge, Kept, Saved, Tensor, check_inplace, finish_inplace, is_counted, mode, records, saved_hooks,
-};
+use crate::tensor::{Body, Edge, Kept, Saved, Tensor, Write, is_counted, mode, records, saved_hooks};
 use smallvec::SmallVec;
 
 /// `x.mul_(y)`: the result over the first operand.
@@ -40,7 +38,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
     let recording = mode::grad_enabled()
         && operands.iter().any(|o| matches!(o, Operand::Tensor(t) if t.requires_grad()))
         && op.is_recorded();
-    check_inplace(target, recording)?;
+    let over = Write::begin(target, recording)?;
     let body = target.body();
     if recording && !body.dtype.is_differentiable() {
         // It will not be recorded, but might have been.
@@ -73,9 +71,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
     if let Some(edge) = &early {
         keep_old(edge, &body)?;
     }
-    saved_hooks::pack_inputs()?;
-    execute(op.row.name, &op.forward, plan.compute, &body, &inputs)?;
-    body.storage.bump();
+    over.put(&body, |body| execute(op.row.name, &op.forward, plan.compute, body, &inputs))?;
     if let Some(edge) = &early {
         edge.node
             .saves()
@@ -84,7 +80,7 @@ pub fn write(op: &'static Pointwise, target: &Tensor, operands: &[Operand]) -> R
             .filter(|s| s.source >= Saved::OUTPUT)
             .for_each(|s| s.version += 1);
     }
-    finish_inplace(target, early.clone())?;
+    over.end(early.clone())?;
     Ok(early)
 }
 

@@ -39,7 +39,7 @@ fn places(input: &Tensor, indices: &[Tensor], values: &Tensor) -> Result<(Vec<Op
             values.dtype().scalar_name()
         )));
     }
-    Ok((by, devices::beside(values, input)?))
+    Ok((by, crate::ops::creation::create::beside(values, input)?))
 }
 
 #[primitive(tangent = linear, devices = any)]
@@ -102,7 +102,7 @@ pub fn index_put_into(
         return put_samples(whole, part, indices, values, accumulate);
     }
     let target = if part.same(whole) { whole } else { part };
-    IndexPut::over(target, indices, &devices::beside(values, target)?, accumulate)
+    IndexPut::over(target, indices, &crate::ops::creation::create::beside(values, target)?, accumulate)
 }
 
 /// The same where some of them have samples.

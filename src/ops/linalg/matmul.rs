@@ -2,7 +2,6 @@
 
 use crate::base::{Dims, broadcast, numel};
 use crate::operator::prelude::*;
-use crate::ops::complex::matmul as multiply;
 use crate::ops::elementwise::arithmetic;
 use crate::ops::linalg::gemm::multiply;
 use crate::ops::reduction::reduce;

@@ -73,9 +73,10 @@ pub fn write<'py>(
     let warned =
         places.iter().zip(&results).try_for_each(|(place, value)| warn_of_resizing(row, place, value));
     checked.iter().try_for_each(Place::make_room)?;
-    for (place, value) in checked.iter().zip(&results) {
+    for (place, value) in checked.into_iter().zip(&results) {
         // What is only room is not written.
-        place.write(!row.out.room || place.target.shape() != value.shape())?;
+        let values = !row.out.room || place.target.shape() != value.shape();
+        place.write(values)?;
     }
     warned?;
     match NAMED.get(py) {

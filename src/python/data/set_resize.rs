@@ -9,10 +9,7 @@ use crate::python::tensor::class::PyTensor;
 use crate::python::transforms::func;
 use crate::python::types;
 use crate::python::types::type_name;
-use crate::tensor::{
-    Body, Derivative, Edge, Recorder, Tensor, check_counted, check_inplace, finish_inplace, mode,
-    no_derivative,
-};
+use crate::tensor::{Body, Derivative, Edge, Recorder, Tensor, Write, mode, no_derivative};
 use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -57,14 +54,14 @@ fn resize(target: &Tensor, shape: &[i64]) -> PyResult<()> {
     if target.requires_grad() {
         return Err(PyRuntimeError::new_err("cannot resize variables that require grad"));
     }
-    check_inplace(target, false)?;
+    let over = Write::begin(target, false)?;
     let shape =
         dims_of(shape).map_err(|_| PyRuntimeError::new_err("numel: integer multiplication overflow"))?;
     let body = target.body().clone();
     if body.shape() != shape.as_slice() {
         let layout = Layout { offset: body.layout.offset, ..Layout::contiguous(&shape) };
         replace(target, laid_out(&body, layout)?);
-        check_counted(target)?;
+        over.end(None)?;
     }
     Ok(())
 }
@@ -162,7 +159,7 @@ impl PyTensor {
         let giver = source.and_then(|s| s.cast::<PyTensor>().ok()).map(|s| s.get().tensor.clone());
         let wants = target.requires_grad() || giver.as_ref().is_some_and(Tensor::requires_grad);
         let recording = mode::grad_enabled() && wants;
-        check_inplace(target, recording)?;
+        let over = Write::begin(target, recording)?;
         if let (true, Some(giver)) = (recording, &giver) {
             giver.check_view()?;
         }
@@ -196,7 +193,7 @@ impl PyTensor {
         });
         replace(target, body);
         target.renew_leaf_node();
-        finish_inplace(target, edge)?;
+        over.end(edge)?;
         Ok(slf.clone())
     }
     /// Other sizes over the same memory, or over more where that is too little; new elements are not initialised.

@@ -10,7 +10,7 @@ use crate::python::function::options::{Asked, Said};
 use crate::python::graph::collector;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{
-    CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, check_inplace, finish_inplace,
+    CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Write,
     inference_error, mode, node_hooks, saved_hooks,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
@@ -219,14 +219,14 @@ fn give(
             }
             // What it kept was the gradient of what it was.
             t.set_grad(None);
-            check_inplace(t, true)?;
+            let over = Write::begin(t, true)?;
             // Whoever looked at a view since it was written found another history than the node took.
             if let Some(at) = call.inputs.iter().position(|i| i.as_ref().is_some_and(|i| i.same(t)))
                 && t.as_view().is_some()
             {
                 t.set_history(edge.node.edges[at].clone());
             }
-            finish_inplace(t, Some(edge))?;
+            over.end(Some(edge))?;
         }
         Some(edge) if is_input => return Ok(as_itself(Some(edge))),
         Some(edge) => {

@@ -21,7 +21,7 @@ pub use pointwise::{apply, apply_inplace};
 pub use random::{draw, draw_over, own_draws};
 pub use refuse::{refuse_dynamic, refuse_mask, refuse_rule};
 pub use shared::{has_escaped, settled};
-pub use write::{check_target, copy_into, overwrite, relayout};
+pub use write::{check_target, copy_into, overwrite};
 
 use crate::base::{Dims, Error, Result, wrap_dim};
 use crate::operator::row::Ints;

@@ -72,23 +72,3 @@ pub fn overwrite(target: &Tensor, result: &Tensor) -> Result<()> {
     let batch = Batch::of([target]);
     crate::operator::inplace::overwrite(target.physical(), &batch.full(result)?)
 }
-
-/// `target` becomes the view of itself that `made` is.
-pub fn relayout(target: &Tensor, made: &Tensor, recording: bool) -> Result<()> {
-    let (place, made) = (target.physical(), made.physical());
-    // Asked before the write is counted, as for tensors that stand for themselves.
-    let history = made.history();
-    let body = made.body().clone();
-    body.storage.bump();
-    place.set_body(body);
-    if recording {
-        place.put_history(history);
-    }
-    for level in made.dual_levels() {
-        if let Some(tangent) = made.tangent(level) {
-            place.set_tangent(level, tangent)?;
-        }
-    }
-    target.refresh_batched();
-    Ok(())
-}
