@@ -3,7 +3,7 @@
 //! comes by.
 
 use crate::base::views::dense_like;
-use crate::base::{DType, Fault, ConjNeg, Result};
+use crate::base::{ConjNeg, DType, Fault, Result};
 use crate::operator::kernel::{carry as copy_bytes, parts};
 use crate::operator::pointwise::{Expr, Input, compute_type, loops};
 use crate::tensor::Body;

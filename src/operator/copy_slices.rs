@@ -6,7 +6,7 @@ use crate::operator::conj_neg::lazy_over;
 use crate::operator::grad_value::V;
 use crate::operator::pointwise::inplace::refuse_stretched;
 use crate::operator::view_part::{erase, put_part, read_part};
-use crate::tensor::{Body, Derivative, Edge, Grads, Kind, Meta, Node, Part, CopySlices, Tensor};
+use crate::tensor::{Body, CopySlices, Derivative, Edge, Grads, Kind, Meta, Node, Part, Tensor};
 
 /// The history of `base` after `value` was written into the part that `view` is; `old` is what led to that part before.
 pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> Edge {
@@ -15,7 +15,7 @@ pub fn history(base: &Tensor, view: &Body, value: Edge, old: Option<&Edge>) -> E
     let conj_neg = lazy_over(&base.body(), view);
     let edge = base.edge();
     let mut node = if continues(&value, old, edge.is_some()) {
-        let mut node = Node::draft(Kind::Slices(Box::new(CopySlices {
+        let mut node = Node::draft(Kind::CopySlices(Box::new(CopySlices {
             place,
             conj_neg,
             writer: value.node.clone(),

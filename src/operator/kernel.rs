@@ -2,7 +2,7 @@
 //! other by itself, but for `carry`, whose job that is.
 
 use crate::base::views::dense_like;
-use crate::base::{DType, Dims, Error, Fault, Fold, Layout, ConjNeg, Result, Scalar};
+use crate::base::{ConjNeg, DType, Dims, Error, Fault, Fold, Layout, Result, Scalar};
 use crate::cpu;
 use crate::storage::Storage;
 use crate::tensor::Body;

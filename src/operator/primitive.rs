@@ -6,8 +6,8 @@ use crate::operator::results::{Made, Tensors, Views, one};
 use crate::operator::{conj_neg, devices, inplace};
 use crate::storage::reserve;
 use crate::tensor::{
-    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Write, any_requires_grad,
-    check_inplace, mode, saved_hooks,
+    Body, CreationMeta, Derivative, Edge, Grads, Marks, NodeRef, Recorder, Saved, Tensor, Write,
+    any_requires_grad, check_inplace, mode, saved_hooks,
 };
 use crate::transforms::forward;
 use crate::transforms::forward::rule::Moving;

@@ -323,7 +323,11 @@ pub fn _neg_view(input: &Tensor) -> Result<Tensor> {
 
 /// A copy only where there is something to do.
 fn without(t: &Tensor, part: ConjNeg) -> Result<Tensor> {
-    if t.body().conj_neg.has(part) { crate::ops::shape::rearrange::clone_as_it_lies(t) } else { Ok(t.clone()) }
+    if t.body().conj_neg.has(part) {
+        crate::ops::shape::rearrange::clone_as_it_lies(t)
+    } else {
+        Ok(t.clone())
+    }
 }
 
 /// A copy with the values of a conjugate that is still to be computed; any other tensor itself.

@@ -1,9 +1,9 @@
 //! Values put, or added, where index tensors point.
 
 use crate::base::{Put, broadcast};
+use crate::operator::inplace;
 use crate::operator::inplace::warn_stretched;
 use crate::operator::prelude::*;
-use crate::operator::{devices, inplace};
 use crate::ops::indexing::advanced::{
     any_batched, arranged, check_places, index, over_samples, plan, samples_of,
 };

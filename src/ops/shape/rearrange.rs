@@ -1,7 +1,7 @@
 //! Other shapes and orders of the same elements: compositions of views, and the operators that must move data for it.
 
 use crate::base::views::{dense_like, infer_shape};
-use crate::base::{Fold, MemoryFormat, Put, warn_once, room};
+use crate::base::{Fold, MemoryFormat, Put, room, warn_once};
 use crate::operator::kernel::{copy, duplicate, preserved};
 use crate::operator::prelude::*;
 use crate::ops::complex;

@@ -10,8 +10,8 @@ use crate::python::function::options::{Asked, Said};
 use crate::python::graph::collector;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{
-    CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Write,
-    inference_error, mode, node_hooks, saved_hooks,
+    CreationMeta, Edge, Kind, Meta, Node, NodeRef, Saved, Tensor, Write, inference_error, mode, node_hooks,
+    saved_hooks,
 };
 use pyo3::exceptions::{PyTypeError, PyUserWarning};
 use pyo3::intern;
