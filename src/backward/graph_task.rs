@@ -1,7 +1,7 @@
 //! The backward that a thread is in, for callbacks that ask: its number, what it will run, what is to be done after it.
 
 use super::ready_queue::key;
-use crate::base::{Error, Result};
+use crate::base::{Error, Result, room};
 use crate::tensor::{Edge, NodeRef, Tensor};
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashSet;
@@ -36,7 +36,10 @@ pub fn current() -> Option<Rc<Task>> {
 impl Task {
     /// Whether this backward will run a node, or give a leaf its gradient.
     pub fn will_run(&self, node: &NodeRef) -> Result<bool> {
-        let runs = self.runs.get_or_init(|| reachable(&self.roots)).contains(&key(node));
+        if self.runs.get().is_none() {
+            let _ = self.runs.set(reachable(&self.roots)?);
+        }
+        let runs = self.runs.get().is_some_and(|runs| runs.contains(&key(node)));
         if runs && self.collects && node.is_leaf() {
             return Err(Error::runtime(
                 "A leaf node was passed to _will_engine_execute_node but we are currently running autograd.grad(). This is \
@@ -62,17 +65,23 @@ impl Task {
 }
 
 /// What can be reached. A single root is not counted, as PyTorch does not, unless something leads back to it.
-fn reachable(roots: &[NodeRef]) -> HashSet<usize> {
+fn reachable(roots: &[NodeRef]) -> Result<HashSet<usize>> {
     let mut seen: HashSet<usize> = HashSet::new();
-    let behind =
-        |node: &NodeRef| node.edges.iter().flatten().map(|edge| edge.node.clone()).collect::<Vec<_>>();
-    let mut stack: Vec<NodeRef> = if let [root] = roots { behind(root) } else { roots.to_vec() };
+    let mut stack: Vec<&NodeRef> = Vec::new();
+    match roots {
+        [root] => behind(root).try_for_each(|node| room::push(&mut stack, node))?,
+        roots => roots.iter().try_for_each(|node| room::push(&mut stack, node))?,
+    }
     while let Some(node) = stack.pop() {
-        if seen.insert(key(&node)) {
-            stack.extend(behind(&node));
+        if room::insert(&mut seen, key(node))? {
+            behind(node).try_for_each(|node| room::push(&mut stack, node))?;
         }
     }
-    seen
+    Ok(seen)
+}
+
+fn behind(node: &NodeRef) -> impl Iterator<Item = &NodeRef> {
+    node.edges.iter().flatten().map(|edge| &edge.node)
 }
 
 /// Tells the thread that it is in a backward, while this lives.
@@ -80,25 +89,30 @@ pub struct Entered(Option<Rc<Task>>);
 
 impl Entered {
     /// `leads`: the nodes on a way to wanted inputs, when only some are wanted.
-    pub fn new(roots: &[(Edge, Tensor)], accumulates: bool, leads: Option<&HashSet<usize>>) -> Entered {
-        let reached = |leads: &HashSet<usize>| {
-            let mut reached = leads.clone();
+    pub fn new(
+        roots: &[(Edge, Tensor)],
+        accumulates: bool,
+        leads: Option<&HashSet<usize>>,
+    ) -> Result<Entered> {
+        let reached = |leads: &HashSet<usize>| -> Result<OnceCell<_>> {
+            let mut reached = HashSet::new();
+            leads.iter().try_for_each(|&key| room::insert(&mut reached, key).map(drop))?;
             if let [(root, _)] = roots {
                 reached.remove(&key(&root.node));
             }
-            OnceCell::from(reached)
+            Ok(OnceCell::from(reached))
         };
-        let runs = leads.map_or_else(OnceCell::new, reached);
+        let runs = leads.map_or_else(|| Ok(OnceCell::new()), reached)?;
         let task = Rc::new(Task {
             id: NEXT.fetch_add(1, Ordering::Relaxed),
             whole: accumulates && leads.is_none(),
             collects: !accumulates,
-            roots: roots.iter().map(|(edge, _)| edge.node.clone()).collect(),
+            roots: room::all(roots.iter().map(|(edge, _)| edge.node.clone()))?,
             runs,
             callbacks: RefCell::default(),
         });
         TASKS.with_borrow_mut(|tasks| tasks.push(task.clone()));
-        Entered(Some(task))
+        Ok(Entered(Some(task)))
     }
 
     /// For a run in which nobody can ask.

@@ -2,6 +2,7 @@
 //! arrives. Only hooks, custom Functions and callers that catch an error can observe this, so only for them edges are counted.
 
 use super::ready_queue::{Address, key};
+use crate::base::{Result, room};
 use crate::tensor::NodeRef;
 use std::collections::{HashMap, HashSet};
 use std::hash::BuildHasherDefault;
@@ -10,21 +11,21 @@ use std::hash::BuildHasherDefault;
 pub type Uses = HashMap<usize, usize, BuildHasherDefault<Address>>;
 
 /// How many edges of the graph behind `starts` end in each leaf; `runs` tells which nodes get a turn.
-pub fn uses<'a>(starts: impl Iterator<Item = &'a NodeRef>, runs: impl Fn(&NodeRef) -> bool) -> Uses {
+pub fn uses<'a>(starts: impl Iterator<Item = &'a NodeRef>, runs: impl Fn(&NodeRef) -> bool) -> Result<Uses> {
     let mut uses = Uses::default();
     let mut seen: HashSet<usize, BuildHasherDefault<Address>> = HashSet::default();
     let mut stack: Vec<&NodeRef> = Vec::new();
     for start in starts {
-        arrive(start, &mut uses, &mut seen, &mut stack);
+        arrive(start, &mut uses, &mut seen, &mut stack)?;
     }
     while let Some(node) = stack.pop() {
         if runs(node) {
             for edge in node.edges.iter().flatten() {
-                arrive(&edge.node, &mut uses, &mut seen, &mut stack);
+                arrive(&edge.node, &mut uses, &mut seen, &mut stack)?;
             }
         }
     }
-    uses
+    Ok(uses)
 }
 
 fn arrive<'a>(
@@ -32,10 +33,11 @@ fn arrive<'a>(
     uses: &mut Uses,
     seen: &mut HashSet<usize, BuildHasherDefault<Address>>,
     stack: &mut Vec<&'a NodeRef>,
-) {
+) -> Result<()> {
     if node.is_leaf() {
-        *uses.entry(key(node)).or_default() += 1;
-    } else if seen.insert(key(node)) {
-        stack.push(node);
+        *room::entry(uses, key(node))? += 1;
+    } else if room::insert(seen, key(node))? {
+        room::push(stack, node)?;
     }
+    Ok(())
 }

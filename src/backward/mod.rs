@@ -11,7 +11,7 @@ mod match_gradient;
 mod ready_queue;
 pub mod sum_buffers;
 
-use crate::base::{Error, Guidance, Result, profile};
+use crate::base::{Error, Guidance, Result, profile, room};
 use crate::ops::creation::create;
 use crate::ops::reduction::reduce;
 use crate::tensor::{
@@ -43,8 +43,8 @@ pub struct Request<'a> {
 pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let Request { roots, retain_graph, create_graph, inputs, accumulate, poll } = request;
     sum_buffers::check()?;
-    let plan = inputs.map(|inputs| Plan::find(roots, inputs));
-    let captured = vec![None; inputs.map_or(0, <[Edge]>::len)];
+    let plan = inputs.map(|inputs| Plan::find(roots, inputs)).transpose()?;
+    let captured = room::filled(None, inputs.map_or(0, <[Edge]>::len))?;
     let ready_queue = ReadyQueue::new(create_graph);
     let mut run = Run { plan, captured, ready_queue, retain_graph, create_graph, accumulate };
     let _recording = Recording::start(create_graph);
@@ -52,11 +52,11 @@ pub fn run(request: Request) -> Result<Vec<Option<Tensor>>> {
     let watched = any_hosted();
     if watched {
         let starts = roots.iter().map(|(edge, _)| &edge.node);
-        run.ready_queue.count(leaf_counts::uses(starts, |node| run.executes(node)));
+        run.ready_queue.count(leaf_counts::uses(starts, |node| run.executes(node))?);
     }
     let task = match &run.plan {
         _ if !watched => graph_task::Entered::unseen(),
-        plan => graph_task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads)),
+        plan => graph_task::Entered::new(roots, accumulate, plan.as_ref().map(|p| &p.leads))?,
     };
     // The only root gets its turn, with its hooks, even where no wanted input lies behind it.
     let only = roots.len() == 1;
@@ -154,9 +154,10 @@ impl Run {
     /// After an error: the leaves that nothing can reach any more have their whole gradient, and get it.
     fn settle(&mut self) {
         let (leaves, rest) = self.ready_queue.take_all();
-        let uses = leaf_counts::uses(rest.iter().map(|turn| &turn.node), |node| self.executes(node));
+        let starts = rest.iter().map(|turn| &turn.node);
+        // The error that is under way comes first.
+        let Ok(uses) = leaf_counts::uses(starts, |node| self.executes(node)) else { return };
         for turn in leaves.iter().filter(|turn| !uses.contains_key(&key(&turn.node))) {
-            // The error that is under way comes first.
             let _ = self.accumulate(turn);
         }
     }
@@ -304,6 +305,7 @@ fn derive(
     }
     let _turn = node.begin_turn();
     crate::storage::reserve::check()?;
+    room::check_list(node.edges.len().max(grads.len()))?;
     let results = match &node.kind {
         Kind::Op(derivative) => {
             let step = Step::new(node, grads, create_graph, wanted, retain_graph)?;
@@ -396,38 +398,38 @@ struct Plan {
 }
 
 impl Plan {
-    fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Plan {
+    fn find(roots: &[(Edge, Tensor)], inputs: &[Edge]) -> Result<Plan> {
         let mut targets: HashMap<usize, SmallVec<[(usize, usize); 1]>> = HashMap::new();
         for (slot, edge) in inputs.iter().enumerate() {
-            targets.entry(key(&edge.node)).or_default().push((slot, edge.output as usize));
+            room::entry(&mut targets, key(&edge.node))?.push((slot, edge.output as usize));
         }
         // Depth first with an explicit stack: a node is decided when all that it points to are.
         let (mut leads, mut passes, mut seen) = (HashSet::new(), HashSet::new(), HashSet::new());
         let mut stack: Vec<(&NodeRef, usize)> = Vec::new();
         for (edge, _) in roots {
-            if seen.insert(key(&edge.node)) {
-                stack.push((&edge.node, 0));
+            if room::insert(&mut seen, key(&edge.node))? {
+                room::push(&mut stack, (&edge.node, 0))?;
             }
             while let Some((node, next)) = stack.pop() {
                 if let Some(edge) = node.edges.get(next) {
                     stack.push((node, next + 1));
                     if let Some(edge) = edge
-                        && seen.insert(key(&edge.node))
+                        && room::insert(&mut seen, key(&edge.node))?
                     {
-                        stack.push((&edge.node, 0));
+                        room::push(&mut stack, (&edge.node, 0))?;
                     }
                     continue;
                 }
                 let through = node.edges.iter().flatten().any(|e| leads.contains(&key(&e.node)));
                 if through {
-                    passes.insert(key(node));
+                    room::insert(&mut passes, key(node))?;
                 }
                 if through || targets.contains_key(&key(node)) {
-                    leads.insert(key(node));
+                    room::insert(&mut leads, key(node))?;
                 }
             }
         }
-        Plan { leads, targets, passes }
+        Ok(Plan { leads, targets, passes })
     }
 
     fn leads(&self, node: &NodeRef) -> bool {

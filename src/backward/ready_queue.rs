@@ -2,7 +2,7 @@
 //! arrival is kept aside.
 
 use super::leaf_counts::Uses;
-use crate::base::Result;
+use crate::base::{Result, room};
 use crate::operator::pointwise::small;
 use crate::ops::elementwise::arithmetic;
 use crate::tensor::{Edge, Node, NodeRef, Tensor, steady};
@@ -134,18 +134,22 @@ impl ReadyQueue {
             (None, None) => true,
         };
         if !ahead {
-            self.wait(turn);
+            self.wait(turn)
         } else if let Some(old) = self.aside.replace(turn) {
-            self.wait(old);
+            self.wait(old)
+        } else {
+            Ok(())
         }
-        Ok(())
     }
 
     fn add_to_leaf(&mut self, edge: &Edge, grad: Option<Tensor>) -> Result<()> {
         let key = key(&edge.node);
         match self.waiting.get_mut(&key) {
             Some(turn) => turn.add(edge.output, grad, self.create_graph)?,
-            None => drop(self.waiting.insert(key, Turn::new(edge, grad))),
+            None => {
+                self.make_room()?;
+                self.waiting.insert(key, Turn::new(edge, grad));
+            }
         }
         let left = self.uses.as_mut().and_then(|uses| uses.get_mut(&key));
         let more = left.is_some_and(|left| {
@@ -168,7 +172,8 @@ impl ReadyQueue {
 
     /// A node whose turn failed waits again.
     pub fn put_back(&mut self, node: NodeRef) {
-        self.wait(Turn { node, grads: SmallVec::new() });
+        // There is room: that of its turn.
+        let _ = self.wait(Turn { node, grads: SmallVec::new() });
     }
 
     /// Everybody who still waits: leaves, and the others.
@@ -180,9 +185,18 @@ impl ReadyQueue {
             .partition(|t| t.node.is_leaf())
     }
 
-    fn wait(&mut self, turn: Turn) {
+    fn wait(&mut self, turn: Turn) -> Result<()> {
+        self.make_room()?;
         self.order.push((turn.node.sequence, key(&turn.node)));
         self.waiting.insert(key(&turn.node), turn);
+        Ok(())
+    }
+
+    /// For one more who waits.
+    #[inline]
+    fn make_room(&mut self) -> Result<()> {
+        let made = self.waiting.try_reserve(1).and_then(|()| self.order.try_reserve(1));
+        made.map_err(|_| room::refused(self.waiting.len().saturating_mul(2 * size_of::<Turn>())))
     }
 
     pub fn next(&mut self) -> Option<Turn> {

@@ -1,6 +1,7 @@
 //! Plain values that every room speaks of: dtypes, scalars, devices, shapes, layouts, errors.
 //! Nothing here allocates tensors, runs kernels or knows of graphs.
 
+mod alignments;
 mod conj_neg;
 mod default_dtype;
 mod device;
@@ -22,6 +23,7 @@ pub mod warning;
 pub mod watch;
 mod windows;
 
+pub use alignments::Alignments;
 pub use conj_neg::ConjNeg;
 pub use default_dtype::{default_dtype, set_default_dtype};
 pub use device::{Device, GpuName};

@@ -1,7 +1,7 @@
 //! What a profiler sees: spans with a name, two times, and the bytes that came and went between them. While nobody
 //! profiles, a span costs one load and one jump; while somebody does, each thread writes to a list of its own.
 
-use super::watch;
+use super::{Result, room, watch};
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
@@ -152,15 +152,20 @@ pub fn start(options: Options) -> bool {
 }
 
 /// Ends the session and hands out what was recorded, thread by thread.
-pub fn stop() -> Vec<Event> {
+pub fn stop() -> Result<Vec<Event>> {
     let mut lists = lock(&LISTS);
     if FLAGS.swap(0, Ordering::Relaxed) != 0 {
         watch::count(watch::PROFILE, false);
     }
-    let events = lists.iter().flat_map(|list| std::mem::take(&mut *lock(list))).collect();
+    let events = room::all(lists.iter().flat_map(|list| std::mem::take(&mut *lock(list))));
     // The lists of threads that ended are not needed again.
     lists.retain(|list| Arc::strong_count(list) > 1);
     events
+}
+
+/// Without memory for it an event is left out: the operator itself is refused.
+fn note(events: &mut Vec<Event>, event: Event) {
+    let _ = room::push(events, event);
 }
 
 /// Runs `f` on this thread's record; nothing while the thread ends.
@@ -220,7 +225,7 @@ impl Drop for Span {
                 bytes: [gone(0), gone(1)],
                 facts: std::mem::take(&mut self.facts),
             };
-            lock(&local.events).push(event);
+            note(&mut lock(&local.events), event);
         });
     }
 }
@@ -247,7 +252,7 @@ fn count(bytes: usize, taken: bool, gpu: bool) {
             let bytes = if gpu { [0, bytes] } else { [bytes, 0] };
             let (thread, facts) = (local.thread, Facts::default());
             let event = Event { kind, name, thread, start: at, end: at, depth: 0, bytes, facts };
-            lock(&local.events).push(event);
+            note(&mut lock(&local.events), event);
         }
     });
 }
@@ -281,7 +286,7 @@ mod tests {
         drop(outer);
         memory(7, true, true);
         let left_open = span(Kind::Mark, || "late".into());
-        let mut events = stop();
+        let mut events = stop().unwrap_or_default();
         drop(left_open);
         // Other tests run meanwhile, on threads of their own.
         let own = events.iter().find(|e| e.name == "outer").map(|e| e.thread);

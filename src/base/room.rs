@@ -1,6 +1,8 @@
 //! Lists whose length comes from outside. Their memory is asked for in ways that may fail, and a refusal becomes an error.
 
 use super::{Fault, Result};
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash};
 
 /// The error for memory that there is not.
 #[cold]
@@ -26,6 +28,12 @@ pub fn list<T>(count: usize) -> Result<Vec<T>> {
     }
 }
 
+/// Refuses a list of more tensors than memory can hold the work on: what lies in lists beside each, and its object in
+/// Python, or more.
+pub fn check_list(count: usize) -> Result<()> {
+    if count < 1 << 16 { Ok(()) } else { check(count, 512) }
+}
+
 /// So many of the same.
 pub fn filled<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
     let mut all = list(count)?;
@@ -43,14 +51,33 @@ pub fn push<T>(list: &mut Vec<T>, item: T) -> Result<()> {
     Ok(())
 }
 
+/// One more member of a set; whether it is new.
+#[inline]
+pub fn insert<K: Eq + Hash, S: BuildHasher>(set: &mut HashSet<K, S>, key: K) -> Result<bool> {
+    set.try_reserve(1).map_err(|_| refused(set.len().saturating_mul(2 * size_of::<K>())))?;
+    Ok(set.insert(key))
+}
+
+/// What a map has under a key, made where it has nothing yet.
+#[inline]
+pub fn entry<K: Eq + Hash, T: Default, S: BuildHasher>(map: &mut HashMap<K, T, S>, key: K) -> Result<&mut T> {
+    map.try_reserve(1).map_err(|_| refused(map.len().saturating_mul(2 * size_of::<(K, T)>())))?;
+    Ok(map.entry(key).or_default())
+}
+
 /// A list of what comes, up to the first error.
 pub fn collect<T>(items: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
     let items = items.into_iter();
-    let mut all = Vec::new();
+    let mut all = list(items.size_hint().0)?;
     for item in items {
         push(&mut all, item?)?;
     }
     Ok(all)
+}
+
+/// The same of what cannot fail.
+pub fn all<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
+    collect(items.into_iter().map(Ok))
 }
 
 #[cfg(test)]
@@ -62,7 +89,8 @@ mod tests {
         assert!(list::<u64>(usize::MAX / 16).is_err());
         assert!(filled(0u64, usize::MAX).is_err());
         assert_eq!(filled(7, 3).ok(), Some(vec![7, 7, 7]));
-        assert_eq!(collect((0..3).map(Ok)).ok(), Some(vec![0, 1, 2]));
+        assert_eq!(all(0..3).ok(), Some(vec![0, 1, 2]));
+        assert!(all(0..usize::MAX).is_err());
         assert!(collect((0..3).map(|i| if i < 2 { Ok(i) } else { Err(refused(1)) })).is_err());
     }
 }

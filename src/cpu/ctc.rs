@@ -3,22 +3,7 @@
 
 use super::element::scratch;
 use super::par;
-use crate::base::{DType, Fault, Result, Strided};
-
-/// The sizes, and where each sample's labels begin among all of them.
-#[derive(Clone, Debug)]
-pub struct Samples {
-    pub steps: usize,
-    pub samples: usize,
-    pub classes: usize,
-    /// Places in a row of the table of alignments.
-    pub places: usize,
-    pub blank: usize,
-    pub input_lengths: Vec<usize>,
-    pub target_lengths: Vec<usize>,
-    pub starts: Vec<usize>,
-    pub zero_infinity: bool,
-}
+use crate::base::{Alignments, DType, Fault, Result, Strided};
 
 /// Labels with blanks between them and around them.
 #[derive(Clone, Copy)]
@@ -53,7 +38,7 @@ macro_rules! kernels {
             all.iter().map(|x| (x - top).exp()).sum::<$T>().ln() + top
         }
 
-        unsafe fn $forward(of: &Samples, [loss, alpha]: [*mut u8; 2], log_probs: *const u8, targets: *const i64) {
+        unsafe fn $forward(of: &Alignments, [loss, alpha]: [*mut u8; 2], log_probs: *const u8, targets: *const i64) {
             let (loss, alpha) = (par::Shared::new(loss.cast::<$T>().cast_const()), par::Shared::new(alpha.cast::<$T>().cast_const()));
             let (log_probs, targets) = (par::Shared::new(log_probs.cast::<$T>()), par::Shared::new(targets));
             let sample = |b: usize| {
@@ -94,7 +79,7 @@ macro_rules! kernels {
         }
 
         unsafe fn $backward(
-            of: &Samples,
+            of: &Alignments,
             out: *mut u8,
             [g, loss, alpha, log_probs]: [*const u8; 4],
             [targets]: [*const i64; 1],
@@ -163,7 +148,7 @@ kernels! {
 /// # Safety
 /// The views are dense, live and of the sizes that `of` says; `targets` holds int64 labels below `classes`; the results overlap nothing.
 pub unsafe fn forward(
-    of: &Samples,
+    of: &Alignments,
     loss: Strided,
     alpha: Strided,
     log_probs: Strided,
@@ -185,7 +170,7 @@ pub unsafe fn forward(
 ///
 /// # Safety
 /// As [`forward`].
-pub unsafe fn backward(of: &Samples, out: Strided, ins: [Strided; 4], targets: Strided) -> Result<()> {
+pub unsafe fn backward(of: &Alignments, out: Strided, ins: [Strided; 4], targets: Strided) -> Result<()> {
     let from = ins.map(|x| x.ptr.cast_const());
     let labels = [targets.ptr.cast::<i64>().cast_const()];
     // SAFETY: handed on.

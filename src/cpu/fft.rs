@@ -1,7 +1,7 @@
 //! Discrete Fourier transforms of any length: by the length's factors, or as a convolution where they are large.
 
 use super::par;
-use crate::base::Strided;
+use crate::base::{Result, Strided, room};
 use std::f64::consts::TAU;
 
 /// A complex number of full width, as it lies in memory.
@@ -76,48 +76,45 @@ fn factors_of(mut n: usize) -> Vec<usize> {
 }
 
 impl Plan {
-    fn of(n: usize) -> Plan {
+    fn of(n: usize) -> Result<Plan> {
         let factors = factors_of(n);
         if factors.iter().all(|&p| p <= LARGE) {
-            let roots = (0..n).map(|k| C::turn(-TAU * k as f64 / n as f64)).collect();
-            return Plan { n, factors, roots, convolution: None };
+            let roots = room::all((0..n).map(|k| C::turn(-TAU * k as f64 / n as f64)))?;
+            return Ok(Plan { n, factors, roots, convolution: None });
         }
-        let inner = Plan::of((2 * n - 1).next_power_of_two());
+        let inner = Plan::of((2 * n - 1).next_power_of_two())?;
         // k² modulo 2n, so that angles stay small and exact.
-        let chirp: Vec<C> = (0..n)
-            .map(|k| C::turn(-TAU * 0.5 * ((k as u128 * k as u128) % (2 * n as u128)) as f64 / n as f64))
-            .collect();
-        let mut spread = vec![C::default(); inner.n];
+        let angle = |k| -TAU * 0.5 * ((k as u128 * k as u128) % (2 * n as u128)) as f64 / n as f64;
+        let chirp = room::all((0..n).map(|k| C::turn(angle(k))))?;
+        let mut spread = room::filled(C::default(), inner.n)?;
         for (k, c) in chirp.iter().enumerate() {
             spread[k] = c.conj();
             spread[(inner.n - k) % inner.n] = c.conj();
         }
-        let mut kernel = vec![C::default(); inner.n];
-        inner.run(&spread, &mut kernel);
-        Plan {
-            n,
-            factors,
-            roots: Vec::new(),
-            convolution: Some(Box::new(Convolution { inner, chirp, kernel })),
-        }
+        let mut kernel = room::filled(C::default(), inner.n)?;
+        inner.run(&spread, &mut kernel)?;
+        let convolution = Some(Box::new(Convolution { inner, chirp, kernel }));
+        Ok(Plan { n, factors, roots: Vec::new(), convolution })
     }
 
-    fn run(&self, input: &[C], out: &mut [C]) {
+    fn run(&self, input: &[C], out: &mut [C]) -> Result<()> {
         let Some(by) = &self.convolution else {
-            return self.step(input, 1, out, 0);
+            self.step(input, 1, out, 0);
+            return Ok(());
         };
         let size = by.inner.n;
-        let (mut wide, mut turned) = (vec![C::default(); size], vec![C::default(); size]);
+        let (mut wide, mut turned) = (room::filled(C::default(), size)?, room::filled(C::default(), size)?);
         for k in 0..self.n {
             wide[k] = input[k].times(by.chirp[k]);
         }
-        by.inner.run(&wide, &mut turned);
+        by.inner.run(&wide, &mut turned)?;
         // The way back is the way there of conjugates.
         turned.iter_mut().zip(&by.kernel).for_each(|(x, &k)| *x = x.times(k).conj());
-        by.inner.run(&turned, &mut wide);
+        by.inner.run(&turned, &mut wide)?;
         for k in 0..self.n {
             out[k] = wide[k].conj().scaled(1.0 / size as f64).times(by.chirp[k]);
         }
+        Ok(())
     }
 
     /// The transform of every `stride`-th element, which has the factors from `level` on.
@@ -172,29 +169,30 @@ impl Plan {
 ///
 /// # Safety
 /// The view is dense, alive, of complex128, and used by nobody else.
-pub unsafe fn transform(x: Strided, inverse: bool, scale: f64) {
+pub unsafe fn transform(x: Strided, inverse: bool, scale: f64) -> Result<()> {
     let n = x.shape.last().copied().unwrap_or(1);
     let rows: usize = x.shape[..x.shape.len().saturating_sub(1)].iter().product();
     if n == 0 || rows == 0 {
-        return;
+        return Ok(());
     }
-    let plan = Plan::of(n);
+    let plan = Plan::of(n)?;
     let start = par::Shared::new(x.ptr.cast::<C>().cast_const());
     let work = n * (usize::BITS - n.leading_zeros()) as usize * 4;
-    par::ranges(rows, (par::GRAIN / work.max(1)).max(1), |range| {
-        let (mut own, mut made) = (vec![C::default(); n], vec![C::default(); n]);
+    par::try_ranges(rows, (par::GRAIN / work.max(1)).max(1), |range| {
+        let (mut own, mut made) = (room::filled(C::default(), n)?, room::filled(C::default(), n)?);
         for at in range {
             // SAFETY: rows do not meet, and the rest is the caller's promise.
             let row = unsafe { std::slice::from_raw_parts_mut(start.get().add(at * n), n) };
             for (to, &from) in own.iter_mut().zip(&*row) {
                 *to = if inverse { from.conj() } else { from };
             }
-            plan.run(&own, &mut made);
+            plan.run(&own, &mut made)?;
             for (to, &from) in row.iter_mut().zip(&made) {
                 *to = if inverse { from.conj() } else { from }.scaled(scale);
             }
         }
-    });
+        Ok(())
+    })
 }
 
 #[cfg(test)]
@@ -202,11 +200,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_lengths_are_the_sum() {
+    fn all_lengths_are_the_sum() -> Result<()> {
         for n in (1..40).chain([64, 67, 120, 134, 211]) {
             let x: Vec<C> = (0..n).map(|k| C { re: (k * k % 7) as f64, im: (k % 3) as f64 - 1.0 }).collect();
             let mut made = vec![C::default(); n];
-            Plan::of(n).run(&x, &mut made);
+            Plan::of(n)?.run(&x, &mut made)?;
             for (q, found) in made.iter().enumerate() {
                 let sum = (0..n).fold(C::default(), |sum, k| {
                     sum.plus(x[k].times(C::turn(-TAU * ((q * k) % n) as f64 / n as f64)))
@@ -214,5 +212,6 @@ mod tests {
                 assert!(found.minus(sum).re.abs() + found.minus(sum).im.abs() < 1e-10 * n as f64, "{n} {q}");
             }
         }
+        Ok(())
     }
 }

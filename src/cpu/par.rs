@@ -40,7 +40,11 @@ fn find_pool() -> Option<&'static Pool> {
     let known = made.iter().find(|m| (m.0, m.1) == (fork, threads)).map(|m| m.2);
     let pool = known.or_else(|| {
         let name = |i| format!("gradiron-{i}");
+        // Threads begin while there is memory for their stacks and what is theirs alone: the system ends the process where
+        // there is none.
+        crate::base::room::check(threads, 4 << 20).ok()?;
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).thread_name(name).build().ok()?;
+        pool.broadcast(|_| ());
         let pool: &'static Pool = Box::leak(Box::new(pool));
         made.push((fork, threads, pool));
         Some(pool)
@@ -275,13 +279,18 @@ const TOGETHER: usize = 4096;
 /// are at least two grains.
 pub fn each<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync, mut take: impl FnMut(T)) {
     for first in (0..n).step_by(TOGETHER) {
-        map(TOGETHER.min(n - first), grain, |i| body(first + i)).into_iter().for_each(&mut take);
+        let count = TOGETHER.min(n - first);
+        written(Vec::with_capacity(count), count, grain, |i| body(first + i)).into_iter().for_each(&mut take);
     }
 }
 
 /// The results of `body` for the blocks `0..n`, in order; on several threads when there are at least two grains.
-pub fn map<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let mut results: Vec<T> = Vec::with_capacity(n);
+pub fn map<T: Send>(n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> crate::base::Result<Vec<T>> {
+    Ok(written(crate::base::room::list(n)?, n, grain, body))
+}
+
+/// The same, written to a list with room for them.
+fn written<T: Send>(mut results: Vec<T>, n: usize, grain: usize, body: impl Fn(usize) -> T + Sync) -> Vec<T> {
     let to = Shared::new(results.as_ptr());
     ranges(n, grain, |range| {
         for i in range {

@@ -277,13 +277,12 @@ unsafe fn counts(
     block: impl Fn(usize) -> Range<usize> + Sync + Send,
 ) -> Result<Vec<usize>> {
     let count = walk.numel().div_ceil(BLOCK);
-    room::check(count, 2 * size_of::<usize>())?;
-    Ok(par::map(count, 1, |i| {
+    par::map(count, 1, |i| {
         let mut count = 0;
         // SAFETY: the walk stays inside the view.
         unsafe { scan_block(x, walk, block(i), |_| count += 1) };
         count
-    }))
+    })
 }
 
 /// Calls `found` with the linear index of each element that is not zero, and its place among them. Blocks are
@@ -293,13 +292,11 @@ unsafe fn each_nonzero(x: Strided, room: usize, found: impl Fn(usize, usize) + S
     let block = blocks(walk.numel());
     // SAFETY: handed on.
     let counts = unsafe { counts(&x, &walk, block)? };
-    let starts: Vec<usize> = counts
-        .iter()
-        .scan(0, |sum, &count| {
-            *sum += count;
-            Some(*sum - count)
-        })
-        .collect();
+    let mut sum = 0;
+    let starts = room::all(counts.iter().map(|count| {
+        sum += count;
+        sum - count
+    }))?;
     par::ranges(counts.len(), 1, |range| {
         for i in range {
             let (mut place, end) = (starts[i], room.min(starts[i] + counts[i]));

@@ -9,6 +9,7 @@ mod cell;
 mod code;
 mod conv;
 mod create;
+mod ctc;
 mod device;
 mod expect;
 mod fault;
@@ -44,6 +45,7 @@ pub use create::{
     Draw, arange, bernoulli, cauchy, exponential, geometric, linspace, log_normal, normal, randint, randperm,
     triangle, uniform,
 };
+pub use ctc::{ctc, ctc_backward};
 pub use device::{Info, available, check_ordinal, count, info, is_open};
 pub use expect::expect;
 pub use fault::{Origin, Wrong};

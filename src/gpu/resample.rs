@@ -48,7 +48,7 @@ pub fn resample(out: View<'_>, x: View<'_>, outer: usize, inner: usize, taps: &T
     gpu.stream().launch(gpu, &launch)
 }
 
-fn uploaded(bytes: &[u8]) -> Result<Buffer> {
+pub(super) fn uploaded(bytes: &[u8]) -> Result<Buffer> {
     // A binding has at least one element.
     let buffer = alloc(bytes.len().max(8))?;
     upload(&buffer, 0, bytes)?;

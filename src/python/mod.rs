@@ -9,6 +9,7 @@ mod graph;
 mod identity;
 mod modes;
 mod numbers;
+mod objects;
 mod saved;
 mod sequences;
 mod size;

@@ -1,11 +1,10 @@
 //! Sequences from Python, which may claim any length: what they give is taken as it comes, in memory that may be refused, and
-//! Ctrl-C ends it. And lists for Python, whose memory may be refused as well.
+//! Ctrl-C ends it.
 
 use crate::base::room;
 use crate::python::numbers::int_from;
 use crate::python::types::type_name;
 use pyo3::exceptions::PyTypeError;
-use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 
@@ -71,21 +70,4 @@ pub fn ints(function: &str, name: &str, object: &Bound<'_, PyAny>) -> PyResult<V
         int_from(item).ok_or_else(|| wrong(format!("but found element of type {}", type_name(item))))
     };
     each(object, read)?.ok_or_else(|| wrong(format!("not {}", type_name(object))))
-}
-
-/// A list of these objects.
-pub fn to_list<'py>(
-    py: Python<'py>,
-    count: usize,
-    items: impl IntoIterator<Item = PyResult<Bound<'py, PyAny>>>,
-) -> PyResult<Bound<'py, PyList>> {
-    // SAFETY: a new list or an exception; its places are empty until they are filled, which Python's own code expects.
-    unsafe {
-        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(count as isize))?.cast_into_unchecked();
-        for (i, item) in items.into_iter().enumerate().take(count) {
-            look_up(py, i)?;
-            ffi::PyList_SetItem(list.as_ptr(), i as isize, item?.into_ptr());
-        }
-        Ok(list)
-    }
 }

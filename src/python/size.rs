@@ -1,6 +1,7 @@
 //! `torch.Size`: a tuple whose parts are sizes again. Shapes are asked for at every turn, so that those of late are
 //! kept, and the type that the class of the Python side is built on gives items without a call of Python.
 
+use crate::python::objects::numbers;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -38,7 +39,7 @@ fn from_tuple<'py>(tuple: Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
 /// A `torch.Size`.
 pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, PyAny>> {
     let mut key = [0; DIMS];
-    let Some(sizes) = key.get_mut(..dims.len()) else { return from_tuple(PyTuple::new(py, dims)?) };
+    let Some(sizes) = key.get_mut(..dims.len()) else { return from_tuple(numbers(py, dims)?) };
     sizes.copy_from_slice(dims);
     let place = key.iter().fold(dims.len(), |hash, &n| hash.wrapping_mul(31).wrapping_add(n)) % KEPT;
     {
@@ -49,7 +50,7 @@ pub fn size_object<'py>(py: Python<'py>, dims: &[usize]) -> PyResult<Bound<'py, 
             return Ok(size.bind(py).clone());
         }
     }
-    let size = from_tuple(PyTuple::new(py, dims)?)?;
+    let size = from_tuple(numbers(py, dims)?)?;
     let newest = Some((key, dims.len(), size.clone().unbind()));
     // What was there is dropped after the lock.
     let _last = std::mem::replace(&mut LATELY.lock().unwrap_or_else(PoisonError::into_inner)[place], newest);

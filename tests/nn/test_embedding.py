@@ -170,3 +170,23 @@ def test_bags_on_the_gpu(mode):
         found.append((y.detach().cpu(), own.grad.cpu()))
     assert T.allclose(found[0][0], found[1][0], 1e-5, 1e-5) and T.allclose(found[0][1], found[1][1], 1e-4, 1e-4)
     assert found[1][1].tolist() == found[2][1].tolist()
+
+
+REFUSED = [
+    lambda w, i: F.embedding(i, w, 1.5, max_norm=1.0),
+    lambda w, i: F.embedding(i, w, scale_grad_by_freq="x", max_norm=1.0),
+    lambda w, i: F.embedding(T.tensor([0, 9]), w, max_norm=1.0),
+    lambda w, i: F.embedding(i.double(), w, max_norm=1.0),
+    lambda w, i: F.embedding_bag(i, w, T.tensor([1, 2]), max_norm=1.0),
+    lambda w, i: F.embedding_bag(i, w, T.tensor([0]), max_norm=1.0, per_sample_weights=T.ones(2, dtype=T.float64)),
+    lambda w, i: F.embedding_bag(i, w, T.tensor([0]), max_norm=1.0, padding_idx=9),
+]
+
+
+@pytest.mark.gradiron  # PyTorch shortens first
+@pytest.mark.parametrize("call", REFUSED)
+def test_what_is_refused_has_shortened_nothing(call):
+    w = T.full((5, 3), 10.0, dtype=T.float64)
+    with pytest.raises((TypeError, RuntimeError, IndexError, ValueError, NotImplementedError)):
+        call(w, T.tensor([0, 1]))
+    assert (w == 10).all() and w._version == 0

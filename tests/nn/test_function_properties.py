@@ -216,11 +216,41 @@ def test_both_devices_agree():
         assert_values(other.cpu(), own, 1e-4, 1e-5)
 
 
-def test_the_gpu_says_that_it_has_no_ctc():
-    if "cuda" not in devices() or T.__name__ == "torch":
-        pytest.skip("no GPU")
-    with pytest.raises(NotImplementedError, match="ctc_loss"):
-        F.ctc_loss(T.zeros(2, 1, 2, device="cuda"), T.tensor([[1]], device="cuda"), (2,), (1,))
+ALIGNED = {
+    "rows": ((5, 3, 4), [[1, 2, 2], [3, 1, 1], [2, 2, 2]], (5, 4, 5), (2, 3, 1), {}),
+    "one after the other": ((6, 2, 3), [1, 1, 2], (6, 5), (2, 1), {"reduction": "sum"}),
+    "another blank": ((6, 2, 3), [[0, 1], [1, 0]], (6, 6), (2, 2), {"blank": 2, "reduction": "none"}),
+    "no labels": ((3, 2, 3), [[1], [1]], (3, 2), (0, 1), {"reduction": "none"}),
+    "no labels at all": ((3, 2, 3), [], (3, 2), (0, 0), {"reduction": "none"}),
+    "without end": ((3, 2, 4), [[1, 1, 1], [1, 2, 3]], (3, 3), (3, 3), {"reduction": "none"}),
+    "without end, as zero": ((3, 2, 4), [[1, 1, 1], [1, 2, 3]], (3, 3), (3, 3), {"zero_infinity": True}),
+    "no steps": ((3, 2, 3), [[1], [1]], (0, 3), (0, 1), {"reduction": "none"}),
+    "one sample": ((4, 3), [1, 2], (4,), (2,), {}),
+    "many places": ((300, 1, 5), [[1 + k % 4 for k in range(140)]], (300,), (140,), {}),
+}
+
+
+@pytest.mark.skipif("cuda" not in devices(), reason="no GPU")
+@pytest.mark.parametrize("name", ALIGNED)
+def test_ctc_on_both_devices(name):
+    shape, labels, *lengths, options = ALIGNED[name]
+    found = []
+    for device in ("cpu", "cuda"):
+        x = (T.arange(math.prod(shape)).sin() * 2).reshape(shape).to(device).requires_grad_()
+        targets = T.tensor(labels, dtype=T.int64, device=device)
+        loss = F.ctc_loss(x.log_softmax(-1), targets, *lengths, **options)
+        loss.nan_to_num(posinf=7.0).sum().backward()
+        assert loss.device.type == x.grad.device.type == device
+        found.append((loss.detach().cpu(), x.grad.cpu()))
+    for own, other in zip(*found):
+        assert_values(other, own, 2e-4, 1e-5)
+
+
+@pytest.mark.skipif("cuda" not in devices(), reason="no GPU")
+def test_ctc_on_the_gpu_refuses_labels_that_are_no_classes():
+    x = T.zeros(2, 1, 2, device="cuda")
+    with pytest.raises(IndexError, match="2 classes"):
+        F.ctc_loss(x, T.tensor([[5]], device="cuda"), (2,), (1,))
 
 
 @pytest.mark.skipif(T.__name__ == "torch", reason="what PyTorch does with these differs by version")

@@ -40,6 +40,13 @@ def vector_like(x: Tensor, values: list[float]) -> Tensor:
     return gradiron.tensor(values, dtype=x.dtype, device=x.device)
 
 
+def unit_vector(x: Tensor, place: int) -> Tensor:
+    """A vector as long as `x`, of zeros and one 1."""
+    unit = gradiron.zeros(x.numel(), dtype=x.dtype, device=x.device)
+    unit[place] = 1
+    return unit
+
+
 # --- by differences ---
 
 
@@ -115,7 +122,7 @@ def backward_mode(output: Tensor, inputs: Sequence[Tensor]) -> list[list[Tensor 
     columns: list[list[Tensor | None]] = [[] for _ in inputs]
     count = output.numel()
     for place in range(count):
-        unit = vector_like(output, [float(i == place) for i in range(count)]).reshape(output.shape)
+        unit = unit_vector(output, place).reshape(output.shape)
         for column, g in zip(columns, gradients(output, inputs, unit), strict=True):
             column.append(None if g is None else g.clone())
     return columns
@@ -152,7 +159,7 @@ def units(x: Tensor) -> Iterator[Tensor]:
     """The unit vectors of the space of `x`."""
     count = x.numel()
     for place in range(count):
-        yield vector_like(x, [float(i == place) for i in range(count)])
+        yield unit_vector(x, place)
 
 
 def unit_batches(points: Sequence[Tensor]) -> list[Tensor]:

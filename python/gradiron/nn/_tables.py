@@ -31,6 +31,8 @@ def embedding(
     elif padding_idx < 0:
         padding_idx += count
     if max_norm is not None:
+        # What the look-up will refuse, it refuses before anything is written.
+        _core.embedding(_core.zeros(1, 1), _core.zeros(0, dtype=_core.int64), padding_idx, scale_grad_by_freq, sparse)
         _shortened(weight, input, max_norm, norm_type)
     return _core.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
@@ -97,22 +99,19 @@ def embedding_bag(
     else:
         raise ValueError(f"input has to be 1D or 2D Tensor, but got Tensor of dimension {input.dim()}")
     _check_mode(mode, scale_grad_by_freq, sparse)
-    if max_norm is not None:
-        _shortened(weight, input, max_norm, norm_type)
     if per_sample_weights is not None and mode != "sum":
         raise NotImplementedError(
             "embedding_bag: per_sample_weights was not None. per_sample_weights is only supported for mode='sum' "
             f"(got mode='{mode}'). Please open a feature request on GitHub."
         )
-    made = _core.embedding_bag(
-        weight,
-        input,
-        offsets,
-        scale_grad_by_freq,
-        _MODES[mode],
-        sparse,
-        per_sample_weights,
-        include_last_offset,
-        padding_idx,
-    )
-    return made[0]
+    share = per_sample_weights
+    if max_norm is not None:
+        with no_grad():
+            # As above.
+            _core.embedding_bag(
+                weight, input, offsets, scale_grad_by_freq, _MODES[mode], sparse, share, include_last_offset, padding_idx
+            )
+        _shortened(weight, input, max_norm, norm_type)
+    return _core.embedding_bag(
+        weight, input, offsets, scale_grad_by_freq, _MODES[mode], sparse, share, include_last_offset, padding_idx
+    )[0]

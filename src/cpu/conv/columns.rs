@@ -4,7 +4,7 @@
 use super::kernel::Real;
 use super::planes::Planes;
 use super::sizes::{Conv, Image, Moved, Window};
-use crate::base::{DType, Result, Strided};
+use crate::base::{DType, Result, Strided, room};
 use crate::cpu::element::scratch;
 use crate::cpu::matmul::matmul;
 use crate::cpu::par::{self, GRAIN, Shared};
@@ -40,13 +40,14 @@ struct Runs {
 }
 
 impl Runs {
-    fn new(planes: &Planes, window: &Window) -> Runs {
-        let (mut starts, mut places) = (vec![], vec![]);
+    fn new(planes: &Planes, window: &Window) -> Result<Runs> {
+        let rows = planes.samples * window.positions[0] * window.positions[1];
+        let (mut starts, mut places) = (room::list(rows)?, room::list(rows)?);
         planes.runs(window.positions, 0, planes.positions(), |at, sample, place, _| {
             starts.push(at);
             places.push((sample, place));
         });
-        Runs { width: window.positions[2], starts, places }
+        Ok(Runs { width: window.positions[2], starts, places })
     }
 
     fn columns(&self) -> usize {
@@ -178,7 +179,7 @@ pub unsafe fn product<T: Real>(
     let step = moved.every[2] * result.strides[2];
     for first in (0..conv.samples).step_by(most) {
         let planes = Planes::new(&moved.window, image.size, most.min(conv.samples - first));
-        let runs = &Runs::new(&planes, &moved.window);
+        let runs = &Runs::new(&planes, &moved.window)?;
         let columns = runs.columns();
         for group in 0..conv.groups {
             let own = weights.wrapping_add(group * rows * k);
@@ -254,7 +255,7 @@ pub unsafe fn weights<T: Real>(
     let lines = scratch(conv.outputs * most * positions, T::ZERO)?;
     for first in (0..conv.samples).step_by(most) {
         let planes = Planes::new(window, image.size, most.min(conv.samples - first));
-        let runs = &Runs::new(&planes, window);
+        let runs = &Runs::new(&planes, window)?;
         let columns = runs.columns();
         for group in 0..conv.groups {
             let to = Shared::new(lines.as_ptr());

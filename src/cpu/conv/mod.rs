@@ -13,7 +13,7 @@ pub use sizes::Conv;
 
 use super::element::scratch;
 use super::par::{self, Shared};
-use crate::base::{DType, Fault, Result, Strided};
+use crate::base::{DType, Fault, Result, Strided, room};
 use kernel::{COLUMNS, DEPTH, LANES, LARGEST, Real};
 use planes::Planes;
 use sizes::{Image, Moved, Window};
@@ -35,6 +35,7 @@ pub unsafe fn forward(
     weight: Strided,
     bias: Option<Strided>,
 ) -> Result<()> {
+    check(conv)?;
     let taps = [0, 1, 2].map(|d| {
         let place = |k| (k * conv.dilation[d]) as isize - conv.padding[d] as isize;
         (0..conv.kernel[d]).map(place).collect()
@@ -64,6 +65,7 @@ pub unsafe fn backward_input(
     weight: Strided,
     bias: Option<Strided>,
 ) -> Result<()> {
+    check(conv)?;
     // Elements of the image that lie a stride apart meet the same taps: each such part is a convolution of its own.
     let s = conv.stride;
     let [depth, height, width] = [0, 1, 2].map(|d| s[d].min(conv.image[d]));
@@ -97,6 +99,12 @@ pub unsafe fn backward_input(
         unsafe { by_dtype(conv, &moved, out, grad, weight, bias)? };
     }
     Ok(())
+}
+
+/// Refuses more taps than there is room to list, for each of the channels that are summed.
+fn check(conv: &Conv) -> Result<()> {
+    let taps: usize = conv.kernel.iter().product();
+    room::check(taps.saturating_mul(conv.inputs.max(conv.outputs)), 128)
 }
 
 unsafe fn by_dtype(
@@ -289,6 +297,7 @@ unsafe fn pack<T: Real>(
 /// # Safety
 /// As [`forward`]; `out` has the sizes of the weights and is contiguous, `grad` those of the result.
 pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
+    check(conv)?;
     let points = points::apply(conv, &x, &grad);
     // SAFETY: handed on.
     unsafe {

@@ -2,34 +2,35 @@
 
 use super::number::{Number, add_scaled, dot};
 use super::qr;
+use crate::base::{Result, room};
 
 /// So many steps for each value end, but for NaN.
 const STEPS: usize = 30;
 
 /// Values ascend; of `a` the lower triangle is read, and the vectors replace it. The number of elements beside the diagonal
 /// that did not vanish: 0 if all is well.
-pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T::Real]) -> usize {
+pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T::Real]) -> Result<usize> {
     if n == 0 {
-        return 0;
+        return Ok(0);
     }
     if a.iter().any(|x| !x.weight().is_finite()) {
         a.fill(T::real(f64::NAN));
         values.fill(T::Real::real(f64::NAN));
-        return 0;
+        return Ok(0);
     }
-    let (mut diagonal, mut beside) = (vec![0.0; n], vec![0.0; n]);
-    tridiagonal(a, n, &mut diagonal, &mut beside);
+    let (mut diagonal, mut beside) = (room::filled(0.0, n)?, room::filled(0.0, n)?);
+    tridiagonal(a, n, &mut diagonal, &mut beside)?;
     let left = diagonalize::<T>(&mut diagonal, &mut beside, a, n);
     for (value, found) in values.iter_mut().zip(&diagonal) {
         *value = T::Real::real(*found);
     }
-    left
+    Ok(left)
 }
 
 /// Leaves the diagonal and what lies beside it, and the product of the reflectors in `a`.
-fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) {
-    let mut tau = vec![T::zero(); n.saturating_sub(1)];
-    let mut w = vec![T::zero(); n];
+fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &mut [f64]) -> Result<()> {
+    let mut tau = room::filled(T::zero(), n.saturating_sub(1))?;
+    let (mut v, mut w) = (room::filled(T::zero(), n)?, room::filled(T::zero(), n)?);
     a[0] = T::real(a[0].re());
     for i in 0..n - 1 {
         let factor = qr::reflector(&mut a[i * n + i + 1..(i + 1) * n]);
@@ -37,12 +38,12 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
         tau[i] = factor;
         if factor != T::zero() {
             a[i * n + i + 1] = T::one();
-            let v = a[i * n + i + 1..(i + 1) * n].to_vec();
-            let w = &mut w[..v.len()];
-            multiply(a, n, i + 1, &v, w);
+            let (v, w) = (&mut v[..n - i - 1], &mut w[..n - i - 1]);
+            v.copy_from_slice(&a[i * n + i + 1..(i + 1) * n]);
+            multiply(a, n, i + 1, v, w);
             w.iter_mut().for_each(|x| *x = *x * factor);
-            let half = (factor * dot(w, &v)).scaled(-0.5);
-            add_scaled(w, half, &v);
+            let half = (factor * dot(w, v)).scaled(-0.5);
+            add_scaled(w, half, v);
             for j in 0..v.len() {
                 let column = &mut a[(i + 1 + j) * n + i + 1 + j..(i + 2 + j) * n];
                 add_scaled(column, -w[j].conj(), &v[j..]);
@@ -65,12 +66,14 @@ fn tridiagonal<T: Number>(a: &mut [T], n: usize, diagonal: &mut [f64], beside: &
     if n > 1 {
         // Without its first row and column, the rest is a square of its own.
         let m = n - 1;
-        let mut inner: Vec<T> = (1..n).flat_map(|j| a[j * n + 1..(j + 1) * n].to_vec()).collect();
+        let mut inner = room::list(m * m)?;
+        (1..n).for_each(|j| inner.extend_from_slice(&a[j * n + 1..(j + 1) * n]));
         qr::product(&mut inner, m, m, &tau);
         for j in 0..m {
             a[(j + 1) * n + 1..(j + 2) * n].copy_from_slice(&inner[j * m..(j + 1) * m]);
         }
     }
+    Ok(())
 }
 
 /// The product of a Hermitian matrix, the lower triangle of `a` from row `first` on, with `v`.

@@ -40,6 +40,12 @@ fn each(count: usize, work: usize, body: impl Fn(usize) + Sync) {
     par::ranges(count, grain, |range| range.for_each(&body));
 }
 
+/// The same for what needs memory of its own.
+fn try_each(count: usize, work: usize, body: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
+    let grain = (par::GRAIN / work.max(1)).max(1);
+    par::try_ranges(count, grain, |mut range| range.try_for_each(&body))
+}
+
 /// How many items the dimensions before the last `dims` count.
 fn count(x: &Strided, dims: usize) -> usize {
     x.shape[..x.shape.len() - dims].iter().product()
@@ -220,11 +226,11 @@ pub unsafe fn eigh(a: Strided, values: Strided, info: Strided) -> Result<()> {
         let matrices = Items::<T>::of(&a, 2);
         let (lines, infos) = (Items::<<T as Number>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
-        each(count(&a, 2), 9 * n * n * n, |i| unsafe {
-            infos.item(i)[0] = eigh::decompose(matrices.item(i), n, lines.item(i)) as i32;
-        });
-    });
-    Ok(())
+        try_each(count(&a, 2), 9 * n * n * n, |i| unsafe {
+            infos.item(i)[0] = eigh::decompose(matrices.item(i), n, lines.item(i))? as i32;
+            Ok(())
+        })
+    })
 }
 
 /// Descending singular values of the first columns of `a`, as many as `v` has and at most as many as `a` has rows; left vectors in
@@ -238,9 +244,9 @@ pub unsafe fn svd(a: Strided, values: Strided, v: Strided, info: Strided) -> Res
         let (matrices, right) = (Items::<T>::of(&a, 2), Items::<T>::of(&v, 2));
         let (lines, infos) = (Items::<<T as Number>::Real>::of(&values, 1), Items::<i32>::of(&info, 0));
         // SAFETY: handed on.
-        each(count(&a, 2), 30 * m * n * n, |i| unsafe {
-            infos.item(i)[0] = svd::decompose(matrices.item(i), m, n, lines.item(i), right.item(i)) as i32;
-        });
-    });
-    Ok(())
+        try_each(count(&a, 2), 30 * m * n * n, |i| unsafe {
+            infos.item(i)[0] = svd::decompose(matrices.item(i), m, n, lines.item(i), right.item(i))? as i32;
+            Ok(())
+        })
+    })
 }

@@ -1,6 +1,7 @@
 //! Singular values by Jacobi's rotations from one side: columns are turned until all are orthogonal.
 
 use super::number::{Number, columns, dot, length};
+use crate::base::{Result, room};
 
 /// So many rounds over all pairs of columns end, but for NaN.
 const ROUNDS: usize = 60;
@@ -13,10 +14,10 @@ pub fn decompose<T: Number>(
     n: usize,
     values: &mut [T::Real],
     v: &mut [T],
-) -> usize {
+) -> Result<usize> {
     let a = &mut whole[..m * n];
     if a.iter().any(|x| !x.weight().is_finite()) {
-        return 1;
+        return Ok(1);
     }
     v.fill(T::zero());
     (0..n).for_each(|i| v[i * n + i] = T::one());
@@ -31,7 +32,7 @@ pub fn decompose<T: Number>(
     let mut rounds = 0;
     while turned {
         if rounds == ROUNDS {
-            return 2;
+            return Ok(2);
         }
         (turned, rounds) = (false, rounds + 1);
         for i in 0..n {
@@ -55,10 +56,11 @@ pub fn decompose<T: Number>(
             }
         }
     }
-    let mut order: Vec<(f64, usize)> = (0..n).map(|j| (length(&a[j * m..(j + 1) * m]), j)).collect();
-    order.sort_by(|x, y| y.0.total_cmp(&x.0));
-    reorder(a, m, &order);
-    reorder(v, n, &order);
+    let mut order = room::all((0..n).map(|j| (length(&a[j * m..(j + 1) * m]), j)))?;
+    // (Not `sort_by`, which takes memory.)
+    order.sort_unstable_by(|x, y| y.0.total_cmp(&x.0));
+    reorder(a, m, &order)?;
+    reorder(v, n, &order)?;
     for (j, &(size, _)) in order.iter().enumerate() {
         values[j] = T::Real::real(size * scale);
         if size > floor {
@@ -68,7 +70,7 @@ pub fn decompose<T: Number>(
         }
     }
     (n..whole.len() / m.max(1)).for_each(|j| complete(whole, m, j));
-    0
+    Ok(0)
 }
 
 /// Turns the plane of two columns.
@@ -81,11 +83,12 @@ fn rotate<T: Number>(x: &mut [T], y: &mut [T], cosine: f64, sine: f64, phase: T)
     }
 }
 
-fn reorder<T: Number>(a: &mut [T], m: usize, order: &[(f64, usize)]) {
-    let old = a.to_vec();
+fn reorder<T: Number>(a: &mut [T], m: usize, order: &[(f64, usize)]) -> Result<()> {
+    let old = room::all(a.iter().copied())?;
     for (to, &(_, from)) in order.iter().enumerate() {
         a[to * m..(to + 1) * m].copy_from_slice(&old[from * m..(from + 1) * m]);
     }
+    Ok(())
 }
 
 /// Makes column `j` a unit vector that is orthogonal to all before it, for a singular value of zero.

@@ -3,7 +3,7 @@
 
 pub mod sets;
 
-use crate::base::{DType, Fault, Result, Strided};
+use crate::base::{DType, Fault, Result, Strided, room};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, Shared};
 use crate::cpu::simd::simd_fn;
@@ -453,14 +453,14 @@ macro_rules! kernels {
                         add(row * w, sums.as_mut_ptr());
                     }
                     Result::Ok(sums)
-                });
+                })?;
                 let mut all = scratch(lines * w, 0.0f64)?;
                 for part in made {
                     // SAFETY: both are that long.
                     unsafe { add_to(lines * w, all.as_mut_ptr(), part?.as_ptr()) };
                 }
-                let set = |line: &[f64]| line.chunks_exact(sets.run).map(|run| run.iter().sum()).collect();
-                Ok(all.chunks_exact(w.max(1)).map(set).collect())
+                let set = |line: &[f64]| room::all(line.chunks_exact(sets.run).map(|run| run.iter().sum()));
+                room::collect(all.chunks_exact(w.max(1)).map(set))
             }
 
             /// Lines of what sets have in common, an element for each column.
@@ -476,7 +476,10 @@ macro_rules! kernels {
             }
 
             /// The sums of a term of each run, over the runs of each set.
-            fn set_sums<const N: usize>(sets: Sets, term: impl Fn(usize, usize) -> [f64; N] + Sync) -> Vec<[f64; N]> {
+            fn set_sums<const N: usize>(
+                sets: Sets,
+                term: impl Fn(usize, usize) -> [f64; N] + Sync,
+            ) -> Result<Vec<[f64; N]>> {
                 let grain = (par::GRAIN / sets.each().max(1)).max(1);
                 par::map(sets.sets, grain, |set| {
                     let mut sums = [0.0; N];
@@ -494,37 +497,37 @@ macro_rules! kernels {
                     let w = sets.sets * sets.run;
                     // SAFETY: rows of w elements, here and below.
                     let sums = column_sums(sets, 1, |row, to| unsafe { columns_sum(w, to, at(&x, row)) })?;
-                    let mean: Vec<[f64; 1]> = sums[0].iter().map(|sum| [sum / count]).collect();
+                    let mean: Vec<[f64; 1]> = room::all(sums[0].iter().map(|sum| [sum / count]))?;
                     let wide = spread_out(&mean, sets.run)?;
                     // SAFETY: rows of w elements; `wide` has as many.
                     let spread = column_sums(sets, 1, |row, to| unsafe {
                         columns_spread(w, to, at(&x, row), wide.as_ptr())
                     })?;
-                    return Ok(mean.iter().zip(&spread[0]).map(|(mean, sum)| [mean[0], sum / count]).collect());
+                    return room::all(mean.iter().zip(&spread[0]).map(|(mean, sum)| [mean[0], sum / count]));
                 }
                 // SAFETY: runs inside the view.
-                let sums = set_sums(sets, |_, offset| unsafe { [run_sum(sets.run, at(&x, offset))] });
+                let sums = set_sums(sets, |_, offset| unsafe { [run_sum(sets.run, at(&x, offset))] })?;
                 // SAFETY: runs inside the view.
                 let spread = set_sums(sets, |set, offset| unsafe {
                     [run_spread(sets.run, at(&x, offset), (sums[set][0] / count) as $T)]
-                });
-                Ok(sums.iter().zip(&spread).map(|(sum, spread)| [sum[0] / count, spread[0] / count]).collect())
+                })?;
+                room::all(sums.iter().zip(&spread).map(|(sum, spread)| [sum[0] / count, spread[0] / count]))
             }
 
             pub unsafe fn dots(g: Strided, x: Strided, mean: &[f64], sets: Sets) -> Result<Vec<[f64; 2]>> {
                 if sets.as_columns() {
-                    let mean: Vec<[f64; 1]> = mean.iter().map(|&mean| [mean]).collect();
+                    let mean: Vec<[f64; 1]> = room::all(mean.iter().map(|&mean| [mean]))?;
                     let (w, wide) = (sets.sets * sets.run, spread_out(&mean, sets.run)?);
                     // SAFETY: rows of w elements.
                     let sums = column_sums(sets, 2, |row, to| unsafe {
                         columns_dots(w, to, at(&g, row), at(&x, row), wide.as_ptr())
                     })?;
-                    return Ok(sums[0].iter().zip(&sums[1]).map(|(a, b)| [*a, *b]).collect());
+                    return room::all(sums[0].iter().zip(&sums[1]).map(|(a, b)| [*a, *b]));
                 }
                 // SAFETY: runs inside the views.
-                Ok(set_sums(sets, |set, offset| unsafe {
+                set_sums(sets, |set, offset| unsafe {
                     run_dots(sets.run, at(&g, offset), at(&x, offset), mean[set] as $T)
-                }))
+                })
             }
 
             /// Calls `run` for each run with its set and offset, or `row` for each row of columns.

@@ -34,7 +34,7 @@ fn transformed(x: &Body, dims: &[i64], forward: bool, scale: f64) -> Result<Body
         copy(&rows, &turned)?;
         if rows.numel() > 0 {
             let scale = if at == 0 { scale } else { 1.0 };
-            fork!([&rows], cpu: done(crate::cpu::fft::transform(rows.host()?, !forward, scale)), gpu: no_shader("fft", x.dtype))?;
+            fork!([&rows], cpu: crate::cpu::fft::transform(rows.host()?, !forward, scale), gpu: no_shader("fft", x.dtype))?;
         }
         made = rows.with_layout(rows.layout.transpose(dim, -1)?);
     }

@@ -1,6 +1,6 @@
 //! Elements read where index tensors point along a dimension, and what all that goes by index tensors shares.
 
-use crate::base::{IndexBy, Put, warn};
+use crate::base::{IndexBy, Put, room, warn};
 use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
@@ -165,6 +165,15 @@ pub fn from_i64(values: &[i64], shape: &[usize], device: Device) -> Result<Tenso
         unsafe { start.add(i).write(v) };
     }
     crate::ops::creation::create::to_device(&Tensor::new(host), device)
+}
+
+/// The elements of a tensor of whole numbers, on the host.
+pub fn to_i64(t: &Tensor) -> Result<Vec<i64>> {
+    let host = create::to_device(&create::shallow(t), Device::Cpu)?;
+    let body = duplicate(&create::to_dtype(&host, DType::I64)?.body())?;
+    let start = body.host()?.ptr.cast::<i64>();
+    // SAFETY: the body is dense and holds that many int64 elements.
+    room::all((0..body.numel()).map(|i| unsafe { start.add(i).read() }))
 }
 
 /// Index tensors as int64 on the device of `t`; masks become the indices of what they hold.

@@ -4,7 +4,7 @@
 use super::factors::*;
 use super::product::{LinalgCross, check_cross};
 use super::solve::{linalg_inv, linalg_solve};
-use crate::base::{broadcast, existing_dim};
+use crate::base::{broadcast, existing_dim, room};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::reduction::reduce;
@@ -253,10 +253,10 @@ pub fn ormqr(
 }
 
 /// The cheapest order of a chain's products, by the usual table.
-fn cheapest(sizes: &[usize]) -> Vec<Vec<usize>> {
+fn cheapest(sizes: &[usize]) -> Result<Vec<Vec<usize>>> {
     let n = sizes.len() - 1;
-    let mut cost = vec![vec![0.0f64; n]; n];
-    let mut at = vec![vec![0; n]; n];
+    let mut cost = room::collect((0..n).map(|_| room::filled(0.0f64, n)))?;
+    let mut at = room::collect((0..n).map(|_| room::filled(0, n)))?;
     for length in 1..n {
         for i in 0..n - length {
             let j = i + length;
@@ -270,7 +270,7 @@ fn cheapest(sizes: &[usize]) -> Vec<Vec<usize>> {
             }
         }
     }
-    at
+    Ok(at)
 }
 
 fn chained(tensors: &[Tensor], at: &[Vec<usize>], i: usize, j: usize) -> Result<Tensor> {
@@ -331,7 +331,7 @@ pub fn linalg_multi_dot(tensors: &[Tensor]) -> Result<Tensor> {
     }
     let mut sizes: Vec<usize> = chain.iter().map(|t| t.shape()[0]).collect();
     sizes.push(chain[n - 1].shape()[1]);
-    let mut made = chained(&chain, &cheapest(&sizes), 0, n - 1)?;
+    let mut made = chained(&chain, &cheapest(&sizes)?, 0, n - 1)?;
     if column {
         made = view::squeeze_one(&made, -1)?;
     }

@@ -1,13 +1,14 @@
 //! The loss of connectionist temporal classification.
 
-use crate::cpu::ctc::{self as kernel, Samples};
+use crate::base::{Alignments, room};
+use crate::cpu::ctc as kernel;
 use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::index;
 use crate::ops::nn::margin::reduction_of;
 use crate::ops::reduction::reduce;
-use crate::ops::shape::view::{reshape, squeeze_one, unsqueeze};
+use crate::ops::shape::view::{squeeze_one, unsqueeze};
 
 fn dense(t: &Tensor) -> Result<Body> {
     let body = t.body();
@@ -22,7 +23,7 @@ fn sizes(
     labels: &[i64],
     blank: i64,
     zero_infinity: bool,
-) -> Result<Samples> {
+) -> Result<Alignments> {
     const WHERE: &str = "(while checking arguments for ctc_loss_allocate_outputs)";
     let [steps, samples, classes] = *log_probs else {
         return Err(Error::runtime(format!(
@@ -53,7 +54,11 @@ fn sizes(
     let total: i64 = labels.iter().fold(0, |sum: i64, n| sum.saturating_add(*n));
     let starts = match targets {
         [all] if *all as i64 == total => {
-            labels.iter().scan(0, |at, n| Some(std::mem::replace(at, *at + *n as usize))).collect()
+            let mut end = 0;
+            room::all(labels.iter().map(|n| {
+                end += *n as usize;
+                end - *n as usize
+            }))?
         }
         [all] => {
             return Err(Error::runtime(format!(
@@ -71,7 +76,7 @@ fn sizes(
                  {WHERE}"
             )));
         }
-        [_, row] => (0..samples).map(|b| b * row).collect(),
+        [_, row] => room::all((0..samples).map(|b| b * row))?,
         _ => {
             return Err(Error::runtime(format!(
                 "Expected 1 to 2 dimensions, but got {}-dimensional tensor for argument #2 'targets' {WHERE}",
@@ -84,15 +89,15 @@ fn sizes(
             "Expected input_lengths to have value at most {steps}, but got value {length} {WHERE}"
         )));
     }
-    let plain = |list: &[i64]| list.iter().map(|n| *n as usize).collect();
-    Ok(Samples {
+    let plain = |list: &[i64]| room::all(list.iter().map(|n| *n as usize));
+    Ok(Alignments {
         steps,
         samples,
         classes,
         places: 2 * longest as usize + 1,
         blank: blank as usize,
-        input_lengths: plain(inputs),
-        target_lengths: plain(labels),
+        input_lengths: plain(inputs)?,
+        target_lengths: plain(labels)?,
         starts,
         zero_infinity,
     })
@@ -120,10 +125,10 @@ impl CtcLoss {
         zero_infinity: bool,
     ) -> Result<[Body; 2]> {
         let dtype = log_probs.dtype();
-        if !log_probs.device().is_cpu() {
-            return Err(Fault::NoShader { op: "ctc_loss", dtype }.into());
-        }
         if !matches!(dtype, DType::F32 | DType::F64) {
+            if !log_probs.device().is_cpu() {
+                return Err(Fault::NoShader { op: "ctc_loss", dtype }.into());
+            }
             return Err(Fault::NoKernel { op: "ctc_loss_cpu", dtype }.into());
         }
         let of = sizes(
@@ -138,10 +143,9 @@ impl CtcLoss {
         let loss = Body::new(&[of.samples], dtype, log_probs.device())?;
         let alpha = Body::new(&[of.samples, of.steps, of.places], dtype, log_probs.device())?;
         if of.samples > 0 {
-            // SAFETY: all are dense, of the sizes in `of`, and the labels are classes.
-            unsafe {
-                kernel::forward(&of, loss.host()?, alpha.host()?, probabilities.host()?, targets.host()?)?
-            };
+            fork!([&loss, &probabilities],
+                cpu: kernel::forward(&of, loss.host()?, alpha.host()?, probabilities.host()?, targets.host()?),
+                gpu: crate::gpu::ctc(&of, loss.gpu()?, alpha.gpu()?, probabilities.gpu()?, targets.gpu()?))?;
         }
         Ok([loss, alpha])
     }
@@ -193,9 +197,19 @@ impl CtcLossBackward {
         let [grad, loss, alpha, log_probs] =
             [dense(&to_dtype(grad, log_probs.dtype())?)?, dense(loss)?, dense(alpha)?, dense(log_probs)?];
         if out.numel() > 0 {
-            let ins = [grad.host()?, loss.host()?, alpha.host()?, log_probs.host()?];
-            // SAFETY: as above.
-            unsafe { kernel::backward(&of, out.host()?, ins, targets.host()?)? };
+            fork!([&out, &log_probs],
+            cpu: kernel::backward(
+                &of,
+                out.host()?,
+                [grad.host()?, loss.host()?, alpha.host()?, log_probs.host()?],
+                targets.host()?
+            ),
+            gpu: crate::gpu::ctc_backward(
+                &of,
+                out.gpu()?,
+                [grad.gpu()?, loss.gpu()?, alpha.gpu()?, log_probs.gpu()?],
+                targets.gpu()?
+            ))?;
         }
         Ok(out)
     }
@@ -212,10 +226,7 @@ fn lengths(name: &str, given: &Tensor) -> Result<Ints> {
     if given.dtype().is_differentiable() || given.dtype() == DType::Bool {
         return Err(Error::runtime(format!("{name} must be integral")));
     }
-    let flat = reshape(given, &[given.numel()])?;
-    (0..given.numel() as i64)
-        .map(|i| Ok(crate::ops::shape::view::select(&flat, 0, i)?.item()?.as_i64()))
-        .collect()
+    index::to_i64(given).map(Ints::from_vec)
 }
 
 fn loss(
@@ -227,6 +238,8 @@ fn loss(
     zero_infinity: bool,
 ) -> Result<Tensor> {
     let how = reduction_of(reduction, None, None)?;
+    // What is listed for each sample.
+    room::check(inputs.len().max(labels.len()), 128)?;
     if log_probs.numel() == 0 {
         return Err(Error::runtime("log_probs tensor must not be empty"));
     }
@@ -239,7 +252,7 @@ fn loss(
         0 if batched => made.tensor(),
         0 => made.then(|t| squeeze_one(&t, 0)).tensor(),
         1 => {
-            let counts: Vec<i64> = labels.iter().map(|n| (*n).max(1)).collect();
+            let counts: Vec<i64> = room::all(labels.iter().map(|n| (*n).max(1)))?;
             let counts = index::from_i64(&counts, &[counts.len()], whole.device())?;
             (made / V::from(to_dtype(&counts, whole.dtype())?))
                 .then(|t| reduce::mean(&t, None, false, None))

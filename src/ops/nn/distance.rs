@@ -9,6 +9,7 @@ use crate::ops::indexing::index;
 use crate::ops::indexing::scatter::IndexAdd;
 use crate::ops::reduction::extrema;
 use crate::ops::reduction::reduce::quietly;
+use crate::ops::shape::triangle::triu_indices;
 use crate::ops::shape::view;
 use crate::ops::shape::view::unsqueeze;
 
@@ -241,9 +242,8 @@ pub fn cdist(
 
 /// The pairs of `n` rows, each once: the first and the second of each.
 fn each_pair(n: usize, like: &Tensor) -> Result<[Tensor; 2]> {
-    let pairs = || (0..n as i64).flat_map(|i| (i + 1..n as i64).map(move |j| (i, j)));
-    let place = |numbers: Vec<i64>| index::from_i64(&numbers, &[numbers.len()], like.device());
-    Ok([place(pairs().map(|(i, _)| i).collect())?, place(pairs().map(|(_, j)| j).collect())?])
+    let places = triu_indices(n as i64, n as i64, 1, DType::I64, like.device(), None)?;
+    Ok([view::select(&places, 0, 0)?, view::select(&places, 0, 1)?])
 }
 
 #[primitive(batch = each)]

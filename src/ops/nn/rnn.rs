@@ -1,7 +1,9 @@
 //! Recurrent layers and cells: layer by layer, direction by direction.
 
+use crate::base::room;
 use crate::cpu::rnn::Cell;
 use crate::operator::prelude::*;
+use crate::ops::indexing::index::to_i64;
 use crate::ops::nn::recurrent_layer::RecurrentLayer;
 use crate::ops::shape::{join, view};
 
@@ -157,7 +159,8 @@ fn run_whole(
         return Err(Error::runtime("Expected sequence length to be larger than 0 in RNN"));
     }
     let flat = view::reshape(&input, &[steps * samples, width])?;
-    let sizes = crate::base::room::filled(samples as i64, steps)?;
+    room::check_list(steps)?;
+    let sizes = room::filled(samples as i64, steps)?;
     let [out, h, c] = run(&flat, &sizes, hidden, cells, params, options)?;
     let out = view::reshape(&out, &[steps, samples, out.shape()[1]])?;
     Ok([if batch_first { view::transpose(&out, 0, 1)? } else { out }, h, c])
@@ -171,15 +174,16 @@ fn sizes_of(data: &Tensor, batch_sizes: &Tensor) -> Result<Vec<i64>> {
     if !batch_sizes.device().is_cpu() {
         return Err(Error::runtime("batch_sizes tensor should be on CPU"));
     }
-    let one = |i| Ok(view::select(batch_sizes, 0, i)?.item()?.as_i64());
-    let sizes = (0..batch_sizes.numel() as i64).map(one).collect::<Result<Vec<i64>>>()?;
+    room::check_list(batch_sizes.numel())?;
+    let sizes = to_i64(batch_sizes)?;
     let rows = data.shape().first().copied().unwrap_or(0) as i64;
     let falling = sizes.windows(2).all(|pair| pair[1] <= pair[0]) && sizes.iter().all(|&n| n > 0);
     if data.ndim() != 2 || !falling || sizes.iter().sum::<i64>() != rows || sizes.is_empty() {
         return Err(Error::runtime(format!(
             "expected packed data with a row for each sample of each step, in falling numbers, but got data of shape {:?} and \
-             batch_sizes {sizes:?}",
-            data.shape().as_slice()
+             {} steps",
+            data.shape().as_slice(),
+            sizes.len()
         )));
     }
     Ok(sizes)

@@ -4,7 +4,6 @@ use crate::base::{MemoryFormat, room, warn_once};
 use crate::operator::kernel::{copy, on_host};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
-use crate::ops::shape::split::check_count;
 use crate::ops::shape::view;
 use crate::ops::shape::view::ints;
 use std::sync::atomic::AtomicBool;
@@ -202,7 +201,7 @@ impl Unbind {
     fn forward(input: &Tensor, dim: i64) -> Result<Vec<Layout>> {
         let layout = input.body().layout.clone();
         let count = layout.shape[wrap_dim(dim, layout.ndim())?];
-        check_count(count)?;
+        room::check_list(count)?;
         room::collect((0..count as i64).map(|i| layout.select(dim, i)))
     }
     fn d_input(g: Vec<Option<Tensor>>, at: Meta, dim: i64) -> Result<Tensor> {

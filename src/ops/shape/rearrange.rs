@@ -5,8 +5,8 @@ use crate::base::{Fold, MemoryFormat, Put, room, warn_once};
 use crate::operator::kernel::{copy, duplicate, preserved};
 use crate::operator::prelude::*;
 use crate::ops::complex;
-use crate::ops::creation::create::{clone_dense, cloned_in, shallow, to_device, to_dtype};
-use crate::ops::indexing::index::{from_i64, index_select, numbers};
+use crate::ops::creation::create::{clone_dense, cloned_in, to_device, to_dtype};
+use crate::ops::indexing::index::{from_i64, index_select, numbers, to_i64};
 use crate::ops::shape::view;
 use crate::ops::shape::view::{View, dims_of, expand, ints, permute, reshape, transpose, unsqueeze};
 use crate::tensor::mode;
@@ -326,12 +326,7 @@ fn check_counts(repeats: &Tensor) -> Result<()> {
 
 fn counts(repeats: &Tensor) -> Result<Vec<i64>> {
     check_counts(repeats)?;
-    let host = to_device(&shallow(repeats), Device::Cpu)?;
-    let wide = to_dtype(&host, DType::I64)?;
-    let body = duplicate(&wide.body())?;
-    let start = body.host()?.ptr.cast::<i64>();
-    // SAFETY: the body is dense and holds that many int64 elements.
-    let list = room::collect((0..body.numel()).map(|i| Ok(unsafe { start.add(i).read() })))?;
+    let list = to_i64(repeats)?;
     if list.iter().any(|&n| n < 0) {
         return Err(Error::runtime("repeats can not be negative"));
     }

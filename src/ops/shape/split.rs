@@ -6,18 +6,11 @@ use crate::ops::creation::create::zeros;
 use crate::ops::shape::join::cat;
 use crate::ops::shape::view;
 
-/// Refuses more parts than memory can hold the tensors for.
-pub fn check_count(count: usize) -> Result<()> {
-    /// What the view, its place in lists, and its object in Python take, or more.
-    const PART: usize = 512;
-    if count < 1 << 16 { Ok(()) } else { room::check(count, PART) }
-}
-
 /// How long equal parts of `size` are; the last may be shorter.
 pub fn even(total: usize, size: i64) -> Result<Vec<usize>> {
     let size = size as usize;
     let count = if size == 0 { 1 } else { total.div_ceil(size).max(1) };
-    check_count(count)?;
+    room::check_list(count)?;
     room::collect((0..count).map(|i| Ok(size.min(total - i * size))))
 }
 
@@ -152,7 +145,7 @@ fn chunks_of(input: &Tensor, chunks: i64, dim: i64) -> Result<Chunks> {
     }
     let total = input.shape()[wrap_dim(dim, input.ndim())?];
     if total == 0 {
-        check_count(chunks as usize)?;
+        room::check_list(chunks as usize)?;
         return Ok(Chunks::Empty(room::filled(0, chunks as usize)?));
     }
     Ok(Chunks::Of(total.div_ceil(chunks as usize) as i64))
@@ -258,7 +251,7 @@ fn section_starts(input: &Tensor, sections: i64, dim: i64) -> Result<Ints> {
     }
     let n = sections as usize;
     let (each, longer) = (total / n, total % n);
-    check_count(n)?;
+    room::check_list(n)?;
     Ok(Ints::from_vec(room::collect((1..n).map(|i| Ok((i * each + i.min(longer)) as i64)))?))
 }
 

@@ -6,6 +6,7 @@ use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Kind, Out, Row};
 use crate::python::call::run::{LONG, running};
 use crate::python::call::signature_errors::mismatch;
+use crate::python::objects::tuple;
 use crate::python::tensor::class::PyTensor;
 use crate::python::transforms::forward;
 use crate::python::types::NAMED;
@@ -80,11 +81,9 @@ pub fn write<'py>(
     }
     warned?;
     match NAMED.get(py) {
-        Some(make) if !fields.is_empty() => make.bind(py).call1((
-            format!("{name}_out"),
-            PyTuple::new(py, fields)?,
-            PyTuple::new(py, targets)?,
-        )),
+        Some(make) if !fields.is_empty() => {
+            make.bind(py).call1((format!("{name}_out"), PyTuple::new(py, fields)?, tuple(py, targets)?))
+        }
         _ => Ok(target),
     }
 }

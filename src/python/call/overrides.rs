@@ -2,6 +2,7 @@
 //! where a call fails for an argument that is no tensor.
 
 use crate::base::watch;
+use crate::python::objects::tuple;
 use crate::python::tensor::class::PyTensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -137,13 +138,13 @@ impl<'py> Asked<'_, 'py> {
 
     fn hand_over(&self, found: Vec<Bound<'py, PyAny>>) -> PyResult<Bound<'py, PyAny>> {
         let py = self.py;
-        let args = PyTuple::new(py, self.receiver.into_iter().chain(self.given).collect::<Vec<_>>())?;
+        let args = tuple(py, self.receiver.into_iter().chain(self.given).cloned().collect::<Vec<_>>())?;
         let named = (!self.keywords.is_empty()).then(|| PyDict::new(py));
         if let Some(named) = &named {
             self.keywords.iter().try_for_each(|(name, value)| named.set_item(name, value))?;
         }
         let module = py.import(intern!(py, "gradiron.overrides"))?;
-        module.getattr("_dispatch")?.call1(((self.function)()?, PyTuple::new(py, found)?, args, named))
+        module.getattr("_dispatch")?.call1(((self.function)()?, tuple(py, found)?, args, named))
     }
 
     /// The override of an operator such as `+`, by the name of its slot.

@@ -1,6 +1,6 @@
 //! One argument parser for every operator: from Python's calling convention to a row's arguments, and results back.
 
-use crate::base::Scalar;
+use crate::base::{Scalar, room};
 use crate::operator::{Arg, Forms, Kind, Param, Row};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::signature;
@@ -11,10 +11,12 @@ use crate::python::numbers::{int_from, ints_from, is_list, scalar_from};
 use crate::python::sequences;
 use crate::python::tensor::class::PyTensor;
 use crate::python::types::{PyDevice, device_from, dtype_of};
+use crate::tensor::Tensor;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt, PyString};
 use smallvec::SmallVec;
+use std::cell::Cell;
 
 pub type Args = SmallVec<[Arg; 8]>;
 
@@ -53,23 +55,40 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         },
         Kind::Generator => object.cast::<PyGenerator>().ok().map(|g| Arg::Generator(g.get().0.clone())),
         Kind::Str => object.extract::<String>().ok().map(Arg::Str),
-        Kind::Tensors | Kind::Several => tensors_from(object).map(Arg::Tensors),
-        Kind::MaybeTensors => maybe_tensors_from(object).map(Arg::MaybeTensors),
+        Kind::Tensors | Kind::Several => tensors_from(object)?.map(Arg::Tensors),
+        Kind::MaybeTensors => maybe_tensors_from(object)?.map(Arg::MaybeTensors),
         Kind::Any => any_from(object),
     })
 }
 
-fn tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<crate::tensor::Tensor>> {
-    let tensor = |item: &Bound<'_, PyAny>| Ok(item.cast::<PyTensor>()?.get().tensor.clone());
-    sequences::each(object, tensor).ok().flatten()
+/// What `read` makes of all items of a tuple or list; nothing where it makes nothing of one.
+fn list_of<T>(
+    object: &Bound<'_, PyAny>,
+    read: impl Fn(&Bound<'_, PyAny>) -> Option<T>,
+) -> PyResult<Option<Vec<T>>> {
+    let unread = Cell::new(false);
+    let item = |item: &Bound<'_, PyAny>| {
+        read(item).ok_or_else(|| {
+            unread.set(true);
+            PyTypeError::new_err("another type")
+        })
+    };
+    match sequences::each(object, item) {
+        Err(_) if unread.get() => Ok(None),
+        read => read,
+    }
 }
 
-fn maybe_tensors_from(object: &Bound<'_, PyAny>) -> Option<Vec<Option<crate::tensor::Tensor>>> {
-    let tensor = |item: &Bound<'_, PyAny>| match item.is_none() {
-        true => Ok(None),
-        false => Ok(Some(item.cast::<PyTensor>()?.get().tensor.clone())),
-    };
-    sequences::each(object, tensor).ok().flatten()
+fn tensor_from(object: &Bound<'_, PyAny>) -> Option<Tensor> {
+    Some(object.cast::<PyTensor>().ok()?.get().tensor.clone())
+}
+
+fn tensors_from(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Tensor>>> {
+    list_of(object, tensor_from)
+}
+
+fn maybe_tensors_from(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<Tensor>>>> {
+    list_of(object, |item| if item.is_none() { Some(None) } else { tensor_from(item).map(Some) })
 }
 
 fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
@@ -85,7 +104,7 @@ fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
     if let Ok(s) = object.extract::<String>() {
         return Some(Arg::Str(s));
     }
-    ints_from(object).map(Arg::Ints).or_else(|| tensors_from(object).map(Arg::Tensors))
+    ints_from(object).map(Arg::Ints).or_else(|| tensors_from(object).ok().flatten().map(Arg::Tensors))
 }
 
 /// Arguments that every function takes beside its row's own.
@@ -223,11 +242,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         }
         let left = &call.positional[from..];
         args[first + from] = match rest[from].kind {
-            Kind::Several => Arg::Tensors(
-                left.iter()
-                    .filter_map(|a| a.cast::<PyTensor>().ok().map(|t| t.get().tensor.clone()))
-                    .collect(),
-            ),
+            Kind::Several => Arg::Tensors(room::all(left.iter().filter_map(tensor_from))?),
             _ => Arg::Ints(left.iter().filter_map(int_from).collect()),
         };
     } else {
@@ -251,7 +266,7 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
                 args[at] = accept(call.name, &params[at], None, object)?;
             }
             None if name == "out" && row.forms.has(Forms::OUT) => {
-                let tensors = object.is_instance_of::<PyTensor>() || tensors_from(object).is_some();
+                let tensors = object.is_instance_of::<PyTensor>() || tensors_from(object)?.is_some();
                 if !tensors && !object.is_none() {
                     return Err(mismatch(call.name, "out", Kind::Tensor, None, object));
                 }

@@ -1,25 +1,23 @@
 //! Runs what a call came to, and gives back its results.
 
-use crate::base::{Error, Fault, Result as CoreResult};
+use crate::base::{Error, Fault, Result as CoreResult, room};
 use crate::operator::{Arg, Out, Row, resolve};
+use crate::python::objects::{made, to_list, to_tuple};
 use crate::python::tensor::class::wrap;
 use crate::python::types::NAMED;
 use crate::tensor::{records, steady};
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyTuple};
+use pyo3::types::{PyBool, PyTuple};
 
 /// From so many elements on other threads may run meanwhile.
 pub const LONG: usize = 16_384;
 
 /// A result as Python sees it.
 pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
-    let tuple = |tensors: Vec<crate::tensor::Tensor>| -> PyResult<Vec<Bound<'py, PyAny>>> {
-        tensors.into_iter().map(|t| wrap(py, t)).collect()
-    };
     Ok(match out {
         Out::Tensor(t) => wrap(py, t)?,
         Out::Tuple(name, fields, tensors) => {
-            let items = PyTuple::new(py, tuple(tensors)?)?;
+            let items = to_tuple(py, tensors.len(), tensors.into_iter().map(|t| wrap(py, t)))?;
             match NAMED.get(py) {
                 Some(make) if !fields.is_empty() => {
                     make.bind(py).call1((name, PyTuple::new(py, fields)?, items))?
@@ -27,10 +25,21 @@ pub fn result<'py>(py: Python<'py>, out: Out) -> PyResult<Bound<'py, PyAny>> {
                 _ => items.into_any(),
             }
         }
-        Out::List(tensors) => PyList::new(py, tuple(tensors)?)?.into_any(),
+        Out::List(tensors) => {
+            to_list(py, tensors.len(), tensors.into_iter().map(|t| wrap(py, t)))?.into_any()
+        }
         Out::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
-        Out::Int(i) => i.into_pyobject(py)?.into_any(),
+        Out::Int(i) => made(py, i)?,
         Out::None => py.None().into_bound(py),
+    })
+}
+
+/// Refuses lists of more tensors than there is room to work on.
+fn check_lists(args: &[Arg]) -> CoreResult<()> {
+    args.iter().try_for_each(|arg| match arg {
+        Arg::Tensors(list) => room::check_list(list.len()),
+        Arg::MaybeTensors(list) => room::check_list(list.len()),
+        _ => Ok(()),
     })
 }
 
@@ -73,6 +82,7 @@ pub fn run_or<T: Send>(
     blame: &dyn Fn(Error, &Row, &[Arg]) -> Error,
     body: impl Fn(&[Arg]) -> CoreResult<T> + Sync,
 ) -> PyResult<T> {
+    check_lists(args)?;
     crate::operator::devices::check(row, args).map_err(|error| blame(error, row, args))?;
     let done = running(py, is_long(args), || body(args));
     match done {

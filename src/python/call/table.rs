@@ -113,8 +113,14 @@ unsafe fn enter(
             error.restore(py);
             std::ptr::null_mut()
         }
-        Err(_) => {
-            PyRuntimeError::new_err("an internal check of gradiron failed; please report it").restore(py);
+        Err(payload) => {
+            // PyO3 panics where an object of Python's cannot be made: there is no memory for it.
+            let gone = payload.downcast_ref::<&str>().is_some_and(|text| *text == "PyObject pointer is null");
+            if gone {
+                out_of_memory("DefaultCPUAllocator: can't allocate memory: there is none left").restore(py);
+            } else {
+                PyRuntimeError::new_err("an internal check of gradiron failed; please report it").restore(py);
+            }
             std::ptr::null_mut()
         }
     }

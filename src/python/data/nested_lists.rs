@@ -9,7 +9,8 @@ use crate::python::data::arrays::{from_array, is_array};
 use crate::python::modes::default_device;
 use crate::python::numbers::scalar_from;
 use crate::python::numbers::tell_of_loss;
-use crate::python::sequences::{look_up, to_list};
+use crate::python::objects::{made, to_list};
+use crate::python::sequences::look_up;
 use crate::python::tensor::class::{PyTensor, no_index, wrap};
 use crate::python::transforms::vmap;
 use crate::python::types::device_from;
@@ -275,11 +276,9 @@ fn numbers<'py>(py: Python<'py>, body: &Body, dim: usize, offset: usize) -> PyRe
         // SAFETY: the layout lies inside the storage.
         return Ok(match unsafe { Scalar::read(body.dtype, base.add(offset * body.dtype.size())) } {
             Scalar::Bool(b) => PyBool::new(py, b).to_owned().into_any(),
+            Scalar::Int(i) => made(py, i)?,
+            Scalar::Float(f) => made(py, f)?,
             // SAFETY: a new object, or none and an exception where there is no memory for it.
-            Scalar::Int(i) => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyLong_FromLongLong(i))? },
-            // SAFETY: as above.
-            Scalar::Float(f) => unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyFloat_FromDouble(f))? },
-            // SAFETY: as above.
             Scalar::Complex(re, im) => unsafe {
                 Bound::from_owned_ptr_or_err(py, ffi::PyComplex_FromDoubles(re, im))?
             },

@@ -7,6 +7,7 @@ use crate::python::function::options::Options;
 use crate::python::function::outputs::{Call, Outputs, finish};
 use crate::python::function::tangents;
 use crate::python::modes::profile;
+use crate::python::objects::tuple;
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::{Edge, Tensor, mode};
 use crate::transforms::func;
@@ -39,9 +40,9 @@ pub fn apply_function<'py>(
     }
     let edges: SmallVec<[Option<Edge>; 3]> =
         inputs.iter().map(|t| t.as_ref().filter(|_| recording).and_then(Tensor::edge)).collect();
-    let needs = PyTuple::new(
+    let needs = tuple(
         py,
-        inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad))),
+        inputs.iter().map(|t| PyBool::new(py, t.as_ref().is_some_and(Tensor::requires_grad)).to_owned()),
     )?;
     let state = ctx.cast::<Ctx>()?;
     let setup = style & options::SETUP != 0;
@@ -59,7 +60,7 @@ pub fn apply_function<'py>(
         if !setup {
             let mut arguments: SmallVec<[Bound<'_, PyAny>; 8]> = smallvec::smallvec![ctx.clone()];
             arguments.extend(args.iter());
-            return forward.call1(PyTuple::new(py, arguments)?);
+            return forward.call1(tuple(py, arguments)?);
         }
         let output = forward.call1(args.clone())?;
         plain.show_transforms();
@@ -87,7 +88,7 @@ pub fn apply_function<'py>(
     // Dropped without the lock: whatever runs then may come back to us.
     let for_forward = state.get().state().for_forward.take();
     drop(for_forward);
-    if single { Ok(finished[0].clone()) } else { Ok(PyTuple::new(py, finished)?.into_any()) }
+    if single { Ok(finished[0].clone()) } else { Ok(tuple(py, finished)?.into_any()) }
 }
 
 /// Sets a context up for the call without transforms, and for each transform around the innermost one: users may count that.

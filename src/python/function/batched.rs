@@ -1,6 +1,7 @@
 //! Custom Functions under `vmap`: by a rule of their own, or on the samples as they are.
 
 use crate::python::function::context::unrecorded;
+use crate::python::objects::tuple;
 use crate::python::tensor::class::wrap;
 use crate::python::transforms::vmap::{is_transformed, randomness_name, without_rules};
 use crate::tensor::{Tensor, any_requires_grad, mode};
@@ -40,7 +41,7 @@ pub fn apply_function<'py>(
             args[place] = wrap(class.py(), own)?;
         }
     }
-    let args = PyTuple::new(class.py(), args)?;
+    let args = tuple(class.py(), args)?;
     let apply = class.py().import("gradiron.func._function")?.getattr("apply_batched")?;
     vmap::outside(frame.level, || apply.call1((class, args, frame.level, frame.size, randomness)))
 }
@@ -58,5 +59,5 @@ fn apply_as_it_is<'py>(
     }
     let ctx = unrecorded(&class.getattr("_backward_cls")?, args.len())?;
     let all: Vec<Bound<'py, PyAny>> = std::iter::once(ctx).chain(args.iter()).collect();
-    mode::with_grad(false, || class.getattr("forward")?.call1(PyTuple::new(class.py(), all)?))
+    mode::with_grad(false, || class.getattr("forward")?.call1(tuple(class.py(), all)?))
 }

@@ -11,13 +11,14 @@ use crate::python::graph::collector::{self, Start};
 use crate::python::graph::hooks::{Early, node_hook};
 use crate::python::graph::metadata;
 use crate::python::graph::node::next_functions;
+use crate::python::objects::{to_tuple, tuple};
 use crate::python::saved::values;
 use crate::python::tensor::class::wrap;
 use crate::tensor::{Node, NodeRef, When};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyTuple};
+use pyo3::types::{PyBool, PyDict, PyTuple};
 use smallvec::SmallVec;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -193,7 +194,7 @@ impl Ctx {
             Some(at) => wrap(py, values::unpack_at(&node, at)?),
             None => Ok(py.None().into_bound(py)),
         };
-        let found = PyTuple::new(py, places.into_iter().map(unpack).collect::<PyResult<Vec<_>>>()?)?;
+        let found = to_tuple(py, places.len(), places.into_iter().map(unpack))?;
         if read == Read::Once {
             this.forget(&node);
         }
@@ -207,7 +208,8 @@ impl Ctx {
             return Err(crate::tensor::freed_error(Some(&node)).into());
         }
         let places = slf.get().state().saved.clone();
-        PyTuple::new(py, places.into_iter().map(|at| values::SavedTensor { node: node.clone(), at }))
+        let object = |at| Ok(Bound::new(py, values::SavedTensor { node: node.clone(), at })?.into_any());
+        to_tuple(py, places.len(), places.into_iter().map(object))
     }
     #[getter]
     fn metadata<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyDict> {
@@ -243,7 +245,7 @@ impl Ctx {
         let all = next_functions(py, &node)?;
         let Some(function) = PyFunction::of(&node) else { return Ok(all) };
         let of_tensors = all.iter().zip(&function.variables).filter(|(_, is_tensor)| **is_tensor);
-        PyTuple::new(py, of_tensors.map(|(edge, _)| edge).collect::<Vec<_>>())
+        tuple(py, of_tensors.map(|(edge, _)| edge).collect::<Vec<_>>())
     }
     fn register_hook<'py>(slf: &Bound<'py, Self>, hook: Py<PyAny>) -> PyResult<Bound<'py, PyAny>> {
         Ctx::hook(slf, When::After, hook)
@@ -294,7 +296,8 @@ impl Ctx {
 /// A context for a call of so many arguments that is not recorded.
 pub fn unrecorded<'py>(context: &Bound<'py, PyAny>, count: usize) -> PyResult<Bound<'py, PyAny>> {
     let ctx = context.call0()?;
-    let needs = PyTuple::new(context.py(), vec![false; count])?;
+    let no = PyBool::new(context.py(), false);
+    let needs = to_tuple(context.py(), count, (0..count).map(|_| Ok(no.to_owned())))?;
     ctx.cast::<Ctx>()?.get().set_needs_input_grad(&needs);
     Ok(ctx)
 }

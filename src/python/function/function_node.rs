@@ -6,6 +6,7 @@ use crate::python::errors;
 use crate::python::function::context::{Ctx, Flags};
 use crate::python::function::options::Asked;
 use crate::python::graph::node;
+use crate::python::objects::tuple;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{Custom, Edge, Grads, Kind, Node, NodeRef, Step};
 use pyo3::exceptions::PyRuntimeError;
@@ -146,7 +147,7 @@ impl PyFunction {
         let method = self.method(py)?;
         let arguments = match &self.asked {
             Some(asked) if asked.boxed => asked.in_a_list(py, arguments)?,
-            _ => PyTuple::new(py, arguments)?,
+            _ => tuple(py, arguments)?,
         };
         let returned = method.call1(arguments)?;
         let mut values: SmallVec<[Bound<'_, PyAny>; 4]> = match returned.cast::<PyTuple>() {

@@ -5,13 +5,14 @@ use crate::backward::sum_buffers;
 use crate::base::DType;
 use crate::python::function::context::Ctx;
 use crate::python::graph::hooks;
+use crate::python::objects::{list, to_tuple, tuple};
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::types::PyDType;
 use crate::tensor::{Meta, Tensor};
 use pyo3::exceptions::{PyAttributeError, PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyList, PyTuple};
+use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
 /// The bits of a class's style: it has its own `setup_context`; `boxed_grads_call`; `clear_saved_tensors_on_access`; the last
@@ -119,8 +120,8 @@ impl Asked {
     ) -> PyResult<Bound<'py, PyTuple>> {
         let mut all = arguments.into_iter();
         let ctx = all.next();
-        let grads = PyList::new(py, all.collect::<Vec<_>>())?.into_any();
-        PyTuple::new(py, ctx.into_iter().chain([grads]).collect::<Vec<_>>())
+        let grads = list(py, all)?.into_any();
+        tuple(py, ctx.into_iter().chain([grads]).collect::<Vec<_>>())
     }
 }
 
@@ -353,7 +354,7 @@ impl Ctx {
             Some(tensor) => wrap(py, tensor),
             None => Ok(py.None().into_bound(py)),
         };
-        PyTuple::new(py, found.into_iter().map(object).collect::<PyResult<Vec<_>>>()?)
+        to_tuple(py, found.len(), found.into_iter().map(object))
     }
     /// Saved tensors that are read once are given up by that; others stay.
     fn maybe_clear_saved_tensors(&self) {}

@@ -6,6 +6,7 @@ use crate::ops::shape::view;
 use crate::python::function::context::Ctx;
 use crate::python::function::options::tuple_of;
 use crate::python::function::outputs::Marks;
+use crate::python::objects::{to_tuple, tuple};
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::tangents::{self, DualLevel};
 use crate::tensor::{Saved, Tensor};
@@ -41,7 +42,7 @@ pub fn function_tangents<'py>(
             Ok(t) => wrap(py, t.get().tensor.below(level)),
             Err(_) => Ok(object),
         });
-        let shown = PyTuple::new(py, shown.collect::<PyResult<Vec<_>>>()?)?;
+        let shown = to_tuple(py, saved.len(), shown)?;
         let mut arguments = vec![ctx.clone()];
         for input in inputs {
             arguments.push(match input.as_ref().map(|t| (t, t.tangent(level))) {
@@ -55,8 +56,7 @@ pub fn function_tangents<'py>(
         let seen: Vec<Option<u32>> =
             inputs.iter().map(|t| Some(t.as_ref()?.tangent(level)?.version())).collect();
         state.get().show(Some(shown.unbind()));
-        let returned =
-            class.getattr(intern!(py, "jvp")).and_then(|jvp| jvp.call1(PyTuple::new(py, arguments)?));
+        let returned = class.getattr(intern!(py, "jvp")).and_then(|jvp| jvp.call1(tuple(py, arguments)?));
         state.get().show(None);
         let returned = returned?;
         let values: Vec<Bound<'py, PyAny>> = match returned.cast::<PyTuple>() {

@@ -7,6 +7,7 @@ use crate::python::graph::gradient_edge::place_of;
 use crate::python::graph::hooks;
 use crate::python::graph::nested_backward;
 use crate::python::graph::tensor_or_edge::{TensorOrEdge, guided, no_hook, unrecorded};
+use crate::python::objects::to_tuple;
 use crate::python::sequences::{collected, look_up};
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::vmap;
@@ -234,7 +235,7 @@ pub fn run_backward(
     inputs: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<()> {
     let given = roots.try_iter()?.filter_map(|r| Some(r.ok()?.cast::<PyTensor>().ok()?.get().tensor.clone()));
-    vmap::refuse_backward(&given.collect::<Vec<_>>())?;
+    vmap::refuse_backward(&room::all(given)?)?;
     let starts = starts(roots, gradients)?;
     let inputs = inputs.filter(|i| !i.is_none()).map(|i| input_edges(i, true)).transpose()?;
     execute(py, starts, retain_graph, create_graph, inputs, true)?;
@@ -253,10 +254,11 @@ fn starts(roots: &Bound<'_, PyAny>, gradients: &Bound<'_, PyAny>) -> PyResult<Ve
             gradients.len()
         )));
     }
-    let start = |(i, (root, gradient)): (usize, (&TensorOrEdge, &Bound<'_, PyAny>))| {
-        root_start(root, i, Some(gradient))
-    };
-    roots.iter().zip(&gradients).enumerate().map(start).collect()
+    let mut starts = room::list(roots.len())?;
+    for (i, (root, gradient)) in roots.iter().zip(&gradients).enumerate() {
+        starts.push(root_start(root, i, Some(gradient))?);
+    }
+    Ok(starts)
 }
 
 /// `autograd.grad`: the gradients of `inputs`, None where there is none.
@@ -273,11 +275,8 @@ pub fn run_grad<'py>(
     let edges = input_edges(inputs, false)?;
     let found = execute(py, starts, retain_graph, create_graph, Some(edges), false)?;
     let found = vmap::out_of_graph(inputs, found)?;
-    let objects = found
-        .into_iter()
-        .map(|g| g.map_or_else(|| Ok(py.None().into_bound(py)), |g| wrap(py, g)))
-        .collect::<PyResult<Vec<_>>>()?;
-    PyTuple::new(py, objects)
+    let object = |g: Option<_>| g.map_or_else(|| Ok(py.None().into_bound(py)), |g| wrap(py, g));
+    to_tuple(py, found.len(), found.into_iter().map(object))
 }
 
 /// Whether operators are recorded in this thread.

@@ -1,6 +1,7 @@
 //! A Python callable as a hook of a node: what it is given, and what it may return.
 
 use crate::base::Error;
+use crate::python::objects::to_tuple;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{Hook, NodeRef, Tensor, When};
 use pyo3::prelude::*;
@@ -37,8 +38,7 @@ impl PyHook {
             Some(t) => wrap(py, t.clone()),
             None => Ok(py.None().into_bound(py)),
         };
-        let list =
-            |ts: &[Option<Tensor>]| PyTuple::new(py, ts.iter().map(object).collect::<PyResult<Vec<_>>>()?);
+        let list = |ts: &[Option<Tensor>]| to_tuple(py, ts.len(), ts.iter().map(object));
         let returned = match self.when {
             When::Output(_) | When::Accumulated => self.callable.bind(py).call1((object(&inputs[0])?,))?,
             When::Before => self.callable.bind(py).call1((list(outputs)?,))?,

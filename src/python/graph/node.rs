@@ -1,6 +1,7 @@
 //! Nodes of the graph as Python objects: the same one while it lives, of a class named after the node.
 
 use crate::python::identity;
+use crate::python::objects::{made, to_tuple, tuple};
 use crate::storage::reserve;
 use crate::tensor::{Edge, Kind, Node, NodeRef};
 use pyo3::intern;
@@ -102,12 +103,9 @@ pub fn next_functions<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, 
         }
         _ => node.edges.iter().collect(),
     };
-    let pairs = edges
-        .into_iter()
-        .map(|edge| match edge {
-            Some(edge) => (node_object(py, edge.node.clone())?, edge.output).into_pyobject(py),
-            None => (py.None(), 0u32).into_pyobject(py),
-        })
-        .collect::<PyResult<Vec<_>>>()?;
-    PyTuple::new(py, pairs)
+    let pair = |edge: &Option<Edge>| match edge {
+        Some(edge) => tuple(py, [node_object(py, edge.node.clone())?, made(py, edge.output)?]),
+        None => tuple(py, [py.None().into_bound(py), made(py, 0u32)?]),
+    };
+    to_tuple(py, edges.len(), edges.into_iter().map(pair))
 }

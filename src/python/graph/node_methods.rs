@@ -6,6 +6,7 @@ use crate::python::graph::collector::{self, Start};
 use crate::python::graph::hooks;
 use crate::python::graph::metadata;
 use crate::python::graph::node::{PyNode, next_functions};
+use crate::python::objects::tuple;
 use crate::python::saved::values;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::tensor::{Kind, Node, When, any_hosted};
@@ -60,7 +61,7 @@ impl PyNode {
         let made = made.collect::<PyResult<Vec<_>>>()?;
         match made.as_slice() {
             [only] => Ok(only.clone()),
-            _ => Ok(PyTuple::new(py, made)?.into_any()),
+            _ => Ok(tuple(py, made)?.into_any()),
         }
     }
     fn __repr__(slf: &Bound<'_, PyNode>) -> String {

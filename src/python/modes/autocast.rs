@@ -4,6 +4,7 @@
 use crate::base::{DType, watch};
 use crate::operator::Autocast;
 use crate::ops;
+use crate::python::objects::to_tuple;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::types::{PyDType, dtype_object};
 use crate::tensor::{Tensor, mode};
@@ -92,8 +93,7 @@ fn cast<'py>(object: &Bound<'py, PyAny>, target: DType, lower: DType) -> PyResul
     };
     match items(object) {
         Some(items) if items.iter().any(|item| item.is_instance_of::<PyTensor>()) => {
-            let items = items.iter().map(one).collect::<PyResult<Vec<_>>>()?;
-            Ok(PyTuple::new(object.py(), items)?.into_any())
+            Ok(to_tuple(object.py(), items.len(), items.iter().map(one))?.into_any())
         }
         _ => one(object),
     }

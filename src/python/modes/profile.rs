@@ -2,6 +2,7 @@
 
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
+use crate::python::objects::to_list;
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::mode;
 use pyo3::prelude::*;
@@ -192,8 +193,8 @@ pub fn profiler_clock() -> u64 {
 /// of its node, the shapes that it was given, the operations that it took, the stack.
 #[pyfunction]
 pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
-    let events = profile::stop().into_iter().map(|event| as_tuple(py, event));
-    PyList::new(py, events.collect::<PyResult<Vec<_>>>()?)
+    let events = profile::stop()?;
+    to_list(py, events.len(), events.into_iter().map(|event| as_tuple(py, event)))
 }
 
 fn as_tuple(py: Python<'_>, event: Event) -> PyResult<Bound<'_, PyTuple>> {

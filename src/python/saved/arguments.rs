@@ -3,12 +3,13 @@
 
 use crate::base::{DType, Scalar};
 use crate::operator::pointwise::{Numbers, Pointwise};
+use crate::python::objects::{made, to_tuple};
 use crate::python::saved::names::{pointwise, torch_name};
 use crate::python::tensor::class;
 use crate::tensor::Node;
 use crate::tensor::facts::{Facts, Shown};
 use pyo3::prelude::*;
-use pyo3::types::{PyComplex, PyTuple};
+use pyo3::types::{PyBool, PyComplex};
 
 type Value<'py> = PyResult<Bound<'py, PyAny>>;
 
@@ -16,15 +17,13 @@ type Value<'py> = PyResult<Bound<'py, PyAny>>;
 pub fn shown(py: Python<'_>, value: Shown) -> Value<'_> {
     Ok(match value {
         Shown::Nothing => py.None().into_bound(py),
-        Shown::Bool(flag) | Shown::Number(Scalar::Bool(flag)) => {
-            flag.into_pyobject(py)?.to_owned().into_any()
-        }
-        Shown::Int(i) => (i as u64).into_pyobject(py)?.into_any(),
-        Shown::Ints(all) => PyTuple::new(py, all.into_iter().map(|i| i as u64))?.into_any(),
-        Shown::Float(f) | Shown::Number(Scalar::Float(f)) => f.into_pyobject(py)?.into_any(),
-        Shown::Number(Scalar::Int(i)) => i.into_pyobject(py)?.into_any(),
+        Shown::Bool(flag) | Shown::Number(Scalar::Bool(flag)) => PyBool::new(py, flag).to_owned().into_any(),
+        Shown::Int(i) => made(py, i as u64)?,
+        Shown::Ints(all) => to_tuple(py, all.len(), all.into_iter().map(|i| made(py, i as u64)))?.into_any(),
+        Shown::Float(f) | Shown::Number(Scalar::Float(f)) => made(py, f)?,
+        Shown::Number(Scalar::Int(i)) => made(py, i)?,
         Shown::Number(Scalar::Complex(re, im)) => PyComplex::from_doubles(py, re, im).into_any(),
-        Shown::Text(text) => text.into_pyobject(py)?.into_any(),
+        Shown::Text(text) => made(py, text)?,
     })
 }
 

@@ -6,6 +6,7 @@ use crate::ops;
 use crate::python::errors;
 use crate::python::graph::collector::{self, Start};
 use crate::python::graph::node;
+use crate::python::objects::{to_list, to_tuple};
 use crate::python::saved::arguments;
 use crate::python::saved::names;
 use crate::python::sequences::Listed;
@@ -339,8 +340,7 @@ fn by_facts<'py>(
     let sources = facts.sources(node, saved);
     Ok(Some(match saved {
         SavedAt::Operand { list: true, .. } => {
-            let all = sources.map(|source| one(place(source))).collect::<PyResult<Vec<_>>>()?;
-            PyTuple::new(py, all)?.into_any()
+            to_tuple(py, sources.len(), sources.map(|source| one(place(source))))?.into_any()
         }
         _ => one(place(sources.start))?,
     }))
@@ -495,8 +495,7 @@ impl KeptTensors {
     /// The tensors, with their places in the graph.
     fn get<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let count = self.node.saves().values.len();
-        let tensors = (0..count).map(|at| wrap(py, unpack_at(&self.node, at)?));
-        PyList::new(py, tensors.collect::<PyResult<Vec<_>>>()?)
+        to_list(py, count, (0..count).map(|at| wrap(py, unpack_at(&self.node, at)?)))
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {

@@ -18,6 +18,7 @@ use crate::python::graph::collector::Start;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
 use crate::python::numbers::tell_of_loss;
+use crate::python::objects::{Made, made};
 use crate::python::tensor::class::{PyTensor, no_index, wrap};
 use crate::python::tensor::index;
 use crate::python::transforms::func;
@@ -29,7 +30,7 @@ use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyFloat, PyInt};
+use pyo3::types::PyInt;
 use std::collections::HashMap;
 
 fn operand<'a>(object: &'a Bound<'_, PyAny>) -> Option<Operand<'a>> {
@@ -350,11 +351,11 @@ impl PyTensor {
             "Boolean value of Tensor with more than one value is ambiguous"
         }))
     }
-    fn __float__(&self) -> PyResult<f64> {
+    fn __float__(&self) -> PyResult<Made<f64>> {
         tell_of_loss(&self.tensor)?;
         let number = self.number()?;
         crate::operator::kernel::holds(DType::F64, number)?;
-        Ok(number.as_f64())
+        Ok(Made(number.as_f64()))
     }
     fn __complex__<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, pyo3::types::PyComplex>> {
         let number = slf.get().number()?;
@@ -364,12 +365,10 @@ impl PyTensor {
         let (py, number) = (slf.py(), slf.get().number()?);
         match number {
             // Beyond 64 bits Python knows what to do, and what to say of infinity and NaN.
-            Scalar::Float(f) if !number.fits(DType::I64) => {
-                PyFloat::new(py, f).call_method0(intern!(py, "__int__"))
-            }
+            Scalar::Float(f) if !number.fits(DType::I64) => made(py, f)?.call_method0(intern!(py, "__int__")),
             _ => {
                 crate::operator::kernel::holds(DType::I64, number)?;
-                Ok(number.as_i64().into_pyobject(py)?.into_any())
+                made(py, number.as_i64())
             }
         }
     }

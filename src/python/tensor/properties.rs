@@ -11,6 +11,7 @@ use crate::python::graph::hooks;
 use crate::python::graph::node::node_object;
 use crate::python::modes::profile;
 use crate::python::numbers::int_from;
+use crate::python::objects::{Made, made, numbers};
 use crate::python::size::size_object;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::func;
@@ -74,7 +75,7 @@ impl PyTensor {
                 let n = shape.get(crate::base::wrap_dim(dim, shape.len())?).copied();
                 let n =
                     n.ok_or_else(|| Error::index("Dimension specified as 0 but tensor has no dimensions"))?;
-                Ok(n.into_pyobject(slf.py())?.into_any())
+                made(slf.py(), n)
             }
         }
     }
@@ -86,49 +87,49 @@ impl PyTensor {
     ) -> PyResult<Bound<'py, PyAny>> {
         let strides = slf.get().tensor.body().layout.strides.clone();
         match dim.map(|d| dim_argument("stride", d)).transpose()? {
-            None => Ok(PyTuple::new(slf.py(), &strides)?.into_any()),
+            None => Ok(numbers(slf.py(), &strides)?.into_any()),
             Some(dim) => {
                 let n = strides.get(crate::base::wrap_dim(dim, strides.len())?).copied();
                 let n =
                     n.ok_or_else(|| Error::index("Dimension specified as 0 but tensor has no dimensions"))?;
-                Ok(n.into_pyobject(slf.py())?.into_any())
+                made(slf.py(), n)
             }
         }
     }
     /// Where in its storage the tensor begins, in elements.
-    fn storage_offset(&self) -> usize {
-        self.tensor.body().layout.offset
+    fn storage_offset(&self) -> Made<usize> {
+        Made(self.tensor.body().layout.offset)
     }
     /// The number of elements.
-    fn numel(&self) -> usize {
-        self.tensor.numel()
+    fn numel(&self) -> Made<usize> {
+        Made(self.tensor.numel())
     }
     /// The number of elements.
-    fn nelement(&self) -> usize {
-        self.tensor.numel()
+    fn nelement(&self) -> Made<usize> {
+        Made(self.tensor.numel())
     }
     /// The bytes of one element.
-    fn element_size(&self) -> usize {
-        self.tensor.dtype().size()
+    fn element_size(&self) -> Made<usize> {
+        Made(self.tensor.dtype().size())
     }
     /// The bytes of one element.
     #[getter]
-    fn itemsize(&self) -> usize {
-        self.tensor.dtype().size()
+    fn itemsize(&self) -> Made<usize> {
+        Made(self.tensor.dtype().size())
     }
     /// The bytes of all elements.
     #[getter]
-    fn nbytes(&self) -> usize {
-        self.tensor.numel() * self.tensor.dtype().size()
+    fn nbytes(&self) -> Made<usize> {
+        Made(self.tensor.numel() * self.tensor.dtype().size())
     }
     /// The number of dimensions.
-    fn dim(&self) -> usize {
-        self.tensor.ndim()
+    fn dim(&self) -> Made<usize> {
+        Made(self.tensor.ndim())
     }
     /// The number of dimensions.
     #[getter]
-    fn ndim(&self) -> usize {
-        self.tensor.ndim()
+    fn ndim(&self) -> Made<usize> {
+        Made(self.tensor.ndim())
     }
     /// Whether the elements lie in memory in their order, without gaps.
     #[pyo3(signature = (*args, memory_format = None))]
@@ -147,18 +148,18 @@ impl PyTensor {
         self.tensor.dtype().is_float()
     }
     /// The address of the first element.
-    fn data_ptr(&self) -> PyResult<usize> {
+    fn data_ptr(&self) -> PyResult<Made<usize>> {
         vmap::need_storage(&self.tensor)?;
         let body = self.tensor.body();
         let start = body.storage.host().map_or_else(|| body.storage.id(), |p| p as usize);
-        Ok(if body.numel() == 0 { 0 } else { start + body.layout.offset * body.dtype.size() })
+        Ok(Made(if body.numel() == 0 { 0 } else { start + body.layout.offset * body.dtype.size() }))
     }
     /// Names the storage: equal for tensors that share memory.
-    fn _storage_id(&self) -> usize {
-        self.tensor.body().storage.id()
+    fn _storage_id(&self) -> Made<usize> {
+        Made(self.tensor.body().storage.id())
     }
-    fn _storage_bytes(&self) -> usize {
-        self.tensor.body().storage.len()
+    fn _storage_bytes(&self) -> Made<usize> {
+        Made(self.tensor.body().storage.len())
     }
     /// The type of the elements.
     #[getter]
@@ -334,8 +335,8 @@ impl PyTensor {
     }
     /// Which output of `grad_fn` this tensor is.
     #[getter]
-    fn output_nr(&self) -> u32 {
-        transform::history(&self.tensor).map_or(0, |edge| edge.output)
+    fn output_nr(&self) -> Made<u32> {
+        Made(transform::history(&self.tensor).map_or(0, |edge| edge.output))
     }
     /// Whether this tensor, no leaf, keeps its gradient.
     #[getter]
@@ -354,11 +355,11 @@ impl PyTensor {
     }
     /// How many writes in place the storage has seen.
     #[getter]
-    fn _version(&self) -> PyResult<u32> {
+    fn _version(&self) -> PyResult<Made<u32>> {
         if self.tensor.version() == UNTRACKED {
             return Err(PyRuntimeError::new_err("Inference tensors do not track version counter."));
         }
-        Ok(if is_sample(&self.tensor) { 0 } else { self.tensor.version() })
+        Ok(Made(if is_sample(&self.tensor) { 0 } else { self.tensor.version() }))
     }
     /// Whether the tensor was made in inference mode.
     fn is_inference(&self) -> bool {
@@ -437,8 +438,8 @@ impl PyTensor {
         let py = slf.py();
         Ok(match slf.get().tensor.item()? {
             Scalar::Bool(b) => pyo3::types::PyBool::new(py, b).to_owned().into_any(),
-            Scalar::Int(i) => i.into_pyobject(py)?.into_any(),
-            Scalar::Float(f) => f.into_pyobject(py)?.into_any(),
+            Scalar::Int(i) => made(py, i)?,
+            Scalar::Float(f) => made(py, f)?,
             Scalar::Complex(re, im) => pyo3::types::PyComplex::from_doubles(py, re, im).into_any(),
         })
     }

@@ -1,0 +1,100 @@
+//! Python's numbers, texts, tuples and lists, made in ways that can fail: where memory is gone, PyO3's own panic.
+
+use crate::python::sequences::look_up;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyList, PyTuple};
+
+/// What may fail to become an object: a result of ours.
+pub struct Made<T>(pub T);
+
+macro_rules! made {
+    ($($ty:ty, |$value:ident| $make:expr;)*) => { $(
+        impl<'py> IntoPyObject<'py> for Made<$ty> {
+            type Target = PyAny;
+            type Output = Bound<'py, PyAny>;
+            type Error = PyErr;
+            fn into_pyobject(self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+                let $value = self.0;
+                // SAFETY: a new object, or null and an exception.
+                unsafe { Bound::from_owned_ptr_or_err(py, $make) }
+            }
+        }
+    )* };
+}
+made! {
+    i64, |n| ffi::PyLong_FromLongLong(n);
+    u32, |n| ffi::PyLong_FromUnsignedLongLong(n.into());
+    u64, |n| ffi::PyLong_FromUnsignedLongLong(n);
+    usize, |n| ffi::PyLong_FromSize_t(n);
+    f64, |x| ffi::PyFloat_FromDouble(x);
+    &str, |text| ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize);
+    String, |text| ffi::PyUnicode_FromStringAndSize(text.as_ptr().cast(), text.len() as isize);
+}
+
+/// An object, of a number or a text.
+pub fn made<'py, T>(py: Python<'py>, value: T) -> PyResult<Bound<'py, PyAny>>
+where
+    Made<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
+{
+    Made(value).into_pyobject(py)
+}
+
+/// A list of these objects.
+pub fn list<'py, T>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = Bound<'py, T>, IntoIter: ExactSizeIterator>,
+) -> PyResult<Bound<'py, PyList>> {
+    let items = items.into_iter();
+    to_list(py, items.len(), items.map(Ok))
+}
+
+/// A tuple of these objects.
+pub fn tuple<'py, T>(
+    py: Python<'py>,
+    items: impl IntoIterator<Item = Bound<'py, T>, IntoIter: ExactSizeIterator>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let items = items.into_iter();
+    to_tuple(py, items.len(), items.map(Ok))
+}
+
+/// A list of so many objects, up to the first error.
+pub fn to_list<'py, T>(
+    py: Python<'py>,
+    count: usize,
+    items: impl IntoIterator<Item = PyResult<Bound<'py, T>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    // SAFETY: a new list or an exception; its places are empty until they are filled, which Python's own code expects.
+    unsafe {
+        let list = Bound::from_owned_ptr_or_err(py, ffi::PyList_New(count as isize))?.cast_into_unchecked();
+        for (i, item) in items.into_iter().enumerate().take(count) {
+            look_up(py, i)?;
+            ffi::PyList_SetItem(list.as_ptr(), i as isize, item?.into_ptr());
+        }
+        Ok(list)
+    }
+}
+
+/// A tuple of so many objects, up to the first error.
+pub fn to_tuple<'py, T>(
+    py: Python<'py>,
+    count: usize,
+    items: impl IntoIterator<Item = PyResult<Bound<'py, T>>>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    // SAFETY: as for a list.
+    unsafe {
+        let tuple = Bound::from_owned_ptr_or_err(py, ffi::PyTuple_New(count as isize))?.cast_into_unchecked();
+        for (i, item) in items.into_iter().enumerate().take(count) {
+            ffi::PyTuple_SetItem(tuple.as_ptr(), i as isize, item?.into_ptr());
+        }
+        Ok(tuple)
+    }
+}
+
+/// A tuple of numbers.
+pub fn numbers<'py, T: Copy>(py: Python<'py>, all: &[T]) -> PyResult<Bound<'py, PyTuple>>
+where
+    Made<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
+{
+    to_tuple(py, all.len(), all.iter().map(|&n| made(py, n)))
+}
