@@ -2,9 +2,9 @@
 //! what leads to each place and backwards for what follows it; then an invocation is an element of the gradient.
 
 use super::cell::Cell;
-use super::code::{Code, GROUP};
+use super::code::{Code, GROUP, Shader};
 use super::device::gpu;
-use super::pipeline::{Key, Shader};
+use super::pipeline::Key;
 use super::pool::Buffer;
 use super::resample::uploaded;
 use super::space::{Words, check, groups};
