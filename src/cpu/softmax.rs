@@ -493,10 +493,10 @@ macro_rules! real {
             simd_fn! {
                 pub unsafe fn backward(lines: Lines<$T>, ins: [*const $T; 2], steps: [usize; 2], log: bool) {
                     let Lines { n, count, out, step } = lines;
-                    let of = |i: usize| [0, 1].map(|k| ins[k].wrapping_add(i.wrapping_mul(steps[k])));
                     let mut totals = [0.0; TOGETHER];
                     for i in 0..count {
-                        let [grad, y] = of(i);
+                        let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
+                        let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
                         let last = [load_last(grad, n, 0.0), load_last(y, n, 0.0)];
                         let kept = load(last_lanes(n % LANES), 0);
                         let mut sums = last[0];
@@ -524,7 +524,9 @@ macro_rules! real {
                         totals[i] = total(&sums);
                     }
                     for i in 0..count {
-                        let ([grad, y], sum) = (of(i), totals[i]);
+                        let grad = ins[0].wrapping_add(i.wrapping_mul(steps[0]));
+                        let y = ins[1].wrapping_add(i.wrapping_mul(steps[1]));
+                        let sum = totals[i];
                         let to = out.wrapping_add(i.wrapping_mul(step));
                         let last = [load_last(grad, n, 0.0), load_last(y, n, 0.0)];
                         if log {
