@@ -4,7 +4,7 @@ use crate::base::{IndexBy, Put, room, warn};
 use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
-use crate::ops::indexing::scatter::{IndexAdd, SCATTER, Scatter};
+use crate::ops::indexing::scatter::{IndexAdd, Scatter};
 use crate::ops::indexing::slice_checks::check_index;
 use crate::ops::shape::view::{expand, ints, reshape, squeeze_one, unsqueeze};
 
@@ -104,7 +104,7 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negat
     },
     gpu: {
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
-            return Err(Fault::NoShader { op: SCATTER.name, dtype: dst.dtype }.into());
+            return Err(Fault::NoShader { op: crate::ops::indexing::scatter::SCATTER.name, dtype: dst.dtype }.into());
         }
         let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
         crate::operator::kernel::part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))
