@@ -23,7 +23,7 @@ _ABSENT = {
 _known: dict[dtype, dict[str, Any]] = {}
 
 
-def _known_dtype(function: str, given: Any) -> dtype:
+def _known_dtype(function: str, given: Any) -> Any:
     """A dtype, or the one that a type of Python's stands for."""
     if isinstance(given, _core.AbsentDType):
         return given

@@ -32,7 +32,7 @@ def embedding(
         padding_idx += count
     if max_norm is not None:
         # What the look-up will refuse, it refuses before anything is written.
-        _core.embedding(_core.zeros(1, 1), _core.zeros(0, dtype=_core.int64), padding_idx, scale_grad_by_freq, sparse)
+        _core.embedding(_core.zeros((1, 1)), _core.zeros(0, dtype=_core.int64), padding_idx, scale_grad_by_freq, sparse)
         _shortened(weight, input, max_norm, norm_type)
     return _core.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
