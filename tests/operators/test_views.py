@@ -264,3 +264,12 @@ def test_what_has_the_shape_already_is_not_broadcast():
     assert a is x and not b._is_view()
     c, d = T.broadcast_tensors(x, y)
     assert c.shape == (3, 2) and c._is_view() and d is y
+
+
+def test_split_names_its_argument_as_a_method_and_as_a_function():
+    x = T.arange(4)
+    assert [list(part) for part in x.split(split_size=[1, 3])] == [[0], [1, 2, 3]]
+    assert len(T.split(tensor=x, split_size_or_sections=2)) == 2
+    for call in (lambda: x.split(split_size_or_sections=2), lambda: T.split(x, split_size=2)):
+        with pytest.raises(TypeError, match="unexpected keyword argument"):
+            call()

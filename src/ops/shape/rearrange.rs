@@ -319,7 +319,8 @@ fn check_counts(repeats: &Tensor) -> Result<()> {
     }
     let dtype = repeats.dtype();
     if !matches!(dtype, DType::I64 | DType::I32) {
-        return Err(Fault::NoKernel { op: "repeat_interleave_cpu", dtype }.into());
+        let op = if repeats.device().is_cpu() { "repeat_interleave_cpu" } else { "repeat_interleave_cuda" };
+        return Err(Fault::NoKernel { op, dtype }.into());
     }
     Ok(())
 }

@@ -162,8 +162,7 @@ fn as_number(given: Arg) -> Result<Arg> {
 /// Views of parts along a dimension: of this size, or of these sizes.
 #[operator(
     function,
-    method,
-    sample = "view(lambda draw, shape: (lambda d: lambda x: x.split(1, d))(dim_of(draw, shape)), 1)"
+    sample = "view(lambda draw, shape: (lambda d: lambda x: T.split(x, 1, d))(dim_of(draw, shape)), 1)"
 )]
 pub fn split(tensor: &Tensor, split_size_or_sections: Arg, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
     match as_number(split_size_or_sections)? {
@@ -177,6 +176,16 @@ pub fn split(tensor: &Tensor, split_size_or_sections: Arg, #[default(0)] dim: i6
             other.type_name()
         ))),
     }
+}
+
+/// The method, whose argument has another name.
+#[operator(
+    method,
+    name = "split",
+    sample = "view(lambda draw, shape: (lambda d: lambda x: x.split(split_size=1, dim=d))(dim_of(draw, shape)), 1)"
+)]
+pub fn split_method(input: &Tensor, split_size: Arg, #[default(0)] dim: i64) -> Result<Vec<Tensor>> {
+    split(input, split_size, dim)
 }
 
 /// Views of parts of the given sizes along a dimension.
