@@ -190,3 +190,10 @@ def test_what_is_refused_has_shortened_nothing(call):
     with pytest.raises((TypeError, RuntimeError, IndexError, ValueError, NotImplementedError)):
         call(w, T.tensor([0, 1]))
     assert (w == 10).all() and w._version == 0
+
+
+def test_a_tensor_as_padding_idx_is_not_written():
+    at = T.tensor([-1.0])
+    with pytest.raises(TypeError, match="padding_idx"):
+        F.embedding(T.tensor([0, 1]), T.ones(5, 3), at)
+    assert at.item() == -1

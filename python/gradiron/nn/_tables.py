@@ -29,7 +29,7 @@ def embedding(
     elif not -count <= padding_idx < count:
         raise AssertionError("Padding_idx must be within num_embeddings")
     elif padding_idx < 0:
-        padding_idx += count
+        padding_idx = padding_idx + count  # `+=` would write to a tensor
     if max_norm is not None:
         # What the look-up will refuse, it refuses before anything is written.
         _core.embedding(_core.zeros((1, 1)), _core.zeros(0, dtype=_core.int64), padding_idx, scale_grad_by_freq, sparse)
