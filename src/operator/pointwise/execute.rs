@@ -2,6 +2,7 @@
 
 use crate::base::{DType, Fault, Layout, Result, Scalar};
 use crate::cpu::pointwise::{Source, run, words};
+use crate::operator::kernel;
 #[cfg(feature = "gpu")]
 use crate::operator::pointwise::complex_parts;
 use crate::operator::pointwise::row::Expr;
@@ -45,14 +46,14 @@ fn run_kernel(name: &'static str, expr: &Expr, compute: DType, out: &Body, input
         if compute.is_complex() {
             return match expr.by_parts {
                 Some(formula) if complex_parts::execute(formula, out, inputs)? => Ok(()),
-                _ => Err(Fault::NoShader { op: name, dtype: out.dtype }.into()),
+                _ => kernel::no_shader(name, out.dtype),
             };
         }
         return execute_gpu(expr, compute, out, inputs);
     }
     // What is a function of the parts has kernels with vectors.
     if let (true, Some(row), [Input::Body(x)]) = (compute.is_complex(), expr.of_parts, inputs) {
-        let [re, im] = crate::operator::kernel::parts(x)?;
+        let [re, im] = kernel::parts(x)?;
         return execute(name, &row().forward, compute.to_real(), out, &[Input::Body(&im), Input::Body(&re)]);
     }
     let last = || if let Input::Scalar(number) = inputs.last()? { Some(*number) } else { None };

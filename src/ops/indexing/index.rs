@@ -104,7 +104,7 @@ pub fn put(op: &'static str, dst: &Body, src: &Body, by: &[By], mode: Put, negat
     },
     gpu: {
         if dst.dtype.is_complex() && !matches!(mode, Put::Assign | Put::Add) {
-            return Err(Fault::NoShader { op: crate::ops::indexing::scatter::SCATTER.name, dtype: dst.dtype }.into());
+            return no_shader(crate::ops::indexing::scatter::SCATTER.name, dst.dtype);
         }
         let by = if dst.dtype.is_complex() { twice_as_far(by) } else { by.to_vec() };
         crate::operator::kernel::part_by_part(dst, src, |dst, src| crate::gpu::index_put(origin(op), dst.gpu()?, src.gpu()?, &on_gpu(&by)?, mode, negative))

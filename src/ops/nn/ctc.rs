@@ -127,7 +127,7 @@ impl CtcLoss {
         let dtype = log_probs.dtype();
         if !matches!(dtype, DType::F32 | DType::F64) {
             if !log_probs.device().is_cpu() {
-                return Err(Fault::NoShader { op: "ctc_loss", dtype }.into());
+                return no_shader("ctc_loss", dtype);
             }
             return Err(Fault::NoKernel { op: "ctc_loss_cpu", dtype }.into());
         }

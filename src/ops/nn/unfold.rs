@@ -46,7 +46,7 @@ fn run(windows: &Windows, out: &Body, x: &Body, back: bool) -> Result<()> {
     }
     let x = if x.layout.is_contiguous() && x.conj_neg.is_none() { x.clone() } else { duplicate(x)? };
     if out.dtype.is_complex() && !out.device().is_cpu() {
-        return Err(Fault::NoShader { op: "im2col", dtype: out.dtype }.into());
+        return no_shader("im2col", out.dtype);
     }
     let (images, columns) = if back { (out, &x) } else { (&x, out) };
     let planes = images.numel() / windows.image.iter().product::<usize>();

@@ -62,7 +62,7 @@ impl Logcumsumexp {
             return Err(Fault::NoKernel { op: "logcumsumexp_out_cpu", dtype: x.dtype }.into());
         }
         if x.dtype.is_complex() && !x.device().is_cpu() {
-            return Err(Fault::NoShader { op: "logcumsumexp", dtype: x.dtype }.into());
+            return no_shader("logcumsumexp", x.dtype);
         }
         let out = Body::new(x.shape(), x.dtype, x.device())?;
         if out.numel() > 0 {
