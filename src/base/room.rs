@@ -75,7 +75,7 @@ pub fn collect<T>(items: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> 
     Ok(all)
 }
 
-/// The same of what cannot fail.
+/// A list of what comes and cannot fail.
 pub fn all<T>(items: impl IntoIterator<Item = T>) -> Result<Vec<T>> {
     collect(items.into_iter().map(Ok))
 }

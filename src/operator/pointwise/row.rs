@@ -98,9 +98,9 @@ pub struct Gradient {
     /// What is saved, a bit each: the sources, and what PyTorch saves beside them.
     pub saves: u64,
     pub expr: Expr,
-    /// The same formula over differentiable values.
+    /// The formula over differentiable values.
     pub formal: fn(&[V]) -> V,
-    /// The same over layouts.
+    /// The formula over layouts.
     pub layout: fn(&[LayoutFormula]) -> LayoutFormula,
 }
 
@@ -112,7 +112,7 @@ pub struct Pointwise {
     pub defaults: &'static [Scalar],
     pub forward: Expr,
     pub derivative: Derivative,
-    /// The same under the name that PyTorch has for a number as the last operand.
+    /// `derivative` under the name that PyTorch has for a number as the last operand.
     pub by_number: Derivative,
     /// What the row says beside its formula.
     pub clauses: Clauses,

@@ -303,7 +303,7 @@ pub fn linalg_cond(input: &Tensor, p: Option<Scalar>) -> Result<Tensor> {
     by_inverse(input, |x| linalg_matrix_norm(x, Scalar::Float(ord), smallvec![-2, -1], false, None))
 }
 
-/// The same by the norm `fro` or `nuc`.
+/// The condition number by the norm `fro` or `nuc`.
 #[overload(linalg_cond.p_str)]
 pub fn linalg_cond_named(input: &Tensor, p: String) -> Result<Tensor> {
     check_condition(input)?;

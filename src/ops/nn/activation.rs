@@ -42,7 +42,7 @@ fn run(
     Ok(input.clone())
 }
 
-/// The same row for both forms.
+/// One row for both forms, in place and not.
 fn both_ways(row: &'static Pointwise) -> [&'static Pointwise; 2] {
     [row, row]
 }

@@ -32,7 +32,7 @@ pointwise! {
         = select(alpha * scale * expm1(input * input_scale), input * scale, gt(input, 0.0)),
         input: |g, input, alpha, scale, input_scale| g * select(scale,
             input_scale * alpha * scale * exp(select(0.0, input, lt(input, 0.0)) * input_scale), le(input, 0.0));
-    /// The same in place.
+    /// `elu_scaled` in place: its derivative reads the result.
     [hidden, node = "EluBackward1"] elu_scaled_over(input; alpha = 1.0, scale = 1.0, input_scale = 1.0) -> y: Real
         = select(alpha * scale * expm1(input * input_scale), input * scale, gt(input, 0.0)),
         input: |g, y, alpha, scale, input_scale| g * select(scale, input_scale * (y + alpha * scale), le(y, 0.0));

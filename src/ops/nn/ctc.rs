@@ -277,7 +277,7 @@ pub fn ctc_loss(
     loss(log_probs, targets, [input_lengths, target_lengths], blank, &reduction, zero_infinity)
 }
 
-/// The same with lengths in tensors.
+/// `ctc_loss` with its lengths in tensors.
 #[overload(ctc_loss.Tensor)]
 pub fn ctc_loss_by_tensors(
     log_probs: &Tensor,

@@ -141,7 +141,7 @@ fn run(
     Ok([data, join::stack(&last, 0)?, join::stack(&last_cells, 0)?])
 }
 
-/// The same on steps that all have as many samples, `[time, samples, width]`, or samples first.
+/// Runs the layers on steps that all have as many samples, `[time, samples, width]`, or samples first.
 fn run_whole(
     input: &Tensor,
     hidden: &Tensor,
@@ -332,7 +332,7 @@ pub fn lstm(
     run_whole(input, &h, Some(&c), params, &options, batch_first)
 }
 
-/// The same on packed steps.
+/// The LSTM on packed steps.
 #[overload(lstm.data)]
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn lstm_packed(

@@ -245,7 +245,7 @@ fn made(
     wanting(draw(size, |shape| Body::new(shape, dtype, device), fill)?, requires_grad)
 }
 
-/// The same, like another tensor.
+/// A new tensor that `fill` draws, by default of the shape and dtype of another.
 fn made_like(
     input: &Tensor,
     (dtype, device): (Option<DType>, Option<Device>),

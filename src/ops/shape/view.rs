@@ -52,7 +52,7 @@ impl View {
     }
 }
 
-/// The same of a tensor that is not contiguous, on the way of `reshape`.
+/// The view that `reshape` makes of a tensor that is not contiguous.
 #[primitive(tangent = linear)]
 impl ReshapeAlias {
     fn forward(input: &Tensor, shape: Dims) -> Result<Layout> {
@@ -181,7 +181,7 @@ pub fn reshape(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     if input.body().shape() == shape { Ok(input.clone()) } else { reshaped(input, shape) }
 }
 
-/// The same, never the tensor itself.
+/// `reshape` that makes a new tensor even where the shape stays.
 pub fn reshaped(input: &Tensor, shape: &[usize]) -> Result<Tensor> {
     let shape = Dims::from_slice(shape);
     let (contiguous, viewable) = {
