@@ -1,4 +1,5 @@
-"""Writes `python/gradiron/_core.pyi` from the built module: `stubs.py --write`, or `--check` that it is up to date.
+"""Writes `python/gradiron/_core.pyi` from the built module: `stubs.py --write`, or `--check` that it is up to date. `--several`
+lists what has several signatures: these are compared with the rows here, as Python knows one of each only.
 
 Names and signatures are read from the module itself, the types of operators' parameters from their rows.
 """
@@ -23,7 +24,9 @@ HEADER = """\
 from builtins import bool as _bool, float as _float, int as _int, str as _str
 from collections.abc import Iterator, Sequence
 from types import ModuleType
-from typing import Any, ClassVar, TypeAlias, final
+from typing import Any, ClassVar, NamedTuple, TypeAlias, final, overload
+
+from gradiron._types import Size
 
 # The module has a `bool`, the class an `int()` and a `dtype`: hence the underscores.
 _Number: TypeAlias = _int | _float | _bool
@@ -36,9 +39,11 @@ KINDS = {
     "Tensor": "Tensor",
     "Operand": "Tensor | _Number",
     "Tensors": "Sequence[Tensor]",
+    "Several": "Tensor | Sequence[Tensor]",
     "MaybeTensors": "Sequence[Tensor | None]",
     "Int": "_int",
     "Ints": "_int | Sequence[_int]",
+    "Sizes": "_int | Sequence[_int]",
     "Float": "_float",
     "Bool": "_bool",
     "Scalar": "_Number",
@@ -48,14 +53,27 @@ KINDS = {
     "Any": "Any",
 }
 
-# Methods that are no rows', and return no tensor.
-RETURNS = dict.fromkeys(("dim", "ndimension", "nelement"), "_int")
+# What methods that are no rows' return.
+RETURNS = {
+    **dict.fromkeys(("dim", "ndimension", "nelement", "numel", "element_size", "storage_offset", "get_device"), "_int"),
+    **dict.fromkeys(("is_floating_point", "is_complex", "is_contiguous", "is_pinned", "is_shared", "is_signed"), "_bool"),
+    **dict.fromkeys(("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"), "Tensor"),
+    **dict.fromkeys(("to", "cpu", "cuda", "type_as", "clone", "detach", "detach_", "requires_grad_", "new_tensor"), "Tensor"),
+    "backward": "None",
+}
+# Those whose calls differ in what they return.
+CALLS = {
+    "size": ["(self, dim: None = ...) -> Size", "(self, dim: _int) -> _int"],
+    "stride": ["(self, dim: None = ...) -> tuple[_int, ...]", "(self, dim: _int) -> _int"],
+    "type": ["(self, dtype: None = ...) -> _str", "(self, dtype: Any, non_blocking: _bool = ..., **kwargs: Any) -> Tensor"],
+}
 
 # What a descriptor of C does not say: the types of attributes, and which of them can be set.
 PROPERTIES = {
     **dict.fromkeys(("requires_grad", "is_leaf", "is_cuda", "is_cpu", "retains_grad"), "_bool"),
     **dict.fromkeys(("ndim", "itemsize", "nbytes", "output_nr", "_version"), "_int"),
-    **dict.fromkeys(("T", "mT", "H", "mH", "data"), "Tensor"),
+    **dict.fromkeys(("T", "mT", "H", "mH", "data", "real", "imag"), "Tensor"),
+    "shape": "Size",
     "grad": "Tensor | None",
     "_base": "Tensor | None",
     "dtype": "_dtype",
@@ -66,10 +84,10 @@ WRITABLE = {"requires_grad", "grad", "grad_dtype", "data"}
 # The slots that Python knows, with their types; others are left to `object`.
 REFLECTED = [name[3:-2] for name in dir(_core.Tensor) if name.startswith("__r") and hasattr(_core.Tensor, f"__{name[3:]}")]
 SLOTS = {
-    "__getitem__": "(self, key: Any, /) -> Any",
+    "__getitem__": "(self, key: Any, /) -> {item}",
     "__setitem__": "(self, key: Any, value: Any, /) -> None",
     "__len__": "(self) -> _int",
-    "__iter__": "(self) -> Iterator[Any]",
+    "__iter__": "(self) -> Iterator[{item}]",
     "__bool__": "(self) -> _bool",
     "__int__": "(self) -> _int",
     "__float__": "(self) -> _float",
@@ -92,49 +110,111 @@ SILENT = {
 }
 
 
-def either(known: str | None, annotation: str) -> str:
-    """The annotation of a parameter that another signature has as well."""
-    if known is None or annotation == known:
-        return annotation
-    parts = dict.fromkeys([*known.split(" | "), *annotation.split(" | ")])
-    return "Any" if "Any" in parts else " | ".join(sorted(parts, key="None".__eq__))
+def annotation(kind: str, optional: bool, default: str | None) -> str:
+    text = KINDS.get(kind, "Any")
+    return f"{text} | None" if (optional or default == "None") and text != "Any" else text
 
 
-def row_types() -> dict[str, dict[str, str]]:
-    """The annotation of every parameter, by operator."""
-    types: dict[str, dict[str, str]] = {}
-    for row in _core.rows():
-        params: dict[str, str] = {}
-        for signature, returns, _ in row["signatures"]:
-            for name, kind, optional, default, _ in signature:
-                annotation = KINDS.get(kind, "Any")
-                none = (optional or default == "None") and annotation != "Any"
-                params[name] = either(params.get(name), f"{annotation} | None" if none else annotation)
-            if returns:
-                # Signatures that return different things have one line here.
-                known = GIVEN.get(row["name"], returns)
-                GIVEN[row["name"]] = returns if known == returns else "Any"
-        types[row["name"]] = params
-    return types
+def named(returns: str) -> str:
+    """What a row returns; `(values, indices)` is a tuple with these names."""
+    if not returns.startswith("("):
+        return returns
+    fields = [f"{field}_" if keyword.iskeyword(field) else field for field in returns.strip("()").split(", ")]
+    name = "_" + "".join(field.title().replace("_", "") for field in fields)
+    NAMED[name] = fields
+    return name
 
 
-# What operators say that they return; those in the old form are in RETURNS.
-GIVEN: dict[str, str] = {}
-ROWS = row_types()
-EXTRAS = {"alpha": "_Number", "out": "Any", "dtype": "_dtype | None", "device": "_device | _str | _int | None"}
+# The tuples with names that rows return.
+NAMED: dict[str, list[str]] = {}
+# Every signature of an operator's: its parameters, what it returns, whether it takes `out=`.
+ROWS: dict[str, list[Any]] = {}
+for row in _core.rows():
+    for name in (row["name"], *row["aliases"]):
+        ROWS.setdefault(name, []).append(row["signatures"])
+        ROWS.setdefault(name + "_", []).append(row["inplace_signatures"] or row["signatures"])
+
+
+def spread_at(params: list[Any]) -> int | None:
+    """Which of the parameters that a caller gives can be given as several arguments: `zeros(2, 3)`."""
+    placed = [kind for _, kind, _, _, keyword_only in params if not keyword_only]
+    at = next((i for i, kind in enumerate(placed) if kind in ("Sizes", "Several")), None)
+    if at is None:
+        return 0 if placed == ["Ints"] else None
+    return at if at == 0 or placed[at] == "Several" else None
+
+
+def of_rows(name: str, value: Any, bound: bool) -> list[Any]:
+    """The signatures of the row that has the parameters Python tells of, if there is one."""
+    extra = {"self", "out", "alpha"}
+    told = [name for name in inspect.signature(value).parameters if name not in extra]
+    for found in ROWS.get(name, ()):
+        names = ["from_" if param[0] == "from" else param[0] for params, *_ in found for param in params[bound:]]
+        names = [name for name in names if name not in extra]
+        if names == told if len(found) == 1 else {*names} == {*told}:
+            return told_apart(found)
+    return []
+
+
+def told_apart(found: list[Any]) -> list[Any]:
+    """The signatures without those of which an earlier one takes every call."""
+    kept: list[Any] = []
+    for signature in found:
+        types = {name: {*annotation(kind, *of).split(" | ")} for name, kind, *of, _ in signature[0]}
+        wider = ({name: {*annotation(kind, *of).split(" | ")} for name, kind, *of, _ in params} for params, *_ in kept)
+        if not any([*types] == [*known] and all(types[name] <= known[name] for name in types) for known in wider):
+            kept.append(signature)
+    return kept
+
+
+def row_signatures(name: str, value: Any, first: str | None, rows: list[Any]) -> list[str]:
+    """The signatures of an operator, an overload each."""
+    taken = inspect.signature(value).parameters
+    found = []
+    for params, returns, out in rows:
+        given = params[1:] if first else params
+        returned = "Tensor" if returns == "None" and name.endswith("_") else named(returns)  # what it wrote
+        alpha = "alpha" in taken and all(param[0] != "alpha" for param in given)
+        tail = [*(["alpha: _Number = ..."] if alpha else []), *(["out: Any = ..."] if out and not first else [])]
+        at = spread_at(given)
+        for spread in (None, at) if at is not None else (None,):
+            parts = [first] if first else []
+            starred = False
+            for i, (param, kind, optional, default, keyword_only) in enumerate(given):
+                known = "from_" if param == "from" else param
+                if i == spread:
+                    parts.append(f"*{known}: {'Tensor' if kind == 'Several' else '_int'}")
+                    starred = True
+                    continue
+                if keyword_only and not starred:
+                    parts.append("*")
+                    starred = True
+                parts.append(f"{known}: {annotation(kind, optional, default)}{'' if default is None else ' = ...'}")
+            parts += [*([] if starred or not tail else ["*"]), *tail]
+            found.append(f"({', '.join(parts)}) -> {returned}")
+    return list(dict.fromkeys(found))
+
+
+def signatures(name: str, value: Any, first: str | None) -> list[str]:
+    """The signatures of a function or method; `first` is the name of a bound first parameter, if there is one."""
+    if first == "self" and name in CALLS:
+        return CALLS[name]
+    try:
+        inspect.signature(value)
+    except (TypeError, ValueError):
+        return [f"({f'{first}, ' if first else ''}*args: Any, **kwargs: Any) -> {returned(name, first)}"]
+    rows = of_rows(name, value, first == "self")
+    return row_signatures(name, value, first, rows) if rows else [signature(name, value, first)]
+
+
+def returned(name: str, first: str | None) -> str:
+    return RETURNS.get(name, "Tensor" if name in ROWS else "Any") if first == "self" else "Any"
 
 
 def signature(name: str, value: Any, first: str | None) -> str:
-    """`(self, other: Tensor) -> Tensor`; `first` is the name of a bound first parameter, if there is one."""
-    operator = name.removesuffix("_") if name not in ROWS else name
-    known = ROWS.get(operator)
-    try:
-        parameters = list(inspect.signature(value).parameters.values())
-    except (TypeError, ValueError):
-        head = f"{first}, " if first else ""
-        return f"({head}*args: Any, **kwargs: Any) -> Any"
+    """The signature of what is no operator, as Python tells it."""
     parts, bare, positional = [], False, False
-    for number, parameter in enumerate(parameters):
+    for number, parameter in enumerate(inspect.signature(value).parameters.values()):
         bound = first is not None and number == 0
         if positional and parameter.kind is not parameter.POSITIONAL_ONLY:
             parts.append("/")
@@ -144,20 +224,26 @@ def signature(name: str, value: Any, first: str | None) -> str:
             bare = True
         stars = {parameter.VAR_POSITIONAL: "*", parameter.VAR_KEYWORD: "**"}.get(parameter.kind, "")
         bare = bare or stars == "*"
-        if bound:
-            parts.append(first or parameter.name)
-            continue
-        annotation = (known or {}).get(parameter.name) or (EXTRAS.get(parameter.name, "Any") if known is not None else "Any")
         default = " = ..." if parameter.default is not parameter.empty else ""
-        if parameter.default is None and annotation != "Any" and "None" not in annotation:
-            annotation += " | None"
-        parts.append(f"{stars}{parameter.name}: {annotation}{default}")
+        parts.append(first or parameter.name if bound else f"{stars}{parameter.name}: Any{default}")
     if positional:
         parts.append("/")
-    returns = "Any" if known is None else GIVEN.get(operator) or RETURNS.get(operator, "Tensor")
-    if returns == "None" and name.endswith("_"):
-        returns = "Tensor"  # what writes in place gives back what it wrote
-    return f"({', '.join(parts)}) -> {returns}"
+    return f"({', '.join(parts)}) -> {returned(name, first)}"
+
+
+# The functions and methods with overloads.
+SEVERAL: list[str] = []
+
+
+def function(name: str, value: Any, first: str | None, indent: str = "", mark: str = "") -> list[str]:
+    """The lines of a function, `@overload` where it has several signatures."""
+    found = signatures(name, value, first)
+    if len(found) > 1:
+        SEVERAL.append(f"gradiron._core.{'Tensor.' if first == 'self' else ''}{name}")
+    lines = []
+    for text in found:
+        lines += [*(["@overload"] if len(found) > 1 else []), *([mark] if mark else []), f"def {name}{text}: ..."]
+    return [indent + line for line in lines]
 
 
 def literal(value: Any) -> str:
@@ -195,20 +281,21 @@ def member(name: str, value: Any, owner: type) -> list[str]:
         if value is None:
             return [f"    {name}: ClassVar[None]  # type: ignore[assignment]"]
         # mypy wants the modulus of `pow` here too, which Python does not pass.
-        return [f"    def {name}{SLOTS[name]}: ...{'  # type: ignore[misc]' if name == '__ipow__' else ''}"]
+        written = SLOTS[name].format(item="Tensor" if owner is _core.Tensor else "Any")
+        return [f"    def {name}{written}: ...{'  # type: ignore[misc]' if name == '__ipow__' else ''}"]
     if inspect.isbuiltin(value) or isinstance(value, staticmethod):
-        return ["    @staticmethod", f"    def {name}{signature(name, getattr(owner, name), None)}: ..."]
+        return function(name, getattr(owner, name), None, "    ", "@staticmethod")
     if isinstance(value, classmethod) or type(value).__name__ == "classmethod_descriptor":
         # Only the function below a `classmethod` of Python's tells its parameters.
         inner = value.__func__ if isinstance(value, classmethod) else value
-        return ["    @classmethod", f"    def {name}{signature(name, inner, 'cls')}: ..."]
+        return function(name, inner, "cls", "    ", "@classmethod")
     if inspect.isgetsetdescriptor(value) or isinstance(value, property):
         lines = ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, 'Any')}: ..."]
         if name in WRITABLE:
             lines += [f"    @{name}.setter", f"    def {name}(self, value: Any, /) -> None: ..."]
         return lines
     if callable(value):
-        return [f"    def {name}{signature(name, value, 'self')}: ..."]
+        return function(name, value, "self", "    ")
     return [f"    {name}: {literal(value)}"]
 
 
@@ -221,22 +308,30 @@ def class_lines(cls: type) -> list[str]:
     return [*([] if can_be_base else ["@final"]), head, *(body or ["    ..."]), ""]
 
 
-def module_line(name: str, value: Any) -> str:
+def module_lines(name: str, value: Any) -> list[str]:
     if inspect.ismodule(value):
-        return f"{name}: ModuleType"
+        return [f"{name}: ModuleType"]
     if callable(value):
-        return f"def {name}{signature(name, value, None)}: ..."
-    return f"{name}: {literal(value)}"
+        return function(name, value, None)
+    return [f"{name}: {literal(value)}"]
+
+
+def tuple_lines(name: str, fields: list[str]) -> list[str]:
+    return [f"class {name}(NamedTuple):", *(f"    {field}: Tensor" for field in fields), ""]
 
 
 def generate() -> str:
     names = [name for name in sorted(vars(_core)) if not name.startswith("__") and not keyword.iskeyword(name)]
     values = {name: getattr(_core, name) for name in names}
-    lines = [HEADER]
+    lines = []
     for value in values.values():
         if inspect.isclass(value):
             lines += class_lines(value)
-    lines += [module_line(name, value) for name, value in values.items() if not inspect.isclass(value)]
+    for name, value in values.items():
+        if not inspect.isclass(value):
+            lines += module_lines(name, value)
+    tuples = [line for name in sorted(NAMED) for line in tuple_lines(name, NAMED[name])]
+    lines = [HEADER, *tuples, *lines]
     public = getattr(_core, "__all__", None)
     if public is not None:
         lines += ["", "__all__ = [", *(f'    "{name}",' for name in sorted(public)), "]"]
@@ -248,8 +343,13 @@ def main() -> int:
     action = parser.add_mutually_exclusive_group(required=True)
     action.add_argument("--write", action="store_true")
     action.add_argument("--check", action="store_true")
+    action.add_argument("--several", action="store_true")
+    given = parser.parse_args()
     made = generate()
-    if parser.parse_args().write:
+    if given.several:
+        print("\n".join(SEVERAL))
+        return 0
+    if given.write:
         STUB.write_text(made, encoding="utf-8")
         return 0
     kept = STUB.read_text(encoding="utf-8") if STUB.exists() else ""

@@ -318,6 +318,13 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
         }
         _ => (quote!(None), inplace_of),
     };
+    let returns = match &fields[..] {
+        [] => quote!(<#returned as #op::Returned>::STUB),
+        _ => {
+            let named = format!("({})", fields.join(", "));
+            quote!(#named)
+        }
+    };
     Ok(quote! {
         #[allow(clippy::too_many_arguments)]
         #function
@@ -343,7 +350,7 @@ pub fn expand(role: Role, clauses: TokenStream, item: TokenStream) -> Result<Tok
             aten: #aten,
             overloads: #overloads,
             inplace_of: #inplace_of,
-            returns: <#returned as #op::Returned>::STUB,
+            returns: #returns,
             out: #out,
             by_kind: #by_kind,
             scaled: None,

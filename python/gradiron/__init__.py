@@ -6,6 +6,49 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+    # What `__getattr__` loads, by name for type checkers and editors.
+    from . import (
+        amp,
+        backends,
+        cpu,
+        cuda,
+        distributions,
+        fft,
+        func,
+        fx,
+        hub,
+        jit,
+        library,
+        linalg,
+        mps,
+        multiprocessing,
+        nn,
+        onnx,
+        optim,
+        overrides,
+        profiler,
+        quasirandom,
+        random,
+        special,
+        storage,
+        testing,
+        types,
+        utils,
+        version,
+        viz,
+    )
+    from ._alias import as_torch
+    from ._limits import finfo, iinfo
+    from ._settings import compile, get_default_device, set_default_device, use_deterministic_algorithms
+    from ._spectral import bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft
+    from ._tensor_str import set_printoptions
+    from .amp.autocast_mode import autocast
+    from .amp.grad_scaler import GradScaler
+    from .func import vmap
+    from .random import default_generator, get_rng_state, initial_seed, manual_seed, seed, set_rng_state
+    from .serialization import load, save
+    from .version import __version__
+
 from . import _core
 from ._core import *
 from ._core import (
@@ -44,7 +87,7 @@ from . import (
     _tensor,
     autograd,
 )
-from ._creation import *  # type: ignore[assignment]
+from ._creation import *  # type: ignore[assignment, no-redef]
 from .autograd.grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 
 float = float32

@@ -175,7 +175,7 @@ pub struct Row {
     pub overloads: Option<&'static Row>,
     /// The operator whose in-place form this is.
     pub inplace_of: Option<&'static Row>,
-    /// What it returns, as a stub says it.
+    /// What it returns, as a stub says it; `(values, indices)`: a tuple with these names.
     pub returns: &'static str,
     /// What `out=` asks.
     pub out: OutFacts,

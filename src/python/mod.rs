@@ -18,6 +18,7 @@ mod transforms;
 mod types;
 
 use crate::base::DType;
+use crate::operator::{Forms, Param, Row};
 use crate::ops;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -107,6 +108,23 @@ fn convert<'py>(
     tensor::class::wrap(py, made)
 }
 
+/// A parameter as stubs read it: name, kind, whether it is optional, default, whether it must be named.
+type ParamFacts = (&'static str, String, bool, Option<String>, bool);
+
+/// A signature: its parameters, what it returns, whether it takes `out=`.
+fn signature_facts(row: &'static Row) -> (Vec<ParamFacts>, &'static str, bool) {
+    let facts = |p: &Param| {
+        (
+            p.name,
+            format!("{:?}", p.kind),
+            p.optional,
+            p.default.map(call::signature::python_default),
+            p.keyword,
+        )
+    };
+    (row.params.iter().map(facts).collect(), row.returns, row.forms.has(Forms::OUT))
+}
+
 /// What the tests and the stubs are generated from: one dict per row.
 #[pyfunction]
 fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
@@ -122,29 +140,24 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
             (p.name, format!("{:?}", p.kind), p.optional, p.default.map(call::signature::python_default))
         });
         dict.set_item("params", params.collect::<Vec<_>>())?;
-        let more = ops::rows().filter(|other| other.overloads.is_some_and(|of| std::ptr::eq(of, row)));
-        let signatures = std::iter::once(row).chain(more).map(|row| {
-            let params = row.params.iter().map(|p| {
-                (
-                    p.name,
-                    format!("{:?}", p.kind),
-                    p.optional,
-                    p.default.map(call::signature::python_default),
-                    p.keyword,
-                )
-            });
-            (params.collect::<Vec<_>>(), row.returns, row.forms.has(crate::operator::Forms::OUT))
-        });
+        let more = |of: &'static Row| {
+            ops::rows().filter(move |other| other.overloads.is_some_and(|first| std::ptr::eq(first, of)))
+        };
+        let signatures = std::iter::once(row).chain(more(row)).map(signature_facts);
         dict.set_item("signatures", signatures.collect::<Vec<_>>())?;
+        let inplace = ops::rows()
+            .filter(|other| other.inplace_of.is_some_and(|of| std::ptr::eq(of, row)))
+            .map(signature_facts);
+        dict.set_item("inplace_signatures", inplace.collect::<Vec<_>>())?;
         dict.set_item("sample", row.sample)?;
         dict.set_item("space", row.space)?;
         dict.set_item("aliases", row.aliases.to_vec())?;
         for (key, form) in [
-            ("function", crate::operator::Forms::FUNCTION),
-            ("method", crate::operator::Forms::METHOD),
-            ("inplace", crate::operator::Forms::INPLACE),
-            ("out", crate::operator::Forms::OUT),
-            ("nn", crate::operator::Forms::NN),
+            ("function", Forms::FUNCTION),
+            ("method", Forms::METHOD),
+            ("inplace", Forms::INPLACE),
+            ("out", Forms::OUT),
+            ("nn", Forms::NN),
         ] {
             dict.set_item(key, row.forms.has(form))?;
         }

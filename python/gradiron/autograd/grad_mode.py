@@ -9,13 +9,15 @@ from .. import _core
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, TypeVar
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 class _Mode(_core.GradSwitch):
     """A context manager that can be used again, nested, and as a decorator."""
 
-    def __call__(self, orig_func: Callable[..., Any]) -> Any:
+    def __call__(self, orig_func: Function) -> Function:
         # Imported here: `import gradiron` is not to wait for them.
         import functools
         import inspect
@@ -41,7 +43,7 @@ class _Mode(_core.GradSwitch):
             with self.clone():
                 return orig_func(*args, **kwargs)
 
-        return inside
+        return inside  # type: ignore[return-value]
 
     def _generator(self, target: Callable[..., Any]) -> Any:
         """The mode holds while the generator runs, not while it waits."""
@@ -91,7 +93,7 @@ _new: Any = _core.GradSwitch.__new__
 class no_grad(_Mode):
     """Nothing is recorded inside."""
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> no_grad:
         made = _new(cls, False)
         return made if function is None else made(function)
 
@@ -99,7 +101,7 @@ class no_grad(_Mode):
 class enable_grad(_Mode):
     """Recording goes on inside, within `no_grad` too."""
 
-    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+    def __new__(cls, function: Callable[..., Any] | None = None) -> enable_grad:
         made = _new(cls, True)
         return made if function is None else made(function)
 
@@ -114,7 +116,7 @@ class set_grad_enabled(_Mode):
         _core.GradSwitch.__enter__(made)
         return made
 
-    def __call__(self, orig_func: Callable[..., Any]) -> Any:
+    def __call__(self, orig_func: Function) -> Function:
         # As a decorator it switches only inside.
         self.__exit__()
         return super().__call__(orig_func)
@@ -222,7 +224,7 @@ class enforce_grad_layout_policy(_Switch):
     def __init__(self, enable: bool = True) -> None:
         super().__init__(enable)
 
-    def __call__(self, orig_func: Callable[..., Any]) -> Any:
+    def __call__(self, orig_func: Function) -> Function:
         # As a decorator it switches only inside.
         self._set(self.prev)
         return super().__call__(orig_func)
@@ -237,7 +239,7 @@ class _force_original_view_tracking(_Switch):
 
     _name, _called = "replay", "set_view_replay_enabled"
 
-    def __call__(self, orig_func: Callable[..., Any]) -> Any:
+    def __call__(self, orig_func: Function) -> Function:
         self._set(self.prev)
         return super().__call__(orig_func)
 

@@ -70,7 +70,7 @@ class Adafactor(Optimizer):
             state["variance"] = torch.zeros_like(grad, memory_format=torch.preserve_format)
         return state
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step; returns what the closure does."""
         loss = _evaluated(closure)

@@ -96,7 +96,7 @@ class Muon(Optimizer):
         grad: Any = p.grad
         return {"momentum_buffer": _zeros(grad)}
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """One step; returns what the closure does."""
         loss = _evaluated(closure)

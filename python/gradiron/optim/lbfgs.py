@@ -183,8 +183,8 @@ class LBFGS(Optimizer):
         self._set_param(x)
         return loss, flat_grad
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
-    def step(self, closure: Any) -> Any:
+    @torch.no_grad()
+    def step(self, closure: Any) -> Any:  # type: ignore[override]
         """Steps until it is good enough or long enough; returns what the closure does at first."""
         if len(self.param_groups) != 1:
             raise AssertionError(f"Expected exactly one param_group, but got {len(self.param_groups)}")

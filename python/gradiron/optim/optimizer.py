@@ -524,6 +524,6 @@ def _without_names(group: dict[str, Any], params: list[Any]) -> list[Any]:
 def _typename(thing: Any) -> str:
     """A type as messages name it: `torch.FloatTensor`, `int`, `numpy.ndarray`."""
     if isinstance(thing, Tensor):
-        return cast(str, thing.type())
+        return thing.type()
     cls = type(thing)
     return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"

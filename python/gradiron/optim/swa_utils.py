@@ -52,7 +52,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None
     """A function that brings averages, a list, nearer to the current values: by `1 - decay` of the way."""
     _check_decay(decay)
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def ema_update(ema_param_list: Sequence[Tensor], current_param_list: Sequence[Tensor], _: Any) -> None:
         if _is_smooth(ema_param_list[0]):
             return _approach({"average": ema_param_list, "current": current_param_list}, {}, {"weight": 1 - decay})
@@ -66,7 +66,7 @@ def get_ema_multi_avg_fn(decay: float = 0.999) -> Callable[[Any, Any, Any], None
 def get_swa_multi_avg_fn() -> Callable[[Any, Any, Any], None]:
     """A function that adds one more value to averages of `num_averaged`, for lists."""
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def swa_update(averaged_param_list: Sequence[Tensor], current_param_list: Sequence[Tensor], num_averaged: Any) -> None:
         if _is_smooth(averaged_param_list[0]):
             operands = {"average": averaged_param_list, "current": current_param_list}
@@ -82,7 +82,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
     """A function that returns an average brought nearer to the current value: by `1 - decay` of the way."""
     _check_decay(decay)
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def ema_update(ema_param: Tensor, current_param: Tensor, num_averaged: Any) -> Any:
         return decay * ema_param + (1 - decay) * current_param
 
@@ -92,7 +92,7 @@ def get_ema_avg_fn(decay: float = 0.999) -> Callable[[Tensor, Tensor, Any], Tens
 def get_swa_avg_fn() -> Callable[[Tensor, Tensor, Any], Tensor]:
     """A function that returns an average of `num_averaged` values with one more."""
 
-    @torch.no_grad()  # type: ignore[untyped-decorator]
+    @torch.no_grad()
     def swa_update(averaged_param: Tensor, current_param: Tensor, num_averaged: Any) -> Any:
         return averaged_param + (current_param - averaged_param) / (num_averaged + 1)
 
@@ -169,7 +169,7 @@ class AveragedModel(Module):
                     average.copy_(avg_fn(average, current, count))
 
 
-@torch.no_grad()  # type: ignore[untyped-decorator]
+@torch.no_grad()
 def update_bn(loader: Iterable[Any], model: Module, device: Any = None) -> None:
     """Computes the running statistics of batch normalisation anew, in one pass over the data: of each batch, the tensor or
     the first of a list."""

@@ -230,7 +230,7 @@ def _compare_tensors(actual: Tensor, expected: Tensor, rtol: float, atol: float,
 
 
 def _compare_attributes(actual: Tensor, expected: Tensor, path: Path, options: Options) -> None:
-    checks = [("shape", True, actual.shape, expected.shape)]
+    checks: list[tuple[str, bool, Any, Any]] = [("shape", True, actual.shape, expected.shape)]
     if options.check_layout and hasattr(actual, "layout"):
         checks.append(("layout", True, actual.layout, expected.layout))
     checks += [

@@ -1,6 +1,6 @@
 //! A call as Python made it, and the signatures of rows as Python reads them.
 
-use crate::operator::{Forms, Row};
+use crate::operator::{Forms, Kind, Param, Row};
 use pyo3::prelude::*;
 
 /// A call as Python made it.
@@ -19,7 +19,7 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
     if others.is_empty() {
         return signature(first, function);
     }
-    let mut params: Vec<crate::operator::Param> = Vec::new();
+    let mut params: Vec<Param> = Vec::new();
     for row in signatures {
         for (at, p) in row.params.iter().enumerate() {
             let everywhere = signatures
@@ -28,21 +28,33 @@ pub fn united(signatures: &[&Row], function: bool) -> String {
             let default = if at == 0 || everywhere { p.default } else { p.default.or(Some("None")) };
             match params.iter_mut().find(|known| known.name == p.name) {
                 Some(known) => known.keyword &= p.keyword,
-                None => params.push(crate::operator::Param { default, ..*p }),
+                None => params.push(Param { default, ..*p }),
             }
         }
     }
     params.sort_by_key(|p| p.keyword);
     let forms = Forms(signatures.iter().fold(0, |forms, row| forms | row.forms.0));
-    of_params(&params, forms, function)
+    let spread = signatures.iter().find_map(|row| Some(row.params[spread(row, function)?].name));
+    of_params(&params, forms, function, spread)
+}
+
+/// The parameter that takes all the arguments that are left, where there is one: `zeros(2, 3)`.
+fn spread(row: &Row, function: bool) -> Option<usize> {
+    let from = usize::from(!function);
+    let placed = row.params.get(from..)?.iter().filter(|p| !p.keyword).map(|p| p.kind).collect::<Vec<_>>();
+    match placed.iter().position(|kind| matches!(kind, Kind::Sizes | Kind::Several)) {
+        Some(at) if at == 0 || placed[at] == Kind::Several => Some(from + at),
+        None if placed == [Kind::Ints] => Some(from),
+        _ => None,
+    }
 }
 
 /// `(input, other, *, alpha=1, out=None)`, as `inspect.signature` reads it.
 pub fn signature(row: &Row, function: bool) -> String {
-    of_params(row.params, row.forms, function)
+    of_params(row.params, row.forms, function, spread(row, function).map(|at| row.params[at].name))
 }
 
-fn of_params(params: &[crate::operator::Param], forms: Forms, function: bool) -> String {
+fn of_params(params: &[Param], forms: Forms, function: bool, spread: Option<&str>) -> String {
     let mut parts: Vec<String> = Vec::new();
     let mut star = false;
     for (i, param) in params.iter().enumerate() {
@@ -55,7 +67,9 @@ fn of_params(params: &[crate::operator::Param], forms: Forms, function: bool) ->
             "from" => "from_", // a word of Python's
             name => name,
         };
+        star |= spread == Some(param.name);
         parts.push(match param.default {
+            _ if spread == Some(param.name) => format!("*{name}"),
             Some(default) if i > 0 || function => format!("{name}={}", python_default(default)),
             _ => name.into(),
         });
