@@ -17,7 +17,8 @@ def on_host(*samplers):
 
         def run(*xs):
             to = xs[0]
-            made = call(*(x.cpu().to(T.float32) if x.is_floating_point() and x.dtype.itemsize == 2 else x.cpu() for x in xs))
+            here = [x if x.is_meta else x.cpu() for x in xs]
+            made = call(*(x.to(T.float32) if x.is_floating_point() and x.dtype.itemsize == 2 else x for x in here))
             back = lambda y: y.to(to.device, to.dtype) if y.is_floating_point() else y.to(to.device)  # noqa: E731
             return back(made) if T.is_tensor(made) else tuple(back(y) for y in made)
 

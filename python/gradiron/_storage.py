@@ -141,6 +141,8 @@ class UntypedStorage:
         """Moves the bytes to where other processes may see them, for all tensors over them. The GPU's stay where they are."""
         from .multiprocessing._memory import share
 
+        if self._all.is_meta:
+            raise RuntimeError("_share_fd_: only available on CPU")
         share(self)
         return self
 
@@ -189,7 +191,7 @@ class UntypedStorage:
         return _rebuild_storage, (_core.to_bytes(self._all), self._all.dtype, str(self.device))
 
     def __repr__(self) -> str:
-        rows = "".join(f" {byte}\n" for byte in self.tolist())
+        rows = "...\n" if self._all.is_meta else "".join(f" {byte}\n" for byte in self.tolist())
         return f"{rows}[torch.storage.UntypedStorage(device={self.device}) of size {self.nbytes()}]"
 
 
@@ -294,6 +296,10 @@ def reduce(self: Tensor, protocol: Any = None) -> Any:
         from .utils.hooks import warn_if_has_hooks
 
         warn_if_has_hooks(self)
+    if self.is_meta:
+        from ._utils import reduce_meta
+
+        return reduce_meta(self)
     place = (untyped_storage(self), self.dtype, self.storage_offset(), tuple(self.shape), self.stride(), self.requires_grad)
     state = self.__dict__
     if self.is_conj() or self.is_neg():

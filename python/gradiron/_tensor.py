@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 # What no tensor is here: of another device, or not dense.
-KINDS = "ipu maia meta mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
+KINDS = "ipu maia mkldnn mps mtia nested quantized sparse sparse_csr vulkan xla xpu".split()
 
 
 # What `to` takes, by what stands first.
@@ -132,7 +132,7 @@ _NAMES = {
 def type_(self: Tensor, dtype: Any = None, non_blocking: bool = False, **kwargs: Any) -> Any:
     """The type's name, or the tensor converted to another."""
     if dtype is None:
-        prefix = "torch.cuda." if self.is_cuda else "torch."
+        prefix = "torch.cuda." if self.is_cuda else "torch.meta." if self.is_meta else "torch."
         return prefix + _NAMES[str(self.dtype).removeprefix("torch.")]
     if isinstance(dtype, str):
         module, _, name = dtype.rpartition(".")
@@ -197,7 +197,7 @@ def show(self: Tensor, *, tensor_contents: object = None) -> str:
 
 def format_(self: Tensor, spec: str) -> str:
     """The text of `format(t, spec)`: a 0-d tensor formats as its number, so that `f"{loss:.3f}"` works."""
-    if self.dim() == 0 and type(self) is Tensor:
+    if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
         return format(self.item(), spec)
     return object.__format__(self, spec)
 

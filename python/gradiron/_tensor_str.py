@@ -114,10 +114,10 @@ def _notes(t: Tensor) -> list[str]:
     """The remarks after the values: only what the values do not tell."""
     notes: list[str] = []
     default = gradiron.get_default_dtype()
-    empty = t.numel() == 0
+    empty = t.numel() == 0 or t.is_meta
     if t.device.type != "cpu":
         notes.append(f"device='{t.device}'")
-    if t.dim() != 1 if empty else not OPTIONS.edgeitems:
+    if t.is_meta or (t.dim() != 1 if empty else not OPTIONS.edgeitems):
         notes.append(f"size={tuple(t.shape)}")
     usual = (default, default.to_complex(), gradiron.int64, gradiron.bool)
     if t.dtype not in (usual[:1] if empty else usual):
@@ -168,6 +168,8 @@ def _with_notes(text: str, notes: list[str], indent: int) -> str:
 
 
 def _body(t: Tensor, indent: int) -> str:
+    if t.is_meta:
+        return "..."
     if t.numel() == 0:
         return "[]"
     edge = OPTIONS.edgeitems

@@ -19,7 +19,6 @@ MISSING = {
     "_rebuild_qtensor": "quantised tensors",
     "_rebuild_sparse_tensor": "sparse tensors",
     "_rebuild_nested_tensor": "nested tensors",
-    "_rebuild_meta_tensor_no_storage": "tensors without memory (device meta)",
     "_rebuild_wrapper_subclass": "wrapper subclasses",
 }
 
@@ -148,6 +147,15 @@ def _get_obj_state(obj: Any) -> Any:
     return (obj.__dict__, slots) if slots else obj.__dict__
 
 
+def _rebuild_meta_tensor_no_storage(dtype: dtype, size: Any, stride: Any, requires_grad: bool) -> Tensor:
+    return _core.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def reduce_meta(tensor: Tensor) -> Any:
+    """What a pickle holds of a tensor without elements."""
+    return _rebuild_meta_tensor_no_storage, (tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.requires_grad)
+
+
 def reduce_tensor(tensor: Tensor) -> Any:
     """What a checkpoint holds of a tensor: PyTorch's call that rebuilds it."""
     from .nn import Parameter
@@ -161,6 +169,8 @@ def reduce_tensor(tensor: Tensor) -> Any:
         from .utils.hooks import warn_if_has_hooks
 
         warn_if_has_hooks(tensor)
+    if tensor.is_meta:
+        return reduce_meta(tensor)
     storage = TypedStorage(wrap_storage=tensor.untyped_storage(), dtype=tensor.dtype, _internal=True)
     marks = {name: True for name, there in (("conj", tensor.is_conj()), ("neg", tensor.is_neg())) if there}
     place = (tensor.storage_offset(), tuple(tensor.shape), tensor.stride())

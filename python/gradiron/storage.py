@@ -239,7 +239,7 @@ class TypedStorage:
         return _rebuild, (self._untyped_storage, self.dtype)
 
     def __repr__(self) -> str:
-        rows = "".join(f" {element}\n" for element in self)
+        rows = "...\n" if self.device.type == "meta" else "".join(f" {element}\n" for element in self)
         return f"{rows}[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
 
     __str__ = __repr__

@@ -16,6 +16,8 @@ pub enum GpuName {
 pub enum Device {
     Cpu,
     Gpu(GpuName, u8),
+    /// Nowhere: sizes and types without elements.
+    Meta,
 }
 
 impl PartialEq for Device {
@@ -37,10 +39,19 @@ impl Device {
         matches!(self, Device::Cpu)
     }
 
+    pub const fn is_gpu(self) -> bool {
+        matches!(self, Device::Gpu(..))
+    }
+
+    pub const fn is_meta(self) -> bool {
+        matches!(self, Device::Meta)
+    }
+
     /// `cuda`, `cpu`: the type without the index.
     pub const fn kind(self) -> &'static str {
         match self {
             Device::Cpu => "cpu",
+            Device::Meta => "meta",
             Device::Gpu(GpuName::Cuda, _) => "cuda",
             Device::Gpu(GpuName::Mps, _) => "mps",
             Device::Gpu(GpuName::Gpu, _) => "gpu",
@@ -48,11 +59,12 @@ impl Device {
         }
     }
 
-    /// Which GPU it is, if it is one.
-    const fn number(self) -> Option<u8> {
+    /// Which memory it is: the GPU's number, or one below them.
+    const fn number(self) -> i16 {
         match self {
-            Device::Cpu => None,
-            Device::Gpu(_, number) => Some(number),
+            Device::Cpu => -1,
+            Device::Meta => -2,
+            Device::Gpu(_, number) => number as i16,
         }
     }
 
@@ -68,7 +80,7 @@ impl Device {
 impl fmt::Display for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Device::Cpu => f.write_str("cpu"),
+            Device::Cpu | Device::Meta => f.write_str(self.kind()),
             Device::Gpu(_, index) => write!(f, "{}:{index}", self.kind()),
         }
     }

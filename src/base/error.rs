@@ -37,12 +37,9 @@ pub enum Fault {
         dtype.scalar_name()
     )]
     NoShader { op: &'static str, dtype: DType },
-    #[error("Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!")]
+    #[error("{}", scattered(*.a, *.b))]
     Devices { a: Device, b: Device },
-    #[error(
-        "Expected all tensors to be on the same device, but got {name} is on {here}, different from other tensors on \
-        {others} (when checking argument in method wrapper_CUDA_{op})"
-    )]
+    #[error("{}", apart(name, *here, *others, op))]
     Elsewhere { name: &'static str, here: Device, others: Device, op: &'static str },
     /// A kernel reached for the bytes of elements that are still to be conjugated or negated: its caller computes them first.
     #[error("the elements are still to be conjugated or negated")]
@@ -77,6 +74,27 @@ fn beyond(index: Option<(i64, usize)>, size: usize) -> String {
     match index {
         Some((index, dim)) => format!("index {index} is out of bounds for dimension {dim} with size {size}"),
         None => format!("index is out of bounds for dimension with size {size}"),
+    }
+}
+
+fn apart(name: &str, here: Device, others: Device, op: &str) -> String {
+    if here.is_meta() || others.is_meta() {
+        return scattered(here, others);
+    }
+    format!(
+        "Expected all tensors to be on the same device, but got {name} is on {here}, different from other tensors on \
+         {others} (when checking argument in method wrapper_CUDA_{op})"
+    )
+}
+
+fn scattered(a: Device, b: Device) -> String {
+    match (a, b) {
+        (Device::Meta, other) | (other, Device::Meta) => {
+            format!("Tensor on device {other} is not on the expected device meta!")
+        }
+        _ => format!(
+            "Expected all tensors to be on the same device, but found at least two devices, {a} and {b}!"
+        ),
     }
 }
 

@@ -2,33 +2,56 @@
 //! other by itself, but for `carry`, whose job that is.
 
 use crate::base::views::dense_like;
-use crate::base::{ConjNeg, DType, Dims, Error, Fault, Fold, Layout, Result, Scalar};
+use crate::base::{ConjNeg, DType, Device, Dims, Error, Fault, Fold, Layout, Result, Scalar};
 use crate::cpu;
 use crate::storage::Storage;
 use crate::tensor::Body;
 
-/// Whether all of these live in host memory; an error when they are scattered.
-pub fn on_host(bodies: &[&Body]) -> Result<bool> {
+/// Where all of these live; an error when they are scattered.
+pub fn place_of(bodies: &[&Body]) -> Result<Device> {
     let first = bodies[0].device();
     match bodies.iter().find(|b| b.device() != first) {
         Some(other) => Err(Fault::Devices { a: first, b: other.device() }.into()),
-        None => Ok(first.is_cpu()),
+        None => Ok(first),
     }
 }
 
-/// Calls the CPU kernel or the GPU kernel, by where the first body lives.
+/// What stands for the result of a kernel that is not run, on device `meta`.
+pub trait NotRun: Sized {
+    fn not_run() -> Result<Self> {
+        Err(Error::not_implemented("this operator reads elements, and a meta tensor has none"))
+    }
+}
+
+/// It would have filled its output.
+impl NotRun for () {
+    fn not_run() -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What a kernel finds out, nobody knows without it.
+impl NotRun for bool {}
+impl NotRun for usize {}
+impl NotRun for Body {}
+impl<T> NotRun for Option<T> {}
+impl<T> NotRun for Vec<T> {}
+impl<T, const N: usize> NotRun for [T; N] {}
+impl<A, B> NotRun for (A, B) {}
+
+/// Calls the CPU kernel or the GPU kernel, by where the first body lives; on device `meta` neither.
 macro_rules! fork {
     ([$($body:expr),+], cpu: $cpu:expr, gpu: $gpu:expr) => {
-        if $crate::operator::kernel::on_host(&[$($body),+])? {
+        match $crate::operator::kernel::place_of(&[$($body),+])? {
             // SAFETY: the views lie inside live storages, have the shapes that the kernel asks for, and the output is
             // not one that anybody else writes to now.
             #[allow(unused_unsafe)]
-            unsafe { $cpu }
-        } else {
+            $crate::base::Device::Cpu => unsafe { $cpu },
+            $crate::base::Device::Meta => $crate::operator::kernel::NotRun::not_run(),
             #[cfg(feature = "gpu")]
-            { $gpu }
+            _ => { $gpu }
             #[cfg(not(feature = "gpu"))]
-            Err($crate::base::Error::runtime("this build of gradiron has no GPU support"))
+            _ => Err($crate::base::Error::runtime("this build of gradiron has no GPU support")),
         }
     };
 }
@@ -47,14 +70,17 @@ pub(crate) fn no_shader<T>(op: &'static str, dtype: DType) -> Result<T> {
 
 /// Copies values on one device, converting dtype.
 pub fn copy(out: &Body, src: &Body) -> Result<()> {
-    on_host(&[out, src])?;
+    place_of(&[out, src])?;
     carry(out, src)
 }
 
 /// Copies values from wherever they are, converting dtype.
 pub fn carry(out: &Body, src: &Body) -> Result<()> {
-    if out.numel() == 0 {
+    if out.numel() == 0 || out.device().is_meta() {
         return Ok(());
+    }
+    if src.device().is_meta() {
+        return Err(Error::not_implemented("Cannot copy out of meta tensor; no data!"));
     }
     if !(out.conj_neg.is_none() && src.conj_neg.is_none()) {
         return crate::operator::conj_neg::copy(out, src);
@@ -190,7 +216,7 @@ pub fn fill(out: &Body, value: Scalar) -> Result<()> {
     fork!([out], cpu: done(cpu::cast::fill(out.host()?, value)), gpu: crate::gpu::fill(out.gpu()?, value))
 }
 
-pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: crate::base::Device) -> Result<Body> {
+pub fn filled(shape: &[usize], value: Scalar, dtype: DType, device: Device) -> Result<Body> {
     let out = Body::new(shape, dtype, device)?;
     fill(&out, value)?;
     Ok(out)

@@ -8,7 +8,7 @@ use crate::python::tensor::class::PyTensor;
 use crate::python::types::{PyDevice, device_from, device_object};
 use crate::storage::reserve;
 use crate::tensor::{Body, Tensor};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
@@ -53,6 +53,9 @@ impl PyGenerator {
     fn new(device: Option<&Bound<'_, PyAny>>) -> PyResult<PyGenerator> {
         reserve::check()?;
         let device = device.filter(|d| !d.is_none()).map_or(Ok(Device::Cpu), device_from)?;
+        if device.is_meta() {
+            return Err(PyRuntimeError::new_err("META device type not an accelerator."));
+        }
         Ok(PyGenerator(Generator::new(device)))
     }
     /// Seeds the generator; the same seed gives the same numbers.

@@ -144,8 +144,7 @@ fn of_class(object: &Bound<'_, PyAny>) -> Option<DType> {
 #[pyclass(frozen, name = "device", module = "gradiron")]
 #[derive(Clone, Copy)]
 pub struct PyDevice {
-    /// Nothing for `meta`: programs ask whether a tensor lies there, and none does.
-    device: Option<Device>,
+    device: Device,
     /// The number that the user named: `cuda` and `cuda:0` print differently.
     index: Option<u8>,
 }
@@ -154,18 +153,15 @@ impl PyDevice {
     /// The object of a device that was named in full.
     pub fn of(device: Device) -> PyDevice {
         let index = if let Device::Gpu(_, index) = device { Some(index) } else { None };
-        PyDevice { device: Some(device), index }
+        PyDevice { device, index }
     }
 
-    /// The device, where there can be tensors.
-    pub fn place(&self) -> PyResult<Device> {
-        self.device.ok_or_else(|| {
-            PyNotImplementedError::new_err("device 'meta': gradiron has no tensors without elements")
-        })
+    pub fn place(&self) -> Device {
+        self.device
     }
 
     fn name(&self) -> &'static str {
-        self.device.map_or("meta", Device::kind)
+        self.device.kind()
     }
 }
 
@@ -202,7 +198,7 @@ impl PyDevice {
                 _ => format!("Device index {number} is out of range"),
             })
         })?;
-        Ok(PyDevice { device: Some(Device::Gpu(GpuName::Cuda, number)), index: Some(number) })
+        Ok(PyDevice { device: Device::Gpu(GpuName::Cuda, number), index: Some(number) })
     }
     /// The kind of device: `cpu`, `cuda`, …
     #[getter(r#type)]
@@ -254,8 +250,8 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
         Some(_) => return Err(invalid()),
     };
     let name = match kind {
-        "cpu" => return Ok(PyDevice { device: Some(Device::Cpu), index }),
-        "meta" => return Ok(PyDevice { device: None, index }),
+        "cpu" => return Ok(PyDevice { device: Device::Cpu, index }),
+        "meta" => return Ok(PyDevice { device: Device::Meta, index }),
         "cuda" => GpuName::Cuda,
         "mps" => GpuName::Mps,
         "gpu" => GpuName::Gpu,
@@ -266,7 +262,7 @@ pub fn parse_device(text: &str) -> PyResult<PyDevice> {
             )));
         }
     };
-    Ok(PyDevice { device: Some(Device::Gpu(name, index.unwrap_or(0))), index })
+    Ok(PyDevice { device: Device::Gpu(name, index.unwrap_or(0)), index })
 }
 
 /// A memory format by its name.
@@ -277,10 +273,10 @@ pub fn memory_format(name: &str) -> PyResult<MemoryFormat> {
 
 pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
     if let Ok(device) = object.cast::<PyDevice>() {
-        return device.get().place();
+        return Ok(device.get().place());
     }
     if let Ok(text) = object.cast::<PyString>() {
-        return parse_device(text.to_str()?)?.place();
+        return Ok(parse_device(text.to_str()?)?.place());
     }
     match object.extract::<u8>() {
         Ok(index) => Ok(Device::Gpu(GpuName::Cuda, index)),

@@ -94,6 +94,8 @@ enum Bytes {
     Alias(Storage),
     /// No memory: the bytes of a batched tensor lie in its physical one.
     Nowhere,
+    /// No memory, but a length: of device `meta`.
+    Meta,
 }
 
 // SAFETY: the borrowed pointer is kept alive by its owner, which is Send and Sync itself; the rest already is.
@@ -107,7 +109,7 @@ impl Drop for Inner {
             Bytes::Host(_) => profile::memory(*self.len.get_mut(), false, false),
             #[cfg(feature = "gpu")]
             Bytes::Gpu(_) => profile::memory(*self.len.get_mut(), false, true),
-            Bytes::Borrowed { .. } | Bytes::Alias(_) | Bytes::Nowhere => {}
+            Bytes::Borrowed { .. } | Bytes::Alias(_) | Bytes::Nowhere | Bytes::Meta => {}
         }
     }
 }
@@ -116,6 +118,7 @@ impl Storage {
     /// `len` bytes on `device`, not initialised.
     pub fn new(len: usize, device: Device) -> Result<Storage> {
         let bytes = match device {
+            Device::Meta => return Ok(Storage::from_bytes(Bytes::Meta, len, device)),
             Device::Cpu => Bytes::Host(Block::new(len, false)?.into()),
             #[cfg(feature = "gpu")]
             Device::Gpu(_, index) => {
@@ -236,7 +239,7 @@ impl Storage {
     pub fn host(&self) -> Option<*mut u8> {
         match &self.root().0.bytes {
             Bytes::Host(memory) | Bytes::Borrowed { memory, .. } => Some(memory.start()),
-            Bytes::Alias(_) | Bytes::Nowhere => None,
+            Bytes::Alias(_) | Bytes::Nowhere | Bytes::Meta => None,
             #[cfg(feature = "gpu")]
             Bytes::Gpu(_) => None,
         }

@@ -136,6 +136,7 @@ impl Storage {
                 }
                 len <= memory.room().max(old)
             }
+            Bytes::Meta => true,
             _ => len <= old,
         };
         if !has_room {
@@ -147,6 +148,8 @@ impl Storage {
             }
             more.0.len.store(old, Ordering::Relaxed);
             replaced.push(more);
+        } else if root.0.device.is_meta() {
+            // There is no memory to speak of.
         } else if len > old {
             profile::memory(len - old, true, false);
         } else {

@@ -96,6 +96,9 @@ impl Body {
         if self.storage.is_nowhere() {
             return Error::not_implemented("vmap: an operator that was called here has no batching rule");
         }
+        if self.device().is_meta() {
+            return Error::not_implemented("Cannot copy out of meta tensor; no data!");
+        }
         Error::runtime(format!("the tensor is not in {place} memory"))
     }
 

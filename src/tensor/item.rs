@@ -25,6 +25,9 @@ impl Tensor {
                 body.numel()
             )));
         }
+        if body.device().is_meta() {
+            return Err(Error::runtime("Tensor.item() cannot be called on meta tensors"));
+        }
         let size = body.dtype.size();
         match body.storage.host() {
             Some(base) => {

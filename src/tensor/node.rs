@@ -239,7 +239,11 @@ pub(super) fn operator_of(name: &str) -> &str {
 
 /// `torch.FloatTensor`, `torch.cuda.LongTensor`.
 pub fn type_string(dtype: DType, device: Device) -> String {
-    let place = if device.is_cpu() { "" } else { "cuda." };
+    let place = match device {
+        Device::Cpu => "",
+        Device::Meta => "meta.",
+        Device::Gpu(..) => "cuda.",
+    };
     format!("torch.{place}{}Tensor", dtype.scalar_name())
 }
 
@@ -248,7 +252,7 @@ pub fn kind_in_words(dtype: DType, device: Device) -> String {
     if !matches!(dtype, DType::Bool | DType::BF16 | DType::C64 | DType::C128) {
         return type_string(dtype, device);
     }
-    format!("{}{}Type", if device.is_cpu() { "CPU" } else { "CUDA" }, dtype.scalar_name())
+    format!("{}{}Type", device.kind().to_uppercase(), dtype.scalar_name())
 }
 
 impl Node {

@@ -37,7 +37,7 @@ def _put_on_cpu(storage: Any, location: str) -> Any:
 
 def _tag_gpu(storage: Any) -> str | None:
     place = storage.device
-    if place.type == "cpu":
+    if place.type in ("cpu", "meta"):
         return None
     # PyTorch does not number this device, and does not know the last two.
     return "mps" if place.type == "mps" else f"cuda:{place.index or 0}"
@@ -66,8 +66,17 @@ def validated(location: str) -> device:
     return _core.device(f"{kind}:{number or 0}")
 
 
+def _tag_meta(storage: Any) -> str | None:
+    return "meta" if storage.device.type == "meta" else None
+
+
+def _put_on_meta(storage: Any, location: str) -> Any:
+    return storage.to(device="meta") if location == "meta" else None
+
+
 register_package(10, _tag_cpu, _put_on_cpu)
 register_package(20, _tag_gpu, _put_on_gpu)
+register_package(22, _tag_meta, _put_on_meta)
 
 
 def validate_cuda_device(location: str) -> int:

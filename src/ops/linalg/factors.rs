@@ -59,7 +59,7 @@ pub fn codes(x: &Body) -> Result<Body> {
 
 /// The first matrix without success, and its code; the batch's number is left out of a single matrix.
 pub fn first_failure(codes: &Body) -> Result<Option<(String, i64)>> {
-    if codes.numel() == 0 {
+    if codes.numel() == 0 || codes.device().is_meta() {
         return Ok(None);
     }
     let view = codes.host()?;
@@ -213,7 +213,7 @@ pub fn has_kernel(dtype: DType) -> bool {
 
 /// Refuses what is composed of operators that have no shaders, in its own name.
 pub fn refuse_gpu(op: &'static str, tensors: &[&Tensor]) -> Result<()> {
-    match tensors.iter().find(|t| !t.device().is_cpu()) {
+    match tensors.iter().find(|t| t.device().is_gpu()) {
         Some(t) => no_shader(op, t.dtype()),
         None => Ok(()),
     }

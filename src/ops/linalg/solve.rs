@@ -327,7 +327,7 @@ fn is_nearly_zero(det: &V) -> Result<bool> {
         f64::EPSILON
     };
     let small = lt(abs(det).re(), 100.0 * epsilon).tensor()?;
-    Ok(crate::ops::reduction::reduce::any(&small, None, false)?.item()?.as_bool())
+    crate::ops::reduction::reduce::somewhere(&small)
 }
 
 /// The determinant.

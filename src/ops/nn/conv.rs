@@ -3,7 +3,7 @@
 
 use crate::base::{Fold, MemoryFormat, warn};
 use crate::cpu::conv::Conv;
-use crate::operator::kernel::{copy, fill, on_host};
+use crate::operator::kernel::{copy, fill, place_of};
 use crate::operator::prelude::*;
 use crate::ops::complex::reduce;
 use crate::ops::nn::pad::constant_pad_nd;
@@ -132,7 +132,7 @@ fn convolved(x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<B
 /// The kernel's call: a convolution, or the gradient of its image.
 fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> Result<()> {
     if let Some(bias) = bias {
-        on_host(&[out, bias])?;
+        place_of(&[out, bias])?;
     }
     if moves.transposed {
         let conv = sizes(moves, out.shape(), w.shape(), x.shape());

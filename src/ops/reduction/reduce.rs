@@ -198,7 +198,12 @@ fn without_one(g: V, x: V, y: V, dim: i64) -> V {
 
 fn has_zero(x: &V) -> Result<bool> {
     let zeros = x.clone().then(|t| unary::logical_not(&t)).tensor()?;
-    Ok(any(&zeros, None, false)?.item()?.as_bool())
+    somewhere(&zeros)
+}
+
+/// Whether an element is true; of a meta tensor, whose elements nobody knows, none is.
+pub fn somewhere(t: &Tensor) -> Result<bool> {
+    Ok(!t.device().is_meta() && any(t, None, false)?.item()?.as_bool())
 }
 
 /// How many elements each result is reduced from.

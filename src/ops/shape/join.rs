@@ -1,7 +1,7 @@
 //! Several tensors made one, stretched to one shape, or cut into slices.
 
 use crate::base::{MemoryFormat, room, warn_once};
-use crate::operator::kernel::{copy, on_host};
+use crate::operator::kernel::{copy, place_of};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::shape::view;
@@ -10,7 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 /// A new tensor with the parts one after the other along `dim`; a memory format that all have is the result's where `formats`.
 fn join(shape: Dims, dim: usize, parts: &[Body], lengths: &[usize], formats: bool) -> Result<Body> {
-    on_host(&parts.iter().collect::<Vec<_>>())?;
+    place_of(&parts.iter().collect::<Vec<_>>())?;
     let dtype = parts.iter().map(|p| p.dtype).reduce(|a, b| a.promote(b)).unwrap_or(parts[0].dtype);
     let device = parts.iter().fold(parts[0].device(), |device, part| device.joined(part.device()));
     let mut out = Body::new(&shape, dtype, device)?;

@@ -47,7 +47,7 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
         Kind::DType => dtype_of(object)?.map(Arg::DType),
         Kind::Device => match object.cast::<PyDevice>() {
-            Ok(d) => Some(Arg::Device(d.get().place()?)),
+            Ok(d) => Some(Arg::Device(d.get().place())),
             Err(_) if object.is_instance_of::<PyString>() || object.is_instance_of::<PyInt>() => {
                 Some(Arg::Device(device_from(object)?))
             }

@@ -15,7 +15,7 @@ pub fn chosen() -> Option<Device> {
     if !watch::has(watch::DEVICE) {
         return None;
     }
-    DEVICES.with_borrow(|all| all.iter().rev().find_map(|place| place.and_then(|p| p.place().ok())))
+    DEVICES.with_borrow(|all| all.iter().rev().find_map(|place| place.map(|p| p.place())))
 }
 
 /// The default device as Python named it, with or without a number.
@@ -29,7 +29,7 @@ pub fn thread_device(py: Python<'_>) -> PyResult<Option<Py<PyDevice>>> {
 #[pyfunction]
 pub fn set_thread_device(device: Option<&Bound<'_, PyAny>>) -> PyResult<()> {
     let new = device.map(|device| match device.cast::<PyDevice>() {
-        Ok(device) => device.get().place().map(|_| *device.get()),
+        Ok(device) => Ok(*device.get()),
         Err(_) => device_from(device).map(PyDevice::of),
     });
     let new = new.transpose()?;
@@ -66,10 +66,9 @@ pub fn leave() {
 #[pymethods]
 impl PyDevice {
     /// Tensors are made here until the end of the `with` statement.
-    fn __enter__(slf: Bound<'_, PyDevice>) -> PyResult<Bound<'_, PyDevice>> {
-        slf.get().place()?;
+    fn __enter__(slf: Bound<'_, PyDevice>) -> Bound<'_, PyDevice> {
         enter(*slf.get());
-        Ok(slf)
+        slf
     }
     #[pyo3(signature = (*_exception))]
     fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {

@@ -152,7 +152,8 @@ impl PyTensor {
         vmap::need_storage(&self.tensor)?;
         let body = self.tensor.body();
         let start = body.storage.host().map_or_else(|| body.storage.id(), |p| p as usize);
-        Ok(Made(if body.numel() == 0 { 0 } else { start + body.layout.offset * body.dtype.size() }))
+        let nowhere = body.numel() == 0 || body.device().is_meta();
+        Ok(Made(if nowhere { 0 } else { start + body.layout.offset * body.dtype.size() }))
     }
     /// Names the storage: equal for tensors that share memory.
     fn _storage_id(&self) -> Made<usize> {
@@ -174,18 +175,23 @@ impl PyTensor {
     /// Whether the elements lie on the GPU.
     #[getter]
     fn is_cuda(&self) -> bool {
-        !self.tensor.device().is_cpu()
+        self.tensor.device().is_gpu()
     }
     /// Whether the elements lie in host memory.
     #[getter]
     fn is_cpu(&self) -> bool {
         self.tensor.device().is_cpu()
     }
+    /// Whether there are no elements, but their sizes and type.
+    #[getter]
+    fn is_meta(&self) -> bool {
+        self.tensor.device().is_meta()
+    }
     /// The GPU's number; -1 in host memory.
     #[pyo3(name = "get_device")]
     fn device_index(&self) -> i64 {
         match self.tensor.device() {
-            crate::base::Device::Cpu => -1,
+            crate::base::Device::Cpu | crate::base::Device::Meta => -1,
             crate::base::Device::Gpu(_, index) => i64::from(index),
         }
     }

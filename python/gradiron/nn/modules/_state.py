@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections import OrderedDict, namedtuple
 from collections.abc import Mapping
 from typing import Any
@@ -111,6 +112,13 @@ def _load_extra(module: Any, state: Any, key: str, strict: bool, missing: list[s
         (missing if takes else unexpected).append(key)
 
 
+_NO_OP = (
+    "for {}: copying from a non-meta parameter in the checkpoint to a meta parameter in the current model, which is a no-op. "
+    "(Did you mean to pass `assign=True` to assign items in the state dictionary to their corresponding key in the module "
+    "instead of copying them in place?)"
+)
+
+
 def _load_tensor(module: Any, name: str, key: str, own: Any, given: Any, assign: bool, errors: list[str]) -> None:
     if not isinstance(given, Tensor):
         errors.append(
@@ -135,6 +143,8 @@ def _load_tensor(module: Any, name: str, key: str, own: Any, given: Any, assign:
             elif assign:
                 setattr(module, name, _as_kind(given, own))
             else:
+                if own.is_meta and not given.is_meta:
+                    warnings.warn(_NO_OP.format(key), stacklevel=2)
                 own.copy_(given)
     except Exception as error:
         errors.append(

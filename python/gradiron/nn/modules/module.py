@@ -457,9 +457,17 @@ class Module:
 
         def convert(t: Any) -> Any:
             wanted = kind if t.is_floating_point() or t.is_complex() else None
-            if memory_format is not None and t.dim() in (4, 5):
-                return t.to(device, wanted, memory_format=memory_format)
-            return t.to(device, wanted)
+            try:
+                if memory_format is not None and t.dim() in (4, 5):
+                    return t.to(device, wanted, memory_format=memory_format)
+                return t.to(device, wanted)
+            except NotImplementedError as error:
+                if not t.is_meta:
+                    raise
+                raise NotImplementedError(
+                    f"{error} Please use torch.nn.Module.to_empty() instead of torch.nn.Module.to() when moving module from "
+                    "meta to a different device."
+                ) from None
 
         return self._apply(convert)
 
