@@ -57,7 +57,47 @@ def test_sums_by_hand(data):
     assert math.isclose((plain * y).sum().item(), (x * back).sum().item(), abs_tol=1e-9)
 
 
+def by_taps(x, w, b, stride, padding, dilation, groups):
+    """The sum over the taps of what each adds to all positions."""
+    padded = F.pad(x, [p for p in reversed(padding) for _ in range(2)]).unflatten(1, (groups, -1))
+    weight, total = w.unflatten(0, (groups, -1)), 0
+    lasts = [size + 2 * p - d * (k - 1) for size, p, d, k in zip(x.shape[2:], padding, dilation, w.shape[2:])]
+    for tap in itertools.product(*(range(k) for k in w.shape[2:])):
+        met = padded[(..., *(slice(t * d, t * d + last, s) for t, d, last, s in zip(tap, dilation, lasts, stride)))]
+        total = total + T.einsum("ngi...,goi->ngo...", met, weight[(..., *tap)])
+    return total.flatten(1, 2) + b.reshape(-1, *[1] * (x.dim() - 2))
+
+
+@given(st.data())
+@settings(max_examples=60, deadline=None)
+def test_any_sizes(data):
+    """Few and many channels in and out, with gradients, whatever the strides of what is given."""
+    dims = data.draw(st.integers(1, 3))
+    kernel, stride, dilation = (data.draw(st.lists(st.integers(1, 3), min_size=dims, max_size=dims)) for _ in range(3))
+    padding = data.draw(st.lists(st.integers(0, 3), min_size=dims, max_size=dims))
+    spare = data.draw(st.lists(st.integers(0, 12 if dims < 3 else 4), min_size=dims, max_size=dims))
+    size = [max(d * (k - 1) + 1 - 2 * p, 1) + more for k, d, p, more in zip(kernel, dilation, padding, spare)]
+    groups, n = data.draw(st.integers(1, 3)), data.draw(st.integers(1, 4))
+    inputs, outputs = (data.draw(st.sampled_from([1, 2, 7, 8, 9, 16, 18, 33, 70])) for _ in range(2))
+    dtype = data.draw(st.sampled_from([T.float32, T.float64]))
+    shapes = ((n, groups * inputs, *size), (groups * outputs, inputs, *kernel), (groups * outputs,))
+    operands = [T.rand(shape, dtype=dtype) - 0.5 for shape in shapes]
+    turned = data.draw(st.sampled_from([[1, 0], [0, *range(2, dims + 2), 1], list(range(dims + 2))]))
+    turned += range(len(turned), dims + 2)
+    back = [turned.index(d) for d in range(dims + 2)]
+    operands[:2] = [t.permute(turned).contiguous().permute(back) for t in operands[:2]]
+    operands = [t.requires_grad_() for t in operands]
+    found = getattr(F, f"conv{dims}d")(*operands, stride, padding, dilation, groups)
+    wanted = by_taps(*operands, stride, padding, dilation, groups)
+    g = (T.rand(found.shape, dtype=dtype) - 0.5).permute(turned).contiguous().permute(back)
+    close = {"atol": 1e-3, "rtol": 1e-4} if dtype == T.float32 else {"atol": 1e-10}
+    assert T.allclose(found, wanted, **close)
+    for one, other in zip(T.autograd.grad(found, operands, g), T.autograd.grad(wanted, operands, g)):
+        assert T.allclose(one, other, **close)
+
+
 BIG = [
+    (5, 1, 8, 340, 3, 1, 1),
     (3, 9, 8, 5, 1, 1, 0),
     (2, 16, 24, (3, 7), 1, 2, 0),
     (2, 130, 128, 4, 3, 1, 1),
@@ -71,12 +111,13 @@ BIG = [
 def test_columns_met_by_weights(n, inputs, outputs, size, kernel, stride, padding, dtype):
     """Sizes at which kernels take other ways: one element for a window, weights beyond the cache, many outputs."""
     size = (size, size) if isinstance(size, int) else size
-    x, w, b = (values(s, 5).to(getattr(T, dtype)) for s in ((n, inputs, *size), (outputs, inputs, kernel, kernel), (outputs,)))
+    shapes = ((n, inputs, *size), (outputs, inputs, kernel, kernel), (outputs,))
+    x, w, b = (T.rand(shape, dtype=getattr(T, dtype)) - 0.5 for shape in shapes)
     operands = [t.requires_grad_() for t in (x, w, b)]
     found = F.conv2d(*operands, stride, padding)
     columns = F.unfold(x, kernel, padding=padding, stride=stride)
     wanted = (w.flatten(1) @ columns + b[:, None]).reshape(found.shape)
-    weight = values(found.shape, 6).to(x.dtype)
+    weight = T.rand(found.shape, dtype=x.dtype) - 0.5
     pairs = zip([found, *T.autograd.grad(found, operands, weight)], [wanted, *T.autograd.grad(wanted, operands, weight)])
     room = 1e-3 if dtype == "float32" else 1e-10
     for a, e in pairs:

@@ -1,11 +1,11 @@
 //! The innermost loops of convolutions: a block of results stays in registers while everything that adds to it streams by.
 
-use crate::base::Result;
-use crate::cpu::matmul::Product;
 use crate::cpu::simd::{Level, level, simd_fn};
 
-/// Terms that one register sums before its sum is put aside, so that long sums stay exact.
+/// Terms that are multiplied at a time.
 pub const DEPTH: usize = 512;
+/// Terms that a register sums before its sum is put aside, so that long sums stay exact.
+pub const SHORT: usize = 64;
 
 /// Products of weights and positions: `acc[i][j] += sum over k of a[k][i] * b[offsets[k] + j]`.
 ///
@@ -13,11 +13,20 @@ pub const DEPTH: usize = 512;
 /// `a` has `k` times `rows` elements, `offsets` has `k`, each of which leaves `width` elements of `b`; `acc` has `rows` times `width`.
 pub type Products<T> = unsafe fn(k: usize, a: *const T, b: *const T, offsets: *const usize, acc: *mut T);
 
-/// Products over positions: `acc[i][j] += sum over p of a[offsets[i] + p] * b[p][j]`.
+/// Products with channels in the lanes: `acc[i][j] = sum over p of a[rows[i] + steps[p]] * b[p][j]`, plus what was there where it
+/// is to `add`. Of the `k` terms a register sums so many at a time.
 ///
 /// # Safety
-/// Each of `rows` offsets leaves `k` elements of `a`; `b` has `k` times `width`, `acc` `rows` times `width`.
-pub type Outer<T> = unsafe fn(k: usize, a: *const T, offsets: *const usize, b: *const T, acc: *mut T);
+/// Every row and step of `a` is an element; `steps` has `k`, `b` `k` times `width`, `rows` and `acc` as many as the block.
+pub type Lanes<T> = unsafe fn(
+    k: [usize; 2],
+    a: *const T,
+    rows: *const usize,
+    steps: *const usize,
+    b: *const T,
+    acc: *mut T,
+    add: bool,
+);
 
 /// Sums over positions: `acc[j] += sum over q of a[q] * b[offsets[j] + q]`, for [`COLUMNS`] `j`.
 ///
@@ -36,42 +45,22 @@ pub struct Block<T> {
     pub run: Products<T>,
 }
 
-/// A block of products over positions.
+/// A block of products with channels in the lanes.
 #[derive(Clone, Copy)]
-pub struct OuterBlock<T> {
+pub struct LanesBlock<T> {
     pub rows: usize,
     pub width: usize,
-    pub run: Outer<T>,
+    pub run: Lanes<T>,
 }
-
-/// A block of products with channels in the lanes, `acc[p][c] += sum over k of a[k][c] * b[offsets[k] + p]`: how many
-/// positions and channels it has, and its loop.
-#[derive(Clone, Copy)]
-pub struct Turned<T> {
-    pub positions: usize,
-    pub channels: usize,
-    pub run: Products<T>,
-}
-
-/// The most positions and channels of any such block.
-pub const POSITIONS: usize = 11;
-pub const CHANNELS: usize = 16;
 
 /// The element types that convolutions are computed in.
 pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     const ZERO: Self;
     /// The block for so many rows on this machine.
     fn block(rows: usize) -> Block<Self>;
-    /// The block of products over positions for so many results of each.
-    fn outer(width: usize) -> OuterBlock<Self>;
+    /// The block with so many channels, or as many as there are lanes.
+    fn lanes(channels: usize) -> LanesBlock<Self>;
     fn dots() -> Dots<Self>;
-    /// The block for so many positions, or the largest one; nothing on machines of few registers.
-    fn turned(positions: usize) -> Option<Turned<Self>>;
-    /// Adds a product of matrices to `out`, on this thread.
-    ///
-    /// # Safety
-    /// The strides describe live matrices, and `out` overlaps neither operand.
-    unsafe fn product(p: Product, out: *mut Self, a: *const Self, b: *const Self) -> Result<()>;
 }
 
 /// The widest block: room for its results, and for reading past the last position.
@@ -80,7 +69,7 @@ pub const LARGEST: usize = 384;
 
 // (Loops over fewer than 32 elements are unrolled before they could be made vectors of.)
 macro_rules! kernels {
-    ($T:ident, $name:ident, $product:path, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $rows:literal, $lanes:literal, $one:literal) => {
+    ($T:ident, $name:ident, $wide:literal, $widest:literal, $low:literal x $narrow:literal, $long:literal, $dots:literal, $half:literal, $one:literal) => {
         mod $name {
             use crate::cpu::conv::kernel::*;
 
@@ -117,82 +106,41 @@ macro_rules! kernels {
                 }
             }
 
-            /// (Of other numbers of positions compilers make no such loop.)
             #[inline(always)]
-            unsafe fn turned<const POSITIONS: usize>(
-                k: usize,
+            unsafe fn lanes<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(
+                [k, short]: [usize; 2],
                 a: *const $T,
+                rows: *const usize,
+                steps: *const usize,
                 b: *const $T,
-                offsets: *const usize,
                 acc: *mut $T,
+                add: bool,
             ) {
-                let mut sums = [[0.0 as $T; $one]; POSITIONS];
-                // SAFETY: the contract of `Turned`.
+                // SAFETY: the contract of `Lanes`.
                 unsafe {
-                    for p in 0..k {
-                        let w = &*a.add(p * $one).cast::<[$T; $one]>();
-                        let x = &*b.add(*offsets.add(p)).cast::<[$T; POSITIONS]>();
-                        for i in 0..POSITIONS {
-                            for j in 0..$one {
-                                sums[i][j] = x[i].mul_add(w[j], sums[i][j]);
+                    let at: [*const $T; ROWS] = std::array::from_fn(|i| a.add(*rows.add(i)));
+                    for first in (0..k).step_by(short) {
+                        let mut sums = [[0.0 as $T; WIDTH]; ROWS];
+                        for p in first..k.min(first + short) {
+                            let y = &*b.add(p * WIDTH).cast::<[$T; WIDTH]>();
+                            let step = *steps.add(p);
+                            for i in 0..ROWS {
+                                let x = *at[i].add(step);
+                                for j in 0..WIDTH {
+                                    sums[i][j] =
+                                        if FUSED { x.mul_add(y[j], sums[i][j]) } else { x * y[j] + sums[i][j] };
+                                }
                             }
                         }
-                    }
-                    let acc = &mut *acc.cast::<[[$T; $one]; POSITIONS]>();
-                    for i in 0..POSITIONS {
-                        for j in 0..$one {
-                            acc[i][j] += sums[i][j];
+                        let acc = &mut *acc.cast::<[[$T; WIDTH]; ROWS]>();
+                        if !add && first == 0 {
+                            *acc = sums;
+                            continue;
                         }
-                    }
-                }
-            }
-            simd_fn! {
-                unsafe fn turned_4(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    turned::<4>(k, a, b, offsets, acc)
-                }
-            }
-            simd_fn! {
-                unsafe fn turned_6(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    turned::<6>(k, a, b, offsets, acc)
-                }
-            }
-            simd_fn! {
-                unsafe fn turned_10(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    turned::<10>(k, a, b, offsets, acc)
-                }
-            }
-            simd_fn! {
-                unsafe fn turned_11(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    turned::<11>(k, a, b, offsets, acc)
-                }
-            }
-
-            #[inline(always)]
-            unsafe fn outer<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(
-                k: usize,
-                a: *const $T,
-                offsets: *const usize,
-                b: *const $T,
-                acc: *mut $T,
-            ) {
-                let mut sums = [[0.0 as $T; WIDTH]; ROWS];
-                // SAFETY: the contract of `Outer`.
-                unsafe {
-                    let at: [*const $T; ROWS] = std::array::from_fn(|i| a.add(*offsets.add(i)));
-                    for p in 0..k {
-                        let y = &*b.add(p * WIDTH).cast::<[$T; WIDTH]>();
                         for i in 0..ROWS {
-                            let x = *at[i].add(p);
                             for j in 0..WIDTH {
-                                sums[i][j] =
-                                    if FUSED { x.mul_add(y[j], sums[i][j]) } else { x * y[j] + sums[i][j] };
+                                acc[i][j] += sums[i][j];
                             }
-                        }
-                    }
-                    let acc = &mut *acc.cast::<[[$T; WIDTH]; ROWS]>();
-                    for i in 0..ROWS {
-                        for j in 0..WIDTH {
-                            acc[i][j] += sums[i][j];
                         }
                     }
                 }
@@ -257,24 +205,37 @@ macro_rules! kernels {
                 }
             }
             simd_fn! {
-                unsafe fn outer_wide(k: usize, a: *const $T, offsets: *const usize, b: *const $T, acc: *mut $T) {
-                    outer::<6, $wide, true>(k, a, offsets, b, acc)
+                unsafe fn lanes_wide(
+                    k: [usize; 2], a: *const $T, rows: *const usize, steps: *const usize, b: *const $T, acc: *mut $T, add: bool
+                ) {
+                    lanes::<6, $wide, true>(k, a, rows, steps, b, acc, add)
                 }
             }
             simd_fn! {
-                unsafe fn outer_slim(k: usize, a: *const $T, offsets: *const usize, b: *const $T, acc: *mut $T) {
-                    outer::<$rows, 32, true>(k, a, offsets, b, acc)
+                unsafe fn lanes_half(
+                    k: [usize; 2], a: *const $T, rows: *const usize, steps: *const usize, b: *const $T, acc: *mut $T, add: bool
+                ) {
+                    lanes::<10, $half, true>(k, a, rows, steps, b, acc, add)
+                }
+            }
+            simd_fn! {
+                unsafe fn lanes_one(
+                    k: [usize; 2], a: *const $T, rows: *const usize, steps: *const usize, b: *const $T, acc: *mut $T, add: bool
+                ) {
+                    lanes::<10, $one, true>(k, a, rows, steps, b, acc, add)
                 }
             }
             simd_fn! {
                 [Level::V3]
-                unsafe fn outer_narrow(k: usize, a: *const $T, offsets: *const usize, b: *const $T, acc: *mut $T) {
-                    outer::<$low, $narrow, true>(k, a, offsets, b, acc)
+                unsafe fn lanes_narrow(
+                    k: [usize; 2], a: *const $T, rows: *const usize, steps: *const usize, b: *const $T, acc: *mut $T, add: bool
+                ) {
+                    lanes::<6, $one, true>(k, a, rows, steps, b, acc, add)
                 }
             }
             simd_fn! {
                 unsafe fn dots_wide(q: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    dots::<$lanes, true>(q, a, b, offsets, acc)
+                    dots::<$dots, true>(q, a, b, offsets, acc)
                 }
             }
             simd_fn! {
@@ -301,28 +262,16 @@ macro_rules! kernels {
                         _ => Block { rows: if level() == Level::V4 { 6 } else { $low }, width: widths[1], run: all },
                     }
                 }
-                fn outer(width: usize) -> OuterBlock<$T> {
+                fn lanes(channels: usize) -> LanesBlock<$T> {
                     match level() {
-                        Level::V4 if width > 32 => OuterBlock { rows: 6, width: $wide, run: outer_wide },
-                        Level::V4 => OuterBlock { rows: $rows, width: 32, run: outer_slim },
-                        Level::V3 => OuterBlock { rows: $low, width: $narrow, run: outer_narrow },
+                        Level::V4 if channels > $half => LanesBlock { rows: 6, width: $wide, run: lanes_wide },
+                        Level::V4 if channels > $one => LanesBlock { rows: 10, width: $half, run: lanes_half },
+                        Level::V4 => LanesBlock { rows: 10, width: $one, run: lanes_one },
+                        Level::V3 => LanesBlock { rows: 6, width: $one, run: lanes_narrow },
                         Level::Baseline => {
-                            OuterBlock { rows: $low, width: $narrow, run: outer::<$low, $narrow, FUSED> }
+                            LanesBlock { rows: $low, width: $narrow, run: lanes::<$low, $narrow, FUSED> }
                         }
                     }
-                }
-                unsafe fn product(p: Product, out: *mut $T, a: *const $T, b: *const $T) -> Result<()> {
-                    // SAFETY: handed on.
-                    unsafe { $product(p, out, a, b, 1.0, 1.0) }
-                }
-                fn turned(positions: usize) -> Option<Turned<$T>> {
-                    let (positions, run): (usize, Products<$T>) = match positions {
-                        ..=4 => (4, turned_4),
-                        5..=6 => (6, turned_6),
-                        7..=10 => (10, turned_10),
-                        _ => (11, turned_11),
-                    };
-                    (level() == Level::V4).then_some(Turned { positions, channels: $one, run })
                 }
                 fn dots() -> Dots<$T> {
                     match level() {
@@ -335,5 +284,5 @@ macro_rules! kernels {
         }
     };
 }
-kernels!(f32, single, crate::cpu::matmul::product_f32, 64, 128, 3 x 32, 64, 8, 64, 16);
-kernels!(f64, double, crate::cpu::matmul::product_f64, 32, 64, 1 x 32, 32, 6, 32, 8);
+kernels!(f32, single, 64, 128, 3 x 32, 64, 64, 32, 16);
+kernels!(f64, double, 32, 64, 1 x 32, 32, 32, 16, 8);

@@ -6,7 +6,7 @@ use super::sizes::{Image, Window};
 
 /// How the planes of a block of samples lie: `[channel][phase][sample][depth][height][width]`.
 pub struct Planes {
-    size: [usize; 3],
+    pub size: [usize; 3],
     /// The place of the image's element that a plane begins with.
     low: [isize; 3],
     step: [usize; 3],

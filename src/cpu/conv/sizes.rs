@@ -2,25 +2,23 @@
 
 use crate::base::{Strided, Windows};
 
-/// The sizes of a convolution; dimensions that an image does not have come first and are 1. Channels are those of a group.
+/// The sizes of a convolution. Channels are those of a group.
 #[derive(Clone, Debug)]
 pub struct Conv {
     pub samples: usize,
     pub groups: usize,
     pub inputs: usize,
     pub outputs: usize,
-    pub image: [usize; 3],
-    pub kernel: [usize; 3],
-    pub result: [usize; 3],
-    pub stride: [usize; 3],
-    pub padding: [usize; 3],
-    pub dilation: [usize; 3],
+    pub windows: Windows,
 }
 
 impl Conv {
-    pub fn windows(&self) -> Windows {
-        let &Conv { image, kernel, result, stride, padding, dilation, .. } = self;
-        Windows { image, kernel, result, stride, padding, dilation }
+    /// Its window, moved over the image.
+    pub fn window(&self) -> Window {
+        let Windows { kernel, stride, padding, dilation, result, .. } = &self.windows;
+        let place = |d: usize| move |k| (k * dilation[d]) as isize - padding[d] as isize;
+        let taps = [0, 1, 2].map(|d| (0..kernel[d]).map(place(d)).collect());
+        Window { step: *stride, positions: *result, taps }
     }
 }
 
@@ -58,6 +56,24 @@ pub struct Window {
     pub taps: [Vec<isize>; 3],
 }
 
+impl Window {
+    /// What the three places of each tap add up to, the last dimension fastest.
+    pub fn all_taps(&self, of: impl Fn(usize, isize) -> usize) -> Vec<usize> {
+        sums([0, 1, 2].map(|d| self.taps[d].iter().map(|&tap| of(d, tap)).collect()))
+    }
+}
+
+/// The sums of an element of each list.
+fn sums([a, b, c]: [Vec<usize>; 3]) -> Vec<usize> {
+    let mut sums = Vec::with_capacity(a.len() * b.len() * c.len());
+    for a in &a {
+        for b in &b {
+            sums.extend(c.iter().map(|c| a + b + c));
+        }
+    }
+    sums
+}
+
 /// A window moved over an image, and where its results go.
 pub struct Moved {
     pub window: Window,
@@ -70,4 +86,15 @@ pub struct Moved {
     /// Results go to every so many elements from here on.
     pub start: [usize; 3],
     pub every: [usize; 3],
+}
+
+impl Moved {
+    /// The weights, how far it is from one that comes out to the next, and what each channel that is summed and each tap add.
+    pub fn weights(&self, weight: &Strided) -> (Image, usize, Vec<usize>) {
+        let w = Image::new(weight);
+        let (sum, row) = if self.swapped { (w.sample, w.channel) } else { (w.channel, w.sample) };
+        let taps = sums([0, 1, 2].map(|d| self.chosen[d].iter().map(|tap| tap * w.strides[d]).collect()));
+        let all = (0..self.from[0]).flat_map(|i| taps.iter().map(move |tap| i * sum + tap)).collect();
+        (w, row, all)
+    }
 }

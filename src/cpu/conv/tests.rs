@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may panic")]
 
 use super::*;
-use crate::base::contiguous_strides;
+use crate::base::{Windows, contiguous_strides};
 
 struct Random(u64);
 
@@ -27,24 +27,26 @@ fn meet(c: &Conv, mut each: impl FnMut(usize, usize, usize)) {
         (0..size.iter().product())
             .map(move |i: usize| [i / (size[1] * size[2]), i / size[2] % size[1], i % size[2]])
     };
-    let sizes = [c.image, c.kernel, c.result].map(|s| s.iter().product::<usize>());
+    let sizes = [c.windows.image, c.windows.kernel, c.windows.result].map(|s| s.iter().product::<usize>());
     for n in 0..c.samples {
         for g in 0..c.groups {
             for o in 0..c.outputs {
                 for i in 0..c.inputs {
-                    for at in all(c.result) {
-                        for tap in all(c.kernel) {
+                    for at in all(c.windows.result) {
+                        for tap in all(c.windows.kernel) {
                             let from: [isize; 3] = std::array::from_fn(|d| {
-                                (at[d] * c.stride[d] + tap[d] * c.dilation[d]) as isize
-                                    - c.padding[d] as isize
+                                (at[d] * c.windows.stride[d] + tap[d] * c.windows.dilation[d]) as isize
+                                    - c.windows.padding[d] as isize
                             });
-                            if (0..3).any(|d| from[d] < 0 || from[d] >= c.image[d] as isize) {
+                            if (0..3).any(|d| from[d] < 0 || from[d] >= c.windows.image[d] as isize) {
                                 continue;
                             }
-                            let y = ((n * c.groups + g) * c.outputs + o) * sizes[2] + flat(c.result, at);
+                            let y =
+                                ((n * c.groups + g) * c.outputs + o) * sizes[2] + flat(c.windows.result, at);
                             let x = ((n * c.groups + g) * c.inputs + i) * sizes[0]
-                                + flat(c.image, from.map(|f| f as usize));
-                            let w = ((g * c.outputs + o) * c.inputs + i) * sizes[1] + flat(c.kernel, tap);
+                                + flat(c.windows.image, from.map(|f| f as usize));
+                            let w =
+                                ((g * c.outputs + o) * c.inputs + i) * sizes[1] + flat(c.windows.kernel, tap);
                             each(y, x, w);
                         }
                     }
@@ -71,32 +73,35 @@ fn all_three_are_their_definition() {
             // Many rows of weights go by way of columns.
             inputs: 1 + r.below(if round % 5 == 0 { 24 } else { 4 }),
             outputs: 1 + r.below(if round % 4 == 0 { 24 } else { 9 }),
-            image: [1; 3],
-            kernel: [1; 3],
-            result: [1; 3],
-            stride: [1; 3],
-            padding: [0; 3],
-            dilation: [1; 3],
+            windows: Windows {
+                image: [1; 3],
+                kernel: [1; 3],
+                result: [1; 3],
+                stride: [1; 3],
+                padding: [0; 3],
+                dilation: [1; 3],
+            },
         };
+        let w = &mut c.windows;
         for d in 3 - dims..3 {
-            c.kernel[d] = 1 + r.below(4);
-            c.stride[d] = 1 + r.below(3);
-            c.dilation[d] = 1 + r.below(2);
-            c.padding[d] = r.below(4);
-            let window = (c.kernel[d] - 1) * c.dilation[d] + 1;
-            c.image[d] = window.saturating_sub(2 * c.padding[d]).max(1) + r.below(12);
-            c.result[d] = (c.image[d] + 2 * c.padding[d] - window) / c.stride[d] + 1;
+            w.kernel[d] = 1 + r.below(4);
+            w.stride[d] = 1 + r.below(3);
+            w.dilation[d] = 1 + r.below(2);
+            w.padding[d] = r.below(4);
+            let window = (w.kernel[d] - 1) * w.dilation[d] + 1;
+            w.image[d] = window.saturating_sub(2 * w.padding[d]).max(1) + r.below(12);
+            w.result[d] = (w.image[d] + 2 * w.padding[d] - window) / w.stride[d] + 1;
         }
         let shape = |a: usize, b: usize, s: [usize; 3]| [a, b, s[0], s[1], s[2]];
         let (xs, ys) = (
-            shape(c.samples, c.groups * c.inputs, c.image),
-            shape(c.samples, c.groups * c.outputs, c.result),
+            shape(c.samples, c.groups * c.inputs, c.windows.image),
+            shape(c.samples, c.groups * c.outputs, c.windows.result),
         );
-        let ws = shape(c.groups * c.outputs, c.inputs, c.kernel);
+        let ws = shape(c.groups * c.outputs, c.inputs, c.windows.kernel);
         let [xt, yt, wt] = [xs, ys, ws].map(|s| contiguous_strides(&s));
         let [mut x, mut y, mut w] = [xs, ys, ws].map(|s| r.list(s.iter().product()));
         let (mut bias, mut want) = (r.list(ys[1]), vec![0.0; y.len()]);
-        let area: usize = c.result.iter().product();
+        let area: usize = c.windows.result.iter().product();
         want.iter_mut().enumerate().for_each(|(i, v)| *v = bias[i / area % ys[1]]);
         meet(&c, |a, b, k| want[a] += x[b] * w[k]);
         // SAFETY: all views are of vectors of these sizes.

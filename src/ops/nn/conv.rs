@@ -1,7 +1,7 @@
 //! Convolutions of one to three dimensions and their transposes. One primitive computes all of them, and one their gradients, so
 //! that gradients of any order are convolutions again.
 
-use crate::base::{Fold, MemoryFormat, warn};
+use crate::base::{Fold, MemoryFormat, Windows, warn};
 use crate::cpu::conv::Conv;
 use crate::operator::kernel::{copy, fill, place_of};
 use crate::operator::prelude::*;
@@ -35,12 +35,14 @@ fn sizes(moves: &Moves, image: &[usize], weight: &[usize], result: &[usize]) -> 
         groups,
         inputs: weight[1],
         outputs: weight[0] / groups,
-        image: three(image),
-        kernel: three(weight),
-        result: three(result),
-        stride: moved(&moves.stride, 1),
-        padding: moved(&moves.padding, 0),
-        dilation: moved(&moves.dilation, 1),
+        windows: Windows {
+            image: three(image),
+            kernel: three(weight),
+            result: three(result),
+            stride: moved(&moves.stride, 1),
+            padding: moved(&moves.padding, 0),
+            dilation: moved(&moves.dilation, 1),
+        },
     }
 }
 
@@ -138,12 +140,12 @@ fn into(out: &Body, x: &Body, w: &Body, bias: Option<&Body>, moves: &Moves) -> R
         let conv = sizes(moves, out.shape(), w.shape(), x.shape());
         return fork!([out, x, w],
             cpu: crate::cpu::conv::backward_input(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
-            gpu: crate::gpu::conv_backward_input(&conv.windows(), conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?));
+            gpu: crate::gpu::conv_backward_input(&conv.windows, conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?));
     }
     let conv = sizes(moves, x.shape(), w.shape(), out.shape());
     fork!([out, x, w],
         cpu: crate::cpu::conv::forward(&conv, out.host()?, x.host()?, w.host()?, bias.map(Body::host).transpose()?),
-        gpu: crate::gpu::conv_forward(&conv.windows(), conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?))
+        gpu: crate::gpu::conv_forward(&conv.windows, conv.groups, out.gpu()?, x.gpu()?, w.gpu()?, bias.map(Body::gpu).transpose()?))
 }
 
 /// The gradients of input, weight and bias that are wanted; the others are empty.
@@ -170,7 +172,7 @@ fn gradients(g: &Body, x: &Body, w: &Body, moves: &Moves, wants: [bool; 3]) -> R
             let conv = sizes(moves, image.shape(), w.shape(), result.shape());
             fork!([&out, image, result],
                 cpu: crate::cpu::conv::backward_weight(&conv, out.host()?, image.host()?, result.host()?),
-                gpu: crate::gpu::conv_backward_weight(&conv.windows(), conv.groups, out.gpu()?, image.gpu()?, result.gpu()?))?;
+                gpu: crate::gpu::conv_backward_weight(&conv.windows, conv.groups, out.gpu()?, image.gpu()?, result.gpu()?))?;
         }
         wide(&out, w.dtype)
     };

@@ -1,0 +1,223 @@
+//! Convolutions to few channels, as implicit matrix products over padded planes (`planes.rs`): positions are one long line, and in the
+//! lanes of registers.
+
+use super::kernel::{COLUMNS, DEPTH, LANES, LARGEST, Real};
+use super::planes::Planes;
+use super::sizes::{Conv, Image, Moved, Window};
+use crate::base::{Result, Strided};
+use crate::cpu::element::scratch;
+use crate::cpu::par::{self, Shared};
+
+/// Bytes of planes that stay in a core's cache beside the weights.
+const CACHED: usize = 512 << 10;
+/// Gradients of weights up to this many elements are summed over parts of the samples side by side.
+const SMALL: usize = 1 << 16;
+const PARTS: usize = 8;
+
+/// How many samples are computed together: as many as the cache holds, and enough parts for all threads.
+fn together(samples: usize, bytes_of_one: usize) -> usize {
+    let fit = (CACHED / bytes_of_one.max(1)).max(1);
+    fit.min(samples.div_ceil(2 * par::threads())).max(1)
+}
+
+/// The results that `moved` says: sums of products of the image and the weights, plus `bias`, which has a value for each channel.
+///
+/// # Safety
+/// Image, result and weights are live memory of `T`s of these sizes; nothing overlaps the result.
+pub unsafe fn product<T: Real>(
+    conv: &Conv,
+    moved: &Moved,
+    result: &Image,
+    image: &Image,
+    weight: &Strided,
+    bias: Option<&[T]>,
+) -> Result<()> {
+    let [sums, rows] = moved.from;
+    let taps: usize = moved.window.taps.iter().map(Vec::len).product();
+    let one = Planes::new(&moved.window, image.size, 1);
+    let block = T::block(rows);
+    let k = sums * taps;
+    let panels = rows.div_ceil(block.rows);
+    // SAFETY: the caller's weights.
+    let packed = unsafe { pack::<T>(conv, moved, weight, block.rows, panels)? };
+    let samples = together(conv.samples, one.room(sums) * size_of::<T>());
+    let blocks = conv.samples.div_ceil(samples);
+    // With few samples, threads share the rows.
+    let shares = if blocks * conv.groups >= par::threads() { 1 } else { panels.min(2 * par::threads()) };
+    let planes = Planes::new(&moved.window, image.size, samples);
+    let last = conv.samples - (blocks - 1) * samples;
+    let tail = Planes::new(&moved.window, image.size, last);
+    let offsets = |planes: &Planes| -> Vec<usize> {
+        (0..sums).flat_map(|c| planes.taps.iter().map(move |tap| c * planes.channel + tap)).collect()
+    };
+    let (all_offsets, tail_offsets) = (offsets(&planes), offsets(&tail));
+    let work = samples * one.plane() * k * rows;
+    let tasks = blocks * conv.groups * shares;
+    let by_panel = size_of_val(packed.as_slice()) / conv.groups > CACHED;
+    let packed = &packed;
+    par::try_ranges(tasks, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
+        let mut memory: Vec<T> = Vec::new();
+        let (mut laid, mut filled) = (0, None);
+        for task in range {
+            let (part, group) = (task / shares / conv.groups, task / shares % conv.groups);
+            let (planes, offsets) =
+                if part + 1 == blocks { (&tail, &tail_offsets) } else { (&planes, &all_offsets) };
+            if laid != planes.samples {
+                memory = scratch(planes.room(sums), T::ZERO)?;
+                (laid, filled) = (planes.samples, None);
+            }
+            if filled != Some((part, group)) {
+                // SAFETY: the caller's image, of which this is a part.
+                unsafe { planes.fill(&mut memory, image, part * samples, group * sums, sums) };
+                filled = Some((part, group));
+            }
+            let share = task % shares;
+            let mine = share * panels / shares..(share + 1) * panels / shares;
+            let starts = planes.positions().div_ceil(block.width);
+            for i in 0..starts * mine.len() {
+                // What is too much for the cache is read once.
+                let (panel, start) =
+                    if by_panel { (i / starts, i % starts) } else { (i % mine.len(), i / mine.len()) };
+                let (panel, start) = (mine.start + panel, start * block.width);
+                let mut acc = [T::ZERO; LARGEST];
+                for first in (0..k).step_by(DEPTH) {
+                    let depth = DEPTH.min(k - first);
+                    // SAFETY: the panel has k rows; the planes have room past every offset.
+                    unsafe {
+                        let a = packed.as_ptr().add(((group * panels + panel) * k + first) * block.rows);
+                        let b = memory.as_ptr().add(start);
+                        (block.run)(depth, a, b, offsets.as_ptr().add(first), acc.as_mut_ptr());
+                    }
+                }
+                for i in 0..block.rows.min(rows - panel * block.rows) {
+                    let channel = group * rows + panel * block.rows + i;
+                    let line = &mut acc[i * block.width..(i + 1) * block.width];
+                    if let Some(bias) = bias {
+                        line.iter_mut().for_each(|v| *v += bias[channel]);
+                    }
+                    planes.runs(moved.window.positions, start, block.width, |at, sample, place, n| {
+                        let d = |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
+                        let to = (part * samples + sample) * result.sample + channel * result.channel;
+                        let (to, step) = (to + d(0) + d(1) + d(2), moved.every[2] * result.strides[2]);
+                        // SAFETY: the result has these places, and they are this task's alone.
+                        unsafe {
+                            let to = result.ptr.cast::<T>().add(to);
+                            if step == 1 {
+                                to.copy_from_nonoverlapping(line.as_ptr().add(at), n);
+                            } else {
+                                (0..n).for_each(|j| *to.add(j * step) = line[at + j]);
+                            }
+                        }
+                    });
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// The weights by panels of so many rows, row by row; the last one is filled with zeros.
+unsafe fn pack<T: Real>(
+    conv: &Conv,
+    moved: &Moved,
+    weight: &Strided,
+    height: usize,
+    panels: usize,
+) -> Result<Vec<T>> {
+    let rows = moved.from[1];
+    let (w, row_step, offsets) = moved.weights(weight);
+    let size = offsets.len() * height;
+    let packed = scratch(conv.groups * panels * size, T::ZERO)?;
+    let to = Shared::new(packed.as_ptr());
+    let (w, offsets) = (&w, &offsets);
+    par::ranges(conv.groups * panels, (par::GRAIN / size.max(1)).max(1), |range| {
+        for job in range {
+            let (group, first) = (job / panels, job % panels * height);
+            let from = group * conv.outputs * w.sample + first * row_step;
+            for (i, offset) in offsets.iter().enumerate() {
+                for row in 0..height.min(rows - first) {
+                    // SAFETY: the caller's weights have this element; the panel is this task's alone.
+                    unsafe {
+                        let value = *w.ptr.cast::<T>().add(from + row * row_step + offset);
+                        *to.get().add(job * size + i * height + row) = value;
+                    }
+                }
+            }
+        }
+    });
+    Ok(packed)
+}
+
+/// The gradient of the weights of groups with one output; `out` is contiguous.
+///
+/// # Safety
+/// As `backward_weight` of this module's parent.
+pub unsafe fn weights<T: Real>(
+    conv: &Conv,
+    window: &Window,
+    out: Strided,
+    image: &Image,
+    grads: &Image,
+) -> Result<()> {
+    let count = conv.windows.taps();
+    let columns = conv.inputs * count;
+    let whole = conv.groups * columns;
+    let one = Planes::new(window, image.size, 1);
+    let parts = if whole <= SMALL { conv.samples.clamp(1, PARTS) } else { 1 };
+    let mut sums = scratch(whole * parts, T::ZERO)?;
+    let to = Shared::new(sums.as_ptr());
+    let work = conv.samples / parts * one.plane() * columns;
+    par::try_ranges(parts * conv.groups, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
+        for task in range {
+            let (part, group) = (task / conv.groups, task % conv.groups);
+            let samples = part * conv.samples / parts..(part + 1) * conv.samples / parts;
+            let bytes = (one.room(conv.inputs) + one.plane()) * size_of::<T>();
+            let most = (CACHED / bytes).clamp(1, samples.len().max(1));
+            let (mut memory, mut line): (Vec<T>, Vec<T>) = (vec![], vec![]);
+            let mut laid = 0;
+            for start in samples.clone().step_by(most) {
+                let n = most.min(samples.end - start);
+                let planes = Planes::new(window, image.size, n);
+                let long = planes.positions().next_multiple_of(LANES);
+                if laid != n {
+                    (memory, line) = (scratch(planes.room(conv.inputs), T::ZERO)?, scratch(long, T::ZERO)?);
+                    laid = n;
+                }
+                // SAFETY: parts of the caller's tensors.
+                unsafe {
+                    planes.fill(&mut memory, image, start, group * conv.inputs, conv.inputs);
+                    planes.runs(window.positions, 0, planes.positions(), |at, sample, place, n| {
+                        let from = (start + sample) * grads.sample + group * grads.channel;
+                        let from = from + (0..3).map(|d| place[d] * grads.strides[d]).sum::<usize>();
+                        let from = grads.ptr.cast::<T>().add(from);
+                        (0..n).for_each(|j| line[at + j] = *from.add(j * grads.strides[2]));
+                    });
+                }
+                let place = |column: usize| {
+                    let column = column.min(columns - 1);
+                    column / count * planes.channel + planes.taps[column % count]
+                };
+                let run = T::dots();
+                for column in (0..columns).step_by(COLUMNS) {
+                    let at: [usize; COLUMNS] = std::array::from_fn(|j| place(column + j));
+                    let mut acc = [T::ZERO; COLUMNS];
+                    // SAFETY: lines of `long` elements, and planes with room past every offset; the sums are this task's alone.
+                    unsafe {
+                        run(long, line.as_ptr(), memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
+                        for (j, sum) in acc.iter().enumerate().take(columns - column) {
+                            *to.get().add(part * whole + group * columns + column + j) += *sum;
+                        }
+                    }
+                }
+            }
+        }
+        Ok(())
+    })?;
+    let (head, rest) = sums.split_at_mut(whole);
+    for part in rest.chunks_exact(whole) {
+        head.iter_mut().zip(part).for_each(|(to, from)| *to += *from);
+    }
+    // SAFETY: the caller's contiguous result.
+    unsafe { head.as_ptr().copy_to_nonoverlapping(out.ptr.cast::<T>(), whole) };
+    Ok(())
+}

@@ -1,0 +1,418 @@
+//! Convolutions with channels in the lanes of registers. What the window meets is read element by element, so that nothing is laid
+//! out for it but padding, where there is any; weights, or gradients, are turned a piece at a time.
+
+use super::kernel::{DEPTH, LanesBlock, Real, SHORT};
+use super::planes::Planes;
+use super::sizes::{Conv, Image, Moved, Window};
+use crate::base::{Result, Strided, room};
+use crate::cpu::element::scratch;
+use crate::cpu::par::{self, GRAIN, Shared};
+use crate::cpu::simd::turn_square;
+use std::ops::Range;
+
+/// Positions that one piece of the weights is multiplied with, and rows of weights whose gradients are summed together.
+const STRIP: usize = 480;
+/// Bytes of padded images, and of turned gradients, that are laid out at once.
+const ROOM: usize = 2 << 20;
+
+/// Where the elements lie that a window meets: a position's place and a tap's are added.
+struct Field {
+    channel: usize,
+    sample: usize,
+    steps: [usize; 3],
+    taps: Vec<usize>,
+}
+
+impl Field {
+    /// The image itself, if the window never leaves it.
+    fn of_image(window: &Window, image: &Image) -> Option<Field> {
+        let inside = |d: usize| {
+            let last = ((window.positions[d] - 1) * window.step[d]) as isize;
+            window.taps[d].iter().all(|&tap| tap >= 0 && last + tap < image.size[d] as isize)
+        };
+        (0..3).all(inside).then(|| Field {
+            channel: image.channel,
+            sample: image.sample,
+            steps: [0, 1, 2].map(|d| window.step[d] * image.strides[d]),
+            taps: window.all_taps(|d, tap| tap as usize * image.strides[d]),
+        })
+    }
+
+    fn of_planes(planes: &Planes) -> Field {
+        let [_, height, width] = planes.size;
+        Field {
+            channel: planes.channel,
+            sample: planes.plane(),
+            steps: [height * width, width, 1],
+            taps: planes.taps.clone(),
+        }
+    }
+
+    /// What each channel and tap adds to a position's place.
+    fn offsets(&self, channels: Range<usize>) -> Vec<usize> {
+        channels.flat_map(|c| self.taps.iter().map(move |tap| c * self.channel + tap)).collect()
+    }
+
+    /// Writes the places of `range` of the positions of all samples to `to`.
+    fn places(&self, positions: [usize; 3], range: Range<usize>, to: &mut [usize]) {
+        rows(positions, range, |at, sample, place, n| {
+            let first = sample * self.sample + (0..3).map(|d| place[d] * self.steps[d]).sum::<usize>();
+            to[at..at + n].iter_mut().enumerate().for_each(|(j, to)| *to = first + j * self.steps[2]);
+        });
+    }
+}
+
+/// The rows that `range` of the positions consists of: where in it each begins, its sample, its place there, how long it is.
+fn rows(
+    [depth, height, width]: [usize; 3],
+    range: Range<usize>,
+    mut each: impl FnMut(usize, usize, [usize; 3], usize),
+) {
+    let mut at = range.start;
+    while at < range.end {
+        let row = at / width;
+        let place = [row / height % depth, row % height, at % width];
+        let n = (width - place[2]).min(range.end - at);
+        each(at - range.start, row / (height * depth), place, n);
+        at += n;
+    }
+}
+
+/// Calls `each` with parts of the samples, and where what the window meets there lies from which element on. A part has so
+/// many that it fits, `beside` bytes for each of them included: as the sizes say, on any number of threads.
+///
+/// # Safety
+/// The image has these samples and channels.
+unsafe fn parts<T: Real>(
+    window: &Window,
+    image: &Image,
+    samples: usize,
+    channels: usize,
+    [room, beside]: [usize; 2],
+    mut each: impl FnMut(Range<usize>, &Field, Shared<T>) -> Result<()>,
+) -> Result<()> {
+    let own = Field::of_image(window, image);
+    let bytes = match own {
+        Some(_) => 0,
+        None => Planes::new(window, image.size, 1).room(channels) * size_of::<T>(),
+    };
+    let most = (room / (bytes + beside).max(1)).clamp(1, samples);
+    let most = samples.div_ceil(samples.div_ceil(most));
+    let (mut memory, mut laid): (Vec<T>, _) = (vec![], 0);
+    for first in (0..samples).step_by(most) {
+        let part = first..samples.min(first + most);
+        if let Some(field) = &own {
+            each(part, field, Shared::new(image.ptr.cast::<T>().wrapping_add(first * image.sample)))?;
+            continue;
+        }
+        let planes = Planes::new(window, image.size, part.len());
+        if laid != part.len() {
+            drop(std::mem::take(&mut memory));
+            (memory, laid) = (scratch(planes.room(channels), T::ZERO)?, part.len());
+        }
+        let to = Shared::new(memory.as_ptr());
+        par::ranges(channels, (GRAIN / planes.channel.max(1)).max(1), |range| {
+            // SAFETY: the channels' planes are this task's alone; the image is the caller's.
+            unsafe {
+                let to = to.get().add(range.start * planes.channel);
+                let to = std::slice::from_raw_parts_mut(to, range.len() * planes.channel);
+                planes.fill(to, image, first, range.start, range.len());
+            }
+        });
+        each(part, &Field::of_planes(&planes), to)?;
+    }
+    Ok(())
+}
+
+/// How channels are cut: all pieces but the last fill the widest block.
+struct Panels {
+    channels: usize,
+    width: usize,
+    /// Of a group.
+    count: usize,
+}
+
+impl Panels {
+    fn new<T: Real>(channels: usize) -> Panels {
+        let width = T::lanes(channels).width;
+        Panels { channels, width, count: channels.div_ceil(width) }
+    }
+
+    /// Its group, its first channel, how many it has, their block.
+    fn get<T: Real>(&self, panel: usize) -> (usize, usize, usize, LanesBlock<T>) {
+        let (group, first) = (panel / self.count, panel % self.count * self.width);
+        let block = T::lanes(self.channels - first);
+        (group, first, block.width.min(self.channels - first), block)
+    }
+}
+
+/// How many strips `n` is cut into, for so many panels.
+fn strips(n: usize, panels: usize) -> usize {
+    let shared = (2 * par::threads()).div_ceil(panels.max(1)).min(n.div_ceil(STRIP / 8));
+    n.div_ceil(STRIP).max(shared)
+}
+
+/// As [`super::few::product`], for many channels.
+///
+/// # Safety
+/// As there.
+pub unsafe fn product<T: Real>(
+    conv: &Conv,
+    moved: &Moved,
+    result: &Image,
+    image: &Image,
+    weight: &Strided,
+    bias: Option<&[T]>,
+) -> Result<()> {
+    let [sums, channels] = moved.from;
+    let (window, positions) = (&moved.window, moved.window.positions);
+    let (w, far, weights_at) = moved.weights(weight);
+    let k = weights_at.len();
+    let pieces = k.div_ceil(DEPTH);
+    let depth = k.div_ceil(pieces.max(1));
+    let panels = &Panels::new::<T>(channels);
+    let all = conv.groups * panels.count;
+    let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
+        let total = samples.len() * positions.iter().product::<usize>();
+        let strips = strips(total, all);
+        let longest = total.div_ceil(strips).next_multiple_of(STRIP / 8);
+        let offsets = field.offsets(0..sums);
+        let work = total.div_ceil(strips) * panels.width * k;
+        let (w, weights_at, offsets) = (&w, &weights_at, &offsets);
+        par::try_ranges(all * strips, (GRAIN * 16 / work.max(1)).max(1), |range| {
+            let mut packed = scratch(depth * panels.width, T::ZERO)?;
+            let mut acc = scratch(longest * panels.width, T::ZERO)?;
+            let mut at = scratch(longest, 0)?;
+            let mut held = None;
+            for task in range {
+                let (panel, strip) = (task / strips, task % strips);
+                let (group, first, lanes, block) = panels.get::<T>(panel);
+                let channel = group * channels + first;
+                let mine = strip * total / strips..(strip + 1) * total / strips;
+                let count = mine.len();
+                field.places(positions, mine.clone(), &mut at);
+                let last = at[count - 1];
+                at[count..].fill(last);
+                if let Some(bias) = bias {
+                    let bias = &bias[channel..channel + lanes];
+                    acc.chunks_exact_mut(block.width).for_each(|row| row[..lanes].copy_from_slice(bias));
+                } else if k == 0 {
+                    acc.fill(T::ZERO);
+                }
+                for piece in 0..pieces {
+                    let terms = piece * depth..k.min((piece + 1) * depth);
+                    // SAFETY: weights of the caller's; the planes have every offset; blocks of these sizes.
+                    unsafe {
+                        if held != Some((panel, piece)) {
+                            let from = w.ptr.cast::<T>().add(group * conv.outputs * w.sample + first * far);
+                            turn_in(
+                                from,
+                                far,
+                                lanes,
+                                &weights_at[terms.clone()],
+                                packed.as_mut_ptr(),
+                                block.width,
+                            );
+                            held = Some((panel, piece));
+                        }
+                        let a = memory.get().add(group * sums * field.channel);
+                        for i in (0..count).step_by(block.rows) {
+                            let (rows, steps) = (at.as_ptr().add(i), offsets.as_ptr().add(terms.start));
+                            let add = piece > 0 || bias.is_some();
+                            let to = acc.as_mut_ptr().add(i * block.width);
+                            (block.run)([terms.len(), SHORT], a, rows, steps, packed.as_ptr(), to, add);
+                        }
+                    }
+                }
+                rows(positions, mine, |at, sample, place, n| {
+                    let d = |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
+                    let to = (samples.start + sample) * result.sample + channel * result.channel;
+                    let to = to + d(0) + d(1) + d(2);
+                    let step = moved.every[2] * result.strides[2];
+                    // SAFETY: the result has these places, and they are this task's alone.
+                    unsafe {
+                        let (from, to) = (acc.as_ptr().add(at * block.width), result.ptr.cast::<T>().add(to));
+                        turn_out([lanes, n], from, block.width, to, [result.channel, step], false);
+                    }
+                });
+            }
+            Ok(())
+        })
+    };
+    // SAFETY: the caller's image.
+    unsafe { parts(window, image, conv.samples, conv.groups * sums, [ROOM, 0], each) }
+}
+
+/// The gradient of the weights; `out` is contiguous.
+///
+/// # Safety
+/// As `backward_weight` of this module's parent.
+pub unsafe fn weights<T: Real>(
+    conv: &Conv,
+    window: &Window,
+    out: Strided,
+    image: &Image,
+    grads: &Image,
+) -> Result<()> {
+    let positions = window.positions;
+    let one: usize = positions.iter().product();
+    let columns = conv.inputs * conv.windows.taps();
+    let panels = &Panels::new::<T>(conv.outputs);
+    let all = conv.groups * panels.count;
+    let strips = strips(columns, all);
+    let longest = columns.div_ceil(strips).next_multiple_of(STRIP / 8);
+    let gradient = Field { channel: grads.channel, sample: grads.sample, steps: grads.strides, taps: vec![] };
+    let to = Shared::new(out.ptr.cast::<T>());
+    let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
+        let total = samples.len() * one;
+        let (mut at, mut from) = (room::list(total)?, room::list(total)?);
+        at.resize(total, 0);
+        from.resize(total, 0);
+        field.places(positions, 0..total, &mut at);
+        gradient.places(positions, 0..total, &mut from);
+        let packed = scratch(all * panels.width * total, T::ZERO)?;
+        let packed = Shared::new(packed.as_ptr());
+        let pieces = total.div_ceil(DEPTH);
+        let piece = |i: usize| i * DEPTH..total.min((i + 1) * DEPTH);
+        let (at, from) = (&at, &from);
+        par::ranges(all * pieces, (GRAIN / (DEPTH * panels.width)).max(1), |range| {
+            for task in range {
+                let (panel, piece) = (task / pieces, piece(task % pieces));
+                let (group, first, lanes, block) = panels.get::<T>(panel);
+                // SAFETY: the caller's gradients; this piece of the panel is this task's alone.
+                unsafe {
+                    let channel = (group * conv.outputs + first) * grads.channel;
+                    let own = grads.ptr.cast::<T>().add(samples.start * grads.sample + channel);
+                    let to = packed.get().add(panel * panels.width * total + piece.start * block.width);
+                    turn_in(own, grads.channel, lanes, &from[piece], to, block.width);
+                }
+            }
+        });
+        let work = total * panels.width * columns.div_ceil(strips);
+        par::try_ranges(all * strips, (GRAIN * 16 / work.max(1)).max(1), |range| {
+            let mut acc = scratch(longest * panels.width, T::ZERO)?;
+            for task in range {
+                let (panel, strip) = (task / strips, task % strips);
+                let (group, first, lanes, block) = panels.get::<T>(panel);
+                let mine = strip * columns / strips..(strip + 1) * columns / strips;
+                let taps = field.taps.len();
+                let offset = |column: usize| {
+                    let column = (mine.start + column).min(mine.end - 1);
+                    (group * conv.inputs + column / taps) * field.channel + field.taps[column % taps]
+                };
+                let offsets: Vec<usize> = (0..mine.len().next_multiple_of(block.rows)).map(offset).collect();
+                // SAFETY: the planes have every offset; blocks of these sizes; this part of the result is this task's alone.
+                unsafe {
+                    for piece in (0..pieces).map(piece) {
+                        let b = packed.get().add(panel * panels.width * total + piece.start * block.width);
+                        for i in (0..mine.len()).step_by(block.rows) {
+                            let (rows, steps) = (offsets.as_ptr().add(i), at.as_ptr().add(piece.start));
+                            let acc = acc.as_mut_ptr().add(i * block.width);
+                            (block.run)(
+                                [piece.len(), DEPTH],
+                                memory.get(),
+                                rows,
+                                steps,
+                                b,
+                                acc,
+                                piece.start > 0,
+                            );
+                        }
+                    }
+                    let to = to.get().add((group * conv.outputs + first) * columns + mine.start);
+                    let add = samples.start > 0;
+                    turn_out([lanes, mine.len()], acc.as_ptr(), block.width, to, [columns, 1], add);
+                }
+            }
+            Ok(())
+        })
+    };
+    // What is added up in several parts is read and written again for each: large weights want few parts.
+    let bytes = out.numel() * size_of::<T>();
+    let beside = all * panels.width * one * size_of::<T>();
+    // SAFETY: the caller's image.
+    unsafe { parts(window, image, conv.samples, conv.groups * conv.inputs, [ROOM.max(bytes), beside], each) }
+}
+
+/// `to[p][c] = from[c * far + steps[p]]`, in rows of `width`, of which the rest gets zeros.
+///
+/// # Safety
+/// These are elements of `from`; `to` has `width` for each of the steps.
+unsafe fn turn_in<T: Real>(
+    from: *const T,
+    far: usize,
+    channels: usize,
+    steps: &[usize],
+    to: *mut T,
+    width: usize,
+) {
+    let size = size_of::<T>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        let mut p = 0;
+        while let Some(&step) = steps.get(p) {
+            let to = to.add(p * width);
+            let four = steps.get(p..p + 4).is_some_and(|four| (1..4).all(|i| four[i] == step + i));
+            let (squares, n) = if four && far != 1 { (channels & !3, 4) } else { (0, 1) };
+            for c in (0..squares).step_by(4) {
+                turn_square::<T>(from.add(c * far + step).cast(), far * size, to.add(c).cast(), width * size);
+            }
+            for i in 0..n {
+                let to = to.add(i * width);
+                if far == 1 {
+                    to.copy_from_nonoverlapping(from.add(step), channels);
+                } else {
+                    (squares..channels).for_each(|c| *to.add(c) = *from.add(c * far + step + i));
+                }
+                (channels..width).for_each(|c| *to.add(c) = T::ZERO);
+            }
+            p += n;
+        }
+    }
+}
+
+/// `to[c * far + p * step] = from[p][c]`, of rows of `width`; or that is added to what is there.
+///
+/// # Safety
+/// Both have so many channels and positions.
+unsafe fn turn_out<T: Real>(
+    [channels, positions]: [usize; 2],
+    from: *const T,
+    width: usize,
+    to: *mut T,
+    [far, step]: [usize; 2],
+    add: bool,
+) {
+    let squares = if step == 1 { [channels & !3, positions & !3] } else { [0; 2] };
+    let size = size_of::<T>();
+    // SAFETY: the caller's contract.
+    unsafe {
+        if far == 1 && !add {
+            for p in 0..positions {
+                to.add(p * step).copy_from_nonoverlapping(from.add(p * width), channels);
+            }
+            return;
+        }
+        for c in (0..squares[0]).step_by(4) {
+            for p in (0..squares[1]).step_by(4) {
+                let (from, to) = (from.add(p * width + c), to.add(c * far + p));
+                if !add {
+                    turn_square::<T>(from.cast(), width * size, to.cast(), far * size);
+                    continue;
+                }
+                let mut square = [[T::ZERO; 4]; 4];
+                turn_square::<T>(from.cast(), width * size, square.as_mut_ptr().cast(), 4 * size);
+                for (i, line) in square.into_iter().enumerate() {
+                    line.into_iter().enumerate().for_each(|(j, v)| *to.add(i * far + j) += v);
+                }
+            }
+        }
+        for c in 0..channels {
+            let done = if c < squares[0] { squares[1] } else { 0 };
+            for p in done..positions {
+                let (to, value) = (to.add(c * far + p * step), *from.add(p * width + c));
+                if add { *to += value } else { *to = value }
+            }
+        }
+    }
+}
