@@ -14,6 +14,7 @@ mod layout;
 pub mod pool;
 pub mod profile;
 pub mod program;
+pub mod recurrent;
 pub mod room;
 mod scalar;
 mod shape;

@@ -5,90 +5,18 @@ use super::element::scratch;
 use super::matmul::{self, Product};
 use super::par;
 use super::simd::simd_fn;
+use crate::base::recurrent::{Cell, Layer};
 use crate::base::{DType, Fault, Result, Strided};
 
 /// Samples that one task takes through all steps.
 const BLOCK: usize = 16;
-
-/// What a step makes of the sums.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Cell {
-    Tanh,
-    Relu,
-    Lstm,
-    Gru,
-}
-
-impl Cell {
-    /// Sums a unit has.
-    pub fn gates(self) -> usize {
-        match self {
-            Cell::Tanh | Cell::Relu => 1,
-            Cell::Lstm => 4,
-            Cell::Gru => 3,
-        }
-    }
-
-    /// Numbers a unit keeps for the derivative.
-    pub fn kept(self) -> usize {
-        match self {
-            Cell::Tanh | Cell::Relu => 1,
-            Cell::Lstm | Cell::Gru => 4,
-        }
-    }
-}
-
-/// How steps follow each other: the steps' samples, which never grow, lie one after the other.
-#[derive(Clone, Copy)]
-pub struct Steps<'a> {
-    pub sizes: &'a [i64],
-    pub backwards: bool,
-}
-
-impl Steps<'_> {
-    /// Each step's first row and its number of samples, in the order of time or, `turned`, against it.
-    fn each(&self, turned: bool, mut body: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
-        let mut starts = Vec::with_capacity(self.sizes.len());
-        let mut at = 0;
-        for &size in self.sizes {
-            starts.push((at, size as usize));
-            at += size as usize;
-        }
-        if self.backwards != turned {
-            starts.reverse();
-        }
-        starts.into_iter().try_for_each(|(start, size)| body(start, size))
-    }
-}
-
-/// A layer's buffers, all dense and of one dtype: `total` rows of all steps, `samples` of states, `units` wide.
-#[derive(Clone, Copy)]
-pub struct Layer<'a> {
-    pub cell: Cell,
-    pub steps: Steps<'a>,
-    pub samples: usize,
-    pub units: usize,
-    /// `[total, gates * units]`: what the inputs add to the sums.
-    pub sums: Strided<'a>,
-    /// `[gates * units, units]`, and a number for each of its rows.
-    pub weight: Strided<'a>,
-    pub bias: Option<Strided<'a>>,
-    /// `[total, kept * units]`: what gates made.
-    pub kept: Strided<'a>,
-    /// `[total, units]`: the states before each step.
-    pub before: Strided<'a>,
-    pub cell_before: Option<Strided<'a>>,
-    /// `[samples, units]`: the states, at first those before the first step.
-    pub hidden: Strided<'a>,
-    pub cells: Option<Strided<'a>>,
-}
 
 /// Runs a layer: `out` gets the hidden states, `[total, units]`; the states end as the last ones.
 ///
 /// # Safety
 /// All buffers are live, dense, of one float dtype and of the sizes that [`Layer`] tells; those that are written overlap
 /// nothing.
-pub unsafe fn forward(out: Strided, layer: Layer) -> Result<()> {
+pub unsafe fn forward(out: Strided, layer: Layer<Strided>) -> Result<()> {
     // SAFETY: handed on.
     unsafe {
         match out.dtype {
@@ -104,7 +32,7 @@ pub unsafe fn forward(out: Strided, layer: Layer) -> Result<()> {
 ///
 /// # Safety
 /// As [`forward`].
-pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer) -> Result<()> {
+pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer<Strided>) -> Result<()> {
     // SAFETY: handed on.
     unsafe {
         match layer.sums.dtype {
@@ -249,7 +177,7 @@ macro_rules! kernels {
                 (first, size.min(first + BLOCK).saturating_sub(first))
             }
 
-            pub unsafe fn forward(out: Strided, layer: Layer) -> Result<()> {
+            pub unsafe fn forward(out: Strided, layer: Layer<Strided>) -> Result<()> {
                 let (n, cell) = (layer.units, layer.cell);
                 let (width, kept) = (cell.gates() * n, cell.kept() * n);
                 // SAFETY: the caller's matrix.
@@ -294,7 +222,7 @@ macro_rules! kernels {
                 })
             }
 
-            pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer) -> Result<()> {
+            pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer<Strided>) -> Result<()> {
                 let (n, cell) = (layer.units, layer.cell);
                 let (width, kept) = (cell.gates() * n, cell.kept() * n);
                 par::try_ranges(layer.samples.div_ceil(BLOCK), 1, |range| {

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Dispatches that are recorded before they are submitted unasked.
 const BATCH: u32 = 64;
-/// Submissions that may wait in the queue before the host waits for the GPU.
-const AHEAD: usize = 8;
+/// Submissions that may wait in the queue before the host waits for half of them: a thousand launches, as CUDA has it.
+const AHEAD: usize = 16;
 /// Room for the parameters of launches that are too long for immediates, per submission.
 const RING_WORDS: usize = 16 * 1024;
 /// Staging buffers up to this size are kept for the next read.
@@ -187,10 +187,10 @@ impl Stream {
         self.recorded = 0;
         self.ahead.push_back(submitted.clone());
         if self.ahead.len() > AHEAD
-            && let Some((_, oldest)) = self.ahead.pop_front()
+            && let Some((_, half)) = self.ahead.drain(..AHEAD / 2).last()
         {
             // A failure shows in the device's state, which the next call looks at.
-            let _ = wait(gpu, Some(oldest));
+            let _ = wait(gpu, Some(half));
         }
         Some(submitted)
     }

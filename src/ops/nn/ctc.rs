@@ -282,8 +282,8 @@ pub fn ctc_loss(
 pub fn ctc_loss_by_tensors(
     log_probs: &Tensor,
     targets: &Tensor,
-    input_lengths: &Tensor,
-    target_lengths: &Tensor,
+    #[elsewhere] input_lengths: &Tensor,
+    #[elsewhere] target_lengths: &Tensor,
     #[default(0)] blank: i64,
     #[default("mean".to_string())] reduction: String,
     #[default(false)] zero_infinity: bool,

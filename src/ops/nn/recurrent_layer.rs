@@ -1,7 +1,7 @@
-//! A recurrent layer in one direction: one primitive, all its time steps included. On the CPU by kernels, elsewhere, with
-//! projections and in halves by other operators.
+//! A recurrent layer in one direction: one primitive, all its time steps included. With projections and in halves it is made
+//! of other operators.
 
-use crate::cpu::rnn::{self as kernel, Cell};
+use crate::base::recurrent::{self, Cell, Steps};
 use crate::operator::kernel::{duplicate, filled, reduce};
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
@@ -218,7 +218,7 @@ impl Layer {
 
 /// Whether the kernels can take it.
 fn by_kernels(sums: &Body, projected: bool) -> bool {
-    sums.device().is_cpu() && !projected && matches!(sums.dtype, DType::F32 | DType::F64) && sums.numel() > 0
+    !projected && matches!(sums.dtype, DType::F32 | DType::F64) && sums.numel() > 0
 }
 
 /// Buffers of a layer, for the kernels.
@@ -235,20 +235,27 @@ struct Own {
 }
 
 impl Own {
-    fn layer<'a>(&'a self, sizes: &'a [i64], backwards: bool) -> Result<kernel::Layer<'a>> {
-        Ok(kernel::Layer {
+    /// As kernels see it, each buffer through `view`.
+    fn layer<'a, B>(
+        &'a self,
+        sizes: &'a [i64],
+        backwards: bool,
+        view: impl Fn(&'a Body) -> Result<B>,
+    ) -> Result<recurrent::Layer<'a, B>> {
+        let maybe = |body: &'a Option<Body>| body.as_ref().map(&view).transpose();
+        Ok(recurrent::Layer {
             cell: self.cell,
-            steps: kernel::Steps { sizes, backwards },
+            steps: Steps { sizes, backwards },
             samples: self.hidden.shape()[0],
             units: self.hidden.shape()[1],
-            sums: self.sums.host()?,
-            weight: self.weight.host()?,
-            bias: host(&self.bias)?,
-            kept: self.kept.host()?,
-            before: self.before.host()?,
-            cell_before: host(&self.cell_before)?,
-            hidden: self.hidden.host()?,
-            cells: host(&self.cells)?,
+            sums: view(&self.sums)?,
+            weight: view(&self.weight)?,
+            bias: maybe(&self.bias)?,
+            kept: view(&self.kept)?,
+            before: view(&self.before)?,
+            cell_before: maybe(&self.cell_before)?,
+            hidden: view(&self.hidden)?,
+            cells: maybe(&self.cells)?,
         })
     }
 }
@@ -304,8 +311,8 @@ impl RecurrentLayer {
         };
         let out = new(units)?;
         fork!([&out, &own.sums],
-            cpu: kernel::forward(out.host()?, own.layer(&sizes, backwards)?),
-            gpu: Err(Error::runtime("recurrent layers are made of other operators there")))?;
+            cpu: crate::cpu::rnn::forward(out.host()?, own.layer(&sizes, backwards, Body::host)?),
+            gpu: crate::gpu::recurrent(out.gpu()?, &own.layer(&sizes, backwards, Body::gpu)?))?;
         let Own { kept, before, cell_before, hidden, cells, .. } = own;
         let or_nothing = |body: Option<Body>| body.map_or_else(nothing, Ok);
         Ok([out, hidden, or_nothing(cells)?, kept, before, or_nothing(cell_before)?])
@@ -382,8 +389,12 @@ impl RecurrentLayer {
             cells: cells.map(|cells| start(g_cells, &cells)).transpose()?,
         };
         fork!([&own.sums, &own.weight],
-            cpu: kernel::backward(host(&g_out)?, host(&other)?, own.layer(&sizes, backwards)?),
-            gpu: Err(Error::runtime("recurrent layers are made of other operators there")))?;
+            cpu: crate::cpu::rnn::backward(
+                host(&g_out)?, host(&other)?, own.layer(&sizes, backwards, Body::host)?),
+            gpu: crate::gpu::recurrent_backward(
+                g_out.as_ref().map(Body::gpu).transpose()?,
+                other.as_ref().map(Body::gpu).transpose()?,
+                &own.layer(&sizes, backwards, Body::gpu)?))?;
         let of_own = other.as_ref().unwrap_or(&own.sums);
         let of_weight = || -> Result<Body> {
             let out = Body::new(own.weight.shape(), dtype, device)?;

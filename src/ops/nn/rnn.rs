@@ -1,7 +1,7 @@
 //! Recurrent layers and cells: layer by layer, direction by direction.
 
+use crate::base::recurrent::Cell;
 use crate::base::room;
-use crate::cpu::rnn::Cell;
 use crate::operator::prelude::*;
 use crate::ops::indexing::index::to_i64;
 use crate::ops::nn::recurrent_layer::RecurrentLayer;
@@ -222,7 +222,7 @@ macro_rules! one_state {
         #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
         pub fn $packed(
             data: &Tensor,
-            batch_sizes: &Tensor,
+            #[elsewhere] batch_sizes: &Tensor,
             hx: &Tensor,
             params: &[Tensor],
             has_biases: bool,
@@ -337,7 +337,7 @@ pub fn lstm(
 #[allow(clippy::too_many_arguments, reason = "they are the operator's")]
 pub fn lstm_packed(
     data: &Tensor,
-    batch_sizes: &Tensor,
+    #[elsewhere] batch_sizes: &Tensor,
     hx: &[Tensor],
     params: &[Tensor],
     has_biases: bool,

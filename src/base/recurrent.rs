@@ -1,0 +1,105 @@
+//! Recurrent layers, as kernels are told of them: the cell, the steps, and the buffers.
+
+use super::Result;
+
+/// What a step makes of the sums.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Cell {
+    Tanh,
+    Relu,
+    Lstm,
+    Gru,
+}
+
+impl Cell {
+    /// Sums a unit has.
+    pub fn gates(self) -> usize {
+        match self {
+            Cell::Tanh | Cell::Relu => 1,
+            Cell::Lstm => 4,
+            Cell::Gru => 3,
+        }
+    }
+
+    /// Numbers a unit keeps for the derivative.
+    pub fn kept(self) -> usize {
+        match self {
+            Cell::Tanh | Cell::Relu => 1,
+            Cell::Lstm | Cell::Gru => 4,
+        }
+    }
+}
+
+/// How steps follow each other: the steps' samples, which never grow, lie one after the other.
+#[derive(Clone, Copy)]
+pub struct Steps<'a> {
+    pub sizes: &'a [i64],
+    pub backwards: bool,
+}
+
+impl Steps<'_> {
+    /// Each step's first row and its number of samples, in the order of time or, `turned`, against it.
+    pub fn each(&self, turned: bool, mut body: impl FnMut(usize, usize) -> Result<()>) -> Result<()> {
+        if self.backwards == turned {
+            let mut start = 0;
+            return self.sizes.iter().try_for_each(|&size| {
+                let first = start;
+                start += size as usize;
+                body(first, size as usize)
+            });
+        }
+        let mut end = self.sizes.iter().map(|&size| size as usize).sum();
+        self.sizes.iter().rev().try_for_each(|&size| {
+            end -= size as usize;
+            body(end, size as usize)
+        })
+    }
+}
+
+/// A layer's buffers, all dense and of one dtype: `total` rows of all steps, `samples` of states, `units` wide.
+#[derive(Clone, Copy)]
+pub struct Layer<'a, B> {
+    pub cell: Cell,
+    pub steps: Steps<'a>,
+    pub samples: usize,
+    pub units: usize,
+    /// `[total, gates * units]`: what the inputs add to the sums.
+    pub sums: B,
+    /// `[gates * units, units]`, and a number for each of its rows.
+    pub weight: B,
+    pub bias: Option<B>,
+    /// `[total, kept * units]`: what gates made.
+    pub kept: B,
+    /// `[total, units]`: the states before each step.
+    pub before: B,
+    pub cell_before: Option<B>,
+    /// `[samples, units]`: the states, at first those before the first step.
+    pub hidden: B,
+    pub cells: Option<B>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_go_with_time_and_against_it() {
+        let order = |backwards, turned| {
+            let mut seen = Vec::new();
+            let steps = Steps { sizes: &[3, 2, 1], backwards };
+            steps
+                .each(turned, |start, size| {
+                    seen.push((start, size));
+                    Ok(())
+                })
+                .unwrap();
+            seen
+        };
+        let along = [(0, 3), (3, 2), (5, 1)];
+        let against = [(5, 1), (3, 2), (0, 3)];
+        assert_eq!(order(false, false), along);
+        assert_eq!(order(true, true), along);
+        assert_eq!(order(true, false), against);
+        assert_eq!(order(false, true), against);
+    }
+}
