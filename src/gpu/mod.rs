@@ -16,6 +16,7 @@ mod fault;
 mod index;
 mod map;
 mod matmul;
+pub mod norm;
 mod pipeline;
 mod plan;
 mod pool;

@@ -7,7 +7,7 @@ use crate::operator::prelude::*;
 use crate::ops::creation::create;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::formula::rsqrt;
-use crate::ops::nn::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::ops::nn::norm::{self, bodies, cast, check_mixed, dense, host, wide, wide_line};
 use crate::ops::reduction::reduce;
 use crate::ops::shape::rearrange;
 use crate::ops::shape::view::{ints, reshape};
@@ -16,6 +16,11 @@ use crate::tensor::mode;
 /// All dimensions but that of the channels.
 fn others(ndim: usize) -> Ints {
     (0..ndim as i64).filter(|&d| d != 1).collect()
+}
+
+/// How many elements a channel has.
+fn each(shape: &[usize]) -> usize {
+    crate::base::numel(shape) / shape[1].max(1)
 }
 
 /// The channels' numbers, as they lie beside the input.
@@ -45,7 +50,7 @@ struct Running<'a> {
 fn made(input: V, running: Running, eps: f64) -> Made {
     let shape = input.shape();
     let (ndim, channels) = (shape.len(), shape[1]);
-    let count = (crate::base::numel(&shape) / channels.max(1)) as f64;
+    let count = each(&shape) as f64;
     let dims = others(ndim);
     if let (false, Some(mean), Some(var)) = (running.training, running.mean, running.var) {
         let line = |t: &Tensor| beside(V::from(t), ndim, channels);
@@ -83,7 +88,7 @@ fn formula(
 fn gradients(g: &Tensor, made: &Made, weight: Option<V>, own: bool, wants: [bool; 3]) -> [Option<V>; 3] {
     let (shape, dtype) = (g.shape(), g.dtype());
     let (ndim, channels) = (shape.len(), shape[1]);
-    let count = (crate::base::numel(&shape) / channels.max(1)) as f64;
+    let count = each(&shape) as f64;
     let dims = others(ndim);
     let g = V::from(g);
     let y = &made.centred * &made.scale;
@@ -153,6 +158,12 @@ impl Laid {
         if self.last { dense(&innermost(x), dtype) } else { dense(x, dtype) }
     }
 
+    #[cfg(feature = "gpu")]
+    fn planes(&self) -> crate::gpu::norm::Planes {
+        let Sets { n, sets, run } = self.sets;
+        crate::gpu::norm::Planes { n, channels: sets, run, groups: None }
+    }
+
     pub fn back(&self, x: Body) -> Body {
         if self.last { as_before(x) } else { x }
     }
@@ -187,15 +198,28 @@ fn by_kernel(
         scale = dense(&reduce::quietly(|| settled.tensor())?, dtype)?;
     }
     fork!([&out, &own],
-        cpu: {
-            let (weight, bias) = (maybe_line(&weight)?, maybe_line(&bias)?);
-            let with = kernel::With { weight, bias, mean: line(&mean)?, scale: line(&scale)? };
-            match running.training {
-                true => kernel::batch(out.host()?, own.host()?, with, line(&spread)?, laid.sets, eps),
-                false => kernel::settled(out.host()?, own.host()?, with, laid.sets),
-            }
-        },
-        gpu: Err(Error::runtime("batches are normalized by a formula there")))?;
+    cpu: {
+        let (weight, bias) = (maybe_line(&weight)?, maybe_line(&bias)?);
+        let with = kernel::With { weight, bias, mean: line(&mean)?, scale: line(&scale)? };
+        match running.training {
+            true => kernel::batch(out.host()?, own.host()?, with, line(&spread)?, laid.sets, eps),
+            false => kernel::settled(out.host()?, own.host()?, with, laid.sets),
+        }
+    },
+    gpu: {
+        use crate::gpu::norm as kernel;
+        let with = kernel::With {
+            weight: weight.as_ref().map(Body::gpu).transpose()?,
+            bias: bias.as_ref().map(Body::gpu).transpose()?,
+            mean: Some(mean.gpu()?),
+            scale: scale.gpu()?,
+        };
+        let moments = match running.training {
+            true => kernel::Moments::Own { eps, spread: Some(spread.gpu()?) },
+            false => kernel::Moments::Given,
+        };
+        kernel::forward(out.gpu()?, own.gpu()?, with, moments, laid.planes())
+    })?;
     Ok([laid.back(cast(out, x.dtype)?), mean, scale, spread])
 }
 
@@ -208,7 +232,10 @@ fn take_in(running: Running, mean: &Body, spread: &Body, count: usize, momentum:
             let new = V::from(Tensor::new(new.clone())) * (factor * momentum);
             (V::from(&create::shallow(old)) * (1.0 - momentum) + new).tensor()
         };
-        copy(&old.body(), &reduce::quietly(value)?)?;
+        let body = old.body();
+        fork!([&body, new],
+            cpu: copy(&body, &reduce::quietly(value)?),
+            gpu: crate::gpu::norm::running(body.gpu()?, new.gpu()?, 1.0 - momentum, factor * momentum))?;
     }
     Ok(())
 }
@@ -227,7 +254,7 @@ impl NativeBatchNorm {
         eps: f64,
     ) -> Result<[Body; 4]> {
         let running = Running { mean: running_mean, var: running_var, training };
-        let made = if input.numel() == 0 || !input.device().is_cpu() {
+        let made = if !norm::by_kernel(&input.body(), each(&input.shape())) {
             let formula = || formula(input, weight, bias, running, eps);
             mode::with_grad(false, formula)?.map(|t| t.body().clone())
         } else {
@@ -263,7 +290,7 @@ impl NativeBatchNorm {
         training: bool,
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
-        if input.numel() == 0 || !input.device().is_cpu() {
+        if !norm::by_kernel(&input, each(input.shape())) {
             let (ndim, channels) = (input.layout.ndim(), input.shape()[1]);
             let value = |body: Body| V::from(Tensor::new(body));
             let line = |body: Body| beside(value(body), ndim, channels);
@@ -280,14 +307,28 @@ impl NativeBatchNorm {
         let channels = [laid.sets.sets];
         let made = [new(wants[0], x.shape())?, new(wants[1], &channels)?, new(wants[2], &channels)?];
         fork!([&g, &x],
-            cpu: {
-                let (mean, scale) = (line(&result1)?, line(&result2)?);
-                let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
-                let (weight, bias) = (maybe_line(&made[1])?, maybe_line(&made[2])?);
-                let to = kernel::Grads { input: host(&made[0])?, weight, bias };
-                kernel::batch_backward(to, g.host()?, x.host()?, with, laid.sets, training)
-            },
-            gpu: Err(Error::runtime("batches are normalized by a formula there")))?;
+        cpu: {
+            let (mean, scale) = (line(&result1)?, line(&result2)?);
+            let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
+            let (weight, bias) = (maybe_line(&made[1])?, maybe_line(&made[2])?);
+            let to = kernel::Grads { input: host(&made[0])?, weight, bias };
+            kernel::batch_backward(to, g.host()?, x.host()?, with, laid.sets, training)
+        },
+        gpu: {
+            use crate::gpu::norm as kernel;
+            let with = kernel::With {
+                weight: weight.as_ref().map(Body::gpu).transpose()?,
+                bias: None,
+                mean: Some(result1.gpu()?),
+                scale: result2.gpu()?,
+            };
+            let to = kernel::Grads {
+                input: made[0].as_ref().map(Body::gpu).transpose()?,
+                weight: made[1].as_ref().map(Body::gpu).transpose()?,
+                bias: made[2].as_ref().map(Body::gpu).transpose()?,
+            };
+            kernel::backward(to, g.gpu()?, x.gpu()?, with, training, laid.planes())
+        })?;
         let [of_input, of_weight, of_bias] = made;
         let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
         let of_input = to(of_input, input.dtype)?.map(|body| laid.back(body));

@@ -7,7 +7,7 @@ use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::elementwise::formula::rsqrt;
 use crate::ops::nn::batch_norm::maybe_line;
-use crate::ops::nn::norm::{bodies, cast, check_mixed, dense, host, wide, wide_line};
+use crate::ops::nn::norm::{self, bodies, cast, check_mixed, dense, host, wide, wide_line};
 use crate::tensor::mode;
 
 /// The sizes that matter.
@@ -32,6 +32,12 @@ impl Sizes {
 
     fn planes(&self) -> [usize; 3] {
         [self.n, self.channels, self.run]
+    }
+
+    #[cfg(feature = "gpu")]
+    fn on_gpu(&self) -> crate::gpu::norm::Planes {
+        let Sizes { n, channels, run, groups } = *self;
+        crate::gpu::norm::Planes { n, channels, run, groups: Some(groups) }
     }
 
     fn kernel(&self) -> kernel::Groups {
@@ -108,12 +114,22 @@ fn by_kernel(
     let lines = [sizes.n, sizes.groups];
     let (out, mean, scale) = (new(x.shape())?, new(&lines)?, new(&lines)?);
     fork!([&out, &own],
-        cpu: {
-            let (mean, scale) = (kernel::Line(mean.host()?), kernel::Line(scale.host()?));
-            let with = kernel::With { weight: maybe_line(&weight)?, bias: maybe_line(&bias)?, mean, scale };
-            kernel::group(out.host()?, own.host()?, with, sizes.kernel(), eps)
-        },
-        gpu: Err(Error::runtime("groups are normalized by a formula there")))?;
+    cpu: {
+        let (mean, scale) = (kernel::Line(mean.host()?), kernel::Line(scale.host()?));
+        let with = kernel::With { weight: maybe_line(&weight)?, bias: maybe_line(&bias)?, mean, scale };
+        kernel::group(out.host()?, own.host()?, with, sizes.kernel(), eps)
+    },
+    gpu: {
+        use crate::gpu::norm as kernel;
+        let with = kernel::With {
+            weight: weight.as_ref().map(Body::gpu).transpose()?,
+            bias: bias.as_ref().map(Body::gpu).transpose()?,
+            mean: Some(mean.gpu()?),
+            scale: scale.gpu()?,
+        };
+        let moments = kernel::Moments::Own { eps, spread: None };
+        kernel::forward(out.gpu()?, own.gpu()?, with, moments, sizes.on_gpu())
+    })?;
     Ok([cast(out, x.dtype)?, mean, scale])
 }
 
@@ -143,7 +159,7 @@ impl NativeGroupNorm {
         #[hidden] eps: f64,
     ) -> Result<[Body; 3]> {
         let sizes = Sizes::new(n, channels, run, group);
-        let [out, mean, scale] = if input.numel() == 0 || !input.device().is_cpu() {
+        let [out, mean, scale] = if !norm::by_kernel(&input.body(), sizes.rows()[1]) {
             let made = mode::with_grad(false, || formula(input, weight, bias, sizes, eps))?;
             made.map(|t| t.body().clone())
         } else {
@@ -182,7 +198,7 @@ impl NativeGroupNorm {
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
         let sizes = Sizes::new(n, channels, run, group);
-        if input.numel() == 0 || !input.device().is_cpu() {
+        if !norm::by_kernel(&input, sizes.rows()[1]) {
             let value = |body: Body| V::from(Tensor::new(body));
             let rows = sizes.rows();
             let line = |body: Body| value(body).reshape(&[rows[0], 1]);
@@ -197,14 +213,28 @@ impl NativeGroupNorm {
         let line = [sizes.channels];
         let made = [new(wants[0], x.shape())?, new(wants[1], &line)?, new(wants[2], &line)?];
         fork!([&g, &x],
-            cpu: {
-                let (mean, scale) = (kernel::Line(result1.host()?), kernel::Line(result2.host()?));
-                let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
-                let (weight, bias) = (maybe_line(&made[1])?, maybe_line(&made[2])?);
-                let to = kernel::Grads { input: host(&made[0])?, weight, bias };
-                kernel::group_backward(to, g.host()?, x.host()?, with, sizes.kernel())
-            },
-            gpu: Err(Error::runtime("groups are normalized by a formula there")))?;
+        cpu: {
+            let (mean, scale) = (kernel::Line(result1.host()?), kernel::Line(result2.host()?));
+            let with = kernel::With { weight: maybe_line(&weight)?, bias: None, mean, scale };
+            let (weight, bias) = (maybe_line(&made[1])?, maybe_line(&made[2])?);
+            let to = kernel::Grads { input: host(&made[0])?, weight, bias };
+            kernel::group_backward(to, g.host()?, x.host()?, with, sizes.kernel())
+        },
+        gpu: {
+            use crate::gpu::norm as kernel;
+            let with = kernel::With {
+                weight: weight.as_ref().map(Body::gpu).transpose()?,
+                bias: None,
+                mean: Some(result1.gpu()?),
+                scale: result2.gpu()?,
+            };
+            let to = kernel::Grads {
+                input: made[0].as_ref().map(Body::gpu).transpose()?,
+                weight: made[1].as_ref().map(Body::gpu).transpose()?,
+                bias: made[2].as_ref().map(Body::gpu).transpose()?,
+            };
+            kernel::backward(to, g.gpu()?, x.gpu()?, with, true, sizes.on_gpu())
+        })?;
         let [of_input, of_weight, of_bias] = made;
         let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
         Ok([to(of_input, input.dtype)?, to(of_weight, of_params)?, to(of_bias, of_params)?])

@@ -13,6 +13,15 @@ pub(super) fn wide(dtype: DType) -> DType {
     if dtype.size() == 2 { DType::F32 } else { dtype }
 }
 
+/// On the GPU a workgroup takes a set of elements, unless it has more than this: some drivers stop a kernel's loops after 65,535
+/// steps in all.
+const LONG: usize = 1 << 22;
+
+/// Whether a kernel normalizes sets of so many elements; else a formula does.
+pub(super) fn by_kernel(x: &Body, each: usize) -> bool {
+    x.numel() > 0 && (x.device().is_cpu() || each <= LONG)
+}
+
 /// The elements in a row, in this dtype: as they lie, or copied.
 pub(super) fn dense(body: &Body, dtype: DType) -> Result<Body> {
     if body.dtype == dtype && body.layout.is_contiguous() && body.conj_neg.is_none() {
@@ -157,12 +166,22 @@ fn rows_normalized(
     let new = |shape: &[usize]| Body::new(shape, wide(dtype), x.device());
     let (x, out, mean, rstd) = (dense(x, wide(dtype))?, new(&shape)?, new(&lines)?, new(&lines)?);
     fork!([&out, &x],
-        cpu: {
-            let (mean, rstd) = (centred.then(|| mean.host()).transpose()?, rstd.host()?);
-            let with = kernel::Layer { mean, rstd, weight: host(&weight)?, bias: host(&bias)? };
-            kernel::layer(out.host()?, x.host()?, with, n, eps)
-        },
-        gpu: Err(Error::runtime("rows are normalized by a formula there")))?;
+    cpu: {
+        let (mean, rstd) = (centred.then(|| mean.host()).transpose()?, rstd.host()?);
+        let with = kernel::Layer { mean, rstd, weight: host(&weight)?, bias: host(&bias)? };
+        kernel::layer(out.host()?, x.host()?, with, n, eps)
+    },
+    gpu: {
+        use crate::gpu::norm as kernel;
+        let planes = kernel::Planes { n: mean.numel(), channels: n, run: 1, groups: Some(1) };
+        let with = kernel::With {
+            weight: weight.as_ref().map(Body::gpu).transpose()?,
+            bias: bias.as_ref().map(Body::gpu).transpose()?,
+            mean: centred.then(|| mean.gpu()).transpose()?,
+            scale: rstd.gpu()?,
+        };
+        kernel::forward(out.gpu()?, x.gpu()?, with, kernel::Moments::Own { eps, spread: None }, planes)
+    })?;
     Ok([cast(out, dtype)?, mean, rstd])
 }
 
@@ -186,12 +205,27 @@ fn rows_backward(
     let new = |want: bool, shape: &[usize]| want.then(|| Body::new(shape, wide, x.device())).transpose();
     let made = [new(wants[0], &shape)?, new(wants[1], tail)?, new(wants[2], tail)?];
     fork!([&g, &x],
-        cpu: {
-            let with = kernel::Layer { mean: host(&mean)?, rstd: rstd.host()?, weight: host(&weight)?, bias: None };
-            let [input, weight, bias] = [host(&made[0])?, host(&made[1])?, host(&made[2])?];
-            kernel::layer_backward(kernel::LayerGrads { input, weight, bias }, g.host()?, x.host()?, with, n)
-        },
-        gpu: Err(Error::runtime("rows are normalized by a formula there")))?;
+    cpu: {
+        let with = kernel::Layer { mean: host(&mean)?, rstd: rstd.host()?, weight: host(&weight)?, bias: None };
+        let [input, weight, bias] = [host(&made[0])?, host(&made[1])?, host(&made[2])?];
+        kernel::layer_backward(kernel::LayerGrads { input, weight, bias }, g.host()?, x.host()?, with, n)
+    },
+    gpu: {
+        use crate::gpu::norm as kernel;
+        let planes = kernel::Planes { n: rstd.numel(), channels: n, run: 1, groups: Some(1) };
+        let with = kernel::With {
+            weight: weight.as_ref().map(Body::gpu).transpose()?,
+            bias: None,
+            mean: mean.as_ref().map(Body::gpu).transpose()?,
+            scale: rstd.gpu()?,
+        };
+        let to = kernel::Grads {
+            input: made[0].as_ref().map(Body::gpu).transpose()?,
+            weight: made[1].as_ref().map(Body::gpu).transpose()?,
+            bias: made[2].as_ref().map(Body::gpu).transpose()?,
+        };
+        kernel::backward(to, g.gpu()?, x.gpu()?, with, true, planes)
+    })?;
     let [input, weight, bias] = made;
     let to = |body: Option<Body>, dtype| body.map(|body| cast(body, dtype)).transpose();
     Ok([to(input, dtype)?, to(weight, of_params)?, to(bias, of_params)?])
@@ -207,7 +241,7 @@ impl NativeLayerNorm {
         #[hidden] eps: f64,
     ) -> Result<[Body; 3]> {
         let n = normalized_shape.len();
-        if input.numel() == 0 || !input.device().is_cpu() {
+        if !by_kernel(&input.body(), rows_of(&input.shape(), n)[1]) {
             let made = mode::with_grad(false, || layer_norm_formula(input, weight, bias, n, eps))?;
             return Ok(made.map(|t| t.body().clone()));
         }
@@ -238,7 +272,7 @@ impl NativeLayerNorm {
         wants: [bool; 3],
     ) -> Result<[Option<Body>; 3]> {
         let n = normalized_shape.len();
-        if input.numel() > 0 && input.device().is_cpu() {
+        if by_kernel(&input, rows_of(input.shape(), n)[1]) {
             return rows_backward(&g, &input, Some(&result1), &result2, weight.as_ref(), n, wants);
         }
         let value = |body: &Body| V::from(Tensor::new(body.clone()));
@@ -375,7 +409,7 @@ impl FusedRmsNorm {
         #[hidden] eps: f64,
     ) -> Result<[Body; 2]> {
         let n = normalized_shape.len();
-        if input.numel() == 0 || !input.device().is_cpu() {
+        if !by_kernel(&input.body(), rows_of(&input.shape(), n)[1]) {
             let made = mode::with_grad(false, || rms_formula(input, weight.map(V::from), n, eps))?;
             return Ok(made.map(|t| t.body().clone()));
         }
@@ -406,7 +440,7 @@ impl FusedRmsNorm {
         wants: [bool; 2],
     ) -> Result<[Option<Body>; 2]> {
         let n = normalized_shape.len();
-        if input.numel() > 0 && input.device().is_cpu() {
+        if by_kernel(&input, rows_of(input.shape(), n)[1]) {
             let wants = [wants[0], wants[1], false];
             let [input, weight, _] = rows_backward(&g, &input, None, &result1, weight.as_ref(), n, wants)?;
             return Ok([input, weight]);

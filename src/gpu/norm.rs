@@ -1,0 +1,370 @@
+//! Normalization, as `cpu::norm` has it: of rows, of groups of channels and of channels over a batch. A workgroup takes a set of
+//! elements that share a mean and a spread; the gradients of weights and biases are sums over what a channel has.
+
+use super::cell::Cell;
+use super::code::{Code, GROUP, Shader};
+use super::device::gpu;
+use super::pipeline::Key;
+use super::plan::{number, push_number};
+use super::pool::Buffer;
+use super::space::{Words, check, groups};
+use super::stream::Launch;
+use super::{Expr, Source, View, alloc, pointwise, reduce};
+use crate::base::{DType, Fault, Fold, Result, Scalar, contiguous_strides};
+use smallvec::SmallVec;
+
+/// Dense elements `[n, channels, run]`. Each channel has a weight and a bias. A set is a group of a sample's channels, or a
+/// channel of all samples. (A row that is normalized is a sample of one group, its elements are channels with a run of 1.)
+#[derive(Clone, Copy, Debug)]
+pub struct Planes {
+    pub n: usize,
+    pub channels: usize,
+    pub run: usize,
+    /// How many groups a sample has.
+    pub groups: Option<usize>,
+}
+
+/// What stands beside the elements.
+#[derive(Clone, Copy)]
+pub struct With<'a> {
+    pub weight: Option<View<'a>>,
+    pub bias: Option<View<'a>>,
+    /// Of each set, where it is taken out.
+    pub mean: Option<View<'a>>,
+    /// Of each set, one over the root of its spread.
+    pub scale: View<'a>,
+}
+
+/// The gradients to write, where they are wanted.
+#[derive(Clone, Copy)]
+pub struct Grads<'a> {
+    pub input: Option<View<'a>>,
+    pub weight: Option<View<'a>>,
+    pub bias: Option<View<'a>>,
+}
+
+/// Whose mean and spread are taken.
+#[derive(Clone, Copy)]
+pub enum Moments<'a> {
+    /// The sets' own: they are written, the spread too where it is asked for.
+    Own { eps: f64, spread: Option<View<'a>> },
+    /// Those that are given.
+    Given,
+}
+
+impl Planes {
+    fn sets(&self) -> usize {
+        self.groups.map_or(self.channels, |groups| self.n * groups)
+    }
+
+    /// How many elements a set has.
+    fn each(&self) -> usize {
+        match self.groups {
+            Some(groups) => self.channels / groups * self.run,
+            None => self.n * self.run,
+        }
+    }
+
+    fn words(&self) -> Words {
+        let sizes = [self.sets(), self.each(), self.channels, self.run];
+        sizes.iter().map(|n| *n as u32).collect()
+    }
+}
+
+/// Each set less its mean, by its spread, times the weights, plus the biases.
+pub fn forward(
+    out: View<'_>,
+    x: View<'_>,
+    with: With<'_>,
+    moments: Moments<'_>,
+    planes: Planes,
+) -> Result<()> {
+    let (own, spread, eps) = match moments {
+        Moments::Own { eps, spread } => (true, spread, eps),
+        Moments::Given => (false, None, 0.0),
+    };
+    let others = [with.mean, spread, with.weight, with.bias];
+    let operands = [Some(out), Some(x), Some(with.scale)].into_iter().chain(others);
+    let kind = Kind {
+        cell: Cell::of(x.dtype),
+        channels: planes.groups.is_none(),
+        own,
+        mean: with.mean.is_some(),
+        spread: spread.is_some(),
+        input: false,
+        weight: with.weight.is_some(),
+        bias: with.bias.is_some(),
+        along: false,
+    };
+    kind.launch("norm", planes, operands, Some(eps), Kind::forward)
+}
+
+/// The gradients of elements, of weights and of biases. `own`: whether mean and spread were the sets' own.
+pub fn backward(
+    to: Grads<'_>,
+    g: View<'_>,
+    x: View<'_>,
+    with: With<'_>,
+    own: bool,
+    planes: Planes,
+) -> Result<()> {
+    let channels = planes.groups.is_none();
+    // What is summed for the weights lies aside, unless a set is a channel: then its sums are the gradients.
+    let aside = (to.weight.is_some() && !channels).then(|| alloc(x.numel() * x.dtype.size())).transpose()?;
+    let aside = aside.as_ref().map(|buffer| View { buffer, offset: 0, ..x });
+    let of_weight = if channels { to.weight } else { aside };
+    let of_bias = to.bias.filter(|_| channels);
+    let kind = Kind {
+        cell: Cell::of(x.dtype),
+        channels,
+        own,
+        mean: with.mean.is_some(),
+        spread: false,
+        input: to.input.is_some(),
+        weight: with.weight.is_some(),
+        bias: of_bias.is_some(),
+        along: of_weight.is_some(),
+    };
+    if to.input.is_some() || of_weight.is_some() || of_bias.is_some() {
+        let others = [Some(with.scale), with.mean, with.weight];
+        let operands = [to.input, of_weight, of_bias, Some(g), Some(x)].into_iter().chain(others);
+        kind.launch("norm_backward", planes, operands, None, Kind::backward)?;
+    }
+    if channels {
+        return Ok(());
+    }
+    let shape = [planes.n, planes.channels, planes.run];
+    let (strides, line) = (contiguous_strides(&shape), [1, planes.channels, 1]);
+    let line_strides = contiguous_strides(&line);
+    for (to, of) in [(to.weight, aside), (to.bias, Some(g))] {
+        if let (Some(to), Some(of)) = (to, of) {
+            let to = View { shape: &line, strides: &line_strides, ..to };
+            reduce(Fold::Sum, to, View { shape: &shape, strides: &strides, ..of }, &[0, 2])?;
+        }
+    }
+    Ok(())
+}
+
+/// What is running becomes `keep` times itself and `part` of the new.
+pub fn running(old: View<'_>, new: View<'_>, keep: f64, part: f64) -> Result<()> {
+    let expr = Expr {
+        key: "running_average",
+        inputs: &["old", "new", "keep", "part"],
+        wgsl: "old * keep + new * part",
+        predicate: false,
+    };
+    let factors = [keep, part].map(|factor| Source::Scalar(Scalar::Float(factor)));
+    pointwise(&expr, new.dtype, old, &[Source::View(old), Source::View(new), factors[0], factors[1]])
+}
+
+/// What a kernel is made for.
+#[derive(Clone, Copy)]
+struct Kind {
+    cell: Cell,
+    /// Whether a set is a channel.
+    channels: bool,
+    own: bool,
+    mean: bool,
+    spread: bool,
+    /// Backward, whether the gradient of elements is written.
+    input: bool,
+    weight: bool,
+    bias: bool,
+    /// Backward, whether gradients times what was multiplied are written.
+    along: bool,
+}
+
+impl Kind {
+    fn launch<'a>(
+        &self,
+        name: &'static str,
+        planes: Planes,
+        operands: impl Iterator<Item = Option<View<'a>>>,
+        eps: Option<f64>,
+        shader: fn(&Kind) -> Shader,
+    ) -> Result<()> {
+        let gpu = gpu()?;
+        let operands: SmallVec<[View<'_>; 8]> = operands.flatten().collect();
+        for view in &operands {
+            if !matches!(view.dtype, DType::F32 | DType::F64) || Cell::of(view.dtype) != self.cell {
+                return Err(Fault::NoShader { op: name, dtype: view.dtype }.into());
+            }
+            gpu.supports(name, view.dtype)?;
+            check(view)?;
+        }
+        let mut key = Key::new("norm", name).with(self.cell as u8);
+        let choices =
+            [self.channels, self.own, self.mean, self.spread, self.input, self.weight, self.bias, self.along];
+        key = key.with(choices.iter().fold(0, |bits, &choice| bits << 1 | u8::from(choice)));
+        let mut words = planes.words();
+        words.extend(operands.iter().map(|view| view.offset as u32));
+        if let Some(eps) = eps {
+            push_number(self.cell.value(), Scalar::Float(eps), &mut words);
+        }
+        let kernel = gpu.kernel(&key, || Ok(shader(self)))?;
+        let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
+        let groups = groups(planes.sets(), 1);
+        gpu.stream()
+            .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
+    }
+
+    /// A kernel over `operands`, each with whether it is there and whether it is written; `NAME_at` is where it begins.
+    fn code(&self, operands: &[(&str, bool, bool)], eps: bool) -> (Code, String) {
+        let given = || operands.iter().filter(|(_, there, _)| *there);
+        let number_words = if self.cell == Cell::F64 { 2 } else { 1 };
+        let mut code = Code::new(4 + given().count() + usize::from(eps) * number_words, self.cell.value());
+        for (name, _, write) in given() {
+            code.operand(name, self.cell, *write, false);
+        }
+        code.group_join("all_sum", "T", "acc + next", true);
+        code.main_by_group();
+        let [sets, each, channels, run] = [(); 4].map(|()| code.word());
+        for (name, ..) in given() {
+            let at = code.word();
+            code.push(&format!("  let {name}_at = {at};\n"));
+        }
+        if eps {
+            let eps = number(self.cell.value(), &mut code);
+            code.push(&format!("  let eps = {eps};\n"));
+        }
+        code.push(&format!("  let each = {each};\n  let channels = {channels};\n  let run = {run};\n"));
+        (code, sets)
+    }
+
+    /// `body` for each element of set `row`: it lies at `at`.
+    fn over_set(&self, body: &str) -> String {
+        let place =
+            if self.channels { "(k / run) * channels * run + row * run + k % run" } else { "row * each + k" };
+        format!("  for (var k = me; k < each; k += {GROUP}u) {{ let at = {place}; {body} }}\n")
+    }
+
+    /// The weight of the element at `at`.
+    fn weighted(&self, value: &str) -> String {
+        match (self.weight, self.channels) {
+            (false, _) => value.to_owned(),
+            (true, true) => format!("({value}) * w_get(w_at + row)"),
+            (true, false) => format!("({value}) * w_get(w_at + (at / run) % channels)"),
+        }
+    }
+
+    fn standard(&self) -> String {
+        let centred = if self.mean { "(x_get(x_at + at) - mean)" } else { "x_get(x_at + at)" };
+        format!("{centred} * rstd")
+    }
+
+    fn forward(&self) -> Shader {
+        let operands = [
+            ("o", true, true),
+            ("x", true, false),
+            ("rstd", true, self.own),
+            ("mean", self.mean, self.own),
+            ("spread", self.spread, true),
+            ("w", self.weight, false),
+            ("b", self.bias, false),
+        ];
+        let (mut code, sets) = self.code(&operands, true);
+        code.push(&format!("  if (row >= {sets}) {{ return; }}\n"));
+        if self.own {
+            if self.mean {
+                code.push("  var total = T(0);\n");
+                code.push(&self.over_set("total += x_get(x_at + at);"));
+                code.push("  let mean = all_sum(total, me) / T(each);\n");
+            }
+            let centred = if self.mean { "x_get(x_at + at) - mean" } else { "x_get(x_at + at)" };
+            code.push("  var squares = T(0);\n");
+            code.push(&self.over_set(&format!("let centred = {centred}; squares += centred * centred;")));
+            code.push(
+                "  let spread = all_sum(squares, me) / T(each);\n  let rstd = T(1) / sqrt(spread + eps);\n  if (me == 0u) {\n",
+            );
+            for name in ["mean", "rstd", "spread"] {
+                if operands.iter().any(|(other, there, _)| *other == name && *there) {
+                    code.push(&format!("    {name}_set({name}_at + row, {name});\n"));
+                }
+            }
+            code.push("  }\n");
+        } else {
+            code.push(&self.given());
+        }
+        let bias = match (self.bias, self.channels) {
+            (false, _) => "",
+            (true, true) => " + b_get(b_at + row)",
+            (true, false) => " + b_get(b_at + (at / run) % channels)",
+        };
+        let value = self.weighted(&self.standard());
+        code.push(&self.over_set(&format!("o_set(o_at + at, {value}{bias});")));
+        code.push("}\n");
+        code.finish()
+    }
+
+    /// The mean of set `row`, and one over the root of its spread.
+    fn given(&self) -> String {
+        let mean = if self.mean { "  let mean = mean_get(mean_at + row);\n" } else { "" };
+        format!("{mean}  let rstd = rstd_get(rstd_at + row);\n")
+    }
+
+    fn backward(&self) -> Shader {
+        let operands = [
+            ("o", self.input, true),
+            ("dw", self.along, true),
+            ("db", self.bias, true),
+            ("g", true, false),
+            ("x", true, false),
+            ("rstd", true, false),
+            ("mean", self.mean, false),
+            ("w", self.weight, false),
+        ];
+        let (mut code, sets) = self.code(&operands, false);
+        code.push(&format!("  if (row >= {sets}) {{ return; }}\n{}", self.given()));
+        let y = self.standard();
+        // The weight of a channel is a factor of all of its set.
+        let (g, factor) = match self.channels {
+            true => ("g_get(g_at + at)".to_owned(), self.weighted("rstd")),
+            false => (self.weighted("g_get(g_at + at)"), "rstd".to_owned()),
+        };
+        if self.channels && (self.along || self.bias) || self.own && self.input {
+            code.push("  var total = T(0);\n  var along = T(0);\n");
+            code.push(&self.over_set(&format!("let g = {g}; total += g; along += g * ({y});")));
+            code.push("  total = all_sum(total, me);\n  along = all_sum(along, me);\n");
+        }
+        if self.channels {
+            for (name, there, sum) in [("dw", self.along, "along"), ("db", self.bias, "total")] {
+                if there {
+                    code.push(&format!("  if (me == 0u) {{ {name}_set({name}_at + row, {sum}); }}\n"));
+                }
+            }
+        }
+        if self.input {
+            let inner = match (self.own, self.mean) {
+                (false, _) => g,
+                (true, false) => format!("{g} - ({y}) * (along / T(each))"),
+                (true, true) => format!("{g} - total / T(each) - ({y}) * (along / T(each))"),
+            };
+            code.push(&self.over_set(&format!("o_set(o_at + at, ({inner}) * {factor});")));
+        }
+        if !self.channels && self.along {
+            code.push(&self.over_set(&format!("dw_set(dw_at + at, g_get(g_at + at) * ({y}));")));
+        }
+        code.push("}\n");
+        code.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::pipeline::validate;
+    use super::{Cell, Kind};
+
+    #[test]
+    fn kernels_are_valid() {
+        for bits in 0..=255u8 {
+            let [channels, own, mean, spread, input, weight, bias, along] =
+                [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
+            for cell in [Cell::F32, Cell::F64] {
+                let kind =
+                    Kind { cell, channels, own, mean, spread: spread && own, input, weight, bias, along };
+                validate(&kind.forward());
+                validate(&kind.backward());
+            }
+        }
+    }
+}
