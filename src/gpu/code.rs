@@ -193,6 +193,18 @@ impl Code {
         );
     }
 
+    /// A function `NAME(v, me)`: the sum of the values of each `lanes` neighbours, in a fixed order, for all of them.
+    pub fn lanes_sum(&mut self, name: &str, value: &str, lanes: usize) {
+        let _ = write!(
+            self.text,
+            "var<workgroup> {name}_seen: array<{value}, {GROUP}>;\n\
+             fn {name}(v: {value}, me: u32) -> {value} {{\n  {name}_seen[me] = v;\n  workgroupBarrier();\n  \
+             let first = me - me % {lanes}u;\n  var sum = {name}_seen[first];\n  \
+             for (var j = 1u; j < {lanes}u; j++) {{ sum += {name}_seen[first + j]; }}\n  \
+             workgroupBarrier();\n  return sum;\n}}\n"
+        );
+    }
+
     /// Defines `base` where the ring is used: for mains that are written by hand.
     pub fn base(&mut self) {
         if self.ringed {

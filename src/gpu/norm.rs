@@ -95,6 +95,7 @@ pub fn forward(
         weight: with.weight.is_some(),
         bias: with.bias.is_some(),
         along: false,
+        lanes: lanes(planes.each()),
     };
     kind.launch("norm", planes, operands, Some(eps), Kind::forward)
 }
@@ -124,6 +125,7 @@ pub fn backward(
         weight: with.weight.is_some(),
         bias: of_bias.is_some(),
         along: of_weight.is_some(),
+        lanes: lanes(planes.each()),
     };
     if to.input.is_some() || of_weight.is_some() || of_bias.is_some() {
         let others = [Some(with.scale), with.mean, with.weight];
@@ -172,6 +174,17 @@ struct Kind {
     bias: bool,
     /// Backward, whether gradients times what was multiplied are written.
     along: bool,
+    /// Invocations that share a set.
+    lanes: usize,
+}
+
+/// A workgroup's invocations take a long set together, several sets of middling length, or a short set each.
+fn lanes(each: usize) -> usize {
+    match each {
+        0..=16 => 1,
+        17..=1024 => 32,
+        _ => GROUP,
+    }
 }
 
 impl Kind {
@@ -195,7 +208,9 @@ impl Kind {
         let mut key = Key::new("norm", name).with(self.cell as u8);
         let choices =
             [self.channels, self.own, self.mean, self.spread, self.input, self.weight, self.bias, self.along];
-        key = key.with(choices.iter().fold(0, |bits, &choice| bits << 1 | u8::from(choice)));
+        key = key
+            .with(self.lanes.ilog2() as u8)
+            .with(choices.iter().fold(0, |bits, &choice| bits << 1 | u8::from(choice)));
         let mut words = planes.words();
         words.extend(operands.iter().map(|view| view.offset as u32));
         if let Some(eps) = eps {
@@ -203,20 +218,24 @@ impl Kind {
         }
         let kernel = gpu.kernel(&key, || Ok(shader(self)))?;
         let buffers: SmallVec<[&Buffer; 8]> = operands.iter().map(|view| view.buffer).collect();
-        let groups = groups(planes.sets(), 1);
+        let groups = groups(planes.sets(), GROUP / self.lanes);
         gpu.stream()
             .launch(gpu, &Launch { kernel: &kernel, buffers: &buffers, words: &words, groups, flags: false })
     }
 
     /// A kernel over `operands`, each with whether it is there and whether it is written; `NAME_at` is where it begins.
-    fn code(&self, operands: &[(&str, bool, bool)], eps: bool) -> (Code, String) {
+    fn code(&self, operands: &[(&str, bool, bool)], eps: bool) -> Code {
         let given = || operands.iter().filter(|(_, there, _)| *there);
         let number_words = if self.cell == Cell::F64 { 2 } else { 1 };
         let mut code = Code::new(4 + given().count() + usize::from(eps) * number_words, self.cell.value());
         for (name, _, write) in given() {
             code.operand(name, self.cell, *write, false);
         }
-        code.group_join("all_sum", "T", "acc + next", true);
+        match self.lanes {
+            1 => code.push("fn all_sum(v: T, me: u32) -> T { return v; }\n"),
+            GROUP => code.group_join("all_sum", "T", "acc + next", true),
+            lanes => code.lanes_sum("all_sum", "T", lanes),
+        }
         code.main_by_group();
         let [sets, each, channels, run] = [(); 4].map(|()| code.word());
         for (name, ..) in given() {
@@ -227,22 +246,29 @@ impl Kind {
             let eps = number(self.cell.value(), &mut code);
             code.push(&format!("  let eps = {eps};\n"));
         }
-        code.push(&format!("  let each = {each};\n  let channels = {channels};\n  let run = {run};\n"));
-        (code, sets)
+        // Every invocation comes to the barriers; those beyond the last set have nothing to do between them.
+        let lanes = self.lanes;
+        code.push(&format!(
+            "  let there = row * {per}u + me / {lanes}u < {sets};\n  let own = min(row * {per}u + me / {lanes}u, {sets} - 1u);\n  \
+             let first = there && me % {lanes}u == 0u;\n  let each = select(0u, {each}, there);\n  let channels = {channels};\n  let run = {run};\n",
+            per = GROUP / lanes
+        ));
+        code
     }
 
     /// `body` for each element of set `row`: it lies at `at`.
     fn over_set(&self, body: &str) -> String {
         let place =
-            if self.channels { "(k / run) * channels * run + row * run + k % run" } else { "row * each + k" };
-        format!("  for (var k = me; k < each; k += {GROUP}u) {{ let at = {place}; {body} }}\n")
+            if self.channels { "(k / run) * channels * run + own * run + k % run" } else { "own * each + k" };
+        let lanes = self.lanes;
+        format!("  for (var k = me % {lanes}u; k < each; k += {lanes}u) {{ let at = {place}; {body} }}\n")
     }
 
     /// The weight of the element at `at`.
     fn weighted(&self, value: &str) -> String {
         match (self.weight, self.channels) {
             (false, _) => value.to_owned(),
-            (true, true) => format!("({value}) * w_get(w_at + row)"),
+            (true, true) => format!("({value}) * w_get(w_at + own)"),
             (true, false) => format!("({value}) * w_get(w_at + (at / run) % channels)"),
         }
     }
@@ -262,8 +288,7 @@ impl Kind {
             ("w", self.weight, false),
             ("b", self.bias, false),
         ];
-        let (mut code, sets) = self.code(&operands, true);
-        code.push(&format!("  if (row >= {sets}) {{ return; }}\n"));
+        let mut code = self.code(&operands, true);
         if self.own {
             if self.mean {
                 code.push("  var total = T(0);\n");
@@ -274,11 +299,11 @@ impl Kind {
             code.push("  var squares = T(0);\n");
             code.push(&self.over_set(&format!("let centred = {centred}; squares += centred * centred;")));
             code.push(
-                "  let spread = all_sum(squares, me) / T(each);\n  let rstd = T(1) / sqrt(spread + eps);\n  if (me == 0u) {\n",
+                "  let spread = all_sum(squares, me) / T(each);\n  let rstd = T(1) / sqrt(spread + eps);\n  if (first) {\n",
             );
             for name in ["mean", "rstd", "spread"] {
                 if operands.iter().any(|(other, there, _)| *other == name && *there) {
-                    code.push(&format!("    {name}_set({name}_at + row, {name});\n"));
+                    code.push(&format!("    {name}_set({name}_at + own, {name});\n"));
                 }
             }
             code.push("  }\n");
@@ -287,7 +312,7 @@ impl Kind {
         }
         let bias = match (self.bias, self.channels) {
             (false, _) => "",
-            (true, true) => " + b_get(b_at + row)",
+            (true, true) => " + b_get(b_at + own)",
             (true, false) => " + b_get(b_at + (at / run) % channels)",
         };
         let value = self.weighted(&self.standard());
@@ -298,8 +323,8 @@ impl Kind {
 
     /// The mean of set `row`, and one over the root of its spread.
     fn given(&self) -> String {
-        let mean = if self.mean { "  let mean = mean_get(mean_at + row);\n" } else { "" };
-        format!("{mean}  let rstd = rstd_get(rstd_at + row);\n")
+        let mean = if self.mean { "  let mean = mean_get(mean_at + own);\n" } else { "" };
+        format!("{mean}  let rstd = rstd_get(rstd_at + own);\n")
     }
 
     fn backward(&self) -> Shader {
@@ -313,8 +338,8 @@ impl Kind {
             ("mean", self.mean, false),
             ("w", self.weight, false),
         ];
-        let (mut code, sets) = self.code(&operands, false);
-        code.push(&format!("  if (row >= {sets}) {{ return; }}\n{}", self.given()));
+        let mut code = self.code(&operands, false);
+        code.push(&self.given());
         let y = self.standard();
         // The weight of a channel is a factor of all of its set.
         let (g, factor) = match self.channels {
@@ -329,7 +354,7 @@ impl Kind {
         if self.channels {
             for (name, there, sum) in [("dw", self.along, "along"), ("db", self.bias, "total")] {
                 if there {
-                    code.push(&format!("  if (me == 0u) {{ {name}_set({name}_at + row, {sum}); }}\n"));
+                    code.push(&format!("  if (first) {{ {name}_set({name}_at + own, {sum}); }}\n"));
                 }
             }
         }
@@ -352,18 +377,21 @@ impl Kind {
 #[cfg(test)]
 mod tests {
     use super::super::pipeline::validate;
-    use super::{Cell, Kind};
+    use super::{Cell, GROUP, Kind};
 
     #[test]
     fn kernels_are_valid() {
         for bits in 0..=255u8 {
             let [channels, own, mean, spread, input, weight, bias, along] =
                 [0, 1, 2, 3, 4, 5, 6, 7].map(|k| bits >> k & 1 > 0);
-            for cell in [Cell::F32, Cell::F64] {
-                let kind =
-                    Kind { cell, channels, own, mean, spread: spread && own, input, weight, bias, along };
-                validate(&kind.forward());
-                validate(&kind.backward());
+            for (cell, lanes) in [(Cell::F32, 1), (Cell::F32, 32), (Cell::F32, GROUP), (Cell::F64, 32)] {
+                let kind = Kind { cell, channels, own, mean, spread, input, weight, bias, along, lanes };
+                if !input && !along && (own || !spread) {
+                    validate(&kind.forward());
+                }
+                if !spread {
+                    validate(&kind.backward());
+                }
             }
         }
     }
