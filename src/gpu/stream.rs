@@ -187,7 +187,7 @@ impl Stream {
         self.recorded = 0;
         self.ahead.push_back(submitted.clone());
         if self.ahead.len() > AHEAD
-            && let Some((_, half)) = self.ahead.drain(..AHEAD / 2).last()
+            && let Some((_, half)) = self.ahead.drain(..AHEAD / 2).next_back()
         {
             // A failure shows in the device's state, which the next call looks at.
             let _ = wait(gpu, Some(half));
