@@ -55,10 +55,10 @@ KINDS = {
 
 # What methods that are no rows' return.
 RETURNS = {
-    **dict.fromkeys(("dim", "ndimension", "nelement", "numel", "element_size", "storage_offset", "get_device"), "_int"),
-    **dict.fromkeys(("is_floating_point", "is_complex", "is_contiguous", "is_pinned", "is_shared", "is_signed"), "_bool"),
+    **dict.fromkeys(("dim", "ndimension", "nelement", "element_size", "storage_offset", "get_device"), "_int"),
+    **dict.fromkeys(("is_floating_point", "is_contiguous", "is_pinned", "is_shared"), "_bool"),
     **dict.fromkeys(("bool", "byte", "char", "short", "int", "long", "half", "bfloat16", "float", "double"), "Tensor"),
-    **dict.fromkeys(("to", "cpu", "cuda", "type_as", "clone", "detach", "detach_", "requires_grad_", "new_tensor"), "Tensor"),
+    **dict.fromkeys(("to", "cpu", "cuda", "requires_grad_", "new_tensor"), "Tensor"),
     "backward": "None",
 }
 # Those whose calls differ in what they return.
@@ -72,7 +72,7 @@ CALLS = {
 PROPERTIES = {
     **dict.fromkeys(("requires_grad", "is_leaf", "is_cuda", "is_cpu", "retains_grad"), "_bool"),
     **dict.fromkeys(("ndim", "itemsize", "nbytes", "output_nr", "_version"), "_int"),
-    **dict.fromkeys(("T", "mT", "H", "mH", "data", "real", "imag"), "Tensor"),
+    **dict.fromkeys(("T", "mT", "H", "mH", "data"), "Tensor"),
     "shape": "Size",
     "grad": "Tensor | None",
     "_base": "Tensor | None",
@@ -208,7 +208,11 @@ def signatures(name: str, value: Any, first: str | None) -> list[str]:
 
 
 def returned(name: str, first: str | None) -> str:
-    return RETURNS.get(name, "Tensor" if name in ROWS else "Any") if first == "self" else "Any"
+    """What a call returns of which Python tells no parameters, or which no row has."""
+    if first != "self":
+        return "Any"
+    told = {named(returns) for found in ROWS.get(name, ()) for _, returns, _ in found} - {"None"}
+    return RETURNS.get(name) or (told.pop() if len(told) == 1 else "Tensor" if name in ROWS else "Any")
 
 
 def signature(name: str, value: Any, first: str | None) -> str:
@@ -290,7 +294,7 @@ def member(name: str, value: Any, owner: type) -> list[str]:
         inner = value.__func__ if isinstance(value, classmethod) else value
         return function(name, inner, "cls", "    ", "@classmethod")
     if inspect.isgetsetdescriptor(value) or isinstance(value, property):
-        lines = ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, 'Any')}: ..."]
+        lines = ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, 'Tensor' if name in ROWS else 'Any')}: ..."]
         if name in WRITABLE:
             lines += [f"    @{name}.setter", f"    def {name}(self, value: Any, /) -> None: ..."]
         return lines
