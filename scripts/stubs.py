@@ -294,7 +294,8 @@ def member(name: str, value: Any, owner: type) -> list[str]:
         inner = value.__func__ if isinstance(value, classmethod) else value
         return function(name, inner, "cls", "    ", "@classmethod")
     if inspect.isgetsetdescriptor(value) or isinstance(value, property):
-        lines = ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, 'Tensor' if name in ROWS else 'Any')}: ..."]
+        of_row = "Tensor" if owner is _core.Tensor and name in ROWS else "Any"
+        lines = ["    @property", f"    def {name}(self) -> {PROPERTIES.get(name, of_row)}: ..."]
         if name in WRITABLE:
             lines += [f"    @{name}.setter", f"    def {name}(self, value: Any, /) -> None: ..."]
         return lines
