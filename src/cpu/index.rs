@@ -29,7 +29,7 @@ pub unsafe fn get(out: Strided, src: Strided, by: &[IndexBy], negative: bool) ->
         if !check_late {
             by.iter().try_for_each(|by| check(by, negative))?;
         }
-        if run(src, out, by, low, &dims, mover::<Get>(out.dtype.size())) {
+        if run(src, out, by, low, &dims, getter(out.dtype.size())) {
             return Ok(());
         }
         by.iter().try_for_each(|by| check(by, negative))
@@ -67,24 +67,26 @@ type Runs =
 /// Moves a single element for each of `n` indices; the steps are those of the two operands and of the index.
 type Singles =
     unsafe fn(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, steps: [usize; 3], n: usize);
+/// The same where all lies in a row, with indices that have not been checked: false if one is outside.
+type Along =
+    unsafe fn(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, n: usize, negative: bool) -> bool;
 
 /// How elements move.
 #[derive(Clone, Copy)]
 struct Mover {
     runs: Runs,
     singles: Singles,
+    along: Option<Along>,
 }
 
 impl Mover {
     fn of<T, O: Op<T>>() -> Mover {
-        Mover { runs: apply::<T, O>, singles: apply_singles::<T, O> }
+        Mover { runs: apply::<T, O>, singles: apply_singles::<T, O>, along: None }
     }
 }
 
 /// What happens to one element.
 trait Op<T> {
-    /// Whether indices along rows have a loop of their own.
-    const ALONG: bool = false;
     unsafe fn one(indexed: *mut T, plain: *mut T);
     /// To `n` elements in a row.
     #[inline(always)]
@@ -96,11 +98,10 @@ trait Op<T> {
 
 macro_rules! ops {
     ($(
-        $name:ident$([$along:ident])?: $bound:path, |$indexed:ident, $plain:ident| $body:expr $(, $n:ident, $line:expr)?;
+        $name:ident: $bound:path, |$indexed:ident, $plain:ident| $body:expr $(, $n:ident, $line:expr)?;
     )*) => { $(
         struct $name;
         impl<T: $bound> Op<T> for $name {
-            $(const ALONG: bool = stringify!($along).len() > 0;)?
             #[inline(always)]
             unsafe fn one($indexed: *mut T, $plain: *mut T) {
                 // SAFETY: the caller's two elements.
@@ -115,7 +116,7 @@ macro_rules! ops {
     )* };
 }
 ops! {
-    Get[along]: Copy, |indexed, plain| *plain = *indexed, n, plain.copy_from_nonoverlapping(indexed, n);
+    Get: Copy, |indexed, plain| *plain = *indexed, n, plain.copy_from_nonoverlapping(indexed, n);
     Assign: Copy, |indexed, plain| *indexed = *plain, n, indexed.copy_from_nonoverlapping(plain, n);
     Add: Element, |indexed, plain| *indexed = (*indexed).plus(*plain);
     Mul: Element, |indexed, plain| *indexed = (*indexed).times(*plain);
@@ -133,6 +134,71 @@ fn mover<O: Op<u8> + Op<u16> + Op<u32> + Op<u64> + Op<[u64; 2]>>(size: usize) ->
     }
 }
 
+/// How elements are read.
+fn getter(size: usize) -> Mover {
+    let along: Along = match size {
+        1 => along_1,
+        2 => along_2,
+        4 => along_4,
+        8 => along_8,
+        _ => along_16,
+    };
+    Mover { along: Some(along), ..mover::<Get>(size) }
+}
+
+/// Indices whose places are worked out, and checked, together.
+const PLACES: usize = 16;
+
+/// Reads along a row.
+#[inline(always)]
+unsafe fn along<T: Copy>(
+    from: *const T,
+    to: *mut T,
+    by: &IndexBy,
+    at: usize,
+    n: usize,
+    negative: bool,
+) -> bool {
+    let (index, last) = (by.index.ptr.cast::<i64>().wrapping_add(at), by.size - 1);
+    let round = if negative { by.size as i64 } else { 0 };
+    let mut outside = false;
+    let mut place = |i: usize| {
+        // SAFETY: the caller's n indices.
+        let value = unsafe { *index.add(i) };
+        let place = value.wrapping_add(value >> 63 & round) as usize;
+        outside |= place > last;
+        place.min(last)
+    };
+    let whole = n - n % PLACES;
+    // SAFETY: places are within the row, and there are n elements to write.
+    unsafe {
+        for first in (0..whole).step_by(PLACES) {
+            let mut places = [0; PLACES];
+            for j in 0..PLACES {
+                places[j] = place(first + j);
+            }
+            for j in 0..PLACES {
+                *to.add(first + j) = *from.add(places[j]);
+            }
+        }
+        for i in whole..n {
+            *to.add(i) = *from.add(place(i));
+        }
+    }
+    !outside
+}
+
+macro_rules! along {
+    ($($name:ident: $T:ty),*) => { $(
+        simd_fn! {
+            unsafe fn $name(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, n: usize, negative: bool) -> bool {
+                along::<$T>(indexed.cast(), plain.cast(), by, at, n, negative)
+            }
+        }
+    )* };
+}
+along!(along_1: u8, along_2: u16, along_4: u32, along_8: u64, along_16: [u64; 2]);
+
 unsafe fn apply_singles<T, O: Op<T>>(
     indexed: *mut u8,
     plain: *mut u8,
@@ -144,18 +210,6 @@ unsafe fn apply_singles<T, O: Op<T>>(
     // A copy, which the stores below cannot change: it stays in registers.
     let by = &IndexBy { ..*by };
     let (indexed, plain) = (indexed.cast::<T>(), plain.cast::<T>());
-    if O::ALONG && steps == [0, 1, 1] && by.stride == 1 {
-        let (index, last) = (by.index.ptr.cast::<i64>().wrapping_add(at), by.size - 1);
-        for i in 0..n {
-            // SAFETY: as below.
-            unsafe {
-                let value = *index.add(i);
-                let place = value.wrapping_add(if value < 0 { by.size as i64 } else { 0 }) as usize;
-                O::one(indexed.add(place.min(last)), plain.add(i));
-            }
-        }
-        return;
-    }
     for i in 0..n {
         // SAFETY: n elements of the plain operand and of the index, which has been checked.
         unsafe {
@@ -286,8 +340,13 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], low: Option<i
         let walk = Walk::over(&varying, plain.shape, [indexed.strides, plain.strides, by.index.strides]);
         let mut inside = true;
         walk.runs(0..total, |[i, p, at], steps, n| {
-            // SAFETY: the indices were checked, so all these elements are inside their views.
+            // SAFETY: the indices were checked, or are on the way, so all these elements are inside their views.
             unsafe {
+                if let (Some(along), [0, 1, 1], 1) = (mover.along, steps, by.stride) {
+                    let (indexed, plain) = (indexed.ptr.add(i * size), plain.ptr.add(p * size));
+                    inside = inside && along(indexed, plain, by, at, n, low.is_none_or(|low| low < 0));
+                    return;
+                }
                 inside = inside
                     && low.is_none_or(|low| !any_outside(n, by.index, [at, steps[2]], low, by.size as i64));
                 if inside {

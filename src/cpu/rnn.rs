@@ -1,15 +1,20 @@
 //! Recurrent layers: all time steps of one layer in one direction. What gates make of their sums is one loop a step; samples
-//! are independent, so threads share them, a block each through all steps.
+//! are independent, so threads share them, some each through all steps.
 
 use super::element::scratch;
-use super::matmul::{self, Product};
+use super::matmul::panels::{Panels, ROWS};
 use super::par;
 use super::simd::simd_fn;
 use crate::base::recurrent::{Cell, Layer};
 use crate::base::{DType, Fault, Result, Strided};
 
-/// Samples that one task takes through all steps.
-const BLOCK: usize = 16;
+/// The most samples that one task takes through all steps.
+const MOST: usize = 64;
+
+/// The samples of a task: each thread's part of them.
+fn block(samples: usize) -> usize {
+    samples.div_ceil(par::threads().max(1)).next_multiple_of(ROWS).min(MOST)
+}
 
 /// Runs a layer: `out` gets the hidden states, `[total, units]`; the states end as the last ones.
 ///
@@ -44,7 +49,7 @@ pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer<
 }
 
 macro_rules! kernels {
-    ($T:ident, $name:ident, $product:path, $turn:path) => {
+    ($T:ident, $name:ident) => {
         mod $name {
             use super::*;
             use crate::cpu::math::$T::{sigmoid, tanh};
@@ -163,30 +168,23 @@ macro_rules! kernels {
                 }
             }
 
-            /// The weight with a row for each unit that is read, which products like better.
-            unsafe fn turned(weight: &Strided, rows: usize, units: usize) -> Result<Vec<$T>> {
-                let mut to = scratch(rows * units, 0.0 as $T)?;
-                // SAFETY: the caller's matrix.
-                unsafe { $turn(0, units, rows, at(weight, 0), units, to.as_mut_ptr()) };
-                Ok(to)
-            }
-
-            /// The samples of a block at a step with so many.
-            fn part(block: usize, size: usize) -> (usize, usize) {
-                let first = block * BLOCK;
-                (first, size.min(first + BLOCK).saturating_sub(first))
+            /// The samples of a task at a step with so many.
+            fn part(task: usize, block: usize, size: usize) -> (usize, usize) {
+                let first = task * block;
+                (first, size.min(first + block).saturating_sub(first))
             }
 
             pub unsafe fn forward(out: Strided, layer: Layer<Strided>) -> Result<()> {
                 let (n, cell) = (layer.units, layer.cell);
                 let (width, kept) = (cell.gates() * n, cell.kept() * n);
                 // SAFETY: the caller's matrix.
-                let weight = unsafe { turned(&layer.weight, width, n)? };
-                par::try_ranges(layer.samples.div_ceil(BLOCK), 1, |range| {
-                    let mut own = scratch(BLOCK * width, 0.0 as $T)?;
-                    for block in range {
+                let weight = unsafe { Panels::<$T>::new(n, width, at(&layer.weight, 0), [1, n])? };
+                let (block, own_step) = (block(layer.samples), weight.columns());
+                par::try_ranges(layer.samples.div_ceil(block), 1, |range| {
+                    let mut own = scratch(block * own_step, 0.0 as $T)?;
+                    for task in range {
                         layer.steps.each(false, |start, size| {
-                            let (first, rows) = part(block, size);
+                            let (first, rows) = part(task, block, size);
                             if rows == 0 {
                                 return Ok(());
                             }
@@ -194,10 +192,9 @@ macro_rules! kernels {
                             unsafe {
                                 let hidden = at(&layer.hidden, first * n);
                                 at(&layer.before, (start + first) * n).copy_from_nonoverlapping(hidden, rows * n);
-                                let p = Product { sizes: [rows, width, n], out: [width, 1], a: [n, 1], b: [width, 1] };
-                                $product(p, own.as_mut_ptr(), hidden, weight.as_ptr(), 1.0, 0.0)?;
+                                weight.multiply(rows, hidden, own.as_mut_ptr());
                                 for row in 0..rows {
-                                    let (line, at_step) = (own.as_mut_ptr().add(row * width), start + first + row);
+                                    let (line, at_step) = (own.as_mut_ptr().add(row * own_step), start + first + row);
                                     if layer.bias.is_some() {
                                         add_row(width, line, maybe(&layer.bias, 0));
                                     }
@@ -225,10 +222,14 @@ macro_rules! kernels {
             pub unsafe fn backward(g: Option<Strided>, other: Option<Strided>, layer: Layer<Strided>) -> Result<()> {
                 let (n, cell) = (layer.units, layer.cell);
                 let (width, kept) = (cell.gates() * n, cell.kept() * n);
-                par::try_ranges(layer.samples.div_ceil(BLOCK), 1, |range| {
-                    for block in range {
+                // SAFETY: the caller's matrix.
+                let weight = unsafe { Panels::<$T>::new(width, n, at(&layer.weight, 0), [n, 1])? };
+                let (block, back_step) = (block(layer.samples), weight.columns());
+                par::try_ranges(layer.samples.div_ceil(block), 1, |range| {
+                    let mut back = scratch(block * back_step, 0.0 as $T)?;
+                    for task in range {
                         layer.steps.each(true, |start, size| {
-                            let (first, rows) = part(block, size);
+                            let (first, rows) = part(task, block, size);
                             if rows == 0 {
                                 return Ok(());
                             }
@@ -255,11 +256,13 @@ macro_rules! kernels {
                                     }
                                 }
                                 let from = other.as_ref().unwrap_or(&layer.sums);
-                                let p = Product { sizes: [rows, n, width], out: [n, 1], a: [width, 1], b: [n, 1] };
-                                // Of a GRU's state a part goes past the gates.
-                                let beta = if cell == Cell::Gru { 1.0 } else { 0.0 };
                                 let from = at(from, (start + first) * width);
-                                $product(p, hidden, from, at(&layer.weight, 0), 1.0, beta)?;
+                                weight.multiply(rows, from, back.as_mut_ptr());
+                                for row in 0..rows {
+                                    let (dh, line) = (hidden.add(row * n), back.as_ptr().add(row * back_step));
+                                    // Of a GRU's state a part goes past the gates.
+                                    if cell == Cell::Gru { add_row(n, dh, line) } else { dh.copy_from_nonoverlapping(line, n) }
+                                }
                             }
                             Ok(())
                         })?;
@@ -270,5 +273,5 @@ macro_rules! kernels {
         }
     };
 }
-kernels!(f32, single, matmul::product_f32, matmul::turn_f32);
-kernels!(f64, double, matmul::product_f64, matmul::turn_f64);
+kernels!(f32, single);
+kernels!(f64, double);

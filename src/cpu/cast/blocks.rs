@@ -3,7 +3,7 @@
 
 use super::tile::splat;
 use crate::cpu::par::GRAIN;
-use crate::cpu::simd::turn_square;
+use crate::cpu::simd::{simd_fn, turn_square};
 use smallvec::SmallVec;
 use std::array::from_fn;
 use std::ops::Range;
@@ -195,6 +195,8 @@ unsafe fn copy_elements<E: Copy>(rows: usize, cols: usize, from: Place, to: Plac
             for r in 0..rows {
                 from.at.add(r * from.row).copy_to_nonoverlapping(to.at.add(r * to.row), cols * size);
             }
+        } else if from.col == 0 && to.col == size && size <= 8 && cols * size >= LINE {
+            stretch(rows, cols * size, size, from, to);
         } else if from.col == 0 && to.col == size {
             for r in 0..rows {
                 splat(from.at.add(r * from.row).cast::<E>().read_unaligned(), cols, to.at.add(r * to.row));
@@ -203,6 +205,30 @@ unsafe fn copy_elements<E: Copy>(rows: usize, cols: usize, from: Place, to: Plac
             transpose::<E>(rows, cols, from, to);
         } else {
             copy_corner::<E>(0..rows, 0..cols, from, to);
+        }
+    }
+}
+
+/// Bytes that are written at once.
+const LINE: usize = 64;
+
+simd_fn! {
+    /// Fills rows of `bytes` bytes, a line at least, with copies of an element each, of at most eight bytes.
+    unsafe fn stretch(rows: usize, bytes: usize, size: usize, from: Place, to: Place) {
+        for r in 0..rows {
+            let (from, to) = (from.at.add(r * from.row), to.at.add(r * to.row));
+            let word = match size {
+                1 => u64::from(*from) * 0x0101_0101_0101_0101,
+                2 => u64::from(from.cast::<u16>().read_unaligned()) * 0x0001_0001_0001_0001,
+                4 => u64::from(from.cast::<u32>().read_unaligned()) * 0x0000_0001_0000_0001,
+                _ => from.cast::<u64>().read_unaligned(),
+            };
+            let line = [word; LINE / 8];
+            for at in (0..bytes - LINE).step_by(LINE) {
+                to.add(at).cast::<[u64; LINE / 8]>().write_unaligned(line);
+            }
+            // It may overlap the one before.
+            to.add(bytes - LINE).cast::<[u64; LINE / 8]>().write_unaligned(line);
         }
     }
 }

@@ -11,12 +11,14 @@ use gemm::Parallelism;
 
 /// Multiplications above which `gemm` shares a product among threads.
 pub const PARALLEL: usize = 1_500_000;
-/// Up to so many multiplications, and so long sums, sharing out the rows ourselves is faster: the sleeping threads
-/// need not be waited for, and the sums are cut the same way for any number of rows.
-const SHARED: usize = 20_000_000;
+/// Up to so many multiplications sharing out the rows or columns ourselves is faster: the sleeping threads need not be
+/// waited for.
+const SHARED: usize = 100_000_000;
+/// Fewer rows or columns are not worth a thread's packing of the other matrix.
+const SHARE: usize = 32;
+/// Longer sums `gemm` cuts the same way only for parts that are not small.
 const SHARED_DEPTH: usize = 256;
-/// Fewer rows are not worth a thread's packing of the right matrix.
-const SHARE_ROWS: usize = 32;
+const DEEP_SHARE: usize = 128;
 /// Up to this size in every direction, packing costs more than the product.
 const TINY: usize = 8;
 /// Elements of a dot product that are summed in the element type before they are added in f64.
@@ -66,13 +68,20 @@ macro_rules! kernels {
                         return vector(s.n, s.k, out, oc, b, strides, a, s.a[1], alpha, beta, threads);
                     } else if crowds::<$T>(s) {
                         return turned(s, out, a, b, alpha, beta, threads);
-                    } else if threads && s.work() > PARALLEL && s.work() <= SHARED && s.k <= SHARED_DEPTH {
+                    } else if threads && s.work() > PARALLEL && s.work() <= SHARED && s.m.min(s.n) > 2 {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
-                        let shares = (s.m / SHARE_ROWS).clamp(1, par::threads());
-                        par::ranges(s.m, s.m.div_ceil(shares), |rows| {
-                            let (out, a) = (out.get().add(rows.start * or), a.get().add(rows.start * s.a[0]));
-                            let part = Sizes { m: rows.len(), ..*s };
-                            general(&part, out, a, b.get(), alpha, beta, Parallelism::None);
+                        let by_rows = s.m >= s.n;
+                        let long = s.m.max(s.n);
+                        let least = if s.k <= SHARED_DEPTH { SHARE } else { DEEP_SHARE };
+                        let shares = (long / least).clamp(1, par::threads());
+                        par::ranges(long, long.div_ceil(shares), |part| {
+                            let (first, count) = (part.start, part.len());
+                            let (rows, columns) = if by_rows { (first, 0) } else { (0, first) };
+                            let out = out.get().add(rows * or + columns * oc);
+                            let (a, b) = (a.get().add(rows * s.a[0]), b.get().add(columns * s.b[1]));
+                            let part =
+                                if by_rows { Sizes { m: count, ..*s } } else { Sizes { n: count, ..*s } };
+                            general(&part, out, a, b, alpha, beta, Parallelism::None);
                         });
                     } else if threads && s.work() > PARALLEL {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));

@@ -4,6 +4,7 @@
 mod float;
 mod half;
 mod int;
+pub mod panels;
 
 use super::par;
 use super::walk::Walk;
@@ -121,7 +122,6 @@ macro_rules! inside {
         }
     };
 }
-pub use float::{double::turn as turn_f64, single::turn as turn_f32};
 inside!(product_f32, f32, single);
 inside!(product_f64, f64, double);
 

@@ -138,7 +138,7 @@ impl Job<'_> {
     /// # Safety
     /// The operands are valid, and nobody else works on the blocks of `range`.
     unsafe fn run(&self, range: Range<usize>) {
-        let mut tiles: [Tile; MAX_IN] = from_fn(|_| Tile::empty());
+        let mut tiles = [const { Tile::empty() }; MAX_IN];
         let (mut computed, mut converted, mut spare) = (Tile::empty(), Tile::empty(), Tile::empty());
         let mut pointers = [null(); MAX_IN];
         let (rows, cols) = self.walk.block;

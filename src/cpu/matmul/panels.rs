@@ -1,0 +1,233 @@
+//! Products with one right matrix again and again, as the steps of a recurrent layer need them: it is packed once, in panels of
+//! as many columns as registers hold.
+
+#![allow(clippy::needless_range_loop, reason = "plain indexed loops over arrays are what vectorises")]
+
+use crate::base::Result;
+use crate::cpu::element::scratch;
+use crate::cpu::simd::{Level, level, simd_fn};
+
+/// Rows that are multiplied together.
+pub const ROWS: usize = 4;
+/// Terms that a register sums before its sum is put aside, so that long sums stay exact.
+const DEPTH: usize = 512;
+
+/// One panel's product, `out[i][j] = sum over p of a[i][p] * panel[p][j]`, or added to `out` where there is `more` than this.
+type Run<T> = unsafe fn(
+    k: usize,
+    a: *const T,
+    a_step: usize,
+    panel: *const T,
+    out: *mut T,
+    out_step: usize,
+    more: bool,
+);
+
+/// The loops for panels of one width: over [`ROWS`] rows, and over a single one.
+#[derive(Clone, Copy)]
+struct Loops<T> {
+    columns: usize,
+    rows: Run<T>,
+    row: Run<T>,
+}
+
+/// A packed matrix: its first columns are in wide panels, the rest in narrow ones, of which zeros fill the last.
+pub struct Panels<T> {
+    depth: usize,
+    columns: usize,
+    packed: Vec<T>,
+}
+
+macro_rules! panels {
+    ($name:ident, $T:ident, $wide:literal, $narrow:literal) => {
+        mod $name {
+            use super::*;
+            use crate::cpu::matmul::float::$name::turn;
+
+            #[inline(always)]
+            unsafe fn product<const ROWS: usize, const WIDTH: usize, const FUSED: bool>(
+                k: usize,
+                a: *const $T,
+                a_step: usize,
+                panel: *const $T,
+                out: *mut $T,
+                out_step: usize,
+                more: bool,
+            ) {
+                let mut sums = [[0.0 as $T; WIDTH]; ROWS];
+                // SAFETY: the caller's rows, panel and results.
+                unsafe {
+                    for p in 0..k {
+                        let y = &*panel.add(p * WIDTH).cast::<[$T; WIDTH]>();
+                        for i in 0..ROWS {
+                            let x = *a.add(i * a_step + p);
+                            for j in 0..WIDTH {
+                                let sum = sums[i][j];
+                                sums[i][j] = if FUSED { x.mul_add(y[j], sum) } else { x * y[j] + sum };
+                            }
+                        }
+                    }
+                    for i in 0..ROWS {
+                        let out = &mut *out.add(i * out_step).cast::<[$T; WIDTH]>();
+                        for j in 0..WIDTH {
+                            out[j] = if more { out[j] + sums[i][j] } else { sums[i][j] };
+                        }
+                    }
+                }
+            }
+
+            macro_rules! run {
+                ([$most:expr] $run:ident: $rows:expr, $width:literal) => {
+                    simd_fn! {
+                        [$most]
+                        unsafe fn $run(
+                            k: usize, a: *const $T, a_step: usize, panel: *const $T, out: *mut $T, out_step: usize, more: bool,
+                        ) {
+                            product::<$rows, $width, true>(k, a, a_step, panel, out, out_step, more)
+                        }
+                    }
+                };
+            }
+            run!([Level::V4] wide: ROWS, $wide);
+            run!([Level::V4] wide_row: 1, $wide);
+            run!([Level::V3] narrow: ROWS, $narrow);
+            run!([Level::V3] narrow_row: 1, $narrow);
+            /// Machines without a fused multiply-add, or whose baseline has it.
+            const FUSED: bool = cfg!(not(target_arch = "x86_64"));
+
+            const WIDE: Loops<$T> = Loops { columns: $wide, rows: wide, row: wide_row };
+
+            fn narrow_loops() -> Loops<$T> {
+                let (rows, row): (Run<$T>, Run<$T>) = match level() {
+                    Level::Baseline => (product::<ROWS, $narrow, FUSED>, product::<1, $narrow, FUSED>),
+                    _ => (narrow, narrow_row),
+                };
+                Loops { columns: $narrow, rows, row }
+            }
+
+            impl Panels<$T> {
+                /// Packs a matrix of `depth` rows whose elements are `steps` apart, down and along.
+                ///
+                /// # Safety
+                /// The matrix is live, and one of its steps is 1.
+                pub unsafe fn new(depth: usize, columns: usize, from: *const $T, [down, along]: [usize; 2]) -> Result<Self> {
+                    let padded = columns.next_multiple_of($narrow);
+                    let mut panels = Panels { depth, columns: padded, packed: scratch(depth * padded, 0.0)? };
+                    let to = panels.packed.as_mut_ptr();
+                    panels.each(|first, loops| {
+                        let count = loops.columns.min(columns - first);
+                        // SAFETY: the panel's part of both.
+                        unsafe {
+                            let (from, to) = (from.add(first * along), to.add(first * depth));
+                            if down == 1 && count == loops.columns {
+                                turn(0, depth, count, from, along, to);
+                                return;
+                            }
+                            for p in 0..depth {
+                                for j in 0..count {
+                                    *to.add(p * loops.columns + j) = *from.add(p * down + j * along);
+                                }
+                            }
+                        }
+                    });
+                    Ok(panels)
+                }
+
+                /// Calls `body` with each panel's first column and its loops.
+                fn each(&self, mut body: impl FnMut(usize, Loops<$T>)) {
+                    let mut first = 0;
+                    while first < self.columns {
+                        let wide = level() == Level::V4 && self.columns - first >= $wide;
+                        let loops = if wide { WIDE } else { narrow_loops() };
+                        body(first, loops);
+                        first += loops.columns;
+                    }
+                }
+
+                /// `out = a @ matrix`, for so many rows. Each row's bits are the same however many others there are.
+                ///
+                /// # Safety
+                /// `a` has rows of `depth` elements, `out` rows of [`Panels::columns`], each dense.
+                pub unsafe fn multiply(&self, rows: usize, a: *const $T, out: *mut $T) {
+                    for start in (0..self.depth.max(1)).step_by(DEPTH) {
+                        let k = DEPTH.min(self.depth - start);
+                        self.each(|first, loops| {
+                            let panel = self.packed.as_ptr().wrapping_add(first * self.depth + start * loops.columns);
+                            let together = rows - rows % ROWS;
+                            let starts = (0..together).step_by(ROWS).map(|row| (row, loops.rows));
+                            for (row, run) in starts.chain((together..rows).map(|row| (row, loops.row))) {
+                                // SAFETY: these rows' parts.
+                                unsafe {
+                                    let (a, out) = (a.add(row * self.depth + start), out.add(row * self.columns + first));
+                                    run(k, a, self.depth, panel, out, self.columns, start > 0);
+                                }
+                            }
+                        });
+                    }
+                }
+            }
+        }
+    };
+}
+panels!(single, f32, 64, 16);
+panels!(double, f64, 32, 8);
+
+impl<T> Panels<T> {
+    /// How long the rows of results are: the columns, and what fills the last panel.
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_sizes_and_both_orders() {
+        for (rows, depth, columns) in
+            [(1, 1, 1), (4, 3, 16), (5, 7, 17), (9, 1100, 150), (3, 128, 64), (2, 0, 5)]
+        {
+            let number = |i: usize| (i * 7 % 13) as f32 - 6.0;
+            let a: Vec<f32> = (0..rows * depth).map(number).collect();
+            let b: Vec<f32> = (0..depth * columns).map(|i| number(i + 3)).collect();
+            for steps in [[columns, 1], [1, depth]] {
+                // SAFETY: the matrix has these elements.
+                let panels = unsafe { Panels::<f32>::new(depth, columns, b.as_ptr(), steps) };
+                let panels = panels.expect("little memory");
+                let mut out = vec![0.0; rows * panels.columns()];
+                // SAFETY: the rows are as long.
+                unsafe { panels.multiply(rows, a.as_ptr(), out.as_mut_ptr()) };
+                for i in 0..rows {
+                    for j in 0..columns {
+                        let expected: f32 =
+                            (0..depth).map(|p| a[i * depth + p] * b[p * steps[0] + j * steps[1]]).sum();
+                        assert_eq!(
+                            out[i * panels.columns() + j],
+                            expected,
+                            "{rows} {depth} {columns} {i} {j}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_row_does_not_depend_on_others() {
+        let (rows, depth, columns) = (6, 33, 90);
+        let a: Vec<f64> = (0..rows * depth).map(|i| (i as f64).sin()).collect();
+        let b: Vec<f64> = (0..depth * columns).map(|i| (i as f64).cos()).collect();
+        // SAFETY: the matrix has these elements.
+        let panels =
+            unsafe { Panels::<f64>::new(depth, columns, b.as_ptr(), [columns, 1]) }.expect("little memory");
+        let width = panels.columns();
+        let (mut all, mut one) = (vec![0.0; rows * width], vec![0.0; width]);
+        // SAFETY: the rows are as long.
+        unsafe {
+            panels.multiply(rows, a.as_ptr(), all.as_mut_ptr());
+            panels.multiply(1, a.as_ptr().add(2 * depth), one.as_mut_ptr());
+        }
+        assert_eq!(all[2 * width..3 * width], one);
+    }
+}
