@@ -445,9 +445,48 @@ macro_rules! real {
                 total(&sums)
             }
 
+            simd_fn! {
+                /// The softmax of lines shorter than the lanes, which are loaded and stored once.
+                unsafe fn shorts(lines: Lines<$T>, x: *const $T, x_step: usize) {
+                    let Lines { n, count, out, step } = lines;
+                    let mut rows = [[0.0; LANES]; TOGETHER];
+                    let (mut largest, mut sums) = ([0.0; TOGETHER], [1.0; TOGETHER]);
+                    for i in 0..count {
+                        rows[i] = load_last(x.wrapping_add(i.wrapping_mul(x_step)), n, $T::NEG_INFINITY);
+                    }
+                    for i in 0..count {
+                        largest[i] = most(&rows[i]);
+                    }
+                    for i in 0..count {
+                        for j in 0..LANES {
+                            rows[i][j] = exp(rows[i][j] - largest[i]);
+                        }
+                        sums[i] = total(&rows[i]);
+                    }
+                    for i in 0..count {
+                        let scale = 1.0 / sums[i];
+                        for j in 0..LANES {
+                            rows[i][j] *= scale;
+                        }
+                        store_last(out.wrapping_add(i.wrapping_mul(step)), n, rows[i]);
+                    }
+                }
+            }
+
+            pub unsafe fn forward(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
+                // SAFETY: handed on.
+                unsafe {
+                    if lines.n < LANES && !log {
+                        shorts(lines, x, x_step)
+                    } else {
+                        longs(lines, x, x_step, log)
+                    }
+                }
+            }
+
             // A step for all lines before the next one: they do not wait for one another.
             simd_fn! {
-                pub unsafe fn forward(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
+                unsafe fn longs(lines: Lines<$T>, x: *const $T, x_step: usize, log: bool) {
                     let Lines { n, count, out, step } = lines;
                     let (mut largest, mut sums) = ([0.0; TOGETHER], [1.0; TOGETHER]);
                     let from = |i: usize| x.wrapping_add(i.wrapping_mul(x_step));

@@ -8,7 +8,7 @@ use crate::base::{DType, Scalar, Strided};
 use crate::cpu::par::{self, GRAIN, Shared};
 use blocks::{Bytes, Operand, Place, Walk, copy_block};
 use convert::Conversion;
-use tile::{TILE, Tile, room, splat};
+use tile::{TILE, Tile, room};
 
 /// Copies `src` to `out`, which has the same shape, converting elements as PyTorch does.
 ///
@@ -153,16 +153,13 @@ pub unsafe fn fill(out: Strided, value: Scalar) {
 }
 
 unsafe fn splat_bytes(size: usize, element: [u8; 16], n: usize, to: *mut u8) {
-    let [a, b, c, d, e, f, g, h, ..] = element;
     // SAFETY: the caller's contract: room for `n` elements, aligned.
     unsafe {
-        match size {
-            1 => splat(a, n, to),
-            2 => splat(u16::from_ne_bytes([a, b]), n, to),
-            4 => splat(u32::from_ne_bytes([a, b, c, d]), n, to),
-            8 => splat(u64::from_ne_bytes([a, b, c, d, e, f, g, h]), n, to),
-            _ => splat(element, n, to),
+        if element[..size].iter().all(|&byte| byte == element[0]) {
+            return to.write_bytes(element[0], n * size);
         }
+        let from = Place { at: element.as_ptr().cast_mut(), row: 0, col: 0 };
+        copy_block(size, 1, n, from, Place::dense(to, n, size));
     }
 }
 

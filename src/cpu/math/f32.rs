@@ -71,13 +71,20 @@ fn power_of_two(n: f32) -> f32 {
     f32::from_bits((n + (MAGIC + 127.0)).to_bits() << 23)
 }
 
+/// eʳ for |r| ≤ ln √2. (Pairs of terms do not wait for one another.)
+#[inline(always)]
+fn exp_near(r: f32) -> f32 {
+    let s = r * r;
+    let terms = (0.49999994 + r * 0.16666515) + s * ((0.041668456 + r * 0.008369419) + s * 0.001381316);
+    1.0 + (r + s * terms)
+}
+
 /// eʳ 2ⁿ for |r| ≤ ln √2 and |n| ≤ 250. In two steps, so that subnormal results are rounded once and large ones do
 /// not overflow too early.
 #[inline(always)]
 fn exp_core(n: f32, r: f32) -> f32 {
-    let p = 1.0 + (r + r * r * poly!(r; 0.49999994, 0.16666515, 0.041668456, 0.008369419, 0.001381316));
     let half = (n * 0.5 + MAGIC) - MAGIC;
-    p * power_of_two(half) * power_of_two(n - half)
+    exp_near(r) * power_of_two(half) * power_of_two(n - half)
 }
 
 #[inline(always)]
@@ -93,16 +100,24 @@ pub fn exp(x: f32) -> f32 {
     exp_core(n, (x - n * LN2_HIGH) - n * LN2_LOW)
 }
 
-/// [`exp`] where x is at most 0 (or little more), to the same bits in fewer steps: 2ⁿ⁺⁶⁴ is never too small, so that
-/// only the last factor rounds.
+/// 2⁶⁴ and 2⁻⁶⁴.
+const UP: f32 = f32::from_bits((127 + 64) << 23);
+const DOWN: f32 = f32::from_bits((127 - 64) << 23);
+
+/// eˣ 2⁶⁴ where x is at most 0 (or little more): it is never too small.
+#[inline(always)]
+fn exp_far(x: f32) -> f32 {
+    let x = if x < -110.0 { -110.0 } else { x };
+    let shifted = x * LOG2_E + MAGIC;
+    let n = shifted - MAGIC;
+    let power = f32::from_bits(shifted.to_bits().wrapping_add(127 + 64) << 23);
+    exp_near((x - n * LN2_HIGH) - n * LN2_LOW) * power
+}
+
+/// [`exp`] where x is at most 0 (or little more), to the same bits in fewer steps: only the last factor rounds.
 #[inline(always)]
 pub fn exp_below(x: f32) -> f32 {
-    const FAR: f32 = f32::from_bits((127 - 64) << 23);
-    let x = if x < -110.0 { -110.0 } else { x };
-    let n = (x * LOG2_E + MAGIC) - MAGIC;
-    let r = (x - n * LN2_HIGH) - n * LN2_LOW;
-    let p = 1.0 + (r + r * r * poly!(r; 0.49999994, 0.16666515, 0.041668456, 0.008369419, 0.001381316));
-    p * power_of_two(n + 64.0) * FAR
+    exp_far(x) * DOWN
 }
 
 #[inline(always)]
@@ -181,8 +196,8 @@ pub fn log10(x: f32) -> f32 {
 
 #[inline(always)]
 pub fn sigmoid(x: f32) -> f32 {
-    let e = exp_below(-x.abs());
-    (if x < 0.0 { e } else { 1.0 }) / (1.0 + e)
+    let e = exp_far(-x.abs());
+    (if x < 0.0 { e } else { UP }) / (UP + e)
 }
 
 #[inline(always)]

@@ -2,7 +2,10 @@
 
 use crate::base::broadcast;
 use crate::operator::prelude::*;
+use crate::ops::creation::create;
 use crate::ops::indexing::index::{By, get, numbers};
+use crate::ops::indexing::index_put::IndexPut;
+use crate::ops::indexing::scatter::into_zeros;
 use crate::ops::shape::view::{permute, reshape};
 
 /// How an advanced index addresses its source: the result's shape, the source's layout in it, the indices stretched to it.
@@ -139,8 +142,11 @@ impl Index {
         picked(&input.body(), indices)
     }
     fn d_input(g: &Tensor, indices: Vec<Option<Tensor>>, at: Meta) -> Result<Tensor> {
-        let zeros = crate::ops::creation::create::zeros(&at.shape, at.dtype, at.device)?;
-        super::index_put::IndexPut::call(&zeros, &indices, g, true)
+        if indices.iter().flatten().any(Tensor::is_special) {
+            let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
+            return IndexPut::call(&zeros, &indices, g, true);
+        }
+        into_zeros!(at, [g], IndexPut(&indices, g, true))
     }
     fn batch(_b: &Batch, input: &Tensor, indices: &[Option<Tensor>]) -> Result<Tensor> {
         let b = samples_of(input, indices, None);

@@ -4,7 +4,7 @@ use crate::base::{IndexBy, Put, room, warn};
 use crate::operator::kernel::duplicate;
 use crate::operator::prelude::*;
 use crate::ops::creation::create;
-use crate::ops::indexing::scatter::{IndexAdd, Scatter};
+use crate::ops::indexing::scatter::{IndexAdd, Scatter, into_zeros};
 use crate::ops::indexing::slice_checks::check_index;
 use crate::ops::shape::view::{expand, ints, reshape, squeeze_one, unsqueeze};
 
@@ -319,8 +319,7 @@ impl Gather {
     }
     fn d_input(g: &Tensor, at: Meta, dim: i64, index: &Tensor, input: Unread) -> Result<Tensor> {
         let Unread = input;
-        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
-        Scatter::call(&zeros, dim, index, g, Put::Add)
+        into_zeros!(at, [g, index], Scatter(dim, index, g, Put::Add))
     }
     fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         if input.ndim().max(1) != index.ndim().max(1) {
@@ -379,8 +378,7 @@ impl IndexSelect {
         Ok(out)
     }
     fn d_input(g: &Tensor, at: Meta, dim: i64, index: &Tensor) -> Result<Tensor> {
-        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
-        IndexAdd::call(&zeros, dim, index, g, Scalar::Int(1))
+        into_zeros!(at, [g, index], IndexAdd(dim, index, g, Scalar::Int(1)))
     }
     fn batch(b: &Batch, input: &Tensor, dim: i64, index: &Tensor) -> Result<Tensor> {
         check_vector("index_select", index)?;

@@ -56,6 +56,20 @@ fn check_scattered(out: &Body, src: &Body, dim: i64, index: &Tensor) -> Result<(
     Ok(())
 }
 
+/// What a primitive makes of zeros: it writes over them, unless samples of a `vmap` or tangents want new ones.
+macro_rules! into_zeros {
+    ($at:expr, [$($given:expr),*], $primitive:ident($($argument:expr),*)) => {{
+        let zeros = $crate::ops::creation::create::zeros(&$at.shape, $at.dtype, $at.device)?;
+        if [$($given),*].iter().any(|t| t.is_special()) {
+            $primitive::call(&zeros, $($argument),*)
+        } else {
+            $primitive::over(&zeros, $($argument),*)?;
+            Ok(zeros)
+        }
+    }};
+}
+pub(crate) use into_zeros;
+
 /// `src` put (or added, …) into `out` along a dimension where `index` points.
 pub(crate) fn scatter_over(out: &Body, src: &Body, dim: i64, index: &Tensor, how: Put) -> Result<()> {
     let (to, from, by) = (as_line(out), as_line(src), as_line(&index.body()));

@@ -8,7 +8,7 @@ use crate::ops::creation::create;
 use crate::ops::elementwise::arithmetic as a;
 use crate::ops::indexing::index::{By, IndexSelect, gather, get};
 use crate::ops::indexing::index_put;
-use crate::ops::indexing::scatter::placed;
+use crate::ops::indexing::scatter::{into_zeros, placed};
 use crate::ops::shape::view;
 use crate::ops::shape::view::{View, expand, reshape};
 use smallvec::smallvec;
@@ -68,8 +68,7 @@ impl Take {
     }
     fn d_input(g: &Tensor, at: Meta, index: &Tensor, input: Unread) -> Result<Tensor> {
         let Unread = input;
-        let zeros = create::zeros(&at.shape, at.dtype, at.device)?;
-        PutAt::call(&zeros, index, g, true)
+        into_zeros!(at, [g, index], PutAt(index, g, true))
     }
     fn batch(b: &Batch, input: &Tensor, index: &Tensor) -> Result<Tensor> {
         let line = b.k() as i64;

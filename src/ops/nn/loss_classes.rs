@@ -4,7 +4,7 @@ use crate::base::Put;
 use crate::operator::prelude::*;
 use crate::ops::creation::create::to_dtype;
 use crate::ops::indexing::index::gather;
-use crate::ops::indexing::scatter::scatter_into;
+use crate::ops::indexing::scatter::{Scatter, into_zeros};
 use crate::ops::nn::loss::Reduction;
 use crate::ops::reduction::reduce;
 use crate::ops::reduction::reduce::quietly;
@@ -219,13 +219,9 @@ impl Classes {
             let g = if how == Reduction::Mean { g / sum(share.clone()) } else { g };
             select(-g * &share, 0.0, eq(share, 0.0))
         };
-        let zeros = crate::ops::creation::create::zeros(&at.shape, at.dtype, at.device)?;
-        spread
-            .expand(&shape)
-            .then(|t| {
-                scatter_into(&zeros, &unsqueeze(&t, Self::dim(ndim))?, Self::dim(ndim), &index, Put::Assign)
-            })
-            .tensor()
+        let dim = Self::dim(ndim);
+        let src = unsqueeze(&spread.expand(&shape).tensor()?, dim)?;
+        into_zeros!(at, [&src, &index], Scatter(dim, &index, &src, Put::Assign))
     }
 
     /// Names the class that the input does not have.
