@@ -56,6 +56,24 @@ PROGRAMS = {
         wild(150, 257).t() @ wild(90, 150).t(),
         wild(130, 130, dtype=T.float64) @ wild(130, 131, dtype=T.float64),
     ],
+    "deep matrix products": lambda: [
+        wild(64, 784) @ wild(784, 256),
+        wild(70, 2000) @ wild(2000, 66),
+        wild(300, 600).t() @ wild(100, 300).t(),
+    ],
+    "recurrent layer": lambda: [
+        T.lstm(
+            wild(6, 13, 20),
+            [T.zeros(1, 13, 40)] * 2,
+            [wild(160, 20), wild(160, 40), wild(160), wild(160)],
+            True,
+            1,
+            0.0,
+            True,
+            False,
+            False,
+        )[0]
+    ],
     "product of transposes": lambda: [wild(400, 300).t() @ wild(200, 400).t()],
     "batches of products": lambda: [wild(6, 100, 120) @ wild(6, 120, 80), wild(50, 20, 30) @ wild(30, 40)],
     "matrix product of halves": lambda: [wild(200, 300).half() @ wild(300, 100).half()],

@@ -38,6 +38,18 @@ def test_softmax_and_its_gradient(dtype, rows):
         np.testing.assert_allclose(grad.numpy(), wanted, 10 * DTYPES[dtype], 20 * DTYPES[dtype])
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_softmax_of_special_rows(dtype):
+    none, inf = float("-inf"), float("inf")
+    for n in LENGTHS[2:]:
+        x = T.zeros(4, n, dtype=getattr(T, dtype))
+        x[0, 1:], x[1, :], x[2, n - 1], x[3, 0] = none, none, inf, float("nan")
+        found = x.softmax(1)
+        assert found[0].tolist() == [1.0] + [0.0] * (n - 1)
+        assert found[1:, 0].isnan().all() and found[1].isnan().all() and found[3].isnan().all()
+        assert found[2, n - 1].isnan()
+
+
 @pytest.mark.parametrize("scale", [1.0, 1e-14, 1e14])
 def test_norms(scale):
     for n in [*LENGTHS, 1000, 5000]:
@@ -102,3 +114,27 @@ def test_gather_along_the_last():
         np.testing.assert_array_equal(T.tensor(x).gather(-1, T.tensor(index)).numpy(), np.take_along_axis(x, index, -1))
     with pytest.raises(RuntimeError, match="out of bounds"):
         T.zeros(3, 5).gather(1, T.full((3, 2), -1))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "complex128"])
+def test_picked_along_the_last(dtype):
+    """Elements of any size, from both ends; one index outside, wherever it stands."""
+    for n in [1, 15, 16, 17, 40]:
+        x = (10 * numbers(30)).astype(dtype)
+        index = np.random.default_rng(3).integers(-30, 30, n)
+        np.testing.assert_array_equal(T.tensor(x)[T.tensor(index)].numpy(), x[index])
+        for place in {0, n // 2, n - 1}:
+            for wrong in (30, -31, 2**62):
+                outside = index.copy()
+                outside[place] = wrong
+                with pytest.raises(IndexError, match=f"index {wrong} is out of bounds"):
+                    T.tensor(x)[T.tensor(outside)]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex64", "complex128"])
+def test_stretched_columns(dtype):
+    for n in LENGTHS:
+        x, y = numbers(9, 1).astype(dtype), numbers(9, n).astype(dtype)
+        np.testing.assert_array_equal(T.tensor(x).expand(9, n).contiguous().numpy(), np.broadcast_to(x, (9, n)))
+        np.testing.assert_array_equal((T.tensor(x) * T.tensor(y)).numpy(), x * y)
+        np.testing.assert_array_equal(T.full((n,), x[0, 0].item(), dtype=getattr(T, dtype)).numpy(), np.full(n, x[0, 0]))

@@ -38,6 +38,14 @@ fn crowds<T>(s: &Sizes) -> bool {
     s.b[0] == 1 && s.n >= 32 && s.k * s.n >= TURNED && apart.is_multiple_of(2048)
 }
 
+/// Into how many parts the longer side of a product is cut, if each thread that is worth it gets one that is large enough.
+fn shares(s: &Sizes) -> Option<usize> {
+    let least = if s.k <= SHARED_DEPTH { SHARE } else { DEEP_SHARE };
+    let wanted = par::threads().min(s.work().div_ceil(PARALLEL)).max(1);
+    let large = s.m.min(s.n) > 2 && s.m.max(s.n) / least >= wanted;
+    (large && s.work() <= SHARED).then_some(wanted)
+}
+
 macro_rules! kernels {
     ($name:ident, $T:ident) => {
         pub mod $name {
@@ -68,12 +76,12 @@ macro_rules! kernels {
                         return vector(s.n, s.k, out, oc, b, strides, a, s.a[1], alpha, beta, threads);
                     } else if crowds::<$T>(s) {
                         return turned(s, out, a, b, alpha, beta, threads);
-                    } else if threads && s.work() > PARALLEL && s.work() <= SHARED && s.m.min(s.n) > 2 {
+                    } else if threads
+                        && s.work() > PARALLEL
+                        && let Some(shares) = shares(s)
+                    {
                         let (out, a, b) = (Shared::new(out), Shared::new(a), Shared::new(b));
-                        let by_rows = s.m >= s.n;
-                        let long = s.m.max(s.n);
-                        let least = if s.k <= SHARED_DEPTH { SHARE } else { DEEP_SHARE };
-                        let shares = (long / least).clamp(1, par::threads());
+                        let (by_rows, long) = (s.m >= s.n, s.m.max(s.n));
                         par::ranges(long, long.div_ceil(shares), |part| {
                             let (first, count) = (part.start, part.len());
                             let (rows, columns) = if by_rows { (first, 0) } else { (0, first) };
