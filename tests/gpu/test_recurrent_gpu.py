@@ -26,7 +26,9 @@ def results(layer, x, device, lengths=None, first=True):
     states = [(layer.num_layers * directions, x.shape[1], layer.proj_size or layer.hidden_size)]
     if isinstance(layer, T.nn.LSTM):
         states.append((*states[0][:2], layer.hidden_size))
-    given = [T.linspace(-1, 1, 2 * a * b * c, dtype=x.dtype)[::2].view(a, b, c).to(device).requires_grad_() for a, b, c in states]
+    given = [
+        T.linspace(-1, 1, 2 * a * b * c, dtype=x.dtype)[::2].view(a, b, c).to(device).requires_grad_() for a, b, c in states
+    ]
     arguments = [x if lengths is None else packed(x, lengths)]
     if first:
         arguments.append(tuple(given) if len(given) == 2 else given[0])
