@@ -2,7 +2,7 @@
 //! lanes of registers.
 
 use super::kernel::{COLUMNS, DEPTH, LANES, LARGEST, Real};
-use super::planes::Planes;
+use super::planes::{Planes, copy_row};
 use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided};
 use crate::cpu::element::scratch;
@@ -10,8 +10,7 @@ use crate::cpu::par::{self, Shared};
 
 /// Bytes of planes that stay in a core's cache beside the weights.
 const CACHED: usize = 512 << 10;
-/// Gradients of weights up to this many elements are summed over parts of the samples side by side.
-const SMALL: usize = 1 << 16;
+/// Parts of the samples over which gradients of weights are summed side by side.
 const PARTS: usize = 8;
 
 /// How many samples are computed together: as many as the cache holds, and enough parts for all threads.
@@ -103,7 +102,7 @@ pub unsafe fn product<T: Real>(
                         unsafe {
                             let to = result.ptr.cast::<T>().add(to);
                             if step == 1 {
-                                to.copy_from_nonoverlapping(line.as_ptr().add(at), n);
+                                copy_row(line.as_ptr().add(at), 1, std::slice::from_raw_parts_mut(to, n));
                             } else {
                                 (0..n).for_each(|j| *to.add(j * step) = line[at + j]);
                             }
@@ -148,7 +147,7 @@ unsafe fn pack<T: Real>(
     Ok(packed)
 }
 
-/// The gradient of the weights of groups with one output; `out` is contiguous.
+/// The gradient of the weights of groups with few outputs; `out` is contiguous.
 ///
 /// # Safety
 /// As `backward_weight` of this module's parent.
@@ -161,51 +160,57 @@ pub unsafe fn weights<T: Real>(
 ) -> Result<()> {
     let count = conv.windows.taps();
     let columns = conv.inputs * count;
-    let whole = conv.groups * columns;
+    let whole = conv.groups * conv.outputs * columns;
     let one = Planes::new(window, image.size, 1);
-    let parts = if whole <= SMALL { conv.samples.clamp(1, PARTS) } else { 1 };
+    let parts = conv.samples.clamp(1, PARTS);
     let mut sums = scratch(whole * parts, T::ZERO)?;
     let to = Shared::new(sums.as_ptr());
-    let work = conv.samples / parts * one.plane() * columns;
+    let work = conv.samples / parts * one.plane() * columns * conv.outputs;
+    let bytes = (one.room(conv.inputs) + conv.outputs * one.plane()) * size_of::<T>();
+    let run = T::dots();
     par::try_ranges(parts * conv.groups, (par::GRAIN * 16 / work.max(1)).max(1), |range| {
+        let (mut memory, mut lines): (Vec<T>, Vec<T>) = (vec![], vec![]);
+        let mut laid = 0;
         for task in range {
             let (part, group) = (task / conv.groups, task % conv.groups);
             let samples = part * conv.samples / parts..(part + 1) * conv.samples / parts;
-            let bytes = (one.room(conv.inputs) + one.plane()) * size_of::<T>();
             let most = (CACHED / bytes).clamp(1, samples.len().max(1));
-            let (mut memory, mut line): (Vec<T>, Vec<T>) = (vec![], vec![]);
-            let mut laid = 0;
             for start in samples.clone().step_by(most) {
                 let n = most.min(samples.end - start);
                 let planes = Planes::new(window, image.size, n);
                 let long = planes.positions().next_multiple_of(LANES);
                 if laid != n {
-                    (memory, line) = (scratch(planes.room(conv.inputs), T::ZERO)?, scratch(long, T::ZERO)?);
+                    memory = scratch(planes.room(conv.inputs), T::ZERO)?;
+                    lines = scratch(conv.outputs * long, T::ZERO)?;
                     laid = n;
                 }
                 // SAFETY: parts of the caller's tensors.
                 unsafe {
                     planes.fill(&mut memory, image, start, group * conv.inputs, conv.inputs);
                     planes.runs(window.positions, 0, planes.positions(), |at, sample, place, n| {
-                        let from = (start + sample) * grads.sample + group * grads.channel;
+                        let from = (start + sample) * grads.sample + group * conv.outputs * grads.channel;
                         let from = from + (0..3).map(|d| place[d] * grads.strides[d]).sum::<usize>();
-                        let from = grads.ptr.cast::<T>().add(from);
-                        (0..n).for_each(|j| line[at + j] = *from.add(j * grads.strides[2]));
+                        for (output, line) in lines.chunks_exact_mut(long).enumerate() {
+                            let from = grads.ptr.cast::<T>().add(from + output * grads.channel);
+                            copy_row(from, grads.strides[2], &mut line[at..at + n]);
+                        }
                     });
                 }
                 let place = |column: usize| {
                     let column = column.min(columns - 1);
                     column / count * planes.channel + planes.taps[column % count]
                 };
-                let run = T::dots();
                 for column in (0..columns).step_by(COLUMNS) {
                     let at: [usize; COLUMNS] = std::array::from_fn(|j| place(column + j));
-                    let mut acc = [T::ZERO; COLUMNS];
-                    // SAFETY: lines of `long` elements, and planes with room past every offset; the sums are this task's alone.
-                    unsafe {
-                        run(long, line.as_ptr(), memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
-                        for (j, sum) in acc.iter().enumerate().take(columns - column) {
-                            *to.get().add(part * whole + group * columns + column + j) += *sum;
+                    for (output, line) in lines.chunks_exact(long).enumerate() {
+                        let mut acc = [T::ZERO; COLUMNS];
+                        let sum = part * whole + (group * conv.outputs + output) * columns + column;
+                        // SAFETY: planes have room past every offset; the sums are this task's alone.
+                        unsafe {
+                            run(long, line.as_ptr(), memory.as_ptr(), at.as_ptr(), acc.as_mut_ptr());
+                            for (j, part) in acc.iter().enumerate().take(columns - column) {
+                                *to.get().add(sum + j) += *part;
+                            }
                         }
                     }
                 }

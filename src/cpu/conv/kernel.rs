@@ -188,6 +188,21 @@ macro_rules! kernels {
                 }
             }
             simd_fn! {
+                unsafe fn wide_2(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    products::<2, $wide, true>(k, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                unsafe fn wide_3(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    products::<3, $wide, true>(k, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                unsafe fn wide_4(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    products::<4, $wide, true>(k, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
                 unsafe fn widest(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
                     products::<1, $widest, true>(k, a, b, offsets, acc)
                 }
@@ -257,9 +272,14 @@ macro_rules! kernels {
                             (products::<1, $long, FUSED>, products::<$low, $narrow, FUSED>, [$long, $narrow])
                         }
                     };
+                    let wide = |rows, run| Block { rows, width: $wide, run };
                     match rows {
                         1 => Block { rows: 1, width: widths[0], run: one },
-                        _ => Block { rows: if level() == Level::V4 { 6 } else { $low }, width: widths[1], run: all },
+                        _ if level() != Level::V4 => Block { rows: $low, width: widths[1], run: all },
+                        2 => wide(2, wide_2),
+                        3 => wide(3, wide_3),
+                        4 | 7 | 8 => wide(4, wide_4),
+                        _ => wide(6, all),
                     }
                 }
                 fn lanes(channels: usize) -> LanesBlock<$T> {

@@ -172,6 +172,9 @@ pub unsafe fn product<T: Real>(
     let depth = k.div_ceil(pieces.max(1));
     let panels = &Panels::new::<T>(channels);
     let all = conv.groups * panels.count;
+    // Results that lie one after the other are one row.
+    let dense = moved.every == [1; 3] && result.strides == [positions[1] * positions[2], positions[2], 1];
+    let lie = if dense { [1, 1, positions.iter().product()] } else { positions };
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let total = samples.len() * positions.iter().product::<usize>();
         let strips = strips(total, all);
@@ -224,7 +227,7 @@ pub unsafe fn product<T: Real>(
                         }
                     }
                 }
-                rows(positions, mine, |at, sample, place, n| {
+                rows(lie, mine, |at, sample, place, n| {
                     let d = |d: usize| (moved.start[d] + place[d] * moved.every[d]) * result.strides[d];
                     let to = (samples.start + sample) * result.sample + channel * result.channel;
                     let to = to + d(0) + d(1) + d(2);
@@ -263,6 +266,7 @@ pub unsafe fn weights<T: Real>(
     let longest = columns.div_ceil(strips).next_multiple_of(STRIP / 8);
     let gradient = Field { channel: grads.channel, sample: grads.sample, steps: grads.strides, taps: vec![] };
     let to = Shared::new(out.ptr.cast::<T>());
+    let mut turned = vec![];
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let total = samples.len() * one;
         let (mut at, mut from) = (room::list(total)?, room::list(total)?);
@@ -270,8 +274,11 @@ pub unsafe fn weights<T: Real>(
         from.resize(total, 0);
         field.places(positions, 0..total, &mut at);
         gradient.places(positions, 0..total, &mut from);
-        let packed = scratch(all * panels.width * total, T::ZERO)?;
-        let packed = Shared::new(packed.as_ptr());
+        if turned.is_empty() {
+            // The first part is the largest.
+            turned = scratch(all * panels.width * total, T::ZERO)?;
+        }
+        let packed = Shared::new(turned.as_ptr());
         let pieces = total.div_ceil(DEPTH);
         let piece = |i: usize| i * DEPTH..total.min((i + 1) * DEPTH);
         let (at, from) = (&at, &from);
@@ -334,6 +341,11 @@ pub unsafe fn weights<T: Real>(
     unsafe { parts(window, image, conv.samples, conv.groups * conv.inputs, [ROOM.max(bytes), beside], each) }
 }
 
+/// Positions that are turned together, in and out: as many as make whole lines of the cache, and on the way out so long ones that
+/// lines whose addresses collide are rarely changed.
+const LINE: usize = 16;
+const LONG: usize = 128;
+
 /// `to[p][c] = from[c * far + steps[p]]`, in rows of `width`, of which the rest gets zeros.
 ///
 /// # Safety
@@ -347,27 +359,31 @@ unsafe fn turn_in<T: Real>(
     width: usize,
 ) {
     let size = size_of::<T>();
-    // SAFETY: the caller's contract.
-    unsafe {
-        let mut p = 0;
-        while let Some(&step) = steps.get(p) {
-            let to = to.add(p * width);
-            let four = steps.get(p..p + 4).is_some_and(|four| (1..4).all(|i| four[i] == step + i));
-            let (squares, n) = if four && far != 1 { (channels & !3, 4) } else { (0, 1) };
+    let mut p = 0;
+    while let Some(&step) = steps.get(p) {
+        let near = steps[p..].iter().take(LINE).zip(step..).take_while(|(a, b)| **a == *b).count();
+        let n = if near < 4 { near } else { near & !3 };
+        let squares = if near < 4 || far == 1 { 0 } else { channels & !3 };
+        // SAFETY: the caller's contract.
+        unsafe {
+            let (from, to) = (from.add(step), to.add(p * width));
             for c in (0..squares).step_by(4) {
-                turn_square::<T>(from.add(c * far + step).cast(), far * size, to.add(c).cast(), width * size);
+                for i in (0..n).step_by(4) {
+                    let (from, to) = (from.add(c * far + i), to.add(i * width + c));
+                    turn_square::<T>(from.cast(), far * size, to.cast(), width * size);
+                }
             }
             for i in 0..n {
-                let to = to.add(i * width);
+                let (from, to) = (from.add(i), to.add(i * width));
                 if far == 1 {
-                    to.copy_from_nonoverlapping(from.add(step), channels);
+                    to.copy_from_nonoverlapping(from, channels);
                 } else {
-                    (squares..channels).for_each(|c| *to.add(c) = *from.add(c * far + step + i));
+                    (squares..channels).for_each(|c| *to.add(c) = *from.add(c * far));
                 }
                 (channels..width).for_each(|c| *to.add(c) = T::ZERO);
             }
-            p += n;
         }
+        p += n;
     }
 }
 
@@ -383,36 +399,36 @@ unsafe fn turn_out<T: Real>(
     [far, step]: [usize; 2],
     add: bool,
 ) {
-    let squares = if step == 1 { [channels & !3, positions & !3] } else { [0; 2] };
     let size = size_of::<T>();
+    let squares = [channels & !3, positions & !3];
     // SAFETY: the caller's contract.
     unsafe {
+        let put = |to: *mut T, value: T| if add { *to += value } else { *to = value };
         if far == 1 && !add {
             for p in 0..positions {
                 to.add(p * step).copy_from_nonoverlapping(from.add(p * width), channels);
             }
             return;
         }
-        for c in (0..squares[0]).step_by(4) {
-            for p in (0..squares[1]).step_by(4) {
-                let (from, to) = (from.add(p * width + c), to.add(c * far + p));
-                if !add {
-                    turn_square::<T>(from.cast(), width * size, to.cast(), far * size);
-                    continue;
-                }
-                let mut square = [[T::ZERO; 4]; 4];
-                turn_square::<T>(from.cast(), width * size, square.as_mut_ptr().cast(), 4 * size);
-                for (i, line) in square.into_iter().enumerate() {
-                    line.into_iter().enumerate().for_each(|(j, v)| *to.add(i * far + j) += v);
+        for first in (0..squares[1]).step_by(LONG) {
+            for c in (0..squares[0]).step_by(4) {
+                for p in (first..squares[1].min(first + LONG)).step_by(4) {
+                    let (from, to) = (from.add(p * width + c), to.add(c * far + p * step));
+                    if !add && step == 1 {
+                        turn_square::<T>(from.cast(), width * size, to.cast(), far * size);
+                        continue;
+                    }
+                    let mut square = [[T::ZERO; 4]; 4];
+                    turn_square::<T>(from.cast(), width * size, square.as_mut_ptr().cast(), 4 * size);
+                    for (i, line) in square.into_iter().enumerate() {
+                        line.into_iter().enumerate().for_each(|(j, v)| put(to.add(i * far + j * step), v));
+                    }
                 }
             }
         }
         for c in 0..channels {
             let done = if c < squares[0] { squares[1] } else { 0 };
-            for p in done..positions {
-                let (to, value) = (to.add(c * far + p * step), *from.add(p * width + c));
-                if add { *to += value } else { *to = value }
-            }
+            (done..positions).for_each(|p| put(to.add(c * far + p * step), *from.add(p * width + c)));
         }
     }
 }

@@ -15,8 +15,10 @@ use crate::base::{DType, Fault, Result, Strided, room};
 use kernel::Real;
 use sizes::{Image, Moved, Window};
 
-/// Fewer channels would leave most lanes empty.
+/// So many channels would leave most lanes empty.
 const FEW: usize = 8;
+/// Gradients of so many weights are summed over parts of the samples side by side.
+const SMALL: usize = 1 << 16;
 
 /// `out = x * weight + bias`.
 ///
@@ -141,7 +143,7 @@ unsafe fn products<T: Real>(
             Some(values)
         }
     };
-    let run = if channels < FEW { few::product::<T> } else { lanes::product::<T> };
+    let run = if channels <= FEW { few::product::<T> } else { lanes::product::<T> };
     // SAFETY: handed on.
     unsafe { run(conv, moved, &Image::new(&out), &Image::new(&x), &weight, bias.as_deref()) }
 }
@@ -163,7 +165,8 @@ pub unsafe fn backward_weight(conv: &Conv, out: Strided, x: Strided, grad: Strid
 }
 
 unsafe fn weights<T: Real>(conv: &Conv, out: Strided, x: Strided, grad: Strided) -> Result<()> {
-    let run = if conv.outputs == 1 { few::weights::<T> } else { lanes::weights::<T> };
+    let small = conv.outputs <= FEW && out.numel() <= SMALL;
+    let run = if small { few::weights::<T> } else { lanes::weights::<T> };
     // SAFETY: handed on.
     unsafe { run(conv, &conv.window(), out, &Image::new(&x), &Image::new(&grad)) }
 }

@@ -91,58 +91,50 @@ impl Planes {
         channels: usize,
     ) {
         let plane = self.plane();
-        for c in 0..channels {
-            for phase in 0..self.phases.iter().product() {
-                let split = [
-                    phase / (self.phases[1] * self.phases[2]),
-                    phase / self.phases[2] % self.phases[1],
-                    phase % self.phases[2],
-                ];
+        let [_, height, width] = self.size;
+        let steps = [0, 1, 2].map(|d| self.step[d] * image.strides[d]);
+        for phase in 0..self.phases.iter().product() {
+            let split = [
+                phase / (self.phases[1] * self.phases[2]),
+                phase / self.phases[2] % self.phases[1],
+                phase % self.phases[2],
+            ];
+            let [depths, rows, columns] = [0, 1, 2].map(|d| self.inside(image, d, split[d]));
+            if columns.is_empty() {
+                continue;
+            }
+            // Where in the image the first of these elements is.
+            let place = |d: usize, t: usize| {
+                (self.low[d] + (split[d] + t * self.step[d]) as isize) as usize * image.strides[d]
+            };
+            let corner = place(0, depths.start) + place(1, rows.start) + place(2, columns.start);
+            for c in 0..channels {
                 for n in 0..self.samples {
                     let start = c * self.channel + (phase * self.samples + n) * plane;
-                    let from = (first + n) * image.sample + (channel + c) * image.channel;
-                    // SAFETY: the caller's sample and channel.
-                    unsafe { self.fill_plane(&mut to[start..start + plane], image, from, split) };
+                    let from = (first + n) * image.sample + (channel + c) * image.channel + corner;
+                    for (i, depth) in depths.clone().enumerate() {
+                        for (j, row) in rows.clone().enumerate() {
+                            let line = start + (depth * height + row) * width;
+                            let to = &mut to[line + columns.start..line + columns.end];
+                            // SAFETY: every place is inside the image.
+                            unsafe {
+                                let from = image.ptr.cast::<T>().add(from + i * steps[0] + j * steps[1]);
+                                copy_row(from, steps[2], to);
+                            }
+                        }
+                    }
                 }
             }
         }
     }
 
-    unsafe fn fill_plane<T: Real>(&self, to: &mut [T], image: &Image, from: usize, phase: [usize; 3]) {
-        // Of each dimension, which elements of the plane are the image's.
-        let inside = |d: usize| {
-            let (step, start) = (self.step[d] as isize, self.low[d] + phase[d] as isize);
-            let first = if start < 0 { (-start + step - 1) / step } else { 0 };
-            let end = (image.size[d] as isize - start + step - 1).div_euclid(step);
-            let end = end.clamp(first, self.size[d].max(first as usize) as isize);
-            ((first as usize).min(self.size[d])..(end as usize).min(self.size[d]), start)
-        };
-        let ([depths, rows, columns], starts) = {
-            let [a, b, c] = [inside(0), inside(1), inside(2)];
-            ([a.0, b.0, c.0], [a.1, b.1, c.1])
-        };
-        let place =
-            |d: usize, t: usize| (starts[d] + (t * self.step[d]) as isize) as usize * image.strides[d];
-        for depth in depths {
-            for row in rows.clone() {
-                let line = (depth * self.size[1] + row) * self.size[2];
-                let to = &mut to[line + columns.start..line + columns.end];
-                if to.is_empty() {
-                    continue;
-                }
-                let at = from + place(0, depth) + place(1, row) + place(2, columns.start);
-                let step = self.step[2] * image.strides[2];
-                // SAFETY: every place is inside the image.
-                unsafe {
-                    let from = image.ptr.cast::<T>().add(at);
-                    if step == 1 {
-                        from.copy_to_nonoverlapping(to.as_mut_ptr(), to.len());
-                    } else {
-                        to.iter_mut().enumerate().for_each(|(i, to)| *to = *from.add(i * step));
-                    }
-                }
-            }
-        }
+    /// Of a dimension, which elements of the planes of a phase are the image's.
+    fn inside(&self, image: &Image, d: usize, phase: usize) -> std::ops::Range<usize> {
+        let (step, start) = (self.step[d] as isize, self.low[d] + phase as isize);
+        let first = if start < 0 { (-start + step - 1) / step } else { 0 };
+        let end = (image.size[d] as isize - start + step - 1).div_euclid(step);
+        let end = end.clamp(first, self.size[d].max(first as usize) as isize);
+        (first as usize).min(self.size[d])..(end as usize).min(self.size[d])
     }
 
     /// The runs of true positions among `count` from `start` on: where in the line, of which sample, its place, how many.
@@ -153,17 +145,44 @@ impl Planes {
         count: usize,
         mut each: impl FnMut(usize, usize, [usize; 3], usize),
     ) {
+        let [depth, height, width] = self.size;
         let mut at = start;
         let end = (start + count).min(self.positions());
+        let line = start / width;
+        let (mut place, mut sample) =
+            ([line / height % depth, line % height, start % width], line / (height * depth));
         while at < end {
-            let column = at % self.size[2];
-            let row = at / self.size[2] % self.size[1];
-            let depth = at / (self.size[2] * self.size[1]) % self.size[0];
-            let rest = (self.size[2] - column).min(end - at);
-            if depth < positions[0] && row < positions[1] && column < positions[2] {
-                each(at - start, at / self.plane(), [depth, row, column], rest.min(positions[2] - column));
+            let rest = (width - place[2]).min(end - at);
+            if (0..3).all(|d| place[d] < positions[d]) {
+                each(at - start, sample, place, rest.min(positions[2] - place[2]));
             }
             at += rest;
+            place = [place[0], place[1] + 1, 0];
+            if place[1] == height {
+                place = [place[0] + 1, 0, 0];
+            }
+            if place[0] == depth {
+                (place, sample) = ([0; 3], sample + 1);
+            }
+        }
+    }
+}
+
+/// Fills `to` from elements that are `step` apart.
+///
+/// # Safety
+/// `from` has that many.
+#[inline(always)]
+pub unsafe fn copy_row<T: Copy>(from: *const T, step: usize, to: &mut [T]) {
+    // SAFETY: the caller's contract.
+    unsafe {
+        match (step, to.len()) {
+            (1, 4) => *to.as_mut_ptr().cast::<[T; 4]>() = from.cast::<[T; 4]>().read_unaligned(),
+            (1, 8) => *to.as_mut_ptr().cast::<[T; 8]>() = from.cast::<[T; 8]>().read_unaligned(),
+            (1, 16) => *to.as_mut_ptr().cast::<[T; 16]>() = from.cast::<[T; 16]>().read_unaligned(),
+            (1, 32) => *to.as_mut_ptr().cast::<[T; 32]>() = from.cast::<[T; 32]>().read_unaligned(),
+            (1, n) => from.copy_to_nonoverlapping(to.as_mut_ptr(), n),
+            _ => to.iter_mut().enumerate().for_each(|(i, to)| *to = *from.add(i * step)),
         }
     }
 }
