@@ -107,7 +107,8 @@ macro_rules! primitives {
                 dilation: &Ints,
                 ceil_mode: bool,
             ) -> Result<Tensor> {
-                $MaxBack::call(&g, &input, &result1, kernel_size, stride, padding, dilation, ceil_mode)
+                let slide = Slide { kernel: kernel_size, stride, padding, dilation, ceil: ceil_mode };
+                $MaxBack::call(&g, &input, &result1, slide.pool(&input.shape(), Count::Inside)?)
             }
             fn tangent(t_input: &Tensor, result1: &Tensor) -> Result<Tensor> {
                 picked(t_input, result1, $dims)
@@ -116,21 +117,8 @@ macro_rules! primitives {
 
         #[primitive(tangent = fn)]
         impl $MaxBack {
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
-            fn forward(
-                grad_output: &Tensor,
-                input: &Tensor,
-                indices: &Tensor,
-                #[hidden] kernel_size: &Ints,
-                #[hidden] stride: &Ints,
-                #[hidden] padding: &Ints,
-                #[hidden] dilation: &Ints,
-                #[hidden] ceil_mode: bool,
-            ) -> Result<Body> {
-                let slide = Slide { kernel: kernel_size, stride, padding, dilation, ceil: ceil_mode };
-                let input = input.body();
-                let pool = slide.pool(input.shape(), Count::Inside)?;
-                returned(&grad_output.body(), &indices.body(), &input, Some(&pool), $dims)
+            fn forward(grad_output: &Tensor, input: &Tensor, indices: &Tensor, #[hidden] pool: Pool) -> Result<Body> {
+                returned(&grad_output.body(), &indices.body(), &input.body(), Some(&pool), $dims)
             }
             fn d_grad_output(g: Tensor, indices: Tensor) -> Result<Tensor> {
                 picked(&g, &indices, $dims)
@@ -138,33 +126,12 @@ macro_rules! primitives {
             fn d_input(at: Meta) -> Result<Tensor> {
                 zeros(&at)
             }
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
-            fn tangent(
-                t_grad_output: &Tensor,
-                input: &Tensor,
-                indices: &Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                dilation: &Ints,
-                ceil_mode: bool,
-            ) -> Result<Tensor> {
-                $MaxBack::call(t_grad_output, input, indices, kernel_size, stride, padding, dilation, ceil_mode)
+            fn tangent(t_grad_output: &Tensor, input: &Tensor, indices: &Tensor, pool: Pool) -> Result<Tensor> {
+                $MaxBack::call(t_grad_output, input, indices, pool)
             }
-            #[allow(clippy::too_many_arguments, reason = "what a pool is told")]
-            fn batch(
-                b: &Batch,
-                grad_output: &Tensor,
-                input: &Tensor,
-                indices: &Tensor,
-                kernel_size: &Ints,
-                stride: &Ints,
-                padding: &Ints,
-                dilation: &Ints,
-                ceil_mode: bool,
-            ) -> Result<Tensor> {
+            fn batch(b: &Batch, grad_output: &Tensor, input: &Tensor, indices: &Tensor, pool: Pool) -> Result<Tensor> {
                 let (g, x, indices) = (b.full(grad_output)?, b.full(input)?, b.full(indices)?);
-                Ok(b.wrap($MaxBack::call(&g, &x, &indices, kernel_size, stride, padding, dilation, ceil_mode)?))
+                Ok(b.wrap($MaxBack::call(&g, &x, &indices, pool)?))
             }
         }
 
