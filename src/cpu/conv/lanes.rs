@@ -7,7 +7,7 @@ use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided, room};
 use crate::cpu::element::scratch;
 use crate::cpu::par::{self, GRAIN, Shared};
-use crate::cpu::simd::turn_square;
+use crate::cpu::simd::{fetch, turn_square};
 use std::ops::Range;
 
 /// Positions that one piece of the weights is multiplied with, and rows of weights whose gradients are summed together.
@@ -364,6 +364,11 @@ unsafe fn turn_in<T: Real>(
         let near = steps[p..].iter().take(LINE).zip(step..).take_while(|(a, b)| **a == *b).count();
         let n = if near < 4 { near } else { near & !3 };
         let squares = if near < 4 || far == 1 { 0 } else { channels & !3 };
+        if squares > 0
+            && let Some(next) = steps.get(p + 2 * n)
+        {
+            (0..channels).for_each(|c| fetch::<T, 1>(from.wrapping_add(c * far + next)));
+        }
         // SAFETY: the caller's contract.
         unsafe {
             let (from, to) = (from.add(step), to.add(p * width));
