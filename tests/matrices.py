@@ -92,6 +92,11 @@ def phaseless(u, s, vh):
     return u * u, s, (u * s[..., None, :]) @ vh, vh * vh
 
 
+def of_any_phase(values, vectors):
+    """Values, and what does not depend on the phases of vectors."""
+    return T.view_as_real(values), vectors.abs() ** 2
+
+
 def parts(z):
     """Complex numbers as pairs of real ones."""
     return T.view_as_real(z)

@@ -38,6 +38,8 @@ if TYPE_CHECKING:
         viz,
     )
     from ._alias import as_torch
+    from ._differences import gradient
+    from ._histograms import histogram, histogramdd
     from ._limits import finfo, iinfo
     from ._settings import compile, get_default_device, set_default_device, use_deterministic_algorithms
     from ._spectral import bartlett_window, blackman_window, hamming_window, hann_window, istft, kaiser_window, stft
@@ -99,6 +101,8 @@ short = int16
 int = int32
 long = int64
 
+newaxis = None
+
 from math import e, inf, nan, pi
 
 # Loaded when they are first asked for: importing gradiron stays quick. A module, or a module's names.
@@ -132,6 +136,8 @@ _SPECTRAL = "bartlett_window blackman_window hamming_window hann_window kaiser_w
 _NAMES = {
     **dict.fromkeys(_SPECTRAL, "_spectral"),
     "unravel_index": "_indices",
+    "gradient": "_differences",
+    **dict.fromkeys(("histogram", "histogramdd"), "_histograms"),
     **dict.fromkeys(_SETTINGS, "_settings"),
     "_assert": "_settings",
     "ScriptModule": "jit",

@@ -251,6 +251,13 @@ def stft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     return stft(self, *args, **kwargs)
 
 
+def histogram(self: Tensor, bins: Any = 100, **options: Any) -> Any:
+    """How many elements, or how much weight, lies in each bin, and the edges of the bins."""
+    from ._histograms import histogram
+
+    return histogram(self, bins, **options)
+
+
 def istft(self: Tensor, *args: Any, **kwargs: Any) -> Tensor:
     """The signal of which `stft` made this."""
     from ._spectral import istft
@@ -441,6 +448,7 @@ def install() -> None:
         "polygamma": polygamma,
         "stft": stft,
         "istft": istft,
+        "histogram": histogram,
         "layout": strided,
         "_cdata": property(id, doc="A number that tells which tensor it is."),
         "_grad": Tensor.grad,

@@ -10,10 +10,14 @@ from ._core import fft_fft as fft
 from ._core import fft_fft2 as fft2
 from ._core import fft_fftn as fftn
 from ._core import fft_hfft as hfft
+from ._core import fft_hfft2 as hfft2
+from ._core import fft_hfftn as hfftn
 from ._core import fft_ifft as ifft
 from ._core import fft_ifft2 as ifft2
 from ._core import fft_ifftn as ifftn
 from ._core import fft_ihfft as ihfft
+from ._core import fft_ihfft2 as ihfft2
+from ._core import fft_ihfftn as ihfftn
 from ._core import fft_irfft as irfft
 from ._core import fft_irfft2 as irfft2
 from ._core import fft_irfftn as irfftn
@@ -28,11 +32,15 @@ __all__ = [
     "fftn",
     "fftshift",
     "hfft",
+    "hfft2",
+    "hfftn",
     "ifft",
     "ifft2",
     "ifftn",
     "ifftshift",
     "ihfft",
+    "ihfft2",
+    "ihfftn",
     "irfft",
     "irfft2",
     "irfftn",

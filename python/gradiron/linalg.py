@@ -7,7 +7,9 @@ from ._core import linalg_cond as cond
 from ._core import linalg_cross as cross
 from ._core import linalg_det as det
 from ._core import linalg_diagonal as diagonal
+from ._core import linalg_eig as eig
 from ._core import linalg_eigh as eigh
+from ._core import linalg_eigvals as eigvals
 from ._core import linalg_eigvalsh as eigvalsh
 from ._core import linalg_householder_product as householder_product
 from ._core import linalg_inv as inv
@@ -46,7 +48,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "householder_product",
     "inv",

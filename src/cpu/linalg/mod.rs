@@ -1,6 +1,7 @@
 //! Factorisations of matrices that lie column by column: one file each, with LAPACK's signs and pivots.
 
 pub mod cholesky;
+pub mod eig;
 pub mod eigh;
 pub mod lu;
 mod number;
@@ -111,6 +112,24 @@ pub unsafe fn solve_triangular(a: Strided, b: Strided, upper: bool, unit: bool) 
         each(count(&b, 2), n * n * columns, |i| unsafe {
             triangular::solve(triangles.item(i), n, right.item(i), upper, unit);
         });
+    });
+    Ok(())
+}
+
+/// Eigenvalues of `a` and vectors in its place; `info` counts values that were not found. Real matrices have no imaginary parts.
+///
+/// # Safety
+/// As [`cholesky`].
+pub unsafe fn eig(a: Strided, values: Strided, info: Strided, real: bool) -> Result<()> {
+    let n = sizes(&a)[0];
+    numbers!("linalg_eig_out_cpu", a.dtype, T => {
+        let (matrices, found) = (Items::<T>::of(&a, 2), Items::<T>::of(&values, 1));
+        let infos = Items::<i32>::of(&info, 0);
+        // SAFETY: handed on.
+        try_each(count(&a, 2), 25 * n * n * n, |i| unsafe {
+            infos.item(i)[0] = eig::decompose(matrices.item(i), n, found.item(i), real)? as i32;
+            Ok(())
+        })?;
     });
     Ok(())
 }

@@ -289,25 +289,56 @@ fn over(
 }
 
 fn half_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+    let (x, dims) = real_resized("rfftn", x, s, dim)?;
+    FftR2C::call(&x, dims, normalization(norm, true)?, true)
+}
+
+/// The inverse transform, of which half is told.
+fn half_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+    let (x, mut dims) = real_resized("ihfftn", x, s, dim)?;
+    let by = normalization(norm, false)?;
+    let last = dims.pop().into_iter().collect();
+    let half = conj_physical(&FftR2C::call(&x, last, by, true)?)?;
+    if dims.is_empty() { Ok(half) } else { FftC2C::call(&half, dims, by, false) }
+}
+
+/// Real numbers with these lengths, and the dimensions to be transformed.
+fn real_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints)> {
     if x.dtype().is_complex() {
-        return Err(Error::type_error(format!(
-            "rfftn expects a real-valued input tensor, but got {}",
-            x.dtype().scalar_name()
-        )));
+        let name = x.dtype().scalar_name();
+        return Err(Error::type_error(match op {
+            "ihfftn" => format!("Only supports floating-point dtypes, but found: {name}"),
+            _ => format!("{op} expects a real-valued input tensor, but got {name}"),
+        }));
     }
     let x = promoted(x, false)?;
     let (dims, sizes) = several(&x, s, dim)?;
     if dims.is_empty() {
-        return Err(Error::runtime("rfftn must transform at least one axis"));
+        return Err(Error::runtime(format!("{op} must transform at least one axis")));
     }
-    FftR2C::call(&all_resized(&x, &dims, &sizes)?, dims, normalization(norm, true)?, true)
+    Ok((all_resized(&x, &dims, &sizes)?, dims))
 }
 
 fn whole_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+    let (x, dims, n) = half_resized("irfftn", x, s, dim)?;
+    FftC2R::call(&x, dims, normalization(norm, false)?, n)
+}
+
+/// The transform, of which half is given.
+fn whole_turned(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&String>) -> Result<Tensor> {
+    let (x, mut dims, n) = half_resized("hfftn", x, s, dim)?;
+    let by = normalization(norm, true)?;
+    let last = dims.pop().into_iter().collect();
+    let x = if dims.is_empty() { x } else { FftC2C::call(&x, dims, by, true)? };
+    FftC2R::call(&conj_physical(&x)?, last, by, n)
+}
+
+/// Complex numbers with these lengths, of which the last is that of the whole; the dimensions; that length.
+fn half_resized(op: &str, x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>) -> Result<(Tensor, Ints, i64)> {
     let x = promoted(x, true)?;
     let (dims, mut sizes) = several(&x, s, dim)?;
     let Some(last) = sizes.last_mut() else {
-        return Err(Error::runtime("irfftn must transform at least one axis"));
+        return Err(Error::runtime(format!("{op} must transform at least one axis")));
     };
     // Without a length it is twice what is there, less the two ends.
     if s.is_none_or(|s| s.last() == Some(&-1)) {
@@ -315,7 +346,7 @@ fn whole_over(x: &Tensor, s: Option<&Ints>, dim: Option<&Ints>, norm: Option<&St
     }
     let n = check_length(*last)?;
     *last = n as i64 / 2 + 1;
-    FftC2R::call(&all_resized(&x, &dims, &sizes)?, dims, normalization(norm, false)?, n as i64)
+    Ok((all_resized(&x, &dims, &sizes)?, dims, n as i64))
 }
 
 macro_rules! lines {
@@ -390,6 +421,33 @@ pub fn fft_irfftn(
     whole_over(input, s.as_ref(), dim.as_ref(), norm.as_ref())
 }
 
+/// The transform of real numbers, of which half is given, over several dimensions.
+#[operator(
+    function,
+    space = "fft",
+    out,
+    sample = "on_host(fixed([(3, 4)], lambda x: T.fft.hfftn(T.complex(x, x * x))))"
+)]
+pub fn fft_hfftn(input: &Tensor, s: Option<Ints>, dim: Option<Ints>, norm: Option<String>) -> Result<Tensor> {
+    whole_turned(input, s.as_ref(), dim.as_ref(), norm.as_ref())
+}
+
+/// Half of the inverse transform of real numbers over several dimensions.
+#[operator(
+    function,
+    space = "fft",
+    out,
+    sample = "on_host(shaped(lambda draw, shape: lambda x: parts(T.fft.ihfftn(x)), least=1))"
+)]
+pub fn fft_ihfftn(
+    input: &Tensor,
+    s: Option<Ints>,
+    dim: Option<Ints>,
+    norm: Option<String>,
+) -> Result<Tensor> {
+    half_turned(input, s.as_ref(), dim.as_ref(), norm.as_ref())
+}
+
 macro_rules! planes {
     ($($doc:literal $name:ident($of:expr, $sample:tt);)*) => { $(
         #[doc = $doc]
@@ -409,5 +467,7 @@ planes! {
     "The discrete Fourier transform over two dimensions." fft_fft2(|x, s, d, n| over(x, s, d, n, true), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.fft2(x, (4, 3)))))");
     "The inverse of the discrete Fourier transform over two dimensions." fft_ifft2(|x, s, d, n| over(x, s, d, n, false), "on_host(fixed([(2, 3, 2)], lambda x: parts(T.fft.ifft2(x))))");
     "Half of the discrete Fourier transform of real numbers over two dimensions." fft_rfft2(half_over, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.rfft2(x))))");
+    "The discrete Fourier transform, of which half is given, of real numbers over two dimensions." fft_hfft2(whole_turned, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.hfft2(T.complex(x, x * x), (3, 5))))");
+    "Half of the inverse transform of real numbers over two dimensions." fft_ihfft2(half_turned, "on_host(fixed([(2, 3, 4)], lambda x: parts(T.fft.ihfft2(x))))");
     "Real numbers from half of their discrete Fourier transform over two dimensions." fft_irfft2(whole_over, "on_host(fixed([(2, 3, 4)], lambda x: T.fft.irfft2(T.complex(x, x * x), (3, 5))))");
 }

@@ -1,6 +1,7 @@
 //! Reading and writing where indices or masks point.
 
 pub mod advanced;
+pub mod combinations;
 pub mod index;
 pub mod index_put;
 pub mod index_reduce;

@@ -46,7 +46,7 @@ impl LinalgEigh {
             [values, Some(vectors)] => {
                 let turned = adjoint.matmul(vectors);
                 if turned.is_complex() && !turned.is_special() {
-                    check_phase(&turned)?;
+                    check_phase("linalg_eigh", &turned)?;
                 }
                 // What moves vectors is skew.
                 let turned = (&turned - turned.mh()) * 0.5;
@@ -72,7 +72,7 @@ fn unit_of(values: &V) -> Result<V> {
 }
 
 /// Complex vectors have any phase: a loss that depends on it has no gradient.
-fn check_phase(turned: &V) -> Result<()> {
+pub(super) fn check_phase(op: &str, turned: &V) -> Result<()> {
     let line = turned.clone().then(|t| view::diagonal(&t, 0, -2, -1));
     let imaginary = abs(line.then(|t| crate::ops::complex::imag(&t))).tensor()?;
     let imaginary = crate::ops::creation::factories::detach(&imaginary)?;
@@ -80,10 +80,10 @@ fn check_phase(turned: &V) -> Result<()> {
         && !imaginary.device().is_meta()
         && crate::ops::reduction::extrema::max(&imaginary)?.item()?.as_f64() > 1e-2
     {
-        return Err(Error::runtime(
-            "linalg_eigh_backward: The eigenvectors in the complex case are specified up to multiplication by e^{i phi}. The \
-             specified loss function depends on this quantity, so it is ill-defined.",
-        ));
+        return Err(Error::runtime(format!(
+            "{op}_backward: The eigenvectors in the complex case are specified up to multiplication by e^{{i phi}}. The \
+             specified loss function depends on this quantity, so it is ill-defined."
+        )));
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 pub mod add_product;
 pub mod cholesky;
+pub mod eig;
 pub mod eigh;
 pub mod einsum;
 mod factors;

@@ -1,0 +1,377 @@
+//! Eigenvalues and vectors of any square matrix: made a triangle by QR steps (Schur's form), whose vectors are solved for.
+
+use super::number::Number;
+use crate::base::{Result, room};
+use crate::cpu::math::complex::Complex;
+
+type C = Complex<f64>;
+
+/// So many steps for each value end; each tenth of a value takes another shift.
+const STEPS: usize = 60;
+
+/// Square matrices column by column.
+struct Matrix<'a, T> {
+    items: &'a mut [T],
+    n: usize,
+}
+
+impl<T: Copy> Matrix<'_, T> {
+    fn at(&self, row: usize, column: usize) -> T {
+        self.items[column * self.n + row]
+    }
+    fn put(&mut self, row: usize, column: usize, value: T) {
+        self.items[column * self.n + row] = value;
+    }
+}
+
+/// Values, and vectors of length 1 in the place of `a`, whose largest elements are real; those of real matrices come in pairs.
+/// The number of values that were not found: 0 if all is well.
+pub fn decompose<T: Number>(a: &mut [T], n: usize, values: &mut [T], real: bool) -> Result<usize> {
+    if n == 0 {
+        return Ok(0);
+    }
+    let (mut triangle, mut basis) = (room::filled(C::zero(), n * n)?, room::filled(C::zero(), n * n)?);
+    let left = if real {
+        let (mut h, mut z) = (room::list(n * n)?, room::filled(0.0, n * n)?);
+        h.extend(a.iter().map(|x| x.re()));
+        let left = schur_of_real(&mut Matrix { items: &mut h, n }, &mut Matrix { items: &mut z, n })?;
+        for (to, from) in triangle.iter_mut().zip(&h).chain(basis.iter_mut().zip(&z)) {
+            *to = C::real(*from);
+        }
+        split_pairs(&mut Matrix { items: &mut triangle, n }, &mut Matrix { items: &mut basis, n });
+        left
+    } else {
+        for (to, from) in triangle.iter_mut().zip(a.iter()) {
+            *to = C::new(from.re(), from.im());
+        }
+        schur(&mut Matrix { items: &mut triangle, n }, &mut Matrix { items: &mut basis, n })?
+    };
+    let (t, q) = (Matrix { items: &mut triangle, n }, Matrix { items: &mut basis, n });
+    let mut x = room::filled(C::zero(), n)?;
+    let mut vector = room::filled(C::zero(), n)?;
+    for k in 0..n {
+        let value = t.at(k, k);
+        values[k] = T::new(value.re, value.im);
+        let second = real && value.im < 0.0 && k > 0 && t.at(k - 1, k - 1).im > 0.0;
+        if second {
+            for i in 0..n {
+                a[k * n + i] = a[(k - 1) * n + i].conj();
+            }
+            continue;
+        }
+        solve(&t, k, &mut x);
+        for (i, v) in vector.iter_mut().enumerate() {
+            *v = (0..=k).fold(C::zero(), |sum, j| sum + q.at(i, j) * x[j]);
+        }
+        normalize(&mut vector);
+        for (to, v) in a[k * n..(k + 1) * n].iter_mut().zip(&vector) {
+            *to = T::new(v.re, if real && value.im == 0.0 { 0.0 } else { v.im });
+        }
+    }
+    Ok(left)
+}
+
+/// The vector of a triangle's value number `k`, by substitution.
+fn solve(t: &Matrix<C>, k: usize, x: &mut [C]) {
+    let value = t.at(k, k);
+    let largest = t.items.iter().map(|x| x.weight()).fold(0.0, f64::max);
+    let norm = if largest > 0.0 { largest } else { 1.0 };
+    x[k] = C::one();
+    for i in (0..k).rev() {
+        let sum = (i + 1..=k).fold(C::zero(), |sum, j| sum + t.at(i, j) * x[j]);
+        let gap = t.at(i, i) - value;
+        // Values that are one: the vector is as good as parallel to the other's.
+        let gap = if gap.size() < f64::EPSILON * norm { C::real(f64::EPSILON * norm) } else { gap };
+        x[i] = -(sum / gap);
+        let size = x[i].size();
+        if size > 1e100 {
+            x[i..=k].iter_mut().for_each(|x| *x = x.scaled(1.0 / size));
+        }
+    }
+}
+
+/// Length 1, and the largest element real.
+fn normalize(v: &mut [C]) {
+    let (mut at, mut most) = (0, 0.0);
+    for (i, x) in v.iter().enumerate() {
+        // Elements that differ by rounding alone must not take turns.
+        if x.square() > most * (1.0 + 1e-9) {
+            (at, most) = (i, x.square());
+        }
+    }
+    let length = super::number::length(v);
+    if most > 0.0 {
+        let largest = v[at];
+        let factor = largest.conj().scaled(1.0 / (largest.size() * length));
+        v.iter_mut().for_each(|x| *x = *x * factor);
+        v[at] = C::real(v[at].re);
+    }
+}
+
+/// Makes `a` zero below the diagonal next to the main one, by reflectors that `q` gathers.
+fn hessenberg<T: Number>(a: &mut Matrix<T>, q: &mut Matrix<T>) -> Result<()> {
+    let n = a.n;
+    (0..n).for_each(|i| q.put(i, i, T::one()));
+    let mut v = room::filled(T::zero(), n)?;
+    for k in 0..n.saturating_sub(2) {
+        let rest = &a.items[k * n + k + 1..(k + 1) * n];
+        let size = super::number::length(rest);
+        if size == 0.0 || super::number::length(&rest[1..]) == 0.0 {
+            continue;
+        }
+        let v = &mut v[..n - k - 1];
+        v.copy_from_slice(rest);
+        let first = v[0].size();
+        let phase = if first == 0.0 { T::one() } else { v[0].scaled(1.0 / first) };
+        v[0] = v[0] + phase.scaled(size);
+        let square: f64 = v.iter().map(|x| x.square()).sum();
+        reflect_rows(a, k + 1, k, v, 2.0 / square);
+        reflect_columns(a, k + 1, v, 2.0 / square);
+        reflect_columns(q, k + 1, v, 2.0 / square);
+        (k + 2..n).for_each(|i| a.put(i, k, T::zero()));
+    }
+    Ok(())
+}
+
+/// `(1 - factor v vᴴ) a` in the rows from `row` and the columns from `column` on.
+fn reflect_rows<T: Number>(a: &mut Matrix<T>, row: usize, column: usize, v: &[T], factor: f64) {
+    for j in column..a.n {
+        let items = &mut a.items[j * a.n + row..j * a.n + row + v.len()];
+        let along = super::number::dot(v, items).scaled(-factor);
+        super::number::add_scaled(items, along, v);
+    }
+}
+
+/// `a (1 - factor v vᴴ)` in the columns from `column` on.
+fn reflect_columns<T: Number>(a: &mut Matrix<T>, column: usize, v: &[T], factor: f64) {
+    for i in 0..a.n {
+        let along = (0..v.len()).fold(T::zero(), |sum, j| sum + a.at(i, column + j) * v[j]).scaled(factor);
+        for (j, x) in v.iter().enumerate() {
+            let value = a.at(i, column + j) - along * x.conj();
+            a.put(i, column + j, value);
+        }
+    }
+}
+
+/// Where the block that ends at `end` begins: above it the matrix falls apart.
+fn block<T: Number>(h: &mut Matrix<T>, end: usize) -> usize {
+    for k in (1..=end).rev() {
+        let beside = h.at(k - 1, k - 1).weight() + h.at(k, k).weight();
+        let beside = if beside == 0.0 { f64::MIN_POSITIVE } else { beside };
+        if h.at(k, k - 1).weight() <= f64::EPSILON * beside {
+            h.put(k, k - 1, T::zero());
+            return k;
+        }
+    }
+    0
+}
+
+/// `[c, s; -sᴴ, c]` of which the rows `k` and `k + 1` become the product, and the columns that with its inverse.
+#[derive(Clone, Copy)]
+struct Turn {
+    c: f64,
+    s: C,
+}
+
+impl Turn {
+    /// That which makes (x, y) to (r, 0).
+    fn of(x: C, y: C) -> Turn {
+        let length = x.size().hypot(y.size());
+        if length == 0.0 || y.size() == 0.0 {
+            return Turn { c: 1.0, s: C::zero() };
+        }
+        if x.size() == 0.0 {
+            return Turn { c: 0.0, s: y.conj().scaled(1.0 / y.size()) };
+        }
+        let phase = x.scaled(1.0 / x.size());
+        Turn { c: x.size() / length, s: phase * y.conj().scaled(1.0 / length) }
+    }
+
+    fn rows(self, a: &mut Matrix<C>, k: usize, from: usize) {
+        for j in from..a.n {
+            let (x, y) = (a.at(k, j), a.at(k + 1, j));
+            a.put(k, j, x.scaled(self.c) + self.s * y);
+            a.put(k + 1, j, y.scaled(self.c) - self.s.conj() * x);
+        }
+    }
+
+    fn columns(self, a: &mut Matrix<C>, k: usize, to: usize) {
+        for i in 0..to {
+            let (x, y) = (a.at(i, k), a.at(i, k + 1));
+            a.put(i, k, x.scaled(self.c) + self.s.conj() * y);
+            a.put(i, k + 1, y.scaled(self.c) - self.s * x);
+        }
+    }
+}
+
+/// The value of [[a, b], [c, d]] that is nearer to `d`.
+fn nearer(a: C, b: C, c: C, d: C) -> C {
+    let half = (a - d).scaled(0.5);
+    let product = b * c;
+    if product.size() == 0.0 {
+        return d;
+    }
+    let root = root(half * half + product);
+    let sum = if (half + root).size() > (half - root).size() { half + root } else { half - root };
+    d - product / sum
+}
+
+fn root(z: C) -> C {
+    let size = z.size();
+    if size == 0.0 {
+        return C::zero();
+    }
+    let re = (0.5 * (size + z.re.abs())).sqrt();
+    let im = 0.5 * z.im / re;
+    if z.re >= 0.0 { C::new(re, im) } else { C::new(im.abs(), if z.im < 0.0 { -re } else { re }) }
+}
+
+/// Schur's form of a complex matrix: `q` turns `h` to what is left there. How many values are not on the diagonal.
+fn schur(h: &mut Matrix<C>, q: &mut Matrix<C>) -> Result<usize> {
+    hessenberg(h, q)?;
+    let n = h.n;
+    let (mut end, mut steps) = (n - 1, 0);
+    while end > 0 {
+        let start = block(h, end);
+        if start == end {
+            (end, steps) = (end - 1, 0);
+            continue;
+        }
+        steps += 1;
+        if steps > STEPS {
+            return Ok(end + 1);
+        }
+        let shift = if steps % 10 == 0 {
+            C::real(h.at(end, end - 1).size() + h.at(end, end).size())
+        } else {
+            nearer(h.at(end - 1, end - 1), h.at(end - 1, end), h.at(end, end - 1), h.at(end, end))
+        };
+        let (mut x, mut y) = (h.at(start, start) - shift, h.at(start + 1, start));
+        for k in start..end {
+            if k > start {
+                (x, y) = (h.at(k, k - 1), h.at(k + 1, k - 1));
+            }
+            let turn = Turn::of(x, y);
+            turn.rows(h, k, if k > start { k - 1 } else { k });
+            turn.columns(h, k, (k + 3).min(end + 1));
+            turn.columns(q, k, n);
+            if k > start {
+                h.put(k + 1, k - 1, C::zero());
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// The same of a real matrix; pairs of complex values stay blocks of two. Each step takes two shifts, which are such a pair or
+/// both real.
+fn schur_of_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>) -> Result<usize> {
+    hessenberg(h, z)?;
+    let n = h.n;
+    let (mut end, mut steps) = (n - 1, 0);
+    while end > 0 {
+        let start = block(h, end);
+        if start == end {
+            (end, steps) = (end - 1, 0);
+            continue;
+        }
+        if start + 1 == end {
+            split_real(h, z, start);
+            if start == 0 {
+                break;
+            }
+            (end, steps) = (start - 1, 0);
+            continue;
+        }
+        steps += 1;
+        if steps > STEPS {
+            return Ok(end + 1);
+        }
+        let (sum, product) = if steps % 10 == 0 {
+            let size = h.at(end, end - 1).abs() + h.at(end - 1, end - 2).abs();
+            (1.5 * size, size * size)
+        } else {
+            let (a, d) = (h.at(end - 1, end - 1), h.at(end, end));
+            (a + d, a * d - h.at(end, end - 1) * h.at(end - 1, end))
+        };
+        let (a, b) = (h.at(start, start), h.at(start + 1, start));
+        let mut first = [
+            a * a + h.at(start, start + 1) * b - sum * a + product,
+            b * (a + h.at(start + 1, start + 1) - sum),
+            b * h.at(start + 2, start + 1),
+        ];
+        for k in start..end {
+            let len = (end + 1 - k).min(3);
+            let v = &mut first[..len];
+            let size = super::number::length(v);
+            if size > 0.0 {
+                v[0] += if v[0] < 0.0 { -size } else { size };
+                let square: f64 = v.iter().map(|x| x * x).sum();
+                reflect_rows(h, k, if k > start { k - 1 } else { k }, v, 2.0 / square);
+                reflect_columns(h, k, v, 2.0 / square);
+                reflect_columns(z, k, v, 2.0 / square);
+            }
+            if k > start {
+                (k + 1..k + len).for_each(|i| h.put(i, k - 1, 0.0));
+            }
+            if k + 1 < end + 1 {
+                for (i, x) in first.iter_mut().enumerate() {
+                    *x = if k + 1 + i <= end { h.at(k + 1 + i, k) } else { 0.0 };
+                }
+            }
+        }
+    }
+    Ok(0)
+}
+
+/// Makes a block of two with real values a triangle.
+fn split_real(h: &mut Matrix<f64>, z: &mut Matrix<f64>, k: usize) {
+    let (a, b, c, d) = (h.at(k, k), h.at(k, k + 1), h.at(k + 1, k), h.at(k + 1, k + 1));
+    let half = 0.5 * (a - d);
+    let square = half * half + b * c;
+    if square < 0.0 {
+        return;
+    }
+    let x = half + if half < 0.0 { -square.sqrt() } else { square.sqrt() };
+    let length = x.hypot(c);
+    if length == 0.0 {
+        return;
+    }
+    let (cosine, sine) = (x / length, c / length);
+    for j in k..h.n {
+        let (x, y) = (h.at(k, j), h.at(k + 1, j));
+        h.put(k, j, cosine * x + sine * y);
+        h.put(k + 1, j, cosine * y - sine * x);
+    }
+    let columns = |m: &mut Matrix<f64>, to: usize| {
+        for i in 0..to {
+            let (x, y) = (m.at(i, k), m.at(i, k + 1));
+            m.put(i, k, cosine * x + sine * y);
+            m.put(i, k + 1, cosine * y - sine * x);
+        }
+    };
+    columns(h, k + 2);
+    columns(z, h.n);
+    h.put(k + 1, k, 0.0);
+}
+
+/// Makes the blocks of two that real steps left triangles: each a value with a positive imaginary part, and its conjugate.
+fn split_pairs(t: &mut Matrix<C>, q: &mut Matrix<C>) {
+    let n = t.n;
+    for k in 0..n - 1 {
+        let (a, b, c, d) = (t.at(k, k).re, t.at(k, k + 1).re, t.at(k + 1, k).re, t.at(k + 1, k + 1).re);
+        if c == 0.0 || t.at(k, k).im != 0.0 {
+            continue;
+        }
+        let half = 0.5 * (a - d);
+        let im = (-(half * half + b * c)).max(0.0).sqrt();
+        let value = C::new(d + half, im);
+        let turn = Turn::of(value - C::real(d), C::real(c));
+        turn.rows(t, k, k);
+        turn.columns(t, k, k + 2);
+        turn.columns(q, k, n);
+        t.put(k, k, value);
+        t.put(k + 1, k + 1, value.conj());
+        t.put(k + 1, k, C::zero());
+    }
+}

@@ -1,0 +1,51 @@
+//! Every choice of elements of a vector.
+
+use super::advanced::index;
+use super::index::from_i64;
+use crate::base::room;
+use crate::operator::prelude::*;
+
+/// Every choice of `r` elements of a vector, in order; with replacement an element may be chosen again.
+#[operator(
+    function,
+    sample = "fixed([(4,)], lambda x: [T.combinations(x, r, again) for r in (1, 2, 3) for again in (False, True)])"
+)]
+pub fn combinations(
+    input: &Tensor,
+    #[default(2)] r: i64,
+    #[default(false)] with_replacement: bool,
+) -> Result<Tensor> {
+    if input.ndim() != 1 {
+        return Err(Error::runtime(format!(
+            "Expect a 1D vector, but got shape {:?}",
+            input.shape().as_slice()
+        )));
+    }
+    let Ok(r) = usize::try_from(r) else {
+        return Err(Error::runtime(format!("Expect a non-negative number, but got {r}")));
+    };
+    if r == 0 {
+        return crate::ops::creation::create::zeros(&[0], input.dtype(), input.device());
+    }
+    let n = input.numel();
+    let mut all: Vec<i64> = Vec::new();
+    let mut choice: Vec<usize> = room::collect((0..r).map(|k| Ok(if with_replacement { 0 } else { k })))?;
+    let mut going = n > 0 && (with_replacement || r <= n);
+    while going {
+        for &i in &choice {
+            room::push(&mut all, i as i64)?;
+        }
+        // The last place that can go up does, and those behind it follow.
+        let highest = |k: usize| if with_replacement { n - 1 } else { n - r + k };
+        going = false;
+        if let Some(k) = (0..r).rev().find(|&k| choice[k] < highest(k)) {
+            let next = choice[k] + 1;
+            for (step, i) in choice[k..].iter_mut().enumerate() {
+                *i = if with_replacement { next } else { next + step };
+            }
+            going = true;
+        }
+    }
+    let places = from_i64(&all, &[all.len() / r, r], input.device())?;
+    index(input, &[Some(places)])
+}

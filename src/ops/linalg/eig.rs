@@ -1,0 +1,114 @@
+//! Eigenvalues of square matrices.
+
+use super::eigh::check_phase;
+use super::factors::*;
+use super::solve::linalg_solve;
+use crate::operator::kernel::filled;
+use crate::operator::prelude::*;
+use crate::ops::shape::view;
+
+/// Values and vectors, which are complex whatever the matrices are.
+#[primitive(batch = in_front, results(eigenvalues, eigenvectors))]
+impl LinalgEig {
+    fn forward(input: &Tensor) -> Result<[Body; 2]> {
+        let x = input.body();
+        if !has_kernel(x.dtype) {
+            return Err(Fault::NoKernel { op: "linalg_eig_out_cpu", dtype: x.dtype }.into());
+        }
+        let n = rows_and_columns(x.shape())[0];
+        let (info, dtype) = (codes(&x)?, x.dtype.to_complex());
+        let values = filled(&batch_of(&x, &[n]), Scalar::Int(0), dtype, x.device())?;
+        let vectors = columns(x.shape(), dtype, x.device())?;
+        crate::operator::kernel::copy(&vectors, &x)?;
+        if vectors.numel() > 0 {
+            fork!([&vectors, &values, &info],
+                cpu: crate::cpu::linalg::eig(vectors.host()?, values.host()?, info.host()?, !x.dtype.is_complex()),
+                gpu: no_shader("linalg_eig", x.dtype))?;
+        }
+        if let Some((place, code)) = first_failure(&info)? {
+            return Err(Error::linalg(format!(
+                "linalg.eig: {place}The algorithm failed to converge because the input matrix is ill-conditioned or has too many \
+                 repeated eigenvalues (error code: {code})."
+            )));
+        }
+        Ok([values, vectors])
+    }
+    fn d_input(g: [Option<V>; 2], at: Meta, eigenvalues: V, eigenvectors: V) -> Result<V> {
+        let row = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -2));
+        let high = |x: &V| x.clone().then(|t| view::unsqueeze(&t, -1));
+        let adjoint = eigenvectors.mh();
+        let inner = match g {
+            [Some(values), None] => diagonal_matrix(values),
+            [values, Some(vectors)] => {
+                let turned = adjoint.clone().matmul(vectors);
+                if !turned.is_special() {
+                    check_phase("linalg_eig", &turned)?;
+                }
+                let line = turned.clone().then(|t| view::diagonal(&t, 0, -2, -1)).re();
+                // Vectors keep their length.
+                let dtype = eigenvectors.clone().tensor()?.dtype();
+                let along = adjoint.clone().matmul(&eigenvectors * row(&line).cast(dtype));
+                let n = at.shape.last().copied().unwrap_or(0);
+                let ones = crate::ops::creation::create::ones(&[n], dtype, at.device)?;
+                let unit = diagonal_matrix(V::from(ones));
+                let gaps = (row(&eigenvalues) - high(&eigenvalues)).conj() + &unit;
+                let moved = (turned - along) / gaps * (1.0 - unit);
+                plus(Some(moved), values.map(diagonal_matrix)).unwrap_or_else(V::misuse)
+            }
+            [None, None] => return Err(Error::runtime("a derivative was called without a gradient")),
+        };
+        let right = inner.matmul(adjoint.clone()).tensor()?;
+        let found = V::from(linalg_solve(&adjoint.tensor()?, &right, true)?);
+        Ok(if at.dtype.is_complex() { found } else { found.re() })
+    }
+}
+
+fn check_finite(input: &Tensor) -> Result<()> {
+    if input.is_batched() || !input.dtype().is_differentiable() {
+        return Ok(());
+    }
+    let known = crate::ops::creation::factories::detach(input)?;
+    let finite = is_finite(V::from(known)).tensor()?;
+    let strange = crate::ops::elementwise::unary::logical_not(&finite)?;
+    if crate::ops::reduction::reduce::somewhere(&strange)? {
+        return Err(Error::runtime("torch.linalg.eig: input tensor should not contain infs or NaNs."));
+    }
+    Ok(())
+}
+
+fn check(name: &str, input: &Tensor) -> Result<()> {
+    check_square(name, input)?;
+    if !input.dtype().is_differentiable() {
+        return Err(Error::runtime(format!(
+            "Unknown Complex ScalarType for {}",
+            input.dtype().scalar_name()
+        )));
+    }
+    check_finite(input)
+}
+
+/// Eigenvalues of square matrices, and their vectors as columns, each of length 1.
+#[operator(
+    function,
+    space = "linalg",
+    returns(eigenvalues, eigenvectors),
+    out(declared),
+    sample = "on_host(squares(lambda x: of_any_phase(*T.linalg.eig(apart(x)))))"
+)]
+pub fn linalg_eig(input: &Tensor) -> Result<[Tensor; 2]> {
+    check("linalg.eig", input)?;
+    LinalgEig::call(input)
+}
+
+/// Eigenvalues of square matrices.
+#[operator(
+    function,
+    space = "linalg",
+    out(declared),
+    sample = "on_host(squares(lambda x: parts(T.linalg.eigvals(apart(x)))))"
+)]
+pub fn linalg_eigvals(input: &Tensor) -> Result<Tensor> {
+    check("linalg.eigvals", input)?;
+    let [values, _] = LinalgEig::call(input)?;
+    Ok(values)
+}
