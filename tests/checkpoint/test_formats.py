@@ -15,7 +15,7 @@ import pytest
 from library import GOLDEN, IS_GRADIRON, T
 
 sys.path.insert(0, str(GOLDEN))
-from checkpoint_cases import CASES, describe  # noqa: E402
+from checkpoint_cases import CASES, OPTIMIZERS, Training, describe  # noqa: E402
 
 FILES = {
     name: zlib.decompress(base64.b85decode(text))
@@ -62,6 +62,13 @@ def test_round_trips(name, options):
     made = CASES[name](T)
     safe = options.get("pickle_protocol") is None
     assert describe(loaded(saved(made, **options), weights_only=safe), T) == describe(made, T)
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_goes_on_from_a_file_of_pytorchs(name):
+    state = loaded(FILES["training"])[name]
+    made = Training(T, name).load(state).steps(3, 6).state()
+    assert describe(made, T) == describe(loaded(FILES["further"])[name], T)
 
 
 def test_what_shares_memory_goes_on_sharing_it():

@@ -73,7 +73,59 @@ def network(T):
     return nn.Sequential(nn.Linear(2, 3), nn.ReLU(), nn.BatchNorm1d(3), parts, nn.LSTM(2, 3), nn.Dropout(0.1))
 
 
-CASES = {case.__name__: case for case in (dtypes, views, lazy, parameters, values, legacy)}
+OPTIMIZERS = {
+    "sgd": lambda T, p: T.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, weight_decay=0.01),
+    "adam": lambda T, p: T.optim.Adam([{"params": p[:2], "lr": 0.01}, {"params": p[2:]}], amsgrad=True),
+    "adamw": lambda T, p: T.optim.AdamW(p, lr=0.01),
+    "rmsprop": lambda T, p: T.optim.RMSprop(p, momentum=0.5, centered=True),
+    "adagrad": lambda T, p: T.optim.Adagrad(p),
+}
+
+
+class Training:
+    """A module with buffers, an optimizer and a schedule, whose gradients are made up."""
+
+    def __init__(self, T, name):
+        self.T = T
+        self.module = T.nn.Sequential(T.nn.Linear(2, 3), T.nn.BatchNorm1d(3)).double()
+        with T.no_grad():
+            for p in self.module.parameters():
+                p.copy_(self.numbers(p, 1))
+        self.optimizer = OPTIMIZERS[name](T, list(self.module.parameters()))
+        self.schedule = T.optim.lr_scheduler.StepLR(self.optimizer, 2, 0.5)
+
+    def numbers(self, p, step):
+        return self.T.arange(p.numel(), dtype=p.dtype).reshape(p.shape).sub(step).div(4)
+
+    def steps(self, first, last):
+        for step in range(first, last):
+            for p in self.module.parameters():
+                p.grad = self.numbers(p, step)
+            self.module[1].running_mean += step
+            self.module[1].num_batches_tracked += 1
+            self.optimizer.step()
+            self.schedule.step()
+        return self
+
+    def state(self):
+        return [part.state_dict() for part in (self.module, self.optimizer, self.schedule)]
+
+    def load(self, state):
+        for part, its in zip((self.module, self.optimizer, self.schedule), state):
+            part.load_state_dict(its)
+        return self
+
+
+def training(T):
+    return {name: Training(T, name).steps(0, 3).state() for name in OPTIMIZERS}
+
+
+def further(T):
+    """The same, three steps later."""
+    return {name: Training(T, name).steps(0, 6).state() for name in OPTIMIZERS}
+
+
+CASES = {case.__name__: case for case in (dtypes, views, lazy, parameters, values, legacy, training, further)}
 
 
 def describe(obj, T):
