@@ -3,6 +3,7 @@
 
 mod call;
 mod clause;
+mod entry;
 mod operator;
 mod primitive;
 #[cfg(test)]
@@ -38,4 +39,16 @@ pub fn inplace(of: TokenStream, item: TokenStream) -> TokenStream {
     operator::expand(operator::Role::Inplace, of.into(), item.into())
         .unwrap_or_else(|e| e.to_compile_error())
         .into()
+}
+
+/// PyO3's attribute of the same name, for functions that Python calls: no failed allocation of Python's ends the process.
+#[proc_macro_attribute]
+pub fn pyfunction(_: TokenStream, item: TokenStream) -> TokenStream {
+    entry::function(item.into()).into()
+}
+
+/// The same for methods.
+#[proc_macro_attribute]
+pub fn pymethods(_: TokenStream, item: TokenStream) -> TokenStream {
+    entry::methods(item.into()).unwrap_or_else(|e| e.to_compile_error()).into()
 }

@@ -2,6 +2,7 @@
 
 use crate::base::{Error, Fault, Guidance};
 use crate::python::modes::anomaly;
+use crate::python::objects::{made, tuple};
 use crate::storage::reserve;
 use pyo3::PyErrArguments;
 use pyo3::exceptions::{
@@ -61,10 +62,12 @@ impl PyErrArguments for Told {
 pub fn out_of_memory(text: &str) -> PyErr {
     reserve::spend();
     let instance = |py: Python<'_>| match OUT_OF_MEMORY.get(py) {
-        Some(class) => class.call1(py, (text,)),
+        Some(class) => class.call1(py, tuple(py, [made(py, text)?])?),
         None => Ok(py.get_type::<PyMemoryError>().call0()?.unbind()),
     };
     Python::attach(|py| {
+        // A panic may have left an exception behind.
+        drop(PyErr::take(py));
         instance(py).map_or_else(|error| error, |made| PyErr::from_value(made.into_bound(py)))
     })
 }

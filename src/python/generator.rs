@@ -46,7 +46,7 @@ fn restore(generator: &Generator, state: &Bound<'_, PyAny>) -> PyResult<()> {
     Ok(())
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyGenerator {
     #[new]
     #[pyo3(signature = (device = None))]
@@ -99,7 +99,7 @@ impl PyGenerator {
 }
 
 /// The generator of operators that are given none; always the same object.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn global_generator(py: Python<'_>) -> PyResult<Py<PyGenerator>> {
     static OBJECT: PyOnceLock<Py<PyGenerator>> = PyOnceLock::new();
     let made = OBJECT.get_or_try_init(py, || Py::new(py, PyGenerator(Generator::global().clone())))?;

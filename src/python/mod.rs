@@ -2,6 +2,7 @@
 
 mod call;
 mod data;
+mod entry;
 mod errors;
 mod function;
 mod generator;
@@ -25,13 +26,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyString, PyType};
 
 /// The floating point dtype of numbers and of new tensors.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn get_default_dtype(py: Python<'_>) -> PyResult<Py<types::PyDType>> {
     tensor::methods::default_dtype(py)
 }
 
 /// Makes another floating point dtype the default.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 #[pyo3(signature = (d, /))]
 fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
     const ONLY_FLOATS: &str = "only floating-point types are supported as the default type";
@@ -46,7 +47,7 @@ fn set_default_dtype(d: &Bound<'_, PyAny>) -> PyResult<()> {
 }
 
 /// The dtype that both convert to without loss of range.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn promote_types(
     py: Python<'_>,
     type1: &Bound<'_, PyAny>,
@@ -58,18 +59,18 @@ fn promote_types(
 }
 
 /// Whether warnings that are told once are told each time from now on.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn set_warn_always(b: bool) {
     crate::base::warning::set_always(b);
 }
 
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn is_warn_always_enabled() -> bool {
     crate::base::warning::is_always()
 }
 
 /// The dtype that Python's own type stands for as well: `float` is float64. The type itself where it is none.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     match types::dtype_of(&object)? {
         Some(dtype) => Ok(types::dtype_object(object.py(), dtype)?.into_bound(object.py()).into_any()),
@@ -78,7 +79,7 @@ fn dtype_of<'py>(object: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
 }
 
 /// Copies to a dtype and device; the gradient follows.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 #[pyo3(signature = (tensor, dtype, device, copy, memory_format = None))]
 fn convert<'py>(
     tensor: &Bound<'py, tensor::class::PyTensor>,
@@ -126,7 +127,7 @@ fn signature_facts(row: &'static Row) -> (Vec<ParamFacts>, &'static str, bool) {
 }
 
 /// What the tests and the stubs are generated from: one dict per row.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let list = PyList::empty(py);
     for row in ops::rows().filter(|r| r.forms.0 != 0 && r.overloads.is_none() && r.inplace_of.is_none()) {
@@ -167,7 +168,7 @@ fn rows(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
 }
 
 /// What the Python side hands over at import.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn register(
     py: Python<'_>,
     size: Bound<'_, PyType>,
@@ -186,6 +187,7 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     crate::storage::reserve::restore();
     crate::storage::reserve::check()?;
     crate::base::warning::set_host(errors::warn);
+    entry::quiet_panics_for_memory();
     module.add_class::<tensor::class::PyTensor>()?;
     module.add_class::<types::PyDType>()?;
     module.add_class::<types::PyDevice>()?;
@@ -204,6 +206,12 @@ fn _core(module: &Bound<'_, PyModule>) -> PyResult<()> {
     ] {
         module.setattr(class.name()?, class)?;
     }
+    // Those that nobody names are made now, since later there may be no memory for it.
+    py.get_type::<graph::graph_task::NodeName>();
+    py.get_type::<graph::hooks::Assigned>();
+    py.get_type::<transforms::vmap::SampleHook>();
+    py.get_type::<data::arrays::Shared>();
+    py.get_type::<saved::values::KeptTensors>();
     for dtype in DType::ALL {
         module.add(dtype.name(), types::dtype_object(py, dtype)?)?;
     }

@@ -1,6 +1,7 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
 use crate::base::{DType, Device, GpuName, MemoryFormat, warn_once};
+use crate::python::objects::Made;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -14,7 +15,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PyDType(pub DType);
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyDType {
     fn __repr__(&self) -> String {
         format!("torch.{}", self.0.name())
@@ -50,8 +51,8 @@ impl PyDType {
     }
     /// The bytes of one element.
     #[getter]
-    fn itemsize(&self) -> usize {
-        self.0.size()
+    fn itemsize(&self) -> Made<usize> {
+        Made(self.0.size())
     }
     fn __reduce__(&self) -> String {
         self.0.name().into()
@@ -77,7 +78,7 @@ const ABSENT: [Absent; 9] = [
     ("float4_e2m1fn_x2", 1, true, true),
 ];
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyAbsentDType {
     fn __repr__(&self) -> String {
         format!("torch.{}", self.0.0)
@@ -99,8 +100,8 @@ impl PyAbsentDType {
     }
     /// The bytes of one element.
     #[getter]
-    fn itemsize(&self) -> usize {
-        self.0.1
+    fn itemsize(&self) -> Made<usize> {
+        Made(self.0.1)
     }
     fn __reduce__(&self) -> &'static str {
         self.0.0
@@ -165,7 +166,7 @@ impl PyDevice {
     }
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyDevice {
     #[new]
     #[pyo3(signature = (r#type, index = None))]
@@ -202,8 +203,8 @@ impl PyDevice {
     }
     /// The kind of device: `cpu`, `cuda`, …
     #[getter(r#type)]
-    fn kind(&self) -> &'static str {
-        self.name()
+    fn kind(&self) -> Made<&'static str> {
+        Made(self.name())
     }
     /// The device's number, if it was named.
     #[getter]

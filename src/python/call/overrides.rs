@@ -20,7 +20,7 @@ const CLASSES: u8 = 1;
 const ALL: u8 = 2;
 
 /// Calls a function as if nobody had overridden it.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 #[pyo3(signature = (*args, **_kwargs))]
 pub fn _disabled_torch_function_impl<'py>(
     args: &Bound<'py, PyTuple>,
@@ -41,24 +41,24 @@ pub fn _disabled_torch_function_impl<'py>(
 }
 
 /// Whether classes (1), or also modes (2), may not override on this thread; returns what it was.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn swap_overrides_off(off: u8) -> u8 {
     OFF.replace(off)
 }
 
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn overrides_off() -> u8 {
     OFF.get()
 }
 
 /// One more class (or object) may override, or one less.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn expect_overrides(more: bool) {
     watch::count(watch::OVERRIDES, more);
 }
 
 /// How many modes this thread is in.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn set_override_modes(count: usize) {
     let old = MODES.replace(count);
     if (old == 0) != (count == 0) {

@@ -1,5 +1,5 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
-//! (400 `#[pymethods]` would cost a megabyte and minutes of compiling.)
+//! (400 `#[gradiron_macros::pymethods]` would cost a megabyte and minutes of compiling.)
 
 use crate::base::watch;
 use crate::operator::pointwise::Pointwise;
@@ -12,6 +12,7 @@ use crate::python::call::parse::{Args, choose, parse};
 use crate::python::call::run::{result, run, run_or, running, stale_or};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::united;
+use crate::python::entry::guarded;
 use crate::python::errors::out_of_memory;
 use crate::python::modes::autocast;
 use crate::python::modes::default_device;
@@ -90,7 +91,7 @@ unsafe fn enter(
         out_of_memory("DefaultCPUAllocator: can't allocate memory: there is none left").restore(py);
         return std::ptr::null_mut();
     }
-    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+    let outcome = guarded(|| {
         let entries =
             ENTRIES.get().ok_or_else(|| PyRuntimeError::new_err("the operator table is not ready"))?;
         let entry = &entries[number];
@@ -106,21 +107,11 @@ unsafe fn enter(
             call(py, entry, receiver, given, &keywords)
                 .or_else(|error| asked(py, entry, receiver, given, &keywords, |asked| asked.or_taken(error)))
         }
-    }));
+    });
     match outcome {
-        Ok(Ok(object)) => object.into_ptr(),
-        Ok(Err(error)) => {
+        Ok(object) => object.into_ptr(),
+        Err(error) => {
             error.restore(py);
-            std::ptr::null_mut()
-        }
-        Err(payload) => {
-            // PyO3 panics where an object of Python's cannot be made: there is no memory for it.
-            let gone = payload.downcast_ref::<&str>().is_some_and(|text| *text == "PyObject pointer is null");
-            if gone {
-                out_of_memory("DefaultCPUAllocator: can't allocate memory: there is none left").restore(py);
-            } else {
-                PyRuntimeError::new_err("an internal check of gradiron failed; please report it").restore(py);
-            }
             std::ptr::null_mut()
         }
     }
@@ -203,7 +194,7 @@ fn asked<'py, R>(
 }
 
 /// The methods of tensors that are operators.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn method_names() -> Vec<&'static str> {
     let entries = ENTRIES.get().map_or(&[][..], |entries| &entries[..]);
     entries.iter().filter(|entry| entry.style != Style::Function).map(|entry| &*entry.name).collect()

@@ -201,7 +201,7 @@ pub fn from_array(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
 }
 
 /// A tensor over the memory of a NumPy array.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn from_numpy<'py>(array: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     if !is_array(array)? {
         return Err(PyTypeError::new_err(format!("expected np.ndarray (got {})", array.get_type().name()?)));
@@ -247,7 +247,7 @@ struct OwnedArray(ArrayStruct, Vec<isize>);
 unsafe impl Send for OwnedArray {}
 
 /// What `numpy.asarray` makes an array over a CPU tensor's memory of.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     let t = &tensor.get().tensor;
     vmap::need_storage(t)?;
@@ -275,7 +275,7 @@ pub fn shared(tensor: &Bound<'_, PyTensor>) -> PyResult<Shared> {
     Ok(Shared { body: body.clone(), kind })
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl Shared {
     #[getter]
     fn __array_struct__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {

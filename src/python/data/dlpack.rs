@@ -82,7 +82,7 @@ unsafe extern "C" fn drop_capsule(capsule: *mut ffi::PyObject) {
 }
 
 /// A capsule over the memory of a CPU tensor.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn to_dlpack<'py>(tensor: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     let py = tensor.py();
     let t = &tensor.get().tensor;
@@ -205,7 +205,7 @@ fn told(dl: &DlTensor) -> PyResult<(*mut u8, usize, Layout, DType)> {
 }
 
 /// A tensor over the memory of another library's, or of a capsule.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let capsule =
@@ -230,7 +230,7 @@ pub fn from_dlpack<'py>(source: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny
 }
 
 /// Where DLPack finds the tensor: its kind of device and number.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn dlpack_device(tensor: &Bound<'_, PyTensor>) -> PyResult<(i32, i32)> {
     match tensor.get().tensor.device() {
         Device::Cpu => Ok((CPU, 0)),

@@ -241,7 +241,7 @@ fn fits(value: &Noted, dtype: DType) -> PyResult<Scalar> {
 }
 
 /// `tensor(data, dtype, device)`.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn make_tensor<'py>(
     py: Python<'py>,
     data: &Bound<'py, PyAny>,

@@ -47,7 +47,7 @@ fn tensor(object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
     }
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyProgram {
     #[new]
     fn new(

@@ -133,7 +133,7 @@ fn place(
 }
 
 /// Two tensors take each other's values and history; gives the ends of the graph that they had as leaves.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn swap_contents<'py>(
     first: &Bound<'py, PyTensor>,
     second: &Bound<'py, PyTensor>,
@@ -142,7 +142,7 @@ pub fn swap_contents<'py>(
     ends.into_iter().map(|end| node_object(first.py(), end)).collect()
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyTensor {
     /// Shows the memory of a tensor or of a storage from now on; without arguments, none.
     #[pyo3(signature = (source = None, storage_offset = None, size = None, stride = None))]

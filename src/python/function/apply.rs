@@ -18,7 +18,7 @@ use pyo3::types::{PyBool, PyTuple};
 use smallvec::SmallVec;
 
 /// `Function.apply(*args)`. `context` is the class of contexts, `style` what the class says of its calls, in bits.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn apply_function<'py>(
     py: Python<'py>,
     class: &Bound<'py, PyAny>,

@@ -160,7 +160,7 @@ impl Ctx {
     }
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl Ctx {
     #[new]
     #[pyo3(signature = (*_args, **_kwargs))]
@@ -212,14 +212,14 @@ impl Ctx {
         to_tuple(py, places.len(), places.into_iter().map(object))
     }
     #[getter]
-    fn metadata<'py>(slf: &Bound<'py, Self>) -> Bound<'py, PyDict> {
+    fn metadata<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyDict>> {
         let py = slf.py();
         if let Some(node) = Ctx::node(slf) {
-            return metadata::metadata(py, &node);
+            return Ok(metadata::metadata(py, &node));
         }
         // Made without the lock: the collector may run meanwhile.
         let made = PyDict::new(py).unbind();
-        slf.get().state().notes.get_or_insert(made).bind(py).clone()
+        Ok(slf.get().state().notes.get_or_insert(made).bind(py).clone())
     }
     #[getter]
     fn _input_metadata<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

@@ -81,7 +81,7 @@ impl Custom for PyFunction {
 /// What a Function has as `backward` and as `vjp` when it has none of its own; handed over by the Python side.
 static NONE_OWN: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
 
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn register_function(py: Python<'_>, none_own: Py<PyAny>) {
     let _ = NONE_OWN.set(py, none_own);
 }

@@ -269,7 +269,7 @@ pub fn tuple_of<'py>(
 /// The getter and the setter of what a context was told.
 macro_rules! told {
     ($($field:ident, $name:ident, $set:ident;)*) => {
-        #[pymethods]
+        #[gradiron_macros::pymethods]
         impl Ctx {
             $(
                 #[getter]
@@ -308,7 +308,7 @@ fn unreadable(name: &str) -> PyErr {
     ))
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl Ctx {
     /// The dtypes in which `backward` gets the gradients of the outputs: None leaves one as it comes.
     #[pyo3(signature = (*dtypes))]

@@ -54,7 +54,7 @@ pub fn follow(py: Python<'_>) -> PyResult<()> {
     Ok(())
 }
 
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 fn collecting(phase: &str, info: &Bound<'_, PyAny>) {
     let _ = info;
     if phase == "start" {

@@ -45,7 +45,7 @@ pub fn place_of(object: &Bound<'_, PyAny>) -> PyResult<Option<TensorOrEdge>> {
 }
 
 /// (node, output) that a tensor's gradient flows to, and what keeps a Function's node, since its context does not.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn gradient_edge<'py>(
     tensor: &Bound<'py, PyTensor>,
 ) -> PyResult<(Bound<'py, PyAny>, u32, Option<Bound<'py, PyAny>>)> {
@@ -63,7 +63,7 @@ pub fn gradient_edge<'py>(
 }
 
 /// Whether a node leads to a tensor, or its gradient is accumulated.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn has_edge(tensor: &Bound<'_, PyTensor>) -> bool {
     tensor.get().tensor.edge().is_some()
 }

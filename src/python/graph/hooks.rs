@@ -4,6 +4,7 @@ use crate::arena::Id;
 use crate::python::graph::callable_hook::add_callable;
 use crate::python::graph::collector;
 use crate::python::graph::tensor_or_edge::no_hook;
+use crate::python::objects::Made;
 use crate::python::tensor::class::PyTensor;
 use crate::storage::reserve;
 use crate::tensor::{Node, NodeRef, When};
@@ -48,7 +49,7 @@ impl Handle {
     }
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl Handle {
     #[new]
     #[pyo3(signature = (hooks_dict, *, extra_dict = None))]
@@ -66,8 +67,8 @@ impl Handle {
         Ok(Handle { at: TensorOrEdge::Dicts(weak), id: NEXT.fetch_add(1, Ordering::Relaxed).into() })
     }
     #[getter]
-    fn id(&self) -> u64 {
-        self.id.load(Ordering::Relaxed)
+    fn id(&self) -> Made<u64> {
+        Made(self.id.load(Ordering::Relaxed))
     }
     fn __copy__(&self, py: Python<'_>) -> Handle {
         let at = match &self.at {
@@ -77,12 +78,12 @@ impl Handle {
                 TensorOrEdge::Dicts(dicts.iter().map(|dict| dict.clone_ref(py)).collect())
             }
         };
-        Handle { at, id: self.id().into() }
+        Handle { at, id: self.id().0.into() }
     }
     /// What comes of a pickle, or of a deep copy, has the number and nothing to remove: hooks are not copied.
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (Bound<'py, PyAny>,), u64)> {
         let nothing = slf.py().import("collections")?.getattr(intern!(slf.py(), "OrderedDict"))?.call0()?;
-        Ok((slf.get_type(), (nothing,), slf.get().id()))
+        Ok((slf.get_type(), (nothing,), slf.get().id().0))
     }
     fn __setstate__(&self, id: u64) {
         self.id.store(id, Ordering::Relaxed);
@@ -90,16 +91,16 @@ impl Handle {
     /// Takes the hook off; once more does nothing.
     fn remove(&self, py: Python<'_>) -> PyResult<()> {
         match &self.at {
-            TensorOrEdge::Node(node) => take_off(*node, self.id()),
+            TensorOrEdge::Node(node) => take_off(*node, self.id().0),
             TensorOrEdge::Coming(node) => match node.get() {
-                Some(node) => take_off(*node, self.id()),
+                Some(node) => take_off(*node, self.id().0),
                 None => self.id.store(OFF, Ordering::Relaxed),
             },
             TensorOrEdge::Dicts(dicts) => {
                 for dict in dicts {
                     let dict = dict.bind(py).call0()?;
-                    if !dict.is_none() && dict.contains(self.id())? {
-                        dict.del_item(self.id())?;
+                    if !dict.is_none() && dict.contains(self.id().0)? {
+                        dict.del_item(self.id().0)?;
                     }
                 }
             }
@@ -139,7 +140,7 @@ impl Early {
     /// Hangs the hook on the node, unless it was taken off meanwhile.
     pub fn settle(self, node: &NodeRef) {
         let handle = self.handle.get();
-        if let (TensorOrEdge::Coming(at), true) = (&handle.at, handle.id() != OFF) {
+        if let (TensorOrEdge::Coming(at), true) = (&handle.at, handle.id().0 != OFF) {
             handle.id.store(add_callable(node, self.when, self.hook), Ordering::Relaxed);
             let _ = at.set(node.id());
         }
@@ -151,12 +152,12 @@ impl Early {
 
 /// A dictionary of hooks that was assigned as a whole: those that are in it when they are due are called.
 #[pyclass(frozen, module = "gradiron")]
-struct Assigned {
+pub struct Assigned {
     hooks: Py<PyDict>,
     when: When,
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl Assigned {
     fn __call__<'py>(&self, given: Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let mut current = given;
@@ -232,7 +233,7 @@ pub fn join_assigned<'py>(
         if let Ok(assigned) = own.cast::<Assigned>() {
             let hooks = assigned.get().hooks.bind(slf.py());
             let handle = Bound::new(slf.py(), Handle::by_hand(hooks, None)?)?;
-            hooks.as_any().set_item(handle.get().id(), hook)?;
+            hooks.as_any().set_item(handle.get().id().0, hook)?;
             return Ok(Some(handle.into_any()));
         }
     }
@@ -288,7 +289,7 @@ pub fn adopt(node: Option<&NodeRef>, tensor: &Bound<'_, PyAny>) -> PyResult<()> 
     Ok(())
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyTensor {
     #[getter]
     fn _backward_hooks<'py>(slf: &Bound<'py, PyTensor>) -> PyResult<Option<Bound<'py, PyAny>>> {

@@ -12,7 +12,7 @@ use std::sync::Arc;
 #[pyclass(name = "_InputMetadata", module = "gradiron.autograd.graph", frozen)]
 pub struct InputMetadata(Meta);
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl InputMetadata {
     #[getter]
     fn dtype(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {

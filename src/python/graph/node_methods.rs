@@ -15,7 +15,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList, PyTuple};
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyNode {
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // Between its allocation and its first value an object is all zeroes, and the collector may already look.
@@ -96,8 +96,8 @@ impl PyNode {
     }
     /// The user's own notes, kept as long as the node.
     #[getter]
-    fn metadata<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
-        metadata::metadata(py, &self.node)
+    fn metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        Ok(metadata::metadata(py, &self.node))
     }
     #[getter]
     fn _input_metadata<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {

@@ -12,26 +12,26 @@ fn install() {
 }
 
 /// Switches anomaly mode.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn set_anomaly(on: bool, check_nan: bool) {
     install();
     anomaly::set(on, check_nan);
 }
 
 /// Whether anomaly mode is on.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn is_anomaly_enabled() -> bool {
     anomaly::enabled()
 }
 
 /// Whether anomaly mode looks for NaN, where it is on.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn is_anomaly_check_nan_enabled() -> bool {
     anomaly::would_check_nan()
 }
 
 /// Whether nodes remember the user's line from now on; returns what it was.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn swap_source_lines(on: bool) -> bool {
     install();
     anomaly::set_lines(on)

@@ -22,7 +22,7 @@ thread_local! {
 }
 
 /// Sets this thread's dtype, or none; returns what it was.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn swap_autocast(
     py: Python<'_>,
     dtype: Option<&Bound<'_, PyDType>>,
@@ -43,7 +43,7 @@ pub fn swap_autocast(
 }
 
 /// Drops the converted weights.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn clear_autocast_weights() {
     let forgotten = WEIGHTS.with_borrow_mut(|weights| weights.as_mut().map(std::mem::take));
     drop(forgotten);

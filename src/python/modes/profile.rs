@@ -153,7 +153,7 @@ fn stack() -> Vec<String> {
 #[pyclass(frozen, name = "ProfilerMark")]
 pub struct Mark(Mutex<Option<Span>>);
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl Mark {
     fn end(&self) {
         let span = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -162,7 +162,7 @@ impl Mark {
 }
 
 /// Opens a mark if somebody profiles.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn profiler_mark(name: String) -> Option<Mark> {
     let mut span = profile::span(Kind::Mark, || name.into())?;
     if profile::wants_stacks() {
@@ -172,26 +172,26 @@ pub fn profiler_mark(name: String) -> Option<Mark> {
 }
 
 /// Whether a session is under way.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn profiler_enabled() -> bool {
     profile::on()
 }
 
 /// Starts a session; false when one is under way.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn profiler_start(shapes: bool, memory: bool, stacks: bool) -> bool {
     profile::start(Options { shapes, memory, stacks })
 }
 
 /// When the events' clock began, in nanoseconds since 1970.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn profiler_clock() -> u64 {
     profile::clock_start()
 }
 
 /// Ends the session: per event its name, kind, thread, start, end, depth, bytes here and on the GPU, and its facts: the number
 /// of its node, the shapes that it was given, the operations that it took, the stack.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn profiler_stop(py: Python<'_>) -> PyResult<Bound<'_, PyList>> {
     let events = profile::stop()?;
     to_list(py, events.len(), events.into_iter().map(|event| as_tuple(py, event)))

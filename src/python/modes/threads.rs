@@ -7,13 +7,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyInt};
 
 /// How many threads a kernel may use.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn get_num_threads() -> usize {
     par::threads()
 }
 
 /// Sets how many threads a kernel may use. Results do not depend on it, not even in their last bit.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn set_num_threads(n: &Bound<'_, PyAny>) -> PyResult<()> {
     if !n.is_instance_of::<PyInt>() || n.is_instance_of::<PyBool>() {
         let given = type_name(n);

@@ -79,7 +79,7 @@ fn check_names(args: &Bound<'_, PyTuple>, kwargs: &Bound<'_, PyDict>) -> PyResul
 }
 
 /// `FloatTensor(…)` and its sisters.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn legacy_tensor<'py>(
     args: &Bound<'py, PyTuple>,
     dtype: &Bound<'py, PyDType>,
@@ -135,7 +135,7 @@ fn fill_part(part: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> 
     part.call_method1("copy_", (wrap(part.py(), value)?,)).map(drop)
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyTensor {
     #[new]
     #[classmethod]
@@ -231,7 +231,7 @@ fn operand<'a>(object: &'a Bound<'_, PyAny>) -> PyResult<Operand<'a>> {
 }
 
 /// The dtype that arithmetic on these two gives.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn result_type(
     py: Python<'_>,
     tensor: &Bound<'_, PyAny>,
@@ -250,7 +250,7 @@ pub fn result_type(
 }
 
 /// Whether a result of one dtype may be written into another by the promotion rules.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn can_cast(from_: &Bound<'_, PyAny>, to: &Bound<'_, PyAny>) -> PyResult<bool> {
     let from = dtype_argument("can_cast", "from_", Some(1), from_)?;
     let to = dtype_argument("can_cast", "to", Some(2), to)?;

@@ -183,7 +183,7 @@ fn power_inplace(slf: &Bound<'_, PyTensor>, exponent: &Bound<'_, PyAny>) -> PyRe
 
 macro_rules! slots {
     ($($name:ident $(/ $reflected:ident)? = $row:path;)* @inplace $($iname:ident = $irow:path;)* @compare $($cname:ident = $crow:path;)*) => {
-        #[pymethods]
+        #[gradiron_macros::pymethods]
         impl PyTensor {
             $(
                 fn $name<'py>(slf: &Bound<'py, PyTensor>, other: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
@@ -295,7 +295,7 @@ slots! {
 }
 
 /// What PyTorch names Python's operators by: slots whose functions it shows as methods of other names.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn slot_methods() -> HashMap<&'static str, String> {
     let plain = [
         ("__add__", &a::add::ROW.row),
@@ -335,7 +335,7 @@ impl PyTensor {
     }
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyTensor {
     fn __bool__(&self) -> PyResult<bool> {
         let n = self.tensor.numel();

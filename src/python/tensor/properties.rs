@@ -58,7 +58,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
     }
 }
 
-#[pymethods]
+#[gradiron_macros::pymethods]
 impl PyTensor {
     /// The sizes of all dimensions.
     #[getter]

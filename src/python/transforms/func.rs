@@ -13,19 +13,19 @@ use pyo3::prelude::*;
 
 /// Begins a transform of a function by reverse mode, or by forward mode; it may guard what it did not make. Returns the
 /// number of the last node before it.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn begin_transform(reverse: bool, guards: bool) -> u64 {
     func::begin(if reverse { Mode::Reverse } else { Mode::Forward }, guards)
 }
 
 /// Ends the innermost transform.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn end_transform() {
     func::end();
 }
 
 /// Says what the innermost transform's inputs are, and what it was given beside them.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn set_transform_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<Bound<'_, PyTensor>>) {
     func::adopt(inputs.0.iter().map(|t| &t.get().tensor), others.0.iter().map(|t| &t.get().tensor));
 }
@@ -34,7 +34,7 @@ pub fn set_transform_inputs(inputs: Listed<Bound<'_, PyTensor>>, others: Listed<
 type Found<'py> = Option<(usize, Option<usize>, Bound<'py, PyAny>)>;
 
 /// The outermost layer that transforms put around a tensor, at a depth of less than `below`.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 #[pyo3(signature = (t, below = usize::MAX))]
 pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>> {
     Ok(match func::layer(&t.get().tensor, below) {
@@ -45,7 +45,7 @@ pub fn layer<'py>(t: &Bound<'py, PyTensor>, below: usize) -> PyResult<Found<'py>
 }
 
 /// The values alone, in memory that belongs to no transform.
-#[pyfunction]
+#[gradiron_macros::pyfunction]
 pub fn untracked<'py>(t: &Bound<'py, PyTensor>) -> PyResult<Bound<'py, PyAny>> {
     wrap(t.py(), func::untracked(&t.get().tensor)?)
 }
