@@ -15,6 +15,7 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// One collection of this thread. Tensors and nodes are known by their addresses: nothing is freed during a phase.
@@ -31,6 +32,8 @@ struct Pass {
     reached: HashSet<usize>,
     /// Those that were reached before, when the collector looks twice.
     kept: HashSet<usize>,
+    /// The nodes of a walk that it has still to look behind: here between walks, for its memory.
+    waiting: Vec<NonNull<NodeRef>>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -137,9 +140,11 @@ pub fn clear(start: &Start<'_>) {
             && pass.running
             && pass.counted.contains(&start.object)
         {
+            // What there is no room to keep for a moment stays as it is, and is garbage at the next collection.
             pass.walk(Phase::Clear, start, |found| match found {
-                Found::Node(node) => gone.push(node.give_up()),
-                Found::Tensor(tensor) => bare.push(tensor.clone()),
+                Found::Node(node) if gone.try_reserve(1).is_ok() => gone.push(node.give_up()),
+                Found::Tensor(tensor) if bare.try_reserve(1).is_ok() => bare.push(tensor.clone()),
+                _ => {}
             });
         }
     });
@@ -177,7 +182,10 @@ impl Pass {
             // Once more, among what finalizers may have brought back; what was reached stays so.
             *self = Pass { running: true, kept: std::mem::take(&mut self.reached), ..Pass::default() };
         }
-        self.counted.insert(object);
+        // What is not counted seems to be held by something else: it stays.
+        if self.counted.try_reserve(1).is_ok() {
+            self.counted.insert(object);
+        }
         Some(Phase::Subtract)
     }
 
@@ -192,13 +200,15 @@ impl Pass {
                 ours.extend(node.upgrade().filter(|node| context_of(node) == start.object));
             }
         }
-        let mut waiting: Vec<&NodeRef> = Vec::new();
+        let mut waiting = std::mem::take(&mut self.waiting);
         for node in &ours {
-            if self.due(phase, node, &ours) {
-                waiting.push(node);
+            if self.due(phase, node, &ours, &mut waiting) {
+                waiting.push(NonNull::from(node));
             }
         }
         while let Some(node) = waiting.pop() {
+            // SAFETY: one of ours, or held by a node that was looked at: nothing is freed during a phase.
+            let node = unsafe { node.as_ref() };
             show(Found::Node(node));
             if let Kind::Leaf(leaf) = &node.kind
                 && let Some(grad) = leaf.orphan_grad()
@@ -207,14 +217,25 @@ impl Pass {
                 self.tensor(phase, &grad, 1, &mut Vec::new(), &mut show);
             }
             for held in node.held() {
-                if self.due(phase, held, &ours) {
-                    waiting.push(held);
+                if self.due(phase, held, &ours, &mut waiting) {
+                    waiting.push(NonNull::from(held));
                 }
             }
         }
+        self.waiting = waiting;
     }
 
-    fn due(&mut self, phase: Phase, node: &NodeRef, ours: &[NodeRef]) -> bool {
+    fn due(
+        &mut self,
+        phase: Phase,
+        node: &NodeRef,
+        ours: &[NodeRef],
+        waiting: &mut Vec<NonNull<NodeRef>>,
+    ) -> bool {
+        // Any of them may wait at once, also in the phases in which nothing may fail.
+        if phase == Phase::Subtract && waiting.try_reserve(self.whole.len() + 1 - waiting.len()).is_err() {
+            return false;
+        }
         let clones = ours.iter().filter(|own| own.ptr_eq(node)).count();
         // A context that the collector does not ask about, as somebody has it, keeps its node.
         let shown = usize::from(context_of(node) != 0);
@@ -225,6 +246,11 @@ impl Pass {
     fn is_due(&mut self, phase: Phase, key: usize, all: usize) -> bool {
         match phase {
             Phase::Subtract => {
+                // A handle that is not noted seems to be held by something else; those that are whole can be reached.
+                let room = self.seen.try_reserve(1).and_then(|()| self.whole.try_reserve(1));
+                if room.and_then(|()| self.reached.try_reserve(self.whole.len() + 1)).is_err() {
+                    return false;
+                }
                 let seen = self.seen.entry(key).or_default();
                 *seen += 1;
                 *seen == all && !self.kept.contains(&key) && self.whole.insert(key)
@@ -322,6 +348,10 @@ struct Owned<'a> {
 
 impl<'a> Owned<'a> {
     fn see(&mut self, node: &'a NodeRef, handles: usize) {
+        // What is not shown seems to be held by something else.
+        if self.seen.try_reserve(1).is_err() || self.waiting.try_reserve(1).is_err() {
+            return;
+        }
         let all = Ref::count(node);
         let seen = if all == handles {
             all

@@ -2,6 +2,7 @@
 //! Python's collector cannot see such a cycle, for no Python object is in it. The tensor whose `.grad` closed one is
 //! remembered, and each collection looks whether anything outside of the cycle still holds its members.
 
+use crate::base::room;
 use crate::python::graph::collector;
 use crate::tensor::{Tensor, WeakTensor};
 use pyo3::prelude::*;
@@ -24,20 +25,28 @@ pub fn note(py: Python<'_>, tensor: &Tensor, grad: &Tensor) -> PyResult<()> {
     let id = tensor.id();
     if reached(tensor).values().any(|member| member.holds.contains(&id)) {
         collector::follow(py)?;
-        CLOSED.lock().unwrap_or_else(PoisonError::into_inner).push(tensor.downgrade());
+        let mut closed = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+        room::push(&mut closed, tensor.downgrade())?;
     }
     Ok(())
 }
 
 /// Breaks the cycles that nothing else holds any more.
 pub fn collect() {
-    let closed = std::mem::take(&mut *CLOSED.lock().unwrap_or_else(PoisonError::into_inner));
-    let living: Vec<Tensor> = closed.iter().filter_map(WeakTensor::upgrade).collect();
-    let mut kept = Vec::new();
-    for tensor in living {
-        if is_garbage(&tensor) { tensor.set_grad(None) } else { kept.push(tensor.downgrade()) }
-    }
-    CLOSED.lock().unwrap_or_else(PoisonError::into_inner).extend(kept);
+    let mut closed = std::mem::take(&mut *CLOSED.lock().unwrap_or_else(PoisonError::into_inner));
+    closed.retain(|tensor| {
+        tensor.upgrade().is_some_and(|tensor| {
+            let garbage = is_garbage(&tensor);
+            if garbage {
+                tensor.set_grad(None);
+            }
+            !garbage
+        })
+    });
+    // Those that came meanwhile are few.
+    let mut now = CLOSED.lock().unwrap_or_else(PoisonError::into_inner);
+    closed.append(&mut now);
+    *now = closed;
 }
 
 /// Everything that a tensor holds through gradients, bases, samples and tangents, itself included.
