@@ -118,6 +118,12 @@ def _assert(condition: Any, message: str) -> None:
     assert condition, message
 
 
+def _assert_async(condition: Any, message: str | None = None) -> None:
+    """An assertion about a tensor's one element."""
+    if not condition:
+        raise RuntimeError("Expected Tensor with single nonzero value, but got zero" if message is None else message)
+
+
 _told: set[str] = set()
 
 

@@ -17,5 +17,17 @@ FileLike: TypeAlias = str | os.PathLike[str] | IO[bytes]
 _size: TypeAlias = Size | list[int] | tuple[int, ...]
 
 
+class SymInt:
+    """A whole number that a trace would not know yet; nothing is one."""
+
+
+class SymFloat:
+    """A number that a trace would not know yet; nothing is one."""
+
+
+class SymBool:
+    """A truth value that a trace would not know yet; nothing is one."""
+
+
 class Storage:
     """What annotations call a storage of any kind."""

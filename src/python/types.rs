@@ -66,7 +66,8 @@ pub struct PyAbsentDType(Absent);
 /// Its name, the bytes of an element, whether it holds fractions and whether it holds negative numbers.
 type Absent = (&'static str, usize, bool, bool);
 
-const ABSENT: [Absent; 9] = [
+const ABSENT: [Absent; 10] = [
+    ("complex32", 4, false, true),
     ("uint16", 2, false, false),
     ("uint32", 4, false, false),
     ("uint64", 8, false, false),
@@ -91,7 +92,7 @@ impl PyAbsentDType {
     /// Whether it holds complex numbers.
     #[getter]
     fn is_complex(&self) -> bool {
-        false
+        self.0.0 == "complex32"
     }
     /// Whether it holds negative numbers.
     #[getter]

@@ -1,0 +1,5 @@
+"""What packages ask of tracing without tracing."""
+
+from . import proxy_tensor
+
+__all__ = ["proxy_tensor"]
