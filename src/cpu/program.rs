@@ -73,9 +73,12 @@ unsafe fn run_part(code: &Code, job: &Job, part: Range<usize>) {
     let mut run = |offsets: [usize; MAX_OPERANDS], steps: [usize; MAX_OPERANDS], n: usize| {
         let lines: SmallVec<[Line; MAX_OPERANDS]> =
             job.operands.iter().zip(steps).map(|(x, step)| Line::reader(x, step, compute)).collect();
+        // One instruction over an operand keeps nothing aside.
+        let no_tiles = code.instructions.len() == 1 && code.registers == code.operands;
+        let most = if no_tiles && lines.iter().all(Line::is_direct) { n } else { TILE };
         let mut done = 0;
         while done < n {
-            let len = (n - done).min(TILE);
+            let len = (n - done).min(most);
             let mut registers = [std::ptr::null_mut(); MAX_REGISTERS];
             let at = |k: usize| offsets[k].wrapping_add(done.wrapping_mul(steps[k]));
             // SAFETY: the walk stays inside the operands, a tile has room for `len` elements.

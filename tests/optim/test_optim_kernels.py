@@ -113,7 +113,7 @@ def test_elements_that_stand_for_several_are_refused():
 
 @pytest.mark.parametrize("size", [0, 1, 15, 16, 17, 511, 512, 513, 1025, 40_000, 70_001])
 def test_sizes(size):
-    for name in ("Adam", "RMSprop"):
+    for name in ("Adam", "RMSprop", "SGD"):
         param = numbers(size).requires_grad_()
         places = sorted({0, size // 2, size - 1} & {*range(size)})
         single = [numbers(size)[i : i + 1].clone().requires_grad_() for i in places]

@@ -4,6 +4,7 @@
 
 use super::steps::{Pairs, Partial, Steps, Wide};
 use crate::base::{DType, Fold};
+use crate::cpu::simd::f64::total;
 use crate::cpu::simd::{fetch, simd_fn};
 
 /// A type that elements are read as.
@@ -135,14 +136,10 @@ impl Squares for f32 {
         for j in 0..LANES {
             lanes[j] += f64::from(rest[j]);
         }
-        for width in [16, 8, 4, 2, 1] {
-            for j in 0..width {
-                lanes[j] += lanes[j + width];
-            }
-        }
+        let sum = total(&lanes);
         // Smaller squares may have lost digits, larger ones are infinite. (A NaN is one.)
-        let far = lanes[0] < n as f64 * 1e-36 || lanes[0] == f64::INFINITY;
-        (!far).then_some(lanes[0])
+        let far = sum < n as f64 * 1e-36 || sum == f64::INFINITY;
+        (!far).then_some(sum)
     }
 }
 
