@@ -1,6 +1,7 @@
 //! The general way of an expression: operands of any layout and dtype, in blocks, on several threads. What does not lie
 //! as the loop wants it goes through tiles.
 
+use super::rows::{Line, Rows, SHORTEST};
 use super::{Each, Loop, MAX_IN, Source, constant, splat_scalar};
 use crate::base::{DType, Scalar, Strided};
 use crate::cpu::cast::blocks::{MAX_OPERANDS, Operand, Place, Walk, copy_block};
@@ -35,6 +36,8 @@ struct Input {
 
 struct Job<'a> {
     each: Each,
+    /// Runs instead, where an input has one value for a row.
+    still: Option<Rows>,
     compute: DType,
     walk: Walk,
     /// The most columns that are worked on at once.
@@ -83,10 +86,23 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
     let mut in_place = false;
     let in_rows = |k: usize| operands[k].size > 0 && walk.cols.step[k] == operands[k].size;
     let has_gaps = |k: usize| operands[k].size > 0 && !walk.is_dense(k, operands[k].size);
-    let by_rows = walk.block.0 > 1
+    let large = !has_gaps(0) && out.numel() * out.dtype.size() >= STREAMED_FROM;
+    let stays = |k: usize| operands[k].size > 0 && walk.cols.step[k] == 0;
+    let apart = |source: &Source| !matches!(source, Source::Strided(s) if overlap(s, &out));
+    let still = looop.rows.filter(|_| {
+        as_they_are
+            && !large
+            && walk.block.1 >= SHORTEST
+            && in_rows(0)
+            && (1..=ins.len()).any(stays)
+            && (1..=ins.len()).all(|k| stays(k) || in_rows(k))
+            && ins.iter().all(apart)
+    });
+    let by_rows = still.is_none()
+        && walk.block.0 > 1
         && walk.block.1 >= WORTH_A_CALL
         && (0..=ins.len()).any(|k| in_rows(k) && has_gaps(k));
-    let fits = |k: usize| if by_rows { in_rows(k) } else { !has_gaps(k) };
+    let fits = |k: usize| if by_rows { in_rows(k) } else { still.is_some() || !has_gaps(k) };
     for (k, (source, input)) in ins.iter().zip(inputs.iter_mut()).enumerate() {
         if let (&Source::Strided(s), Feed::Direct) = (source, input.feed) {
             let convert = (s.dtype != compute).then(|| widen(s.dtype, compute));
@@ -99,7 +115,7 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
     }
     let convert = (out.dtype != result).then(|| Conversion::new(result, out.dtype));
     let scatter = if convert.is_some() { has_gaps(0) } else { !fits(0) };
-    let large = !has_gaps(0) && !by_rows && !in_place && out.numel() * out.dtype.size() >= STREAMED_FROM;
+    let large = large && !by_rows && !in_place;
     let fed = inputs.iter().filter(|i| matches!(i.feed, Feed::Direct)).count();
     let direct = !scatter && convert.is_none() && fed == inputs.len();
     // One operand alone is fetched as fast by way of a tile.
@@ -111,9 +127,12 @@ pub unsafe fn blocks(looop: &Loop, result: DType, compute: DType, out: Strided, 
     let piece = if direct && !streams { usize::MAX } else { walk.block.1 };
     if walk.block.0 == 1 {
         walk.block.1 = GRAIN;
+    } else if still.is_some() {
+        walk.block.0 = (GRAIN / walk.block.1).clamp(1, walk.rows.size);
     }
     let job = Job {
         each,
+        still,
         compute,
         walk,
         piece,
@@ -179,7 +198,12 @@ impl Job<'_> {
                     let place = self.walk.place(0, at(0, self.out.ptr));
                     let dense = if self.scatter || self.streams { converted.at() } else { place.at };
                     let result = if self.convert.is_some() { computed.at() } else { dense };
-                    if self.by_rows {
+                    if let Some(still) = self.still {
+                        let (row, col) = (&self.walk.rows.step, &self.walk.cols.step);
+                        let line =
+                            |k: usize| Line { at: pointers[k], row: row[k + 1], still: col[k + 1] == 0 };
+                        still(rows, cols, result, row[0], &from_fn(line));
+                    } else if self.by_rows {
                         self.rows(rows, cols, result, pointers);
                     } else {
                         (self.each)(n, result, &pointers);

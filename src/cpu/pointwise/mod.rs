@@ -5,6 +5,7 @@
 mod blocks;
 pub mod narrow;
 pub mod powers;
+pub mod rows;
 mod waits;
 pub mod words;
 
@@ -24,13 +25,15 @@ pub const MAX_IN: usize = MAX_OPERANDS - 1;
 /// bytes 0 and 1 for a predicate. The output overlaps no input.
 pub type Each = unsafe fn(n: usize, out: *mut u8, ins: &[*const u8; MAX_IN]);
 
-/// The loops of one expression in one type. Those that wait for memory have two more.
+/// The loops of one expression in one type. Those that wait for memory have more.
 pub struct Loop {
     pub each: Each,
     /// An input may be the output.
     pub over: Option<Each>,
     /// Results go past the caches, as by `simd::stream`.
     pub past: Option<Each>,
+    /// Rows, of which some inputs have one value each.
+    pub rows: Option<rows::Rows>,
 }
 
 /// The loops of one expression, per compute type (`None`: not defined for it).
@@ -101,7 +104,7 @@ macro_rules! pointwise_loop {
                 }
             }
         }
-        &$crate::cpu::pointwise::Loop { each: run, over: None, past: None }
+        &$crate::cpu::pointwise::Loop { each: run, over: None, past: None, rows: None }
     }};
     (@elements $out:ident, ($($x:ident)*), $value:expr) => {
         for i in 0..$out.len() {
@@ -148,6 +151,7 @@ macro_rules! pointwise_loop {
             each: run,
             over: const { if WAITS { Some($crate::cpu::pointwise::wide_loop!(put; $out; ($($x)*) $value)) } else { None } },
             past: const { if WAITS { Some($crate::cpu::pointwise::wide_loop!(put_past; $out; ($($x)*) $value)) } else { None } },
+            rows: const { if WAITS { Some($crate::cpu::pointwise::rows::rows_loop!($out; ($($x)*) $value)) } else { None } },
         }
     }};
     (plain $t:ident => bool; ($($x:ident),* $(,)?) $value:expr) => {

@@ -26,7 +26,7 @@ macro_rules! narrow {
         #[allow(unused_imports)]
         use $crate::cpu::math::narrow::$t::*;
         const EACH: $crate::cpu::pointwise::Each = $crate::cpu::pointwise::wide_loop!(put; $out; $names $value);
-        &$crate::cpu::pointwise::Loop { each: EACH, over: Some(EACH), past: None }
+        &$crate::cpu::pointwise::Loop { each: EACH, over: Some(EACH), past: None, rows: None }
     }};
 }
 pub(crate) use narrow;

@@ -1,0 +1,91 @@
+//! Loops over rows of operands of which some have one value a row: it is read once, and stays in a register.
+
+use super::MAX_IN;
+
+/// Where rows lie, of an input: its first byte, the bytes from row to row, and whether a row is one value.
+#[derive(Clone, Copy)]
+pub struct Line {
+    pub at: *const u8,
+    pub row: usize,
+    pub still: bool,
+}
+
+/// A loop over rows of results, `out_row` bytes apart. The output overlaps no input.
+pub type Rows = unsafe fn(rows: usize, cols: usize, out: *mut u8, out_row: usize, ins: &[Line; MAX_IN]);
+
+/// Shorter rows are brought together first.
+pub const SHORTEST: usize = 32;
+
+/// What a loop reads of an input: a row, or a register of copies again and again.
+pub struct Reader<T, const LANES: usize> {
+    line: Line,
+    copies: [T; LANES],
+}
+
+impl<T: Copy + Default, const LANES: usize> Reader<T, LANES> {
+    #[inline(always)]
+    pub fn new(line: Line) -> Reader<T, LANES> {
+        Reader { line, copies: [T::default(); LANES] }
+    }
+
+    /// The next row, and how far its elements are apart.
+    ///
+    /// # Safety
+    /// There is such a row.
+    #[inline(always)]
+    pub unsafe fn next(&mut self) -> (*const T, usize) {
+        let at = self.line.at.cast::<T>();
+        self.line.at = self.line.at.wrapping_add(self.line.row);
+        if !self.line.still {
+            return (at, 1);
+        }
+        // SAFETY: the caller's contract.
+        self.copies = [unsafe { *at }; LANES];
+        (self.copies.as_ptr(), 0)
+    }
+}
+
+macro_rules! rows_loop {
+    ($out:ty; ($($x:ident)*) $value:expr) => {{
+        $crate::cpu::simd::simd_fn! {
+            [$crate::cpu::simd::Level::V3]
+            unsafe fn rows_loop(
+                rows: usize,
+                cols: usize,
+                out: *mut u8,
+                out_row: usize,
+                ins: &[$crate::cpu::pointwise::rows::Line; $crate::cpu::pointwise::MAX_IN],
+            ) {
+                use $crate::cpu::pointwise::rows::Reader;
+                use $crate::cpu::simd::{Block, REGISTER, put};
+                const LANES: usize = REGISTER / size_of::<$out>();
+                let [$($x,)* ..] = *ins;
+                $(let mut $x = Reader::<T, LANES>::new($x);)*
+                for row in 0..rows {
+                    let out = out.add(row * out_row).cast::<$out>();
+                    $(let $x = $x.next();)*
+                    if cols < LANES {
+                        for i in 0..cols {
+                            $(let $x = *$x.0.add(i * $x.1);)*
+                            out.add(i).write($value);
+                        }
+                        continue;
+                    }
+                    for register in 0..cols.div_ceil(LANES) {
+                        // The last one may overlap the one before.
+                        let i = (register * LANES).min(cols - LANES);
+                        $(let $x = $x.0.add(i * $x.1).cast::<[T; LANES]>().read_unaligned();)*
+                        let mut block: Block<$out, LANES> = [const { std::mem::MaybeUninit::uninit() }; LANES];
+                        for lane in 0..LANES {
+                            $(let $x = $x[lane];)*
+                            block[lane].write($value);
+                        }
+                        put(&block, out.add(i));
+                    }
+                }
+            }
+        }
+        rows_loop as $crate::cpu::pointwise::rows::Rows
+    }};
+}
+pub(crate) use rows_loop;
