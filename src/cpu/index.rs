@@ -67,9 +67,16 @@ type Runs =
 /// Moves a single element for each of `n` indices; the steps are those of the two operands and of the index.
 type Singles =
     unsafe fn(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, steps: [usize; 3], n: usize);
-/// The same where all lies in a row, with indices that have not been checked: false if one is outside.
-type Along =
-    unsafe fn(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, n: usize, negative: bool) -> bool;
+/// The same for `count` rows of `n` elements, `steps` apart, with indices that have not been checked: false if one is outside.
+type Along = unsafe fn(
+    indexed: *mut u8,
+    plain: *mut u8,
+    by: &IndexBy,
+    at: usize,
+    sizes: [usize; 2],
+    steps: [usize; 3],
+    negative: bool,
+) -> bool;
 
 /// How elements move.
 #[derive(Clone, Copy)]
@@ -149,40 +156,46 @@ fn getter(size: usize) -> Mover {
 /// Indices whose places are worked out, and checked, together.
 const PLACES: usize = 16;
 
-/// Reads along a row.
+/// Reads along rows.
 #[inline(always)]
 unsafe fn along<T: Copy>(
     from: *const T,
     to: *mut T,
     by: &IndexBy,
     at: usize,
-    n: usize,
+    [count, n]: [usize; 2],
+    steps: [usize; 3],
     negative: bool,
 ) -> bool {
     let (index, last) = (by.index.ptr.cast::<i64>().wrapping_add(at), by.size - 1);
     let round = if negative { by.size as i64 } else { 0 };
     let mut outside = false;
-    let mut place = |i: usize| {
-        // SAFETY: the caller's n indices.
-        let value = unsafe { *index.add(i) };
-        let place = value.wrapping_add(value >> 63 & round) as usize;
-        outside |= place > last;
-        place.min(last)
-    };
     let whole = n - n % PLACES;
-    // SAFETY: places are within the row, and there are n elements to write.
-    unsafe {
-        for first in (0..whole).step_by(PLACES) {
-            let mut places = [0; PLACES];
-            for j in 0..PLACES {
-                places[j] = place(first + j);
+    for row in 0..count {
+        let from = from.wrapping_add(row.wrapping_mul(steps[0]));
+        let to = to.wrapping_add(row.wrapping_mul(steps[1]));
+        let index = index.wrapping_add(row.wrapping_mul(steps[2]));
+        let mut place = |i: usize| {
+            // SAFETY: the caller's n indices.
+            let value = unsafe { *index.add(i) };
+            let place = value.wrapping_add(value >> 63 & round) as usize;
+            outside |= place > last;
+            place.min(last)
+        };
+        // SAFETY: places are within the row, and there are n elements to write.
+        unsafe {
+            for first in (0..whole).step_by(PLACES) {
+                let mut places = [0; PLACES];
+                for j in 0..PLACES {
+                    places[j] = place(first + j);
+                }
+                for j in 0..PLACES {
+                    *to.add(first + j) = *from.add(places[j]);
+                }
             }
-            for j in 0..PLACES {
-                *to.add(first + j) = *from.add(places[j]);
+            for i in whole..n {
+                *to.add(i) = *from.add(place(i));
             }
-        }
-        for i in whole..n {
-            *to.add(i) = *from.add(place(i));
         }
     }
     !outside
@@ -191,8 +204,16 @@ unsafe fn along<T: Copy>(
 macro_rules! along {
     ($($name:ident: $T:ty),*) => { $(
         simd_fn! {
-            unsafe fn $name(indexed: *mut u8, plain: *mut u8, by: &IndexBy, at: usize, n: usize, negative: bool) -> bool {
-                along::<$T>(indexed.cast(), plain.cast(), by, at, n, negative)
+            unsafe fn $name(
+                indexed: *mut u8,
+                plain: *mut u8,
+                by: &IndexBy,
+                at: usize,
+                sizes: [usize; 2],
+                steps: [usize; 3],
+                negative: bool,
+            ) -> bool {
+                along::<$T>(indexed.cast(), plain.cast(), by, at, sizes, steps, negative)
             }
         }
     )* };
@@ -337,16 +358,23 @@ unsafe fn serial(indexed: Strided, plain: Strided, by: &[IndexBy], low: Option<i
     if let ([by], [], 1) = (by, &slice.shape[..], run)
         && goes_by_singles(by)
     {
-        let walk = Walk::over(&varying, plain.shape, [indexed.strides, plain.strides, by.index.strides]);
+        let mut walk = Walk::over(&varying, plain.shape, [indexed.strides, plain.strides, by.index.strides]);
+        let last = (walk.strides[0].last(), walk.strides[1].last(), walk.strides[2].last());
+        if let (Some(along), (Some(0), Some(1), Some(1)), 1) = (mover.along, last, by.stride) {
+            let negative = low.is_none_or(|low| low < 0);
+            let (n, _) = walk.pop();
+            let mut inside = true;
+            walk.runs(0..walk.numel(), |[i, p, at], steps, count| {
+                let (indexed, plain) = (indexed.ptr.wrapping_add(i * size), plain.ptr.wrapping_add(p * size));
+                // SAFETY: the indices are checked on the way, so all these elements are inside their views.
+                inside &= unsafe { along(indexed, plain, by, at, [count, n], steps, negative) };
+            });
+            return inside;
+        }
         let mut inside = true;
         walk.runs(0..total, |[i, p, at], steps, n| {
-            // SAFETY: the indices were checked, or are on the way, so all these elements are inside their views.
+            // SAFETY: the indices were checked, so all these elements are inside their views.
             unsafe {
-                if let (Some(along), [0, 1, 1], 1) = (mover.along, steps, by.stride) {
-                    let (indexed, plain) = (indexed.ptr.add(i * size), plain.ptr.add(p * size));
-                    inside = inside && along(indexed, plain, by, at, n, low.is_none_or(|low| low < 0));
-                    return;
-                }
                 inside = inside
                     && low.is_none_or(|low| !any_outside(n, by.index, [at, steps[2]], low, by.size as i64));
                 if inside {
