@@ -173,12 +173,17 @@ pub unsafe fn product<T: Real>(
     let panels = &Panels::new::<T>(channels);
     let all = conv.groups * panels.count;
     // Results that lie one after the other are one row.
-    let dense = moved.every == [1; 3] && result.strides == [positions[1] * positions[2], positions[2], 1];
+    let steps = [positions[1] * positions[2], positions[2], 1];
+    let follows = |d: usize| moved.every[d] == 1 && result.strides[d] == steps[d];
+    let dense = (0..3).all(|d| positions[d] == 1 || follows(d));
     let lie = if dense { [1, 1, positions.iter().product()] } else { positions };
     let each = |samples: Range<usize>, field: &Field, memory: Shared<T>| {
         let total = samples.len() * positions.iter().product::<usize>();
         let strips = strips(total, all);
-        let longest = total.div_ceil(strips).next_multiple_of(STRIP / 8);
+        // Cut where lines of the cache are, so that results fill whole ones.
+        let lines = total.div_ceil(LINE);
+        let cut = |i: usize| (i * lines / strips * LINE).min(total);
+        let longest = (lines.div_ceil(strips) * LINE).next_multiple_of(STRIP / 8);
         let offsets = field.offsets(0..sums);
         let work = total.div_ceil(strips) * panels.width * k;
         let (w, weights_at, offsets) = (&w, &weights_at, &offsets);
@@ -191,7 +196,7 @@ pub unsafe fn product<T: Real>(
                 let (panel, strip) = (task / strips, task % strips);
                 let (group, first, lanes, block) = panels.get::<T>(panel);
                 let channel = group * channels + first;
-                let mine = strip * total / strips..(strip + 1) * total / strips;
+                let mine = cut(strip)..cut(strip + 1);
                 let count = mine.len();
                 field.places(positions, mine.clone(), &mut at);
                 let last = at[count - 1];
