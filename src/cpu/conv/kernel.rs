@@ -5,7 +5,7 @@ use crate::cpu::simd::{Level, level, simd_fn};
 /// Terms that are multiplied at a time.
 pub const DEPTH: usize = 512;
 /// Terms that a register sums before its sum is put aside, so that long sums stay exact.
-pub const SHORT: usize = 64;
+pub const SHORT: usize = 48;
 
 /// Products of weights and positions: `acc[i][j] += sum over k of a[k][i] * b[offsets[k] + j]`.
 ///
@@ -61,6 +61,11 @@ pub trait Real: Copy + Send + Sync + 'static + std::ops::AddAssign {
     /// The block with so many channels, or as many as there are lanes.
     fn lanes(channels: usize) -> LanesBlock<Self>;
     fn dots() -> Dots<Self>;
+    /// Adds `n` numbers to others.
+    ///
+    /// # Safety
+    /// Both have so many, and do not overlap.
+    unsafe fn add_up(n: usize, from: *const Self, to: *mut Self);
 }
 
 /// The widest block: room for its results, and for reading past the last position.
@@ -210,7 +215,13 @@ macro_rules! kernels {
             simd_fn! {
                 [Level::V3]
                 unsafe fn narrow(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    products::<$low, $narrow, true>(k, a, b, offsets, acc)
+                    products::<6, $one, true>(k, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                [Level::V3]
+                unsafe fn narrow_4(k: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
+                    products::<4, $one, true>(k, a, b, offsets, acc)
                 }
             }
             simd_fn! {
@@ -256,7 +267,12 @@ macro_rules! kernels {
             simd_fn! {
                 [Level::V3]
                 unsafe fn dots_narrow(q: usize, a: *const $T, b: *const $T, offsets: *const usize, acc: *mut $T) {
-                    dots::<32, true>(q, a, b, offsets, acc)
+                    dots::<$dots, true>(q, a, b, offsets, acc)
+                }
+            }
+            simd_fn! {
+                unsafe fn add_all(n: usize, from: *const $T, to: *mut $T) {
+                    (0..n).for_each(|i| *to.add(i) += *from.add(i));
                 }
             }
             /// Machines without a fused multiply-add, or whose baseline has it.
@@ -265,21 +281,18 @@ macro_rules! kernels {
             impl Real for $T {
                 const ZERO: $T = 0.0;
                 fn block(rows: usize) -> Block<$T> {
-                    let (one, all, widths): (Products<$T>, Products<$T>, [usize; 2]) = match level() {
-                        Level::V4 => (widest, wide, [$widest, $wide]),
-                        Level::V3 => (long, narrow, [$long, $narrow]),
-                        Level::Baseline => {
-                            (products::<1, $long, FUSED>, products::<$low, $narrow, FUSED>, [$long, $narrow])
-                        }
-                    };
-                    let wide = |rows, run| Block { rows, width: $wide, run };
-                    match rows {
-                        1 => Block { rows: 1, width: widths[0], run: one },
-                        _ if level() != Level::V4 => Block { rows: $low, width: widths[1], run: all },
-                        2 => wide(2, wide_2),
-                        3 => wide(3, wide_3),
-                        4 | 7 | 8 => wide(4, wide_4),
-                        _ => wide(6, all),
+                    let of = |rows, width, run: Products<$T>| Block { rows, width, run };
+                    match (level(), rows) {
+                        (Level::V4, 1) => of(1, $widest, widest),
+                        (Level::V4, 2) => of(2, $wide, wide_2),
+                        (Level::V4, 3) => of(3, $wide, wide_3),
+                        (Level::V4, 4 | 7 | 8) => of(4, $wide, wide_4),
+                        (Level::V4, _) => of(6, $wide, wide),
+                        (Level::V3, 1) => of(1, $long, long),
+                        (Level::V3, 2..=4 | 7 | 8) => of(4, $one, narrow_4),
+                        (Level::V3, _) => of(6, $one, narrow),
+                        (Level::Baseline, 1) => of(1, $long, products::<1, $long, FUSED>),
+                        (Level::Baseline, _) => of($low, $narrow, products::<$low, $narrow, FUSED>),
                     }
                 }
                 fn lanes(channels: usize) -> LanesBlock<$T> {
@@ -293,11 +306,15 @@ macro_rules! kernels {
                         }
                     }
                 }
+                unsafe fn add_up(n: usize, from: *const $T, to: *mut $T) {
+                    // SAFETY: handed on.
+                    unsafe { add_all(n, from, to) }
+                }
                 fn dots() -> Dots<$T> {
                     match level() {
                         Level::V4 => dots_wide,
                         Level::V3 => dots_narrow,
-                        Level::Baseline => dots::<32, FUSED>,
+                        Level::Baseline => dots::<$dots, FUSED>,
                     }
                 }
             }

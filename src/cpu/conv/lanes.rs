@@ -1,7 +1,7 @@
 //! Convolutions with channels in the lanes of registers. What the window meets is read element by element, so that nothing is laid
 //! out for it but padding, where there is any; weights, or gradients, are turned a piece at a time.
 
-use super::kernel::{DEPTH, LanesBlock, Real, SHORT};
+use super::kernel::{DEPTH, LARGEST, LanesBlock, Real, SHORT};
 use super::planes::Planes;
 use super::sizes::{Conv, Image, Moved, Window};
 use crate::base::{Result, Strided, room};
@@ -191,6 +191,7 @@ pub unsafe fn product<T: Real>(
             let mut packed = scratch(depth * panels.width, T::ZERO)?;
             let mut acc = scratch(longest * panels.width, T::ZERO)?;
             let mut at = scratch(longest, 0)?;
+            let mut own = [T::ZERO; LARGEST];
             let mut held = None;
             for task in range {
                 let (panel, strip) = (task / strips, task % strips);
@@ -226,9 +227,16 @@ pub unsafe fn product<T: Real>(
                         let a = memory.get().add(group * sums * field.channel);
                         for i in (0..count).step_by(block.rows) {
                             let (rows, steps) = (at.as_ptr().add(i), offsets.as_ptr().add(terms.start));
-                            let add = piece > 0 || bias.is_some();
-                            let to = acc.as_mut_ptr().add(i * block.width);
-                            (block.run)([terms.len(), SHORT], a, rows, steps, packed.as_ptr(), to, add);
+                            let (to, size) =
+                                (acc.as_mut_ptr().add(i * block.width), block.rows * block.width);
+                            let (terms, b) = ([terms.len(), SHORT], packed.as_ptr());
+                            if piece == 0 {
+                                (block.run)(terms, a, rows, steps, b, to, bias.is_some());
+                                continue;
+                            }
+                            // Sums of pieces are sums of their own, which keeps long ones exact.
+                            (block.run)(terms, a, rows, steps, b, own.as_mut_ptr(), false);
+                            T::add_up(size, own.as_ptr(), to);
                         }
                     }
                 }
