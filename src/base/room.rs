@@ -34,6 +34,11 @@ pub fn check_list(count: usize) -> Result<()> {
     if count < 1 << 16 { Ok(()) } else { check(count, 512) }
 }
 
+/// The same for a text of so many bytes: messages repeat it, and Python makes an object of them.
+pub fn check_text(bytes: usize) -> Result<()> {
+    if bytes < 1 << 16 { Ok(()) } else { check(bytes, 8) }
+}
+
 /// So many of the same.
 pub fn filled<T: Clone>(item: T, count: usize) -> Result<Vec<T>> {
     let mut all = list(count)?;

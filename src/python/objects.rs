@@ -1,9 +1,11 @@
 //! Python's numbers, texts, tuples and lists, made in ways that can fail: where memory is gone, PyO3's own panic.
 
+use crate::base::room;
 use crate::python::sequences::look_up;
+use pyo3::exceptions::PyMemoryError;
 use pyo3::ffi;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 
 /// What may fail to become an object: a result of ours.
 pub struct Made<T>(pub T);
@@ -38,6 +40,19 @@ where
     Made<T>: IntoPyObject<'py, Output = Bound<'py, PyAny>, Error = PyErr>,
 {
     Made(value).into_pyobject(py)
+}
+
+/// What a text of Python's says, where there is room for what messages make of it.
+pub fn text_of(object: &Bound<'_, PyAny>) -> PyResult<Option<String>> {
+    let Ok(text) = object.cast::<PyString>() else { return Ok(None) };
+    match text.to_str() {
+        Ok(text) => {
+            room::check_text(text.len())?;
+            Ok(Some(text.to_owned()))
+        }
+        Err(error) if error.is_instance_of::<PyMemoryError>(object.py()) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// A list of these objects.

@@ -1,6 +1,6 @@
 //! `dtype`, `device` and what is registered from the Python side (`Size`, named results).
 
-use crate::base::{DType, Device, GpuName, MemoryFormat, warn_once};
+use crate::base::{DType, Device, GpuName, MemoryFormat, room, warn_once};
 use crate::python::objects::Made;
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
@@ -174,6 +174,7 @@ impl PyDevice {
     fn new(r#type: &Bound<'_, PyAny>, index: Option<i64>) -> PyResult<PyDevice> {
         let device = r#type;
         if let Ok(text) = device.extract::<PyBackedStr>() {
+            room::check_text(text.len())?;
             return match index {
                 Some(_) if text.contains(':') => Err(PyRuntimeError::new_err(format!(
                     "type (string) must not include an index because index was passed explicitly: {}",
@@ -278,7 +279,9 @@ pub fn device_from(object: &Bound<'_, PyAny>) -> PyResult<Device> {
         return Ok(device.get().place());
     }
     if let Ok(text) = object.cast::<PyString>() {
-        return Ok(parse_device(text.to_str()?)?.place());
+        let text = text.to_str()?;
+        room::check_text(text.len())?;
+        return Ok(parse_device(text)?.place());
     }
     match object.extract::<u8>() {
         Ok(index) => Ok(Device::Gpu(GpuName::Cuda, index)),

@@ -355,3 +355,57 @@ for n in (2**28 + 8, 2**33, 2**61):
         continue
     raise AssertionError(n)
 """)
+
+
+LONG = """
+text, many = "a" * (80 << 20), (1,) * (2 << 20)
+x = T.ones(4, 4)
+
+def refused(call):
+    '''Ends in an error, with more and more room, or with none of memory's.'''
+    for more in (0, 12, 48, 96, 200, 500):
+        resource.setrlimit(resource.RLIMIT_AS, (room() + (more << 20), resource.RLIM_INFINITY))
+        try:
+            call()
+            return
+        except (T.OutOfMemoryError, MemoryError):
+            pass
+        except Exception:
+            return
+        finally:
+            resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY,) * 2)
+"""
+
+TEXTS = [
+    "T.device(text)",
+    "x.to(text)",
+    "T.einsum(text, x)",
+    "T.add(x, x, **{text: 1})",
+    "x.norm(text)",
+    "T.div(x, x, rounding_mode=text)",
+    "F.mse_loss(x, x, reduction=text)",
+    "T.Generator(text)",
+]
+LISTS = [
+    "T.zeros(many)",
+    "T.zeros(list(many))",
+    "x.view(many)",
+    "x.reshape(many)",
+    "x.view(*many)",
+    "x.add(*[x] * len(many))",
+    "x.repeat(many)",
+    "x.sum(many)",
+    "x[many]",
+    "x.__setitem__(many, 1)",
+    "x.split(many)",
+    "x.as_strided(many, many)",
+    "F.conv2d(x, x, stride=many)",
+    "T.fft.fftn(x, dim=many)",
+]
+
+
+@pytest.mark.gradiron
+@pytest.mark.parametrize("call", TEXTS + LISTS)
+def test_texts_and_lists_beyond_memory(call):
+    """What an operator and its message make of them is refused before, where there is no room for it."""
+    python_ok(f"{STARVED}\n{LONG}\nrefused(lambda: {call})\n")

@@ -8,6 +8,7 @@ use crate::python::call::signature_errors;
 use crate::python::call::signature_errors::{explain, mismatch, too_many};
 use crate::python::generator::PyGenerator;
 use crate::python::numbers::{int_from, ints_from, is_list, scalar_from};
+use crate::python::objects::text_of;
 use crate::python::sequences;
 use crate::python::tensor::class::PyTensor;
 use crate::python::types::{PyDevice, device_from, dtype_of};
@@ -42,6 +43,7 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
         },
         Kind::Int => int_from(object).map(Arg::Int),
         Kind::Ints | Kind::Sizes => {
+            check_length(object)?;
             ints_from(object).map(Arg::Ints).or_else(|| int_from(object).map(Arg::Int))
         }
         Kind::Bool => object.extract::<bool>().ok().map(Arg::Bool),
@@ -54,10 +56,10 @@ fn read(kind: Kind, object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
             Err(_) => None,
         },
         Kind::Generator => object.cast::<PyGenerator>().ok().map(|g| Arg::Generator(g.get().0.clone())),
-        Kind::Str => object.extract::<String>().ok().map(Arg::Str),
+        Kind::Str => text_of(object)?.map(Arg::Str),
         Kind::Tensors | Kind::Several => tensors_from(object)?.map(Arg::Tensors),
         Kind::MaybeTensors => maybe_tensors_from(object)?.map(Arg::MaybeTensors),
-        Kind::Any => any_from(object),
+        Kind::Any => return any_from(object),
     })
 }
 
@@ -91,20 +93,29 @@ fn maybe_tensors_from(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<Option<T
     list_of(object, |item| if item.is_none() { Some(None) } else { tensor_from(item).map(Some) })
 }
 
-fn any_from(object: &Bound<'_, PyAny>) -> Option<Arg> {
+fn any_from(object: &Bound<'_, PyAny>) -> PyResult<Option<Arg>> {
     if let Ok(t) = object.cast::<PyTensor>() {
-        return Some(Arg::Tensor(t.get().tensor.clone()));
+        return Ok(Some(Arg::Tensor(t.get().tensor.clone())));
     }
     if let Some(s) = scalar_from(object) {
-        return Some(Arg::from(s));
+        return Ok(Some(Arg::from(s)));
     }
     if let Ok(Some(dtype)) = dtype_of(object) {
-        return Some(Arg::DType(dtype));
+        return Ok(Some(Arg::DType(dtype)));
     }
-    if let Ok(s) = object.extract::<String>() {
-        return Some(Arg::Str(s));
+    if let Some(text) = text_of(object)? {
+        return Ok(Some(Arg::Str(text)));
     }
-    ints_from(object).map(Arg::Ints).or_else(|| tensors_from(object).ok().flatten().map(Arg::Tensors))
+    check_length(object)?;
+    match ints_from(object) {
+        Some(ints) => Ok(Some(Arg::Ints(ints))),
+        None => Ok(tensors_from(object)?.map(Arg::Tensors)),
+    }
+}
+
+/// Refuses a list that is too long to be worked on.
+fn check_length(object: &Bound<'_, PyAny>) -> PyResult<()> {
+    if is_list(object) { Ok(room::check_list(object.len()?)?) } else { Ok(()) }
 }
 
 /// Arguments that every function takes beside its row's own.
@@ -243,7 +254,10 @@ fn read_all<'py>(row: &'static Row, call: &Call<'_, 'py>, args: &mut Args) -> Py
         let left = &call.positional[from..];
         args[first + from] = match rest[from].kind {
             Kind::Several => Arg::Tensors(room::all(left.iter().filter_map(tensor_from))?),
-            _ => Arg::Ints(left.iter().filter_map(int_from).collect()),
+            _ => {
+                room::check_list(left.len())?;
+                Arg::Ints(left.iter().filter_map(int_from).collect())
+            }
         };
     } else {
         if call.positional.len() > rest.len() {

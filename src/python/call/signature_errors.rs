@@ -5,12 +5,13 @@ use crate::base::DType;
 use crate::operator::{Forms, Kind, Row};
 use crate::python::call::signature::Call;
 use crate::python::call::signature::signature;
+use crate::python::sequences;
 use crate::python::tensor::class::PyTensor;
 use crate::python::types::dtype_of;
 use crate::python::types::type_name;
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyList, PyTuple};
+use pyo3::types::PyInt;
 
 /// `error`, which arose while the call was read, unless no or several overloads could have been meant.
 #[cold]
@@ -125,10 +126,9 @@ pub fn mismatch(
         }
     }
     let place = position.map_or_else(String::new, |p| format!(" (position {p})"));
-    let items: Vec<Bound<'_, PyAny>> = match (object.cast::<PyTuple>(), object.cast::<PyList>()) {
-        (Ok(tuple), _) => tuple.iter().collect(),
-        (_, Ok(list)) => list.iter().collect(),
-        _ => Vec::new(),
+    let items = match sequences::each(object, |item| Ok(item.clone())) {
+        Ok(items) => items.unwrap_or_default(),
+        Err(error) => return error,
     };
     let odd = match kind {
         Kind::Ints | Kind::Sizes => {

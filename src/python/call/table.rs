@@ -1,7 +1,7 @@
 //! From the rows to Python's methods and functions: one trampoline, and a static stub per callable that knows its number.
 //! (400 `#[gradiron_macros::pymethods]` would cost a megabyte and minutes of compiling.)
 
-use crate::base::watch;
+use crate::base::{room, watch};
 use crate::operator::pointwise::Pointwise;
 use crate::operator::{Arg, Forms, Kind, Operand, Param, Row, Short};
 use crate::ops;
@@ -18,12 +18,13 @@ use crate::python::modes::autocast;
 use crate::python::modes::default_device;
 use crate::python::modes::profile;
 use crate::python::numbers::scalar_from;
+use crate::python::objects::text_of;
 use crate::python::tensor::class::{PyTensor, wrap};
 use crate::python::transforms::func;
 use crate::python::types;
 use crate::storage::reserve;
 use crate::tensor::mode;
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyInt, PyTuple};
@@ -216,7 +217,8 @@ unsafe fn keywords<'py>(
     unsafe {
         let names = Bound::from_borrowed_ptr(py, names).cast_into_unchecked::<PyTuple>();
         let pair = |(i, name): (usize, Bound<'py, PyAny>)| -> PyResult<_> {
-            Ok((name.extract::<String>()?, Bound::from_borrowed_ptr(py, *values.add(i))))
+            let name = text_of(&name)?.ok_or_else(|| PyTypeError::new_err("keywords must be strings"))?;
+            Ok((name, Bound::from_borrowed_ptr(py, *values.add(i))))
         };
         names.iter().enumerate().map(pair).collect()
     }
@@ -229,7 +231,7 @@ fn call<'py>(
     given: &[Bound<'py, PyAny>],
     keywords: &[(String, Bound<'py, PyAny>)],
 ) -> PyResult<Bound<'py, PyAny>> {
-    if let (Some(op), true) = (entry.pointwise, keywords.is_empty())
+    if let (Some(op), true) = (entry.pointwise, keywords.is_empty() && given.len() <= 64)
         && let Some(done) = quick(py, entry, op, receiver, given)
     {
         return done;
@@ -239,6 +241,7 @@ fn call<'py>(
     {
         return done;
     }
+    room::check_list(given.len())?;
     let mut args = Args::new();
     let call = Call { py, name: &entry.name, receiver, positional: given, keywords };
     let read = choose(entry.signatures, &call).and_then(|own| Ok((own, parse(own, &call, &mut args)?)));
@@ -312,8 +315,13 @@ fn of_ints<'py>(
         Some(())
     };
     match given {
+        _ if given.len() > 64 => return None,
         [list] if list.is_instance_of::<PyTuple>() && takes_a_list(row) => {
-            list.cast::<PyTuple>().ok()?.iter().try_for_each(|object| read(&object))?;
+            list.cast::<PyTuple>()
+                .ok()
+                .filter(|list| list.len() <= 64)?
+                .iter()
+                .try_for_each(|object| read(&object))?;
         }
         _ => given.iter().try_for_each(read)?,
     }

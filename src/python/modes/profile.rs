@@ -2,11 +2,11 @@
 
 use crate::base::profile::{self, Event, Facts, Kind, Options, Shapes, Span};
 use crate::operator::{Forms, Operand, Row};
-use crate::python::objects::to_list;
+use crate::python::objects::{text_of, to_list};
 use crate::python::tensor::class::PyTensor;
 use crate::tensor::mode;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyTuple};
+use pyo3::types::{PyList, PyString, PyTuple};
 use std::borrow::Cow;
 use std::sync::{Mutex, PoisonError};
 
@@ -54,7 +54,7 @@ fn begin<'a, 'py: 'a>(
         let mut shapes: Shapes = Vec::new();
         for argument in arguments {
             if first && text.is_none() {
-                text = argument.extract::<String>().ok();
+                text = text_of(argument).ok().flatten();
             }
             shapes.push(shape_of(argument));
         }
@@ -163,12 +163,16 @@ impl Mark {
 
 /// Opens a mark if somebody profiles.
 #[gradiron_macros::pyfunction]
-pub fn profiler_mark(name: String) -> Option<Mark> {
-    let mut span = profile::span(Kind::Mark, || name.into())?;
+pub fn profiler_mark(name: &Bound<'_, PyString>) -> PyResult<Option<Mark>> {
+    if !profile::on() {
+        return Ok(None);
+    }
+    let name = text_of(name)?.unwrap_or_default();
+    let Some(mut span) = profile::span(Kind::Mark, || name.into()) else { return Ok(None) };
     if profile::wants_stacks() {
         span.facts.stack = stack();
     }
-    Some(Mark(Mutex::new(Some(span))))
+    Ok(Some(Mark(Mutex::new(Some(span)))))
 }
 
 /// Whether a session is under way.

@@ -1,6 +1,6 @@
 //! `x[...]`: basic indices become views, tensors and lists become an advanced index.
 
-use crate::base::{DType, Dims, Error, Scalar};
+use crate::base::{DType, Dims, Error, Scalar, room};
 use crate::operator::Value;
 use crate::ops;
 use crate::ops::indexing::{index_put, masked};
@@ -97,6 +97,7 @@ type Items = SmallVec<[Item; 4]>;
 
 fn items(index: &Bound<'_, PyAny>) -> PyResult<Items> {
     if let Ok(tuple) = index.cast::<PyTuple>() {
+        room::check_list(tuple.len())?;
         return tuple.iter().map(|o| item(&o)).collect();
     }
     match index.cast::<PyList>() {
